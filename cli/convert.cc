@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// convert and append: plan, say what it costs, write. Owns the words and the consent, nothing of the doing.
+#include "weighbridge/convert.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "session.h"
+#include "weighbridge/formats.h"
+#include "weighbridge/json.h"
+
+namespace weighbridge::cli {
+namespace {
+
+constexpr unsigned kHighestLevel = 19;
+constexpr std::size_t kMostAlike = 3;  // items of one kind that become the same, for people; --json has all
+
+Options options_of(const Arguments& args) {
+  Options options;
+  for (const std::string& kind : args.values(FlagId::allow)) options.allow.push_back(*loss_kind_from_name(kind));
+  if (args.has(FlagId::cast)) options.cast = *dtype_from_name(args.value(FlagId::cast));
+  options.encoding = args.value(FlagId::encoding);
+  options.level = static_cast<int>(args.number(FlagId::level, 1, kHighestLevel, 0));
+  options.digest = args.value(FlagId::digest);
+  options.version = args.value(FlagId::zt_version);
+  options.replace = args.has(FlagId::force);
+  return options;
+}
+
+// --to, or the extension of OUT.
+std::string target_format(const Arguments& args) {
+  if (args.has(FlagId::to)) return std::string(args.value(FlagId::to));
+  const std::string& out = args.operands[1];
+  std::string extension = std::filesystem::path(out).extension().string();
+  if (!extension.empty()) extension.erase(0, 1);
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (const FormatInfo* format = format_for_extension(extension)) return std::string(format->name);
+  std::string sentence = "the name " + quote(out) + " does not say which container to write: give --to, one of";
+  for (const std::string_view word : words(Choice::format)) sentence += " " + std::string(word);
+  throw Misuse(sentence);
+}
+
+void print_item(Output& out, std::string_view word, Tone tone, const Item& item) {
+  out.text("  ");
+  out.toned(tone, word);
+  out.text(" " + std::string(name(item.kind)) + ": " + shown(item.subject) + ": " + shown(item.from) + " -> " +
+           shown(item.to) + "\n");
+}
+
+// Items of one kind that become the same stand together: the first few, then how many more there are.
+void print_items(Output& out, std::string_view word, Tone tone, const std::vector<Item>& items) {
+  std::map<std::pair<LossKind, std::string_view>, std::vector<const Item*>> groups;
+  for (const Item& item : items) groups[{item.kind, item.to}].push_back(&item);
+  for (const auto& [key, alike] : groups) {
+    const std::size_t most = alike.size() == kMostAlike + 1 ? alike.size() : kMostAlike;  // "and 1 more" takes as long
+    for (std::size_t i = 0; i < alike.size() && i < most; ++i) print_item(out, word, tone, *alike[i]);
+    if (alike.size() <= most) continue;
+    out.text("  ");
+    out.toned(tone, word);
+    out.text(" " + std::string(name(key.first)) + ": and " + grouped(alike.size() - most) + " more -> " +
+             shown(key.second) + "\n");
+  }
+}
+
+void print_plan(Output& out, const Plan& plan, std::string_view from, std::string_view to, bool written) {
+  out.text(shown(from) + " (" + std::string(plan.from) + ") -> " + shown(to) + " (" + std::string(plan.to) +
+           "): " + grouped(plan.tensors) + (plan.tensors == 1 ? " tensor, " : " tensors, ") +
+           size_text(plan.payload_size) + " of payload, " + (plan.output_size_exact ? "" : "at most ") +
+           grouped(plan.output_size) + " bytes" + (written ? ", written\n" : "\n"));
+  print_items(out, "blocker", Tone::bad, plan.blockers);
+  print_items(out, "loss", Tone::warning, plan.losses);
+  print_items(out, "change", Tone::plain, plan.changes);
+}
+
+std::string flags_to_allow(const std::vector<Item>& refused) {
+  std::vector<std::string_view> kinds;
+  for (const Item& item : refused)
+    if (std::find(kinds.begin(), kinds.end(), name(item.kind)) == kinds.end()) kinds.push_back(name(item.kind));
+  std::string out = "--allow ";
+  for (std::size_t i = 0; i < kinds.size(); ++i) out += (i == 0 ? "" : ",") + std::string(kinds[i]);
+  return out;
+}
+
+// What stands in the way, as one sentence; the status says whether it is worse than tensors that cannot be interpreted.
+Status refuse(std::string_view path, const Plan& plan) {
+  const std::vector<Item> refused = plan.refused();
+  const auto is_unsupported = [](const Item& item) { return item.kind == LossKind::unsupported; };
+  if (!plan.blockers.empty()) {
+    const Item& first = plan.blockers.front();
+    complain(shown(path) + ": cannot be written as " + std::string(plan.to) + ": " + shown(first.subject) + ": " +
+             shown(first.from) + " -> " + shown(first.to) +
+             (plan.blockers.size() > 1 ? ", and " + grouped(plan.blockers.size() - 1) + " more" : ""));
+  } else {
+    complain(shown(path) + ": as " + std::string(plan.to) + " it would lose something; " + flags_to_allow(refused) +
+             " accepts that");
+  }
+  const bool only_unsupported = std::all_of(plan.blockers.begin(), plan.blockers.end(), is_unsupported) &&
+                                std::all_of(refused.begin(), refused.end(), is_unsupported);
+  return only_unsupported ? Status::unsupported : Status::invalid;
+}
+
+Status carry_out(Session& session, const std::string& path, const std::string& output, const Plan& plan) {
+  const bool dry_run = session.args.has(FlagId::dry_run), possible = plan.possible();
+  if (possible && !dry_run) {
+    plan.execute(output, session.context());
+    session.progress().clear();
+  }
+  const bool written = possible && !dry_run;
+  if (session.json) {
+    session.object(to_json(path, output, plan, written));
+  } else if (!session.quiet) {
+    print_plan(session.out, plan, path, output, written);
+  }
+  session.out.flush();
+  return possible ? Status::done : refuse(path, plan);
+}
+
+// Better before the reading and planning than after.
+void refuse_existing(const std::string& output, const Arguments& args) {
+  std::error_code ignored;
+  if (args.has(FlagId::force) || args.has(FlagId::dry_run) || !std::filesystem::exists(output, ignored)) return;
+  raise(Kind::misuse, "misuse/output-exists", "'" + output + "' exists; --force replaces it");
+}
+
+}  // namespace
+
+Status run_convert(Session& session) {
+  const std::string &path = session.args.operands[0], &output = session.args.operands[1];
+  const std::string format = target_format(session.args);
+  const Options options = options_of(session.args);
+  if (output == "-") throw Misuse("convert writes files only, since it reads back what it has written: name an output");
+  try {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(path, output, ignored))
+      raise(Kind::misuse, "misuse/output-is-input", "'" + output + "' is the input itself");
+    refuse_existing(output, session.args);
+    const Input input = open_input(session, path);
+    if (!input.model) return input.status;
+    session.remarks(path, input.report);
+    return carry_out(session, path, output, plan(*input.model, format, options));
+  } catch (const Error& error) {
+    return session.fail(path, error);
+  }
+}
+
+Status run_append(Session& session) {
+  const std::string &target = session.args.operands[0], &source = session.args.operands[1];
+  Options options = options_of(session.args);
+  const bool in_place = !session.args.has(FlagId::output);
+  const std::string output = in_place ? target : std::string(session.args.value(FlagId::output));
+  options.replace = options.replace || in_place;
+  try {
+    if (!in_place) refuse_existing(output, session.args);
+    const Input base = open_input(session, target);
+    if (!base.model) return base.status;
+    const Input more = open_input(session, source);
+    if (!more.model) return more.status;
+    return carry_out(session, source, output, plan_append(*base.model, *more.model, options));
+  } catch (const Error& error) {
+    return session.fail(source, error);
+  }
+}
+
+}  // namespace weighbridge::cli

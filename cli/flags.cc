@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two tables.
+#include "flags.h"
+
+#include <array>
+
+#include "weighbridge/convert.h"
+#include "weighbridge/dtype.h"
+#include "weighbridge/formats.h"
+
+namespace weighbridge::cli {
+namespace {
+
+constexpr std::uint32_t bit(VerbId id) { return 1U << static_cast<unsigned>(id); }
+constexpr std::uint32_t kInspect = bit(VerbId::inspect), kVerify = bit(VerbId::verify), kConvert = bit(VerbId::convert),
+                        kAppend = bit(VerbId::append), kExtract = bit(VerbId::extract), kHash = bit(VerbId::hash),
+                        kFormats = bit(VerbId::formats), kCompletion = bit(VerbId::completion);
+constexpr std::uint32_t kWrites = kConvert | kAppend;
+constexpr std::uint32_t kComputes = kInspect | kVerify | kWrites | kExtract | kHash;
+constexpr std::uint32_t kAll = kComputes | kFormats | kCompletion;
+
+constexpr std::array<Verb, kVerbCount> kVerbs{{
+    {VerbId::inspect, "inspect", "FILE", 1, 1, "say what is in a file",
+     "Lists the metadata and every tensor: name, dtype, shape, size, layout, and totals by dtype. Reads the\n"
+     "header only, unless --stats asks for a pass over the payload. A FILE of - is standard input.",
+     "weighbridge inspect model.safetensors\n"
+     "weighbridge inspect model.zt --filter '*.attn.*' --sort size"},
+    {VerbId::verify, "verify", "FILE...", 1, kAny, "prove that files are sound",
+     "Checks every rule of the format, then everything that must be read to be known: digests, checksums,\n"
+     "booleans, indices, compressed data. Names each finding with its rule, its place, what was expected and\n"
+     "what was found.",
+     "weighbridge verify model.safetensors model.zt\n"
+     "weighbridge verify model.safetensors --sha256 53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"},
+    {VerbId::convert, "convert", "IN OUT", 2, 2, "turn a file into another container",
+     "Plans first: what the target cannot hold is a loss, and nothing is written until each kind of loss is\n"
+     "allowed by name. Then writes beside OUT, reads back, compares, and only then gives OUT its name.",
+     "weighbridge convert model.safetensors model.zt --encoding zstd --digest sha256\n"
+     "weighbridge convert model.zt half.safetensors --cast f16\n"
+     "weighbridge convert model.zt model.safetensors --dry-run"},
+    {VerbId::append, "append", "TARGET SOURCE", 2, 2, "add the tensors of one file behind those of another",
+     "TARGET must be of a container that can grow (zt). A new file is made whose first bytes are TARGET's, and\n"
+     "takes TARGET's place when it is complete, or is called OUT with -o. A name that both have is refused.",
+     "weighbridge append model.zt adapter.safetensors\n"
+     "weighbridge append model.zt adapter.safetensors -o merged.zt"},
+    {VerbId::extract, "extract", "FILE [TENSOR]", 1, 2, "write the elements of tensors into files",
+     "Writes the logical bytes: decompressed, little-endian, row-major. An output whose name ends in .npy becomes\n"
+     "a NumPy file; types that NumPy lacks (bf16, f8_e4m3, ...) are stored as raw two- or one-byte items, as\n"
+     "ml_dtypes does. A sparse or quantised tensor gives its main part, unless --part or --dense says otherwise.\n"
+     "With --glob each tensor that matches becomes a .npy file (or .bin, with --raw) in the folder of -o.",
+     "weighbridge extract model.zt embeddings.LayerNorm.weight -o weight.npy\n"
+     "weighbridge extract model.zt w --dense f32 -o - | sha256sum\n"
+     "weighbridge extract model.zt --glob 'encoder.layer.0.*' -o layer0"},
+    {VerbId::hash, "hash", "FILE...", 1, kAny, "print a digest of the content, whatever the container",
+     "The same tensors have the same digest in any container, in any order, compressed or not; metadata does not\n"
+     "count. One line a file: 64 hexadecimal digits, two spaces, the path.",
+     "weighbridge hash model.safetensors model.zt\n"
+     "weighbridge hash --file model.safetensors"},
+    {VerbId::formats, "formats", "", 0, 0, "list the containers that this build knows", "", "weighbridge formats"},
+    {VerbId::completion, "completion", "SHELL", 1, 1, "print a completion script for bash, zsh or fish", "",
+     "weighbridge completion bash > ~/.local/share/bash-completion/completions/weighbridge\n"
+     "weighbridge completion zsh > ~/.zfunc/_weighbridge\n"
+     "weighbridge completion fish > ~/.config/fish/completions/weighbridge.fish"},
+}};
+
+constexpr std::array<Flag, kFlagCount> kFlags{{
+    {FlagId::sort, "sort", 0, Takes::value, "KEY", Choice::order, kInspect,
+     "order the tensors by name, size (largest first), dtype, shape, layout or offset"},
+    {FlagId::filter, "filter", 0, Takes::value, "GLOB", Choice::any, kInspect,
+     "only tensors whose whole name matches: * any characters, ? one, [a-z] one of these"},
+    {FlagId::stats, "stats", 0, Takes::nothing, "", Choice::any, kInspect,
+     "minimum, maximum, mean, and how many are NaN, infinite, zero"},
+    {FlagId::no_check, "no-check", 0, Takes::nothing, "", Choice::any, kInspect,
+     "put off checks that must read payload, where a format makes them part of opening"},
+    {FlagId::sha256, "sha256", 0, Takes::value, "HEX", Choice::any, kVerify,
+     "also compare the SHA-256 of the whole file with this published one"},
+    {FlagId::to, "to", 0, Takes::value, "FORMAT", Choice::format, kConvert,
+     "the container to write; else OUT's extension says"},
+    {FlagId::allow, "allow", 0, Takes::values, "KIND", Choice::loss, kWrites,
+     "accept losses of this kind; may be given again, or several with commas"},
+    {FlagId::cast, "cast", 0, Takes::value, "DTYPE", Choice::real, kWrites,
+     "cast every floating-point tensor, and accept the loss of precision"},
+    {FlagId::encoding, "encoding", 0, Takes::value, "NAME", Choice::encoding, kWrites,
+     "how payload is stored: raw or zstd"},
+    {FlagId::level, "level", 0, Takes::value, "N", Choice::number, kWrites,
+     "of the encoding: for zstd 1 (fast) to 19 (small)"},
+    {FlagId::digest, "digest", 0, Takes::value, "NAME", Choice::digest, kWrites,
+     "store a checksum of each part: none, sha256 or crc32c"},
+    {FlagId::zt_version, "zt-version", 0, Takes::value, "VERSION", Choice::any, kConvert,
+     "of the .zt to write: 1.1 or 1.2"},
+    {FlagId::dry_run, "dry-run", 'n', Takes::nothing, "", Choice::any, kWrites, "print the plan and write nothing"},
+    {FlagId::force, "force", 'f', Takes::nothing, "", Choice::any, kWrites | kExtract, "replace an output that exists"},
+    {FlagId::output, "output", 'o', Takes::value, "OUT", Choice::file, kExtract | kAppend,
+     "the file to write; extract: - is standard output, and with --glob it is a folder"},
+    {FlagId::part, "part", 0, Takes::value, "ROLE", Choice::any, kExtract,
+     "the part of this role: data, values, indices, scales, ..."},
+    {FlagId::dense, "dense", 0, Takes::optional_value, "DTYPE", Choice::dtype, kExtract,
+     "the dense tensor, in its own dtype or in this one; stands after TENSOR"},
+    {FlagId::glob, "glob", 0, Takes::value, "PATTERN", Choice::any, kExtract,
+     "every tensor whose whole name matches, in place of TENSOR"},
+    {FlagId::raw, "raw", 0, Takes::nothing, "", Choice::any, kExtract,
+     "only the bytes, also where a .npy file would be made"},
+    {FlagId::no_names, "no-names", 0, Takes::nothing, "", Choice::any, kHash,
+     "leave tensor names out: the digest for formats without names"},
+    {FlagId::file, "file", 0, Takes::nothing, "", Choice::any, kHash, "the plain SHA-256 of the file's bytes"},
+    {FlagId::threads, "threads", 0, Takes::value, "N", Choice::number, kComputes,
+     "how many to use; one for each processor otherwise"},
+    {FlagId::limit, "limit", 0, Takes::values, "NAME=N", Choice::any, kComputes,
+     "raise or lower a budget: header, decoded, memory in bytes (K, M, G), tensors, depth"},
+    {FlagId::quiet, "quiet", 'q', Takes::nothing, "", Choice::any, kComputes,
+     "print only what went wrong; verify: nothing, the status says it"},
+    {FlagId::json, "json", 0, Takes::nothing, "", Choice::any, kAll, "print JSON for programs (docs/schemas)"},
+    {FlagId::help, "help", 'h', Takes::nothing, "", Choice::any, kAll, "print this help"},
+}};
+
+template <class Table> constexpr bool in_order(const Table& table) {
+  for (std::size_t i = 0; i < table.size(); ++i)
+    if (static_cast<std::size_t>(table[i].id) != i) return false;
+  return true;
+}
+static_assert(in_order(kVerbs) && in_order(kFlags), "a table's rows must stand in the order of its identifiers");
+
+}  // namespace
+
+std::span<const Verb> verbs() noexcept { return kVerbs; }
+std::span<const Flag> flags() noexcept { return kFlags; }
+const Verb& verb(VerbId id) noexcept { return kVerbs[static_cast<std::size_t>(id)]; }
+const Flag& flag(FlagId id) noexcept { return kFlags[static_cast<std::size_t>(id)]; }
+bool takes_flag(VerbId id, const Flag& flag) noexcept { return (flag.verbs & bit(id)) != 0; }
+
+std::vector<std::string_view> words(Choice choice) {
+  std::vector<std::string_view> out;
+  switch (choice) {
+    case Choice::any:
+    case Choice::number:
+    case Choice::file: break;
+    case Choice::format:
+      for (const FormatInfo& format : formats())
+        if (format.writes) out.push_back(format.name);
+      break;
+    case Choice::dtype:
+      for (const DTypeInfo& dtype : all_dtypes()) out.push_back(dtype.name);
+      break;
+    case Choice::real:
+      for (const DTypeInfo& dtype : all_dtypes())
+        if (dtype.kind == DTypeKind::real) out.push_back(dtype.name);
+      break;
+    case Choice::loss:
+      for (std::size_t i = 0; i < kLossKindCount; ++i) out.push_back(name(static_cast<LossKind>(i)));
+      break;
+    case Choice::order: out = {"name", "size", "dtype", "shape", "layout", "offset"}; break;
+    case Choice::encoding: out = {"raw", "zstd"}; break;
+    case Choice::digest: out = {"none", "sha256", "crc32c"}; break;
+  }
+  return out;
+}
+
+}  // namespace weighbridge::cli

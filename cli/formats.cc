@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// formats: which containers this build knows.
+#include "weighbridge/formats.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "session.h"
+#include "weighbridge/json.h"
+
+namespace weighbridge::cli {
+namespace {
+
+using Row = std::array<std::string, 5>;
+
+template <class List, class Spell> std::string joined(const List& list, Spell spell) {
+  std::string out;
+  for (const auto& item : list) out += (out.empty() ? "" : " ") + std::string(spell(item));
+  return out;
+}
+
+Row row_of(const FormatInfo& f) {
+  return {std::string(f.name), joined(f.extensions, [](std::string_view e) { return "." + std::string(e); }),
+          std::string(f.reads ? "read" : "") + (f.reads && f.writes ? ", " : "") + (f.writes ? "write" : ""),
+          std::string(f.versions), std::string(f.title)};
+}
+
+void print_holds(Output& out, const FormatInfo& f) {
+  const auto spelt = [](auto value) { return name(value); };
+  out.text("\n");
+  out.toned(Tone::heading, f.name);
+  out.text("\n  dtypes      " + joined(f.holds.dtypes, spelt) + "\n  layouts     " + joined(f.holds.layouts, spelt) +
+           "\n  encodings   " + joined(f.holds.encodings, spelt) + "\n  digests     " +
+           (f.holds.digests.empty() ? "none" : joined(f.holds.digests, [](std::string_view d) { return d; })) +
+           "\n  attributes  " + std::string(f.holds.attributes) + "\n");
+}
+
+}  // namespace
+
+Status run_formats(Session& session) {
+  if (session.json) {
+    session.object(formats_to_json());
+    return Status::done;
+  }
+  std::vector<Row> rows{{"name", "extensions", "can", "versions", "title"}};
+  for (const FormatInfo& f : formats()) rows.push_back(row_of(f));
+  std::array<std::size_t, 5> width{};
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += row[i] + (i + 1 < row.size() ? std::string(width[i] - row[i].size() + 2, ' ') : "");
+    session.out.toned(&row == rows.data() ? Tone::heading : Tone::plain, line);
+    session.out.text("\n");
+  }
+  for (const FormatInfo& f : formats()) print_holds(session.out, f);
+  return Status::done;
+}
+
+}  // namespace weighbridge::cli

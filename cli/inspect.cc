@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// inspect: what is in a file. Owns the order and choice of tensors; the table is drawn by table.cc.
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+#include <vector>
+
+#include "session.h"
+#include "table.h"
+#include "weighbridge/json.h"
+#include "weighbridge/stats.h"
+
+namespace weighbridge::cli {
+namespace {
+
+using Order = std::vector<std::uint32_t>;
+
+Order choose(const Model& model, const Arguments& args) {
+  Order order(model.size());
+  std::iota(order.begin(), order.end(), 0U);
+  if (!args.has(FlagId::filter)) return order;
+  const std::string_view pattern = args.value(FlagId::filter);
+  std::erase_if(order, [&](std::uint32_t i) { return !matches_glob(pattern, model[i].name()); });
+  return order;
+}
+
+std::vector<std::uint64_t> shape_of(const Tensor& t) {
+  if (!t.has_shape()) return {};
+  const Shape shape = t.shape();
+  return {shape.begin(), shape.end()};
+}
+
+std::uint64_t offset_of(const Tensor& t) {
+  if (t.part_count() == 0) return UINT64_MAX;
+  const std::optional<Extent> extent = t.part(0).extent();
+  return extent ? extent->offset : UINT64_MAX;
+}
+
+template <class Key> void sort_by(Order& order, const Model& model, Key key) {
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return key(model[a]) < key(model[b]); });
+}
+
+void sort(Order& order, const Model& model, std::string_view key) {
+  if (key == "name") sort_by(order, model, [](const Tensor& t) { return t.name(); });
+  if (key == "size") sort_by(order, model, [](const Tensor& t) { return UINT64_MAX - logical_size(t); });
+  if (key == "dtype") sort_by(order, model, [](const Tensor& t) { return t.type_name(); });
+  if (key == "shape") sort_by(order, model, shape_of);
+  if (key == "layout") sort_by(order, model, [](const Tensor& t) { return t.layout_name(); });
+  if (key == "offset") sort_by(order, model, offset_of);
+}
+
+// One tensor a worker: inside of one the pass is serial. Tensors that this build cannot interpret keep empty counts.
+std::vector<Stats> measure(const Model& model, const Order& order, const Context& context) {
+  std::vector<Stats> stats(order.size());
+  std::uint64_t total = 0;
+  for (const std::uint32_t i : order) total += logical_size(model[i]);
+  std::mutex mutex;
+  std::uint64_t done = 0;
+  const std::shared_ptr<Executor> executor = context.executor ? context.executor : inline_executor();
+  executor->for_each(order.size(), [&](std::uint64_t at) {
+    const Tensor t = model[order[at]];
+    Context inner;
+    inner.limits = context.limits;
+    if (!t.unsupported()) stats[at] = statistics(t, inner);
+    const std::lock_guard lock(mutex);
+    done += logical_size(t);
+    if (context.progress && !context.progress(done, total)) throw Cancelled{};
+  });
+  return stats;
+}
+
+}  // namespace
+
+Status run_inspect(Session& session) {
+  const std::string& path = session.args.operands.front();
+  const Input input = open_input(session, path);
+  if (!input.model) return input.status;
+  const Model& model = *input.model;
+  Order order = choose(model, session.args);
+  if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));
+  std::vector<Stats> stats;
+  try {
+    if (session.args.has(FlagId::stats)) stats = measure(model, order, session.context());
+  } catch (const Error& error) {
+    return session.fail(path, error);
+  }
+  session.progress().clear();
+  const Inspection inspection{path,  model, input.source->size(), !session.args.has(FlagId::no_check),
+                              order, stats, &input.report};
+  if (session.json) {
+    to_json(inspection, [&](std::string_view piece) { session.out.text(piece); });
+    session.out.text("\n");
+  } else if (!session.quiet) {
+    print_table(session.out, inspection);
+  }
+  session.remarks(path, input.report);
+  return Status::done;
+}
+
+}  // namespace weighbridge::cli

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ctrl-C, and the polite kills. Owns the signal handlers.
+#pragma once
+
+namespace weighbridge::cli {
+
+// For verbs that write nothing: a signal ends the process at once, with 128 plus its number.
+void end_on_interrupt() noexcept;
+// For verbs that write: the first signal is only noted, so that the temporary is removed; a second one kills.
+void note_interrupts() noexcept;
+// The number of the signal that was noted; 0: none.
+int interrupted() noexcept;
+
+}  // namespace weighbridge::cli

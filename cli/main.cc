@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program: finds the verb, runs it, and turns whatever was thrown into an exit status and a sentence.
+#include <signal.h>
+
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "help.h"
+#include "interrupt.h"
+#include "session.h"
+
+namespace weighbridge::cli {
+namespace {
+
+Status run_verb(Session& session) {
+  switch (session.args.verb) {
+    case VerbId::inspect: return run_inspect(session);
+    case VerbId::verify: return run_verify(session);
+    case VerbId::convert: return run_convert(session);
+    case VerbId::append: return run_append(session);
+    case VerbId::extract: return run_extract(session);
+    case VerbId::hash: return run_hash(session);
+    case VerbId::formats: return run_formats(session);
+    case VerbId::completion: break;
+  }
+  return run_completion(session);
+}
+
+bool writes_files(VerbId id) { return id == VerbId::convert || id == VerbId::append || id == VerbId::extract; }
+
+Status dispatch(int count, const char* const* words, Output& out) {
+  const std::string_view first = count > 0 ? std::string_view(words[0]) : std::string_view{};
+  if (count == 0) {
+    out.text(introduction());
+  } else if (first == "--version" || first == "-V") {
+    out.text(version_line());
+  } else if ((first == "help" || first == "--help" || first == "-h") && count == 1) {
+    out.text(overview());
+  } else if (first == "help") {
+    out.text(help_of(find_verb(words[1]).id));
+  } else if (first.starts_with("-")) {
+    throw Misuse("a verb comes first, not " + quote(first) + "; 'weighbridge --help' lists them");
+  } else {
+    const Arguments arguments = parse(find_verb(first).id, count - 1, words + 1);
+    if (arguments.has(FlagId::help)) {
+      out.text(help_of(arguments.verb));
+      return Status::done;
+    }
+    writes_files(arguments.verb) ? note_interrupts() : end_on_interrupt();
+    Session session(arguments, out);
+    return run_verb(session);
+  }
+  return Status::done;
+}
+
+int refuse(std::string_view sentence, Status status) {
+  complain(sentence);
+  return static_cast<int>(status);
+}
+
+// `flush` is part of the work: what cannot be printed has not been done.
+int run(int count, const char* const* words, Output& out) {
+  try {
+    const Status status = dispatch(count, words, out);
+    out.flush();
+    return static_cast<int>(status);
+  } catch (const OutputFailed& failed) {
+    return refuse(std::string("standard output cannot be written: ") + std::strerror(failed.error_number), Status::io);
+  } catch (const Cancelled&) {
+    return 128 + interrupted();
+  } catch (const Misuse& misuse) {
+    return refuse(misuse.what(), Status::misuse);
+  } catch (const Error& error) {
+    return refuse(shown(error.what()), status_of(error.kind()));
+  } catch (const std::bad_alloc&) {
+    return refuse("there is not enough memory", Status::io);
+  } catch (const std::exception& fault) {
+    return refuse("a fault in weighbridge itself: " + shown(fault.what()), Status::io);
+  }
+}
+
+}  // namespace
+}  // namespace weighbridge::cli
+
+int main(int argc, char** argv) {
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is told by EPIPE
+  weighbridge::cli::guard_standard_descriptors();
+  weighbridge::cli::Output out;
+  return weighbridge::cli::run(argc > 0 ? argc - 1 : 0, argv + (argc > 0 ? 1 : 0), out);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers, escapes and plain numbers, none of which knows a locale.
+#include "output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "weighbridge/text.h"
+
+namespace weighbridge::cli {
+namespace {
+
+bool wants_colour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  if (no_colour && *no_colour != '\0') return false;
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) == 1 && terminal && std::string_view(terminal) != "dumb";
+}
+
+constexpr std::string_view code(Tone tone) {
+  switch (tone) {
+    case Tone::plain: break;
+    case Tone::good: return "\x1b[32m";
+    case Tone::bad: return "\x1b[1;31m";
+    case Tone::warning: return "\x1b[33m";
+    case Tone::heading: return "\x1b[1m";
+  }
+  return "";
+}
+
+// Printable ASCII but the backslash, which escaping doubles. Eight bytes a step: every name of a listing passes here
+// twice.
+bool is_plain(std::string_view text) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101, kHigh = 0x80 * kOnes;
+  const auto has_below = [](std::uint64_t word, std::uint64_t byte) { return (word - byte * kOnes) & ~word & kHigh; };
+  std::size_t at = 0;
+  for (; text.size() - at >= 8; at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, 8);
+    const std::uint64_t odd = (word & kHigh) | has_below(word, ' ') | has_below(word ^ ('\\' * kOnes), 1) |
+                              has_below(word ^ (0x7F * kOnes), 1);
+    if (odd != 0) return false;
+  }
+  return std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(),
+                     [](char c) { return c >= ' ' && c <= '~' && c != '\\'; });
+}
+
+}  // namespace
+
+Output::Output() : colour_(wants_colour()) {}
+
+void Output::shown(std::string_view text) {
+  append_shown(buffer_, text);
+  drain();
+}
+
+void Output::toned(Tone tone, std::string_view text) {
+  const bool colour = colour_ && tone != Tone::plain;
+  if (colour) buffer_.append(code(tone));
+  buffer_.append(text);
+  if (colour) buffer_.append("\x1b[0m");
+  drain();
+}
+
+void Output::write_all(const char* data, std::size_t size) {
+  while (size > 0 && !closed_) {
+    const ssize_t written = ::write(STDOUT_FILENO, data, size);
+    if (written >= 0) {
+      data += written;
+      size -= static_cast<std::size_t>(written);
+    } else if (errno == EPIPE) {
+      closed_ = true;
+    } else if (errno != EINTR) {
+      const int error_number = errno;
+      closed_ = true;
+      throw OutputFailed{error_number};
+    }
+  }
+}
+
+void Output::flush() {
+  std::string text;
+  text.swap(buffer_);
+  write_all(text.data(), text.size());
+  text.clear();
+  if (buffer_.empty()) buffer_.swap(text);  // keeps the room
+}
+
+bool Output::bytes(std::span<const std::byte> bytes) {
+  flush();
+  write_all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return !closed_;
+}
+
+void remark(std::string_view line) {
+  std::string text(line);
+  text += '\n';
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return;  // there is nowhere left to say so
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void complain(std::string_view sentence) { remark("weighbridge: " + std::string(sentence)); }
+
+std::string shown(std::string_view text) { return is_plain(text) ? std::string(text) : escape_for_display(text); }
+
+std::string quote(std::string_view text) { return "'" + shown(text) + "'"; }
+
+std::size_t append_shown(std::string& to, std::string_view text) {
+  if (is_plain(text)) {
+    to.append(text);
+    return text.size();
+  }
+  const std::string escaped = escape_for_display(text);
+  to.append(escaped);
+  return display_width(escaped);
+}
+
+std::size_t width_shown(std::string_view text) {
+  return is_plain(text) ? text.size() : display_width(escape_for_display(text));
+}
+
+void append_number(std::string& to, std::uint64_t number) {
+  std::array<char, 20> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  to.append(digits.data(), end);
+}
+
+void append_size(std::string& to, std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 7> kUnits{" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+  std::size_t unit = 0;
+  std::uint64_t whole = bytes, rest = 0;  // rest: what is below the unit, in 1024ths of it
+  while (whole >= 1024) {
+    rest = whole % 1024;
+    whole /= 1024;
+    ++unit;
+  }
+  std::uint64_t tenths = (rest * 10 + 512) / 1024;
+  if (tenths == 10) {
+    ++whole;
+    tenths = 0;
+  }
+  append_number(to, whole);
+  if (unit > 0 && whole < 100) {
+    to += '.';
+    append_number(to, tenths);
+  }
+  to.append(kUnits[unit]);
+}
+
+std::string size_text(std::uint64_t bytes) {
+  std::string out;
+  append_size(out, bytes);
+  return out;
+}
+
+std::string grouped(std::uint64_t number) {
+  std::string digits;
+  append_number(digits, number);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
+  return digits;
+}
+
+void guard_standard_descriptors() noexcept {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest free number is given out, which is fd.
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+  }
+}
+
+}  // namespace weighbridge::cli

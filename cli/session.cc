@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manners that all verbs share: opening, failing, choosing tensors.
+#include "session.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <vector>
+
+#include "weighbridge/json.h"
+
+namespace weighbridge::cli {
+namespace {
+
+constexpr std::size_t kMostInput = std::size_t{1} << 30;
+
+std::shared_ptr<const Source> read_standard_input() {
+  auto held = std::make_shared<std::vector<std::byte>>(64 << 10);
+  std::size_t size = 0;
+  for (;;) {
+    if (size == held->size()) held->resize(held->size() * 2);
+    const ssize_t got = ::read(STDIN_FILENO, held->data() + size, held->size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) raise(Kind::io, "io/read", std::string("standard input cannot be read: ") + std::strerror(errno));
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+    if (size > kMostInput)
+      raise(Kind::misuse, "misuse/standard-input",
+            "standard input is held in memory, at most 1 GiB: name a file instead");
+  }
+  return memory_source(Bytes{{held->data(), size}, held}, "<standard input>");
+}
+
+// The byte set that opens at pattern[at] == '['; `next` is behind its ']'. False where it never closes: then '[' is
+// itself.
+bool in_set(std::string_view pattern, std::size_t at, char c, std::size_t& next, bool& inside) {
+  std::size_t i = at + 1;
+  const bool inverted = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+  if (inverted) ++i;
+  inside = false;
+  for (const std::size_t first = i; i < pattern.size() && (pattern[i] != ']' || i == first); ++i) {
+    const auto low = static_cast<unsigned char>(pattern[i]);
+    auto high = low;
+    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+      high = static_cast<unsigned char>(pattern[i + 2]);
+      i += 2;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    inside = inside || (low <= byte && byte <= high);
+  }
+  if (i >= pattern.size()) return false;
+  next = i + 1;
+  inside = inside != inverted;
+  return true;
+}
+
+bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+// Whether the one element of the pattern at `p`, no '*', takes what stands at text[t]; both are moved behind it.
+bool step(std::string_view pattern, std::size_t& p, std::string_view text, std::size_t& t) {
+  if (pattern[p] == '?') {
+    ++p;
+    for (++t; t < text.size() && continues(text[t]); ++t) {}
+    return true;
+  }
+  std::size_t next = 0;
+  bool inside = false;
+  if (pattern[p] == '[' && in_set(pattern, p, text[t], next, inside)) {
+    p = next;
+    ++t;
+    return inside;
+  }
+  return pattern[p++] == text[t++];
+}
+
+// "header=2G"
+void set_limit(Limits& limits, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  std::uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const char* at = end;
+  if (equals != std::string::npos) {
+    const auto [rest, error] = std::from_chars(text.data() + equals + 1, end, value);
+    if (error == std::errc{})
+      at = rest;
+    else
+      value = 0;
+  }
+  constexpr std::string_view kUnits = "KMG";
+  if (at + 1 == end && value > 0) {
+    if (const std::size_t unit = kUnits.find(*at);
+        unit != std::string_view::npos && value <= UINT64_MAX >> (10 * (unit + 1))) {
+      value <<= 10 * (unit + 1);
+      ++at;
+    }
+  }
+  if (at != end || value == 0)
+    throw Misuse("--limit takes NAME=N, a number above 0 with K, M or G behind it if need be, not " + quote(text));
+  if (name == "header")
+    limits.header = value;
+  else if (name == "tensors")
+    limits.tensors = value;
+  else if (name == "decoded")
+    limits.decoded = value;
+  else if (name == "memory")
+    limits.memory = value;
+  // The command's own recursions over nested values are made for no more than this.
+  else if (name == "depth" && value <= 1024)
+    limits.depth = static_cast<std::uint32_t>(value);
+  else
+    throw Misuse("--limit knows header, tensors, decoded, memory and depth (at most 1024), not " + quote(text));
+}
+
+}  // namespace
+
+void raise(Kind kind, std::string rule, std::string message) {
+  Finding finding;
+  finding.rule = std::move(rule);
+  finding.kind = kind;
+  finding.message = std::move(message);
+  throw Error(std::move(finding));
+}
+
+Session::Session(const Arguments& arguments, Output& output)
+    : args(arguments),
+      out(output),
+      json(arguments.has(FlagId::json)),
+      quiet(arguments.has(FlagId::quiet)),
+      several_(verb(arguments.verb).most == kAny && arguments.operands.size() > 1),
+      progress_(verb(arguments.verb).name, quiet) {
+  const unsigned threads = arguments.number(FlagId::threads, 1, 1024, 0);
+  const bool computes = takes_flag(arguments.verb, flag(FlagId::threads)) &&
+                        (arguments.verb != VerbId::inspect || arguments.has(FlagId::stats));
+  if (computes && threads != 1) context_.executor = thread_executor(threads);
+  context_.progress = progress_.hook();
+  for (const std::string& limit : arguments.values(FlagId::limit)) set_limit(context_.limits, limit);
+}
+
+std::shared_ptr<const Source> Session::source(const std::string& path) {
+  return path == "-" ? read_standard_input() : open_file(path);
+}
+
+std::string Session::sentence(const Finding& finding) {
+  std::string out = shown(finding.message) + " (" + shown(finding.rule);
+  if (finding.offset) out += " at byte " + std::to_string(*finding.offset);
+  if (finding.has_tensor) out += (finding.offset ? ", tensor " : " in tensor ") + quote(finding.tensor);
+  return out + ")";
+}
+
+void Session::object(std::string_view text) {
+  if (several_) out.text(first_ ? "[" : ",\n");
+  first_ = false;
+  out.text(text);
+  if (!several_) out.text("\n");
+}
+
+void Session::end_objects() {
+  if (several_ && json) out.text(first_ ? "[]\n" : "]\n");
+}
+
+void Session::print_failure(std::string_view path, const Report& report) {
+  if (json) object(failure_to_json(path, report));
+}
+
+Status Session::fail(std::string_view path, const Error& error) {
+  progress_.clear();
+  Report report;
+  report.add(error.finding());
+  print_failure(path, report);
+  const bool own_fault =
+      error.kind() == Kind::misuse || error.kind() == Kind::io;  // the sentence has the path where it matters
+  complain(shown(path) + ": " + (own_fault ? shown(error.what()) : sentence(error.finding())));
+  return status_of(error.kind());
+}
+
+Status Session::fail(std::string_view path, const Report& report) {
+  progress_.clear();
+  print_failure(path, report);
+  const Finding* first = report.first_error();
+  if (!first) return Status::done;
+  complain(shown(path) + ": " + sentence(*first));
+  return status_of(first->kind);
+}
+
+void Session::remarks(std::string_view path, const Report& report) {
+  if (quiet || json) return;
+  progress_.clear();
+  for (const Finding& finding : report.findings())
+    complain(shown(path) + ": " + std::string(name(finding.severity)) + ": " + sentence(finding));
+}
+
+Input open_input(Session& session, const std::string& path) {
+  Input input;
+  try {
+    input.source = session.source(path);
+    input.model = open(input.source, input.report, session.context());
+    if (!input.model) input.status = session.fail(path, input.report);
+  } catch (const Error& error) {
+    input.model.reset();
+    input.status = session.fail(path, error);
+  }
+  return input;
+}
+
+bool matches_glob(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0;
+  std::size_t star = std::string_view::npos, resume = 0;  // behind the last '*', and where in the text to try it next
+  while (t < text.size()) {
+    std::size_t p_next = p, t_next = t;
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = ++p;
+      resume = t;
+    } else if (p < pattern.size() && step(pattern, p_next, text, t_next)) {
+      p = p_next;
+      t = t_next;
+    } else if (star != std::string_view::npos) {
+      p = star;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Tensor find_tensor(const Model& model, std::string_view name) {
+  if (const std::optional<Tensor> found = model.find(name)) return *found;
+  std::string sentence = "there is no tensor '" + std::string(name) + "'";
+  const std::vector<std::string> near = model.nearest(name);
+  for (std::size_t i = 0; i < near.size(); ++i) sentence += (i == 0 ? ", the nearest are '" : ", '") + near[i] + "'";
+  raise(Kind::misuse, "misuse/unknown-tensor", std::move(sentence));
+}
+
+}  // namespace weighbridge::cli

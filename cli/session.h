@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every verb has at hand: its arguments, its output, a Context, and inputs opened in the one way that all verbs
+// share.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "arguments.h"
+#include "output.h"
+#include "progress.h"
+#include "status.h"
+#include "weighbridge/context.h"
+#include "weighbridge/error.h"
+#include "weighbridge/model.h"
+#include "weighbridge/open.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge::cli {
+
+class Session {
+ public:
+  Session(const Arguments& arguments, Output& output);
+
+  const Arguments& args;
+  Output& out;
+  const bool json, quiet;
+
+  // Budgets, threads as asked for, and the bar.
+  const Context& context() const { return context_; }
+  Progress& progress() { return progress_; }
+
+  // The file at `path`; "-" is all of standard input, held in memory. Throws Error.
+  std::shared_ptr<const Source> source(const std::string& path);
+
+  // Prints one object of --json: alone on a line, or as the next element where the verb was given several files.
+  void object(std::string_view text);
+  // Closes the array of several files.
+  void end_objects();
+
+  // Says on standard error what is wrong with `path`, and with --json prints the object with its findings.
+  Status fail(std::string_view path, const Error& error);
+  Status fail(std::string_view path, const Report& report);
+  // Warnings and the like of a file that is good enough, on standard error.
+  void remarks(std::string_view path, const Report& report);
+  // One line for a person: severity, sentence, rule, place.
+  static std::string sentence(const Finding& finding);
+
+ private:
+  void print_failure(std::string_view path, const Report& report);
+
+  bool several_, first_ = true;
+  Progress progress_;
+  Context context_;
+};
+
+// Throws Error: for what a verb finds wrong with a file, so that --json has it as well. The message is exact, not
+// escaped.
+[[noreturn]] void raise(Kind kind, std::string rule, std::string message);
+
+// An input that is open. `model` is empty when it is malformed: report says why, and fail() has been called.
+struct Input {
+  std::shared_ptr<const Source> source;
+  Report report;
+  std::optional<Model> model;
+  Status status = Status::done;  // when there is no model
+};
+Input open_input(Session& session, const std::string& path);
+
+// * any characters, ? one character of UTF-8, [a-z] and [!a-z] one of these bytes; the whole text must match. Takes
+// time in proportion to both lengths' product at worst.
+bool matches_glob(std::string_view pattern, std::string_view text);
+// The name's tensor. Misuse names the nearest ones.
+Tensor find_tensor(const Model& model, std::string_view name);
+
+// One for each verb.
+Status run_inspect(Session&);
+Status run_verify(Session&);
+Status run_convert(Session&);
+Status run_append(Session&);
+Status run_extract(Session&);
+Status run_hash(Session&);
+Status run_formats(Session&);
+Status run_completion(Session&);
+
+}  // namespace weighbridge::cli

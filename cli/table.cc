@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// inspect's table: one pass for the widths, one for the rows.
+#include "table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weighbridge::cli {
+namespace {
+
+constexpr std::size_t kWidestName = 100;    // longer names push their own row only
+constexpr std::size_t kLongestValue = 100;  // bytes of a metadata value that are shown
+constexpr std::size_t kMostAttributes = 100;
+constexpr std::string_view kGap = "  ";
+constexpr std::array<std::string_view, 6> kStatsHeads{"min", "max", "mean", "nan", "inf", "zero"};
+
+struct Widths {
+  std::size_t name = 4, dtype = 5, shape = 5, size = 4, layout = 6;
+  std::array<std::size_t, 6> stats{3, 3, 4, 3, 3, 4};
+};
+
+void pad(std::string& to, std::size_t width, std::size_t columns) {
+  if (columns < width) to.append(width - columns, ' ');
+}
+
+void append_left(std::string& to, std::string_view text, std::size_t width) {
+  pad(to, width, append_shown(to, text));
+  to.append(kGap);
+}
+
+void append_right(std::string& to, std::string_view text, std::size_t width) {
+  pad(to, width, text.size());
+  to.append(text);
+  to.append(kGap);
+}
+
+void append_shape(std::string& to, const Tensor& t) {
+  if (!t.has_shape()) {
+    to += '?';
+    return;
+  }
+  to += '[';
+  bool first = true;
+  for (const std::uint64_t dim : t.shape()) {
+    if (!first) to.append(", ");
+    first = false;
+    append_number(to, dim);
+  }
+  to += ']';
+}
+
+// "dense"; "dense, zstd 1.2 MiB"; "sparse_coo, unsupported".
+void append_layout(std::string& to, const Tensor& t) {
+  to.append(t.layout_name());
+  std::uint64_t stored = 0;
+  std::string_view encoding;
+  for (std::uint32_t i = 0; i < t.part_count(); ++i) {
+    const Part part = t.part(i);
+    if (const std::optional<Extent> extent = part.extent()) stored += extent->length;
+    if (part.encoding() != Encoding::raw) encoding = part.encoding_name();
+  }
+  if (!encoding.empty()) {
+    to.append(", ");
+    to.append(encoding);
+    to += ' ';
+    append_size(to, stored);
+  }
+  if (t.unsupported()) to.append(", unsupported");
+}
+
+std::string number_text(const Value& number) {
+  return number.kind() == Value::Kind::real ? fmt::format("{:.6g}", number.as_f64().value_or(0)) : number.to_text();
+}
+
+std::array<std::string, 6> stats_cells(const Stats& s, const Tensor& t) {
+  std::array<std::string, 6> out;
+  out.fill("-");
+  if (t.unsupported()) return out;
+  if (s.min.kind() != Value::Kind::null) {
+    out[0] = number_text(s.min);
+    out[1] = number_text(s.max);
+    out[2] = fmt::format("{:.6g}", s.mean);
+  }
+  out[3] = std::to_string(s.nans);
+  out[4] = std::to_string(s.infinities);
+  out[5] = std::to_string(s.zeros);
+  return out;
+}
+
+Widths measure(const Inspection& in) {
+  Widths w;
+  std::string cell;
+  const auto widen = [&](std::size_t& width, auto&& append) {
+    cell.clear();
+    append(cell);
+    width = std::max(width, cell.size());
+  };
+  for (std::size_t at = 0; at < in.tensors.size(); ++at) {
+    const Tensor t = in.model[in.tensors[at]];
+    w.name = std::max(w.name, std::min(width_shown(t.name()), kWidestName));
+    w.dtype = std::max(w.dtype, width_shown(t.type_name()));
+    widen(w.shape, [&](std::string& to) { append_shape(to, t); });
+    widen(w.size, [&](std::string& to) { append_size(to, logical_size(t)); });
+    if (in.stats.empty()) continue;
+    const std::array<std::string, 6> cells = stats_cells(in.stats[at], t);
+    for (std::size_t i = 0; i < cells.size(); ++i) w.stats[i] = std::max(w.stats[i], cells[i].size());
+    widen(w.layout, [&](std::string& to) { append_layout(to, t); });
+  }
+  w.dtype = std::min(w.dtype, kWidestName);
+  return w;
+}
+
+void trim(std::string& line) {
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+}
+
+void print_heading(Output& out, const Inspection& in, const Widths& w) {
+  std::string line;
+  append_left(line, "name", w.name);
+  append_left(line, "dtype", w.dtype);
+  append_left(line, "shape", w.shape);
+  append_right(line, "size", w.size);
+  append_left(line, "layout", in.stats.empty() ? 0 : w.layout);
+  if (!in.stats.empty())
+    for (std::size_t i = 0; i < kStatsHeads.size(); ++i) append_right(line, kStatsHeads[i], w.stats[i]);
+  trim(line);
+  out.toned(Tone::heading, line);
+  out.text("\n");
+}
+
+void print_row(Output& out, const Inspection& in, const Widths& w, std::size_t at, std::string& cell) {
+  const Tensor t = in.model[in.tensors[at]];
+  std::string& to = out.buffer();
+  append_left(to, t.name(), w.name);
+  append_left(to, t.type_name(), w.dtype);
+  cell.clear();
+  append_shape(cell, t);
+  to.append(cell);
+  pad(to, w.shape, cell.size());
+  to.append(kGap);
+  cell.clear();
+  append_size(cell, logical_size(t));
+  append_right(to, cell, w.size);
+  cell.clear();
+  append_layout(cell, t);
+  append_shown(to, cell);
+  if (!in.stats.empty()) {
+    pad(to, w.layout, cell.size());
+    const std::array<std::string, 6> cells = stats_cells(in.stats[at], t);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      to.append(kGap);
+      pad(to, w.stats[i], cells[i].size());
+      to.append(cells[i]);
+    }
+  }
+  to += '\n';
+  out.drain();
+}
+
+struct Total {
+  std::uint64_t tensors = 0, elements = 0, bytes = 0;
+};
+
+std::uint64_t elements_of(const Tensor& t) {
+  if (!t.has_shape()) return 0;
+  std::uint64_t product = 1;
+  bool passes = false;
+  for (const std::uint64_t dim : t.shape()) {
+    if (dim == 0) return 0;
+    passes = passes || product > UINT64_MAX / dim;
+    product *= dim;
+  }
+  return passes ? 0 : product;
+}
+
+void print_totals(Output& out, const Inspection& in) {
+  std::map<std::string_view, Total> by_dtype;
+  Total all;
+  for (const std::uint32_t i : in.tensors) {
+    const Tensor t = in.model[i];
+    const std::uint64_t elements = elements_of(t), bytes = logical_size(t);
+    for (Total* total : {&by_dtype[t.type_name()], &all}) {
+      ++total->tensors;
+      total->elements += elements;
+      total->bytes += bytes;
+    }
+  }
+  std::vector<std::pair<std::string_view, Total>> rows(by_dtype.begin(), by_dtype.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  if (rows.size() != 1) rows.emplace_back("total", all);
+  std::size_t name = 0, tensors = 0, elements = 0, bytes = 0;
+  for (const auto& [dtype, total] : rows) {
+    name = std::max(name, std::min(width_shown(dtype), kWidestName));
+    tensors = std::max(tensors, grouped(total.tensors).size());
+    elements = std::max(elements, grouped(total.elements).size());
+    bytes = std::max(bytes, grouped(total.bytes).size());
+  }
+  out.text("\n");
+  for (const auto& [dtype, total] : rows) {
+    std::string& to = out.buffer();
+    append_left(to, dtype, name);
+    append_right(to, grouped(total.tensors), tensors);
+    to.append(total.tensors == 1 ? "tensor   " : "tensors  ");
+    append_right(to, grouped(total.elements), elements);
+    to.append(total.elements == 1 ? "element   " : "elements  ");
+    append_right(to, grouped(total.bytes), bytes);
+    to.append("bytes\n");
+    out.drain();
+  }
+}
+
+// The beginning of a long text, cut between characters.
+std::string_view cut(std::string_view text) {
+  if (text.size() <= kLongestValue) return text;
+  std::size_t end = kLongestValue;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end);
+}
+
+void print_attributes(Output& out, Attributes attributes) {
+  std::size_t width = 0, shown_count = 0;
+  for (const auto& [key, value] : attributes.entries())
+    if (shown_count++ < kMostAttributes) width = std::max(width, std::min<std::size_t>(width_shown(key), 40));
+  shown_count = 0;
+  for (const auto& [key, value] : attributes.entries()) {
+    if (shown_count++ == kMostAttributes) break;
+    const std::string text = value.to_text();
+    std::string& to = out.buffer();
+    to.append("  ");
+    pad(to, width, append_shown(to, key));
+    to.append(" = ");
+    append_shown(to, cut(text));
+    if (text.size() > kLongestValue) to.append("... (" + size_text(text.size()) + ")");
+    to += '\n';
+    out.drain();
+  }
+  if (attributes.size() > kMostAttributes)
+    out.text("  ... and " + grouped(attributes.size() - kMostAttributes) + " more; --json has them all\n");
+  if (!attributes.empty()) out.text("\n");
+}
+
+}  // namespace
+
+std::uint64_t logical_size(const Tensor& t) {
+  std::uint64_t size = 0;
+  for (std::uint32_t i = 0; i < t.part_count(); ++i) size += t.part(i).size();
+  return size;
+}
+
+void print_table(Output& out, const Inspection& in) {
+  out.shown(in.path);
+  out.text(": " + std::string(in.model.format()) + (in.model.version().empty() ? "" : " ") + shown(in.model.version()) +
+           ", " + grouped(in.model.size()) + (in.model.size() == 1 ? " tensor, " : " tensors, ") +
+           size_text(in.file_size) + " (" + grouped(in.file_size) + " bytes)\n\n");
+  print_attributes(out, in.model.attributes());
+  if (in.tensors.empty()) {
+    out.text(in.model.size() == 0 ? "no tensors\n" : "no tensor matches\n");
+    return;
+  }
+  const Widths w = measure(in);
+  print_heading(out, in, w);
+  std::string cell;
+  for (std::size_t at = 0; at < in.tensors.size() && !out.closed(); ++at) print_row(out, in, w, at, cell);
+  print_totals(out, in);
+}
+
+}  // namespace weighbridge::cli

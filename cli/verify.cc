@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify: is each file sound, and is it the published one?
+#include "weighbridge/verify.h"
+
+#include <algorithm>
+
+#include "session.h"
+#include "weighbridge/hash.h"
+#include "weighbridge/json.h"
+
+namespace weighbridge::cli {
+namespace {
+
+constexpr std::size_t kHexDigits = 64;
+
+std::string published_digest(const Arguments& args) {
+  std::string hex(args.value(FlagId::sha256));
+  std::transform(hex.begin(), hex.end(), hex.begin(),
+                 [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (hex.size() != kHexDigits || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw Misuse("--sha256 must be 64 hexadecimal digits");
+  return hex;
+}
+
+void compare_digest(Session& session, const Source& source, const std::string& wanted, Report& report) {
+  const std::string found = file_sha256(source, session.context()).hex();
+  if (found == wanted) return;
+  Finding finding;
+  finding.rule = "file/sha256";
+  finding.expected = wanted;
+  finding.found = found;
+  finding.message = "the file is not the published one: its SHA-256 is " + found + ", not " + wanted;
+  report.add(std::move(finding));
+}
+
+Status status_of_report(const Report& report) {
+  const auto of_kind = [&](Kind kind) {
+    return std::any_of(report.findings().begin(), report.findings().end(),
+                       [&](const Finding& f) { return f.severity == Severity::error && f.kind == kind; });
+  };
+  if (of_kind(Kind::io)) return Status::io;
+  if (!report.valid()) return Status::invalid;
+  return report.unsupported() > 0 ? Status::unsupported : Status::done;
+}
+
+Tone tone_of(Severity severity) { return severity == Severity::error ? Tone::bad : Tone::warning; }
+
+void print(Output& out, std::string_view path, const Verdict& verdict, std::uint64_t file_size) {
+  const Report& report = verdict.report;
+  for (const Finding& finding : report.findings()) {
+    out.shown(path);
+    out.text(": ");
+    out.toned(tone_of(finding.severity), name(finding.severity));
+    out.text(": " + Session::sentence(finding) + "\n");
+  }
+  if (report.total() > report.findings().size())
+    out.text(shown(path) + ": and " + grouped(report.total() - report.findings().size()) + " findings more\n");
+  if (!report.valid()) return;
+  out.shown(path);
+  out.text(": ");
+  out.toned(Tone::good, "ok");
+  out.text(" (" + std::string(verdict.format) + ", " + grouped(verdict.model.size()) +
+           (verdict.model.size() == 1 ? " tensor, " : " tensors, ") + grouped(file_size) + " bytes");
+  if (report.unsupported() > 0) out.text(", " + grouped(report.unsupported()) + " that this build cannot interpret");
+  out.text(")\n");
+}
+
+Status verify_one(Session& session, const std::string& path, const std::string& wanted) {
+  try {
+    const std::shared_ptr<const Source> source = session.source(path);
+    Verdict verdict = verify(source, session.context());
+    if (!wanted.empty()) compare_digest(session, *source, wanted, verdict.report);
+    session.progress().clear();
+    if (session.json) {
+      session.object(to_json(path, verdict));
+    } else if (!session.quiet) {
+      print(session.out, path, verdict, source->size());
+    }
+    return status_of_report(verdict.report);
+  } catch (const Error& error) {
+    session.progress().clear();
+    if (error.kind() != Kind::io || !session.json) return session.fail(path, error);
+    Verdict verdict;  // an unreadable file has verify's own shape too
+    verdict.report.add(error.finding());
+    session.object(to_json(path, verdict));
+    complain(shown(path) + ": " + shown(error.what()));
+    return Status::io;
+  }
+}
+
+}  // namespace
+
+Status run_verify(Session& session) {
+  const std::string wanted = session.args.has(FlagId::sha256) ? published_digest(session.args) : std::string{};
+  if (!wanted.empty() && session.args.operands.size() > 1)
+    throw Misuse("--sha256 is the digest of one FILE, and several are given");
+  Status status = Status::done;
+  for (const std::string& path : session.args.operands) {
+    const Status one = verify_one(session, path, wanted);
+    status = worse(status, one);
+    if (one == Status::misuse) break;
+  }
+  session.end_objects();
+  return status;
+}
+
+}  // namespace weighbridge::cli

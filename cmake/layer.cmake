@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# One layer of src/ is one static library, wb_<layer>; the installed library is made of the same objects. Tests of a layer stand
+# beside its sources as *_test.cc and become one program, <layer>_test, that links what the layer links and nothing above it.
+
+include(GoogleTest)
+
+# weighbridge_layer(NAME SOURCES ... DEPENDS layer... LIBRARIES external... CASES source... TESTS ... TEST_LIBRARIES ...)
+# CASES build a format's corpus in code, as the library wb_<layer>_cases: for tests and fuzzers only, never installed.
+function(weighbridge_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;DEPENDS;LIBRARIES;CASES;TESTS;TEST_LIBRARIES")
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "weighbridge_layer(${name}): cannot place '${ARG_UNPARSED_ARGUMENTS}'")
+  endif()
+  list(TRANSFORM ARG_DEPENDS PREPEND wb_)
+  add_library(wb_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(wb_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(wb_${name} PUBLIC wb_options ${ARG_DEPENDS} PRIVATE ${ARG_LIBRARIES})
+  set_property(GLOBAL APPEND PROPERTY WEIGHBRIDGE_LAYERS wb_${name})
+  set(cases)
+  if(ARG_CASES AND (WEIGHBRIDGE_TESTS OR WEIGHBRIDGE_FUZZ))
+    set(cases wb_${name}_cases)
+    add_library(${cases} STATIC ${ARG_CASES})
+    target_link_libraries(${cases} PUBLIC wb_${name} PRIVATE ${ARG_LIBRARIES})
+  endif()
+  if(WEIGHBRIDGE_TESTS AND ARG_TESTS)
+    weighbridge_test(${name}_test SOURCES ${ARG_TESTS} LIBRARIES ${cases} wb_${name} ${ARG_TEST_LIBRARIES})
+  endif()
+endfunction()
+
+# weighbridge_test(NAME SOURCES ... LIBRARIES ... LABELS ...): a GoogleTest program, one ctest entry for each test in it.
+function(weighbridge_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;LIBRARIES;LABELS")
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "weighbridge_test(${name}): cannot place '${ARG_UNPARSED_ARGUMENTS}'")
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} wb_options GTest::gtest GTest::gtest_main)
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)  # an empty value would shift the properties that follow
+  endif()
+  gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}")
+endfunction()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target is compiled with. Machine code is for baseline x86-64; kernels choose their instruction set when they run.
+
+option(WEIGHBRIDGE_TESTS "build the tests" ON)
+option(WEIGHBRIDGE_FUZZ "build the fuzz targets with libFuzzer (clang only)" OFF)
+option(WEIGHBRIDGE_BENCH "build the benchmarks" OFF)
+option(WEIGHBRIDGE_STATIC "link the command statically: it starts in well under half the time" ON)
+set(WEIGHBRIDGE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
+
+# A newer compiler's new warnings must not stop a user's build, so warnings are errors where the project is checked with them.
+set(checked_with OFF)
+if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.") OR
+   (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^16\\."))
+  set(checked_with ON)
+endif()
+option(WEIGHBRIDGE_WERROR "treat warnings as errors (default: with GCC 12 and clang 16)" ${checked_with})
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(WEIGHBRIDGE_CCACHE ccache)
+  mark_as_advanced(WEIGHBRIDGE_CCACHE)
+  if(WEIGHBRIDGE_CCACHE)
+    # Relative paths, so that a second checkout finds what the first one compiled.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
+      ${WEIGHBRIDGE_CCACHE})
+  endif()
+endif()
+
+add_library(wb_options INTERFACE)
+target_compile_options(wb_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+  -Wold-style-cast -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(wb_options INTERFACE -Wno-restrict)  # GCC 12 sees overlaps in "text" + std::string (its bug 105651)
+endif()
+if(WEIGHBRIDGE_WERROR)
+  target_compile_options(wb_options INTERFACE -Werror)
+endif()
+# No path of the machine that builds it stays in what is released.
+target_compile_options(wb_options INTERFACE $<$<CONFIG:Release>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
+if(WEIGHBRIDGE_SANITIZE)
+  add_compile_options(-fsanitize=${WEIGHBRIDGE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${WEIGHBRIDGE_SANITIZE})
+  set(WEIGHBRIDGE_STATIC OFF)  # the sanitizers' runtimes need the dynamic C library
+endif()
+if(WEIGHBRIDGE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "WEIGHBRIDGE_FUZZ needs clang: use `cmake --preset fuzz`")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

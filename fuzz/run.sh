@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs one libFuzzer program: `run.sh clean|planted PROGRAM SECONDS SEEDS...`. A clean run must find nothing in that time, a
+# planted one must find its bug within it, and by its own work: no seed may show it. What a run learns stays beside the
+# program; an input that fails is named.
+set -uo pipefail
+expectation=$1 program=$2 seconds=$3
+shift 3
+learnt=$program.corpus
+[ "$expectation" = planted ] && rm -rf "$learnt"  # or the bug would be known from the last run
+mkdir -p "$learnt"
+log=$program.log
+if [ "$expectation" = planted ] && ! "$program" -runs=0 "$@" >"$log" 2>&1; then
+  grep -m 5 -E 'planted bug|ERROR|error' "$log"
+  echo "a seed shows the planted bug before the fuzzer starts"
+  exit 1
+fi
+# Few mutations at once: most files that were changed in five places fail at the first.
+"$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=8192 -mutate_depth=2 -print_final_stats=1 \
+  -artifact_prefix="$program." "$learnt" "$@" >"$log" 2>&1
+status=$?
+sed -n 's/^stat::number_of_executed_units: */inputs tried: /p' "$log"
+case $expectation in
+  clean)
+    [ $status -eq 0 ] || { tail -60 "$log"; exit 1; }
+    ;;
+  planted)
+    if [ $status -eq 0 ] || ! grep -qE 'planted bug' "$log"; then
+      tail -20 "$log"
+      echo "the planted bug was not found in $seconds s"
+      exit 1
+    fi
+    ;;
+esac

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// weighbridge/formats.h: which containers this build knows, and what each can hold.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "weighbridge/dtype.h"
+#include "weighbridge/error.h"
+#include "weighbridge/model.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge {
+
+// One reason to reject or to remark, as the format's rules.def states it.
+struct Rule {
+  enum class Reach : std::uint8_t { file, tensor, note };  // what it spoils: the whole file, one tensor, nothing
+  std::string_view id;                                     // "<format>/<rule>", stable
+  Reach reach;
+  Severity severity;
+  std::string_view section;   // of the specification or reading
+  std::string_view sentence;  // lower case, no final full stop
+};
+
+// What a format can hold; a conversion names as loss or blocker what it cannot.
+struct Holds {
+  std::span<const DType> dtypes;
+  std::span<const Layout> layouts;
+  std::span<const Encoding> encodings;        // raw first
+  std::span<const std::string_view> digests;  // per part: "sha256", "crc32c"; empty: none
+  std::string_view attributes;                // one line: "text", "any value", "none"
+  bool names = true, tokenizer = false;
+  std::uint64_t max_tensors = UINT64_MAX;
+};
+
+struct FormatInfo {
+  std::string_view name;                         // as --to takes it
+  std::string_view title;                        // as a person says it
+  std::span<const std::string_view> extensions;  // lower case, no dot; the first one is the usual one
+  std::string_view versions;                     // "1.1, keys of 1.2"
+  bool reads = true, writes = true;
+  Holds holds;
+  std::span<const Rule> rules;
+};
+
+// Every format, in the registry's order.
+std::span<const FormatInfo> formats() noexcept;
+const FormatInfo* find_format(std::string_view name) noexcept;
+// The format that writes files of this extension (lower case, without the dot); null if none does.
+const FormatInfo* format_for_extension(std::string_view extension) noexcept;
+// The rules that belong to no format: "file/..." (what is no tensor file at all) and "limit/...".
+std::span<const Rule> common_rules() noexcept;
+
+}  // namespace weighbridge

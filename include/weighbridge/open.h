@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// weighbridge/open.h: from a path or a source to a Model. Reads and checks the header; payload is read only when asked
+// for.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weighbridge/context.h"
+#include "weighbridge/error.h"
+#include "weighbridge/model.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge {
+
+struct OpenOptions {
+  // Name of the format to read the file as; empty: by content, and where the content matches nothing, by the extension.
+  std::string format{};
+  Access access = Access::positional;
+};
+
+// Throws Error: the first error that verify() would report (malformed), io, or misuse (a directory, an unknown format).
+Model open(const std::string& path, const Context& = {}, const OpenOptions& = {});
+Model open(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
+
+// The door that does not throw for what the file holds: nullopt when it is malformed. Warnings and unsupported tensors
+// go to the report too. Still throws Error of kind io and misuse.
+std::optional<Model> open(std::shared_ptr<const Source>, Report&, const Context& = {}, const OpenOptions& = {});
+
+}  // namespace weighbridge

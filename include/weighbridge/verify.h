@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// weighbridge/verify.h: is this file sound? All structural rules, then every rule that must read payload, in one pass
+// over it.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "weighbridge/context.h"
+#include "weighbridge/error.h"
+#include "weighbridge/model.h"
+#include "weighbridge/open.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge {
+
+struct Verdict {
+  std::string_view format;  // "" where the content matches no format
+  Report report;
+  // What could be read: tensors with structural errors are left out. Empty when the file has no readable index.
+  Model model;
+};
+
+// Throws Error of kind io and misuse only. The first error of the report is the one that open() throws, when open()
+// fails. The source is compared again at the end: a file that changed meanwhile is an io error.
+Verdict verify(const std::string& path, const Context& = {}, const OpenOptions& = {});
+Verdict verify(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
+
+}  // namespace weighbridge

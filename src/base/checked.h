@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic on numbers that a file supplied. Owns the one extent test and the checked sums and products (reading G1).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace weighbridge::base {
+
+// offset + size <= end, in the form that cannot wrap.
+constexpr bool fits(std::uint64_t offset, std::uint64_t size, std::uint64_t end) noexcept {
+  return offset <= end && size <= end - offset;
+}
+
+constexpr std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t out = 0;
+  if (__builtin_add_overflow(a, b, &out)) return std::nullopt;
+  return out;
+}
+
+constexpr std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t out = 0;
+  if (__builtin_mul_overflow(a, b, &out)) return std::nullopt;
+  return out;
+}
+
+// Number of elements of a shape: 0 as soon as one dimension is 0, whatever the others; nullopt past 2^64 - 1; 1 for
+// rank 0.
+constexpr std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape) noexcept {
+  for (const std::uint64_t d : shape)
+    if (d == 0) return 0;
+  std::uint64_t product = 1;
+  for (const std::uint64_t d : shape)
+    if (__builtin_mul_overflow(product, d, &product)) return std::nullopt;
+  return product;
+}
+
+// The next multiple of a power of two; nullopt past 2^64 - 1.
+constexpr std::optional<std::uint64_t> align_up(std::uint64_t value, std::uint64_t alignment) noexcept {
+  const auto sum = checked_add(value, alignment - 1);
+  if (!sum) return std::nullopt;
+  return *sum & ~(alignment - 1);
+}
+
+}  // namespace weighbridge::base

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two executors: in the caller's thread, and a pool. Owns every thread that the library starts.
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "weighbridge/context.h"
+
+namespace weighbridge {
+namespace {
+
+using Body = std::function<void(std::uint64_t)>;
+
+class InlineExecutor final : public Executor {
+ public:
+  unsigned concurrency() const noexcept override { return 1; }
+  void for_each(std::uint64_t count, const Body& body) override {
+    for (std::uint64_t i = 0; i < count; ++i) body(i);
+  }
+};
+
+// One call of for_each. It lives on the caller's stack: the caller takes it out of the queue and waits until no worker
+// is in it before it returns. next is advanced by compare-exchange so that it never passes count, even at 2^64 - 1.
+struct Job {
+  Job(std::uint64_t count_, const Body& body_) : count(count_), body(body_) {}
+
+  const std::uint64_t count;
+  const Body& body;
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<bool> failed{false};
+  unsigned workers = 0;  // pool threads inside run(), under the pool's mutex
+  std::mutex error_mutex;
+  std::uint64_t error_index = 0;
+  std::exception_ptr error;
+
+  bool exhausted() const noexcept {
+    return failed.load(std::memory_order_relaxed) || next.load(std::memory_order_relaxed) >= count;
+  }
+
+  void run() noexcept {
+    for (;;) {
+      if (failed.load(std::memory_order_relaxed)) return;
+      std::uint64_t index = next.load(std::memory_order_relaxed);
+      do {
+        if (index >= count) return;
+      } while (!next.compare_exchange_weak(index, index + 1, std::memory_order_relaxed));
+      try {
+        body(index);
+      } catch (...) {
+        const std::lock_guard lock(error_mutex);
+        if (!error || index < error_index) {
+          error = std::current_exception();
+          error_index = index;
+        }
+        failed.store(true, std::memory_order_relaxed);
+      }
+    }
+  }
+};
+
+class ThreadExecutor final : public Executor {
+ public:
+  explicit ThreadExecutor(unsigned threads) : concurrency_(threads) {
+    threads_.reserve(threads - 1);
+    try {
+      for (unsigned i = 1; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+  ~ThreadExecutor() override { stop(); }
+  ThreadExecutor(const ThreadExecutor&) = delete;
+  ThreadExecutor& operator=(const ThreadExecutor&) = delete;
+
+  unsigned concurrency() const noexcept override { return concurrency_; }
+
+  void for_each(std::uint64_t count, const Body& body) override {
+    // A body that calls back runs its share itself: the threads are busy with the outer call, and no thread waits for
+    // another.
+    if (count <= 1 || threads_.empty() || current_ == this) {
+      for (std::uint64_t i = 0; i < count; ++i) body(i);
+      return;
+    }
+    Job job(count, body);
+    {
+      const std::lock_guard lock(mutex_);
+      jobs_.push_back(&job);
+    }
+    if (count - 1 >= threads_.size()) {
+      wake_.notify_all();
+    } else {
+      for (std::uint64_t i = 1; i < count; ++i) wake_.notify_one();
+    }
+    {
+      const Inside inside(this);
+      job.run();
+    }
+    {
+      std::unique_lock lock(mutex_);
+      // A worker may have taken it out already, once there was nothing left to hand out.
+      if (const auto at = std::find(jobs_.begin(), jobs_.end(), &job); at != jobs_.end()) jobs_.erase(at);
+      done_.wait(lock, [&job] { return job.workers == 0; });
+    }
+    if (job.error) std::rethrow_exception(job.error);
+  }
+
+ private:
+  // Marks the thread as being in a body of this executor, and puts back what was there (another executor's mark).
+  struct Inside {
+    explicit Inside(const ThreadExecutor* executor) : before(current_) { current_ = executor; }
+    ~Inside() { current_ = before; }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+    const ThreadExecutor* before;
+  };
+
+  void work() {
+    const Inside inside(this);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+      if (stopping_) return;
+      Job* job = jobs_.front();
+      if (job->exhausted()) {
+        jobs_.pop_front();
+        continue;
+      }
+      ++job->workers;
+      lock.unlock();
+      job->run();
+      lock.lock();
+      if (const auto at = std::find(jobs_.begin(), jobs_.end(), job); at != jobs_.end()) jobs_.erase(at);
+      // Under the lock: the job dies as soon as its caller sees 0.
+      if (--job->workers == 0) done_.notify_all();
+    }
+  }
+
+  void stop() noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  static thread_local const ThreadExecutor* current_;
+
+  const unsigned concurrency_;
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::deque<Job*> jobs_;  // oldest first; those that still have indices to hand out
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+thread_local const ThreadExecutor* ThreadExecutor::current_ = nullptr;
+
+// Those that this process may run on, which containers and taskset make fewer than the machine has.
+unsigned usable_processors() noexcept {
+#ifdef __linux__
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    const int count = CPU_COUNT(&set);
+    if (count > 0) return static_cast<unsigned>(count);
+  }
+#endif
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+std::shared_ptr<Executor> inline_executor() {
+  static const std::shared_ptr<Executor> instance = std::make_shared<InlineExecutor>();
+  return instance;
+}
+
+std::shared_ptr<Executor> thread_executor(unsigned threads) {
+  if (threads == 0) threads = usable_processors();
+  if (threads == 1) return inline_executor();
+  return std::make_shared<ThreadExecutor>(threads);
+}
+
+}  // namespace weighbridge

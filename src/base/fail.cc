@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The four ways to throw Error.
+#include "base/fail.h"
+
+#include <system_error>
+#include <utility>
+
+namespace weighbridge::base {
+namespace {
+
+[[noreturn]] void raise(std::string rule, Kind kind, Severity severity, std::string message) {
+  Finding finding;
+  finding.rule = std::move(rule);
+  finding.kind = kind;
+  finding.severity = severity;
+  finding.message = std::move(message);
+  throw Error(std::move(finding));
+}
+
+}  // namespace
+
+void misuse(std::string_view what, std::string message) {
+  raise("misuse/" + std::string(what), Kind::misuse, Severity::error, std::move(message));
+}
+
+void io_error(std::string_view what, std::string message, int error_number) {
+  if (error_number != 0) message += ": " + std::generic_category().message(error_number);
+  raise("io/" + std::string(what), Kind::io, Severity::error, std::move(message));
+}
+
+void unsupported(std::string_view rule, std::string message) {
+  raise(std::string(rule), Kind::unsupported, Severity::unsupported, std::move(message));
+}
+
+void malformed(std::string_view rule, std::string message) {
+  raise(std::string(rule), Kind::malformed, Severity::error, std::move(message));
+}
+
+}  // namespace weighbridge::base

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// UTF-8 as RFC 3629 has it: no surrogates, no overlong forms, nothing above U+10FFFF.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weighbridge::base {
+
+// Index of the first byte that is not part of valid UTF-8, or npos when all of it is.
+std::size_t find_invalid_utf8(std::string_view text) noexcept;
+inline bool is_utf8(std::string_view text) noexcept { return find_invalid_utf8(text) == std::string_view::npos; }
+
+struct Decoded {
+  char32_t code_point;   // U+FFFD for an invalid byte
+  std::uint32_t length;  // bytes consumed, at least 1
+  bool valid;
+};
+// The character at text[at]; at < text.size(). An invalid byte is consumed singly.
+Decoded decode_utf8(std::string_view text, std::size_t at) noexcept;
+// Appends the UTF-8 form; code_point is a Unicode scalar value.
+void append_utf8(std::string& to, char32_t code_point);
+
+}  // namespace weighbridge::base

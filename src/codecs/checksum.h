@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checksums and digests over bytes, streaming and at once. Owns CRC-32, CRC-32C, SHA-256, XXH3-128 and their
+// hexadecimal spelling. How a format spells a digest (prefixes, letter case) belongs to that format.
+//
+// Nothing here throws for what the bytes are; Sha256 and Xxh3_128 throw std::bad_alloc when their state cannot be had.
+// An object serves one thread at a time; the free functions are safe from any number of threads.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace weighbridge::codecs {
+
+enum class CrcKind : std::uint8_t {
+  crc32,   // IEEE 802.3, reflected, polynomial 0x04C11DB7: "123456789" -> 0xCBF43926
+  crc32c,  // Castagnoli, reflected, polynomial 0x1EDC6F41: "123456789" -> 0xE3069283
+};
+
+// The CRC of the bytes so far followed by `data`; `before` is the CRC of the bytes so far, 0 for none.
+std::uint32_t crc(CrcKind, std::span<const std::byte> data, std::uint32_t before = 0) noexcept;
+inline std::uint32_t crc32(std::span<const std::byte> data, std::uint32_t before = 0) noexcept {
+  return crc(CrcKind::crc32, data, before);
+}
+inline std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t before = 0) noexcept {
+  return crc(CrcKind::crc32c, data, before);
+}
+// The CRC of A followed by B from the CRC of each and B's length: chunks can be summed side by side.
+std::uint32_t combine(CrcKind, std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t length_b) noexcept;
+
+// How the bytes are folded. `automatic` is what crc() takes; the others are for tests, which compare them with ==. A
+// path that this processor or this build lacks answers as `table` does.
+enum class CrcPath : std::uint8_t { automatic, table, clmul, wide_clmul };
+bool has(CrcPath) noexcept;
+std::uint32_t crc_by(CrcPath, CrcKind, std::span<const std::byte> data, std::uint32_t before = 0) noexcept;
+
+template <CrcKind kind> class BasicCrc {
+ public:
+  void reset() noexcept { value_ = 0; }
+  void update(std::span<const std::byte> data) noexcept { value_ = crc(kind, data, value_); }
+  std::uint32_t value() const noexcept { return value_; }
+
+ private:
+  std::uint32_t value_ = 0;
+};
+using Crc32 = BasicCrc<CrcKind::crc32>;
+using Crc32c = BasicCrc<CrcKind::crc32c>;
+
+using Digest256 = std::array<std::byte, 32>;
+
+// SHA-256 (FIPS 180-4). After finish() the object must be reset() before it takes more; reset() keeps its memory.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+  void reset();
+  void update(std::span<const std::byte> data);
+  Digest256 finish();
+
+ private:
+  struct Free {
+    void operator()(void*) const noexcept;
+  };
+  std::unique_ptr<void, Free> context_;
+};
+Digest256 sha256(std::span<const std::byte> data);
+
+struct Hash128 {
+  std::uint64_t low = 0, high = 0;
+  bool operator==(const Hash128&) const = default;
+};
+
+// XXH3, 128 bits, no seed: quick and well mixed, no defence against someone who wants two inputs to collide.
+class Xxh3_128 {
+ public:
+  Xxh3_128();
+  ~Xxh3_128();
+  Xxh3_128(Xxh3_128&&) noexcept;
+  Xxh3_128& operator=(Xxh3_128&&) noexcept;
+  void reset() noexcept;
+  void update(std::span<const std::byte> data) noexcept;
+  Hash128 finish() const noexcept;  // of the bytes so far; more may follow
+
+ private:
+  struct Free {
+    void operator()(void*) const noexcept;
+  };
+  std::unique_ptr<void, Free> state_;
+};
+Hash128 xxh3_128(std::span<const std::byte> data) noexcept;
+
+// Lower-case hexadecimal, two digits a byte, most significant first for numbers.
+std::string to_hex(std::span<const std::byte> bytes);
+std::string to_hex(std::uint32_t value);   // 8 digits
+std::string to_hex(const Hash128& value);  // 32 digits
+// Hexadecimal of either letter case into exactly out.size() bytes; false, and out unspecified, for anything else.
+bool from_hex(std::string_view text, std::span<std::byte> out) noexcept;
+// Exactly 8 hexadecimal digits of either letter case.
+std::optional<std::uint32_t> u32_from_hex(std::string_view text) noexcept;
+
+}  // namespace weighbridge::codecs

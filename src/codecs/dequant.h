@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dequantisation of zTensor's quantized_group (reading Y5), by rows, so that a caller chooses how much memory it takes.
+//
+// Logical shape [rows, cols]. Codes of `bits` are packed along rows, least significant bits first: word w of column c
+// holds rows w*n .. w*n+n-1, words row-major [ceil(rows / n), cols]. scales and zeros are row-major [rows / group_size,
+// cols].
+//   value[r, c] = (code[r, c] - zeros[r / group_size, c]) * scales[r / group_size, c]
+// Codes are unsigned. The arithmetic is f64, rounded once to f32 at the end.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weighbridge/dtype.h"
+
+namespace weighbridge::codecs {
+
+struct Packing {
+  std::uint32_t codes_per_word = 0;
+  DType word = DType::unknown;
+  bool operator==(const Packing&) const = default;
+};
+// "<n>_per_<dtype>", dtype an integer; nullopt for anything else, leading zeros and n = 0 included.
+std::optional<Packing> parse_packing(std::string_view text) noexcept;
+
+struct QuantizedGroup {
+  std::uint64_t rows = 0, cols = 0;
+  std::uint32_t bits = 0;
+  std::uint64_t group_size = 0;
+  Packing packing;
+  DType scales = DType::unknown;  // f16, bf16, f32 or f64
+  DType zeros = DType::unknown;   // the same, or an integer dtype
+
+  // A lower-case sentence that says what keeps this from being dequantised; empty when nothing does.
+  std::string problem() const;
+  bool usable() const noexcept;  // problem() is empty
+  // Below: only where problem() is empty.
+  std::uint64_t word_rows() const noexcept {
+    return rows / packing.codes_per_word + (rows % packing.codes_per_word != 0 ? 1 : 0);
+  }
+  std::uint64_t group_rows() const noexcept { return rows / group_size; }
+  std::uint32_t word_bytes() const noexcept { return info(packing.word).bits / 8; }
+};
+
+// Rows [first, first + count) into out[count * cols], row-major. The spans begin where these rows begin:
+//   words   with word row first / n, up to the one of row first + count - 1
+//   scales, zeros   with group row first / group_size, up to the one of row first + count - 1
+// and may go on. False, and nothing written, when a span is too short, the rows lie outside, or the tensor is not
+// usable().
+bool dequantise_rows(const QuantizedGroup& tensor, std::uint64_t first, std::uint64_t count,
+                     std::span<const std::byte> words, std::span<const std::byte> scales,
+                     std::span<const std::byte> zeros, std::span<float> out) noexcept;
+
+}  // namespace weighbridge::codecs

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// SHA-256 through OpenSSL, XXH3-128 through xxh3_kernel.h, and hexadecimal. The CRCs are in crc.cc.
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+#include <cstring>
+#include <new>
+
+#include "base/endian.h"
+#include "codecs/checksum.h"
+#include "codecs/xxh3_kernel.h"
+
+namespace weighbridge::codecs {
+namespace {
+
+// The algorithm, fetched once without reading OpenSSL's configuration files (they cost start-up time, and a broken one
+// would break us). Never freed: threads may outlive main's statics.
+const EVP_MD* sha256_algorithm() {
+  static const EVP_MD* const algorithm = [] {
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr);
+    return EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  }();
+  if (algorithm == nullptr) throw std::bad_alloc();
+  return algorithm;
+}
+
+EVP_MD_CTX* context(void* p) noexcept { return static_cast<EVP_MD_CTX*>(p); }
+
+constexpr char kDigits[] = "0123456789abcdef";
+
+int digit_value(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+}  // namespace
+
+void Sha256::Free::operator()(void* p) const noexcept { EVP_MD_CTX_free(context(p)); }
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  if (!context_) throw std::bad_alloc();
+  reset();
+}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+
+// OpenSSL fails below only when it is out of memory: algorithm and lengths are fixed.
+void Sha256::reset() {
+  if (EVP_DigestInit_ex2(context(context_.get()), sha256_algorithm(), nullptr) != 1) throw std::bad_alloc();
+}
+void Sha256::update(std::span<const std::byte> data) {
+  if (EVP_DigestUpdate(context(context_.get()), data.data(), data.size()) != 1) throw std::bad_alloc();
+}
+Digest256 Sha256::finish() {
+  unsigned char out[32];
+  unsigned size = sizeof out;
+  if (EVP_DigestFinal_ex(context(context_.get()), out, &size) != 1) throw std::bad_alloc();
+  Digest256 digest;
+  std::memcpy(digest.data(), out, sizeof out);
+  return digest;
+}
+
+Digest256 sha256(std::span<const std::byte> data) {
+  thread_local Sha256 hasher;  // saves four allocations a call: callers hash many small leaves
+  hasher.reset();
+  hasher.update(data);
+  return hasher.finish();
+}
+
+void Xxh3_128::Free::operator()(void* p) const noexcept { xxh3_kernel().destroy(p); }
+Xxh3_128::Xxh3_128() : state_(xxh3_kernel().create()) {
+  if (!state_) throw std::bad_alloc();
+  reset();
+}
+Xxh3_128::~Xxh3_128() = default;
+Xxh3_128::Xxh3_128(Xxh3_128&&) noexcept = default;
+Xxh3_128& Xxh3_128::operator=(Xxh3_128&&) noexcept = default;
+
+void Xxh3_128::reset() noexcept { xxh3_kernel().reset(state_.get()); }
+void Xxh3_128::update(std::span<const std::byte> data) noexcept {
+  if (!data.empty()) xxh3_kernel().update(state_.get(), data.data(), data.size());
+}
+Hash128 Xxh3_128::finish() const noexcept {
+  const Xxh3Kernel::Result hash = xxh3_kernel().digest(state_.get());
+  return {hash.low, hash.high};
+}
+Hash128 xxh3_128(std::span<const std::byte> data) noexcept {
+  const Xxh3Kernel::Result hash = xxh3_kernel().at_once(data.data(), data.size());
+  return {hash.low, hash.high};
+}
+
+std::string to_hex(std::span<const std::byte> bytes) {
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const std::byte b : bytes) {
+    text += kDigits[std::to_integer<unsigned>(b) >> 4];
+    text += kDigits[std::to_integer<unsigned>(b) & 15];
+  }
+  return text;
+}
+std::string to_hex(std::uint32_t value) {
+  std::byte bytes[4];
+  base::store_be(bytes, value);
+  return to_hex(bytes);
+}
+std::string to_hex(const Hash128& value) {
+  std::byte bytes[16];
+  base::store_be(bytes, value.high);
+  base::store_be(bytes + 8, value.low);
+  return to_hex(bytes);
+}
+
+bool from_hex(std::string_view text, std::span<std::byte> out) noexcept {
+  if (text.size() / 2 != out.size() || text.size() % 2 != 0) return false;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const int high = digit_value(text[2 * i]), low = digit_value(text[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    out[i] = static_cast<std::byte>(high * 16 + low);
+  }
+  return true;
+}
+std::optional<std::uint32_t> u32_from_hex(std::string_view text) noexcept {
+  std::byte bytes[4];
+  if (!from_hex(text, bytes)) return std::nullopt;
+  return base::load_be<std::uint32_t>(bytes);
+}
+
+}  // namespace weighbridge::codecs

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statistics of a tensor's elements in one pass over its logical bytes, in pieces, in constant memory.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include "weighbridge/dtype.h"
+
+namespace weighbridge::codecs {
+
+// A number as its dtype holds it: u64 for bool and unsigned, i64 for signed integers, double for the rest.
+using StatNumber = std::variant<std::uint64_t, std::int64_t, double>;
+
+struct Statistics {
+  std::uint64_t elements = 0;  // counted; a complex element counts as two: its parts
+  std::uint64_t nan = 0, infinite = 0, zero = 0;
+  std::uint64_t finite = 0;  // elements that are neither NaN nor infinite; min, max and mean are over these
+  StatNumber min, max;       // meaningless where finite is 0
+  double mean = 0;           // exact sum for integers, compensated for reals, then one division; 0 where finite is 0
+};
+
+__extension__ using Int128 = __int128;
+
+// Feed pieces of any length, in order; then finish(). Bytes of an incomplete last element are ignored. For packed
+// dtypes (f6, f4) `elements` tells spare bits from elements; otherwise it is not looked at.
+class StatsAccumulator {
+ public:
+  explicit StatsAccumulator(DType dtype, std::uint64_t elements = ~std::uint64_t{0}) noexcept;
+  void update(std::span<const std::byte> piece) noexcept;
+  Statistics finish() noexcept;
+
+ private:
+  void block(std::span<const std::byte> bytes, std::size_t count) noexcept;
+  void whole_numbers(const std::byte* bytes, std::size_t count) noexcept;
+  void reals(const std::byte* bytes, std::size_t count) noexcept;
+  void add(double value) noexcept;
+
+  DType dtype_;                   // of a component, for complex
+  std::uint32_t unit_bytes_ = 1;  // bytes that hold whole elements
+  std::uint32_t unit_elements_ = 1;
+  std::uint64_t left_;  // elements still to come
+  std::byte held_[8] = {};
+  std::uint32_t held_size_ = 0;
+  Statistics out_;
+  double sum_ = 0, rest_ = 0;
+  Int128 whole_sum_ = 0;
+};
+
+}  // namespace weighbridge::codecs

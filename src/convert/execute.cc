@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Doing what a plan says: refuse, write beside, read back, publish.
+#include <string>
+
+#include "base/fail.h"
+#include "convert/hashing.h"
+#include "convert/plan_maker.h"
+#include "convert/read_back.h"
+#include "convert/write.h"
+#include "core/progress.h"
+#include "io/atomic_file.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge {
+namespace {
+
+constexpr std::size_t kMostNamed = 10;
+
+std::string list(const std::vector<Item>& items) {
+  std::string out;
+  for (std::size_t i = 0; i < items.size() && i < kMostNamed; ++i) {
+    out +=
+        (i == 0 ? ": " : "; ") + escape_for_display(items[i].subject) + " (" + std::string(name(items[i].kind)) + ")";
+    if (!items[i].from.empty()) out += ", " + escape_for_display(items[i].from);
+    if (!items[i].to.empty()) out += " becomes " + escape_for_display(items[i].to);
+  }
+  if (items.size() > kMostNamed) out += "; and " + std::to_string(items.size() - kMostNamed) + " more";
+  return out;
+}
+
+void require_possible(const Plan& plan) {
+  const std::string to(plan.to);
+  if (!plan.blockers.empty()) base::misuse("blocked", "this cannot be written as " + to + list(plan.blockers));
+  if (const std::vector<Item> refused = plan.refused(); !refused.empty())
+    base::misuse("loss", "writing " + to + " would lose what was not allowed to be lost" + list(refused));
+}
+
+// The one input that may be the output is the file that is appended to: the new file begins with all its bytes and
+// takes its place.
+void require_other_file(const convert::PlanRep& rep, const std::string& path, bool replace) {
+  for (const Model& model : rep.models)
+    for (const auto& source : model.sources())
+      if (!(replace && source == rep.layout.prefix_source) && io::same_file(path, std::string(source->name())))
+        base::misuse("output-is-input", "the output " + escape_for_display(path) + " is the input " +
+                                            escape_for_display(source->name()) + ": give another name");
+}
+
+}  // namespace
+
+void Plan::execute(const std::string& path, const Context& context) const {
+  const convert::PlanRep* const rep = PlanMaker::rep(*this);
+  if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
+  require_possible(*this);
+  require_other_file(*rep, path, options.replace);
+  const core::WriteLayout& layout = rep->layout;
+  std::uint64_t bytes = layout.prefix_length;
+  for (const core::Payload& p : layout.payloads) bytes += convert::hashed_bytes(p);
+  core::Progress progress(context, 2 * bytes);  // once to write, once to read back
+  // Where an encoding decides, the bound may be far more than it takes, and a disk that has just enough must do.
+  io::AtomicFile file(path, {options.replace, layout.size_exact ? layout.size : 0});
+  const convert::Record record = convert::write(layout, options.level, file, context, progress);
+  convert::sync_and_read_back(*rep, record, file, context, progress);
+  for (const Model& model : rep->models)
+    for (const auto& source : model.sources()) source->check_unchanged();
+  progress.finish();
+  file.publish();
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a conversion remembers of the bytes it wrote, and the two things it computes from them: XXH3-128 of each segment
+// of the logical bytes (compared on read-back), and the digest of the stored bytes (written into the file).
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codecs/checksum.h"
+#include "convert/rep.h"
+
+namespace weighbridge::convert {
+
+struct Record {
+  std::vector<core::Stored> stored;            // of each payload
+  std::vector<std::uint64_t> first_hash;       // of each payload, in hashes; one more at the end
+  std::vector<codecs::Hash128> hashes;         // of segments: see hashed_bytes()
+  std::vector<codecs::Hash128> prefix_hashes;  // of segments of the prefix
+  std::string tail;
+  std::uint64_t tail_offset = 0;
+  std::uint64_t size = 0;  // of the whole file
+
+  std::span<codecs::Hash128> hashes_of(std::size_t payload) {
+    return std::span(hashes).subspan(first_hash[payload], first_hash[payload + 1] - first_hash[payload]);
+  }
+  std::span<const codecs::Hash128> hashes_of(std::size_t payload) const {
+    return std::span(hashes).subspan(first_hash[payload], first_hash[payload + 1] - first_hash[payload]);
+  }
+};
+
+// How many bytes of a payload are hashed: stored ones where they go over verbatim (they may not be decodable here),
+// else logical.
+inline std::uint64_t hashed_bytes(const core::Payload& p) noexcept {
+  return p.form == core::Payload::Form::stored || p.form == core::Payload::Form::bytes ? p.stored_size : p.logical_size;
+}
+
+// Hashes a stream segment by segment into `out`, which has room for exactly the segments of `size` bytes.
+class SegmentHasher {
+ public:
+  SegmentHasher(std::uint64_t size, std::span<codecs::Hash128> out) : left_(size), out_(out) {}
+  // False when the stream is longer than `size`.
+  bool update(std::span<const std::byte> data) {
+    if (data.size() > left_) return false;
+    left_ -= data.size();
+    while (!data.empty()) {
+      const std::size_t take = static_cast<std::size_t>(std::min<std::uint64_t>(data.size(), kSegment - filled_));
+      if (filled_ == 0 && (take == kSegment || (take == data.size() && left_ == 0))) {
+        out_[next_++] = codecs::xxh3_128(data.first(take));
+      } else {
+        if (!state_) state_.emplace();
+        state_->update(data.first(take));
+        filled_ += take;
+        if (filled_ == kSegment || (take == data.size() && left_ == 0)) flush();
+      }
+      data = data.subspan(take);
+    }
+    return true;
+  }
+  std::uint64_t left() const noexcept { return left_; }
+
+ private:
+  void flush() {
+    out_[next_++] = state_->finish();
+    state_->reset();
+    filled_ = 0;
+  }
+  std::uint64_t left_;
+  std::span<codecs::Hash128> out_;
+  std::size_t next_ = 0;
+  std::uint64_t filled_ = 0;
+  std::optional<codecs::Xxh3_128> state_;
+};
+
+// The digest of a payload's stored bytes, as zTensor spells it ("sha256:...", "crc32c:0x..."); empty for none.
+class Digester {
+ public:
+  explicit Digester(core::PartDigest kind) : kind_(kind) {
+    if (kind == core::PartDigest::sha256) sha_.emplace();
+  }
+  void update(std::span<const std::byte> data) {
+    if (sha_) sha_->update(data);
+    if (kind_ == core::PartDigest::crc32c) crc_.update(data);
+  }
+  std::string finish() {
+    if (sha_) return "sha256:" + codecs::to_hex(sha_->finish());
+    if (kind_ == core::PartDigest::crc32c) return spell(crc_.value());
+    return {};
+  }
+  static std::string spell(std::uint32_t crc) { return "crc32c:0x" + codecs::to_hex(crc); }
+
+ private:
+  core::PartDigest kind_;
+  std::optional<codecs::Sha256> sha_;
+  codecs::Crc32c crc_;
+};
+
+}  // namespace weighbridge::convert

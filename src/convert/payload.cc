@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispatch on the form of a payload.
+#include "convert/payload.h"
+
+#include <cstring>
+#include <vector>
+
+#include "base/fail.h"
+#include "convert/hashing.h"
+#include "core/logical.h"
+#include "core/state.h"
+
+namespace weighbridge::convert {
+
+using Form = core::Payload::Form;
+
+bool needs_encoding(const core::Payload& p) noexcept {
+  return p.encoding != Encoding::raw && (p.form == Form::logical || p.form == Form::dense);
+}
+
+bool has_ranges(const core::Payload& p) noexcept {
+  switch (p.form) {
+    case Form::stored:
+    case Form::bytes: return true;
+    case Form::logical: return p.encoding == Encoding::raw && core::is_direct(p.tensor.part(p.part));
+    case Form::dense: return false;
+  }
+  return false;
+}
+
+void read_range(const core::Payload& p, std::uint64_t offset, std::span<std::byte> out) {
+  if (out.empty()) return;
+  if (p.form == Form::bytes) {
+    std::memcpy(out.data(), p.literal.data() + offset, out.size());
+    return;
+  }
+  const Part part = p.tensor.part(p.part);
+  if (p.form == Form::logical) return core::read_direct(part, offset, out);
+  const Extent extent = *part.extent();
+  core::Access::state(part).sources[extent.source]->read_at(extent.offset + offset, out);
+}
+
+void stream(const core::Payload& p, const Context& context, const Sink& sink) {
+  std::uint64_t left = hashed_bytes(p);
+  const auto checked = [&](std::span<const std::byte> piece) {
+    if (piece.size() > left)
+      base::misuse("payload-size",
+                   "tensor \"" + std::string(p.tensor.name()) + "\" gives more bytes than its shape says");
+    left -= piece.size();
+    sink(piece);
+    return true;
+  };
+  if (has_ranges(p)) {
+    std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kSegment, left)));
+    for (std::uint64_t offset = 0; left > 0;) {
+      const auto piece = std::span(buffer).first(static_cast<std::size_t>(std::min(kSegment, left)));
+      read_range(p, offset, piece);
+      offset += piece.size();
+      checked(piece);
+    }
+  } else if (p.form == Form::dense) {
+    p.tensor.stream_dense(p.dtype, context, checked);
+  } else {
+    p.tensor.part(p.part).stream(context, checked);
+  }
+  if (left > 0)
+    base::misuse("payload-size", "tensor \"" + std::string(p.tensor.name()) + "\" gives " + std::to_string(left) +
+                                     " bytes too few for its shape");
+}
+
+}  // namespace weighbridge::convert

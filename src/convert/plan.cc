@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judging a conversion before a byte is written. Owns the options that every format shares; leaves what is lost to the
+// target's layout function, and the doing to execute.cc.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/fail.h"
+#include "convert/payload.h"
+#include "convert/plan_maker.h"
+#include "convert/rep.h"
+#include "registry/registry.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge {
+namespace {
+
+constexpr std::array<std::string_view, kLossKindCount> kLossNames = {
+    "attribute", "attribute-type", "extra",     "tokenizer", "name",       "shape",
+    "layout",    "dtype",          "precision", "alias",     "unsupported"};
+
+constexpr int kHighestLevel = 19;  // beyond it one encoder takes more memory than a whole job may
+
+std::string quoted(std::string_view text) { return "'" + escape_for_display(text) + "'"; }
+
+const core::Format& writer_of(std::string_view name) {
+  const core::Format* format = registry::find(name);
+  if (!format) base::misuse("unknown-format", "there is no format " + quoted(name));
+  if (!format->layout)
+    base::misuse("read-only-format", "the format " + std::string(name) + " can be read, not written");
+  return *format;
+}
+
+void check_options(const FormatInfo& to, const Options& options) {
+  const Holds& holds = to.holds;
+  const std::string format(to.name);
+  const auto has_encoding = [&](Encoding e) { return name(e) == options.encoding; };
+  if (!options.encoding.empty() && std::ranges::none_of(holds.encodings, has_encoding))
+    base::misuse("encoding", "the format " + format + " has no encoding " + quoted(options.encoding));
+  if (!options.digest.empty() && options.digest != "none" &&
+      std::ranges::find(holds.digests, options.digest) == holds.digests.end())
+    base::misuse("digest", "the format " + format + " has no digest " + quoted(options.digest));
+  if (options.level != 0 && options.encoding != "zstd") base::misuse("level", "a level needs the encoding zstd");
+  if (options.level < 0 || options.level > kHighestLevel)
+    base::misuse("level", "the level " + std::to_string(options.level) + " is not within 1 and " +
+                              std::to_string(kHighestLevel));
+  if (options.cast != DType::unknown) {
+    if (info(options.cast).kind != DTypeKind::real)
+      base::misuse("cast", "tensors can be cast to a floating-point dtype, not to " + std::string(name(options.cast)));
+    if (std::ranges::find(holds.dtypes, options.cast) == holds.dtypes.end())
+      base::misuse("cast", "the format " + format + " has no dtype " + std::string(name(options.cast)));
+  }
+  const auto quantised = [](Layout l) {
+    return l == Layout::quantized_group || l == Layout::quantized_row || l == Layout::quantized_block;
+  };
+  if (!options.quantise.empty() && std::ranges::none_of(holds.layouts, quantised))
+    base::misuse("quantise", "the format " + format + " has no quantised layouts");
+}
+
+std::uint64_t logical_bytes(const core::WriteLayout& layout) {
+  std::uint64_t total = layout.prefix_length;
+  for (const core::Payload& p : layout.payloads) total += p.logical_size;
+  return total;
+}
+
+}  // namespace
+
+std::string_view name(LossKind kind) noexcept { return kLossNames[static_cast<std::size_t>(kind)]; }
+
+std::optional<LossKind> loss_kind_from_name(std::string_view text) noexcept {
+  const auto at = std::ranges::find(kLossNames, text);
+  if (at == kLossNames.end()) return std::nullopt;
+  return static_cast<LossKind>(at - kLossNames.begin());
+}
+
+std::vector<Item> Plan::refused() const {
+  const bool asked =
+      options.cast != DType::unknown || !options.quantise.empty();  // which is the consent to what it costs
+  const auto allowed = [&](LossKind kind) {
+    return (asked && (kind == LossKind::dtype || kind == LossKind::precision)) ||
+           std::ranges::find(options.allow, kind) != options.allow.end();
+  };
+  std::vector<Item> out;
+  for (const Item& loss : losses)
+    if (!allowed(loss.kind)) out.push_back(loss);
+  return out;
+}
+
+Plan PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model& from, const Options& options) {
+  Plan plan;
+  plan.blockers = std::move(rep->layout.blockers);
+  plan.losses = std::move(rep->layout.losses);
+  plan.changes = std::move(rep->layout.changes);
+  plan.output_size = rep->layout.size;
+  plan.output_size_exact = rep->layout.size_exact;
+  plan.payload_size = logical_bytes(rep->layout);
+  plan.tensors = static_cast<std::uint32_t>(rep->layout.tensors.size()) + rep->kept_tensors;
+  plan.from = from.format();
+  plan.to = rep->format->info.name;
+  plan.options = options;
+  plan.rep_ = std::move(rep);
+  return plan;
+}
+
+Plan plan(const Model& model, std::string_view format, const Options& options) {
+  auto rep = std::make_shared<convert::PlanRep>();
+  rep->format = &writer_of(format);
+  check_options(rep->format->info, options);
+  rep->layout = rep->format->layout(model, options);
+  rep->models = {model};
+  return PlanMaker::make(std::move(rep), model, options);
+}
+
+Plan plan_append(const Model& target, const Model& more, const Options& options) {
+  auto rep = std::make_shared<convert::PlanRep>();
+  rep->format = &writer_of(target.format());
+  if (!rep->format->append)
+    base::misuse("append", "a file of the format " + std::string(target.format()) + " cannot be appended to");
+  check_options(rep->format->info, options);
+  rep->layout = rep->format->append(target, more, options);
+  rep->models = {target, more};
+  rep->kept_tensors = target.size();
+  return PlanMaker::make(std::move(rep), more, options);
+}
+
+void save(const Model& model, const std::string& path, const Options& options, const Context& context) {
+  const std::size_t name = path.find_last_of('/') + 1, dot = path.rfind('.');
+  std::string extension = dot == std::string::npos || dot < name ? std::string() : path.substr(dot + 1);
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const FormatInfo* format = format_for_extension(extension);
+  if (!format)
+    base::misuse("unknown-extension", "no format is written to files called " + quoted(path) + ": give the format");
+  plan(model, format->name, options).execute(path, context);
+}
+
+}  // namespace weighbridge

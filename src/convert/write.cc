@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// Payloads go in windows. Where sizes are known beforehand a window is all that follow, their offsets are known too,
+// and threads take segments of large ones and batches of small ones in any order. Payloads to be encoded are encoded
+// side by side into memory, a budget's worth a window, then placed; one too large for that is encoded straight into the
+// file, by one thread.
+#include "convert/write.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "codecs/zstd.h"
+#include "convert/payload.h"
+#include "core/buffers.h"
+#include "core/logical.h"
+
+namespace weighbridge::convert {
+namespace {
+
+using core::Payload;
+
+// A payload whose SHA-256 alone would take longer than the rest is shared between threads that take turns at hashing.
+constexpr std::uint64_t kSharedDigest = std::uint64_t{64} << 20;
+
+class Writer {
+ public:
+  Writer(const core::WriteLayout& layout, int level, io::AtomicFile& file, const Context& context,
+         core::Progress& progress)
+      : layout_(layout),
+        payloads_(layout.payloads),
+        level_(level == 0 ? codecs::kZstdDefaultLevel : level),
+        file_(file),
+        progress_(progress),
+        executor_(core::executor_of(context)),
+        budget_(context.limits.memory / 2) {
+    quiet_.limits = context.limits;  // its own executor and progress stay out of the inner streams
+  }
+
+  Record run() {
+    prepare();
+    copy_prefix();
+    file_.write_at(layout_.prefix_length, std::as_bytes(std::span(layout_.head)));
+    cursor_ = layout_.prefix_length + layout_.head.size();
+    for (std::size_t i = 0; i < payloads_.size();) {
+      if (encodes_alone(payloads_[i])) {
+        encode_alone(i++);
+      } else {
+        i = write_window(i);
+      }
+    }
+    record_.tail_offset = cursor_;
+    if (layout_.tail) record_.tail = layout_.tail(record_.stored);
+    file_.write_at(cursor_, std::as_bytes(std::span(record_.tail)));
+    record_.size = cursor_ + record_.tail.size();
+    if (layout_.size_exact && record_.size != layout_.size)
+      throw std::logic_error("a layout promised " + std::to_string(layout_.size) + " bytes and made " +
+                             std::to_string(record_.size));
+    return std::move(record_);
+  }
+
+ private:
+  struct Task {
+    enum class Kind : std::uint8_t { batch, segment, whole, turn } kind;
+    std::size_t first, last;   // payloads; last is first + 1 but for a batch
+    std::uint64_t offset = 0;  // segment, turn: within the payload
+    std::size_t shared = 0;    // turn: which Turns
+  };
+  // Segments of one payload, hashed in order by whichever thread has read them. A thread waits only for a lower
+  // segment, which another one already holds: indices are handed out in ascending order.
+  struct Turns {
+    explicit Turns(core::PartDigest kind) : digest(kind) {}
+    Digester digest;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::uint64_t next = 0;
+    bool failed = false;
+  };
+
+  void prepare() {
+    record_.stored.resize(payloads_.size());
+    record_.first_hash.reserve(payloads_.size() + 1);
+    std::uint64_t total = 0;
+    for (const Payload& p : payloads_) {
+      record_.first_hash.push_back(total);
+      total += segments(hashed_bytes(p));
+    }
+    record_.first_hash.push_back(total);
+    record_.hashes.resize(total);
+  }
+
+  void copy_prefix() {
+    record_.prefix_hashes.resize(segments(layout_.prefix_length));
+    executor_.for_each(record_.prefix_hashes.size(), [this](std::uint64_t i) {
+      const core::BufferPool::Lease lease(buffers_);
+      const std::uint64_t offset = i * kSegment;
+      const auto bytes =
+          lease.span().first(static_cast<std::size_t>(std::min(kSegment, layout_.prefix_length - offset)));
+      layout_.prefix_source->read_at(offset, bytes);
+      record_.prefix_hashes[i] = codecs::xxh3_128(bytes);
+      put(offset, bytes);
+      progress_.add(bytes.size());
+    });
+  }
+
+  void put(std::uint64_t offset, std::span<const std::byte> bytes) {
+    file_.write_at(offset, bytes);
+    file_.hint_written(offset, bytes.size());
+  }
+
+  std::uint64_t align(const Payload& p) const {
+    const auto aligned = base::align_up(cursor_, p.alignment);
+    if (!aligned) base::io_error("write", "the output would be larger than a file can be");
+    return *aligned;
+  }
+
+  void place(std::size_t i, std::uint64_t length) {
+    record_.stored[i].offset = align(payloads_[i]);
+    record_.stored[i].length = length;
+    cursor_ = record_.stored[i].offset + length;
+  }
+
+  // Where two would not fit the budget, side by side is no gain. (The bytes are the same either way.)
+  bool encodes_alone(const Payload& p) const {
+    return needs_encoding(p) && p.stored_size > (executor_.concurrency() == 1 ? kSegment : budget_ / 2);
+  }
+
+  // Writes payloads from `first` on, returns the first one that it left.
+  std::size_t write_window(std::size_t first) {
+    std::vector<std::size_t> to_encode;
+    std::size_t last = first;
+    for (std::uint64_t held = 0; last < payloads_.size(); ++last) {
+      const Payload& p = payloads_[last];
+      if (!needs_encoding(p)) continue;
+      if (encodes_alone(p) || held + p.stored_size > budget_) break;
+      held += p.stored_size;
+      to_encode.push_back(last);
+    }
+    encoded_.clear();
+    encoded_.resize(to_encode.empty() ? 0 : last - first);
+    window_ = first;
+    executor_.for_each(to_encode.size(), [&](std::uint64_t i) { encode(to_encode[i]); });
+    for (std::size_t i = first; i < last; ++i)
+      place(i, needs_encoding(payloads_[i]) ? encoded_[i - first].size() : payloads_[i].stored_size);
+    const std::vector<Task> tasks = divide(first, last);
+    executor_.for_each(tasks.size(), [&](std::uint64_t i) { perform(tasks[i]); });
+    for (const auto& [payload, crcs] : crcs_) join(payload, crcs);
+    crcs_.clear();
+    for (std::size_t i = 0; i < turns_.size(); ++i) record_.stored[turned_[i]].digest = turns_[i]->digest.finish();
+    turns_.clear();
+    turned_.clear();
+    return last;
+  }
+
+  // An encoder for this thread, given back when the pointer goes.
+  std::shared_ptr<codecs::ZstdEncoder> take_encoder() {
+    const std::lock_guard lock(encoders_mutex_);
+    std::unique_ptr<codecs::ZstdEncoder> encoder;
+    if (encoders_.empty()) {
+      encoder = std::make_unique<codecs::ZstdEncoder>();
+    } else {
+      encoder = std::move(encoders_.back());
+      encoders_.pop_back();
+    }
+    return {encoder.release(), [this](codecs::ZstdEncoder* done) {
+              const std::lock_guard giving(encoders_mutex_);
+              encoders_.emplace_back(done);
+            }};
+  }
+
+  void encode(std::size_t i) {
+    const Payload& p = payloads_[i];
+    std::vector<std::byte>& out = encoded_[i - window_];
+    out.reserve(static_cast<std::size_t>(p.stored_size));
+    SegmentHasher hasher(p.logical_size, record_.hashes_of(i));
+    Digester digest(p.digest);
+    const auto encoder = take_encoder();
+    encoder->begin(p.logical_size, level_);
+    const Sink keep = [&](std::span<const std::byte> piece) {
+      digest.update(piece);
+      out.insert(out.end(), piece.begin(), piece.end());
+    };
+    stream(p, quiet_, [&](std::span<const std::byte> piece) {
+      hasher.update(piece);
+      encoder->push(piece, keep);
+      progress_.add(piece.size());
+    });
+    encoder->finish(keep);
+    record_.stored[i].digest = digest.finish();
+  }
+
+  void encode_alone(std::size_t i) {
+    const Payload& p = payloads_[i];
+    const std::uint64_t begin = align(p);
+    std::uint64_t at = begin;
+    SegmentHasher hasher(p.logical_size, record_.hashes_of(i));
+    Digester digest(p.digest);
+    const auto encoder = take_encoder();
+    encoder->begin(p.logical_size, level_);
+    const Sink keep = [&](std::span<const std::byte> piece) {
+      digest.update(piece);
+      put(at, piece);
+      at += piece.size();
+    };
+    stream(p, quiet_, [&](std::span<const std::byte> piece) {
+      hasher.update(piece);
+      encoder->push(piece, keep);
+      progress_.add(piece.size());
+    });
+    encoder->finish(keep);
+    place(i, at - begin);
+    record_.stored[i].digest = digest.finish();
+  }
+
+  std::vector<Task> divide(std::size_t first, std::size_t last) {
+    std::vector<Task> tasks;
+    for (std::size_t i = first; i < last; ++i) {
+      const core::Stored& to = record_.stored[i];
+      const Payload& p = payloads_[i];
+      if (to.length <= kSmall || needs_encoding(p)) {
+        const bool joins = !tasks.empty() && tasks.back().kind == Task::Kind::batch && tasks.back().last == i &&
+                           to.length <= kSmall &&
+                           to.offset + to.length - record_.stored[tasks.back().first].offset <= kSegment;
+        if (joins) {
+          tasks.back().last = i + 1;
+        } else {
+          tasks.push_back({to.length <= kSmall ? Task::Kind::batch : Task::Kind::whole, i, i + 1});
+        }
+      } else if (!has_ranges(p) || (p.digest == core::PartDigest::sha256 && !shares_digest(p))) {
+        tasks.push_back({Task::Kind::whole, i, i + 1});
+      } else {
+        divide_payload(i, tasks);
+      }
+    }
+    return tasks;
+  }
+
+  bool shares_digest(const Payload& p) const { return p.stored_size >= kSharedDigest && executor_.concurrency() > 1; }
+
+  void divide_payload(std::size_t i, std::vector<Task>& tasks) {
+    const Payload& p = payloads_[i];
+    const bool turn = p.digest == core::PartDigest::sha256;
+    if (turn) {
+      turns_.push_back(std::make_unique<Turns>(p.digest));
+      turned_.push_back(i);
+    } else if (p.digest == core::PartDigest::crc32c) {
+      crcs_.emplace_back(i, std::vector<std::uint32_t>(segments(p.stored_size)));
+    }
+    const std::size_t shared = turn ? turns_.size() - 1 : crcs_.size() - 1;
+    for (std::uint64_t offset = 0; offset < p.stored_size; offset += kSegment)
+      tasks.push_back({turn ? Task::Kind::turn : Task::Kind::segment, i, i + 1, offset, shared});
+  }
+
+  void perform(const Task& task) {
+    switch (task.kind) {
+      case Task::Kind::batch: batch(task.first, task.last); break;
+      case Task::Kind::whole: whole(task.first); break;
+      case Task::Kind::segment: segment(task); break;
+      case Task::Kind::turn: try { segment(task);
+        } catch (...) {
+          Turns& turns = *turns_[task.shared];
+          const std::lock_guard lock(turns.mutex);
+          turns.failed = true;
+          turns.changed.notify_all();
+          throw;
+        }
+        break;
+    }
+  }
+
+  void segment(const Task& task) {
+    const core::BufferPool::Lease lease(buffers_);
+    const Payload& p = payloads_[task.first];
+    const auto bytes = lease.span().first(static_cast<std::size_t>(std::min(kSegment, p.stored_size - task.offset)));
+    read_range(p, task.offset, bytes);
+    record_.hashes_of(task.first)[task.offset / kSegment] = codecs::xxh3_128(bytes);
+    put(record_.stored[task.first].offset + task.offset, bytes);
+    if (task.kind == Task::Kind::turn) {
+      Turns& turns = *turns_[task.shared];
+      std::unique_lock lock(turns.mutex);
+      turns.changed.wait(lock, [&] { return turns.next == task.offset || turns.failed; });
+      if (turns.failed) return;  // the thread that failed says why
+      lock.unlock();             // nobody else hashes before next moves
+      turns.digest.update(bytes);
+      lock.lock();
+      turns.next = task.offset + bytes.size();
+      turns.changed.notify_all();
+    } else if (p.digest == core::PartDigest::crc32c) {
+      crcs_[task.shared].second[task.offset / kSegment] = codecs::crc32c(bytes);
+    }
+    progress_.add(bytes.size());
+  }
+
+  void join(std::size_t i, const std::vector<std::uint32_t>& crcs) {
+    std::uint32_t all = 0;
+    std::uint64_t left = payloads_[i].stored_size;
+    for (const std::uint32_t crc : crcs) {
+      const std::uint64_t length = std::min(kSegment, left);
+      all = codecs::combine(codecs::CrcKind::crc32c, all, crc, length);
+      left -= length;
+    }
+    record_.stored[i].digest = Digester::spell(all);
+  }
+
+  // One payload by one thread, in pieces.
+  void whole(std::size_t i) {
+    const Payload& p = payloads_[i];
+    if (needs_encoding(p)) {
+      put(record_.stored[i].offset, encoded_[i - window_]);
+      return;
+    }
+    std::uint64_t at = record_.stored[i].offset;
+    SegmentHasher hasher(hashed_bytes(p), record_.hashes_of(i));
+    Digester digest(p.digest);
+    stream(p, quiet_, [&](std::span<const std::byte> piece) {
+      hasher.update(piece);
+      digest.update(piece);
+      put(at, piece);
+      at += piece.size();
+      progress_.add(piece.size());
+    });
+    record_.stored[i].digest = digest.finish();
+  }
+
+  // Small payloads that follow each other, padding included, by one write.
+  void batch(std::size_t first, std::size_t last) {
+    const core::BufferPool::Lease lease(buffers_), scratch(buffers_);
+    const std::uint64_t begin = record_.stored[first].offset;
+    const std::uint64_t end = record_.stored[last - 1].offset + record_.stored[last - 1].length;
+    const auto all = lease.span().first(static_cast<std::size_t>(end - begin));
+    std::vector<core::PartRead> reads;
+    std::uint64_t filled = begin, done = 0;
+    for (std::size_t i = first; i < last; ++i) {
+      const core::Stored& to = record_.stored[i];
+      std::memset(all.data() + (filled - begin), 0, to.offset - filled);
+      filled = to.offset + to.length;
+      const auto out = all.subspan(to.offset - begin, to.length);
+      if (payloads_[i].form == Payload::Form::logical && has_ranges(payloads_[i])) {
+        reads.push_back({payloads_[i].tensor.part(payloads_[i].part), out});
+      } else {
+        fill(i, out);
+      }
+    }
+    core::read_direct(reads, scratch.span());
+    for (std::size_t i = first; i < last; ++i) {
+      if (needs_encoding(payloads_[i])) continue;  // hashed when it was encoded
+      const auto bytes = all.subspan(record_.stored[i].offset - begin, record_.stored[i].length);
+      if (!bytes.empty()) record_.hashes_of(i)[0] = codecs::xxh3_128(bytes);
+      Digester digest(payloads_[i].digest);
+      digest.update(bytes);
+      record_.stored[i].digest = digest.finish();
+      done += bytes.size();
+    }
+    if (!all.empty()) put(begin, all);
+    progress_.add(done);
+  }
+
+  void fill(std::size_t i, std::span<std::byte> out) {
+    const Payload& p = payloads_[i];
+    if (needs_encoding(p)) {
+      std::ranges::copy(encoded_[i - window_], out.begin());
+    } else if (has_ranges(p)) {
+      read_range(p, 0, out);
+    } else {
+      std::size_t at = 0;
+      stream(p, quiet_, [&](std::span<const std::byte> piece) {
+        std::ranges::copy(piece, out.begin() + static_cast<std::ptrdiff_t>(at));
+        at += piece.size();
+      });
+    }
+  }
+
+  const core::WriteLayout& layout_;
+  const std::vector<Payload>& payloads_;
+  const int level_;
+  io::AtomicFile& file_;
+  Context quiet_;
+  core::Progress& progress_;
+  Executor& executor_;
+  const std::uint64_t budget_;  // of encoded payloads held at once
+  core::BufferPool buffers_{static_cast<std::size_t>(kSegment)};
+  Record record_;
+  std::uint64_t cursor_ = 0;
+  std::size_t window_ = 0;                       // first payload of the window
+  std::vector<std::vector<std::byte>> encoded_;  // of the window's payloads
+  std::mutex encoders_mutex_;
+  std::vector<std::unique_ptr<codecs::ZstdEncoder>> encoders_;  // not in use
+  std::vector<std::unique_ptr<Turns>> turns_;
+  std::vector<std::size_t> turned_;                                       // payload of each Turns
+  std::vector<std::pair<std::size_t, std::vector<std::uint32_t>>> crcs_;  // of segments
+};
+
+}  // namespace
+
+Record write(const core::WriteLayout& layout, int level, io::AtomicFile& file, const Context& context,
+             core::Progress& progress) {
+  return Writer(layout, level, file, context, progress).run();
+}
+
+}  // namespace weighbridge::convert

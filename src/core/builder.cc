@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builder: a Model from memory, from other models, from callbacks.
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "core/state.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge {
+
+namespace {
+
+std::uint64_t part_size(std::string_view tensor, DType dtype, Shape shape) {
+  if (shape.size() > 64)
+    base::misuse("rank",
+                 fmt::format("tensor \"{}\" has rank {}, more than 64", escape_for_display(tensor), shape.size()));
+  const auto count = base::element_count(shape);
+  const auto size = count ? packed_size(dtype, *count) : std::nullopt;
+  if (!size)
+    base::misuse("shape", fmt::format("the shape of tensor \"{}\" has no size in bytes", escape_for_display(tensor)));
+  return *size;
+}
+
+void check_name(std::string_view name) {
+  if (!base::is_utf8(name)) base::misuse("name", fmt::format("the name \"{}\" is not UTF-8", escape_for_display(name)));
+}
+
+}  // namespace
+
+Builder::Builder() : d_(std::make_unique<core::Draft>()) {}
+Builder::~Builder() = default;
+Builder::Builder(Builder&&) noexcept = default;
+Builder& Builder::operator=(Builder&&) noexcept = default;
+
+Builder& Builder::attribute(std::string key, Value value) {
+  check_name(key);
+  for (const auto& [known, unused] : d_->state.attributes)
+    if (known == key)
+      base::misuse("duplicate-attribute", fmt::format("attribute \"{}\" is set twice", escape_for_display(key)));
+  d_->set_attribute(std::move(key), std::move(value));
+  return *this;
+}
+
+Builder& Builder::tokenizer(Tokenizer tokenizer) {
+  d_->state.tokenizer = std::move(tokenizer);
+  return *this;
+}
+
+Builder& Builder::tensor(std::string name, DType dtype, std::vector<std::uint64_t> shape, Bytes bytes) {
+  std::vector<PartSpec> parts;
+  parts.push_back({"data", dtype, shape, std::move(bytes)});
+  return object(std::move(name), Layout::dense, std::move(shape), {}, std::move(parts));
+}
+
+Builder& Builder::tensor(std::string name, DType dtype, std::vector<std::uint64_t> shape, Pull pull) {
+  check_name(name);
+  const std::uint64_t size = part_size(name, dtype, shape);
+  d_->add_tensor(name, Layout::dense, dtype, shape);
+  const std::uint32_t part = d_->add_part("data", dtype, shape, Encoding::computed, {}, size);
+  d_->part_side(part).pull = std::move(pull);
+  return *this;
+}
+
+Builder& Builder::tensor(std::string name, const Model& from, Tensor tensor) {
+  check_name(name);
+  const core::State& other = core::Access::state(tensor);
+  const core::TensorRecord& record = core::Access::record(tensor);
+  if (core::Access::state(from) != &other) {
+    base::misuse("foreign-tensor", fmt::format("tensor \"{}\" is not of the model it was handed with",
+                                               escape_for_display(tensor.name())));
+  }
+  const Shape shape(other.dims.data() + record.dims, record.rank);
+  const std::uint32_t t = d_->add_tensor(name, record.layout, record.dtype, shape);
+  d_->state.tensors[t].has_shape = record.has_shape;
+  if (record.side != core::kNone) {
+    const core::TensorSide& side = other.tensor_sides[record.side];
+    core::TensorSide& mine = d_->tensor_side(t);
+    mine.id = side.id;
+    mine.layout_name = side.layout_name;
+    mine.type_name = side.type_name;
+    mine.attributes = side.attributes;
+    mine.extra = side.extra;
+    if (side.unsupported) mine.unsupported = std::make_unique<Finding>(*side.unsupported);
+  }
+  for (std::uint32_t i = 0; i < record.part_count; ++i) {
+    const core::PartRecord& part = other.parts[record.first_part + i];
+    const Extent extent{part.has_extent ? d_->add_source(other.sources[part.source]) : 0, part.offset,
+                        part.stored_length};
+    const std::uint32_t p = d_->add_part(other.roles[part.role], part.dtype, {other.dims.data() + part.dims, part.rank},
+                                         part.encoding, extent, part.size);
+    d_->state.parts[p].order = part.order;
+    if (part.side != core::kNone) d_->part_side(p) = other.part_sides[part.side];
+  }
+  return *this;
+}
+
+Builder& Builder::object(std::string name, Layout layout, std::vector<std::uint64_t> shape,
+                         std::vector<Value::Entry> attributes, std::vector<PartSpec> parts) {
+  check_name(name);
+  if (parts.empty()) base::misuse("no-parts", fmt::format("tensor \"{}\" has no parts", escape_for_display(name)));
+  if (shape.size() > 64)
+    base::misuse("rank",
+                 fmt::format("tensor \"{}\" has rank {}, more than 64", escape_for_display(name), shape.size()));
+  const bool quantised =
+      layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block;
+  const std::uint32_t t = d_->add_tensor(name, layout, quantised ? DType::f32 : parts[0].dtype, shape);
+  if (quantised) d_->tensor_side(t).type_name = weighbridge::name(layout);
+  for (PartSpec& spec : parts) {
+    const std::uint64_t size = part_size(name, spec.dtype, spec.shape);
+    if (size != spec.bytes.span.size()) {
+      base::misuse("size",
+                   fmt::format("tensor \"{}\", part \"{}\": its shape takes {} bytes, {} were given",
+                               escape_for_display(name), escape_for_display(spec.role), size, spec.bytes.span.size()));
+    }
+    const std::uint32_t source = d_->add_source(memory_source(std::move(spec.bytes)));
+    d_->add_part(spec.role, spec.dtype, spec.shape, Encoding::raw, {source, 0, size}, size);
+    if ((layout == Layout::sparse_csr || layout == Layout::sparse_coo) && spec.role == "values")
+      d_->state.tensors[t].dtype = spec.dtype;
+  }
+  if (!attributes.empty()) d_->tensor_side(t).attributes = std::move(attributes);
+  return *this;
+}
+
+Model Builder::build() {
+  if (!d_) base::misuse("built-already", "this builder has built its model already");
+  const auto duplicates = d_->index_names();
+  if (!duplicates.empty()) {
+    base::misuse("duplicate-name", fmt::format("two tensors are named \"{}\"",
+                                               escape_for_display(d_->state.tensor_name(duplicates[0].first))));
+  }
+  Model model = d_->finish();
+  d_.reset();
+  return model;
+}
+
+}  // namespace weighbridge

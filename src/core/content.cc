@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pass over the payload: parts become runs (one reading each, shared by aliases), runs become tasks of one thread,
+// tasks go to the executor with the longest serial ones first.
+#include "core/content.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <compare>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/checked.h"
+#include "codecs/checksum.h"
+#include "codecs/zstd.h"
+#include "core/buffers.h"
+#include "core/common_rules.h"
+#include "core/state.h"
+
+namespace weighbridge::core {
+namespace {
+
+// A chunk is read, then hashed while it is in cache: what a core keeps to itself is a better size than what a disk
+// likes, and the kernel reads ahead anyway.
+constexpr std::uint64_t kChunk = std::uint64_t{256} << 10;
+// Long raw parts under a CRC are checked in pieces of this size by any thread.
+constexpr std::uint64_t kPiece = std::uint64_t{8} << 20;
+// Parts up to this size are read together with their neighbours, up to kChunk at once; holes between them are read
+// along.
+constexpr std::uint64_t kSmall = std::uint64_t{64} << 10;
+constexpr std::uint64_t kHole = std::uint64_t{4} << 10;
+
+// One reading: the jobs jobs_[first] ... jobs_[first + count - 1] in sorted order share its bytes.
+struct Run {
+  std::uint64_t offset = 0, length = 0;
+  std::uint64_t size = 0;  // once decoded
+  std::uint32_t source = 0;
+  std::uint32_t first = 0, count = 0;
+  bool sha256 = false, crc32c = false, boolean = false, zstd = false;
+};
+
+// What a reading finds out.
+struct Outcome {
+  std::array<std::byte, 32> sha256{};
+  std::uint32_t crc32c = 0;
+  std::optional<std::uint64_t> bad_bool{};  // the first decoded byte above 1
+  std::uint8_t bad_byte = 0;
+  std::string broken{};         // why zstd does not decode
+  std::uint64_t broken_at = 0;  // stored bytes from the part's first one
+  bool over_memory = false;     // the caller's limit, not the frame, is why
+};
+
+// Consecutive pieces of one long run: the CRCs of all are combined by whoever finishes last.
+struct Split {
+  std::size_t run = 0;
+  std::vector<Outcome> pieces;
+  std::atomic<std::uint32_t> left{0};
+};
+
+struct Task {
+  std::uint64_t weight = 0;          // stored bytes
+  std::size_t first = 0, count = 0;  // runs; with a split, one piece of it
+  Split* split = nullptr;
+  std::uint32_t piece = 0;
+};
+
+std::optional<std::uint64_t> first_non_bool(std::span<const std::byte> bytes) noexcept {
+  std::byte all{0};
+  for (const std::byte b : bytes) all |= b;  // vectorised; the search runs only for the chunk that has one
+  if (all <= std::byte{1}) return std::nullopt;
+  const auto at = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
+  return static_cast<std::uint64_t>(at - bytes.begin());
+}
+
+std::string lower(std::string_view digits) {
+  std::string out(digits);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+class Pass {
+ public:
+  Pass(std::span<const PartJob> jobs, const Context& context, Progress& progress, std::vector<Finding>& out)
+      : jobs_(jobs), context_(context), progress_(progress), out_(out), buffers_(kChunk) {}
+
+  void run() {
+    if (jobs_.empty()) return;
+    sources_ = &Access::state(jobs_.front().part).sources;
+    make_runs();
+    make_tasks();
+    executor_of(context_).for_each(tasks_.size(),
+                                   [this](std::uint64_t i) { work(tasks_[static_cast<std::size_t>(i)]); });
+  }
+
+ private:
+  void make_runs() {
+    // Flat keys first: comparing through the model's views would cost more than the reading of small parts.
+    struct Key {
+      std::uint32_t source;
+      std::uint64_t offset, length, size;
+      bool zstd;
+      std::uint32_t job;
+      auto operator<=>(const Key&) const = default;
+      bool same_bytes(const Key& k) const {
+        return std::tie(source, offset, length, size, zstd) == std::tie(k.source, k.offset, k.length, k.size, k.zstd);
+      }
+    };
+    std::vector<Key> keys;
+    keys.reserve(jobs_.size());
+    for (std::uint32_t i = 0; i < jobs_.size(); ++i) {
+      const PartRecord& part = Access::record(jobs_[i].part);
+      const bool zstd = part.encoding == Encoding::zstd;
+      keys.push_back({part.source, part.offset, part.stored_length, part.size, zstd, i});
+    }
+    if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
+    order_.reserve(keys.size());
+    for (const Key& key : keys) {
+      const PartJob& job = jobs_[key.job];
+      if (order_.empty() || !key.same_bytes(keys[order_.size() - 1])) {
+        Run run;
+        run.offset = key.offset;
+        run.length = key.length;
+        run.size = key.size;
+        run.source = key.source;
+        run.first = static_cast<std::uint32_t>(order_.size());
+        runs_.push_back(run);
+      }
+      Run& run = runs_.back();
+      ++run.count;
+      run.sha256 |= job.digest == PartDigest::sha256;
+      run.crc32c |= job.digest == PartDigest::crc32c;
+      run.boolean |= job.bool_rule != nullptr;
+      run.zstd |= key.zstd && (job.encoding_rule != nullptr || job.bool_rule != nullptr);
+      order_.push_back(key.job);
+    }
+  }
+
+  void make_tasks() {
+    for (std::size_t i = 0; i < runs_.size();) {
+      const Run& run = runs_[i];
+      if (run.length > kSmall) {
+        add_long(i++);
+        continue;
+      }
+      // Neighbours that fit one reading: runs are sorted by source and offset.
+      Task task{run.length, i, 1, nullptr, 0};
+      std::uint64_t end = run.offset + run.length;
+      for (++i; i < runs_.size(); ++i, ++task.count) {
+        const Run& next = runs_[i];
+        if (next.source != run.source || next.length > kSmall || next.offset > end + kHole) break;
+        const std::uint64_t new_end = std::max(end, next.offset + next.length);
+        if (new_end - run.offset > kChunk) break;
+        task.weight += next.length;
+        end = new_end;
+      }
+      tasks_.push_back(task);
+    }
+    // The longest first, so that a serial one does not begin when all others are done; equal ones in file order.
+    std::stable_sort(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) { return a.weight > b.weight; });
+  }
+
+  void add_long(std::size_t i) {
+    const Run& run = runs_[i];
+    if (run.sha256 || run.zstd || run.length <= 2 * kPiece) {
+      tasks_.push_back({run.length, i, 1, nullptr, 0});
+      return;
+    }
+    const auto pieces = static_cast<std::uint32_t>((run.length + kPiece - 1) / kPiece);
+    Split& split = *splits_.emplace_back(std::make_unique<Split>());
+    split.run = i;
+    split.pieces.resize(pieces);
+    split.left = pieces;
+    for (std::uint32_t p = 0; p < pieces; ++p) tasks_.push_back({kPiece, i, 1, &split, p});
+  }
+
+  void work(const Task& task) {
+    if (task.split) {
+      check_piece(*task.split, task.piece);
+    } else if (runs_[task.first].length > kSmall) {
+      judge(runs_[task.first], check_long(runs_[task.first]));
+    } else {
+      check_small(task);
+    }
+  }
+
+  // Reads [offset, offset + length) of the run's source chunk by chunk.
+  template <class Use> void read(const Run& run, std::uint64_t offset, std::uint64_t length, Use use) {
+    const BufferPool::Lease buffer(buffers_);
+    for (std::uint64_t done = 0; done < length;) {
+      const auto chunk = buffer.span().first(static_cast<std::size_t>(std::min(kChunk, length - done)));
+      (*sources_)[run.source]->read_at(offset + done, chunk);
+      use(done, std::span<const std::byte>(chunk));
+      done += chunk.size();
+      progress_.add(chunk.size());
+    }
+  }
+
+  static void note_bool(Outcome& outcome, std::uint64_t base, std::span<const std::byte> bytes) {
+    if (outcome.bad_bool) return;
+    if (const auto at = first_non_bool(bytes)) {
+      outcome.bad_bool = base + *at;
+      outcome.bad_byte = std::to_integer<std::uint8_t>(bytes[static_cast<std::size_t>(*at)]);
+    }
+  }
+
+  void check_piece(Split& split, std::uint32_t index) {
+    const Run& run = runs_[split.run];
+    const std::uint64_t begin = index * kPiece;
+    Outcome& outcome = split.pieces[index];
+    read(run, run.offset + begin, std::min(kPiece, run.length - begin),
+         [&](std::uint64_t done, std::span<const std::byte> chunk) {
+           if (run.crc32c) outcome.crc32c = codecs::crc32c(chunk, outcome.crc32c);
+           if (run.boolean) note_bool(outcome, begin + done, chunk);
+         });
+    if (split.left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    Outcome whole = split.pieces.front();
+    for (std::uint32_t p = 1; p < split.pieces.size(); ++p) {
+      const std::uint64_t length = std::min(kPiece, run.length - p * kPiece);
+      whole.crc32c = codecs::combine(codecs::CrcKind::crc32c, whole.crc32c, split.pieces[p].crc32c, length);
+      if (!whole.bad_bool) {
+        whole.bad_bool = split.pieces[p].bad_bool;
+        whole.bad_byte = split.pieces[p].bad_byte;
+      }
+    }
+    judge(run, whole);
+  }
+
+  Outcome check_long(const Run& run) {
+    Outcome outcome;
+    std::optional<codecs::Sha256> sha;
+    if (run.sha256) sha.emplace();
+    const auto hash = [&](std::span<const std::byte> chunk) {
+      if (sha) sha->update(chunk);
+      if (run.crc32c) outcome.crc32c = codecs::crc32c(chunk, outcome.crc32c);
+    };
+    if (run.zstd) {
+      std::uint64_t taken = 0;
+      decode(run, outcome, [&](std::span<std::byte> room) {
+        const std::size_t n =
+            static_cast<std::size_t>(std::min<std::uint64_t>({room.size(), kChunk, run.length - taken}));
+        if (n == 0) return n;
+        (*sources_)[run.source]->read_at(run.offset + taken, room.first(n));
+        hash(room.first(n));
+        taken += n;
+        progress_.add(n);
+        return n;
+      });
+      // A digest covers also what a broken frame left untouched.
+      if (sha || run.crc32c)
+        read(run, run.offset + taken, run.length - taken,
+             [&](std::uint64_t, std::span<const std::byte> chunk) { hash(chunk); });
+      else
+        progress_.add(run.length - taken);
+    } else {
+      read(run, run.offset, run.length, [&](std::uint64_t done, std::span<const std::byte> chunk) {
+        hash(chunk);
+        if (run.boolean) note_bool(outcome, done, chunk);
+      });
+    }
+    if (sha) outcome.sha256 = sha->finish();
+    return outcome;
+  }
+
+  template <class Pull> void decode(const Run& run, Outcome& outcome, Pull pull) {
+    const std::uint64_t limit = context_.limits.decoded;
+    if (run.size > limit) return;  // reported when the file was opened
+    auto decoder = take_decoder();
+    std::uint64_t decoded = 0;
+    const auto result = decoder->decode(run.size, context_.limits.memory, pull, [&](std::span<const std::byte> piece) {
+      if (run.boolean) note_bool(outcome, decoded, piece);
+      decoded += piece.size();
+      return true;
+    });
+    if (!result.ok()) {
+      outcome.broken = result.sentence;
+      outcome.broken_at = result.offset;
+      outcome.over_memory = result.fault == codecs::ZstdFault::memory;
+    }
+    give_decoder(std::move(decoder));
+  }
+
+  // A decoder keeps its tables from part to part: making one costs more than a small part does.
+  std::unique_ptr<codecs::ZstdDecoder> take_decoder() {
+    const std::lock_guard lock(mutex_);
+    if (decoders_.empty()) return std::make_unique<codecs::ZstdDecoder>();
+    auto decoder = std::move(decoders_.back());
+    decoders_.pop_back();
+    return decoder;
+  }
+  void give_decoder(std::unique_ptr<codecs::ZstdDecoder> decoder) {
+    const std::lock_guard lock(mutex_);
+    decoders_.push_back(std::move(decoder));
+  }
+
+  void check_small(const Task& task) {
+    const Run& first = runs_[task.first];
+    std::uint64_t end = first.offset;
+    for (std::size_t i = 0; i < task.count; ++i)
+      end = std::max(end, runs_[task.first + i].offset + runs_[task.first + i].length);
+    const BufferPool::Lease buffer(buffers_);
+    const auto all = buffer.span().first(static_cast<std::size_t>(end - first.offset));
+    if (!all.empty()) (*sources_)[first.source]->read_at(first.offset, all);
+    for (std::size_t i = 0; i < task.count; ++i) {
+      const Run& run = runs_[task.first + i];
+      const auto chunk = std::span<const std::byte>(all).subspan(static_cast<std::size_t>(run.offset - first.offset),
+                                                                 static_cast<std::size_t>(run.length));
+      Outcome outcome;
+      if (run.crc32c) outcome.crc32c = codecs::crc32c(chunk);
+      if (run.sha256) outcome.sha256 = codecs::sha256(chunk);
+      if (run.zstd) {
+        std::size_t taken = 0;
+        decode(run, outcome, [&](std::span<std::byte> room) {
+          const std::size_t n = std::min(room.size(), chunk.size() - taken);
+          std::copy_n(chunk.begin() + static_cast<std::ptrdiff_t>(taken), n, room.begin());
+          taken += n;
+          return n;
+        });
+      } else if (run.boolean) {
+        note_bool(outcome, 0, chunk);
+      }
+      judge(run, outcome);
+    }
+    progress_.add(task.weight);
+  }
+
+  void judge(const Run& run, const Outcome& outcome) {
+    for (std::uint32_t i = 0; i < run.count; ++i) judge(jobs_[order_[run.first + i]], outcome);
+  }
+
+  void judge(const PartJob& job, const Outcome& outcome) {
+    const std::uint64_t offset = Access::record(job.part).offset;
+    const At at{offset, job.tensor.name()};
+    if (job.digest == PartDigest::sha256 || job.digest == PartDigest::crc32c) {
+      const std::string expected = lower(job.expected);
+      const std::string found =
+          job.digest == PartDigest::sha256 ? codecs::to_hex(outcome.sha256) : codecs::to_hex(outcome.crc32c);
+      if (expected != found) add(Findings::make(*job.digest_rule, at, expected, found, part_text(job)));
+    }
+    if (job.encoding_rule && !outcome.broken.empty()) {
+      const At fault{base::checked_add(offset, outcome.broken_at), job.tensor.name()};
+      add(Findings::make(outcome.over_memory ? rules::kLimitMemory : *job.encoding_rule, fault, {}, {},
+                         part_text(job) + ", " + outcome.broken));
+    }
+    if (job.bool_rule && outcome.bad_bool) {
+      const bool raw = job.part.encoding() == Encoding::raw;
+      const At byte{raw ? offset + *outcome.bad_bool : offset, job.tensor.name()};
+      add(Findings::make(*job.bool_rule, byte, "0 or 1", std::to_string(outcome.bad_byte),
+                         part_text(job) + ", element " + std::to_string(*outcome.bad_bool)));
+    }
+  }
+
+  void add(Finding finding) {
+    const std::lock_guard lock(mutex_);
+    out_.push_back(std::move(finding));
+  }
+
+  static std::string part_text(const PartJob& job) { return "component \"" + std::string(job.part.role()) + "\""; }
+
+  std::span<const PartJob> jobs_;
+  const Context& context_;
+  Progress& progress_;
+  std::vector<Finding>& out_;
+  BufferPool buffers_;
+  const std::vector<std::shared_ptr<const Source>>* sources_ = nullptr;
+  std::vector<std::uint32_t> order_;  // jobs, sorted by extent
+  std::vector<Run> runs_;
+  std::vector<Task> tasks_;
+  std::vector<std::unique_ptr<Split>> splits_;
+  std::mutex mutex_;  // of out_ and decoders_
+  std::vector<std::unique_ptr<codecs::ZstdDecoder>> decoders_;
+};
+
+}  // namespace
+
+std::uint64_t stored_bytes(std::span<const PartJob> jobs) noexcept {
+  std::uint64_t total = 0;
+  for (const PartJob& job : jobs) total += Access::record(job.part).stored_length;
+  return total;
+}
+
+void check_parts(std::span<const PartJob> jobs, const Context& context, Progress& progress, std::vector<Finding>& out) {
+  Pass(jobs, context, progress, out).run();
+}
+
+void check_parts(std::span<const PartJob> jobs, const Context& context, std::vector<Finding>& out) {
+  Progress progress(context, stored_bytes(jobs));
+  check_parts(jobs, context, progress, out);
+  progress.finish();
+}
+
+void sort_findings(std::vector<Finding>& findings) {
+  const auto key = [](const Finding& f) {
+    return std::tuple(f.offset.has_value(), f.offset.value_or(0), std::string_view(f.rule), std::string_view(f.tensor),
+                      std::string_view(f.message));
+  };
+  std::stable_sort(findings.begin(), findings.end(),
+                   [&](const Finding& a, const Finding& b) { return key(a) < key(b); });
+}
+
+}  // namespace weighbridge::core

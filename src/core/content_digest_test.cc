@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// The content digest against values that tests/interop/content_digest.py computed from docs/content-digest.md, and its
+// promises.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codecs/checksum.h"
+#include "codecs/zstd.h"
+#include "core/state.h"
+#include "weighbridge/hash.h"
+
+namespace weighbridge {
+namespace {
+
+// Kept equal to what `python3 tests/interop/content_digest.py` prints; `--check` with this file compares them.
+const std::map<std::string, std::string> kVectors = {
+    {"tensor_f32", "4ad6279e2436b832b00bfc6a74507d45ecafe5251ab573dc1683295e2ffca694"},
+    {"tensor_boolean", "add5216abe0ff214fa6c5bd32883dc07e53a503584cc3d2dd820d05760c90f70"},
+    {"tensor_scalar", "e5105ffa3e783a1c8ed59cc16bea2ae1ebbfb0859448b2c7f9cd0a4df60e23c2"},
+    {"tensor_empty", "f78c9d29620a520c0d8e2468bbf0579c0e64d5a39dc28d21ac79c804471d7a9c"},
+    {"tensor_one_leaf", "4edebeeeab6773e4584c1ecd83ee9cb6219135eaf205c5f79a5896e29e44eebf"},
+    {"tensor_two_leaves", "25abfbf46b1a441e26fab0b4ffeeb7639f8944c95e64d98fb512c3b50b517d0f"},
+    {"tensor_many_leaves", "1164048aa1d83b165954aeb69cd44d71b4e85efc2a5372cadc433a6ccb73252e"},
+    {"tensor_large", "1b4ddd0d4df28bcee356d6c043c4514396e365f3958b37530cd34a512d02bdc0"},
+    {"tensor_six_bits", "5c6874a72a77c3c7a787752524fb359bdaca9adf437e5465e6ce0dbcc4d9d1dc"},
+    {"tensor_csr", "adf6a50e6128f2a9fee8c38851559da4a6048e8dfc63c06becc37ce50969ca40"},
+    {"tensor_coo", "5102dbc29f428da00c1838ca4a6a1c20dd90154ed786305db5a96ee334c62ba7"},
+    {"tensor_group", "046cd0c34fb1e4bcad1b76cc6d072b94b592fa1773c1a996f1b41f84b12f35a5"},
+    {"model_empty", "885e26b9a46f169819d9de7f3c7a5ddd319e00b83e6f9dad0e616a9bab62edc8"},
+    {"model_every", "f2da47071a86f5e56722354446e9f20723837ae297a6f681d7abe0a58ea70698"},
+    {"nameless_empty", "d6277de46560ff9a3c78bf44e2c7b468680ff1b6dd9c4d8cd3803fc1231ed719"},
+    {"nameless_every", "8d4a1ad096d766e02ace99fb2b23eb7dea30077e19e5cf1f65e07d7ede2b080e"},
+};
+
+using Parts = std::vector<PartSpec>;
+using Dims = std::vector<std::uint64_t>;
+
+Bytes keep(std::vector<std::byte> bytes) {
+  const auto held = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return {std::span(*held), held};
+}
+
+template <class T> Bytes values(std::vector<T> list) {
+  std::vector<std::byte> bytes(list.size() * sizeof(T));
+  if (!list.empty()) std::memcpy(bytes.data(), list.data(), bytes.size());
+  return keep(std::move(bytes));
+}
+
+Bytes pattern(std::size_t size, std::size_t seed = 0) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 131 + i / 251 + seed);
+  return keep(std::move(bytes));
+}
+
+void add_f32(Builder& b, const std::string& name) {
+  b.tensor(name, DType::f32, {2, 3}, values<float>({0, 1, -2, 3.5F, -0.0F, 1e9F}));
+}
+void add_boolean(Builder& b, const std::string& name) {
+  b.tensor(name, DType::boolean, {4}, values<std::uint8_t>({0, 1, 1, 0}));
+}
+void add_scalar(Builder& b, const std::string& name) { b.tensor(name, DType::i64, {}, values<std::int64_t>({-7})); }
+void add_empty(Builder& b, const std::string& name) { b.tensor(name, DType::bf16, {0, 5}, Bytes{}); }
+void add_one_leaf(Builder& b, const std::string& name) { b.tensor(name, DType::u8, {65536}, pattern(65536)); }
+void add_two_leaves(Builder& b, const std::string& name) { b.tensor(name, DType::u8, {65537}, pattern(65537)); }
+void add_many_leaves(Builder& b, const std::string& name) {
+  b.tensor(name, DType::u16, {3, 500000}, pattern(3000000, 7));
+}
+void add_large(Builder& b, const std::string& name) { b.tensor(name, DType::f32, {1250, 1000}, pattern(5000000, 9)); }
+void add_six_bits(Builder& b, const std::string& name) {
+  b.tensor(name, DType::f6_e2m3, {4}, values<std::uint8_t>({1, 2, 3}));
+}
+// Rows and columns in types that the file may choose; they count as u64.
+void add_csr(Builder& b, const std::string& name) {
+  b.object(name, Layout::sparse_csr, {2, 4}, {},
+           {{"values", DType::f32, {3}, values<float>({1, 2, 3})},
+            {"indices", DType::u16, {3}, values<std::uint16_t>({0, 3, 1})},
+            {"indptr", DType::i32, {3}, values<std::int32_t>({0, 2, 3})}});
+}
+void add_coo(Builder& b, const std::string& name) {
+  b.object(name, Layout::sparse_coo, {2, 2}, {},
+           {{"values", DType::f16, {1}, values<std::uint16_t>({0x3e00})},
+            {"coords", DType::u8, {2}, values<std::uint8_t>({1, 0})}});
+}
+void add_group(Builder& b, const std::string& name) {
+  b.object(name, Layout::quantized_group, {8, 2},
+           {{"bits", Value::integer(std::uint64_t{4})},
+            {"group_size", Value::integer(std::uint64_t{4})},
+            {"packing", Value::text("8_per_i32")},
+            {"note", Value::text("does not count")}},
+           {{"packed_weight", DType::i32, {2}, values<std::int32_t>({0x76543210, -1})},
+            {"scales", DType::f16, {2, 2}, values<std::uint16_t>({0x3c00, 0x4000, 0x3800, 0x3400})},
+            {"zeros", DType::f16, {2, 2}, values<std::uint16_t>({0x4800, 0x4800, 0x0000, 0x3c00})}});
+}
+
+const std::map<std::string, void (*)(Builder&, const std::string&)> kTensors = {{"f32", add_f32},
+                                                                                {"boolean", add_boolean},
+                                                                                {"scalar", add_scalar},
+                                                                                {"empty", add_empty},
+                                                                                {"one_leaf", add_one_leaf},
+                                                                                {"two_leaves", add_two_leaves},
+                                                                                {"many_leaves", add_many_leaves},
+                                                                                {"large", add_large},
+                                                                                {"six_bits", add_six_bits},
+                                                                                {"csr", add_csr},
+                                                                                {"coo", add_coo},
+                                                                                {"group", add_group}};
+
+Model one(const std::string& which) {
+  Builder builder;
+  kTensors.at(which)(builder, "any name");
+  return builder.build();
+}
+
+Model every() {
+  Builder b;
+  add_f32(b, "b");
+  add_boolean(b, "a");
+  add_scalar(b, "\xc3\xa9");
+  add_empty(b, "");
+  add_large(b, "z.large");
+  add_csr(b, "Z");
+  add_group(b, "q");
+  b.attribute("note", Value::text("does not count"));
+  return b.build();
+}
+
+Context with_threads(unsigned n) {
+  Context context;
+  context.executor = thread_executor(n);
+  return context;
+}
+
+TEST(ContentDigest, EachTensorIsWhatTheDocumentGives) {
+  for (const auto& [which, add] : kTensors) {
+    const Model model = one(which);
+    EXPECT_EQ(content_digest(model[0U]).hex(), kVectors.at("tensor_" + which)) << which;
+  }
+}
+
+TEST(ContentDigest, ModelsAreWhatTheDocumentGives) {
+  EXPECT_EQ(content_digest(Model{}).hex(), kVectors.at("model_empty"));
+  EXPECT_EQ(content_digest(Model{}, {}, false).hex(), kVectors.at("nameless_empty"));
+  EXPECT_EQ(content_digest(every()).hex(), kVectors.at("model_every"));
+  EXPECT_EQ(content_digest(every(), {}, false).hex(), kVectors.at("nameless_every"));
+}
+
+TEST(ContentDigest, DoesNotDependOnThreads) {
+  for (const unsigned threads : {2U, 3U, 8U})
+    EXPECT_EQ(content_digest(every(), with_threads(threads)).hex(), kVectors.at("model_every"));
+}
+
+TEST(ContentDigest, BytesOfOtherOrderAndUntidyBoolsCountAsTheirValues) {
+  core::Draft draft;
+  const std::uint32_t big =
+      draft.add_source(memory_source(values<std::uint8_t>({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xf9})));
+  const std::uint32_t bools = draft.add_source(memory_source(values<std::uint8_t>({0, 1, 255, 0})));
+  draft.add_tensor("scalar", Layout::dense, DType::i64, {});
+  draft.state.parts[draft.add_part("data", DType::i64, {}, Encoding::raw, {big, 0, 8}, 8)].order = Order::big;
+  const Dims four{4};
+  draft.add_tensor("boolean", Layout::dense, DType::boolean, four);
+  draft.add_part("data", DType::boolean, four, Encoding::raw, {bools, 0, 4}, 4);
+  const Model model = draft.finish();
+  EXPECT_EQ(content_digest(model["scalar"]).hex(), kVectors.at("tensor_scalar"));
+  EXPECT_EQ(content_digest(model["boolean"]).hex(), kVectors.at("tensor_boolean"));
+}
+
+TEST(ContentDigest, CompressionAndCallbacksDoNotShow) {
+  const Bytes plain = pattern(5000000, 9);
+  std::vector<std::byte> frame;
+  codecs::ZstdEncoder().encode(plain.span, frame);
+  core::Draft draft;
+  const Dims dims{1250, 1000};
+  const std::uint64_t stored = frame.size();
+  draft.add_tensor("t", Layout::dense, DType::f32, dims);
+  draft.add_part("data", DType::f32, dims, Encoding::zstd,
+                 {draft.add_source(memory_source(keep(std::move(frame)))), 0, stored}, 5000000);
+  const Model compressed = draft.finish();
+  EXPECT_EQ(content_digest(compressed[0U], with_threads(2)).hex(), kVectors.at("tensor_large"));
+
+  Builder builder;
+  builder.tensor("t", DType::f32, dims, [&](std::uint64_t offset, std::span<std::byte> out) {
+    const auto left = plain.span.subspan(static_cast<std::size_t>(offset));
+    const std::size_t n = std::min({left.size(), out.size(), std::size_t{70001}});
+    std::copy_n(left.begin(), n, out.begin());
+    return n;
+  });
+  const Model computed = builder.build();
+  EXPECT_EQ(content_digest(computed[0U]).hex(), kVectors.at("tensor_large"));
+}
+
+TEST(ContentDigest, NamesCountOnlyWhereTheyAreAskedFor) {
+  Builder a, b;
+  add_f32(a, "x");
+  add_scalar(a, "y");
+  add_scalar(b, "x");
+  add_f32(b, "y");
+  const Model first = a.build(), second = b.build();
+  EXPECT_NE(content_digest(first), content_digest(second));
+  EXPECT_EQ(content_digest(first, {}, false), content_digest(second, {}, false));
+}
+
+TEST(ContentDigest, ShapeAndTypeCount) {
+  Builder builder;
+  builder.tensor("a", DType::u8, {2, 3}, pattern(6));
+  builder.tensor("b", DType::u8, {3, 2}, pattern(6));
+  builder.tensor("c", DType::i8, {2, 3}, pattern(6));
+  builder.tensor("d", DType::u8, {2, 3}, pattern(6, 1));
+  const Model model = builder.build();
+  for (const char* other : {"b", "c", "d"})
+    EXPECT_NE(content_digest(model["a"]), content_digest(model[other])) << other;
+}
+
+TEST(ContentDigest, QuantisationParametersCount) {
+  const auto digest_with_bits = [](std::uint64_t bits) {
+    Builder builder;
+    builder.object("q", Layout::quantized_group, {1}, {{"bits", Value::integer(bits)}},
+                   {{"packed_weight", DType::u8, {1}, pattern(1)}});
+    return content_digest(builder.build(), {}, false);
+  };
+  EXPECT_NE(digest_with_bits(4), digest_with_bits(8));
+}
+
+TEST(ContentDigest, ThousandsOfSmallTensorsEqualTheSameOneByOne) {
+  Builder builder;
+  for (std::uint32_t i = 0; i < 5000; ++i)
+    builder.tensor("t" + std::to_string(i), DType::u8, {i % 300}, pattern(i % 300, i));
+  const Model model = builder.build();
+  std::vector<Digest> nodes;
+  for (std::uint32_t i = 0; i < model.size(); ++i) nodes.push_back(content_digest(model[i]));
+  std::ranges::sort(nodes, {}, &Digest::bytes);
+  codecs::Sha256 root;
+  const std::uint64_t count = nodes.size();
+  root.update(std::as_bytes(std::span("wbdig1.N", 8)));
+  root.update(std::as_bytes(std::span(&count, 1)));
+  for (const Digest& node : nodes) root.update(node.bytes);
+  EXPECT_EQ(content_digest(model, with_threads(2), false).bytes, root.finish());
+}
+
+TEST(ContentDigest, RefusesATensorThatCannotBeInterpreted) {
+  core::Draft draft;
+  const Dims dims{3};
+  const std::uint32_t t = draft.add_tensor("w", Layout::dense, DType::unknown, dims);
+  draft.add_part("data", DType::unknown, dims, Encoding::raw, {draft.add_source(memory_source(pattern(3))), 0, 3}, 3);
+  Finding why;
+  why.rule = "test/dtype";
+  why.kind = Kind::unsupported;
+  why.severity = Severity::unsupported;
+  why.message = "the dtype is unknown";
+  draft.mark_unsupported(t, why);
+  const Model model = draft.finish();
+  try {
+    content_digest(model);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Kind::unsupported);
+    EXPECT_EQ(error.finding().rule, "test/dtype");
+  }
+}
+
+TEST(ContentDigest, ProgressReachesTheTotalAndCanStop) {
+  Context context = with_threads(2);
+  std::uint64_t last = 0, total = 0;
+  context.progress = [&](std::uint64_t done, std::uint64_t all) {
+    EXPECT_GE(done, last);
+    last = done;
+    total = all;
+    return true;
+  };
+  content_digest(every(), context);
+  EXPECT_EQ(last, total);
+  EXPECT_GT(total, 5000000U);
+  context.progress = [](std::uint64_t, std::uint64_t) { return false; };
+  EXPECT_THROW(content_digest(every(), context), Cancelled);
+}
+
+TEST(FileSha256, IsThePlainDigestOfAllBytes) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{5000000}}) {
+    const Bytes bytes = pattern(size, 3);
+    const auto source = memory_source(bytes);
+    EXPECT_EQ(file_sha256(*source).bytes, codecs::sha256(bytes.span)) << size;
+    EXPECT_EQ(file_sha256(*source, with_threads(2)).bytes, codecs::sha256(bytes.span)) << size;
+  }
+}
+
+}  // namespace
+}  // namespace weighbridge

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// One file of a format's corpus, made in code by its cases.cc. For tests and fuzzers only.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weighbridge/context.h"
+
+namespace weighbridge::core {
+
+struct CorpusCase {
+  std::string name;   // file name without the extension: the rule's id after the slash, then what is special
+  std::string rule;   // the rule that the file breaks first, "" for a file without findings
+  std::string bytes;  // the whole file
+  std::vector<std::string> others{};  // further rules that verify reports, in order
+  bool generated_only = false;  // not committed (too large, or only wrong under `limits`): built when the tests run
+  Limits limits{};              // that the file is read under: for the rules "limit/..."
+};
+
+}  // namespace weighbridge::core

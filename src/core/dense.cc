@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense forms: casts, sparse tensors filled in, quantised ones multiplied out. Elements leave here row-major and
+// little-endian.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "codecs/cast.h"
+#include "core/dense.h"
+#include "core/payload.h"
+#include "core/state.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge {
+
+namespace {
+
+using Sink = std::function<bool(std::span<const std::byte>)>;
+
+std::string quoted(const Tensor& tensor) { return "\"" + escape_for_display(tensor.name()) + "\""; }
+
+void require_elements(const Tensor& tensor) {
+  if (const Finding* why = tensor.unsupported()) throw Error(*why);
+}
+
+// Bytes of the dense form, under the caller's limit.
+std::uint64_t dense_size(const Tensor& tensor, DType dtype, const Limits& limits) {
+  const auto count = base::element_count(tensor.shape());
+  const auto size = count ? packed_size(dtype, *count) : std::nullopt;
+  if (!size || *size > limits.decoded) {
+    base::malformed(
+        "limit/decoded",
+        fmt::format(
+            "the dense form of tensor {} is larger than the limit of {} bytes (Limits::decoded, --limit decoded=BYTES)",
+            quoted(tensor), limits.decoded));
+  }
+  return *size;
+}
+
+// Casts pieces of whole elements on their way to a sink.
+class CastSink {
+ public:
+  CastSink(const Tensor& tensor, DType from, DType to, std::uint64_t elements, const Sink& sink)
+      : tensor_(tensor), from_(from), to_(to), left_(elements), sink_(sink) {
+    if (!codecs::can_cast(from, to)) {
+      base::misuse("cast", fmt::format("tensor {} cannot be cast from {} to {}", quoted(tensor), name(from), name(to)));
+    }
+  }
+
+  bool operator()(std::span<const std::byte> piece) {
+    // 192 bytes are a whole number of elements of every dtype, and that many elements a whole number of bytes of every
+    // other.
+    constexpr std::uint64_t kBlock = 192 * 1024;
+    for (; !piece.empty() && left_ > 0; piece = piece.subspan(std::min<std::size_t>(piece.size(), kBlock))) {
+      const std::span<const std::byte> block = piece.first(std::min<std::size_t>(piece.size(), kBlock));
+      const std::uint64_t n = std::min(left_, block.size() * 8 / info(from_).bits);
+      out_.resize(*packed_size(to_, n));
+      const codecs::CastResult result = codecs::cast(from_, block.first(*packed_size(from_, n)), to_, out_, n);
+      if (!result.ok()) {
+        base::misuse("cast", fmt::format("tensor {} cannot be cast from {} to {}: element {} {}", quoted(tensor_),
+                                         name(from_), name(to_), done_ + result.index,
+                                         result.status == codecs::CastStatus::nan ? "is NaN, which the target lacks"
+                                                                                  : "does not fit"));
+      }
+      left_ -= n;
+      done_ += n;
+      if (!sink_(out_)) return false;
+    }
+    return true;
+  }
+
+ private:
+  const Tensor& tensor_;
+  DType from_, to_;
+  std::uint64_t left_, done_ = 0;
+  const Sink& sink_;
+  std::vector<std::byte> out_;
+};
+
+}  // namespace
+
+void Tensor::stream_dense(DType dtype, const Context& context,
+                          const std::function<bool(std::span<const std::byte>)>& sink) const {
+  require_elements(*this);
+  const DType own = this->dtype();
+  if (dtype != own) {
+    CastSink cast(*this, own, dtype, base::element_count(shape()).value_or(0), sink);
+    if (layout() == Layout::dense)
+      main().stream(context, [&](std::span<const std::byte> piece) { return cast(piece); });
+    else
+      stream_dense(own, context, [&](std::span<const std::byte> piece) { return cast(piece); });
+    return;
+  }
+  switch (layout()) {
+    case Layout::dense: main().stream(context, sink); return;
+    case Layout::sparse_csr:
+    case Layout::sparse_coo: {
+      const std::uint64_t size = dense_size(*this, dtype, context.limits);
+      const auto whole = std::make_unique<std::byte[]>(size);
+      core::fill_sparse(*this, context, {whole.get(), size});
+      for (std::uint64_t at = 0; at < size; at += core::kPiece) {
+        if (!sink({whole.get() + at, std::min(core::kPiece, size - at)})) return;
+      }
+      return;
+    }
+    case Layout::quantized_group: core::stream_quantized_group(*this, context, sink); return;
+    case Layout::quantized_row:
+    case Layout::quantized_block:
+    case Layout::structural: break;
+  }
+  base::unsupported("unsupported/layout",
+                    fmt::format("tensor {} has layout \"{}\", of which this build knows no dense form", quoted(*this),
+                                escape_for_display(layout_name())));
+}
+
+Array Tensor::to_dense(const Context& context) const { return to_dense(dtype(), context); }
+
+Array Tensor::to_dense(DType dtype, const Context& context) const {
+  require_elements(*this);
+  const std::uint64_t size = dense_size(*this, dtype, context.limits);
+  Array out;
+  out.dtype = dtype;
+  out.shape.assign(shape().begin(), shape().end());
+  out.size = size;
+  constexpr std::align_val_t kAlignment{64};
+  out.data = std::shared_ptr<std::byte[]>(
+      static_cast<std::byte*>(::operator new(std::max<std::uint64_t>(size, 1), kAlignment)),
+      [](std::byte* p) { ::operator delete(p, kAlignment); });
+  std::uint64_t filled = 0;
+  stream_dense(dtype, context, [&](std::span<const std::byte> piece) {
+    if (!base::fits(filled, piece.size(), size))
+      base::malformed("part/size", "a part holds more bytes than the shape of its tensor");
+    if (!piece.empty()) std::memcpy(out.data.get() + filled, piece.data(), piece.size());
+    filled += piece.size();
+    return true;
+  });
+  if (filled != size) base::malformed("part/size", "a part holds fewer bytes than the shape of its tensor");
+  return out;
+}
+
+void Tensor::rows_into(std::uint64_t first, std::uint64_t count, DType dtype, std::span<std::byte> out,
+                       const Context& context) const {
+  require_elements(*this);
+  const Shape dims = shape();
+  if (dims.empty()) base::misuse("rows", fmt::format("tensor {} is a scalar and has no rows", quoted(*this)));
+  if (!base::fits(first, count, dims[0])) {
+    base::misuse("rows", fmt::format("tensor {} has {} rows; [{}, {} + {}) is past its end", quoted(*this), dims[0],
+                                     first, first, count));
+  }
+  const std::uint32_t bits = info(dtype).bits;
+  if (bits == 0 || bits % 8 != 0 || info(this->dtype()).bits % 8 != 0) {
+    base::misuse("rows", fmt::format("rows of {} as {} do not start at whole bytes", weighbridge::name(this->dtype()),
+                                     weighbridge::name(dtype)));
+  }
+  const std::uint64_t row = base::element_count(dims.subspan(1)).value_or(0);
+  const auto wanted = base::checked_mul(row, count);
+  if (!wanted || packed_size(dtype, *wanted) != out.size()) {
+    base::misuse("rows", fmt::format("{} rows of tensor {} do not take {} bytes", count, quoted(*this), out.size()));
+  }
+  std::uint64_t filled = 0;
+  const Sink fill = [&](std::span<const std::byte> piece) {
+    std::memcpy(out.data() + filled, piece.data(), piece.size());
+    filled += piece.size();
+    return filled < out.size();
+  };
+  if (out.empty()) return;
+  if (layout() == Layout::dense && main().encoding() == Encoding::raw && main().strides().empty()) {
+    // Only the wanted rows are read: a part of their own, over the same extent.
+    core::Draft rows;
+    const core::State& state = core::Access::state(*this);
+    const core::PartRecord& part = core::Access::record(main());
+    const std::uint64_t width = info(this->dtype()).bits / 8;
+    const std::uint64_t count_of = *wanted;
+    const std::uint32_t source = rows.add_source(state.sources[part.source]);
+    const std::uint64_t counts[] = {count_of};
+    rows.add_tensor(name(), Layout::dense, this->dtype(), counts);
+    const auto p = rows.add_part("data", this->dtype(), counts, Encoding::raw,
+                                 {source, part.offset + first * row * width, count_of * width}, count_of * width);
+    rows.state.parts[p].order = part.order;
+    const Model model = rows.finish();
+    model[0U].stream_dense(dtype, context, fill);
+    return;
+  }
+  const std::uint64_t begin = *packed_size(dtype, first * row);
+  std::uint64_t at = 0;
+  stream_dense(dtype, context, [&](std::span<const std::byte> piece) {
+    const std::uint64_t skip = std::min<std::uint64_t>(piece.size(), at < begin ? begin - at : 0);
+    at += piece.size();
+    piece = piece.subspan(skip);
+    return piece.empty() || fill(piece.first(std::min<std::size_t>(piece.size(), out.size() - filled)));
+  });
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+// The content digest of docs/content-digest.md, parallel over leaves, and the plain SHA-256 of a file. Owns the tree
+// and who hashes what; leaves SHA-256 to codecs and reading to core/logical.h and Part::stream().
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/endian.h"
+#include "base/fail.h"
+#include "codecs/checksum.h"
+#include "core/buffers.h"
+#include "core/logical.h"
+#include "core/progress.h"
+#include "weighbridge/hash.h"
+
+namespace weighbridge {
+namespace {
+
+using codecs::Digest256;
+using codecs::Sha256;
+
+constexpr std::size_t kLeaf = 65536;
+constexpr std::size_t kRead = 2 * kLeaf;  // hashed while it is still in the processor's cache
+constexpr std::uint64_t kChunk = std::uint64_t{4}
+                                 << 20;  // what one thread takes of a large part, or in small tensors, at once
+constexpr std::uint32_t kGroupTensors = 2048;
+
+// The body of a node, fed to SHA-256 field by field.
+class Node {
+ public:
+  explicit Node(char kind) {
+    std::array<char, 8> tag{'w', 'b', 'd', 'i', 'g', '1', '.', kind};
+    hash_.update(std::as_bytes(std::span(tag)));
+  }
+  void bytes(std::span<const std::byte> data) { hash_.update(data); }
+  void u64(std::uint64_t value) {
+    std::array<std::byte, 8> raw;
+    base::store_le(raw.data(), value);
+    hash_.update(raw);
+  }
+  void text(std::string_view value) {
+    u64(value.size());
+    hash_.update(std::as_bytes(std::span(value)));
+  }
+  Digest256 finish() { return hash_.finish(); }
+
+ private:
+  Sha256 hash_;
+};
+
+Digest256 leaf_digest(std::span<const std::byte> data) {
+  static constexpr std::array<char, 8> kTag{'w', 'b', 'd', 'i', 'g', '1', '.', 'L'};
+  thread_local Sha256 hash;
+  hash.reset();
+  hash.update(std::as_bytes(std::span(kTag)));
+  hash.update(data);
+  return hash.finish();
+}
+
+bool is_index(Layout layout, std::string_view role) noexcept {
+  return (layout == Layout::sparse_csr && (role == "indices" || role == "indptr")) ||
+         (layout == Layout::sparse_coo && role == "coords");
+}
+
+// A part as the digest sees it.
+struct Seen {
+  Tensor tensor;
+  Part part;
+  bool index;          // its elements are widened to u64
+  std::uint64_t size;  // logical bytes, widened
+  std::uint64_t leaves() const noexcept { return size / kLeaf + (size % kLeaf != 0 ? 1 : 0); }
+};
+
+Seen see(const Tensor& tensor, const Part& part) {
+  const bool index = is_index(tensor.layout(), part.role());
+  return {tensor, part, index, index ? part.count() * 8 : part.size()};
+}
+
+Node begin_part(const Seen& seen) {
+  Node node('P');
+  node.text(seen.part.role());
+  node.text(seen.index ? name(DType::u64) : name(seen.part.dtype()));
+  if (seen.tensor.layout() == Layout::dense) {
+    const Shape shape = seen.tensor.shape();
+    node.u64(shape.size());
+    for (const std::uint64_t d : shape) node.u64(d);
+  } else {
+    node.u64(1);
+    node.u64(seen.part.count());
+  }
+  node.u64(seen.size);
+  node.u64(seen.leaves());
+  return node;
+}
+
+// Cuts a stream of bytes into leaves and gives each leaf's digest to the node.
+class LeafCutter {
+ public:
+  explicit LeafCutter(Node& node) : node_(node) { held_.reserve(kLeaf); }
+  void update(std::span<const std::byte> data) {
+    while (!data.empty()) {
+      if (held_.empty() && data.size() >= kLeaf) {
+        node_.bytes(leaf_digest(data.first(kLeaf)));
+        data = data.subspan(kLeaf);
+        continue;
+      }
+      const std::size_t take = std::min(data.size(), kLeaf - held_.size());
+      held_.insert(held_.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(take));
+      data = data.subspan(take);
+      if (held_.size() == kLeaf) flush();
+    }
+  }
+  void finish() {
+    if (!held_.empty()) flush();
+  }
+
+ private:
+  void flush() {
+    node_.bytes(leaf_digest(held_));
+    held_.clear();
+  }
+  Node& node_;
+  std::vector<std::byte> held_;
+};
+
+// Integers of any width to u64. Pieces may cut an element in two.
+class Widener {
+ public:
+  Widener(DType dtype, LeafCutter& to)
+      : width_(info(dtype).bits / 8), is_signed_(info(dtype).kind == DTypeKind::signed_integer), to_(to) {
+    if (width_ == 0 || width_ > 8)
+      base::unsupported("unsupported/index-dtype",
+                        "the content digest needs integer indices, not " + std::string(name(dtype)));
+  }
+  void update(std::span<const std::byte> data) {
+    for (const std::byte b : data) {
+      element_[filled_++] = b;
+      if (filled_ == width_) emit();
+    }
+    to_.update(std::span(out_).first(out_size_));
+    out_size_ = 0;
+  }
+
+ private:
+  void emit() {
+    const bool negative = is_signed_ && (element_[width_ - 1] & std::byte{0x80}) != std::byte{0};
+    std::fill(element_.begin() + static_cast<std::ptrdiff_t>(width_), element_.end(),
+              negative ? std::byte{0xff} : std::byte{0});
+    std::memcpy(out_.data() + out_size_, element_.data(), 8);
+    out_size_ += 8;
+    filled_ = 0;
+    if (out_size_ == out_.size()) {
+      to_.update(out_);
+      out_size_ = 0;
+    }
+  }
+  std::size_t width_;
+  bool is_signed_;
+  LeafCutter& to_;
+  std::array<std::byte, 8> element_{};
+  std::size_t filled_ = 0;
+  std::array<std::byte, 4096> out_{};
+  std::size_t out_size_ = 0;
+};
+
+Digest256 tensor_node(const Tensor& tensor, std::span<const std::pair<std::string_view, Digest256>> parts) {
+  static constexpr std::string_view kGroup[] = {"bits", "group_size", "packing"}, kBlock[] = {"block_size"};
+  std::span<const std::string_view> keys;
+  std::string_view type = name(tensor.dtype());
+  switch (tensor.layout()) {
+    case Layout::quantized_group:
+      keys = kGroup;
+      type = name(Layout::quantized_group);
+      break;
+    case Layout::quantized_block:
+      keys = kBlock;
+      type = tensor.type_name();
+      break;
+    case Layout::quantized_row: type = tensor.type_name(); break;
+    default: break;
+  }
+  Node node('T');
+  node.text(name(tensor.layout()));
+  node.text(type);
+  const Shape shape = tensor.shape();
+  node.u64(shape.size());
+  for (const std::uint64_t d : shape) node.u64(d);
+  std::vector<std::pair<std::string_view, std::string>> parameters;
+  for (const std::string_view key : keys)
+    if (const Value* value = tensor.attributes().find(key)) parameters.emplace_back(key, value->to_text());
+  node.u64(parameters.size());
+  for (const auto& [key, value] : parameters) {
+    node.text(key);
+    node.text(value);
+  }
+  std::vector<std::uint32_t> order(parts.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return parts[a].first < parts[b].first; });
+  node.u64(parts.size());
+  for (const std::uint32_t i : order) node.bytes(parts[i].second);
+  return node.finish();
+}
+
+// The tensor nodes of some tensors: large parts are shared between threads, small tensors go in groups.
+class Hasher {
+ public:
+  Hasher(std::vector<Tensor> tensors, const Context& context)
+      : tensors_(std::move(tensors)),
+        context_(context),
+        total_(check()),
+        progress_(context_, total_),
+        nodes_(tensors_.size()) {
+    divide();
+  }
+
+  std::vector<Digest256> run() {
+    core::executor_of(context_).for_each(tasks_.size(), [this](std::uint64_t i) { perform(tasks_[i]); });
+    for (std::size_t i = 0; i < large_.size();) {
+      const std::uint32_t tensor = large_[i]->tensor;
+      std::vector<std::pair<std::string_view, Digest256>> parts;
+      for (; i < large_.size() && large_[i]->tensor == tensor; ++i)
+        parts.emplace_back(large_[i]->seen.part.role(), large_[i]->node.finish());
+      nodes_[tensor] = tensor_node(tensors_[tensor], parts);
+    }
+    progress_.finish();
+    return std::move(nodes_);
+  }
+
+ private:
+  // A part of a tensor that is too large for a group. Chunks come in any order and are given to the node in theirs;
+  // threads take them in ascending order, so few wait here.
+  struct Large {
+    Large(std::uint32_t tensor_, const Seen& seen_) : tensor(tensor_), seen(seen_), node(begin_part(seen_)) {}
+    std::uint32_t tensor;
+    Seen seen;
+    Node node;
+    std::mutex mutex;
+    std::uint64_t next = 0;  // offset of the chunk that the node waits for
+    std::map<std::uint64_t, std::vector<Digest256>> early;
+  };
+  struct Task {
+    enum class Kind : std::uint8_t { stream, chunk, group } kind;
+    std::uint32_t first = 0, last = 0;  // group: tensors; else first is the large part
+    std::uint64_t offset = 0;
+  };
+
+  std::uint64_t check() const {
+    std::uint64_t total = 0;
+    for (const Tensor& tensor : tensors_) {
+      if (const Finding* why = tensor.unsupported()) {
+        Finding finding = *why;
+        finding.message = "no content digest: " + finding.message;
+        throw Error(std::move(finding));
+      }
+      for (std::uint32_t i = 0; i < tensor.part_count(); ++i) total += tensor.part(i).size();
+    }
+    return total;
+  }
+
+  void divide() {
+    std::vector<Task> chunks, groups;
+    std::uint64_t group_bytes = 0;
+    for (std::uint32_t t = 0; t < tensors_.size(); ++t) {
+      std::uint64_t bytes = 0;
+      for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i)
+        bytes += std::min(tensors_[t].part(i).size(), kChunk);
+      if (bytes >= kChunk) {
+        add_large(t, chunks);
+        continue;
+      }
+      if (groups.empty() || groups.back().last != t || group_bytes + bytes > kChunk ||
+          t - groups.back().first >= kGroupTensors) {
+        groups.push_back({Task::Kind::group, t, t, 0});
+        group_bytes = 0;
+      }
+      groups.back().last = t + 1;
+      group_bytes += bytes;
+    }
+    // What cannot be shared goes first, the longest before the others.
+    std::stable_sort(tasks_.begin(), tasks_.end(), [this](const Task& a, const Task& b) {
+      return large_[a.first]->seen.size > large_[b.first]->seen.size;
+    });
+    tasks_.insert(tasks_.end(), chunks.begin(), chunks.end());
+    tasks_.insert(tasks_.end(), groups.begin(), groups.end());
+  }
+
+  void add_large(std::uint32_t t, std::vector<Task>& chunks) {
+    for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
+      const auto at = static_cast<std::uint32_t>(large_.size());
+      large_.push_back(std::make_unique<Large>(t, see(tensors_[t], tensors_[t].part(i))));
+      const Seen& seen = large_.back()->seen;
+      if (seen.index || !core::is_direct(seen.part)) {
+        tasks_.push_back({Task::Kind::stream, at, 0, 0});
+        continue;
+      }
+      for (std::uint64_t offset = 0; offset < seen.size; offset += kChunk)
+        chunks.push_back({Task::Kind::chunk, at, 0, offset});
+    }
+  }
+
+  void perform(const Task& task) {
+    switch (task.kind) {
+      case Task::Kind::stream: stream(large_[task.first]->seen, large_[task.first]->node); break;
+      case Task::Kind::chunk: chunk(*large_[task.first], task.offset); break;
+      case Task::Kind::group: group(task.first, task.last); break;
+    }
+  }
+
+  void stream(const Seen& seen, Node& node) {
+    LeafCutter cutter(node);
+    std::unique_ptr<Widener> widener;
+    if (seen.index) widener = std::make_unique<Widener>(seen.part.dtype(), cutter);
+    Context quiet;
+    quiet.limits = context_.limits;
+    seen.part.stream(quiet, [&](std::span<const std::byte> piece) {
+      widener ? widener->update(piece) : cutter.update(piece);
+      progress_.add(piece.size());
+      return true;
+    });
+    cutter.finish();
+  }
+
+  void chunk(Large& large, std::uint64_t offset) {
+    const core::BufferPool::Lease lease(reads_);
+    const std::uint64_t end = offset + std::min(kChunk, large.seen.size - offset);
+    std::vector<Digest256> leaves;
+    leaves.reserve(kChunk / kLeaf);
+    for (std::uint64_t at = offset; at < end;) {
+      const auto bytes = lease.span().first(static_cast<std::size_t>(std::min<std::uint64_t>(kRead, end - at)));
+      core::read_direct(large.seen.part, at, bytes);
+      for (std::size_t i = 0; i < bytes.size(); i += kLeaf)
+        leaves.push_back(leaf_digest(bytes.subspan(i, std::min(kLeaf, bytes.size() - i))));
+      at += bytes.size();
+      progress_.add(bytes.size());
+    }
+    const std::lock_guard lock(large.mutex);
+    large.early.emplace(offset, std::move(leaves));
+    for (auto ready = large.early.begin(); ready != large.early.end() && ready->first == large.next;
+         ready = large.early.erase(ready)) {
+      large.node.bytes(std::as_bytes(std::span(ready->second)));
+      large.next += kChunk;
+    }
+  }
+
+  // All direct parts of the group are read together: neighbours in the file by one read.
+  void group(std::uint32_t first, std::uint32_t last) {
+    const core::BufferPool::Lease memory(groups_), scratch(groups_);
+    std::vector<core::PartRead> reads;
+    std::size_t used = 0;
+    for (std::uint32_t t = first; t < last; ++t) {
+      for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
+        const Part part = tensors_[t].part(i);
+        if (!core::is_direct(part)) continue;
+        reads.push_back({part, memory.span().subspan(used, static_cast<std::size_t>(part.size()))});
+        used += static_cast<std::size_t>(part.size());
+      }
+    }
+    core::read_direct(reads, scratch.span());
+    progress_.add(used);
+    std::size_t next = 0;
+    std::vector<std::pair<std::string_view, Digest256>> parts;
+    for (std::uint32_t t = first; t < last; ++t) {
+      parts.clear();
+      for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
+        const Seen seen = see(tensors_[t], tensors_[t].part(i));
+        Node node = begin_part(seen);
+        if (core::is_direct(seen.part)) {
+          small(seen, reads[next++].out, node);
+        } else {
+          stream(seen, node);
+        }
+        parts.emplace_back(seen.part.role(), node.finish());
+      }
+      nodes_[t] = tensor_node(tensors_[t], parts);
+    }
+  }
+
+  static void small(const Seen& seen, std::span<const std::byte> data, Node& node) {
+    if (!seen.index) {
+      for (std::size_t i = 0; i < data.size(); i += kLeaf)
+        node.bytes(leaf_digest(data.subspan(i, std::min(kLeaf, data.size() - i))));
+      return;
+    }
+    LeafCutter cutter(node);
+    Widener(seen.part.dtype(), cutter).update(data);
+    cutter.finish();
+  }
+
+  const std::vector<Tensor> tensors_;
+  const Context& context_;
+  const std::uint64_t total_;
+  core::Progress progress_;
+  std::vector<Digest256> nodes_;
+  std::vector<std::unique_ptr<Large>> large_;
+  std::vector<Task> tasks_;
+  core::BufferPool reads_{kRead}, groups_{static_cast<std::size_t>(kChunk)};
+};
+
+}  // namespace
+
+std::string Digest::hex() const { return codecs::to_hex(bytes); }
+
+Digest content_digest(const Model& model, const Context& context, bool with_names) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(model.size());
+  for (std::uint32_t i = 0; i < model.size(); ++i) tensors.push_back(model[i]);
+  std::vector<Digest256> nodes = Hasher(tensors, context).run();
+  Node root(with_names ? 'M' : 'N');
+  root.u64(nodes.size());
+  if (with_names) {
+    std::vector<std::uint32_t> order(nodes.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return tensors[a].name() < tensors[b].name(); });
+    for (const std::uint32_t i : order) {
+      root.text(tensors[i].name());
+      root.bytes(nodes[i]);
+    }
+  } else {
+    std::sort(nodes.begin(), nodes.end());
+    for (const Digest256& node : nodes) root.bytes(node);
+  }
+  return {root.finish()};
+}
+
+Digest content_digest(const Tensor& tensor, const Context& context) {
+  return {Hasher({tensor}, context).run().front()};
+}
+
+// SHA-256 is serial, so the second thread can only read ahead.
+Digest file_sha256(const Source& source, const Context& context) {
+  constexpr std::size_t kPiece = std::size_t{2} << 20;
+  core::Progress progress(context, source.size());
+  Executor& executor = core::executor_of(context);
+  std::array<std::vector<std::byte>, 2> buffers;
+  const auto fill = [&](std::vector<std::byte>& buffer, std::uint64_t offset) {
+    buffer.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, source.size() - offset)));
+    if (!buffer.empty()) source.read_at(offset, buffer);
+  };
+  Sha256 hash;
+  fill(buffers[0], 0);
+  std::size_t now = 0;
+  for (std::uint64_t offset = 0; offset < source.size(); now ^= 1) {
+    const std::uint64_t next = offset + buffers[now].size();
+    executor.for_each(2, [&](std::uint64_t i) { i == 0 ? hash.update(buffers[now]) : fill(buffers[now ^ 1], next); });
+    progress.add(next - offset);
+    offset = next;
+  }
+  progress.finish();
+  return {hash.finish()};
+}
+
+}  // namespace weighbridge

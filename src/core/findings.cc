@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings made from rules.
+#include "core/findings.h"
+
+#include <utility>
+
+namespace weighbridge::core {
+
+Finding Findings::make(const Rule& rule, At at, std::string expected, std::string found, std::string_view detail) {
+  Finding f;
+  f.rule = rule.id;
+  f.severity = rule.severity;
+  f.kind = rule.severity == Severity::unsupported ? Kind::unsupported : Kind::malformed;
+  f.offset = at.offset;
+  if (at.tensor) {
+    f.tensor = *at.tensor;
+    f.has_tensor = true;
+  }
+  f.message = rule.sentence;
+  if (!detail.empty()) f.message.append(": ").append(detail);
+  if (!expected.empty() && !found.empty())
+    f.message.append(" (expected ").append(expected).append(", found ").append(found).append(")");
+  else if (!expected.empty())
+    f.message.append(" (expected ").append(expected).append(")");
+  else if (!found.empty())
+    f.message.append(" (found ").append(found).append(")");
+  f.expected = std::move(expected);
+  f.found = std::move(found);
+  return f;
+}
+
+void Findings::report(const Rule& rule, At at, std::string expected, std::string found, std::string_view detail) {
+  // The report keeps no more: only counted, since a hostile header can hold millions of errors.
+  if (report_.errors() >= Report::kMaxFindings) {
+    Finding counted;
+    counted.severity = rule.severity;
+    report_.add(std::move(counted));
+    return;
+  }
+  report(make(rule, at, std::move(expected), std::move(found), detail));
+}
+
+void Findings::report(Finding finding) {
+  const bool error = finding.severity == Severity::error;
+  report_.add(std::move(finding));
+  if (error && mode_ == Mode::first_error) throw Stop{};
+}
+
+}  // namespace weighbridge::core

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a format is to the rest of the program: a constexpr struct of facts and functions. Owns Format, and the write
+// side's WriteLayout, the one object that a plan promises, a conversion writes and read-back compares.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/findings.h"
+#include "core/state.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/formats.h"
+#include "weighbridge/model.h"
+
+namespace weighbridge::core {
+
+// What detection may look at, read once for all formats.
+struct Glance {
+  std::span<const std::byte> head;  // the first min(size, 4096) bytes
+  std::span<const std::byte> tail;  // the last min(size, 64) bytes
+  std::uint64_t size = 0;
+  std::string_view extension;  // lower case
+};
+
+enum class PartDigest : std::uint8_t { none, sha256, crc32c };
+
+// One stored run of payload of the output, in file order.
+struct Payload {
+  enum class Form : std::uint8_t {
+    stored,   // the part's stored bytes verbatim: encoding and digest stay what they are
+    logical,  // Part::stream(), then `encoding`
+    dense,    // Tensor::stream_dense(dtype), then `encoding`: casts, densified, dequantised
+    bytes,    // `literal`
+  };
+  Form form = Form::logical;
+  Encoding encoding = Encoding::raw;  // of the output
+  PartDigest digest = PartDigest::none;
+  DType dtype = DType::unknown;    // logical dtype of the output
+  std::uint32_t part = 0;          // index within the tensor, for stored and logical
+  Tensor tensor;                   // of the input
+  std::uint32_t out_tensor = 0;    // index in WriteLayout::tensors
+  std::string_view role;           // in the output; static text or text of the input model
+  std::uint64_t logical_size = 0;  // bytes once decoded
+  std::uint64_t stored_size = 0;   // bytes in the file; with an encoding to be done, an upper bound
+  std::uint32_t alignment = 1;     // zero bytes go before it up to a multiple of this
+  std::string literal{};
+};
+
+// What one tensor of the output must look like when it is opened again.
+struct OutTensor {
+  std::string_view name;  // text of the input model, or of WriteLayout::texts
+  Tensor from;
+  Layout layout = Layout::dense;
+  DType dtype = DType::unknown;
+  bool same_shape = true;  // as `from`
+};
+
+struct Stored {
+  std::uint64_t offset = 0, length = 0;
+  std::string digest;  // "sha256:..." as the format spells it, or empty
+};
+
+struct WriteLayout {
+  std::vector<Item> blockers, losses, changes;
+  std::shared_ptr<const Source> prefix_source{};  // append: the first prefix_length bytes are this file's
+  std::uint64_t prefix_length = 0;
+  std::string head;  // bytes at the start (after the prefix)
+  std::vector<OutTensor> tensors;
+  std::vector<Payload> payloads;
+  // The bytes that follow the payloads, made once all are stored; stored[i] belongs to payloads[i]. May be empty.
+  std::function<std::string(std::span<const Stored>)> tail{};
+  std::uint64_t size = 0;  // of the whole file: exact, or an upper bound when size_exact is false
+  bool size_exact = true;
+  std::shared_ptr<const void> keep{};  // whatever the views above point into
+};
+
+struct Format {
+  FormatInfo info;
+  // The content says that it is this format: magic numbers, or a shape that nothing else has.
+  bool (*matches)(const Glance&);
+  // Walks the structure of the file into the draft, with draft.state.sources[0] the file already added, and reports.
+  // Leaves broken tensors out of the draft. Throws Error{io}, Stop.
+  void (*read)(const Source&, const Context&, Findings&, Draft&);
+  // Content rules, which read payload: reported sorted by offset and rule. Null: there are none.
+  void (*check_content)(const Model&, const Context&, Findings&);
+  // What the file would be. Null: read only. Reads no payload. Throws Error{misuse} for options the format lacks.
+  WriteLayout (*layout)(const Model&, const Options&);
+  // What `target` with the tensors of `more` behind its own would be. Null: the container cannot append.
+  WriteLayout (*append)(const Model& target, const Model& more, const Options&);
+};
+
+}  // namespace weighbridge::core

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Model, Tensor and Part say of themselves without reading payload.
+#include "weighbridge/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "core/state.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge {
+
+namespace {
+
+const core::PartSide* side_of(const core::State& s, const core::PartRecord& r) noexcept {
+  return r.side == core::kNone ? nullptr : &s.part_sides[r.side];
+}
+const core::TensorSide* side_of(const core::State& s, const core::TensorRecord& r) noexcept {
+  return r.side == core::kNone ? nullptr : &s.tensor_sides[r.side];
+}
+
+// Steps between two names, at most `most` + 1: one row of the usual table.
+std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t most) {
+  if (a.size() > b.size()) std::swap(a, b);
+  if (b.size() - a.size() > most) return most + 1;
+  std::vector<std::size_t> row(a.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t j = 1; j <= b.size(); ++j) {
+    std::size_t diagonal = row[0], least = j;
+    row[0] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[i];
+      row[i] = std::min({row[i] + 1, row[i - 1] + 1, replaced});
+      least = std::min(least, row[i]);
+    }
+    if (least > most) return most + 1;
+  }
+  return row[a.size()];
+}
+
+}  // namespace
+
+std::string_view name(Layout layout) noexcept {
+  switch (layout) {
+    case Layout::dense: return "dense";
+    case Layout::sparse_csr: return "sparse_csr";
+    case Layout::sparse_coo: return "sparse_coo";
+    case Layout::quantized_group: return "quantized_group";
+    case Layout::quantized_row: return "quantized_row";
+    case Layout::quantized_block: return "quantized_block";
+    case Layout::structural: return "structural";
+  }
+  return "structural";
+}
+
+std::string_view name(Encoding encoding) noexcept {
+  switch (encoding) {
+    case Encoding::raw: return "raw";
+    case Encoding::zstd: return "zstd";
+    case Encoding::computed: return "computed";
+    case Encoding::unknown: return "unknown";
+  }
+  return "unknown";
+}
+
+std::string_view name(NoView reason) noexcept {
+  switch (reason) {
+    case NoView::none: return "none";
+    case NoView::encoded: return "encoded";
+    case NoView::computed: return "computed";
+    case NoView::byte_order: return "byte_order";
+    case NoView::strided: return "strided";
+    case NoView::misaligned: return "misaligned";
+    case NoView::dtype: return "dtype";
+    case NoView::layout: return "layout";
+    case NoView::not_mappable: return "not_mappable";
+  }
+  return "not_mappable";
+}
+
+// Part
+
+std::string_view Part::role() const noexcept { return s_->roles[s_->parts[i_].role]; }
+DType Part::dtype() const noexcept { return s_->parts[i_].dtype; }
+std::string_view Part::dtype_name() const noexcept {
+  const auto& r = s_->parts[i_];
+  const auto* side = side_of(*s_, r);
+  return side && !side->dtype_name.empty() ? std::string_view(side->dtype_name) : weighbridge::name(r.dtype);
+}
+Shape Part::shape() const noexcept {
+  const auto& r = s_->parts[i_];
+  return {s_->dims.data() + r.dims, r.rank};
+}
+std::uint64_t Part::count() const noexcept { return base::element_count(shape()).value_or(0); }
+std::uint64_t Part::size() const noexcept { return s_->parts[i_].size; }
+std::span<const std::int64_t> Part::strides() const noexcept {
+  const auto* side = side_of(*s_, s_->parts[i_]);
+  return side ? std::span<const std::int64_t>(side->strides) : std::span<const std::int64_t>{};
+}
+Order Part::order() const noexcept { return s_->parts[i_].order; }
+Encoding Part::encoding() const noexcept { return s_->parts[i_].encoding; }
+std::string_view Part::encoding_name() const noexcept {
+  const auto& r = s_->parts[i_];
+  const auto* side = side_of(*s_, r);
+  return side && !side->encoding_name.empty() ? std::string_view(side->encoding_name) : weighbridge::name(r.encoding);
+}
+std::optional<Extent> Part::extent() const noexcept {
+  const auto& r = s_->parts[i_];
+  if (!r.has_extent) return std::nullopt;
+  return Extent{r.source, r.offset, r.stored_length};
+}
+std::string_view Part::digest() const noexcept {
+  const auto* side = side_of(*s_, s_->parts[i_]);
+  return side ? std::string_view(side->digest) : std::string_view{};
+}
+const Attributes Part::extra() const noexcept {
+  const auto* side = side_of(*s_, s_->parts[i_]);
+  return side ? Attributes(&side->extra) : Attributes{};
+}
+
+NoView Part::why_no_view() const noexcept {
+  const auto& r = s_->parts[i_];
+  if (r.encoding == Encoding::computed) return NoView::computed;
+  if (r.encoding != Encoding::raw) return NoView::encoded;
+  if (!strides().empty()) return NoView::strided;
+  const bool native = (r.order == Order::little) == (std::endian::native == std::endian::little);
+  if (!native && info(r.dtype).swap_bytes > 1) return NoView::byte_order;
+  try {
+    if (r.stored_length > 0 && s_->sources[r.source]->map(r.offset, r.stored_length).span.empty())
+      return NoView::not_mappable;
+  } catch (...) {
+    return NoView::not_mappable;
+  }
+  return NoView::none;
+}
+
+Bytes Part::view() const {
+  if (const NoView why = why_no_view(); why != NoView::none) {
+    base::misuse("no-view", fmt::format("there is no view of this part's bytes ({}): use stream() or to_dense()",
+                                        weighbridge::name(why)));
+  }
+  const auto& r = s_->parts[i_];
+  return r.stored_length == 0 ? Bytes{} : s_->sources[r.source]->map(r.offset, r.stored_length);
+}
+
+// Tensor
+
+std::string_view Tensor::name() const noexcept { return s_->tensor_name(i_); }
+std::optional<std::uint64_t> Tensor::id() const noexcept {
+  const auto* side = side_of(*s_, s_->tensors[i_]);
+  return side ? side->id : std::nullopt;
+}
+bool Tensor::has_shape() const noexcept { return s_->tensors[i_].has_shape; }
+Shape Tensor::shape() const {
+  const auto& r = s_->tensors[i_];
+  if (!r.has_shape) {
+    base::unsupported("unsupported/shape", fmt::format("the shape of tensor \"{}\" is not in this file", name()));
+  }
+  return {s_->dims.data() + r.dims, r.rank};
+}
+Layout Tensor::layout() const noexcept { return s_->tensors[i_].layout; }
+std::string_view Tensor::layout_name() const noexcept {
+  const auto& r = s_->tensors[i_];
+  const auto* side = side_of(*s_, r);
+  return side && !side->layout_name.empty() ? std::string_view(side->layout_name) : weighbridge::name(r.layout);
+}
+DType Tensor::dtype() const noexcept { return s_->tensors[i_].dtype; }
+std::string_view Tensor::type_name() const noexcept {
+  const auto& r = s_->tensors[i_];
+  const auto* side = side_of(*s_, r);
+  return side && !side->type_name.empty() ? std::string_view(side->type_name) : weighbridge::name(r.dtype);
+}
+const Finding* Tensor::unsupported() const noexcept {
+  const auto* side = side_of(*s_, s_->tensors[i_]);
+  return side ? side->unsupported.get() : nullptr;
+}
+const Attributes Tensor::attributes() const noexcept {
+  const auto* side = side_of(*s_, s_->tensors[i_]);
+  return side ? Attributes(&side->attributes) : Attributes{};
+}
+const Attributes Tensor::extra() const noexcept {
+  const auto* side = side_of(*s_, s_->tensors[i_]);
+  return side ? Attributes(&side->extra) : Attributes{};
+}
+std::uint32_t Tensor::part_count() const noexcept { return s_->tensors[i_].part_count; }
+Part Tensor::part(std::uint32_t i) const {
+  const auto& r = s_->tensors[i_];
+  if (i >= r.part_count)
+    base::misuse("no-such-part", fmt::format("tensor \"{}\" has {} parts, not {}", name(), r.part_count, i + 1));
+  return core::Access::part(*s_, r.first_part + i);
+}
+std::optional<Part> Tensor::part(std::string_view role) const noexcept {
+  const auto& r = s_->tensors[i_];
+  for (std::uint32_t i = 0; i < r.part_count; ++i) {
+    const Part p = core::Access::part(*s_, r.first_part + i);
+    if (p.role() == role) return p;
+  }
+  return std::nullopt;
+}
+Part Tensor::main() const {
+  for (const std::string_view role : {"data", "values", "packed_weight"})
+    if (const auto p = part(role)) return *p;
+  return part(std::uint32_t{0});
+}
+
+NoView Tensor::why_no_view(DType as) const noexcept {
+  const auto& r = s_->tensors[i_];
+  if (r.layout != Layout::dense || r.part_count == 0 || unsupported()) return NoView::layout;
+  const Part p = main();
+  if (p.dtype() != as) return NoView::dtype;
+  if (const NoView why = p.why_no_view(); why != NoView::none) return why;
+  const std::uint64_t unit = std::max<std::uint64_t>(1, info(as).swap_bytes);
+  const auto address = reinterpret_cast<std::uintptr_t>(p.view().span.data());
+  return address % unit == 0 ? NoView::none : NoView::misaligned;
+}
+
+std::span<const std::byte> Tensor::typed(DType as) const {
+  if (const NoView why = why_no_view(as); why != NoView::none) {
+    base::misuse("no-view", fmt::format("tensor \"{}\" has no view as {} ({}): use to_dense()", name(),
+                                        weighbridge::name(as), weighbridge::name(why)));
+  }
+  return main().view().span;  // the mapping belongs to the source, which the model keeps
+}
+
+// Model
+
+std::string_view Model::format() const noexcept { return s_ ? std::string_view(s_->format) : std::string_view{}; }
+std::string_view Model::version() const noexcept { return s_ ? std::string_view(s_->version) : std::string_view{}; }
+std::uint32_t Model::size() const noexcept { return s_ ? static_cast<std::uint32_t>(s_->tensors.size()) : 0; }
+Tensor Model::operator[](std::uint32_t i) const& {
+  if (i >= size())
+    base::misuse("no-such-tensor", fmt::format("the model has {} tensors; there is no number {}", size(), i));
+  return core::Access::tensor(*s_, i);
+}
+std::optional<Tensor> Model::find(std::string_view name) const& {
+  if (!s_) return std::nullopt;
+  const auto at =
+      std::lower_bound(s_->by_name.begin(), s_->by_name.end(), name,
+                       [&](std::uint32_t i, std::string_view wanted) { return s_->tensor_name(i) < wanted; });
+  if (at == s_->by_name.end() || s_->tensor_name(*at) != name) return std::nullopt;
+  return core::Access::tensor(*s_, *at);
+}
+Tensor Model::operator[](std::string_view name) const& {
+  if (const auto found = find(name)) return *found;
+  std::string message = fmt::format("there is no tensor \"{}\"", escape_for_display(name));
+  if (const auto near = nearest(name); !near.empty()) {
+    message += "; the nearest name is \"" + escape_for_display(near[0]) + "\"";
+    for (std::size_t i = 1; i < near.size(); ++i) message += ", \"" + escape_for_display(near[i]) + "\"";
+  }
+  base::misuse("no-such-tensor", message);
+}
+Attributes Model::attributes() const& noexcept { return s_ ? Attributes(&s_->attributes) : Attributes{}; }
+Attributes Model::extra() const& noexcept { return s_ ? Attributes(&s_->extra) : Attributes{}; }
+const Tokenizer* Model::tokenizer() const& noexcept { return s_ && s_->tokenizer ? &*s_->tokenizer : nullptr; }
+std::span<const std::shared_ptr<const Source>> Model::sources() const& noexcept {
+  return s_ ? std::span<const std::shared_ptr<const Source>>(s_->sources)
+            : std::span<const std::shared_ptr<const Source>>{};
+}
+
+std::vector<std::string> Model::nearest(std::string_view wanted, std::size_t most) const {
+  // A name that contains the wanted one, or is contained in it, is near whatever its length; else by edit distance.
+  constexpr std::size_t kLongest = 256, kReach = 12;
+  struct Near {
+    std::size_t distance;
+    std::uint32_t index;
+  };
+  std::vector<Near> found;
+  if (wanted.size() > kLongest) wanted = wanted.substr(0, kLongest);
+  const std::size_t reach = std::min(kReach, std::max<std::size_t>(2, wanted.size() / 3));
+  for (std::uint32_t i = 0; i < size(); ++i) {
+    const std::string_view candidate = s_->tensor_name(i);
+    if (candidate.size() > kLongest) continue;
+    const bool inside = wanted.size() >= 3 && candidate.size() >= 3 &&
+                        (candidate.find(wanted) != candidate.npos || wanted.find(candidate) != wanted.npos);
+    const std::size_t distance = inside ? 1 : edit_distance(wanted, candidate, reach);
+    if (distance <= reach) found.push_back({distance, i});
+  }
+  const std::size_t n = std::min(most, found.size());
+  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(n), found.end(),
+                    [](const Near& a, const Near& b) {
+                      return a.distance != b.distance ? a.distance < b.distance : a.index < b.index;
+                    });
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < n; ++i) names.emplace_back(s_->tensor_name(found[i].index));
+  return names;
+}
+
+}  // namespace weighbridge

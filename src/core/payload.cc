@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part::stream and Part::stored: the one way from stored bytes to logical ones, in constant memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <memory>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "base/fail.h"
+#include "codecs/bytes.h"
+#include "codecs/zstd.h"
+#include "core/payload.h"
+#include "core/state.h"
+#include "core/strided.h"
+
+namespace weighbridge {
+
+namespace {
+
+using Sink = std::function<bool(std::span<const std::byte>)>;
+
+// Stored byte order and bool spelling to logical ones, in place.
+void normalise(const core::PartRecord& part, std::span<std::byte> piece) {
+  if (part.order == Order::big) base::swap_units(piece, info(part.dtype).swap_bytes);
+  if (part.dtype == DType::boolean) codecs::normalise_bools(piece);
+}
+
+// Collects pieces of any length into pieces of whole elements.
+class Regroup {
+ public:
+  Regroup(const core::PartRecord& part, const Sink& sink)
+      : part_(part),
+        sink_(sink),
+        capacity_(std::min<std::uint64_t>(core::kPiece, std::max<std::uint64_t>(part.size, 1))),
+        buffer_(std::make_unique_for_overwrite<std::byte[]>(capacity_)) {}
+
+  bool add(std::span<const std::byte> data) {
+    while (!data.empty()) {
+      const std::size_t n = std::min<std::uint64_t>(data.size(), capacity_ - used_);
+      std::memcpy(buffer_.get() + used_, data.data(), n);
+      used_ += n;
+      data = data.subspan(n);
+      if (used_ == capacity_ && !flush()) return false;
+    }
+    return true;
+  }
+  // Where a caller may write up to room().size() bytes itself before commit().
+  std::span<std::byte> room() { return {buffer_.get() + used_, capacity_ - used_}; }
+  bool commit(std::size_t n) {
+    used_ += n;
+    return used_ < capacity_ || flush();
+  }
+  bool flush() {
+    if (used_ == 0) return true;
+    const std::span<std::byte> piece(buffer_.get(), used_);
+    used_ = 0;
+    normalise(part_, piece);
+    return sink_(piece);
+  }
+
+ private:
+  const core::PartRecord& part_;
+  const Sink& sink_;
+  std::uint64_t capacity_;
+  std::unique_ptr<std::byte[]> buffer_;
+  std::uint64_t used_ = 0;
+};
+
+void stream_raw(const Source& source, const core::PartRecord& part, const Sink& sink) {
+  const std::uint64_t capacity = std::min(core::kPiece, part.size);
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(capacity);
+  for (std::uint64_t done = 0; done < part.size;) {
+    const std::span<std::byte> piece(buffer.get(), std::min(capacity, part.size - done));
+    source.read_at(part.offset + done, piece);
+    normalise(part, piece);
+    if (!sink(piece)) return;
+    done += piece.size();
+  }
+}
+
+void stream_computed(const core::PartRecord& part, const Builder::Pull& pull, const Sink& sink) {
+  Regroup pieces(part, sink);
+  std::uint64_t done = 0;
+  for (;;) {
+    std::span<std::byte> room = pieces.room();
+    if (done == part.size) {  // one more call tells whether it has too much
+      std::byte surplus{};
+      if (pull(done, {&surplus, 1}) != 0)
+        base::misuse("pull-size", fmt::format("a callback gave more than the {} bytes of its part", part.size));
+      break;
+    }
+    room = room.first(std::min<std::uint64_t>(room.size(), part.size - done));
+    const std::size_t n = pull(done, room);
+    if (n > room.size()) base::misuse("pull-size", "a callback gave more bytes than there was room for");
+    if (n == 0)
+      base::misuse("pull-size", fmt::format("a callback gave {} of the {} bytes of its part", done, part.size));
+    done += n;
+    if (!pieces.commit(n)) return;
+  }
+  pieces.flush();
+}
+
+// A decoder of this thread's own, kept between parts since its context is dear. A sink that streams another part finds
+// the slot empty and makes a second one.
+class LentDecoder {
+ public:
+  LentDecoder() : decoder_(std::move(slot())) {
+    if (!decoder_) decoder_ = std::make_unique<codecs::ZstdDecoder>();
+  }
+  ~LentDecoder() { slot() = std::move(decoder_); }
+  LentDecoder(const LentDecoder&) = delete;
+  LentDecoder& operator=(const LentDecoder&) = delete;
+  codecs::ZstdDecoder* operator->() { return decoder_.get(); }
+
+ private:
+  static std::unique_ptr<codecs::ZstdDecoder>& slot() {
+    thread_local std::unique_ptr<codecs::ZstdDecoder> kept;
+    return kept;
+  }
+  std::unique_ptr<codecs::ZstdDecoder> decoder_;
+};
+
+}  // namespace
+
+namespace core {
+
+void decode_zstd(const Part& part, const Context& context,
+                 const std::function<bool(std::span<const std::byte>)>& sink) {
+  const PartRecord& record = Access::record(part);
+  const State& state = Access::state(part);
+  const Source& source = *state.sources[record.source];
+  std::uint64_t taken = 0;
+  const auto pull = [&](std::span<std::byte> room) -> std::size_t {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), record.stored_length - taken));
+    source.read_at(record.offset + taken, room.first(n));
+    taken += n;
+    return n;
+  };
+  LentDecoder decoder;
+  const codecs::ZstdResult result = decoder->decode(record.size, context.limits.memory, pull, sink);
+  if (result.ok() || result.fault == codecs::ZstdFault::stopped) return;
+  Finding finding;
+  const bool limit = result.fault == codecs::ZstdFault::memory;
+  finding.rule = limit ? "limit/memory" : "part/zstd";
+  finding.offset = record.offset + result.offset;
+  finding.message = fmt::format("part \"{}\" cannot be decompressed: {}", part.role(), result.sentence);
+  if (limit) finding.message += " (Limits::memory, --limit memory=BYTES)";
+  throw Error(std::move(finding));
+}
+
+}  // namespace core
+
+void Part::stream(const Context& context, const std::function<bool(std::span<const std::byte>)>& sink) const {
+  const core::PartRecord& part = s_->parts[i_];
+  switch (part.encoding) {
+    case Encoding::raw:
+      if (const auto steps = strides(); !steps.empty()) {
+        core::stream_strided(*s_->sources[part.source], *extent(), shape(), steps, info(part.dtype).bits / 8,
+                             core::kPiece, [&](std::span<std::byte> piece) {
+                               normalise(part, piece);
+                               return sink(piece);
+                             });
+        return;
+      }
+      if (part.stored_length != part.size) {
+        base::unsupported(
+            "unsupported/elements",
+            fmt::format("the elements of part \"{}\" are not stored plainly: {} bytes where {} are needed", role(),
+                        part.stored_length, part.size));
+      }
+      stream_raw(*s_->sources[part.source], part, sink);
+      return;
+    case Encoding::zstd: {
+      if (part.size > context.limits.decoded) {
+        base::malformed(
+            "limit/decoded",
+            fmt::format(
+                "a part decodes to {} bytes, more than the limit of {} (Limits::decoded, --limit decoded=BYTES)",
+                part.size, context.limits.decoded));
+      }
+      Regroup pieces(part, sink);
+      bool stopped = false;
+      core::decode_zstd(*this, context,
+                        [&](std::span<const std::byte> piece) { return !(stopped = !pieces.add(piece)); });
+      if (!stopped) pieces.flush();
+      return;
+    }
+    case Encoding::computed: stream_computed(part, s_->part_sides[part.side].pull, sink); return;
+    case Encoding::unknown:
+      base::unsupported("unsupported/encoding",
+                        fmt::format("part \"{}\" is stored with encoding \"{}\", which this build does not decode",
+                                    role(), encoding_name()));
+  }
+}
+
+Bytes Part::stored() const {
+  const core::PartRecord& part = s_->parts[i_];
+  if (!part.has_extent) base::misuse("no-extent", "a computed part has no stored bytes");
+  const std::shared_ptr<std::byte[]> copy(new std::byte[part.stored_length]);
+  s_->sources[part.source]->read_at(part.offset, {copy.get(), part.stored_length});
+  return {{copy.get(), part.stored_length}, copy};
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts the bytes that a job has done and tells the caller's hook, one call at a time. Owns turning its "stop" into
+// Cancelled.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "weighbridge/context.h"
+#include "weighbridge/error.h"
+
+namespace weighbridge::core {
+
+class Progress {
+ public:
+  Progress(const Context& context, std::uint64_t total) : context_(context), total_(total) {}
+
+  // Safe from several threads. Throws Cancelled once the hook has said so. A thread that finds another one in the hook
+  // goes on.
+  void add(std::uint64_t bytes) {
+    done_.fetch_add(bytes, std::memory_order_relaxed);
+    if (!context_.progress) return;
+    if (stopped_.load(std::memory_order_relaxed)) throw Cancelled{};
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock) tell();
+  }
+  // The last word: all is done.
+  void finish() {
+    if (!context_.progress) return;
+    const std::lock_guard lock(mutex_);
+    done_.store(total_, std::memory_order_relaxed);
+    tell();
+  }
+
+ private:
+  void tell() {
+    if (context_.progress(done_.load(std::memory_order_relaxed), total_)) return;
+    stopped_.store(true, std::memory_order_relaxed);
+    throw Cancelled{};
+  }
+
+  const Context& context_;
+  const std::uint64_t total_;
+  std::atomic<std::uint64_t> done_{0};
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+};
+
+// The executor of a context: the inline one where it names none.
+inline Executor& executor_of(const Context& context) {
+  static const std::shared_ptr<Executor> in_line = inline_executor();
+  return context.executor ? *context.executor : *in_line;
+}
+
+}  // namespace weighbridge::core

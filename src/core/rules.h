@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rules.def turns into rules. Each line of a rules.def is one reason to reject or to remark:
+//
+//   WB_RULE(kHeaderTooLarge, "safetensors/header-too-large", file, error, "T1", "the header is longer than ...")
+//           identifier       stable text id                  reach severity section  sentence: lower case, no full stop
+//
+// and the format's rules.h expands it twice, to one constant a rule and to the array that FormatInfo::rules shows:
+//
+//   namespace weighbridge::safetensors::rules {
+//   #define WB_RULE WB_RULE_CONSTANT
+//   #include "formats/safetensors/rules.def"
+//   #undef WB_RULE
+//   inline constexpr Rule kAll[] = {
+//   #define WB_RULE WB_RULE_ELEMENT
+//   #include "formats/safetensors/rules.def"
+//   #undef WB_RULE
+//   };
+//   }
+#pragma once
+#include "weighbridge/formats.h"
+
+#define WB_RULE_CONSTANT(identifier, id_, reach_, severity_, section_, sentence_) \
+  inline constexpr Rule identifier{id_, Rule::Reach::reach_, Severity::severity_, section_, sentence_};
+#define WB_RULE_ELEMENT(identifier, id_, reach_, severity_, section_, sentence_) identifier,

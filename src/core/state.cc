@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draft: how flat arrays are filled, and the sorted index of names.
+#include "core/state.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "base/endian.h"
+#include "base/fail.h"
+
+namespace weighbridge::core {
+
+namespace {
+constexpr std::uint32_t kArenaBit = 0x80000000U;
+
+std::uint32_t narrow(std::size_t value, const char* what) {
+  if (value >= kArenaBit) base::misuse("too-large", std::string("a model cannot hold more than 2^31 bytes of ") + what);
+  return static_cast<std::uint32_t>(value);
+}
+
+// Eight bytes of a name as a number that sorts as the bytes do: nearly all names are told apart by it.
+struct NameKey {
+  std::uint64_t key = 0;
+  std::uint32_t index = 0;
+};
+std::uint64_t prefix_key(std::string_view text) noexcept {
+  if (text.size() >= 8) return base::load_be<std::uint64_t>(text.data());
+  std::uint64_t key = 0;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    key |= std::uint64_t{static_cast<unsigned char>(text[i])} << (56 - 8 * i);
+  return key;
+}
+
+// Least significant byte first, stable; bytes that all keys share cost one count. Names compare only where keys are
+// equal.
+void sort_by_key(std::vector<NameKey>& items) {
+  std::vector<NameKey> other(items.size());
+  for (unsigned shift = 0; shift < 64; shift += 8) {
+    std::array<std::size_t, 257> starts{};
+    for (const NameKey& item : items) ++starts[(item.key >> shift & 0xFF) + 1];
+    if (std::ranges::find(starts, items.size()) != starts.end()) continue;
+    for (std::size_t i = 1; i < starts.size(); ++i) starts[i] += starts[i - 1];
+    for (const NameKey& item : items) other[starts[item.key >> shift & 0xFF]++] = item;
+    items.swap(other);
+  }
+}
+}  // namespace
+
+std::string_view Draft::retain_header(std::string header) {
+  narrow(header.size(), "header");
+  state.header = std::move(header);
+  return state.header;
+}
+
+std::uint32_t Draft::add_source(std::shared_ptr<const Source> source) {
+  for (std::size_t i = state.sources.size(); i-- > 0;) {
+    if (state.sources[i] == source) return static_cast<std::uint32_t>(i);
+    if (state.sources.size() - i >= 4) break;  // many small in-memory sources: a full search would be quadratic
+  }
+  state.sources.push_back(std::move(source));
+  return narrow(state.sources.size() - 1, "sources");
+}
+
+TextRef Draft::refer(std::string_view text) {
+  const char* const begin = state.header.data();
+  const auto address = reinterpret_cast<std::uintptr_t>(text.data());
+  const auto start = reinterpret_cast<std::uintptr_t>(begin);
+  if (address >= start && address - start <= state.header.size() &&
+      text.size() <= state.header.size() - (address - start)) {
+    return {static_cast<std::uint32_t>(address - start), static_cast<std::uint32_t>(text.size())};
+  }
+  const std::uint32_t offset = narrow(state.arena.size(), "names");
+  narrow(state.arena.size() + text.size(), "names");
+  state.arena.append(text);
+  return {offset | kArenaBit, static_cast<std::uint32_t>(text.size())};
+}
+
+std::uint32_t Draft::add_tensor(std::string_view name, Layout layout, DType dtype, Shape shape) {
+  TensorRecord record;
+  record.name = refer(name);
+  record.dims = narrow(state.dims.size(), "dimensions");
+  record.rank = static_cast<std::uint8_t>(shape.size());
+  state.dims.insert(state.dims.end(), shape.begin(), shape.end());
+  record.layout = layout;
+  record.dtype = dtype;
+  record.first_part = narrow(state.parts.size(), "parts");
+  state.tensors.push_back(record);
+  return narrow(state.tensors.size() - 1, "tensors");
+}
+
+std::uint32_t Draft::add_tensor_without_shape(std::string_view name, Layout layout, DType dtype) {
+  const std::uint32_t i = add_tensor(name, layout, dtype, {});
+  state.tensors[i].has_shape = false;
+  return i;
+}
+
+std::uint32_t Draft::add_part(std::string_view role, DType dtype, Shape shape, Encoding encoding, Extent extent,
+                              std::uint64_t size) {
+  TensorRecord& tensor = state.tensors.back();
+  PartRecord part;
+  const auto known = std::find(state.roles.begin(), state.roles.end(), role);
+  if (known == state.roles.end()) {
+    // Roles are few in real files; a hostile one pays for its own search, bounded by this count.
+    if (state.roles.size() >= UINT16_MAX)
+      base::misuse("too-many-roles", "a model cannot hold more than 65,535 different roles");
+    state.roles.emplace_back(role);
+    part.role = static_cast<std::uint16_t>(state.roles.size() - 1);
+  } else {
+    part.role = static_cast<std::uint16_t>(known - state.roles.begin());
+  }
+  const Shape own(state.dims.data() + tensor.dims, tensor.rank);
+  if (tensor.has_shape && std::ranges::equal(shape, own)) {
+    part.dims = tensor.dims;
+  } else {
+    part.dims = narrow(state.dims.size(), "dimensions");
+    state.dims.insert(state.dims.end(), shape.begin(), shape.end());
+  }
+  part.rank = static_cast<std::uint8_t>(shape.size());
+  part.dtype = dtype;
+  part.encoding = encoding;
+  part.source = extent.source;
+  part.offset = extent.offset;
+  part.stored_length = extent.length;
+  part.size = size;
+  part.has_extent = encoding != Encoding::computed;
+  state.parts.push_back(part);
+  ++tensor.part_count;
+  return narrow(state.parts.size() - 1, "parts");
+}
+
+PartSide& Draft::part_side(std::uint32_t part) {
+  PartRecord& record = state.parts[part];
+  if (record.side == kNone) {
+    record.side = static_cast<std::uint32_t>(state.part_sides.size());
+    state.part_sides.emplace_back();
+  }
+  return state.part_sides[record.side];
+}
+
+TensorSide& Draft::tensor_side(std::uint32_t tensor) {
+  TensorRecord& record = state.tensors[tensor];
+  if (record.side == kNone) {
+    record.side = static_cast<std::uint32_t>(state.tensor_sides.size());
+    state.tensor_sides.emplace_back();
+  }
+  return state.tensor_sides[record.side];
+}
+
+void Draft::mark_unsupported(std::uint32_t tensor, Finding finding) {
+  TensorSide& side = tensor_side(tensor);
+  if (!side.unsupported) side.unsupported = std::make_unique<Finding>(std::move(finding));
+}
+
+std::vector<std::pair<std::uint32_t, std::uint32_t>> Draft::index_names() {
+  // Sorting (key, index) pairs touches the names themselves only where eight bytes do not decide.
+  using Item = NameKey;
+  const std::size_t n = state.tensors.size();
+  // A prefix that all names share decides nothing: the key starts behind it.
+  std::size_t shared = n == 0 ? 0 : state.tensor_name(0).size();
+  for (std::uint32_t i = 1; i < n && shared > 0; ++i) {
+    const std::string_view a = state.tensor_name(0), b = state.tensor_name(i);
+    std::size_t same = 0;
+    const std::size_t most = std::min(shared, b.size());
+    while (same < most && a[same] == b[same]) ++same;
+    shared = same;
+  }
+  std::vector<Item> items(n);
+  for (std::uint32_t i = 0; i < n; ++i) items[i] = {prefix_key(state.tensor_name(i).substr(shared)), i};
+  const auto less = [&](const Item& a, const Item& b) {
+    if (a.key != b.key) return a.key < b.key;
+    const int order = state.tensor_name(a.index).compare(state.tensor_name(b.index));
+    return order != 0 ? order < 0 : a.index < b.index;
+  };
+  if (!std::is_sorted(items.begin(), items.end(), less)) {
+    sort_by_key(items);
+    for (std::size_t first = 0, last = 0; first < n; first = last) {
+      while (last < n && items[last].key == items[first].key) ++last;
+      if (last - first > 1) std::sort(items.data() + first, items.data() + last, less);
+    }
+  }
+  state.by_name.resize(n);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> duplicates;
+  for (std::size_t i = 0; i < n; ++i) {
+    state.by_name[i] = items[i].index;
+    if (i > 0 && items[i].key == items[i - 1].key &&
+        state.tensor_name(items[i].index) == state.tensor_name(items[i - 1].index)) {
+      duplicates.emplace_back(items[i - 1].index, items[i].index);
+    }
+  }
+  std::sort(duplicates.begin(), duplicates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return duplicates;
+}
+
+void Draft::drop(const std::vector<std::uint32_t>& tensors) {
+  if (tensors.empty()) return;
+  std::size_t next = 0, kept = 0;
+  for (std::uint32_t i = 0; i < state.tensors.size(); ++i) {
+    if (next < tensors.size() && tensors[next] == i) {
+      while (next < tensors.size() && tensors[next] == i) ++next;
+      continue;
+    }
+    state.tensors[kept++] = state.tensors[i];  // parts of dropped tensors stay behind, unreferenced
+  }
+  state.tensors.resize(kept);
+  index_names();
+}
+
+Model Draft::finish() {
+  if (state.by_name.size() != state.tensors.size()) index_names();
+  return Access::model(std::make_shared<State>(std::move(state)));
+}
+
+Model Access::model(std::shared_ptr<const State> state) {
+  Model m;
+  m.s_ = std::move(state);
+  return m;
+}
+Tensor Access::tensor(const State& s, std::uint32_t i) noexcept {
+  Tensor t;
+  t.s_ = &s;
+  t.i_ = i;
+  return t;
+}
+Part Access::part(const State& s, std::uint32_t i) noexcept {
+  Part p;
+  p.s_ = &s;
+  p.i_ = i;
+  return p;
+}
+
+}  // namespace weighbridge::core

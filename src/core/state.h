@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a Model is kept: flat arrays, no node per tensor. Owns State (immutable once shared) and Draft (how readers and
+// Builder make one). About 100 bytes per plain dense tensor beside the retained header.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weighbridge/model.h"
+
+namespace weighbridge::core {
+
+// Text in the retained header, or (top bit of offset set) in the arena of texts that the header does not hold verbatim.
+struct TextRef {
+  std::uint32_t offset = 0, length = 0;
+};
+
+inline constexpr std::uint32_t kNone = UINT32_MAX;
+
+struct PartRecord {
+  std::uint64_t offset = 0, stored_length = 0;  // extent, when has_extent
+  std::uint64_t size = 0;                       // logical bytes
+  std::uint32_t source = 0;
+  std::uint32_t dims = 0;      // first dimension in State::dims
+  std::uint32_t side = kNone;  // in State::part_sides
+  std::uint16_t role = 0;      // in State::roles
+  std::uint8_t rank = 0;
+  DType dtype = DType::unknown;
+  Encoding encoding = Encoding::raw;
+  Order order = Order::little;
+  bool has_extent = true;
+};
+
+// What few parts have.
+struct PartSide {
+  std::string dtype_name, encoding_name;  // as in the file, where the enumerators say unknown
+  std::string digest;
+  std::vector<std::int64_t> strides;
+  std::vector<Value::Entry> extra;
+  Builder::Pull pull;  // encoding computed
+};
+
+struct TensorRecord {
+  TextRef name;
+  std::uint32_t dims = 0;
+  std::uint32_t first_part = 0, part_count = 0;
+  std::uint32_t side = kNone;  // in State::tensor_sides
+  std::uint8_t rank = 0;
+  bool has_shape = true;
+  Layout layout = Layout::dense;
+  DType dtype = DType::unknown;  // of the dense form
+};
+
+struct TensorSide {
+  std::optional<std::uint64_t> id;
+  std::string layout_name, type_name;  // where they differ from name(layout), name(dtype)
+  std::vector<Value::Entry> attributes, extra;
+  std::unique_ptr<Finding> unsupported;
+};
+
+struct State {
+  std::string format, version;
+  std::vector<std::shared_ptr<const Source>> sources;
+  std::string header;  // retained; names point into it
+  std::string arena;   // texts that had to be unescaped or made
+  std::vector<std::string> roles;
+  std::vector<std::uint64_t> dims;
+  std::vector<PartRecord> parts;
+  std::vector<TensorRecord> tensors;
+  std::vector<PartSide> part_sides;
+  std::vector<TensorSide> tensor_sides;
+  std::vector<Value::Entry> attributes, extra;
+  std::optional<Tokenizer> tokenizer;
+  std::vector<std::uint32_t> by_name;  // tensor indices in the order of their names' bytes
+  std::vector<std::shared_ptr<const void>> keep;
+
+  std::string_view text(TextRef ref) const noexcept {
+    const std::string& from = (ref.offset >> 31) ? arena : header;
+    return std::string_view(from).substr(ref.offset & 0x7fffffffU, ref.length);
+  }
+  std::string_view tensor_name(std::uint32_t i) const noexcept { return text(tensors[i].name); }
+};
+
+// One reader's or one Builder's work in progress. Calls come in file order: a tensor, then its parts.
+struct Draft {
+  State state;
+
+  // Keeps the header for good; views into the returned text become names without a copy.
+  std::string_view retain_header(std::string header);
+  std::uint32_t add_source(std::shared_ptr<const Source>);
+  TextRef refer(std::string_view text);  // by reference when it lies in the retained header, else copied into the arena
+
+  // Adds a tensor; its parts follow by add_part. Rank is at most 64 (the caller has checked).
+  std::uint32_t add_tensor(std::string_view name, Layout, DType, Shape);
+  std::uint32_t add_tensor_without_shape(std::string_view name, Layout, DType);
+  // Adds a part to the last tensor. `size` is its logical bytes. A shape equal to the tensor's own is shared.
+  std::uint32_t add_part(std::string_view role, DType, Shape, Encoding, Extent, std::uint64_t size);
+  PartSide& part_side(std::uint32_t part);
+  TensorSide& tensor_side(std::uint32_t tensor);
+  void mark_unsupported(std::uint32_t tensor, Finding);
+  void set_attribute(std::string key, Value value) { state.attributes.emplace_back(std::move(key), std::move(value)); }
+
+  // Sorts the index. Returns pairs (earlier, later) of tensors that share a name, later ascending; empty when all is
+  // well.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> index_names();
+  // Freezes. index_names() was called and found nothing, or the duplicates were removed with drop().
+  Model finish();
+  // Removes tensors (ascending indices) that turned out broken, so that the rest can be verified.
+  void drop(const std::vector<std::uint32_t>& tensors);
+};
+
+// The one friend: internals reach the state of the public views through it.
+class Access {
+ public:
+  static Model model(std::shared_ptr<const State>);
+  static const State* state(const Model& m) noexcept { return m.s_.get(); }
+  static std::shared_ptr<const State> share(const Model& m) noexcept { return m.s_; }
+  static const State& state(const Tensor& t) noexcept { return *t.s_; }
+  static const State& state(const Part& p) noexcept { return *p.s_; }
+  static const TensorRecord& record(const Tensor& t) noexcept { return t.s_->tensors[t.i_]; }
+  static const PartRecord& record(const Part& p) noexcept { return p.s_->parts[p.i_]; }
+  static Tensor tensor(const State&, std::uint32_t) noexcept;
+  static Part part(const State&, std::uint32_t) noexcept;
+};
+
+}  // namespace weighbridge::core

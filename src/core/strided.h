@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements that lie strided in the file, delivered row-major. Owns the walk over strides; the bytes come through
+// Source.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "weighbridge/model.h"
+
+namespace weighbridge::core {
+
+// Delivers the elements of a raw strided part in row-major order, in pieces of whole elements of at most `piece` bytes,
+// in stored byte order. Offsets outside [0, extent.length) are Error{malformed}. Element width is a whole number of
+// bytes. Returns false when the sink stopped it.
+bool stream_strided(const Source&, Extent, Shape, std::span<const std::int64_t> strides, std::uint32_t width,
+                    std::uint64_t piece, const std::function<bool(std::span<std::byte>)>& sink);
+
+}  // namespace weighbridge::core

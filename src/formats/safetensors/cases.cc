@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// The corpus of safetensors: for each rule the smallest file that breaks it, the nearest files that do not, and valid
+// files of every kind. Built by hand here, not by the writer, so that reader and writer cannot share a mistake.
+#include <string>
+#include <utility>
+
+#include "formats/safetensors/format.h"
+#include "formats/safetensors/layout.h"
+
+namespace weighbridge::safetensors {
+namespace {
+
+std::string length_bytes(std::uint64_t length) {
+  std::string out;
+  for (std::uint32_t i = 0; i < kLengthSize; ++i) out += static_cast<char>(length >> (8 * i) & 0xFF);
+  return out;
+}
+
+std::string file(std::string_view header, std::string_view data = {}) {
+  return length_bytes(header.size()).append(header).append(data);
+}
+
+std::string entry(std::string_view dtype, std::string_view shape, std::string_view offsets) {
+  return std::string(R"({"dtype":")")
+             .append(dtype)
+             .append(R"(","shape":[)")
+             .append(shape)
+             .append(R"(],"data_offsets":[)") +
+         std::string(offsets) + "]}";
+}
+// A tensor named in quotes, with its entry.
+std::string tensor(std::string_view name, std::string_view dtype, std::string_view shape, std::string_view offsets) {
+  return std::string("\"").append(name).append("\":") + entry(dtype, shape, offsets);
+}
+
+const std::string kFour = "\x01\x02\x03\x04";
+const std::string kOne = tensor("a", "U8", "4", "0,4");  // sound, and takes kFour
+
+class Corpus {
+ public:
+  // `rule` is written without the format's name.
+  void add(std::string name, std::string rule, std::string bytes, std::vector<std::string> others = {}) {
+    if (!rule.empty() && !rule.starts_with("limit/")) rule.insert(0, "safetensors/");
+    for (std::string& other : others) other.insert(0, "safetensors/");
+    cases_.push_back(
+        {.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
+  }
+  void valid(std::string name, std::string bytes) { add("valid-" + std::move(name), "", std::move(bytes)); }
+  // One tensor named a over kFour whose entry is `text`.
+  void one(std::string name, std::string rule, std::string_view text, std::vector<std::string> others = {}) {
+    add(std::move(name), std::move(rule), file(std::string("{\"a\":").append(text) + "}", kFour), std::move(others));
+  }
+  core::CorpusCase& last() { return cases_.back(); }
+  std::vector<core::CorpusCase> take() { return std::move(cases_); }
+
+ private:
+  std::vector<core::CorpusCase> cases_;
+};
+
+void add_valid(Corpus& c) {
+  c.valid("empty", file("{}"));
+  c.valid("empty-metadata", file(R"({"__metadata__":{}})"));
+  c.valid("one", file("{" + kOne + "}", kFour));
+  c.valid("metadata", file(R"({"__metadata__":{"format":"pt","z":"","a":"\u00e9 \"x\"\n"},)" + kOne + "}", kFour));
+  c.valid("metadata-last", file("{" + kOne + R"(,"__metadata__":{"format":"pt"}})", kFour));
+  c.valid("metadata-escaped-key", file(R"({"\u005f_metadata__":{"a":"b"}})"));
+  c.valid("scalar", file("{" + tensor("a", "F32", "", "0,4") + "}", kFour));
+  c.valid("rank-64", file("{" +
+                              tensor(
+                                  "a", "U8",
+                                  "4" +
+                                      [] {
+                                        std::string ones;
+                                        for (int i = 1; i < 64; ++i) ones += ",1";
+                                        return ones;
+                                      }(),
+                                  "0,4") +
+                              "}",
+                          kFour));
+  c.valid("no-elements", file("{" + tensor("a", "F32", "0", "0,0") + "," + tensor("b", "U8", "4", "0,4") + "," +
+                                  tensor("c", "F64", "3,0", "4,4") + "}",
+                              kFour));
+  c.valid("no-elements-huge-dimensions",
+          file("{" + tensor("a", "F32", "18446744073709551615,0,18446744073709551615", "0,0") + "}"));
+  c.valid("trailing-spaces", file("{" + kOne + "}   ", kFour));
+  c.valid("white-space-inside",
+          file("{ \"a\" :\n{\"dtype\": \"U8\",\r\n\t\"shape\": [ 4 ], \"data_offsets\": [0, 4] } }", kFour));
+  c.valid("keys-in-any-order", file(R"({"a":{"data_offsets":[0,4],"shape":[2,2],"dtype":"I8"}})", kFour));
+  c.valid("keys-escaped", file(R"({"a":{"\u0064type":"\u00558","sh\u0061pe":[4],"data_offsets":[0,4]}})", kFour));
+  c.valid(
+      "names",
+      file("{" + tensor("", "U8", "1", "0,1") + "," + tensor(R"(\u0061\"\\\/\n\ud83d\ude00)", "U8", "1", "1,2") + "," +
+               tensor("\xC3\xA9.\xE6\x97\xA5", "U8", "1", "2,3") + "," + tensor(R"(\u0000)", "U8", "1", "3,4") + "}",
+           kFour));
+  c.valid("index-not-in-data-order",
+          file("{" + tensor("b", "U8", "1", "3,4") + "," + tensor("a", "U8", "3", "0,3") + "}", kFour));
+
+  std::string header = "{", data;
+  for (const DTypeName& d : kDTypes) {
+    const std::uint64_t size = info(d.dtype).bits;  // eight elements
+    if (header.size() > 1) header += ',';
+    header += tensor(d.name, d.name, "2,4", std::to_string(data.size()) + "," + std::to_string(data.size() + size));
+    for (std::uint64_t i = 0; i < size; ++i) data += static_cast<char>(d.dtype == DType::boolean ? i % 2 : i);
+  }
+  c.valid("every-dtype", file(header + "}", data));
+}
+
+void add_header(Corpus& c) {
+  c.add("too-short", "too-short", std::string("\x02\0\0", 3));
+  c.add("too-short-by-one", "too-short", std::string("\x02\0\0\0\0\0\0", 7));
+  c.add("header-too-short", "header-too-short", file("{"));
+  c.add("header-too-short-0", "header-too-short", file(""));
+  c.add("header-too-large", "header-too-large", length_bytes(kMaxHeader + 1) + "{}");
+  c.add("header-too-large-2-64", "header-too-large", length_bytes(UINT64_MAX) + "{}");
+  c.add("header-past-end", "header-past-end", length_bytes(3) + "{}");
+  c.add("header-past-end-largest-allowed", "header-past-end", length_bytes(kMaxHeader) + "{}");
+  c.add("header-past-end-no-byte", "header-past-end", length_bytes(2));
+  c.add("header-start", "header-start", file(" {}"));
+  c.add("header-start-array", "header-start", file("[]"));
+  c.add("header-start-byte-order-mark", "header-start", file("\xEF\xBB\xBF{}"));
+  c.add("header-utf8", "header-utf8", file("{" + tensor("\xFF", "U8", "4", "0,4") + "}", kFour));
+  c.add("header-utf8-overlong", "header-utf8", file("{" + tensor("\xC0\xAF", "U8", "4", "0,4") + "}", kFour));
+  c.add("header-utf8-surrogate", "header-utf8", file("{" + tensor("\xED\xA0\x80", "U8", "4", "0,4") + "}", kFour));
+  c.add("header-json", "header-json", file("{]"));
+  c.add("header-json-not-closed", "header-json", file("{" + kOne, kFour));
+  c.add("header-json-comma", "header-json", file("{" + kOne + ",}", kFour));
+  c.add("header-json-lone-surrogate", "header-json", file("{" + tensor(R"(\ud800)", "U8", "4", "0,4") + "}", kFour));
+  c.add("header-json-control", "header-json", file("{" + tensor("\n", "U8", "4", "0,4") + "}", kFour));
+  c.add("header-json-leading-zero", "header-json", file("{" + tensor("a", "U8", "04", "0,4") + "}", kFour));
+  c.add("header-json-plus", "header-json", file("{" + tensor("a", "U8", "+4", "0,4") + "}", kFour));
+  c.add("header-trailing", "header-trailing", file("{" + kOne + "} x", kFour));
+  c.add("header-trailing-line-feed", "header-trailing", file("{" + kOne + "}\n", kFour));
+  c.add("header-trailing-zero", "header-trailing", file("{" + kOne + "}" + std::string(1, '\0'), kFour));
+}
+
+void add_keys(Corpus& c) {
+  c.add("metadata-type", "metadata-type", file(R"({"__metadata__":["a"]})"));
+  c.add("metadata-type-null", "metadata-type", file(R"({"__metadata__":null})"));
+  c.add("metadata-value", "metadata-value", file(R"({"__metadata__":{"a":1}})"));
+  c.add("metadata-value-nested", "metadata-value", file(R"({"__metadata__":{"a":"b","c":{"d":"e"}}})"));
+  c.add("duplicate-metadata-key", "duplicate-metadata-key", file(R"({"__metadata__":{"a":"1","b":"2","\u0061":"3"}})"));
+  c.add("duplicate-metadata", "duplicate-metadata", file(R"({"__metadata__":{},"__metadata__":{}})"));
+  c.add("duplicate-metadata-tensor", "duplicate-metadata",
+        file(R"({"__metadata__":{},)" + tensor("__metadata__", "U8", "4", "0,4") + "}", kFour), {"trailing-data"});
+  c.add("metadata-value-tensor", "metadata-value", file("{" + tensor("__metadata__", "U8", "4", "0,4") + "}", kFour),
+        {"metadata-value", "trailing-data"});
+  c.one("entry-type", "entry-type", "[0,4]");
+  c.one("entry-type-null", "entry-type", "null");
+  c.one("duplicate-key", "duplicate-key", R"({"dtype":"U8","shape":[4],"data_offsets":[0,4],"dtype":"I8"})");
+  c.one("duplicate-key-escaped", "duplicate-key",
+        R"({"dtype":"U8","shape":[4],"data_offsets":[0,4],"\u0073hape":[4]})");
+  c.one("duplicate-key-unknown", "unknown-key", R"({"dtype":"U8","shape":[4],"data_offsets":[0,4],"x":1,"\u0078":2})",
+        {"unknown-key", "duplicate-key"});
+  c.one("unknown-key", "unknown-key", R"({"dtype":"U8","shape":[4],"data_offsets":[0,4],"x":{"y":[1,null,"z"]}})");
+  c.one("missing-key", "missing-key", R"({"dtype":"U8","shape":[4]})");
+  c.one("missing-key-dtype", "missing-key", R"({"shape":[4],"data_offsets":[0,4]})");
+  c.one("missing-key-shape", "missing-key", R"({"dtype":"U8","data_offsets":[0,4]})");
+  c.one("missing-key-all", "missing-key", "{}");
+  c.add("duplicate-name", "duplicate-name",
+        file("{" + tensor("a", "U8", "2", "0,2") + "," + tensor(R"(\u0061)", "U8", "2", "2,4") + "}", kFour));
+}
+
+void add_values(Corpus& c) {
+  c.one("dtype-type", "dtype-type", R"({"dtype":8,"shape":[4],"data_offsets":[0,4]})");
+  c.one("unknown-dtype", "unknown-dtype", entry("U9", "4", "0,4"));
+  c.one("unknown-dtype-lower-case", "unknown-dtype", entry("u8", "4", "0,4"));
+  c.one("unknown-dtype-any-size", "unknown-dtype", entry("F128", "18446744073709551615,2", "0,4"));
+  c.one("shape-type", "shape-type", R"({"dtype":"U8","shape":4,"data_offsets":[0,4]})");
+  c.one("shape-number", "shape-number", entry("U8", "-4", "0,4"));
+  c.one("shape-number-minus-zero", "shape-number", entry("U8", "-0", "0,4"));
+  c.one("shape-number-point", "shape-number", entry("U8", "4.0", "0,4"));
+  c.one("shape-number-exponent", "shape-number", entry("U8", "4e0", "0,4"));
+  c.one("shape-number-text", "shape-number", entry("U8", R"("4")", "0,4"));
+  c.one("shape-number-2-64", "shape-number", entry("U8", "18446744073709551616", "0,4"));
+  c.one("offsets-type", "offsets-type", R"({"dtype":"U8","shape":[4],"data_offsets":{"0":4}})");
+  c.one("offsets-number", "offsets-number", entry("U8", "4", "0,4.5"));
+  c.one("offsets-number-negative", "offsets-number", entry("U8", "4", "-0,4"));
+  c.one("offsets-number-2-64", "offsets-number", entry("U8", "4", "0,18446744073709551616"));
+  c.one("offsets-count", "offsets-count", entry("U8", "4", "0"));
+  c.one("offsets-count-3", "offsets-count", entry("U8", "4", "0,4,4"));
+  c.one("offsets-order", "offsets-order", entry("U8", "4", "4,0"));
+  c.one("offsets-order-2-64", "offsets-order", entry("U8", "4", "18446744073709551615,3"));
+  std::string ones;
+  for (int i = 0; i < 64; ++i) ones += "1,";
+  c.one("rank-too-high", "rank-too-high", entry("U8", ones + "4", "0,4"));
+  c.one("size-overflow", "size-overflow", entry("U8", "4294967296,4294967296", "0,4"));
+  c.one("size-overflow-bits", "size-overflow", entry("U8", "2305843009213693952", "0,4"));
+  c.one("size-overflow-wraps-to-0", "size-overflow", entry("F32", "4611686018427387904", "0,0"), {"trailing-data"});
+  c.one("partial-byte", "partial-byte", entry("F4", "7", "0,4"));
+  c.one("partial-byte-f6", "partial-byte", entry("F6_E2M3", "5", "0,4"));
+  c.one("size-mismatch", "size-mismatch", entry("U8", "3", "0,4"));
+  c.one("size-mismatch-more", "size-mismatch", entry("U8", "5", "0,4"));
+  c.one("size-mismatch-f4", "size-mismatch", entry("F4", "6", "0,4"));
+  c.one("bool-byte", "bool-byte", entry("BOOL", "4", "0,4"));
+}
+
+void add_tiling(Corpus& c) {
+  const auto two = [](std::string_view first, std::string_view second) {
+    return file("{" + tensor("a", "U8", "2", first) + "," + tensor("b", "U8", "2", second) + "}", kFour);
+  };
+  c.add("truncated", "truncated",
+        file("{" + tensor("a", "U8", "2", "0,2") + "," + tensor("b", "U8", "3", "2,5") + "}", kFour));
+  c.add("truncated-all-data", "truncated", file("{" + kOne + "}"));
+  c.add("truncated-from-the-middle", "truncated",
+        file("{" + tensor("a", "U8", "9", "0,9") + "," + tensor("b", "U8", "1", "9,10") + "}", kFour));
+  c.add("hole", "hole", file("{" + tensor("a", "U8", "1", "0,1") + "," + tensor("b", "U8", "2", "2,4") + "}", kFour));
+  c.add("hole-at-the-start", "hole", file("{" + tensor("a", "U8", "3", "1,4") + "}", kFour));
+  c.add("hole-before-the-last", "hole", two("0,2", "4,6"), {"data-past-end"});
+  c.add("overlap", "overlap",
+        file("{" + tensor("a", "U8", "3", "0,3") + "," + tensor("b", "U8", "2", "2,4") + "}", kFour));
+  c.add("overlap-equal", "overlap", two("0,2", "0,2"), {"trailing-data"});
+  c.add("overlap-inside", "overlap", file("{" + kOne + "," + tensor("b", "U8", "2", "1,3") + "}", kFour));
+  c.add("overlap-no-elements-inside", "overlap", file("{" + kOne + "," + tensor("b", "U8", "0", "2,2") + "}", kFour));
+  c.add("overlap-past-end", "overlap", file("{" + kOne + "," + tensor("b", "U8", "2", "3,5") + "}", kFour),
+        {"data-past-end"});
+  c.add("data-past-end", "data-past-end",
+        file("{" + tensor("a", "U8", "9", "0,9") + "," + tensor("b", "U8", "2", "2,4") + "}", kFour), {"overlap"});
+  c.one("size-mismatch-2-64", "size-mismatch", entry("U8", "4", "0,18446744073709551615"), {"data-past-end"});
+  c.add("trailing-data", "trailing-data", file("{" + kOne + "}", kFour + "x"));
+  c.add("trailing-data-no-tensors", "trailing-data", file("{}", "x"));
+}
+
+// Limits that a caller sets low: the same files are valid without them, so none of them is committed.
+void add_limits(Corpus& c) {
+  const auto limited = [&](std::string name, std::string rule, std::string bytes, auto set) {
+    c.add(std::move(name), std::move(rule), std::move(bytes));
+    c.last().generated_only = true;
+    set(c.last().limits);
+  };
+  limited("limit-header", "limit/header", file("{" + kOne + "}", kFour), [](Limits& l) { l.header = 52; });
+  limited("limit-tensors", "limit/tensors", file("{" + kOne + "," + tensor("b", "U8", "0", "4,4") + "}", kFour),
+          [](Limits& l) { l.tensors = 1; });
+  limited("limit-depth", "limit/depth",
+          file(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4],"x":[[[]]]}})", kFour),
+          [](Limits& l) { l.depth = 4; });
+  limited("limit-memory", "limit/memory", file(R"({"__metadata__":{"a":"","b":"","c":""}})"),
+          [](Limits& l) { l.memory = 512; });
+}
+
+}  // namespace
+
+std::vector<core::CorpusCase> cases() {
+  Corpus c;
+  add_valid(c);
+  add_header(c);
+  add_keys(c);
+  add_values(c);
+  add_tiling(c);
+  add_limits(c);
+  return c.take();
+}
+
+}  // namespace weighbridge::safetensors

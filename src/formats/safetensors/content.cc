@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one content rule of safetensors: bytes of BOOL tensors are 0 or 1 (reading T6, a warning).
+#include <vector>
+
+#include "core/content.h"
+#include "formats/safetensors/format.h"
+#include "formats/safetensors/rules.h"
+
+namespace weighbridge::safetensors {
+
+void check_content(const Model& model, const Context& context, core::Findings& findings) {
+  std::vector<core::PartJob> jobs;
+  for (std::uint32_t i = 0; i < model.size(); ++i) {
+    const Tensor tensor = model[i];
+    if (tensor.dtype() != DType::boolean) continue;
+    core::PartJob job;
+    job.tensor = tensor;
+    job.part = tensor.main();
+    job.bool_rule = &rules::kBoolByte;
+    jobs.push_back(job);
+  }
+  std::vector<Finding> found;
+  core::check_parts(jobs, context, found);
+  core::sort_findings(found);
+  for (Finding& finding : found) findings.report(std::move(finding));
+}
+
+}  // namespace weighbridge::safetensors

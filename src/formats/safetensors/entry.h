@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// One tensor's entry while it is read. Owns collecting dimensions without storing more of them than the model can hold;
+// one object serves all entries, so that none of them allocates.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/safetensors/layout.h"
+#include "weighbridge/error.h"
+#include "weighbridge/model.h"
+
+namespace weighbridge::safetensors {
+
+struct Entry {
+  bool has_dtype = false, has_shape = false, has_offsets = false;  // the key was there
+  bool shape_good = false, offsets_good = false;                   // and its value could be read
+  bool broken = false;
+  DType dtype = DType::unknown;
+  std::string_view dtype_name;  // in the header, or dtype_scratch
+  std::array<std::uint64_t, 2> offsets{};
+  std::uint64_t dtype_at = 0, shape_at = 0, offsets_at = 0;  // in the file
+  std::uint64_t rank = 0;
+  std::string dtype_scratch;
+  std::vector<Value::Entry> extra;
+  std::optional<Finding> unsupported;
+
+  void clear() {
+    has_dtype = has_shape = has_offsets = shape_good = offsets_good = broken = false;
+    dtype = DType::unknown;
+    dtype_name = {};
+    rank = 0;
+    product_ = 1;
+    empty_ = overflow_ = false;
+    extra.clear();
+    unsupported.reset();
+  }
+
+  // The flag of a key that the format defines, null for any other.
+  bool* seen(std::string_view key) noexcept {
+    if (key == "dtype") return &has_dtype;
+    if (key == "shape") return &has_shape;
+    if (key == "data_offsets") return &has_offsets;
+    return nullptr;
+  }
+
+  void set_dtype(std::string_view name) noexcept {
+    dtype_name = name;
+    // Neighbours mostly share a dtype.
+    if (last_ < kDTypeRanks && kDTypes[last_].name == name) {
+      dtype = kDTypes[last_].dtype;
+      return;
+    }
+    for (std::size_t i = 0; i < kDTypeRanks; ++i) {
+      if (kDTypes[i].name != name) continue;
+      dtype = kDTypes[i].dtype;
+      last_ = i;
+      return;
+    }
+  }
+
+  void add_dimension(std::uint64_t dim) noexcept {
+    if (rank < kMaxRank) dims_[static_cast<std::size_t>(rank)] = dim;
+    ++rank;
+    empty_ |= dim == 0;
+    if (dim != 0) overflow_ |= __builtin_mul_overflow(product_, dim, &product_);
+  }
+  // 0 as soon as one dimension is 0 (reading G1); nullopt past 2^64 - 1.
+  std::optional<std::uint64_t> elements() const noexcept {
+    if (empty_) return 0;
+    if (overflow_) return std::nullopt;
+    return product_;
+  }
+  // rank is at most kMaxRank.
+  Shape shape() const noexcept { return Shape(dims_.data(), static_cast<std::size_t>(rank)); }
+
+ private:
+  std::array<std::uint64_t, kMaxRank> dims_;
+  std::uint64_t product_ = 1;
+  bool empty_ = false, overflow_ = false;
+  std::size_t last_ = kDTypeRanks;
+};
+
+}  // namespace weighbridge::safetensors

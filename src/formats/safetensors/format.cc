@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of safetensors.
+#include "formats/safetensors/format.h"
+
+#include <array>
+
+#include "base/endian.h"
+#include "formats/safetensors/layout.h"
+#include "formats/safetensors/rules.h"
+
+namespace weighbridge::safetensors {
+namespace {
+
+constexpr std::string_view kExtensions[] = {"safetensors"};
+constexpr Layout kLayouts[] = {Layout::dense};
+constexpr Encoding kEncodings[] = {Encoding::raw};
+constexpr auto kHeldDTypes = [] {
+  std::array<DType, kDTypeRanks> out{};
+  for (std::size_t i = 0; i < kDTypeRanks; ++i) out[i] = kDTypes[i].dtype;
+  return out;
+}();
+
+}  // namespace
+
+bool matches(const core::Glance& glance) {
+  if (glance.head.size() <= kLengthSize || glance.head[kLengthSize] != std::byte{'{'}) return false;
+  const auto length = base::load_le<std::uint64_t>(glance.head.data());
+  return length >= kMinHeader && length <= kMaxHeader;
+}
+
+constexpr core::Format kFormat = {
+    .info = {.name = "safetensors",
+             .title = "safetensors",
+             .extensions = kExtensions,
+             .versions = "as package 0.8 reads and writes it",
+             .reads = true,
+             .writes = true,
+             .holds = {.dtypes = kHeldDTypes,
+                       .layouts = kLayouts,
+                       .encodings = kEncodings,
+                       .digests = {},
+                       .attributes = "text",
+                       .names = true,
+                       .tokenizer = false,
+                       .max_tensors = UINT64_MAX},
+             .rules = rules::kAll},
+    .matches = matches,
+    .read = read,
+    .check_content = check_content,
+    .layout = layout,
+    .append = nullptr,
+};
+
+}  // namespace weighbridge::safetensors

@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: Apache-2.0
+// safetensors to Model: the one walker behind open and verify. It goes through the header once and
+// adds the sound tensors; whether the ranges, broken tensors' included, tile the buffer is judged at the end, when all
+// of them are known.
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "core/common_rules.h"
+#include "formats/safetensors/entry.h"
+#include "formats/safetensors/format.h"
+#include "formats/safetensors/layout.h"
+#include "formats/safetensors/rules.h"
+#include "wire/json_reader.h"
+
+namespace weighbridge::safetensors {
+namespace {
+
+using wire::JsonString;
+
+// What one key of __metadata__ or one unknown key takes in memory beside its text: entry, value, reference count. A
+// header of 100 MB can hold ten million of them, so they stand under Limits::memory.
+constexpr std::uint64_t kKeptEntryCost = 256;
+// No entry of a tensor is shorter than this, so the header's length bounds what is reserved for tensors.
+constexpr std::size_t kShortestEntry = 48;
+
+struct Kept {
+  std::string key;
+  Value value;
+  std::uint64_t offset = 0;
+};
+
+// A range that could be read, of a sound tensor or of a broken one.
+struct Place {
+  std::uint64_t begin = 0, end = 0;
+  std::uint32_t name_at = 0, offsets_at = 0;  // in the header's text
+  std::uint32_t tensor = core::kNone;         // in the draft; none: broken, so only its range counts
+};
+
+std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+
+// The start of a token, for messages.
+std::string excerpt(std::string_view raw) {
+  constexpr std::size_t kMost = 40;
+  if (raw.size() <= kMost) return std::string(raw);
+  std::size_t cut = kMost;
+  while (cut > 0 && (static_cast<unsigned char>(raw[cut]) & 0xC0U) == 0x80U) --cut;  // not inside a character
+  return std::string(raw.substr(0, cut)) + "...";
+}
+
+class Walk {
+ public:
+  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
+      : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
+
+  void run() {
+    draft_.state.format = "safetensors";
+    if (!read_header()) return;
+    if (!read_entries()) {
+      draft_.state.tensors.clear();  // an index that cannot be read to its end names nothing for certain
+      draft_.state.parts.clear();
+      draft_.state.attributes.clear();
+      return;
+    }
+    check_names();
+    check_tiling();
+    drop_broken();
+  }
+
+ private:
+  // The header into owned memory. False: there is none.
+  bool read_header() {
+    const std::uint64_t size = source_.size();
+    if (size < kLengthSize) {
+      findings_.report(rules::kTooShort, {.offset = size}, bytes_text(kLengthSize), bytes_text(size));
+      return false;
+    }
+    std::byte stated[kLengthSize];
+    source_.read_at(0, stated);
+    const std::uint64_t length = base::load_le<std::uint64_t>(stated);
+    if (length < kMinHeader) {
+      findings_.report(rules::kHeaderTooShort, {.offset = 0}, "at least " + std::to_string(kMinHeader),
+                       std::to_string(length));
+      return false;
+    }
+    if (length > kMaxHeader) {
+      findings_.report(rules::kHeaderTooLarge, {.offset = 0}, "at most " + std::to_string(kMaxHeader),
+                       std::to_string(length));
+      return false;
+    }
+    if (!base::fits(kLengthSize, length, size)) {
+      const std::uint64_t needed = kLengthSize + length;
+      findings_.report(rules::kHeaderPastEnd, {.offset = size}, "at least " + bytes_text(needed), bytes_text(size),
+                       bytes_text(needed - size) + " of it are missing");
+      return false;
+    }
+    if (length > limits_.header) {
+      findings_.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
+                       bytes_text(length));
+      return false;
+    }
+    std::string text(static_cast<std::size_t>(length), '\0');
+    source_.read_at(kLengthSize, std::as_writable_bytes(std::span(text)));
+    text_ = draft_.retain_header(std::move(text));
+    data_start_ = kLengthSize + length;
+    buffer_ = size - data_start_;
+    if (text_.front() != '{') {
+      findings_.report(rules::kHeaderStart, {.offset = kLengthSize}, "{", byte_text(0));
+      return false;
+    }
+    return true;
+  }
+
+  // All of the root object. False: the text broke off or passed a limit, which has been reported.
+  bool read_entries() {
+    const std::size_t most = text_.size() / kShortestEntry + 1;
+    draft_.state.tensors.reserve(most);
+    draft_.state.parts.reserve(most);
+    places_.reserve(most);
+    wire::JsonReader in(text_, limits_.depth);
+    if (in.enter_object()) {
+      bool metadata_seen = false;
+      for (JsonString key; in.next_key(key);) {
+        const std::string_view name = wire::json_text(key, name_scratch_);
+        if (name == kMetadata) {
+          if (!std::exchange(metadata_seen, true)) {
+            read_metadata(in);
+          } else {
+            findings_.report(rules::kDuplicateMetadata, {.offset = file_offset(key.offset - 1)});
+            in.skip_value();
+          }
+        } else if (seen_++ >= limits_.tensors) {
+          findings_.report(core::rules::kLimitTensors, {.offset = file_offset(key.offset - 1)},
+                           "at most " + std::to_string(limits_.tensors));
+          return false;
+        } else {
+          read_tensor(in, key, name);
+        }
+        if (over_memory_) return false;
+      }
+    }
+    if (!in.ok()) {
+      report_json(in.error());
+      return false;
+    }
+    const std::size_t other = text_.find_first_not_of(' ', *in.value_end());
+    if (other != std::string_view::npos)
+      findings_.report(rules::kHeaderTrailing, {.offset = file_offset(other)}, "spaces", byte_text(other));
+    return true;
+  }
+
+  void report_json(const wire::JsonError& error) {
+    const core::At at{.offset = file_offset(error.offset)};
+    if (error.code == wire::JsonErrorCode::too_deep) {
+      findings_.report(core::rules::kLimitDepth, at, "at most " + std::to_string(limits_.depth));
+      return;
+    }
+    const Rule& rule = error.code == wire::JsonErrorCode::invalid_utf8 ? rules::kHeaderUtf8 : rules::kHeaderJson;
+    findings_.report(rule, at, {}, error.offset < text_.size() ? byte_text(error.offset) : "the end of the header",
+                     error.sentence);
+  }
+
+  void read_metadata(wire::JsonReader& in) {
+    const std::uint64_t at = file_offset(in.offset());
+    if (!in.enter_object()) {
+      wrong_type(in, rules::kMetadataType, at, std::nullopt, "an object");
+      return;
+    }
+    std::vector<Kept> kept;
+    for (JsonString key; in.next_key(key);) {
+      Kept entry{std::string(wire::json_text(key, scratch_)), {}, file_offset(key.offset - 1)};
+      const std::uint64_t value_at = file_offset(in.offset());
+      JsonString text;
+      if (in.read_string(text)) {
+        entry.value = Value::text(std::string(wire::json_text(text, scratch_)));
+      } else if (in.ok()) {
+        wrong_type(in, rules::kMetadataValue, value_at, std::nullopt, "text");
+      }
+      if (!in.ok() || !charge(entry)) return;
+      kept.push_back(std::move(entry));
+    }
+    if (in.ok()) keep(std::move(kept), rules::kDuplicateMetadataKey, std::nullopt, draft_.state.attributes);
+  }
+
+  // One tensor's entry, its value waiting in `in`.
+  void read_tensor(wire::JsonReader& in, const JsonString& key, std::string_view name) {
+    const std::uint64_t at = file_offset(in.offset());
+    entry_.clear();
+    if (in.enter_object()) {
+      read_fields(in, name);
+      if (!in.ok() || over_memory_) return;
+      check_complete(at, name);
+    } else {
+      wrong_type(in, rules::kEntryType, at, name, "an object");
+      if (!in.ok()) return;
+      entry_.broken = true;
+    }
+    const auto [begin, end] = entry_.offsets;
+    const bool ranged = entry_.offsets_good && begin <= end;
+    if (entry_.offsets_good && !ranged)
+      fail(rules::kOffsetsOrder, entry_.offsets_at, name, "at least " + std::to_string(begin), std::to_string(end));
+    check_size(ranged, name);
+    // Only the range of a broken tensor is remembered: what is kept stays in proportion to what is sound.
+    const bool sound = !entry_.broken && end <= buffer_;
+    complete_ &= ranged;
+    if (ranged) {
+      places_.push_back({begin, end, static_cast<std::uint32_t>(key.offset - 1),
+                         static_cast<std::uint32_t>(entry_.offsets_at - kLengthSize), sound ? add(name) : core::kNone});
+    }
+  }
+
+  void read_fields(wire::JsonReader& in, std::string_view name) {
+    for (JsonString key; in.next_key(key);) {
+      const std::string_view field = wire::json_text(key, scratch_);
+      const std::uint64_t key_at = file_offset(key.offset - 1);
+      bool* const seen = entry_.seen(field);
+      if (seen == nullptr) {
+        read_unknown(in, std::string(field), key_at, name);
+      } else if (std::exchange(*seen, true)) {
+        fail(rules::kDuplicateKey, key_at, name, {}, std::string(field));
+        in.skip_value();
+      } else if (seen == &entry_.has_dtype) {
+        read_dtype(in, name);
+      } else if (seen == &entry_.has_shape) {
+        read_shape(in, name);
+      } else {
+        read_offsets(in, name);
+      }
+      if (!in.ok() || over_memory_) return;
+    }
+    if (in.ok() && !unknown_.empty()) {
+      entry_.broken |= keep(std::move(unknown_), rules::kDuplicateKey, name, entry_.extra);
+      unknown_.clear();
+    }
+  }
+
+  void read_unknown(wire::JsonReader& in, std::string key, std::uint64_t at, std::string_view name) {
+    std::string_view raw;
+    if (!in.skip_value(raw)) return;
+    findings_.report(rules::kUnknownKey, {.offset = at, .tensor = name}, {}, excerpt(key));
+    const auto bytes = std::as_bytes(std::span(raw));
+    Kept kept{std::move(key), Value::foreign("json", {bytes.begin(), bytes.end()}), at};
+    if (charge(kept)) unknown_.push_back(std::move(kept));
+  }
+
+  void read_dtype(wire::JsonReader& in, std::string_view name) {
+    entry_.dtype_at = file_offset(in.offset());
+    JsonString text;
+    if (in.read_string(text)) {
+      entry_.set_dtype(wire::json_text(text, entry_.dtype_scratch));
+    } else if (in.ok()) {
+      wrong_type(in, rules::kDtypeType, entry_.dtype_at, name, "text");
+      entry_.broken = true;
+    }
+  }
+
+  void read_shape(wire::JsonReader& in, std::string_view name) {
+    entry_.shape_at = file_offset(in.offset());
+    if (!in.enter_array()) {
+      if (in.ok()) wrong_type(in, rules::kShapeType, entry_.shape_at, name, "an array");
+      entry_.broken = true;
+      return;
+    }
+    bool good = true;
+    while (in.next_element()) {
+      std::uint64_t dim = 0;
+      const std::uint64_t at = file_offset(in.offset());
+      if (in.read_u64(dim)) {
+        entry_.add_dimension(dim);
+      } else if (in.ok()) {
+        wrong_type(in, rules::kShapeNumber, at, name, {});
+        good = false;
+      }
+    }
+    entry_.shape_good = good;
+    entry_.broken |= !good;
+  }
+
+  void read_offsets(wire::JsonReader& in, std::string_view name) {
+    entry_.offsets_at = file_offset(in.offset());
+    if (!in.enter_array()) {
+      if (in.ok()) wrong_type(in, rules::kOffsetsType, entry_.offsets_at, name, "an array");
+      entry_.broken = true;
+      return;
+    }
+    bool good = true;
+    std::uint64_t count = 0;
+    for (; in.next_element(); ++count) {
+      std::uint64_t value = 0;
+      const std::uint64_t at = file_offset(in.offset());
+      if (in.read_u64(value)) {
+        if (count < 2) entry_.offsets[count] = value;
+      } else if (in.ok()) {
+        wrong_type(in, rules::kOffsetsNumber, at, name, {});
+        good = false;
+      }
+    }
+    if (!in.ok()) return;
+    if (count != 2) {
+      findings_.report(rules::kOffsetsCount, {.offset = entry_.offsets_at, .tensor = name}, "2", std::to_string(count));
+      good = false;
+    }
+    entry_.offsets_good = good;
+    entry_.broken |= !good;
+  }
+
+  void check_complete(std::uint64_t at, std::string_view name) {
+    if (entry_.has_dtype && entry_.has_shape && entry_.has_offsets) return;
+    std::string missing;
+    if (!entry_.has_dtype) missing = "dtype";
+    if (!entry_.has_shape) missing += missing.empty() ? "shape" : ", shape";
+    if (!entry_.has_offsets) missing += missing.empty() ? "data_offsets" : ", data_offsets";
+    fail(rules::kMissingKey, at, name, std::move(missing));
+  }
+
+  // Shape and dtype against the range. Says what cannot be interpreted once the entry is otherwise sound.
+  void check_size(bool ranged, std::string_view name) {
+    if (entry_.dtype != DType::unknown && entry_.shape_good) {
+      const auto elements = entry_.elements();
+      const auto bits = elements ? base::checked_mul(*elements, info(entry_.dtype).bits) : std::nullopt;
+      if (!bits) {
+        fail(rules::kSizeOverflow, entry_.shape_at, name);
+      } else if (*bits % 8 != 0) {
+        fail(rules::kPartialByte, entry_.shape_at, name, "a multiple of 8 bits", std::to_string(*bits) + " bits");
+      } else if (const std::uint64_t length = entry_.offsets[1] - entry_.offsets[0]; ranged && length != *bits / 8) {
+        fail(rules::kSizeMismatch, entry_.offsets_at, name, bytes_text(*bits / 8), bytes_text(length));
+      }
+    }
+    if (entry_.broken) return;
+    if (entry_.dtype == DType::unknown) {
+      entry_.unsupported = core::Findings::make(rules::kUnknownDtype, {.offset = entry_.dtype_at, .tensor = name}, {},
+                                                excerpt(entry_.dtype_name));
+    } else if (entry_.rank > kMaxRank) {
+      entry_.unsupported = core::Findings::make(rules::kRankTooHigh, {.offset = entry_.shape_at, .tensor = name},
+                                                "at most " + std::to_string(kMaxRank), std::to_string(entry_.rank));
+    }
+    if (entry_.unsupported) findings_.report(*entry_.unsupported);
+  }
+
+  std::uint32_t add(std::string_view name) {
+    const bool shaped = entry_.rank <= kMaxRank;
+    const Shape shape = shaped ? entry_.shape() : Shape{};
+    const std::uint32_t tensor = shaped ? draft_.add_tensor(name, Layout::dense, entry_.dtype, shape)
+                                        : draft_.add_tensor_without_shape(name, Layout::dense, entry_.dtype);
+    const auto [begin, end] = entry_.offsets;
+    const std::uint64_t count[] = {entry_.elements().value_or(0)};
+    const std::uint32_t part =
+        draft_.add_part("data", entry_.dtype, shaped ? shape : Shape(count), Encoding::raw,
+                        {.source = 0, .offset = data_start_ + begin, .length = end - begin}, end - begin);
+    if (entry_.dtype == DType::unknown) {
+      draft_.part_side(part).dtype_name = entry_.dtype_name;
+      draft_.tensor_side(tensor).type_name = entry_.dtype_name;
+    }
+    if (!entry_.extra.empty()) draft_.tensor_side(tensor).extra = std::move(entry_.extra);
+    if (entry_.unsupported) draft_.mark_unsupported(tensor, *std::move(entry_.unsupported));
+    return tensor;
+  }
+
+  void check_names() {
+    const auto duplicates = draft_.index_names();
+    if (duplicates.empty()) return;
+    std::vector<const Place*> of(draft_.state.tensors.size());
+    for (const Place& place : places_)
+      if (place.tensor != core::kNone) of[place.tensor] = &place;
+    for (const auto& [earlier, later] : duplicates) {
+      drop_.push_back(later);
+      const std::string detail = "the first one stands at offset " + std::to_string(file_offset(of[earlier]->name_at));
+      findings_.report(rules::kDuplicateName,
+                       {.offset = file_offset(of[later]->name_at), .tensor = draft_.state.tensor_name(later)}, {}, {},
+                       detail);
+    }
+  }
+
+  // T6: the ranges follow one another from 0 to the end of the buffer. Where one of them could not be read, a hole says
+  // nothing new.
+  void check_tiling() {
+    const auto before = [](const Place& a, const Place& b) {
+      return std::tie(a.begin, a.end, a.name_at) < std::tie(b.begin, b.end, b.name_at);
+    };
+    if (!std::is_sorted(places_.begin(), places_.end(), before)) std::sort(places_.begin(), places_.end(), before);
+
+    if (complete_ && report_truncated()) return;
+    std::uint64_t at = 0;
+    for (const Place& place : places_) {
+      if (place.begin < at) {
+        misplaced(rules::kOverlap, place, "to begin at " + std::to_string(at), place.begin);
+        if (place.tensor != core::kNone) drop_.push_back(place.tensor);
+      } else if (place.begin > at && complete_) {
+        misplaced(rules::kHole, place, "to begin at " + std::to_string(at), place.begin);
+      }
+      if (place.end > buffer_)
+        misplaced(rules::kDataPastEnd, place, "to end at " + std::to_string(buffer_) + " or before", place.end);
+      at = std::max(at, place.end);
+    }
+    if (complete_ && at < buffer_) {
+      findings_.report(rules::kTrailingData, {.offset = data_start_ + at}, "a file of " + bytes_text(data_start_ + at),
+                       bytes_text(data_start_ + buffer_));
+    }
+  }
+
+  void misplaced(const Rule& rule, const Place& place, std::string expected, std::uint64_t found) {
+    // Broken tensors are in no list, so the name is read again from where it stands.
+    wire::JsonReader in(text_.substr(place.name_at));
+    JsonString name;
+    in.read_string(name);
+    findings_.report(rule, {.offset = file_offset(place.offsets_at), .tensor = wire::json_text(name, name_scratch_)},
+                     std::move(expected), std::to_string(found));
+  }
+
+  // Ranges that follow one another, past the end of the file: the file was cut off, which is one fact, not one for each
+  // tensor.
+  bool report_truncated() {
+    std::uint64_t at = 0;
+    for (const Place& place : places_) {
+      if (place.begin != at) return false;
+      at = place.end;
+    }
+    const auto needed = base::checked_add(data_start_, at);
+    if (at <= buffer_ || !needed) return false;
+    findings_.report(rules::kTruncated, {.offset = data_start_ + buffer_}, bytes_text(*needed),
+                     bytes_text(data_start_ + buffer_), bytes_text(at - buffer_) + " are missing");
+    return true;
+  }
+
+  void drop_broken() {
+    std::sort(drop_.begin(), drop_.end());
+    drop_.erase(std::unique(drop_.begin(), drop_.end()), drop_.end());
+    draft_.drop(drop_);
+  }
+
+  // Moves entries whose keys are new into `to`; reports the others at their own offsets. True: there was one.
+  bool keep(std::vector<Kept> kept, const Rule& rule, std::optional<std::string_view> tensor,
+            std::vector<Value::Entry>& to) {
+    std::vector<std::uint32_t> order(kept.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return std::tie(kept[a].key, a) < std::tie(kept[b].key, b); });
+    std::vector<bool> again(kept.size());
+    for (std::size_t i = 1; i < order.size(); ++i) again[order[i]] = kept[order[i]].key == kept[order[i - 1]].key;
+    bool any = false;
+    to.reserve(to.size() + kept.size());
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      if (again[i]) {
+        any = true;
+        findings_.report(rule, {.offset = kept[i].offset, .tensor = tensor}, {}, excerpt(kept[i].key));
+      } else {
+        to.emplace_back(std::move(kept[i].key), std::move(kept[i].value));
+      }
+    }
+    return any;
+  }
+
+  bool charge(const Kept& entry) {
+    kept_bytes_ += kKeptEntryCost;
+    if (kept_bytes_ <= limits_.memory) return true;
+    over_memory_ = true;
+    findings_.report(core::rules::kLimitMemory, {.offset = entry.offset}, "at most " + bytes_text(limits_.memory), {},
+                     "the header has too many keys to keep");
+    return false;
+  }
+
+  void fail(const Rule& rule, std::uint64_t at, std::string_view name, std::string expected = {},
+            std::string found = {}) {
+    entry_.broken = true;
+    findings_.report(rule, {.offset = at, .tensor = name}, std::move(expected), std::move(found));
+  }
+
+  // A value of another type than the one that must stand here: passed over, then reported unless it is no JSON at all.
+  void wrong_type(wire::JsonReader& in, const Rule& rule, std::uint64_t at, std::optional<std::string_view> tensor,
+                  std::string expected) {
+    std::string_view raw;
+    if (!in.ok() || !in.skip_value(raw)) return;
+    // Past what the report keeps, errors are counted only: a hostile header holds millions.
+    std::string found = findings_.errors() < Report::kMaxFindings ? excerpt(raw) : std::string();
+    findings_.report(rule, {.offset = at, .tensor = tensor}, std::move(expected), std::move(found));
+  }
+
+  std::string byte_text(std::size_t at) const {
+    const auto byte = static_cast<unsigned char>(text_[at]);
+    if (byte > 0x20 && byte < 0x7F) return {text_[at]};
+    constexpr char kDigits[] = "0123456789abcdef";
+    return std::string("the byte 0x") + kDigits[byte >> 4] + kDigits[byte & 15];
+  }
+
+  static std::uint64_t file_offset(std::size_t in_text) { return kLengthSize + in_text; }
+
+  const Source& source_;
+  const Limits& limits_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  std::string_view text_;  // the header, retained
+  std::uint64_t data_start_ = 0, buffer_ = 0;
+  std::vector<Place> places_;
+  bool complete_ = true;             // every range could be read
+  std::uint64_t seen_ = 0;           // tensors, broken ones included
+  std::vector<std::uint32_t> drop_;  // of the draft: broken by their neighbours
+  Entry entry_;
+  std::vector<Kept> unknown_;
+  std::string name_scratch_, scratch_;
+  std::uint64_t kept_bytes_ = 0;
+  bool over_memory_ = false;
+};
+
+}  // namespace
+
+void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  Walk(source, context, findings, draft).run();
+}
+
+}  // namespace weighbridge::safetensors

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading what the corpus cannot show (values, offsets, wording, speed) and the layout that is written. What the
+// reference package makes of the same tensors is quoted here byte for byte.
+#include <gtest/gtest.h>
+
+#include <sys/resource.h>
+
+#include <ctime>
+#include <memory>
+
+#include "base/endian.h"
+#include "formats/safetensors/format.h"
+#include "formats/safetensors/layout.h"
+#include "formats/safetensors/rules.h"
+#include "support/thrown.h"
+
+namespace weighbridge::safetensors {
+namespace {
+
+using Mode = core::Findings::Mode;
+
+std::string file(const std::string& header, std::string_view data = {}) {
+  std::string out(kLengthSize, '\0');
+  base::store_le<std::uint64_t>(out.data(), header.size());
+  return (out + header).append(data);
+}
+
+struct Outcome {
+  Report report;
+  Model model;
+};
+
+Outcome walk(std::string bytes, Mode mode = Mode::all, const Context& context = {}) {
+  const auto kept = std::make_shared<const std::string>(std::move(bytes));
+  const auto source = memory_source({std::as_bytes(std::span(*kept)), kept});
+  Outcome out;
+  core::Findings findings(out.report, mode);
+  core::Draft draft;
+  draft.add_source(source);
+  read(*source, context, findings, draft);
+  out.model = draft.finish();
+  return out;
+}
+
+Bytes bytes_of(std::string text) {
+  const auto kept = std::make_shared<const std::string>(std::move(text));
+  return {std::as_bytes(std::span(*kept)), kept};
+}
+
+// The file that a layout describes, for payloads that are in memory.
+std::string render(const core::WriteLayout& layout) {
+  std::string out = layout.head;
+  for (const core::Payload& payload : layout.payloads) {
+    payload.tensor.part(payload.part).stream({}, [&](std::span<const std::byte> piece) {
+      out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+      return true;
+    });
+  }
+  EXPECT_EQ(out.size(), layout.size);
+  return out;
+}
+
+TEST(SafetensorsRead, TellsNamesShapesAndPlaces) {
+  const auto [report, model] = walk(file(R"({"w":{"dtype":"BF16","shape":[2,1],"data_offsets":[2,6]},)"
+                                         R"("\u00e9":{"dtype":"I16","shape":[],"data_offsets":[0,2]}})",
+                                         "abcdef"));
+  EXPECT_EQ(report.total(), 0U);
+  ASSERT_EQ(model.size(), 2U);
+  EXPECT_EQ(model[0].name(), "w");  // the order of the index, not of the data
+  EXPECT_EQ(model[1].name(), "\xC3\xA9");
+  EXPECT_EQ(model["w"].dtype(), DType::bf16);
+  EXPECT_EQ(std::vector(model["w"].shape().begin(), model["w"].shape().end()), (std::vector<std::uint64_t>{2, 1}));
+  EXPECT_EQ(model["\xC3\xA9"].shape().size(), 0U);
+  EXPECT_EQ(model.format(), "safetensors");
+  const std::uint64_t data = model.sources()[0]->size() - 6;
+  EXPECT_EQ(model["w"].main().extent(), (Extent{0, data + 2, 4}));
+  EXPECT_EQ(model["\xC3\xA9"].main().extent(), (Extent{0, data, 2}));
+  EXPECT_EQ(model["w"].main().role(), "data");
+}
+
+TEST(SafetensorsRead, KeepsMetadataInTheOrderOfTheFile) {
+  const auto [report, model] = walk(file(R"({"__metadata__":{"z":"1","a":"\u00e9\n"}})"));
+  EXPECT_EQ(report.total(), 0U);
+  const auto entries = model.attributes().entries();
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].first, "z");
+  EXPECT_EQ(entries[0].second.as_u64(), 1U);
+  EXPECT_EQ(entries[1].second.as_text(), "\xC3\xA9\n");
+}
+
+TEST(SafetensorsRead, KeepsUnknownKeysWordForWord) {
+  const auto [report, model] =
+      walk(file(R"({"a":{"x":[1, {"y":null}],"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "a"));
+  EXPECT_EQ(report.warnings(), 1U);
+  const Value* extra = model["a"].extra().find("x");
+  ASSERT_NE(extra, nullptr);
+  EXPECT_EQ(extra->grammar(), "json");
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(extra->bytes().data()), extra->bytes().size()),
+            R"([1, {"y":null}])");
+}
+
+TEST(SafetensorsRead, SaysWhereExpectedAndFound) {
+  const std::string bytes = file(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,4]}})", "abcd");
+  const auto [report, model] = walk(bytes);
+  ASSERT_EQ(report.total(), 1U);
+  const Finding& finding = report.findings()[0];
+  EXPECT_EQ(finding.rule, "safetensors/size-mismatch");
+  EXPECT_EQ(finding.offset, bytes.find("[0,4]"));
+  EXPECT_EQ(finding.tensor, "a");
+  EXPECT_EQ(finding.expected, "12 bytes");
+  EXPECT_EQ(finding.found, "4 bytes");
+  EXPECT_EQ(finding.message,
+            "data_offsets spans another number of bytes than shape and dtype need (expected 12 bytes, found 4 bytes)");
+  EXPECT_EQ(model.size(), 0U);
+}
+
+TEST(SafetensorsRead, SaysHowManyBytesATruncatedFileLacks) {
+  const std::string bytes = file(R"({"a":{"dtype":"U8","shape":[9],"data_offsets":[0,9]}})", "abcd");
+  const auto header = walk(bytes.substr(0, 20));
+  EXPECT_NE(
+      header.report.first_error()->message.find(std::to_string(bytes.size() - 4 - 20) + " bytes of it are missing"),
+      std::string::npos)
+      << header.report.first_error()->message;
+  const auto data = walk(bytes);
+  EXPECT_EQ(data.report.first_error()->rule, "safetensors/truncated");
+  EXPECT_NE(data.report.first_error()->message.find("5 bytes are missing"), std::string::npos);
+  EXPECT_EQ(data.report.first_error()->offset, bytes.size());
+}
+
+TEST(SafetensorsRead, LeavesOnlyTheBrokenTensorsOut) {
+  const auto [report, model] = walk(file(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                                         R"("b":{"dtype":"U8","shape":[2],"data_offsets":[1,2]},)"
+                                         R"("c":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
+                                         "abc"));
+  EXPECT_EQ(report.errors(), 1U);
+  ASSERT_EQ(model.size(), 2U);
+  EXPECT_TRUE(model.find("a").has_value());
+  EXPECT_FALSE(model.find("b").has_value());
+  EXPECT_EQ(model["c"].index(), 1U);
+}
+
+TEST(SafetensorsRead, ListsWhatItCannotInterpret) {
+  const auto [report, model] = walk(file(R"({"a":{"dtype":"Q4","shape":[5],"data_offsets":[0,2]}})", "ab"));
+  EXPECT_TRUE(report.valid());
+  EXPECT_EQ(report.unsupported(), 1U);
+  ASSERT_EQ(model.size(), 1U);
+  ASSERT_NE(model[0].unsupported(), nullptr);
+  EXPECT_EQ(*model[0].unsupported(), report.findings()[0]);
+  EXPECT_EQ(model[0].type_name(), "Q4");
+  EXPECT_EQ(model[0].main().dtype_name(), "Q4");
+  EXPECT_EQ(model[0].shape()[0], 5U);
+}
+
+TEST(SafetensorsRead, StopsAtTheFirstErrorWhenAsked) {
+  EXPECT_THROW(walk(file(R"({"a":1,"b":2})"), Mode::first_error), core::Stop);
+}
+
+// 10 MB of header; the bound of the issue is 20 ms, far below what a slow machine or a sanitizer needs here.
+TEST(SafetensorsRead, HundredThousandTensorsOpenInWellUnderASecond) {
+  std::string header = "{";
+  for (int i = 0; i < 100'000; ++i) {
+    if (i > 0) header += ',';
+    header += "\"model.layers." + std::to_string(i) +
+              R"(.mlp.up_proj.weight":{"dtype":"U8","shape":[2],"data_offsets":[)" + std::to_string(2 * i) + "," +
+              std::to_string(2 * i + 2) + "]}";
+  }
+  const std::string bytes = file(header + "}", std::string(200'000, '\1'));
+  const std::clock_t start = std::clock();
+  const auto [report, model] = walk(bytes);
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
+  EXPECT_EQ(model.size(), 100'000U);
+  EXPECT_EQ(report.total(), 0U);
+}
+
+std::uint64_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
+}
+
+// Reading G13: a header full of errors costs neither memory beside itself nor more than a second.
+TEST(SafetensorsRead, MillionsOfBrokenEntriesStayWithinTheBounds) {
+  for (const std::string_view entry : {R"("":0,)", R"("":{},)", R"("":{"data_offsets":[]},)", R"("":{"dtype":0},)"}) {
+    SCOPED_TRACE(entry);
+    constexpr std::size_t kHeader = 10'000'000;
+    std::string header = "{";
+    header.reserve(kHeader + 100);
+    while (header.size() < kHeader) header += entry;
+    header.back() = '}';
+    const std::string bytes = file(header);
+    const std::uint64_t before = peak_memory();
+    const std::clock_t start = std::clock();
+    const auto [report, model] = walk(bytes);
+    EXPECT_GT(report.errors(), 500'000U);
+    EXPECT_EQ(report.findings().size(), Report::kMaxFindings);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
+    EXPECT_LT(peak_memory() - before, 2 * kHeader + (std::uint64_t{64} << 20));  // walk() copies the file once more
+#else
+    (void)before, (void)start;
+#endif
+  }
+}
+
+TEST(SafetensorsWrite, IsWhatTheReferencePackageMakes) {
+  Builder b;
+  b.tensor("b.weight", DType::f32, {1}, bytes_of(std::string("\0\0\x80\x3f", 4)));
+  b.tensor("a", DType::u8, {2, 1}, bytes_of("ab"));
+  b.tensor("\x01\x1f\x7f/\"\\\n\b\f\r\t\xC3\xA9\xF0\x9F\x98\x80", DType::u8, {1}, bytes_of("z"));
+  b.tensor("m", DType::boolean, {1}, bytes_of("\1"));
+  b.tensor("i", DType::i64, {}, bytes_of("12345678"));
+  b.tensor("h", DType::bf16, {0}, bytes_of(""));
+  b.tensor("g", DType::f16, {1}, bytes_of("hh"));
+  b.attribute("k\x01\b\f\r\t", Value::text("v\xC3\xA9\"/"));
+  const Model model = b.build();
+  const core::WriteLayout made = layout(model, {});
+  EXPECT_TRUE(made.blockers.empty() && made.losses.empty() && made.changes.empty());
+  // package 0.8.0, serialize()
+  const std::string expected = file(
+      R"({"__metadata__":{"k\u0001\b\f\r\t":")"
+      "v\xC3\xA9"
+      R"(\"/"},"i":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"
+      R"("b.weight":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},)"
+      R"("h":{"dtype":"BF16","shape":[0],"data_offsets":[12,12]},"g":{"dtype":"F16","shape":[1],"data_offsets":[12,14]},)"
+      R"("\u0001\u001f)"
+      "\x7f"
+      R"(/\"\\\n\b\f\r\t)"
+      "\xC3\xA9\xF0\x9F\x98\x80"
+      R"(":{"dtype":"U8","shape":[1],"data_offsets":[14,15]},"a":{"dtype":"U8","shape":[2,1],"data_offsets":[15,17]},)"
+      R"("m":{"dtype":"BOOL","shape":[1],"data_offsets":[17,18]}}    )",
+      std::string("12345678\0\0\x80\x3fhhzab\1", 18));
+  EXPECT_EQ(render(made), expected);
+}
+
+TEST(SafetensorsWrite, ASoundFileOfTheReferenceComesBackByteForByte) {
+  for (const core::CorpusCase& c : cases()) {
+    if (c.name != "valid-one" && c.name != "valid-scalar") continue;
+    const auto [report, model] = walk(c.bytes);
+    std::string again = render(layout(model, {}));
+    const std::size_t data = c.bytes.size() - 4;
+    EXPECT_EQ(again.substr(kLengthSize, data - kLengthSize), c.bytes.substr(kLengthSize, data - kLengthSize));
+    EXPECT_TRUE(again.ends_with(c.bytes.substr(data)));
+    EXPECT_EQ((again.size() - 4) % kHeaderAlignment, 0U);
+  }
+}
+
+TEST(SafetensorsWrite, UnknownKeysGoBackToSafetensors) {
+  const std::string text = R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":[1, {"y":null}]}})";
+  const auto [report, model] = walk(file(text, "a"));
+  const core::WriteLayout made = layout(model, {});
+  EXPECT_TRUE(made.losses.empty());
+  EXPECT_NE(made.head.find(text), std::string::npos);
+}
+
+TEST(SafetensorsWrite, ReadsBackWithoutFindings) {
+  for (const core::CorpusCase& c : cases()) {
+    if (!c.rule.empty()) continue;
+    SCOPED_TRACE(c.name);
+    const auto first = walk(c.bytes);
+    const core::WriteLayout made = layout(first.model, {});
+    EXPECT_TRUE(made.blockers.empty() && made.losses.empty());
+    const std::string bytes = render(made);
+    const auto second = walk(bytes);
+    EXPECT_EQ(second.report.total(), 0U);
+    EXPECT_EQ(second.model.size(), first.model.size());
+    EXPECT_EQ(render(layout(second.model, {})), bytes);  // a fixed point
+  }
+}
+
+bool has(const std::vector<Item>& items, LossKind kind, std::string_view subject) {
+  for (const Item& item : items)
+    if (item.kind == kind && item.subject == subject) return true;
+  return false;
+}
+
+TEST(SafetensorsWrite, NamesWhatItCannotSay) {
+  Builder b;
+  b.attribute("n", Value::integer(std::uint64_t{7}));
+  b.attribute("t", Value::text("7"));
+  b.tokenizer({});
+  b.tensor("__metadata__", DType::u8, {1}, bytes_of("a"));
+  b.tensor("c", DType::complex128, {0}, bytes_of(""));
+  b.tensor("f4", DType::f4, {3}, bytes_of("ab"));
+  b.object("o", Layout::dense, {1}, {{"k", Value::text("v")}}, {{"data", DType::u8, {1}, bytes_of("a")}});
+  const Model model = b.build();
+  const core::WriteLayout made = layout(model, {});
+  EXPECT_TRUE(has(made.losses, LossKind::attribute_type, "attributes[\"n\"]"));
+  EXPECT_FALSE(has(made.losses, LossKind::attribute_type, "attributes[\"t\"]"));
+  EXPECT_TRUE(has(made.losses, LossKind::tokenizer, "tokenizer"));
+  EXPECT_TRUE(has(made.losses, LossKind::attribute, "tensors[\"o\"].attributes[\"k\"]"));
+  EXPECT_TRUE(has(made.blockers, LossKind::name, "tensors[\"__metadata__\"]"));
+  EXPECT_TRUE(has(made.blockers, LossKind::dtype, "tensors[\"c\"]"));
+  EXPECT_TRUE(has(made.blockers, LossKind::shape, "tensors[\"f4\"]"));
+  EXPECT_EQ(made.blockers.size(), 3U);
+  EXPECT_EQ(made.losses.size(), 3U);
+}
+
+TEST(SafetensorsWrite, CastsFloatingPointTensorsOnly) {
+  Builder b;
+  b.tensor("w", DType::f32, {1}, bytes_of("abcd"));
+  b.tensor("h", DType::f16, {1}, bytes_of("ab"));
+  b.tensor("i", DType::i32, {1}, bytes_of("abcd"));
+  const Model model = b.build();
+  const core::WriteLayout made = layout(model, {.cast = DType::f16});
+  EXPECT_TRUE(has(made.losses, LossKind::precision, "tensors[\"w\"]"));
+  EXPECT_EQ(made.losses.size(), 1U);
+  ASSERT_EQ(made.tensors.size(), 3U);
+  EXPECT_EQ(made.tensors[0].name, "i");
+  EXPECT_EQ(made.tensors[1].name, "h");
+  EXPECT_EQ(made.payloads[1].form, core::Payload::Form::logical);
+  EXPECT_EQ(made.tensors[2].name, "w");
+  EXPECT_EQ(made.payloads[2].form, core::Payload::Form::dense);
+  EXPECT_EQ(made.payloads[2].stored_size, 2U);
+  const core::WriteLayout wider = layout(model, {.cast = DType::f32});
+  EXPECT_TRUE(has(wider.losses, LossKind::dtype, "tensors[\"h\"]"));
+}
+
+TEST(SafetensorsWrite, NamesTensorsThatShareTheirBytes) {
+  Builder b;
+  const Bytes shared = bytes_of("abcd");
+  Builder whole;
+  const Model from = std::move(whole.tensor("w", DType::u8, {4}, shared)).build();
+  b.tensor("embed", from, from[0]).tensor("head", from, from[0]);
+  const Model model = b.build();
+  const core::WriteLayout made = layout(model, {});
+  EXPECT_TRUE(has(made.losses, LossKind::alias, "tensors[\"head\"]"));
+  EXPECT_EQ(made.losses.size(), 1U);
+  EXPECT_TRUE(render(made).ends_with("abcdabcd"));
+}
+
+TEST(SafetensorsWrite, RefusesOptionsThatItLacks) {
+  const Model model = Builder().build();
+  const auto misuse = [&](const Options& options) {
+    return test::thrown([&] { layout(model, options); }).kind == Kind::misuse;
+  };
+  EXPECT_TRUE(misuse({.encoding = "zstd"}));
+  EXPECT_TRUE(misuse({.digest = "sha256"}));
+  EXPECT_TRUE(misuse({.quantise = "q8_0"}));
+  EXPECT_TRUE(misuse({.version = "1.2"}));
+  EXPECT_TRUE(misuse({.cast = DType::i8}));
+  EXPECT_EQ(layout(model, {.encoding = "raw", .digest = "none"}).head, file("{}      "));
+}
+
+TEST(SafetensorsContent, BoolBytesThatAreNeither0Nor1AreAWarning) {
+  const std::string bytes =
+      file(R"({"a":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}})", std::string("\0\1\2\1", 4));
+  const auto [structure, model] = walk(bytes);
+  EXPECT_EQ(structure.total(), 0U);
+  Report report;
+  core::Findings findings(report, Mode::all);
+  check_content(model, {}, findings);
+  ASSERT_EQ(report.total(), 1U);
+  EXPECT_EQ(report.warnings(), 1U);
+  EXPECT_EQ(report.findings()[0].offset, bytes.size() - 2);
+  EXPECT_EQ(report.findings()[0].tensor, "a");
+}
+
+}  // namespace
+}  // namespace weighbridge::safetensors

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// The content rules of zTensor 1.x: digests, zstd frames and bools in one pass over the payload, then the index parts
+// of sparse tensors, then what lies between the components.
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "codecs/sparse.h"
+#include "core/content.h"
+#include "core/progress.h"
+#include "core/state.h"
+#include "formats/ztensor1/format.h"
+#include "formats/ztensor1/layout.h"
+#include "formats/ztensor1/rules.h"
+
+namespace weighbridge::ztensor1 {
+namespace {
+
+void set_digest(core::PartJob& job, std::string_view digest) {
+  if (digest.starts_with("sha256:")) {
+    job.digest = core::PartDigest::sha256;
+    job.expected = digest.substr(7);
+  } else if (digest.starts_with("crc32c:0x")) {
+    job.digest = core::PartDigest::crc32c;
+    job.expected = digest.substr(9);
+  }
+  job.digest_rule = &rules::kDigestRule;
+}
+
+std::vector<core::PartJob> jobs_of(const Model& model) {
+  std::vector<core::PartJob> jobs;
+  for (std::uint32_t t = 0; t < model.size(); ++t) {
+    const Tensor tensor = model[t];
+    for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+      core::PartJob job;
+      job.tensor = tensor;
+      job.part = tensor.part(i);
+      set_digest(job, job.part.digest());
+      if (job.part.dtype() == DType::boolean && job.part.encoding() != Encoding::unknown) job.bool_rule = &rules::kBool;
+      if (job.part.encoding() == Encoding::zstd) job.encoding_rule = &rules::kZstd;
+      if (job.digest != core::PartDigest::none || job.bool_rule || job.encoding_rule) jobs.push_back(job);
+    }
+  }
+  return jobs;
+}
+
+const Rule& rule_of(codecs::SparseFault fault) noexcept {
+  if (fault == codecs::SparseFault::index_range) return rules::kIndexRange;
+  if (fault == codecs::SparseFault::duplicate) return rules::kDuplicateEntries;
+  return rules::kIndptr;
+}
+
+// indptr, indices and coords of sparse tensors, several tensors at once.
+class SparsePass {
+ public:
+  SparsePass(const Model& model, const Context& context, core::Progress& progress, std::vector<Finding>& out)
+      : context_(context), progress_(progress), out_(out) {
+    for (std::uint32_t i = 0; i < model.size(); ++i) {
+      const Layout layout = model[i].layout();
+      if ((layout == Layout::sparse_csr || layout == Layout::sparse_coo) && !model[i].unsupported())
+        tensors_.push_back(model[i]);
+    }
+  }
+
+  void run() {
+    Executor& executor = core::executor_of(context_);
+    budget_ = context_.limits.memory / executor.concurrency();
+    executor.for_each(tensors_.size(), [this](std::uint64_t i) { check(tensors_[static_cast<std::size_t>(i)]); });
+  }
+
+ private:
+  void check(const Tensor& tensor) {
+    try {
+      if (tensor.layout() == Layout::sparse_csr)
+        check_csr(tensor);
+      else
+        check_coo(tensor);
+    } catch (const Error& error) {
+      // Stored bytes that do not decode have their finding from the other pass.
+      if (error.kind() != Kind::malformed) throw;
+    }
+  }
+
+  void check_csr(const Tensor& tensor) {
+    const Part indptr = *tensor.part(kIndptr), indices = *tensor.part(kIndices), values = *tensor.part(kValues);
+    codecs::CsrChecker checker(tensor.shape()[0], tensor.shape()[1], values.count(), indptr.dtype(), indices.dtype(),
+                               budget_);
+    stream(indptr, [&](std::span<const std::byte> piece) { checker.indptr(piece); });
+    stream(indices, [&](std::span<const std::byte> piece) { checker.indices(piece); });
+    for (const auto& violation : checker.finish().violations) {
+      const bool in_indptr = violation.fault == codecs::SparseFault::indptr_start ||
+                             violation.fault == codecs::SparseFault::indptr_order ||
+                             violation.fault == codecs::SparseFault::indptr_end;
+      add(tensor, in_indptr ? indptr : indices, violation);
+    }
+  }
+
+  void check_coo(const Tensor& tensor) {
+    const Part coords = *tensor.part(kCoords), values = *tensor.part(kValues);
+    const Shape shape = tensor.shape();
+    codecs::CooChecker checker({shape.begin(), shape.end()}, values.count(), coords.dtype(), budget_);
+    stream(coords, [&](std::span<const std::byte> piece) { checker.coords(piece); });
+    for (const auto& violation : checker.finish().violations) add(tensor, coords, violation);
+  }
+
+  template <class Use> void stream(const Part& part, Use use) {
+    part.stream(context_, [&](std::span<const std::byte> piece) {
+      use(piece);
+      progress_.add(0);
+      return true;
+    });
+    progress_.add(part.extent()->length);
+  }
+
+  void add(const Tensor& tensor, const Part& part, const codecs::SparseViolation& violation) {
+    const std::uint64_t begin = part.extent()->offset;
+    const bool raw = part.encoding() == Encoding::raw;
+    const core::At at{.offset = raw ? begin + violation.element * (info(part.dtype()).bits / 8) : begin,
+                      .tensor = tensor.name()};
+    Finding finding = core::Findings::make(rule_of(violation.fault), at, violation.expected, violation.found,
+                                           std::string(part.role()) + "[" + std::to_string(violation.element) + "]");
+    const std::lock_guard lock(mutex_);
+    out_.push_back(std::move(finding));
+  }
+
+  const Context& context_;
+  core::Progress& progress_;
+  std::vector<Finding>& out_;
+  std::vector<Tensor> tensors_;
+  std::uint64_t budget_ = 0;
+  std::mutex mutex_;
+};
+
+// What lies between the components: overlaps, gaps, padding that is not zero.
+class LayoutPass {
+ public:
+  LayoutPass(const Model& model, std::vector<Finding>& out) : model_(model), out_(out) {}
+
+  void run() {
+    const core::State& state = *core::Access::state(model_);
+    const Source& source = *state.sources[0];
+    const std::uint64_t manifest = source.size() - kFooterSize - state.header.size();
+    collect();
+    std::uint64_t end = kMagicSize;
+    const Place* before = nullptr;
+    for (const Place& place : places_) {
+      if (place.offset < end && !(before && before->offset == place.offset && before->length == place.length))
+        report(rules::kOverlap, place.offset, &place, "the bytes before " + std::to_string(end));
+      between(end, std::max(end, place.offset));
+      end = std::max(end, place.offset + place.length);
+      before = &place;
+    }
+    between(end, manifest);
+    check_padding(source);
+  }
+
+ private:
+  struct Place {
+    std::uint64_t offset = 0, length = 0;
+    std::uint32_t tensor = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+
+  void collect() {
+    for (std::uint32_t t = 0; t < model_.size(); ++t) {
+      const Tensor tensor = model_[t];
+      for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+        const Extent extent = *tensor.part(i).extent();
+        if (extent.length > 0) places_.push_back({extent.offset, extent.length, t});
+      }
+    }
+    if (!std::is_sorted(places_.begin(), places_.end())) std::sort(places_.begin(), places_.end());
+  }
+
+  void report(const Rule& rule, std::uint64_t offset, const Place* place, std::string found) {
+    core::At at{.offset = offset};
+    if (place) at.tensor = model_[place->tensor].name();
+    out_.push_back(core::Findings::make(rule, at, {}, std::move(found)));
+  }
+
+  void between(std::uint64_t begin, std::uint64_t end) {
+    if (begin == end) return;
+    if (end - begin >= kAlignment)
+      report(rules::kGap, begin, nullptr, std::to_string(end - begin) + " bytes");
+    else
+      holes_.push_back({begin, end - begin});
+  }
+
+  // Neighbouring holes share a read, and the small components between them are read along.
+  void check_padding(const Source& source) {
+    constexpr std::uint64_t kWindow = std::uint64_t{64} << 10, kApart = 4096;
+    std::vector<std::byte> bytes;
+    for (std::size_t first = 0; first < holes_.size();) {
+      const std::uint64_t begin = holes_[first].offset;
+      std::uint64_t end = begin + holes_[first].length;
+      std::size_t last = first + 1;
+      for (; last < holes_.size(); ++last) {
+        const std::uint64_t next = holes_[last].offset + holes_[last].length;
+        if (holes_[last].offset - end > kApart || next - begin > kWindow) break;
+        end = next;
+      }
+      bytes.resize(static_cast<std::size_t>(end - begin));
+      source.read_at(begin, bytes);
+      for (; first < last; ++first) {
+        const auto hole = std::span(bytes).subspan(static_cast<std::size_t>(holes_[first].offset - begin),
+                                                   static_cast<std::size_t>(holes_[first].length));
+        const auto bad = std::ranges::find_if(hole, [](std::byte b) { return b != std::byte{0}; });
+        if (bad != hole.end())
+          report(rules::kPadding, holes_[first].offset + static_cast<std::uint64_t>(bad - hole.begin()), nullptr,
+                 std::to_string(std::to_integer<unsigned>(*bad)));
+      }
+    }
+  }
+
+  struct Hole {
+    std::uint64_t offset, length;
+  };
+  const Model& model_;
+  std::vector<Finding>& out_;
+  std::vector<Place> places_;
+  std::vector<Hole> holes_;
+};
+
+std::uint64_t index_bytes(const Model& model) noexcept {
+  std::uint64_t total = 0;
+  for (std::uint32_t i = 0; i < model.size(); ++i)
+    for (const std::string_view role : {kIndptr, kIndices, kCoords})
+      if (const auto part = model[i].part(role); part && !model[i].unsupported()) total += part->extent()->length;
+  return total;
+}
+
+}  // namespace
+
+void check_content(const Model& model, const Context& context, core::Findings& findings) {
+  const std::vector<core::PartJob> jobs = jobs_of(model);
+  std::vector<Finding> found;
+  core::Progress progress(context, core::stored_bytes(jobs) + index_bytes(model));
+  core::check_parts(jobs, context, progress, found);
+  SparsePass(model, context, progress, found).run();
+  // Where a component could not be read, its bytes would look like a gap.
+  if (findings.errors() == 0) LayoutPass(model, found).run();
+  progress.finish();
+  core::sort_findings(found);
+  for (Finding& finding : found) findings.report(std::move(finding));
+}
+
+}  // namespace weighbridge::ztensor1

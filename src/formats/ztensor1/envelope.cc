@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two ends of the file.
+#include "formats/ztensor1/envelope.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/endian.h"
+#include "core/common_rules.h"
+#include "formats/ztensor1/layout.h"
+#include "formats/ztensor1/rules.h"
+#include "wire/cbor_reader.h"
+
+namespace weighbridge::ztensor1 {
+namespace {
+
+// The first read of a file's end: the whole manifest of most files.
+constexpr std::uint64_t kTailRead = std::uint64_t{64} << 10;
+// Where the 1.0 draft is looked for: its manifests were small, and the search is for the sake of one sentence.
+constexpr std::uint64_t kDraftSearch = std::uint64_t{16} << 20;
+constexpr std::uint32_t kDraftDepth = 64;
+
+std::string_view as_text(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string hex_bytes(std::span<const std::byte> bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (const std::byte b : bytes) {
+    if (!out.empty()) out += ' ';
+    out += kDigits[std::to_integer<unsigned>(b) >> 4];
+    out += kDigits[std::to_integer<unsigned>(b) & 15];
+  }
+  return out;
+}
+
+bool is_draft(std::string_view manifest) {
+  wire::CborReader in(manifest, kDraftDepth);
+  bool version = false, tensors = false;
+  if (!in.enter_map()) return false;
+  while (in.next_entry()) {
+    wire::CborString key, value;
+    if (!in.read_text(key)) return false;
+    if (key.raw == kVersion && in.read_text(value)) {
+      version = value.raw == "1.0";
+      continue;
+    }
+    tensors |= key.raw == "tensors";
+    if (!in.skip_item()) return false;
+  }
+  return in.ok() && version && tensors;
+}
+
+// Y0: the 1.0 draft has no magic at the end, but the manifest's size, and behind it a root key `tensors`.
+void report_footer(const Source& source, core::Findings& findings, std::uint64_t size,
+                   std::span<const std::byte> last) {
+  const auto length = base::load_le<std::uint64_t>(last.data());
+  if (length > 0 && length <= std::min(size - 2 * kMagicSize, kDraftSearch)) {
+    std::string text(static_cast<std::size_t>(length), '\0');
+    source.read_at(size - kMagicSize - length, std::as_writable_bytes(std::span(text)));
+    if (is_draft(text)) {
+      findings.report(rules::kDraft, {.offset = size - kMagicSize});
+      return;
+    }
+  }
+  findings.report(rules::kBadFooter, {.offset = size - kMagicSize}, hex_bytes(std::as_bytes(std::span(kMagic))),
+                  hex_bytes(last));
+}
+
+}  // namespace
+
+std::optional<std::string> read_manifest(const Source& source, const Context& context, core::Findings& findings) {
+  const std::uint64_t size = source.size();
+  std::array<std::byte, kMagicSize> magic{};
+  const auto head = std::span(magic).first(static_cast<std::size_t>(std::min(size, kMagicSize)));
+  if (!head.empty()) source.read_at(0, head);
+  if (as_text(head) != kMagic.substr(0, head.size()) || head.empty()) {
+    findings.report(rules::kBadMagic, {.offset = 0}, hex_bytes(std::as_bytes(std::span(kMagic))), hex_bytes(head));
+    return std::nullopt;
+  }
+  if (size < kMinFile) {
+    findings.report(rules::kTooShort, {.offset = size}, "at least " + std::to_string(kMinFile) + " bytes",
+                    std::to_string(size));
+    return std::nullopt;
+  }
+  std::vector<std::byte> tail(static_cast<std::size_t>(std::min(size - kMagicSize, kTailRead)));
+  source.read_at(size - tail.size(), tail);
+  const auto footer = std::span<const std::byte>(tail).last(kFooterSize);
+  if (as_text(footer.last(kMagicSize)) != kMagic) {
+    report_footer(source, findings, size, footer.last(kMagicSize));
+    return std::nullopt;
+  }
+  const auto length = base::load_le<std::uint64_t>(footer.data());
+  const core::At at{.offset = size - kFooterSize};
+  if (length > kMaxManifest) {
+    findings.report(rules::kManifestTooLarge, at, "at most " + std::to_string(kMaxManifest), std::to_string(length));
+    return std::nullopt;
+  }
+  if (length > size - kMinFile) {
+    findings.report(rules::kManifestRange, at, "at most " + std::to_string(size - kMinFile), std::to_string(length));
+    return std::nullopt;
+  }
+  if (length > context.limits.header) {
+    findings.report(core::rules::kLimitHeader, at, "at most " + std::to_string(context.limits.header),
+                    std::to_string(length));
+    return std::nullopt;
+  }
+  std::string text(static_cast<std::size_t>(length), '\0');
+  const auto out = std::as_writable_bytes(std::span(text));
+  const std::size_t have = std::min(text.size(), tail.size() - kFooterSize);
+  std::copy_n(tail.end() - static_cast<std::ptrdiff_t>(kFooterSize + have), have, out.last(have).begin());
+  if (have < text.size()) source.read_at(size - kFooterSize - length, out.first(text.size() - have));
+  return text;
+}
+
+}  // namespace weighbridge::ztensor1

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of zTensor 1.x.
+#include "formats/ztensor1/format.h"
+
+#include <algorithm>
+
+#include "formats/ztensor1/layout.h"
+#include "formats/ztensor1/rules.h"
+
+namespace weighbridge::ztensor1 {
+namespace {
+
+constexpr std::string_view kExtensions[] = {"zt"};
+constexpr Layout kLayouts[] = {Layout::dense, Layout::sparse_csr, Layout::sparse_coo, Layout::quantized_group};
+constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd};
+constexpr std::string_view kDigests[] = {"sha256", "crc32c"};
+
+bool is_magic(std::span<const std::byte> bytes) noexcept {
+  return std::ranges::equal(
+      bytes, kMagic, {}, [](std::byte b) { return std::to_integer<unsigned char>(b); },
+      [](char c) { return static_cast<unsigned char>(c); });
+}
+
+}  // namespace
+
+bool matches(const core::Glance& glance) {
+  return (glance.head.size() >= kMagicSize && is_magic(glance.head.first(kMagicSize))) ||
+         (glance.tail.size() >= kMagicSize && is_magic(glance.tail.last(kMagicSize)));
+}
+
+constexpr core::Format kFormat = {
+    .info = {.name = "zt",
+             .title = "zTensor 1.x",
+             .extensions = kExtensions,
+             .versions = "1.1, keys of 1.2",
+             .reads = true,
+             .writes = true,
+             .holds = {.dtypes = kDtypes,
+                       .layouts = kLayouts,
+                       .encodings = kEncodings,
+                       .digests = kDigests,
+                       .attributes = "any value (as text in version 1.1, with its type beside it)",
+                       .names = true,
+                       .tokenizer = true,
+                       .max_tensors = UINT64_MAX},
+             .rules = rules::kAll},
+    .matches = matches,
+    .read = read,
+    .check_content = check_content,
+    .layout = layout,
+    .append = append,
+};
+
+}  // namespace weighbridge::ztensor1

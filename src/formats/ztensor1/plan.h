@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one layout that plan and writer share, for a new file and for one that grows (write.cc, append.cc).
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/format.h"
+#include "formats/ztensor1/manifest.h"
+
+namespace weighbridge::ztensor1 {
+
+class Planner {
+ public:
+  // `version` is the file's, MAJOR.MINOR.PATCH.
+  Planner(const Model& model, const Options& options, std::string version);
+
+  core::WriteLayout& out() noexcept { return out_; }
+  Manifest& manifest() noexcept { return *manifest_; }
+
+  // The objects of the model behind `begin` bytes of file. Nothing is laid out where a blocker says that it cannot be.
+  void place_objects(std::uint64_t begin);
+  // What stands at the manifest's root. In an append `target` is the file's old model: its entries come first.
+  void place_root(const Model* target);
+  // Tail and size; then the layout is whole.
+  core::WriteLayout finish();
+
+  void block(LossKind, std::string subject, std::string from, std::string to);
+  void lose(LossKind, std::string subject, std::string from, std::string to);
+
+ private:
+  struct PartPlan {
+    core::Payload payload;
+    OutComponent component;
+  };
+  void change(LossKind, std::string subject, std::string from, std::string to);
+  bool judge(const Tensor&);
+  bool judge_parts(const Tensor&, DType cast);
+  void judge_metadata(const Tensor&);
+  DType cast_of(const Tensor&) const;
+  bool stores(const Tensor&, const Part&) const;
+  bool may_compress(const Tensor&, const Part&) const;
+  PartPlan plan_part(const Tensor&, std::uint32_t part, DType cast);
+  void name_changes(const Tensor&, const PartPlan&);
+  void place(const Tensor&);
+  bool place_part(const Tensor&, std::uint32_t part, DType cast);
+  void find_aliases();
+
+  const Model& model_;
+  const Options& options_;
+  std::shared_ptr<Manifest> manifest_;
+  core::WriteLayout out_;
+  bool from_zt_ = false;  // stored bytes may go over verbatim
+  std::uint64_t at_ = 0;
+  std::vector<std::uint32_t> first_alias_;  // of each part of the model in order: the first part with the same bytes
+  std::vector<std::uint32_t> payload_of_;   // of each part of the model in order
+  std::uint32_t ordinal_ = 0;
+};
+
+// Throws Error{misuse} for options that zTensor 1.x lacks.
+void refuse_options(const Options&);
+
+}  // namespace weighbridge::ztensor1

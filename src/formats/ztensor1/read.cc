@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: Apache-2.0
+// zTensor 1.x to Model: the one walker behind open and verify. It pulls the manifest's items in one go, whatever the
+// order of keys, and hands each object to the Judge. An object that breaks a rule is left out; a manifest that cannot
+// be read to its end leaves nothing.
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/common_rules.h"
+#include "formats/ztensor1/entry.h"
+#include "formats/ztensor1/envelope.h"
+#include "formats/ztensor1/format.h"
+#include "formats/ztensor1/judge.h"
+#include "formats/ztensor1/keys.h"
+#include "formats/ztensor1/layout.h"
+#include "formats/ztensor1/rules.h"
+#include "formats/ztensor1/tokenizer.h"
+#include "formats/ztensor1/types.h"
+#include "formats/ztensor1/values.h"
+#include "wire/cbor_reader.h"
+
+namespace weighbridge::ztensor1 {
+namespace {
+
+// Recursion over values is as deep as the manifest nests, so a caller's limit is taken no further.
+constexpr std::uint32_t kDeepest = 1000;
+// No object of the manifest is shorter than this, so its length bounds what is reserved.
+constexpr std::size_t kShortestObject = 60;
+// What the manifest holds makes no sense: reported already.
+struct Abandon {};
+
+class Walk {
+ public:
+  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
+      : source_(source), context_(context), findings_(findings), draft_(draft), budget_{context.limits.memory / 4} {}
+
+  void run() {
+    draft_.state.format = "zt";
+    auto manifest = read_manifest(source_, context_, findings_);
+    if (!manifest) return;
+    begin_ = source_.size() - kFooterSize - manifest->size();
+    text_ = draft_.retain_header(std::move(*manifest));
+    Judge judge(source_, context_, findings_, draft_, begin_);
+    judge_ = &judge;
+    try {
+      walk();
+    } catch (const Abandon&) {
+      core::State& s = draft_.state;
+      s.tensors.clear();
+      s.parts.clear();
+      s.attributes.clear();
+      s.extra.clear();
+      return;
+    }
+    check_names();
+    finish_attributes();
+  }
+
+ private:
+  std::uint64_t at(std::size_t offset) const noexcept { return begin_ + offset; }
+  std::uint64_t here() const noexcept { return at(in_.offset()); }
+
+  // After a pull that did not do its work: goes on only if the CBOR is sound.
+  void need_sound() {
+    if (in_.ok()) return;
+    const wire::CborError& error = in_.error();
+    const core::At where{.offset = at(error.offset)};
+    if (error.code == wire::CborErrorCode::too_deep) {
+      findings_.report(core::rules::kLimitDepth, where,
+                       "at most " + std::to_string(std::min(context_.limits.depth, kDeepest)));
+    } else if (error.code == wire::CborErrorCode::trailing_bytes) {
+      findings_.report(rules::kTrailing, where);
+    } else {
+      findings_.report(rules::kCbor, where, {}, {}, error.sentence);
+    }
+    throw Abandon{};
+  }
+
+  void walk() {
+    in_ = wire::CborReader(text_, std::min(context_.limits.depth, kDeepest));
+    draft_.state.tensors.reserve(text_.size() / kShortestObject + 1);
+    draft_.state.parts.reserve(text_.size() / kShortestObject + 1);
+    draft_.state.dims.reserve(text_.size() / kShortestObject + 1);
+    if (!in_.enter_map()) {
+      need_sound();
+      findings_.report(rules::kRootType, {.offset = begin_});
+      throw Abandon{};
+    }
+    while (in_.next_entry()) read_root_entry();
+    need_sound();
+    in_.finish();
+    need_sound();
+    if (const auto twice = first_duplicate(root_keys_)) findings_.report(rules::kDuplicateKey, {.offset = at(*twice)});
+    for (const auto& [seen, key] : {std::pair{has_version_, kVersion}, {has_objects_, kObjects}})
+      if (!seen) spoil(rules::kRootMissing, begin_, {}, {}, key);
+    if (spoilt_) throw Abandon{};
+  }
+
+  // A file-level error that leaves the rest of the manifest readable: the walk goes on, the model stays empty.
+  void spoil(const Rule& rule, std::uint64_t offset, std::string expected, std::string found, std::string_view detail) {
+    findings_.report(rule, {.offset = offset}, std::move(expected), std::move(found), detail);
+    spoilt_ = true;
+  }
+
+  void read_root_entry() {
+    const std::size_t key_at = in_.offset();
+    wire::CborString key;
+    if (!in_.read_text(key)) {
+      need_sound();
+      findings_.report(rules::kRootKey, {.offset = at(key_at)});
+      pass_items(2);
+      return;
+    }
+    const std::string_view name = text_of(key);
+    root_keys_.push_back({name, key_at});
+    const std::size_t value_at = in_.offset();
+    if (name == kVersion) {
+      read_version();
+    } else if (name == kObjects) {
+      if (!std::exchange(has_objects_, true))
+        read_objects();
+      else
+        pass_items(1);
+    } else if (name == kAttributes) {
+      if (!std::exchange(has_attributes_, true)) {
+        if (!read_attributes(draft_.state.attributes, rules::kDuplicateKey)) {
+          spoil(rules::kRootField, at(value_at), "a map", {}, name);
+          pass_items(1);
+        }
+      } else {
+        pass_items(1);
+      }
+    } else {
+      draft_.state.extra.emplace_back(std::string(name), keep_value(name.size(), rules::kDuplicateKey));
+    }
+  }
+
+  // The items that wait, unread.
+  void pass_items(int count) {
+    while (count-- > 0)
+      if (!in_.skip_item()) need_sound();
+  }
+
+  // Texts of indefinite length are put together; they live as long as the walk.
+  std::string_view text_of(const wire::CborString& text) {
+    if (!text.indefinite) return text.raw;
+    return wire::cbor_text(text, root_texts_.emplace_back());
+  }
+  std::string_view entry_text(const wire::CborString& text) {
+    if (!text.indefinite) return text.raw;
+    return wire::cbor_text(text, entry_.texts.emplace_back());
+  }
+
+  void read_version() {
+    const std::uint64_t value_at = here();
+    has_version_ = true;
+    wire::CborString text;
+    if (!in_.read_text(text)) {
+      need_sound();
+      spoil(rules::kRootField, value_at, "text", {}, kVersion);
+      pass_items(1);
+      return;
+    }
+    const std::string_view version = text_of(text);
+    const auto parsed = parse_version(version);
+    if (!parsed || parsed->major != 1)
+      spoil(rules::kVersionRule, value_at, "1.MINOR.PATCH", std::string(version), {});
+    else
+      draft_.state.version = version;
+  }
+
+  // The value that waits, and what its entry costs.
+  Value keep_value(std::size_t key_size, const Rule& duplicate_rule) {
+    const std::size_t value_at = in_.offset();
+    std::optional<std::size_t> duplicate;
+    Value value = read_value(in_, budget_, duplicate);
+    need_sound();
+    if (!budget_.take(kValueCost + key_size + (in_.offset() - value_at))) {
+      findings_.report(core::rules::kLimitMemory, {.offset = at(value_at)}, {}, {},
+                       "the manifest has too many attributes and unknown keys");
+      throw Abandon{};
+    }
+    if (duplicate) report_duplicate(duplicate_rule, *duplicate);
+    return value;
+  }
+
+  void report_duplicate(const Rule& rule, std::size_t offset) {
+    core::At where{.offset = at(offset)};
+    if (&rule == &rules::kObjectDuplicate) {
+      where.tensor = entry_.name;
+      entry_.broken = true;
+    }
+    findings_.report(rule, where);
+  }
+
+  // A map of attributes. False: it is no map, and still waits.
+  bool read_attributes(std::vector<Value::Entry>& out, const Rule& duplicate_rule) {
+    if (!in_.enter_map()) {
+      need_sound();
+      return false;
+    }
+    std::vector<Key> keys;
+    while (in_.next_entry()) {
+      const std::size_t key_at = in_.offset();
+      wire::CborString key;
+      if (!in_.read_text(key)) {
+        need_sound();
+        // Y9 keeps odd keys inside values; the map of attributes itself is keyed by text.
+        if (&duplicate_rule == &rules::kObjectDuplicate)
+          broken_entry(rules::kObjectKey, at(key_at), kAttributes);
+        else
+          findings_.report(rules::kRootKey, {.offset = at(key_at)}, {}, {}, kAttributes);
+        pass_items(2);
+        continue;
+      }
+      std::string scratch;
+      std::string name(wire::cbor_text(key, scratch));
+      Value value = keep_value(name.size(), duplicate_rule);
+      out.emplace_back(std::move(name), std::move(value));
+      keys.push_back({{}, key_at});
+    }
+    need_sound();
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i].text = out[i].first;
+    if (const auto twice = first_duplicate(keys)) report_duplicate(duplicate_rule, *twice);
+    return true;
+  }
+
+  void read_objects() {
+    if (!in_.enter_map()) {
+      need_sound();
+      spoil(rules::kRootField, here(), "a map", {}, kObjects);
+      pass_items(1);
+      return;
+    }
+    std::uint64_t count = 0;
+    while (in_.next_entry()) {
+      if (++count > context_.limits.tensors) {
+        findings_.report(core::rules::kLimitTensors, {.offset = here()},
+                         "at most " + std::to_string(context_.limits.tensors));
+        throw Abandon{};
+      }
+      const std::uint64_t key_at = here();
+      wire::CborString key;
+      entry_.clear();
+      if (!in_.read_text(key)) {
+        need_sound();
+        findings_.report(rules::kNameType, {.offset = key_at});
+        pass_items(2);
+        continue;
+      }
+      entry_.name = entry_text(key);
+      entry_.at = here();
+      ascending_ = ascending_ && (count == 1 || last_name_ < entry_.name) && !key.indefinite;
+      last_name_ = entry_.name;
+      read_object();
+      judge_->judge(entry_);
+    }
+    need_sound();
+  }
+
+  void broken_entry(const Rule& rule, std::uint64_t offset, std::string_view detail, std::string expected = {}) {
+    entry_.broken = true;
+    findings_.report(rule, {.offset = offset, .tensor = entry_.name}, std::move(expected), {}, detail);
+  }
+  // A value of the wrong type waits.
+  void wrong_type(const Rule& rule, std::string_view field, const char* expected) {
+    need_sound();
+    broken_entry(rule, here(), field, expected);
+    pass_items(1);
+  }
+
+  void read_object() {
+    if (!in_.enter_map()) {
+      wrong_type(rules::kObjectType, {}, "a map");
+      return;
+    }
+    keys_.clear();
+    while (in_.next_entry()) {
+      const std::size_t key_at = in_.offset();
+      wire::CborString key;
+      if (!in_.read_text(key)) {
+        need_sound();
+        broken_entry(rules::kObjectKey, at(key_at), {});
+        pass_items(2);
+        continue;
+      }
+      const std::string_view name = entry_text(key);
+      if (is(name, kShape) && fresh(entry_.has_shape, key_at))
+        read_shape();
+      else if (is(name, kFormatKey) && fresh(entry_.has_format, key_at))
+        read_text_field(entry_.format, rules::kObjectField, kFormatKey);
+      else if (is(name, kComponents) && fresh(entry_.has_components, key_at))
+        read_components();
+      else if (is(name, kAttributes))
+        read_object_attributes(key_at);
+      else if (!is(name, kShape) && !is(name, kFormatKey) && !is(name, kComponents))
+        keep_extra(entry_.extra, keys_, name, key_at);
+      else
+        pass_items(1);  // the second of its name, which has been reported
+    }
+    need_sound();
+    if (const auto twice = first_duplicate(keys_)) report_duplicate(rules::kObjectDuplicate, *twice);
+  }
+
+  // Marks a field as seen; false, and a finding, when it was seen before.
+  bool fresh(bool& seen, std::size_t key_at) {
+    if (!std::exchange(seen, true)) return true;
+    report_duplicate(rules::kObjectDuplicate, key_at);
+    return false;
+  }
+
+  void keep_extra(std::vector<Value::Entry>& out, std::vector<Key>& keys, std::string_view name, std::size_t key_at) {
+    keys.push_back({name, key_at});
+    Value value = keep_value(name.size(), rules::kObjectDuplicate);
+    out.emplace_back(std::string(name), std::move(value));
+  }
+
+  void read_text_field(std::string_view& out, const Rule& rule, std::string_view field) {
+    wire::CborString text;
+    if (in_.read_text(text))
+      out = entry_text(text);
+    else
+      wrong_type(rule, field, "text");
+  }
+
+  void read_object_attributes(std::size_t key_at) {
+    keys_.push_back({kAttributes, key_at});
+    if (entry_.attributes.empty()) {
+      if (!read_attributes(entry_.attributes, rules::kObjectDuplicate))
+        wrong_type(rules::kObjectField, kAttributes, "a map");
+      restore_types(entry_.attributes);
+    } else {
+      pass_items(1);
+    }
+  }
+
+  void read_shape() {
+    const std::uint64_t value_at = here();
+    if (!in_.enter_array()) {
+      wrong_type(rules::kObjectField, kShape, "an array");
+      return;
+    }
+    std::size_t rank = 0;
+    bool bad = false;
+    while (in_.next_element()) {
+      std::uint64_t dim = 0;
+      if (in_.read_u64(dim)) {
+        if (rank < kMaxRank) entry_.dims[rank] = dim;
+        ++rank;
+        continue;
+      }
+      need_sound();
+      if (!std::exchange(bad, true)) broken_entry(rules::kObjectField, here(), kShape, "unsigned integers below 2^64");
+      pass_items(1);
+    }
+    need_sound();
+    entry_.rank = std::min(rank, kMaxRank);
+    if (rank > kMaxRank) broken_entry(rules::kRank, value_at, std::to_string(rank), "at most 64");
+  }
+
+  void read_components() {
+    if (!in_.enter_map()) {
+      wrong_type(rules::kObjectField, kComponents, "a map");
+      return;
+    }
+    roles_.clear();
+    while (in_.next_entry()) {
+      const std::size_t key_at = in_.offset();
+      wire::CborString key;
+      if (!in_.read_text(key)) {
+        need_sound();
+        broken_entry(rules::kComponentKey, at(key_at), {});
+        pass_items(2);
+        continue;
+      }
+      Component& c = entry_.components.emplace_back();
+      c.role = entry_text(key);
+      c.at = here();
+      c.encoding = "raw";
+      roles_.push_back({c.role, key_at});
+      read_component(c);
+    }
+    need_sound();
+    if (const auto twice = first_duplicate(roles_)) report_duplicate(rules::kObjectDuplicate, *twice);
+  }
+
+  void read_component(Component& c) {
+    if (!in_.enter_map()) {
+      wrong_type(rules::kComponentType, c.role, "a map");
+      return;
+    }
+    component_keys_.clear();
+    bool has_encoding = false;
+    c.first_extra = static_cast<std::uint32_t>(entry_.component_extras.size());
+    while (in_.next_entry()) {
+      const std::size_t key_at = in_.offset();
+      wire::CborString key;
+      if (!in_.read_text(key)) {
+        need_sound();
+        broken_entry(rules::kComponentKey, at(key_at), c.role);
+        pass_items(2);
+        continue;
+      }
+      read_component_field(c, entry_text(key), key_at, has_encoding);
+    }
+    need_sound();
+    c.extra_count = static_cast<std::uint32_t>(entry_.component_extras.size()) - c.first_extra;
+    if (const auto twice = first_duplicate(component_keys_)) report_duplicate(rules::kObjectDuplicate, *twice);
+  }
+
+  void read_component_field(Component& c, std::string_view name, std::size_t key_at, bool& has_encoding) {
+    if (is(name, kDtype))
+      text_field(c.dtype, c.has_dtype, name, key_at);
+    else if (is(name, kOffset))
+      number_field(c.offset, c.has_offset, name, key_at);
+    else if (is(name, kLength))
+      number_field(c.length, c.has_length, name, key_at);
+    else if (is(name, kEncoding))
+      text_field(c.encoding, has_encoding, name, key_at);
+    else if (is(name, kDigest) || is(name, kType) || is(name, kUncompressedLength))
+      optional_field(c, name, key_at);
+    else
+      keep_extra(entry_.component_extras, component_keys_, name, key_at);
+  }
+
+  void text_field(std::string_view& out, bool& seen, std::string_view field, std::size_t key_at) {
+    if (fresh(seen, key_at))
+      read_text_field(out, rules::kComponentField, field);
+    else
+      pass_items(1);
+  }
+
+  void number_field(std::uint64_t& out, bool& seen, std::string_view field, std::size_t key_at) {
+    if (!fresh(seen, key_at))
+      pass_items(1);
+    else if (!in_.read_u64(out))
+      wrong_type(rules::kComponentField, field, "an unsigned integer below 2^64");
+  }
+
+  // Y2: null stands for absent, and still is the key.
+  void optional_field(Component& c, std::string_view name, std::size_t key_at) {
+    if (in_.peek() == wire::CborKind::null) {
+      component_keys_.push_back({name, key_at});
+      in_.read_null();
+      return;
+    }
+    bool& seen = name == kDigest ? c.has_digest : name == kType ? c.has_type : c.has_uncompressed_length;
+    if (name == kUncompressedLength)
+      number_field(c.uncompressed_length, seen, name, key_at);
+    else
+      text_field(name == kDigest ? c.digest : c.type, seen, name, key_at);
+  }
+
+  void check_names() {
+    if (ascending_) {  // as our writer and the published ones leave them: the index is the order of the file
+      auto& index = draft_.state.by_name;
+      index.resize(draft_.state.tensors.size());
+      std::iota(index.begin(), index.end(), 0U);
+      return;
+    }
+    const auto duplicates = draft_.index_names();
+    if (duplicates.empty()) return;
+    std::vector<std::uint32_t> later;
+    for (const auto& [first, second] : duplicates) {
+      const std::string_view name = draft_.state.tensor_name(second);
+      core::At where{.tensor = name};
+      if (std::less_equal<>{}(text_.data(), name.data()) && std::less<>{}(name.data(), text_.data() + text_.size()))
+        where.offset = at(static_cast<std::size_t>(name.data() - text_.data()));
+      findings_.report(rules::kDuplicateName, where);
+      later.push_back(second);
+    }
+    draft_.drop(later);
+  }
+
+  void finish_attributes() {
+    auto& attributes = draft_.state.attributes;
+    restore_types(attributes);
+    const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                    [](const Value::Entry& e) { return e.first == kTokenizerKey; });
+    if (found == attributes.end() || !found->second.as_text()) return;
+    auto tokenizer = tokenizer_from_json(*found->second.as_text());
+    if (!tokenizer) return;  // someone else's: it stays an attribute
+    draft_.state.tokenizer = std::move(tokenizer);
+    attributes.erase(found);
+  }
+
+  const Source& source_;
+  const Context& context_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  Judge* judge_ = nullptr;
+  std::string_view text_;    // the manifest
+  std::uint64_t begin_ = 0;  // where it starts in the file
+  wire::CborReader in_{std::string_view{}};
+  ValueBudget budget_;
+  Entry entry_;
+  std::string_view last_name_;  // of the object before, in the manifest
+  bool ascending_ = true;       // all names so far, each in one piece
+  std::vector<Key> root_keys_, keys_, roles_, component_keys_;
+  std::deque<std::string> root_texts_;
+  bool has_version_ = false, has_objects_ = false, has_attributes_ = false, spoilt_ = false;
+};
+
+}  // namespace
+
+void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  Walk(source, context, findings, draft).run();
+}
+
+}  // namespace weighbridge::ztensor1

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model to zTensor 1.x. Payloads are laid out in the order given, each at a multiple of 64; the manifest follows, its
+// keys in the order of reading Y6. From .zt to .zt stored bytes go over verbatim; equal extents are stored once and
+// named twice (G6).
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "codecs/zstd.h"
+#include "formats/ztensor1/format.h"
+#include "formats/ztensor1/layout.h"
+#include "formats/ztensor1/plan.h"
+#include "formats/ztensor1/tokenizer.h"
+#include "formats/ztensor1/values.h"
+
+namespace weighbridge::ztensor1 {
+namespace {
+
+using Form = core::Payload::Form;
+
+// Where sums of sizes end: room for a manifest stays below 2^64.
+constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
+
+std::string indexed(std::string_view what, std::string_view key) {
+  return std::string(what) + "[\"" + std::string(key) + "\"]";
+}
+std::string subject(const Tensor& tensor) { return indexed("tensors", tensor.name()); }
+std::string subject(const Tensor& tensor, const Part& part) {
+  return subject(tensor) + "." + indexed("parts", part.role());
+}
+
+bool has_layout(Layout layout) noexcept {
+  return layout == Layout::dense || layout == Layout::sparse_csr || layout == Layout::sparse_coo ||
+         layout == Layout::quantized_group || layout == Layout::structural;
+}
+
+core::PartDigest digest_of(std::string_view option) noexcept {
+  if (option == "sha256") return core::PartDigest::sha256;
+  if (option == "crc32c") return core::PartDigest::crc32c;
+  return core::PartDigest::none;
+}
+
+// As long as the digest will be: the layout's size counts it.
+std::string placeholder(core::PartDigest digest) {
+  if (digest == core::PartDigest::none) return {};
+  return digest == core::PartDigest::sha256 ? "sha256:" + std::string(64, '0') : "crc32c:0x00000000";
+}
+
+std::string version_of(const Model& model, const Options& options) {
+  if (options.version == "1.1" || options.version == "1.1.0") return "1.1.0";
+  if (options.version == "1.2" || options.version == "1.2.0") return "1.2.0";
+  return model.format() == "zt" && !model.version().empty() ? std::string(model.version()) : "1.1.0";
+}
+
+}  // namespace
+
+void refuse_options(const Options& options) {
+  if (!options.quantise.empty())
+    base::misuse("quantise", "zTensor 1.x files are written with no quantisation " + options.quantise);
+  if (!options.encoding.empty() && options.encoding != "raw" && options.encoding != "zstd")
+    base::misuse("encoding", "zTensor 1.x has no encoding " + options.encoding);
+  if (!options.digest.empty() && options.digest != "none" && digest_of(options.digest) == core::PartDigest::none)
+    base::misuse("digest", "zTensor 1.x files are written with no digest " + options.digest);
+  if (!options.version.empty() && options.version != "1.1" && options.version != "1.1.0" && options.version != "1.2" &&
+      options.version != "1.2.0")
+    base::misuse("version", "zTensor files are written as version 1.1 or 1.2, not " + options.version);
+  if (options.cast != DType::unknown && (info(options.cast).kind != DTypeKind::real || !holds(options.cast)))
+    base::misuse("cast", "tensors cannot be cast to " + std::string(name(options.cast)) +
+                             ", which is no floating-point dtype that zTensor 1.x has");
+}
+
+Planner::Planner(const Model& model, const Options& options, std::string version)
+    : model_(model),
+      options_(options),
+      manifest_(std::make_shared<Manifest>()),
+      from_zt_(model.format() == "zt" || model.format().empty()) {
+  manifest_->keys_of_1_2 = has_keys_of_1_2(version);
+  manifest_->version = std::move(version);
+  manifest_->keep = core::Access::share(model);
+}
+
+void Planner::block(LossKind kind, std::string what, std::string from, std::string to) {
+  out_.blockers.push_back({kind, std::move(what), std::move(from), std::move(to)});
+}
+void Planner::lose(LossKind kind, std::string what, std::string from, std::string to) {
+  out_.losses.push_back({kind, std::move(what), std::move(from), std::move(to)});
+}
+void Planner::change(LossKind kind, std::string what, std::string from, std::string to) {
+  out_.changes.push_back({kind, std::move(what), std::move(from), std::move(to)});
+}
+
+// Only dense tensors are cast: a sparse or quantised one would have to be made dense, which nobody asked for.
+DType Planner::cast_of(const Tensor& tensor) const {
+  const bool casts = options_.cast != DType::unknown && tensor.layout() == Layout::dense && !tensor.unsupported() &&
+                     info(tensor.dtype()).kind == DTypeKind::real && tensor.dtype() != options_.cast;
+  return casts ? options_.cast : DType::unknown;
+}
+
+// The stored bytes are what the file shall hold.
+bool Planner::stores(const Tensor& tensor, const Part& part) const {
+  if (!from_zt_ || !part.extent() || !part.strides().empty()) return false;
+  if (part.encoding() == Encoding::unknown) return true;
+  if (part.order() != Order::little && info(part.dtype()).swap_bytes > 1) return false;
+  // Bools of other containers may be any byte.
+  if (part.dtype() == DType::boolean && part.encoding() == Encoding::raw && model_.format().empty()) return false;
+  if (part.encoding() == Encoding::raw && part.extent()->length != part.size()) return false;
+  return options_.encoding.empty() || options_.encoding == name(part.encoding()) ||
+         (options_.encoding == "zstd" && !may_compress(tensor, part));
+}
+
+// Version 1.1 does not state what a frame decodes to: it must follow from shape, dtype and format.
+bool Planner::may_compress(const Tensor& tensor, const Part& part) const {
+  if (manifest_->keys_of_1_2) return true;
+  constexpr std::string_view kSized[] = {kData, kValues, kIndices, kIndptr, kCoords, kPackedWeight, kScales, kZeros};
+  return !tensor.unsupported() && std::ranges::find(kSized, part.role()) != std::end(kSized);
+}
+
+// Whether the tensor can be written at all.
+bool Planner::judge(const Tensor& tensor) {
+  const std::size_t before = out_.blockers.size();
+  if (!tensor.has_shape()) block(LossKind::shape, subject(tensor), "an unknown shape", "every object states its shape");
+  if (!base::is_utf8(tensor.name()))
+    block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
+  if (!has_layout(tensor.layout()))
+    block(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+          "no layout that zTensor 1.x is written with");
+  if (tensor.unsupported() && !from_zt_)
+    block(LossKind::unsupported, subject(tensor), std::string(tensor.type_name()),
+          "unknown: " + tensor.unsupported()->message);
+  if (out_.blockers.size() != before || !judge_parts(tensor, cast_of(tensor))) return false;
+  judge_metadata(tensor);
+  return true;
+}
+
+bool Planner::judge_parts(const Tensor& tensor, DType cast) {
+  const std::size_t before = out_.blockers.size();
+  if (cast != DType::unknown) {
+    const DTypeInfo &from = info(tensor.dtype()), &to = info(cast);
+    const bool wider = to.bits > from.bits && from.bits >= 16;
+    lose(wider ? LossKind::dtype : LossKind::precision, subject(tensor), std::string(from.name), std::string(to.name));
+    return true;
+  }
+  for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+    const Part part = tensor.part(i);
+    const bool verbatim = stores(tensor, part);
+    if (!holds(part.dtype()) && !(part.dtype() == DType::unknown && verbatim))
+      block(LossKind::dtype, subject(tensor, part), std::string(part.dtype_name()),
+            "no dtype of zTensor 1.x: a cast can make one");
+    else if (part.encoding() == Encoding::unknown && !verbatim)
+      block(LossKind::unsupported, subject(tensor, part), std::string(part.encoding_name()),
+            "an encoding that this build cannot undo");
+  }
+  return out_.blockers.size() == before;
+}
+
+void Planner::judge_metadata(const Tensor& tensor) {
+  const auto attributes = tensor.attributes().entries();
+  if (!attributes.empty()) {
+    encode_attributes(attributes, false, [&](LossKind kind, const Value::Entry& e, std::string_view to) {
+      lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(), std::string(to));
+    });
+  }
+  for (const auto& [key, value] : tensor.extra().entries()) {
+    if (key == kShape || key == kFormatKey || key == kComponents || key == kAttributes ||
+        (value.kind() == Value::Kind::foreign && value.grammar() != "cbor"))
+      lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+  }
+}
+
+Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, DType cast) {
+  PartPlan plan;
+  core::Payload& p = plan.payload;
+  OutComponent& c = plan.component;
+  c.part = tensor.part(index);
+  p.tensor = tensor;
+  p.part = index;
+  p.alignment = static_cast<std::uint32_t>(kAlignment);
+  p.role = c.role = c.part.role();
+  p.digest = digest_of(options_.digest);
+  c.dtype = p.dtype = cast != DType::unknown ? cast : c.part.dtype();
+  if (cast != DType::unknown) {
+    p.form = Form::dense;
+    p.logical_size = packed_size(cast, base::element_count(tensor.shape()).value_or(0)).value_or(kMost);
+  } else {
+    p.form = stores(tensor, c.part) ? Form::stored : Form::logical;
+    p.logical_size = c.part.size();
+  }
+  if (p.form == Form::stored) {
+    p.encoding = c.part.encoding();
+    p.stored_size = c.part.extent()->length;
+    c.keep_extra = true;
+    c.keep_digest = options_.digest.empty();
+  } else {
+    // A part without bytes gains nothing from a frame.
+    const bool zstd = options_.encoding == "zstd" && p.logical_size > 0 && may_compress(tensor, c.part);
+    p.encoding = zstd ? Encoding::zstd : Encoding::raw;
+    p.stored_size = zstd ? codecs::zstd_compress_bound(p.logical_size) : p.logical_size;
+    out_.size_exact &= !zstd;
+  }
+  c.encoding = p.encoding;
+  c.size = p.logical_size;
+  return plan;
+}
+
+// What is respelt, and what a part that is stored anew no longer says.
+void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
+  const Part& part = plan.component.part;
+  const core::Payload& p = plan.payload;
+  if (!part.digest().empty() && !plan.component.keep_digest) {
+    change(LossKind::extra, subject(tensor, part), std::string(part.digest()),
+           p.digest == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
+  }
+  if (p.form == Form::stored) return;
+  for (const auto& [key, value] : part.extra().entries())
+    lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
+         "dropped: the bytes are stored anew");
+  if (part.encoding() == Encoding::zstd)
+    change(LossKind::layout, subject(tensor, part), "zstd",
+           p.encoding == Encoding::zstd ? "zstd, compressed anew" : "raw");
+  if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
+    change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
+  if (!part.strides().empty()) change(LossKind::layout, subject(tensor, part), "strided", "row-major");
+}
+
+// For each part of the model, in order, the first one that has the same extent.
+void Planner::find_aliases() {
+  struct Run {
+    std::uint64_t offset, length;
+    std::uint32_t source, ordinal;
+  };
+  std::vector<Run> runs;
+  std::uint32_t ordinal = 0;
+  for (std::uint32_t t = 0; t < model_.size(); ++t) {
+    const Tensor tensor = model_[t];
+    for (std::uint32_t i = 0; i < tensor.part_count(); ++i, ++ordinal) {
+      first_alias_.push_back(ordinal);
+      const auto extent = tensor.part(i).extent();
+      if (extent && extent->length > 0) runs.push_back({extent->offset, extent->length, extent->source, ordinal});
+    }
+  }
+  payload_of_.assign(ordinal, UINT32_MAX);
+  const auto key = [](const Run& r) { return std::tie(r.source, r.offset, r.length, r.ordinal); };
+  const auto before = [&](const Run& a, const Run& b) { return key(a) < key(b); };
+  if (!std::is_sorted(runs.begin(), runs.end(), before)) std::sort(runs.begin(), runs.end(), before);
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    const Run &a = runs[i - 1], &b = runs[i];
+    if (a.source == b.source && a.offset == b.offset && a.length == b.length)
+      first_alias_[b.ordinal] = first_alias_[a.ordinal];
+  }
+}
+
+// False: the file would pass 2^64 bytes.
+bool Planner::place_part(const Tensor& tensor, std::uint32_t index, DType cast) {
+  PartPlan plan = plan_part(tensor, index, cast);
+  name_changes(tensor, plan);
+  const std::uint32_t ordinal = ordinal_++;
+  const std::uint32_t twin = payload_of_[first_alias_[ordinal]];
+  if (twin != UINT32_MAX) {
+    const core::Payload &a = out_.payloads[twin], &b = plan.payload;
+    const bool same = a.form == b.form && a.encoding == b.encoding && a.dtype == b.dtype &&
+                      a.logical_size == b.logical_size &&
+                      a.tensor.part(a.part).encoding() == plan.component.part.encoding() && a.form != Form::dense;
+    if (same) {
+      plan.component.payload = payload_of_[ordinal] = twin;
+      manifest_->components.push_back(std::move(plan.component));
+      return true;
+    }
+    lose(LossKind::alias, subject(tensor, plan.component.part), "the bytes of " + subject(a.tensor), "a copy of them");
+  }
+  const auto start = base::align_up(at_, kAlignment);
+  const auto end = start ? base::checked_add(*start, plan.payload.stored_size) : std::nullopt;
+  if (!end || *end > kMost) {
+    block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+    return false;
+  }
+  at_ = *end;
+  plan.payload.out_tensor = static_cast<std::uint32_t>(out_.tensors.size());
+  plan.component.payload = payload_of_[ordinal] = static_cast<std::uint32_t>(out_.payloads.size());
+  out_.payloads.push_back(std::move(plan.payload));
+  manifest_->components.push_back(std::move(plan.component));
+  return true;
+}
+
+void Planner::place(const Tensor& tensor) {
+  OutObject object;
+  object.name = tensor.name();
+  object.format = tensor.layout_name();
+  object.from = tensor;
+  object.first_component = static_cast<std::uint32_t>(manifest_->components.size());
+  object.component_count = tensor.part_count();
+  const DType cast = cast_of(tensor);
+  for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+    const bool casts = cast != DType::unknown && tensor.part(i).role() == tensor.main().role();
+    if (!place_part(tensor, i, casts ? cast : DType::unknown)) return;
+  }
+  const auto first = manifest_->components.begin() + static_cast<std::ptrdiff_t>(object.first_component);
+  std::sort(first, manifest_->components.end(),
+            [](const OutComponent& a, const OutComponent& b) { return a.role < b.role; });
+  manifest_->objects.push_back(object);
+  out_.tensors.push_back({.name = object.name,
+                          .from = tensor,
+                          .layout = tensor.layout(),
+                          .dtype = cast != DType::unknown ? cast : tensor.dtype()});
+}
+
+void Planner::place_objects(std::uint64_t begin) {
+  at_ = begin;
+  bool possible = out_.blockers.empty();
+  for (std::uint32_t i = 0; i < model_.size(); ++i) possible &= judge(model_[i]);
+  if (!possible) return;
+  find_aliases();
+  out_.tensors.reserve(model_.size());
+  out_.payloads.reserve(payload_of_.size());
+  manifest_->components.reserve(payload_of_.size());
+  manifest_->objects.reserve(model_.size());
+  for (std::uint32_t i = 0; i < model_.size() && out_.blockers.empty(); ++i) place(model_[i]);
+  auto& objects = manifest_->objects;
+  const auto before = [](const OutObject& a, const OutObject& b) { return a.name < b.name; };
+  if (out_.blockers.empty() && !std::is_sorted(objects.begin(), objects.end(), before)) {
+    std::vector<OutObject> by_name;
+    by_name.reserve(objects.size());
+    for (const std::uint32_t i : core::Access::state(model_)->by_name) by_name.push_back(objects[i]);
+    objects = std::move(by_name);
+  }
+}
+
+void Planner::place_root(const Model* target) {
+  std::vector<Value::Entry> entries;
+  const Tokenizer* tokenizer = model_.tokenizer();
+  if (target) {
+    const auto old = target->attributes().entries();
+    entries.assign(old.begin(), old.end());
+    if (target->tokenizer()) {
+      if (tokenizer && *tokenizer != *target->tokenizer())
+        lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: the file has another one");
+      tokenizer = target->tokenizer();
+    }
+  }
+  for (const auto& [key, value] : model_.attributes().entries()) {
+    const Value* const there = target ? target->attributes().find(key) : nullptr;
+    if (!there)
+      entries.emplace_back(key, value);
+    else if (!(*there == value))
+      lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
+           "dropped: the file has another value for it");
+  }
+  if (tokenizer) {
+    std::erase_if(entries, [&](const Value::Entry& e) {
+      if (e.first != kTokenizerKey) return false;
+      lose(LossKind::attribute, indexed("attributes", e.first), e.second.to_text(),
+           "dropped: the key is this program's own");
+      return true;
+    });
+    entries.emplace_back(std::string(kTokenizerKey), Value::text(tokenizer_to_json(*tokenizer)));
+  }
+  manifest_->attributes = encode_attributes(
+      entries, !manifest_->keys_of_1_2, [&](LossKind kind, const Value::Entry& e, std::string_view to) {
+        lose(kind, indexed("attributes", e.first), e.second.to_text(), std::string(to));
+      });
+  std::vector<const Value::Entry*> extra;
+  if (target)
+    for (const Value::Entry& e : target->extra().entries()) extra.push_back(&e);
+  for (const Value::Entry& e : model_.extra().entries()) {
+    const Value* const there = target ? target->extra().find(e.first) : nullptr;
+    const bool own = e.first == kVersion || e.first == kObjects || e.first == kAttributes ||
+                     (e.second.kind() == Value::Kind::foreign && e.second.grammar() != "cbor");
+    if (own || (there && !(*there == e.second)))
+      lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
+    else if (!there)
+      extra.push_back(&e);
+  }
+  std::sort(extra.begin(), extra.end(),
+            [](const Value::Entry* a, const Value::Entry* b) { return a->first < b->first; });
+  for (const Value::Entry* e : extra) {
+    wire::CborWriter item;
+    write_value(item, e->second);
+    manifest_->extra.emplace_back(e->first, item.take());
+  }
+}
+
+core::WriteLayout Planner::finish() {
+  out_.keep = manifest_;
+  if (!out_.blockers.empty()) return std::move(out_);
+  // The manifest as it will be, or, where sizes are bounds only, as long as it can become.
+  std::vector<core::Stored> stored(out_.payloads.size());
+  std::uint64_t at = out_.prefix_length + out_.head.size();
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const core::Payload& p = out_.payloads[i];
+    at = *base::align_up(at, kAlignment);
+    stored[i] = {out_.size_exact ? at : UINT64_MAX, out_.size_exact ? p.stored_size : UINT64_MAX,
+                 placeholder(p.digest)};
+    at += p.stored_size;
+  }
+  out_.size = at + manifest_->tail(stored).size();
+  out_.tail = [manifest = manifest_](std::span<const core::Stored> made) { return manifest->tail(made); };
+  return std::move(out_);
+}
+
+core::WriteLayout layout(const Model& model, const Options& options) {
+  refuse_options(options);
+  Planner planner(model, options, version_of(model, options));
+  planner.out().head = kMagic;
+  planner.place_root(nullptr);
+  planner.place_objects(kMagicSize);
+  return planner.finish();
+}
+
+}  // namespace weighbridge::ztensor1

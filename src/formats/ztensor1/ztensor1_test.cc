@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading what the corpus cannot show: values, the places and words of findings, speed, and the real files of published
+// writers.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/compare.h"
+#include "formats/ztensor1/testing.h"
+#include "formats/ztensor1/tokenizer.h"
+#include "formats/ztensor1/types.h"
+#include "formats/ztensor1/values.h"
+#include "support/test_data.h"
+#include "support/thrown.h"
+
+namespace weighbridge::ztensor1 {
+namespace {
+
+using Json = nlohmann::json;
+using namespace testing;
+
+std::string sha256(std::string_view bytes) { return codecs::to_hex(codecs::sha256(std::as_bytes(std::span(bytes)))); }
+
+std::string dense_bytes(const Tensor& tensor) {
+  const Array array = tensor.to_dense();
+  return {reinterpret_cast<const char*>(array.data.get()), array.size};
+}
+
+const core::CorpusCase& corpus(std::string_view name) {
+  static const std::vector<core::CorpusCase> all = cases();
+  for (const auto& c : all)
+    if (c.name == name) return c;
+  throw std::out_of_range(std::string(name));
+}
+
+// Names and values as the manifest of the test data has them.
+void expect_value(const Value& value, const Json& expected) {
+  SCOPED_TRACE(expected.dump());
+  if (expected.is_array()) {
+    ASSERT_EQ(value.list().size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) expect_value(value.list()[i], expected[i]);
+    return;
+  }
+  if (expected.is_object() && expected.contains("$bytes")) {
+    EXPECT_EQ(value.kind(), Value::Kind::bytes);
+    EXPECT_EQ(codecs::to_hex(value.bytes()), expected["$bytes"].get<std::string>());
+    return;
+  }
+  switch (expected.type()) {
+    case Json::value_t::null: EXPECT_EQ(value.kind(), Value::Kind::null); break;
+    case Json::value_t::boolean: EXPECT_EQ(value.as_bool(), expected.get<bool>()); break;
+    case Json::value_t::number_unsigned: EXPECT_EQ(value.as_u64(), expected.get<std::uint64_t>()); break;
+    case Json::value_t::number_integer: EXPECT_EQ(value.as_i64(), expected.get<std::int64_t>()); break;
+    case Json::value_t::number_float: EXPECT_EQ(value.as_f64(), expected.get<double>()); break;
+    case Json::value_t::string: EXPECT_EQ(value.as_text(), expected.get<std::string>()); break;
+    default:
+      ASSERT_EQ(value.map().size(), expected.size());
+      for (const auto& [key, element] : value.map()) expect_value(element, expected.at(key));
+  }
+}
+
+void expect_attributes(Attributes attributes, const Json& expected) {
+  EXPECT_EQ(attributes.size(), expected.size());
+  for (const auto& [key, value] : attributes.entries()) {
+    ASSERT_TRUE(expected.contains(key)) << key;
+    expect_value(value, expected.at(key));
+  }
+}
+
+void expect_part(const Part& part, const Json& expected) {
+  SCOPED_TRACE(part.role());
+  EXPECT_EQ(part.dtype_name(), expected.at("dtype").get<std::string>());
+  EXPECT_EQ(part.encoding_name(), expected.at("encoding").get<std::string>());
+  EXPECT_EQ(part.digest(), expected.value("digest", ""));
+  EXPECT_EQ(sha256(logical_bytes(part)), expected.at("sha256").get<std::string>());
+}
+
+void expect_tensor(const Tensor& tensor, const Json& expected) {
+  SCOPED_TRACE(tensor.name());
+  EXPECT_EQ(tensor.name(), expected.at("name").get<std::string>());
+  EXPECT_EQ(std::vector(tensor.shape().begin(), tensor.shape().end()),
+            expected.at("shape").get<std::vector<std::uint64_t>>());
+  EXPECT_EQ(tensor.layout_name(), expected.at("layout").get<std::string>());
+  EXPECT_EQ(tensor.unsupported() == nullptr, expected.value("supported", true));
+  EXPECT_EQ(tensor.main().dtype_name(), expected.at("dtype").get<std::string>());
+  if (expected.contains("attributes")) expect_attributes(tensor.attributes(), expected["attributes"]);
+  if (expected.contains("dense_sha256")) {
+    EXPECT_EQ(sha256(dense_bytes(tensor)), expected["dense_sha256"].get<std::string>());
+  }
+  if (expected.contains("dequantized_f32_sha256")) {
+    EXPECT_EQ(sha256(dense_bytes(tensor)), expected["dequantized_f32_sha256"].get<std::string>());
+  }
+  if (expected.contains("parts")) {
+    EXPECT_EQ(tensor.part_count(), expected["parts"].size());
+    for (const auto& [role, part] : expected["parts"].items()) {
+      ASSERT_TRUE(tensor.part(role).has_value()) << role;
+      expect_part(*tensor.part(role), part);
+    }
+  } else {
+    expect_part(tensor.main(), expected);
+    if (tensor.layout() == Layout::dense) {
+      EXPECT_EQ(sha256(dense_bytes(tensor)), expected["sha256"].get<std::string>());
+    }
+  }
+}
+
+TEST(RealZtensor, EveryFileOfThe1xLineIsAsItsManifestSays) {
+  WB_REQUIRE_TEST_DATA(folder, "ztensor");
+  const Json manifest = Json::parse(read_file(folder + "/MANIFEST.json"));
+  int files = 0;
+  for (const Json& file : manifest.at("files")) {
+    if (file.at("generation") == "0.1") continue;
+    SCOPED_TRACE(file.at("file"));
+    ++files;
+    const auto [report, model] = walk(read_file(folder + "/" + file.at("file").get<std::string>()));
+    const std::string verdict = file.at("expect");
+    EXPECT_EQ(report.valid(), verdict != "reject");
+    EXPECT_EQ(report.unsupported() > 0, verdict == "unsupported");
+    if (verdict == "reject") {
+      EXPECT_EQ(report.first_error()->rule, "zt/draft-1.0");
+      continue;
+    }
+    EXPECT_EQ(report.warnings(), 0U);
+    EXPECT_EQ(model.version(), file.at("generation").get<std::string>());
+    const Json& tensors = file.at("tensors");
+    ASSERT_EQ(model.size(), tensors.size());
+    for (std::uint32_t i = 0; i < model.size(); ++i) expect_tensor(model[i], tensors[i]);
+    if (file.contains("attributes")) expect_attributes(model.attributes(), file["attributes"]);
+  }
+  EXPECT_EQ(files, 13);
+}
+
+TEST(RealZtensor, EveryFileComesBackTheSameThroughTheWriter) {
+  WB_REQUIRE_TEST_DATA(folder, "ztensor");
+  const Json manifest = Json::parse(read_file(folder + "/MANIFEST.json"));
+  for (const Json& file : manifest.at("files")) {
+    if (file.at("generation") == "0.1" || file.at("expect") == "reject") continue;
+    SCOPED_TRACE(file.at("file"));
+    const Model model = walk(read_file(folder + "/" + file.at("file").get<std::string>())).model;
+    for (const std::string version : {"", "1.1", "1.2"}) {
+      for (const std::string encoding : {"", "raw", "zstd"}) {
+        SCOPED_TRACE(version + " " + encoding);
+        Options options;
+        options.version = version;
+        options.encoding = encoding;
+        const core::WriteLayout made = layout(model, options);
+        EXPECT_TRUE(made.losses.empty()) << made.losses[0].subject;
+        const std::string bytes = render(made);
+        EXPECT_EQ(bytes, write(model, options)) << "not deterministic";
+        const auto [report, again] = walk(bytes);
+        EXPECT_TRUE(report.valid()) << report.first_error()->message;
+        EXPECT_EQ(report.warnings(), 0U);
+        const auto differences = core::compare(model, again);
+        EXPECT_TRUE(differences.empty()) << differences[0].subject << ": " << differences[0].from << " / "
+                                         << differences[0].to;
+        EXPECT_EQ(write(again, options), bytes) << "not stable";
+      }
+    }
+  }
+}
+
+TEST(ZtensorRead, SaysWhereExpectedAndFound) {
+  const core::CorpusCase& c = corpus("length");
+  const auto [report, model] = walk(c.bytes);
+  ASSERT_EQ(report.total(), 1U);
+  const Finding& finding = report.findings()[0];
+  EXPECT_EQ(finding.rule, "zt/length");
+  EXPECT_EQ(finding.tensor, "w");
+  EXPECT_TRUE(finding.has_tensor);
+  EXPECT_EQ(finding.expected, "4 bytes");
+  EXPECT_EQ(finding.found, "3");
+  EXPECT_EQ(finding.offset, c.bytes.find("data") + 4);  // the component's map
+  EXPECT_EQ(finding.message,
+            "a raw component's length is not the size that shape and dtype demand: component \"data\" (expected 4 "
+            "bytes, found 3)");
+  EXPECT_EQ(model.size(), 0U);
+}
+
+TEST(ZtensorRead, LeavesOutTheBrokenObjectAlone) {
+  Builder builder;
+  builder.tensor("a", DType::u8, {4}, bytes_of("abcd"));
+  builder.tensor("b", DType::u8, {4}, bytes_of("efgh"));
+  std::string bytes = write(builder.build());
+  const std::size_t length = bytes.find("length", bytes.find("\x61"
+                                                             "b",
+                                                             192)) +
+                             6;
+  bytes[length] = 3;
+  const auto [report, model] = walk(bytes);
+  EXPECT_EQ(report.errors(), 1U);
+  ASSERT_EQ(model.size(), 1U);
+  EXPECT_EQ(model[0].name(), "a");
+}
+
+TEST(ZtensorRead, PointsAtTheByteThatIsNoBool) {
+  const auto [report, model] = walk(corpus("bool").bytes);
+  ASSERT_EQ(report.errors(), 1U);
+  EXPECT_EQ(report.findings()[0].offset, 65U);
+  EXPECT_EQ(report.findings()[0].found, "2");
+}
+
+TEST(ZtensorRead, KeepsOddAttributesAsTheyStand) {
+  const Model model = walk(corpus("valid-attributes").bytes).model;
+  const auto kind = [&](std::string_view key) { return model.attributes().find(key)->kind(); };
+  EXPECT_EQ(kind(""), Value::Kind::text);
+  for (const std::string_view key : {"tag", "undefined", "other keys", "below -2^63"}) {
+    EXPECT_EQ(kind(key), Value::Kind::foreign) << key;
+    EXPECT_EQ(model.attributes().find(key)->grammar(), "cbor");
+  }
+  EXPECT_EQ(codecs::to_hex(model.attributes().find("other keys")->bytes()), "a10102");
+}
+
+TEST(ZtensorRead, TakesNamesInChunks) {
+  std::string bytes = write([] {
+    Builder builder;
+    builder.tensor("name", DType::u8, {0}, Bytes{});
+    return builder.build();
+  }());
+  bytes.replace(bytes.find("\x64name"), 5, "\x7f\x62na\x62me\xff");
+  const std::size_t footer = bytes.size() - 16;
+  bytes[footer] = static_cast<char>(bytes[footer] + 3);
+  const auto [report, model] = walk(bytes);
+  EXPECT_EQ(report.total(), 0U);
+  ASSERT_EQ(model.size(), 1U);
+  EXPECT_EQ(model[0].name(), "name");
+}
+
+// A frame that decodes to far more than it holds is not decoded again for each object that names it.
+TEST(ZtensorRead, DecodesASharedFrameOfUnknownSizeOnce) {
+  const core::CorpusCase& c = corpus("valid-csr-zstd-without-sizes");
+  const auto [report, model] = walk(c.bytes);
+  EXPECT_EQ(report.total(), 0U);
+  EXPECT_EQ(model["s"].part("values")->count(), 2U);
+  EXPECT_EQ(dense_bytes(model["s"]), std::string("\x05\0\0\0\0\x07", 6));
+}
+
+Model many(std::uint32_t count) {
+  Builder builder;
+  for (std::uint32_t i = 0; i < count; ++i)
+    builder.tensor("model.layers." + std::to_string(i % 1000) + ".block." + std::to_string(i) + ".weight", DType::f32,
+                   {4, 4}, bytes_of(std::string(64, 'x')));
+  return builder.build();
+}
+
+TEST(ZtensorRead, OpensManyObjectsQuickly) {
+  const Model model = many(100'000);
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const core::WriteLayout made = layout(model, {});
+  const auto planned = Clock::now();
+  const std::string bytes = render(made);
+  const auto source = memory_source(bytes_of(bytes));
+  auto best = std::chrono::nanoseconds::max();
+  for (int i = 0; i < 5; ++i) {
+    const auto start = Clock::now();
+    Report report;
+    core::Findings findings(report, core::Findings::Mode::all);
+    core::Draft draft;
+    draft.add_source(source);
+    read(*source, {}, findings, draft);
+    const Model again = draft.finish();
+    best = std::min<std::chrono::nanoseconds>(best, Clock::now() - start);
+    ASSERT_EQ(again.size(), 100'000U);
+    EXPECT_EQ(report.total(), 0U);
+  }
+  const auto milliseconds = [](auto d) {
+    return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
+  };
+  RecordProperty("layout_ms", milliseconds(planned - begin));
+  RecordProperty("open_ms", milliseconds(best));
+  std::printf("layout %d ms, open %d ms, file %zu bytes\n", milliseconds(planned - begin), milliseconds(best),
+              bytes.size());
+  EXPECT_LT(bytes.size(), 38'000'000U);
+  EXPECT_LT(best, std::chrono::seconds(2));  // generous: sanitizers and busy machines
+}
+
+TEST(ZtensorTokenizer, ComesBackFromJson) {
+  Tokenizer tokenizer;
+  tokenizer.kind = Tokenizer::Kind::bpe;
+  tokenizer.vocab_size = 7;
+  for (const char* token : {"a", "\xff\xfe", "", "\xC3\xA9\""}) tokenizer.tokens.push_back(token);
+  tokenizer.ids = {3, 1, 0, 2};
+  tokenizer.merges = {{1, 2, 3, 4}, {5, 6, 7, 0}};
+  tokenizer.special = {{"unk", 3}, {"pad", 0}};
+  const std::string json = tokenizer_to_json(tokenizer);
+  EXPECT_EQ(tokenizer_from_json(json), tokenizer);
+  for (std::size_t n = 0; n < json.size(); ++n) EXPECT_EQ(tokenizer_from_json(json.substr(0, n)), std::nullopt);
+  EXPECT_EQ(tokenizer_from_json(R"({"kind":"bpe","tokens":[],"kind":"bpe"})"), std::nullopt);
+  EXPECT_EQ(tokenizer_from_json(R"({"kind":"other","tokens":[]})"), std::nullopt);
+}
+
+// One value of every kind and width.
+std::vector<Value> sample_values() {
+  const auto bytes = [](std::string_view text) {
+    const auto data = std::as_bytes(std::span(text));
+    return std::vector<std::byte>(data.begin(), data.end());
+  };
+  Texts texts;
+  texts.push_back("one");
+  texts.push_back("");
+  return {Value(),
+          Value::boolean(true),
+          Value::integer(std::uint64_t{UINT64_MAX}),
+          Value::integer(std::int64_t{INT64_MIN}),
+          Value::integer(std::uint64_t{7}, DType::u8),
+          Value::integer(std::int64_t{-7}, DType::i16),
+          Value::integer(std::int64_t{7}, DType::i64),
+          Value::real(0.1),
+          Value::real(1.5, DType::f16),
+          Value::real(static_cast<double>(0.1f), DType::f32),
+          Value::real(-0.0),
+          Value::real(6.103515625e-05, DType::f16),
+          Value::real(5.9604644775390625e-08, DType::f16),
+          Value::real(HUGE_VAL, DType::f32),
+          Value::text("text"),
+          Value::text("12"),
+          Value::bytes(bytes("\x00\xff\x10")),
+          Value::list({Value::integer(std::uint64_t{1}), Value::real(2.5), Value::text("x"), Value()}),
+          Value::map({{"k", Value::list({})}, {"a", Value::boolean(false)}}),
+          Value::numbers(DType::u32, bytes("abcdefgh")),
+          Value::numbers(DType::f32, bytes(std::string_view("\0\0\x80\x3f\0\0\0\xc0", 8))),
+          Value::texts(texts),
+          Value::foreign("cbor", bytes("\xc1\x01")),
+          Value::foreign("json", bytes("[1]"))};
+}
+
+TEST(ZtensorValues, ComeBackWithTheirTypeAsTextAndAsTheyAre) {
+  for (const Value& value : sample_values()) {
+    SCOPED_TRACE(value.to_text());
+    for (const bool as_text : {false, true}) {
+      const Stated stated = state(value, as_text);
+      EXPECT_TRUE(stated.exact);
+      if (as_text) {
+        EXPECT_EQ(stated.value.kind(), Value::Kind::text);
+      }
+      wire::CborWriter out;
+      write_value(out, stated.value);
+      wire::CborReader in(out.data());
+      ValueBudget budget{UINT64_MAX};
+      std::optional<std::size_t> duplicate;
+      const Value stored = read_value(in, budget, duplicate);
+      EXPECT_TRUE(in.finish());
+      const auto back = stated.type.empty() ? std::optional(stored) : restore(stored, stated.type);
+      ASSERT_TRUE(back.has_value()) << stated.type;
+      EXPECT_TRUE(*back == value) << stated.type;
+    }
+  }
+}
+
+TEST(ZtensorValues, AreVerbatimPastTheBudget) {
+  wire::CborWriter out;
+  write_value(out, Value::list({Value::integer(std::uint64_t{1}), Value::integer(std::uint64_t{2})}));
+  wire::CborReader in(out.data());
+  ValueBudget budget{10};
+  std::optional<std::size_t> duplicate;
+  const Value value = read_value(in, budget, duplicate);
+  EXPECT_EQ(value.kind(), Value::Kind::foreign);
+  EXPECT_EQ(codecs::to_hex(value.bytes()), "820102");
+}
+
+TEST(ZtensorValues, StayAsTheyStandWhereATypeDoesNotFit) {
+  std::vector<Value::Entry> entries{
+      {"a", Value::text("7")}, {"b", Value::text("x")}, {"weighbridge.types", Value::text(R"({"a":"u8","b":"u8"})")}};
+  const auto before = entries;
+  restore_types(entries);
+  EXPECT_EQ(entries.size(), 3U);
+  EXPECT_TRUE(entries[0].second == before[0].second);
+  entries[1].second = Value::text("9");
+  restore_types(entries);
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_TRUE(entries[0].second == Value::integer(std::uint64_t{7}, DType::u8));
+}
+
+}  // namespace
+}  // namespace weighbridge::ztensor1

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of publishing a file, each of which may be the last one that happens.
+#include "io/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+#include <stdexcept>
+
+#include "base/fail.h"
+#include "io/file_source.h"
+
+namespace weighbridge::io {
+namespace {
+
+constexpr std::uint64_t kHintBytes = std::uint64_t{32} << 20;
+constexpr auto kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+
+// True where the filesystem does not know a flag or call, so that another way is worth trying.
+bool not_offered(int error) noexcept {
+  return error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == EINVAL || error == EPERM;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : options_(options), asked_(target) {
+  require_path(target);
+  // Through links and before they are resolved by hand: /dev/stdout leads to what only the kernel can follow.
+  struct stat existing {};
+  const bool exists = ::stat(target.c_str(), &existing) == 0;
+  if (exists && !S_ISREG(existing.st_mode))
+    base::misuse("output-kind", "cannot write '" + target + "': it is " + file_kind(existing.st_mode) +
+                                    ", and only a regular file can be written");
+  target_ = resolve_target(target);
+  if (exists && !options_.replace) refuse_existing();
+  folder_ = open_folder(target_.folder);
+  remove_stale(folder_.get(), target_.name);
+  if (exists) kept_mode_ = existing.st_mode & 0777;
+  // What replaces a private file stays private while it is written.
+  temporary_ = create_temporary(folder_.get(), target_, exists ? 0600 : 0666);
+  try {
+    reserve(options_.expected_size);
+  } catch (...) {
+    discard();
+    throw;
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (!published_) discard();
+}
+
+void AtomicFile::discard() noexcept { ::unlinkat(folder_.get(), temporary_.name.c_str(), 0); }
+
+void AtomicFile::refuse_existing() const {
+  base::misuse("output-exists", "'" + asked_ + "' exists; give --force (replace) to replace it");
+}
+
+void AtomicFile::reserve(std::uint64_t size) {
+  if (size == 0) return;
+  const std::string what = "cannot make room for " + std::to_string(size) + " bytes for '" + asked_ + "'";
+  if (size > kMaxOffset) base::io_error("write", what, EFBIG);
+  int result = 0;
+  do {
+    result = ::fallocate(temporary_.fd.get(), 0, 0, static_cast<off_t>(size));
+  } while (result != 0 && errno == EINTR);
+  // Not posix_fallocate: where the filesystem cannot reserve, that one writes every block.
+  if (result != 0 && !not_offered(errno)) base::io_error("write", what, errno);
+}
+
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> data) {
+  synced_.store(false, std::memory_order_relaxed);
+  if (offset > kMaxOffset || data.size() > kMaxOffset - offset)
+    base::io_error("write", "cannot write '" + asked_ + "'", EFBIG);
+  pwrite_full(temporary_.fd.get(), offset, data, asked_);
+}
+
+void AtomicFile::hint_written(std::uint64_t offset, std::uint64_t length) noexcept {
+  if (length == 0 || offset > kMaxOffset || length > kMaxOffset - offset) return;
+  std::uint64_t begin = 0, end = 0;
+  {
+    const std::lock_guard lock(hint_mutex_);
+    if (hint_begin_ == hint_end_) hint_begin_ = offset;
+    hint_begin_ = std::min(hint_begin_, offset);
+    hint_end_ = std::max(hint_end_, offset + length);
+    if (hint_end_ - hint_begin_ < kHintBytes) return;
+    begin = hint_begin_;
+    end = hint_end_;
+    hint_begin_ = hint_end_;
+  }
+  // Best effort: sync() is what counts, and it reports.
+  static_cast<void>(::sync_file_range(temporary_.fd.get(), static_cast<off_t>(begin), static_cast<off_t>(end - begin),
+                                      SYNC_FILE_RANGE_WRITE));
+}
+
+void AtomicFile::sync(std::uint64_t size) {
+  struct stat now {};
+  if (::fstat(temporary_.fd.get(), &now) != 0) base::io_error("write", "cannot write '" + asked_ + "'", errno);
+  if (size > kMaxOffset) base::io_error("write", "cannot write '" + asked_ + "'", EFBIG);
+  if (static_cast<std::uint64_t>(now.st_size) != size &&
+      ::ftruncate(temporary_.fd.get(), static_cast<off_t>(size)) != 0)
+    base::io_error("write", "cannot set the size of '" + asked_ + "'", errno);
+  // No retry after a failure: the kernel may have dropped the pages, and a second fsync would call that success.
+  if (::fsync(temporary_.fd.get()) != 0) base::io_error("write", "cannot write '" + asked_ + "' to the disk", errno);
+  synced_.store(true, std::memory_order_relaxed);
+}
+
+std::shared_ptr<const Source> AtomicFile::reopen() const {
+  const std::string path = temporary_path();
+  Fd fd(::openat(folder_.get(), temporary_.name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) base::io_error("open", "cannot open '" + path + "' to read it back", errno);
+  return source_from_fd(std::move(fd), path);
+}
+
+void AtomicFile::publish() {
+  if (published_ || !synced_.load(std::memory_order_relaxed))
+    throw std::logic_error("publish() needs a sync() before it");
+  if (kept_mode_ && ::fchmod(temporary_.fd.get(), *kept_mode_) != 0)
+    base::io_error("publish", "cannot set the mode of '" + asked_ + "'", errno);
+  if (!options_.replace) {
+    rename_new();
+  } else if (::renameat(folder_.get(), temporary_.name.c_str(), folder_.get(), target_.name.c_str()) != 0) {
+    base::io_error("publish", "cannot replace '" + asked_ + "'", errno);
+  }
+  published_ = true;
+  // A filesystem that cannot sync a folder says EINVAL; then there is nothing more that could be done.
+  if (::fsync(folder_.get()) != 0 && errno != EINVAL)
+    base::io_error("publish", "cannot write the folder of '" + asked_ + "' to the disk", errno);
+}
+
+// The name is given only if nothing has it, in one step where the filesystem can.
+void AtomicFile::rename_new() {
+  const int folder = folder_.get();
+  const char* const from = temporary_.name.c_str();
+  const char* const to = target_.name.c_str();
+  if (::renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return;
+  if (not_offered(errno)) {
+    if (::linkat(folder, from, folder, to, 0) == 0) {
+      ::unlinkat(folder, from, 0);
+      return;
+    }
+    // Neither (FAT): look, then rename. The window between the two is the best that it allows.
+    struct stat there {};
+    if (not_offered(errno)) {
+      if (::fstatat(folder, to, &there, AT_SYMLINK_NOFOLLOW) == 0) refuse_existing();
+      if (::renameat(folder, from, folder, to) == 0) return;
+    }
+  }
+  if (errno == EEXIST) refuse_existing();
+  base::io_error("publish", "cannot publish '" + asked_ + "'", errno);
+}
+
+}  // namespace weighbridge::io

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Retry loops around pread and pwrite, and the few path helpers that io shares.
+#include "io/fd.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fail.h"
+
+namespace weighbridge::io {
+
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::size_t pread_full(int fd, std::uint64_t offset, std::span<std::byte> out, const std::string& path) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t got = ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (got == 0) break;
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      base::io_error("read", "cannot read '" + path + "'", errno);
+    }
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+void pwrite_full(int fd, std::uint64_t offset, std::span<const std::byte> data, const std::string& path) {
+  std::size_t done = 0;
+  while (done < data.size()) {
+    const ssize_t put = ::pwrite(fd, data.data() + done, data.size() - done, static_cast<off_t>(offset + done));
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      base::io_error("write", "cannot write '" + path + "'", errno);
+    }
+    // POSIX leaves 0 for a nonzero count open; taking it for progress would loop for ever.
+    if (put == 0) base::io_error("write", "cannot write '" + path + "'", ENOSPC);
+    done += static_cast<std::size_t>(put);
+  }
+}
+
+const char* file_kind(mode_t mode) noexcept {
+  switch (mode & S_IFMT) {
+    case S_IFREG: return "a regular file";
+    case S_IFDIR: return "a directory";
+    case S_IFIFO: return "a FIFO";
+    case S_IFSOCK: return "a socket";
+    case S_IFCHR: return "a character device";
+    case S_IFBLK: return "a block device";
+    default: return "no regular file";
+  }
+}
+
+void require_path(const std::string& path) {
+  if (path.empty()) base::misuse("path", "the path is empty");
+  if (path.find('\0') != std::string::npos) base::misuse("path", "the path contains a NUL byte: '" + path + "'");
+}
+
+SplitPath split_path(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+std::string join_path(const std::string& folder, const std::string& name) {
+  if (folder == ".") return name;
+  return folder.back() == '/' ? folder + name : folder + "/" + name;
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  struct stat one {
+  }, two{};
+  if (::stat(a.c_str(), &one) != 0 || ::stat(b.c_str(), &two) != 0) return false;
+  return one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
+}  // namespace weighbridge::io

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file descriptor and whole reads and writes on it. Owns the retry loops; leaves policy and names to its callers.
+#pragma once
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace weighbridge::io {
+
+// Closes what it holds. Empty is -1.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) noexcept : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    Fd(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Fd();
+  int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+  void swap(Fd& other) noexcept { std::swap(fd_, other.fd_); }
+
+ private:
+  int fd_ = -1;
+};
+
+// Reads until `out` is full, the file ends or the machine says no; returns the bytes read. Error io/read, naming
+// `path`.
+std::size_t pread_full(int fd, std::uint64_t offset, std::span<std::byte> out, const std::string& path);
+// Writes all of `data`. Error io/write, naming `path`. Safe from several threads for ranges that do not overlap.
+void pwrite_full(int fd, std::uint64_t offset, std::span<const std::byte> data, const std::string& path);
+
+// "a directory", "a FIFO", "a character device", ...; "a regular file" for S_IFREG.
+const char* file_kind(mode_t mode) noexcept;
+// Refuses a path that the system would read only up to its first NUL, or that is empty. Error misuse/path.
+void require_path(const std::string& path);
+// Where a path is looked up and what for: ("a/b" -> "a", "b"), ("b" -> ".", "b"), ("/b" -> "/", "b").
+struct SplitPath {
+  std::string folder, name;
+};
+SplitPath split_path(const std::string& path);
+// folder + "/" + name without the "./" that split_path adds.
+std::string join_path(const std::string& folder, const std::string& name);
+
+// The same file by device and inode, links followed; false when either is absent.
+bool same_file(const std::string& a, const std::string& b);
+
+}  // namespace weighbridge::io

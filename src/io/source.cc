@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Source does unless it knows better, and the source of bytes in memory. Files: file_source.cc.
+#include "weighbridge/source.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/fail.h"
+
+namespace weighbridge {
+namespace {
+
+class MemorySource final : public Source {
+ public:
+  MemorySource(Bytes bytes, std::string name) : bytes_(std::move(bytes)), name_(std::move(name)) {}
+
+  std::uint64_t size() const noexcept override { return bytes_.span.size(); }
+  std::string_view name() const noexcept override { return name_; }
+
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    const auto from = range(offset, out.size());
+    if (!out.empty()) std::memcpy(out.data(), from.data(), out.size());
+  }
+
+  Bytes map(std::uint64_t offset, std::uint64_t length) const override { return {range(offset, length), bytes_.keep}; }
+
+ private:
+  // Callers have checked; a caller that forgot gets an exception here and not other memory.
+  std::span<const std::byte> range(std::uint64_t offset, std::uint64_t length) const {
+    if (!base::fits(offset, length, size())) base::misuse("range", "a range outside of '" + name_ + "' was asked for");
+    return bytes_.span.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
+  }
+
+  Bytes bytes_;
+  std::string name_;
+};
+
+}  // namespace
+
+Bytes Source::map(std::uint64_t, std::uint64_t) const { return {}; }
+
+void Source::check_unchanged() const {}
+
+std::shared_ptr<const Source> Source::neighbour(std::string_view) const { return nullptr; }
+
+std::string Source::extension() const {
+  std::string_view last = name();
+  if (const std::size_t slash = last.rfind('/'); slash != std::string_view::npos) last.remove_prefix(slash + 1);
+  const std::size_t dot = last.rfind('.');
+  // ".zt" is a hidden file called zt.
+  if (dot == std::string_view::npos || dot == 0) return {};
+  std::string out(last.substr(dot + 1));
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+std::shared_ptr<const Source> memory_source(Bytes bytes, std::string name) {
+  return std::make_shared<MemorySource>(std::move(bytes), std::move(name));
+}
+
+}  // namespace weighbridge

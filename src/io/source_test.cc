@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources: files (both ways of access), memory, what is refused, what changed, neighbours, and the failing source of
+// the tests.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "io/fd.h"
+#include "io/file_source.h"
+#include "support/failing_source.h"
+#include "support/temporary_folder.h"
+#include "support/thrown.h"
+#include "weighbridge/error.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TemporaryFolder;
+using test::thrown;
+using test::write_file;
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+std::string text_of(const Source& source, std::uint64_t offset, std::size_t length) {
+  std::vector<std::byte> out(length);
+  source.read_at(offset, out);
+  return text_of(out);
+}
+std::string all_of(const Source& source) { return text_of(source, 0, source.size()); }
+
+std::string pattern(std::size_t size) {
+  std::string out(size, '\0');
+  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<char>(i * 31 + i / 251);
+  return out;
+}
+
+class FileSources : public testing::TestWithParam<Access> {
+ protected:
+  TemporaryFolder folder;
+};
+INSTANTIATE_TEST_SUITE_P(Access, FileSources, testing::Values(Access::positional, Access::mapped),
+                         [](const auto& test) { return test.param == Access::mapped ? "Mapped" : "Positional"; });
+
+TEST_P(FileSources, ReadAndMapGiveTheFilesBytes) {
+  const std::string text = pattern(100'003);
+  write_file(folder / "a.bin", text);
+  const auto source = open_file(folder / "a.bin", GetParam());
+  EXPECT_EQ(source->size(), text.size());
+  EXPECT_EQ(source->name(), folder / "a.bin");
+  EXPECT_EQ(all_of(*source), text);
+  for (const auto& [offset, length] : std::vector<std::pair<std::size_t, std::size_t>>{
+           {0, 0}, {0, 1}, {4095, 2}, {4096, 4096}, {77, 99'000}, {100'002, 1}, {100'003, 0}}) {
+    EXPECT_EQ(text_of(*source, offset, length), text.substr(offset, length));
+    const Bytes mapped = source->map(offset, length);
+    ASSERT_NE(mapped.keep, nullptr);
+    EXPECT_EQ(text_of(mapped.span), text.substr(offset, length));
+  }
+}
+
+TEST_P(FileSources, AMappingOutlivesItsSource) {
+  write_file(folder / "a.bin", "still here");
+  auto source = open_file(folder / "a.bin", GetParam());
+  const Bytes mapped = source->map(6, 4);
+  source.reset();
+  EXPECT_EQ(text_of(mapped.span), "here");
+}
+
+TEST_P(FileSources, AnEmptyFileIsAFile) {
+  write_file(folder / "empty", "");
+  const auto source = open_file(folder / "empty", GetParam());
+  EXPECT_EQ(source->size(), 0U);
+  source->read_at(0, {});
+  EXPECT_NE(source->map(0, 0).keep, nullptr);
+}
+
+TEST_P(FileSources, ARangeOutsideIsRefused) {
+  write_file(folder / "a", "12345");
+  const auto source = open_file(folder / "a", GetParam());
+  EXPECT_EQ(thrown([&] { text_of(*source, 3, 3); }).kind, Kind::misuse);
+  EXPECT_EQ(thrown([&] { source->map(~std::uint64_t{0}, 2); }).kind, Kind::misuse);
+}
+
+TEST_P(FileSources, SeveralThreadsReadAtOnce) {
+  const std::string text = pattern(200'000);
+  write_file(folder / "a", text);
+  const auto source = open_file(folder / "a", GetParam());
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (std::size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (std::size_t at = t * 13; at + 1000 <= text.size(); at += 4001) {
+        if (text_of(*source, at, 1000) != text.substr(at, 1000)) ++wrong;
+        if (text_of(source->map(at, 1000).span) != text.substr(at, 1000)) ++wrong;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(FileSources, AMissingFileIsIo) {
+  const Finding missing = thrown([&] { open_file(folder / "none", GetParam()); });
+  EXPECT_EQ(missing.kind, Kind::io);
+  EXPECT_EQ(missing.rule, "io/open");
+  EXPECT_EQ(missing.message, "cannot open '" + (folder / "none") + "': No such file or directory");
+}
+
+TEST_P(FileSources, AnUnreadableFileIsIo) {
+  write_file(folder / "secret", "x");
+  ASSERT_EQ(::chmod((folder / "secret").c_str(), 0), 0);
+  if (::geteuid() == 0) GTEST_SKIP() << "root reads files of any mode; this needs another user";
+  EXPECT_EQ(thrown([&] { open_file(folder / "secret", GetParam()); }).rule, "io/open");
+}
+
+TEST_P(FileSources, WhatIsNoRegularFileIsRefusedAtOnce) {
+  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_GE(listener, 0);
+  const io::Fd closes(listener);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string at = folder / "socket";
+  ASSERT_LT(at.size(), sizeof address.sun_path);
+  std::memcpy(address.sun_path, at.c_str(), at.size() + 1);
+  ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const std::pair<std::string, std::string> cases[] = {{folder.path(), "a directory"},
+                                                       {folder / "fifo", "a FIFO"},
+                                                       {at, "a socket"},
+                                                       {"/dev/null", "a character device"}};
+  for (const auto& [path, kind] : cases) {
+    const Finding found = thrown([&] { open_file(path, GetParam()); });
+    EXPECT_EQ(found.kind, Kind::misuse);
+    EXPECT_EQ(found.rule, "misuse/not-a-file");
+    EXPECT_EQ(found.message, "'" + path + "' is " + kind + ", not a regular file");
+  }
+}
+
+TEST_P(FileSources, PathsThatTheSystemWouldCutAreRefused) {
+  EXPECT_EQ(thrown([&] { open_file("", GetParam()); }).rule, "misuse/path");
+  EXPECT_EQ(thrown([&] { open_file(std::string("a\0b", 3), GetParam()); }).rule, "misuse/path");
+}
+
+TEST_P(FileSources, UnchangedFilesPass) {
+  write_file(folder / "a", "12345");
+  open_file(folder / "a", GetParam())->check_unchanged();
+}
+
+TEST_P(FileSources, ChangesAreSeen) {
+  struct Case {
+    std::string file, words;
+    std::function<void(const std::string&)> change;
+  };
+  const Case cases[] = {
+      {"grown", "from 5 to 6 bytes", [](const std::string& path) { write_file(path, "123456"); }},
+      {"shrunk", "from 5 to 2 bytes", [](const std::string& path) { fs::resize_file(path, 2); }},
+      {"touched", "modification time",
+       [](const std::string& path) {
+         fs::last_write_time(path, fs::last_write_time(path) + std::chrono::nanoseconds(1000));
+       }},
+      {"removed", "no longer there", [](const std::string& path) { fs::remove(path); }},
+      {"replaced", "another file stands in its place",
+       [](const std::string& path) {
+         const auto time = fs::last_write_time(path);
+         write_file(path + ".new", "54321");
+         fs::last_write_time(path + ".new", time);
+         fs::rename(path + ".new", path);
+       }},
+  };
+  for (const Case& test : cases) {
+    const std::string path = folder / test.file;
+    write_file(path, "12345");
+    const auto source = open_file(path, GetParam());
+    source->check_unchanged();
+    test.change(path);
+    const Finding found = thrown([&] { source->check_unchanged(); });
+    EXPECT_EQ(found.rule, "io/changed") << test.file;
+    EXPECT_EQ(found.kind, Kind::io);
+    EXPECT_NE(found.message.find(test.words), std::string::npos) << found.message;
+  }
+}
+
+TEST(PositionalFile, AFileThatShrinksIsIoAndNeverZeros) {
+  const TemporaryFolder folder;
+  const std::string text = pattern(20'000);
+  write_file(folder / "a", text);
+  const auto source = open_file(folder / "a");
+  fs::resize_file(folder / "a", 10'000);
+  EXPECT_EQ(text_of(*source, 0, 10'000), text.substr(0, 10'000));
+  for (const auto& [offset, length] :
+       std::vector<std::pair<std::size_t, std::size_t>>{{9'999, 2}, {0, 20'000}, {15'000, 1}}) {
+    const Finding found = thrown([&] { text_of(*source, offset, length); });
+    EXPECT_EQ(found.rule, "io/short-read");
+    EXPECT_EQ(found.kind, Kind::io);
+    EXPECT_EQ(found.message.find("file shrank while it was read"), 0U) << found.message;
+  }
+  EXPECT_EQ(thrown([&] { source->map(0, 20'000); }).rule, "io/short-read");
+}
+
+TEST(Neighbour, IsFoundInTheFolderAndBelow) {
+  const TemporaryFolder folder;
+  write_file(folder / "model.bin", "m");
+  write_file(folder / "other.bin", "o");
+  fs::create_directory(folder / "sub");
+  write_file(folder / "sub/deep.bin", "d");
+  const auto model = open_file(folder / "model.bin");
+  EXPECT_EQ(all_of(*model->neighbour("other.bin")), "o");
+  EXPECT_EQ(all_of(*model->neighbour("sub/deep.bin")), "d");
+  EXPECT_EQ(all_of(*model->neighbour("./sub//deep.bin")), "d");
+  EXPECT_EQ(model->neighbour("sub/deep.bin")->name(), folder / "sub/deep.bin");
+  EXPECT_EQ(model->neighbour("absent"), nullptr);
+  EXPECT_EQ(model->neighbour("absent/deep.bin"), nullptr);
+  EXPECT_EQ(model->neighbour("other.bin/deep.bin"), nullptr);
+}
+
+TEST(Neighbour, NeverLeavesTheFolder) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "in");
+  write_file(folder / "in/model.bin", "m");
+  write_file(folder / "secret", "s");
+  fs::create_symlink("../secret", folder / "in/link");
+  fs::create_symlink(folder / "secret", folder / "in/absolute-link");
+  fs::create_directory_symlink("..", folder / "in/up");
+  const auto model = open_file(folder / "in/model.bin");
+  for (const std::string& name :
+       {std::string("../secret"), std::string("sub/../../secret"), std::string(".."), std::string("a/.."),
+        folder / "secret", std::string(""), std::string("/"), std::string("sub/"), std::string("a\0b", 3)})
+    EXPECT_EQ(thrown([&] { model->neighbour(name); }).rule, "misuse/neighbour") << name;
+  for (const std::string name : {"link", "absolute-link", "up/secret"}) {
+    const Finding found = thrown([&] { model->neighbour(name); });
+    EXPECT_EQ(found.rule, "io/open") << name;
+    EXPECT_NE(found.message.find("leads out of the folder"), std::string::npos) << found.message;
+  }
+}
+
+TEST(Neighbour, BothWaysOfOpeningStayInside) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "in/sub");
+  write_file(folder / "in/sub/deep", "d");
+  write_file(folder / "secret", "s");
+  fs::create_symlink("../secret", folder / "in/link");
+  fs::create_symlink("sub/deep", folder / "in/inside");
+  fs::create_directory_symlink("..", folder / "in/up");
+  const io::Fd at(::open((folder / "in").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto open_with = [&](auto way, const std::string& name) {
+    const io::Fd fd(way(at.get(), name));
+    return fd ? 0 : errno;
+  };
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "sub/deep"), 0);
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "./sub//deep"), 0);
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "absent"), ENOENT);
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "link"), ELOOP);
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "up/secret"), ELOOP);
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "inside"), ELOOP);
+  if (open_with(io::open_beneath_by_kernel, "sub/deep") != 0) GTEST_SKIP() << "this kernel or sandbox has no openat2";
+  EXPECT_EQ(open_with(io::open_beneath_by_kernel, "inside"), 0);
+  EXPECT_EQ(open_with(io::open_beneath_by_kernel, "link"), EXDEV);
+  EXPECT_EQ(open_with(io::open_beneath_by_kernel, "up/secret"), EXDEV);
+}
+
+TEST(Neighbour, ThatIsNoRegularFileIsRefused) {
+  const TemporaryFolder folder;
+  write_file(folder / "model.bin", "m");
+  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
+  fs::create_directory(folder / "sub");
+  const auto model = open_file(folder / "model.bin");
+  EXPECT_EQ(thrown([&] { model->neighbour("fifo"); }).rule, "misuse/not-a-file");
+  EXPECT_EQ(thrown([&] { model->neighbour("sub"); }).rule, "misuse/not-a-file");
+}
+
+TEST(MemorySource, GivesItsBytesWithoutACopy) {
+  const auto text = std::make_shared<std::string>("0123456789");
+  const auto source = memory_source({std::as_bytes(std::span(*text)), text});
+  EXPECT_EQ(source->name(), "<memory>");
+  EXPECT_EQ(source->extension(), "");
+  EXPECT_EQ(all_of(*source), *text);
+  EXPECT_EQ(static_cast<const void*>(source->map(3, 4).span.data()), text->data() + 3);
+  EXPECT_EQ(source->map(3, 4).keep, text);
+  EXPECT_EQ(source->neighbour("x"), nullptr);
+  source->check_unchanged();
+  EXPECT_EQ(thrown([&] { text_of(*source, 8, 3); }).kind, Kind::misuse);
+  EXPECT_EQ(memory_source({})->size(), 0U);
+}
+
+TEST(Extension, IsTheLastComponentsInLowerCase) {
+  const std::pair<const char*, const char*> cases[] = {{"a/b.Safetensors", "safetensors"},
+                                                       {"x.tar.ZT", "zt"},
+                                                       {"dir.d/name", ""},
+                                                       {".zt", ""},
+                                                       {"a/.zt", ""},
+                                                       {"name.", ""},
+                                                       {"", ""},
+                                                       {"a.b/c.d", "d"}};
+  for (const auto& [name, expected] : cases) EXPECT_EQ(memory_source({}, name)->extension(), expected) << name;
+}
+
+TEST(FailingSource, FailsForAnyReadThatTouchesABadByte) {
+  const std::string text = "0123456789";
+  const test::FailingSource source(memory_source({std::as_bytes(std::span(text)), nullptr}), 4);
+  EXPECT_EQ(source.size(), 10U);
+  EXPECT_EQ(text_of(source, 0, 4), "0123");
+  EXPECT_EQ(text_of(source, 10, 0), "");
+  EXPECT_EQ(thrown([&] { text_of(source, 0, 5); }).kind, Kind::io);
+  EXPECT_EQ(thrown([&] { text_of(source, 9, 1); }).rule, "io/injected");
+  EXPECT_EQ(source.map(0, 4).keep, nullptr);
+}
+
+}  // namespace
+}  // namespace weighbridge

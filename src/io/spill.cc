@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file without a name: O_TMPFILE, or a temporary that is unlinked at once.
+#include "io/spill.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fail.h"
+#include "io/temporary.h"
+
+namespace weighbridge::io {
+
+Spill::Spill(const std::string& beside) {
+  const Target target = resolve_target(beside);
+  name_ = "a temporary in " + target.folder;
+  const Fd folder = open_folder(target.folder);
+  fd_ = Fd(::openat(folder.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (fd_) return;
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)
+    base::io_error("create", "cannot create a file in '" + target.folder + "'", errno);
+  // Under a name that the next run would remove, should this one be killed right here.
+  Temporary temporary = create_temporary(folder.get(), target, 0600);
+  if (::unlinkat(folder.get(), temporary.name.c_str(), 0) != 0)
+    base::io_error("create", "cannot unlink a temporary in '" + target.folder + "'", errno);
+  fd_ = std::move(temporary.fd);
+}
+
+void Spill::write_at(std::uint64_t offset, std::span<const std::byte> data) {
+  pwrite_full(fd_.get(), offset, data, name_);
+}
+
+void Spill::read_at(std::uint64_t offset, std::span<std::byte> out) const {
+  if (pread_full(fd_.get(), offset, out, name_) < out.size())
+    base::io_error("short-read", "cannot read back what was written to '" + name_ + "'");
+}
+
+}  // namespace weighbridge::io

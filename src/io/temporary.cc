@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, locks and removal of temporaries.
+#include "io/temporary.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <memory>
+#include <string_view>
+
+#include "base/fail.h"
+
+namespace weighbridge::io {
+namespace {
+
+constexpr std::string_view kMark = ".weighbridge-", kEnding = ".tmp";
+constexpr std::size_t kDigits = 16;
+constexpr int kMaxLinks = 40;  // as the kernel counts
+
+// ".<name>.weighbridge-", the name cut where the whole would pass NAME_MAX, and not inside of a UTF-8 character.
+std::string prefix_of(const std::string& name) {
+  std::size_t length = std::min(name.size(), NAME_MAX - (1 + kMark.size() + kDigits + kEnding.size()));
+  if (length < name.size())
+    while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xC0U) == 0x80) --length;
+  return "." + name.substr(0, length) + std::string(kMark);
+}
+
+bool is_temporary(std::string_view entry, std::string_view prefix) noexcept {
+  if (entry.size() != prefix.size() + kDigits + kEnding.size()) return false;
+  return entry.starts_with(prefix) && entry.ends_with(kEnding) &&
+         entry.substr(prefix.size(), kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string random_digits() {
+  unsigned char bytes[kDigits / 2];
+  std::size_t done = 0;
+  while (done < sizeof bytes) {
+    const ssize_t got = ::getrandom(bytes + done, sizeof bytes - done, 0);
+    if (got < 0 && errno != EINTR) base::io_error("create", "the system gives no random numbers", errno);
+    if (got > 0) done += static_cast<std::size_t>(got);
+  }
+  std::string out;
+  for (const unsigned char byte : bytes) {
+    out += "0123456789abcdef"[byte >> 4];
+    out += "0123456789abcdef"[byte & 15];
+  }
+  return out;
+}
+
+// Whether `name` in the folder is still the file that `fd` holds.
+bool still_named(int folder, const char* name, int fd) noexcept {
+  struct stat held {
+  }, there{};
+  return ::fstat(fd, &held) == 0 && ::fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+int lock_now(int fd) noexcept {
+  int result = 0;
+  do {
+    result = ::flock(fd, LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  return result;
+}
+
+}  // namespace
+
+Target resolve_target(const std::string& path) {
+  require_path(path);
+  std::string at = path;
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    SplitPath split = split_path(at);
+    if (split.name.empty() || split.name == "." || split.name == "..")
+      base::misuse("output-kind", "'" + path + "' names a directory, not a file to write");
+    char link[PATH_MAX];
+    const ssize_t length = ::readlink(at.c_str(), link, sizeof link);
+    if (length < 0) return {std::move(split.folder), std::move(split.name)};
+    const std::string to(link, static_cast<std::size_t>(length));
+    at = to.starts_with('/') ? to : join_path(split.folder, to);
+  }
+  base::io_error("create", "cannot write '" + path + "'", ELOOP);
+}
+
+Fd open_folder(const std::string& folder) {
+  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) base::io_error("open", "cannot open the folder '" + folder + "'", errno);
+  return fd;
+}
+
+void remove_stale(int folder, const std::string& name) noexcept try {
+  const std::string prefix = prefix_of(name);
+  const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (again < 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(again), ::closedir);
+  if (!entries) {
+    ::close(again);
+    return;
+  }
+  while (const dirent* entry = ::readdir(entries.get())) {
+    if (!is_temporary(entry->d_name, prefix)) continue;
+    const Fd fd(::openat(folder, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat held {};
+    if (!fd || ::fstat(fd.get(), &held) != 0 || !S_ISREG(held.st_mode) || lock_now(fd.get()) != 0) continue;
+    // Its owner may have published it between our open and our lock; the name then is gone or another's.
+    if (still_named(folder, entry->d_name, fd.get())) ::unlinkat(folder, entry->d_name, 0);
+  }
+} catch (...) {
+  // Out of memory: what is stale stays until the next run.
+}
+
+Temporary create_temporary(int folder, const Target& target, mode_t mode) {
+  const std::string prefix = prefix_of(target.name);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::string name = prefix + random_digits() + std::string(kEnding);
+    Fd fd(::openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (!fd) {
+      if (errno == EEXIST || errno == EINTR) continue;
+      base::io_error("create", "cannot create a file in '" + target.folder + "'", errno);
+    }
+    // Until it is locked, another run may take it for stale: then it is locked by that run now, or gone already.
+    if (lock_now(fd.get()) != 0 && errno == EWOULDBLOCK) continue;
+    // A filesystem without locks has no stale ones found either, as nobody gets the lock.
+    if (!still_named(folder, name.c_str(), fd.get())) continue;
+    return {std::move(fd), std::move(name)};
+  }
+  base::io_error("create", "cannot create a file in '" + target.folder + "'", EEXIST);
+}
+
+}  // namespace weighbridge::io

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Temporary names beside a target. Owns the pattern of their names, the lock that marks a live one, and removing stale
+// ones.
+//
+// A temporary is called ".<name>.weighbridge-<16 hex digits>.tmp" and is locked (flock) by its owner for as long as
+// that lives; the system drops the lock of a killed process. So a name of the pattern whose lock can be had belongs to
+// nobody.
+#pragma once
+#include <string>
+
+#include "io/fd.h"
+
+namespace weighbridge::io {
+
+// The file that a path stands for, symbolic links followed, the last of which may point to nothing yet.
+struct Target {
+  std::string folder, name;  // name is one component
+  std::string path() const { return join_path(folder, name); }
+};
+// Error{misuse} where the path cannot name a file; Error{io} for a loop of links.
+Target resolve_target(const std::string& path);
+
+// The folder, open for reading. Error io/open.
+Fd open_folder(const std::string& folder);
+
+// Removes temporaries of `name` in the folder that no living process owns. Best effort, never throws.
+void remove_stale(int folder, const std::string& name) noexcept;
+
+struct Temporary {
+  Fd fd;  // read and write, locked
+  std::string name;
+};
+// A new, empty, locked file beside `target`, of mode `mode` less the umask. Error io/create.
+Temporary create_temporary(int folder, const Target& target, mode_t mode);
+
+}  // namespace weighbridge::io

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Detection, then the format's walker.
+#include "registry/load.h"
+
+#include <utility>
+
+#include "base/fail.h"
+#include "registry/detect.h"
+
+namespace weighbridge::registry {
+
+Loaded load(const std::shared_ptr<const Source>& source, const Context& context, std::string_view asked,
+            core::Findings& findings) {
+  if (!source) base::misuse("source", "there is no source to read");
+  Detected detected = detect(*source, asked);
+  if (detected.format == nullptr) {
+    findings.report(*std::move(detected.finding));
+    return {};
+  }
+  core::Draft draft;
+  draft.add_source(source);
+  detected.format->read(*source, context, findings, draft);
+  return {detected.format, draft.finish()};
+}
+
+}  // namespace weighbridge::registry

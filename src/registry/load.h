@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one way into a file that open and verify share: detection, then the format's walker.
+#pragma once
+#include <memory>
+#include <string_view>
+
+#include "core/findings.h"
+#include "core/format.h"
+#include "weighbridge/context.h"
+#include "weighbridge/model.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge::registry {
+
+struct Loaded {
+  const core::Format* format = nullptr;  // null: no format
+  Model model;                           // what could be read
+};
+
+// Reports to `findings`. Throws core::Stop as they say, Error{io}, Error{misuse}.
+Loaded load(const std::shared_ptr<const Source>&, const Context&, std::string_view asked, core::Findings&);
+
+}  // namespace weighbridge::registry

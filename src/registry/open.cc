@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// open(): the walker stops at the first error, which becomes the exception.
+#include "weighbridge/open.h"
+
+#include <utility>
+
+#include "registry/load.h"
+
+namespace weighbridge {
+std::optional<Model> open(std::shared_ptr<const Source> source, Report& report, const Context& context,
+                          const OpenOptions& options) {
+  Report own;
+  core::Findings findings(own, core::Findings::Mode::first_error);
+  std::optional<Model> model;
+  try {
+    model = registry::load(source, context, options.format, findings).model;
+  } catch (const core::Stop&) {
+    model.reset();
+  }
+  report.append(own);
+  return model;
+}
+
+Model open(std::shared_ptr<const Source> source, const Context& context, const OpenOptions& options) {
+  Report report;
+  auto model = open(std::move(source), report, context, options);
+  if (!model) throw Error(*report.first_error());
+  return *std::move(model);
+}
+
+Model open(const std::string& path, const Context& context, const OpenOptions& options) {
+  return open(open_file(path, options.access), context, options);
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A new format adds its header and its line here.
+#include "registry/registry.h"
+
+#include <algorithm>
+
+#include "formats/safetensors/format.h"
+#include "formats/ztensor1/format.h"
+
+namespace weighbridge::registry {
+
+std::span<const core::Format* const> formats() noexcept {
+  static constexpr const core::Format* kFormats[] = {
+      &safetensors::kFormat,
+      &ztensor1::kFormat,
+  };
+  return kFormats;
+}
+
+const core::Format* find(std::string_view name) noexcept {
+  const auto all = formats();
+  const auto found = std::ranges::find(all, name, [](const core::Format* format) { return format->info.name; });
+  return found == all.end() ? nullptr : *found;
+}
+
+const core::Format* find_by_extension(std::string_view extension) noexcept {
+  for (const core::Format* format : formats())
+    if (std::ranges::find(format->info.extensions, extension) != format->info.extensions.end()) return format;
+  return nullptr;
+}
+
+}  // namespace weighbridge::registry

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Detection, and what is said of files that are no tensor files.
+#include "registry/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/fail.h"
+#include "core/common_rules.h"
+#include "registry/detect.h"
+#include "support/temporary_folder.h"
+#include "support/thrown.h"
+#include "weighbridge/open.h"
+#include "weighbridge/verify.h"
+
+namespace weighbridge {
+namespace {
+
+using namespace std::string_literals;
+
+std::shared_ptr<const Source> source(std::string text, std::string name = "<memory>") {
+  const auto kept = std::make_shared<const std::string>(std::move(text));
+  return memory_source({std::as_bytes(std::span(*kept)), kept}, std::move(name));
+}
+
+const std::string kEmptySafetensors = "\x08\0\0\0\0\0\0\0{}      "s;
+
+std::string rule_of(const std::string& text, const std::string& name = "<memory>") {
+  return test::thrown([&] { open(source(text, name)); }).rule;
+}
+
+TEST(Registry, NamesAndExtensionsAreUnique) {
+  std::set<std::string_view> names, extensions;
+  for (const FormatInfo& format : formats()) {
+    EXPECT_TRUE(names.insert(format.name).second) << format.name;
+    ASSERT_FALSE(format.extensions.empty()) << format.name;
+    for (const std::string_view extension : format.extensions)
+      EXPECT_TRUE(extensions.insert(extension).second) << extension;
+    EXPECT_EQ(find_format(format.name), &format);
+    if (format.writes) {
+      EXPECT_EQ(format_for_extension(format.extensions.front()), &format);
+    }
+    EXPECT_EQ(registry::find(format.name)->info.name, format.name);
+  }
+  EXPECT_EQ(find_format("nothing"), nullptr);
+  EXPECT_EQ(format_for_extension("nothing"), nullptr);
+  EXPECT_EQ(registry::find_by_extension(""), nullptr);
+}
+
+TEST(Detection, GoesByContentBeforeTheExtension) {
+  EXPECT_EQ(verify(source(kEmptySafetensors, "model.zt")).format, "safetensors");
+  EXPECT_EQ(verify(source(kEmptySafetensors)).format, "safetensors");
+}
+
+TEST(Detection, TheExtensionNamesTheSuspectWhereTheContentSaysNothing) {
+  EXPECT_EQ(rule_of("\x08\0\0\0\0\0\0\0 {}     "s, "a/model.safetensors"), "safetensors/header-start");
+  EXPECT_EQ(rule_of("\x08\0\0\0\0\0\0\0 {}     "s, "a/MODEL.SAFETENSORS"), "safetensors/header-start");
+  EXPECT_EQ(rule_of("\x08\0\0\0\0\0\0\0 {}     "s, "a/model"), "file/unknown");
+}
+
+TEST(Detection, AFormatThatTheCallerNamesIsNotDoubted) {
+  const OpenOptions as{.format = "safetensors"};
+  EXPECT_EQ(test::thrown([&] { open(source("PK\x03\x04 and more"), {}, as); }).rule, "safetensors/header-too-large");
+  const Finding finding = test::thrown([&] { open(source(kEmptySafetensors), {}, {.format = "sft"}); });
+  EXPECT_EQ(finding.kind, Kind::misuse);
+  EXPECT_NE(finding.message.find("safetensors, zt"), std::string::npos) << finding.message;
+}
+
+TEST(Detection, SaysWhatIsNoTensorFile) {
+  const std::string name = "model.safetensors";  // the content outweighs it
+  EXPECT_EQ(rule_of("", name), "file/empty");
+  EXPECT_EQ(rule_of("<!DOCTYPE html><html>", name), "file/html");
+  EXPECT_EQ(rule_of("\xEF\xBB\xBF\r\n <HTML lang=\"en\">", name), "file/html");
+  EXPECT_EQ(rule_of("PK\x03\x04\x14\0"s, name), "file/zip");
+  EXPECT_EQ(rule_of("\x1f\x8b\x08\0"s, name), "file/compressed");
+  EXPECT_EQ(rule_of("\x28\xb5\x2f\xfd\0"s, name), "file/compressed");
+  EXPECT_EQ(rule_of(std::string(257, 'x') + "ustar\0"s, name), "file/tar");
+  EXPECT_EQ(rule_of("\x80\x04\x95\x05}."s, name), "file/pickle");
+  EXPECT_EQ(rule_of("GGUF\x03\0\0\0"s, name), "file/other-format");
+  EXPECT_EQ(rule_of(std::string(4096, '\0'), name), "file/zeros");
+  EXPECT_EQ(rule_of("hello, world\n", "notes"), "file/text");
+  EXPECT_EQ(rule_of("\x01\x02", "notes"), "file/unknown");
+  EXPECT_NE(test::thrown([] { open(source("GGUF\x03\0\0\0"s)); }).message.find("GGUF"), std::string::npos);
+}
+
+TEST(Detection, AGitLfsPointerSaysWhatItPointsTo) {
+  const Finding finding = test::thrown([] {
+    open(source("version https://git-lfs.github.com/spec/v1\noid sha256:0123456789abcdef\nsize 90868376\n",
+                "m.safetensors"));
+  });
+  EXPECT_EQ(finding.rule, "file/git-lfs-pointer");
+  EXPECT_NE(finding.message.find("sha256:0123456789abcdef of 90868376 bytes"), std::string::npos) << finding.message;
+}
+
+TEST(Detection, EveryFileRuleIsReached) {
+  std::set<std::string_view> seen;
+  const std::string files[] = {"",
+                               "version https://git-lfs.github.com/spec/v1\n",
+                               "<html>",
+                               "PK\x05\x06",
+                               "BZh9",
+                               std::string(257, 'x') + "ustar",
+                               "\x80\x02.",
+                               "\x93NUMPY",
+                               std::string(512, '\0'),
+                               "text",
+                               "\x01"};
+  std::vector<Verdict> verdicts;
+  for (const std::string& text : files) {
+    verdicts.push_back(verify(source(text)));
+    ASSERT_EQ(verdicts.back().report.total(), 1U);
+    EXPECT_EQ(verdicts.back().format, "");
+    EXPECT_EQ(verdicts.back().model.size(), 0U);
+    seen.insert(verdicts.back().report.findings()[0].rule);
+  }
+  std::size_t rules = 0;
+  for (const Rule& rule : common_rules()) {
+    if (!rule.id.starts_with("file/")) continue;
+    ++rules;
+    EXPECT_TRUE(seen.contains(rule.id)) << rule.id;
+  }
+  EXPECT_EQ(seen.size(), rules);
+}
+
+TEST(Open, GivesWarningsToTheReportAndKeepsTheModel) {
+  Report report;
+  const std::string header = R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}})";
+  const auto model =
+      open(source(std::string(1, static_cast<char>(header.size())) + "\0\0\0\0\0\0\0"s + header + "a"), report);
+  ASSERT_TRUE(model.has_value());
+  EXPECT_EQ(report.warnings(), 1U);
+  EXPECT_TRUE(report.valid());
+}
+
+TEST(Open, RefusesFoldersAtOnceAndMissingFilesAsIo) {
+  const test::TemporaryFolder folder;
+  EXPECT_EQ(test::thrown([&] { open(folder.path()); }).kind, Kind::misuse);
+  EXPECT_EQ(test::thrown([&] { open(folder / "absent"); }).kind, Kind::io);
+  EXPECT_EQ(test::thrown([&] { open(std::shared_ptr<const Source>()); }).kind, Kind::misuse);
+  EXPECT_EQ(test::thrown([&] { verify(std::shared_ptr<const Source>()); }).kind, Kind::misuse);
+}
+
+// Passes everything on, and is another file at the end.
+class ChangedSource final : public Source {
+ public:
+  explicit ChangedSource(std::shared_ptr<const Source> inner) : inner_(std::move(inner)) {}
+  std::uint64_t size() const noexcept override { return inner_->size(); }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override { inner_->read_at(offset, out); }
+  void check_unchanged() const override { base::io_error("changed", "the file changed while it was read"); }
+  std::string_view name() const noexcept override { return "<changed>"; }
+
+ private:
+  std::shared_ptr<const Source> inner_;
+};
+
+TEST(Verify, AFileThatChangesMeanwhileIsAnIoError) {
+  EXPECT_EQ(test::thrown([] { verify(std::make_shared<ChangedSource>(source(kEmptySafetensors))); }).rule,
+            "io/changed");
+}
+
+}  // namespace
+}  // namespace weighbridge

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results as JSON. Owns the members of each object and their order; values are spelt by core, text by wire.
+#include "weighbridge/json.h"
+
+#include <array>
+
+#include "core/value_json.h"
+#include "weighbridge/formats.h"
+#include "wire/json_writer.h"
+
+namespace weighbridge {
+namespace {
+
+using wire::JsonWriter;
+
+constexpr std::size_t kPiece = 128 << 10;
+
+void member(JsonWriter& out, std::string_view key, std::string_view text) {
+  out.key(key);
+  out.string(text);
+}
+
+void member(JsonWriter& out, std::string_view key, std::uint64_t number) {
+  out.key(key);
+  out.u64(number);
+}
+
+void flag(JsonWriter& out, std::string_view key, bool value) {
+  out.key(key);
+  out.boolean(value);
+}
+
+// A text that may be absent: null then.
+void text_or_null(JsonWriter& out, std::string_view key, std::string_view text) {
+  out.key(key);
+  text.empty() ? out.null() : out.string(text);
+}
+
+void begin(JsonWriter& out, std::string_view path) {
+  out.begin_object();
+  member(out, "schema", std::uint64_t{kJsonSchema});
+  member(out, "path", path);
+}
+
+void texts(JsonWriter& out, std::string_view key, std::span<const std::string_view> list) {
+  out.key(key);
+  out.begin_array();
+  for (const std::string_view text : list) out.string(text);
+  out.end_array();
+}
+
+template <class Enum> void names(JsonWriter& out, std::string_view key, std::span<const Enum> list) {
+  out.key(key);
+  out.begin_array();
+  for (const Enum value : list) out.string(name(value));
+  out.end_array();
+}
+
+void shape(JsonWriter& out, Shape dims) {
+  out.key("shape");
+  out.begin_array();
+  for (const std::uint64_t dim : dims) out.u64(dim);
+  out.end_array();
+}
+
+void attributes(JsonWriter& out, Attributes entries) {
+  out.key("attributes");
+  out.begin_object();
+  for (const auto& [key, value] : entries.entries()) {
+    out.key(key);
+    core::write_value(out, value);
+  }
+  out.end_object();
+}
+
+void finding(JsonWriter& out, const Finding& f) {
+  out.begin_object();
+  member(out, "rule", f.rule);
+  member(out, "severity", name(f.severity));
+  member(out, "kind", name(f.kind));
+  member(out, "message", f.message);
+  out.key("offset");
+  f.offset ? out.u64(*f.offset) : out.null();
+  out.key("tensor");
+  f.has_tensor ? out.string(f.tensor) : out.null();
+  const bool pair = !f.expected.empty() || !f.found.empty();
+  out.key("expected");
+  pair ? out.string(f.expected) : out.null();
+  out.key("found");
+  pair ? out.string(f.found) : out.null();
+  out.end_object();
+}
+
+void findings(JsonWriter& out, const Report& report) {
+  out.key("findings");
+  out.begin_array();
+  for (const Finding& f : report.findings()) finding(out, f);
+  out.end_array();
+  if (report.total() > report.findings().size()) member(out, "findings_total", report.total());
+}
+
+void part(JsonWriter& out, const Part& p) {
+  out.begin_object();
+  member(out, "role", p.role());
+  member(out, "dtype", p.dtype_name());
+  const std::optional<Extent> extent = p.extent();
+  out.key("offset");
+  extent ? out.u64(extent->offset) : out.null();
+  out.key("length");
+  extent ? out.u64(extent->length) : out.null();
+  if (extent && extent->source != 0) member(out, "source", std::uint64_t{extent->source});
+  member(out, "encoding", p.encoding_name());
+  text_or_null(out, "digest", p.digest());
+  out.end_object();
+}
+
+void stats_member(JsonWriter& out, const Stats& s) {
+  out.key("stats");
+  out.begin_object();
+  member(out, "elements", s.elements);
+  member(out, "zeros", s.zeros);
+  member(out, "nans", s.nans);
+  member(out, "infinities", s.infinities);
+  out.key("min");
+  core::write_value(out, s.min);
+  out.key("max");
+  core::write_value(out, s.max);
+  out.key("mean");
+  s.min.kind() == Value::Kind::null ? out.null() : out.number(s.mean);
+  out.end_object();
+}
+
+void tensor(JsonWriter& out, const Tensor& t, const Stats* stats) {
+  out.begin_object();
+  member(out, "name", t.name());
+  if (const std::optional<std::uint64_t> id = t.id()) member(out, "id", *id);
+  member(out, "dtype", t.type_name());
+  if (t.has_shape()) {
+    shape(out, t.shape());
+  } else {
+    out.key("shape");
+    out.null();
+  }
+  member(out, "layout", t.layout_name());
+  const Finding* reason = t.unsupported();
+  flag(out, "supported", reason == nullptr);
+  if (reason) member(out, "reason", reason->message);
+  if (!t.attributes().empty()) attributes(out, t.attributes());
+  out.key("parts");
+  out.begin_array();
+  for (std::uint32_t i = 0; i < t.part_count(); ++i) part(out, t.part(i));
+  out.end_array();
+  if (stats) stats_member(out, *stats);
+  out.end_object();
+}
+
+std::string_view kind_name(Tokenizer::Kind kind) {
+  switch (kind) {
+    case Tokenizer::Kind::wordpiece: return "wordpiece";
+    case Tokenizer::Kind::byte: return "byte";
+    case Tokenizer::Kind::bpe: break;
+  }
+  return "bpe";
+}
+
+void tokenizer(JsonWriter& out, const Tokenizer& t) {
+  out.key("tokenizer");
+  out.begin_object();
+  member(out, "kind", kind_name(t.kind));
+  member(out, "vocab_size", std::uint64_t{t.vocab_size});
+  member(out, "tokens", std::uint64_t{t.tokens.size()});
+  member(out, "merges", std::uint64_t{t.merges.size()});
+  out.key("special");
+  out.begin_object();
+  for (const auto& [key, id] : t.special) member(out, key, std::uint64_t{id});
+  out.end_object();
+  out.end_object();
+}
+
+void item(JsonWriter& out, const Item& i) {
+  member(out, "kind", name(i.kind));
+  member(out, "subject", i.subject);
+  member(out, "from", i.from);
+  member(out, "to", i.to);
+}
+
+void items(JsonWriter& out, std::string_view key, const std::vector<Item>& list) {
+  out.key(key);
+  out.begin_array();
+  for (const Item& i : list) {
+    out.begin_object();
+    item(out, i);
+    out.end_object();
+  }
+  out.end_array();
+}
+
+void losses(JsonWriter& out, const Plan& plan) {
+  std::array<bool, kLossKindCount> allowed{};
+  allowed.fill(true);
+  for (const Item& refused : plan.refused()) allowed[static_cast<std::size_t>(refused.kind)] = false;
+  out.key("losses");
+  out.begin_array();
+  for (const Item& i : plan.losses) {
+    out.begin_object();
+    item(out, i);
+    flag(out, "allowed", allowed[static_cast<std::size_t>(i.kind)]);
+    out.end_object();
+  }
+  out.end_array();
+}
+
+void format(JsonWriter& out, const FormatInfo& f) {
+  out.begin_object();
+  member(out, "name", f.name);
+  member(out, "title", f.title);
+  texts(out, "extensions", f.extensions);
+  member(out, "versions", f.versions);
+  flag(out, "reads", f.reads);
+  flag(out, "writes", f.writes);
+  out.key("holds");
+  out.begin_object();
+  names(out, "dtypes", f.holds.dtypes);
+  names(out, "layouts", f.holds.layouts);
+  names(out, "encodings", f.holds.encodings);
+  texts(out, "digests", f.holds.digests);
+  member(out, "attributes", f.holds.attributes);
+  flag(out, "names", f.holds.names);
+  flag(out, "tokenizer", f.holds.tokenizer);
+  out.key("max_tensors");
+  f.holds.max_tensors == UINT64_MAX ? out.null() : out.u64(f.holds.max_tensors);
+  out.end_object();
+  out.end_object();
+}
+
+}  // namespace
+
+void to_json(const Inspection& in, const std::function<void(std::string_view)>& sink) {
+  JsonWriter out;
+  begin(out, in.path);
+  text_or_null(out, "format", in.model.format());
+  text_or_null(out, "version", in.model.version());
+  member(out, "file_size", in.file_size);
+  flag(out, "checked", in.checked);
+  attributes(out, in.model.attributes());
+  if (const Tokenizer* t = in.model.tokenizer()) tokenizer(out, *t);
+  if (in.report && in.report->total() != 0) findings(out, *in.report);
+  out.key("tensors");
+  out.begin_array();
+  for (std::size_t i = 0; i < in.tensors.size(); ++i) {
+    tensor(out, in.model[in.tensors[i]], i < in.stats.size() ? &in.stats[i] : nullptr);
+    if (out.text().size() >= kPiece) sink(out.take());
+  }
+  out.end_array();
+  out.end_object();
+  sink(out.take());
+}
+
+std::string to_json(const Inspection& in) {
+  std::string text;
+  to_json(in, [&](std::string_view piece) { text.append(piece); });
+  return text;
+}
+
+std::string to_json(std::string_view path, const Verdict& verdict) {
+  JsonWriter out;
+  begin(out, path);
+  text_or_null(out, "format", verdict.format);
+  flag(out, "valid", verdict.report.valid());
+  findings(out, verdict.report);
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view path, std::string_view output, const Plan& plan, bool written) {
+  JsonWriter out;
+  begin(out, path);
+  member(out, "format", plan.from);
+  member(out, "output", output);
+  member(out, "to", plan.to);
+  flag(out, "possible", plan.possible());
+  flag(out, "written", written);
+  items(out, "blockers", plan.blockers);
+  losses(out, plan);
+  items(out, "changes", plan.changes);
+  member(out, "tensors", std::uint64_t{plan.tensors});
+  member(out, "payload_size", plan.payload_size);
+  member(out, "output_size", plan.output_size);
+  flag(out, "output_size_exact", plan.output_size_exact);
+  out.end_object();
+  return out.take();
+}
+
+std::string_view name(DigestKind kind) noexcept {
+  switch (kind) {
+    case DigestKind::content: return "content";
+    case DigestKind::content_without_names: return "content-without-names";
+    case DigestKind::file: break;
+  }
+  return "file-sha256";
+}
+
+std::string to_json(std::string_view path, std::string_view format, DigestKind kind, const Digest& digest) {
+  JsonWriter out;
+  begin(out, path);
+  text_or_null(out, "format", format);
+  member(out, "of", name(kind));
+  member(out, "digest", digest.hex());
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view path, std::string_view format, std::span<const Extracted> list) {
+  JsonWriter out;
+  begin(out, path);
+  text_or_null(out, "format", format);
+  out.key("tensors");
+  out.begin_array();
+  for (const Extracted& e : list) {
+    out.begin_object();
+    member(out, "name", e.tensor);
+    text_or_null(out, "part", e.part);
+    member(out, "dtype", name(e.dtype));
+    shape(out, e.shape);
+    member(out, "bytes", e.bytes);
+    member(out, "output", e.output);
+    out.end_object();
+  }
+  out.end_array();
+  out.end_object();
+  return out.take();
+}
+
+std::string formats_to_json() {
+  JsonWriter out;
+  out.begin_object();
+  member(out, "schema", std::uint64_t{kJsonSchema});
+  out.key("formats");
+  out.begin_array();
+  for (const FormatInfo& f : formats()) format(out, f);
+  out.end_array();
+  out.end_object();
+  return out.take();
+}
+
+std::string completion_to_json(std::string_view shell, std::string_view script) {
+  JsonWriter out;
+  out.begin_object();
+  member(out, "schema", std::uint64_t{kJsonSchema});
+  member(out, "shell", shell);
+  member(out, "script", script);
+  out.end_object();
+  return out.take();
+}
+
+std::string failure_to_json(std::string_view path, const Report& report) {
+  JsonWriter out;
+  begin(out, path);
+  const Finding* first = report.first_error();
+  const std::string_view rule = first ? std::string_view(first->rule) : std::string_view{};
+  const FormatInfo* format = find_format(rule.substr(0, rule.find('/')));
+  text_or_null(out, "format", format ? format->name : std::string_view{});
+  findings(out, report);
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(const Value& value) {
+  JsonWriter out;
+  core::write_value(out, value);
+  return out.take();
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// OutputFile: io's atomic file with a cursor and a buffer. Owns the refusal to write over what is being read.
+#include "weighbridge/output.h"
+
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "io/atomic_file.h"
+
+namespace weighbridge {
+namespace {
+
+constexpr std::size_t kBuffer = 1 << 20;
+
+}  // namespace
+
+struct OutputFile::Rep {
+  Rep(const std::string& path, bool replace) : file(path, {.replace = replace}) {}
+
+  void flush() {
+    if (buffer.empty()) return;
+    file.write_at(offset, buffer);
+    file.hint_written(offset, buffer.size());
+    offset += buffer.size();
+    buffer.clear();
+  }
+
+  io::AtomicFile file;
+  std::uint64_t offset = 0;  // of the buffer's first byte
+  std::vector<std::byte> buffer{};
+};
+
+OutputFile::OutputFile(const std::string& path, bool replace, std::span<const std::shared_ptr<const Source>> inputs) {
+  for (const auto& input : inputs) {
+    std::error_code ignored;  // a name in angle brackets is no path and equals none
+    if (std::filesystem::equivalent(path, std::string(input->name()), ignored))
+      base::misuse("output-is-input", "'" + path + "' is the file that is being read");
+  }
+  rep_ = std::make_unique<Rep>(path, replace);
+}
+
+OutputFile::~OutputFile() = default;
+OutputFile::OutputFile(OutputFile&&) noexcept = default;
+OutputFile& OutputFile::operator=(OutputFile&&) noexcept = default;
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const std::size_t room = std::min(bytes.size(), kBuffer - rep_->buffer.size());
+    rep_->buffer.insert(rep_->buffer.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(room));
+    bytes = bytes.subspan(room);
+    if (rep_->buffer.size() == kBuffer) rep_->flush();
+  }
+}
+
+void OutputFile::publish() {
+  rep_->flush();
+  rep_->file.sync(rep_->offset);
+  rep_->file.publish();
+}
+
+}  // namespace weighbridge

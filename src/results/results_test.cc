@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "support/temporary_folder.h"
+#include "weighbridge/json.h"
+#include "weighbridge/output.h"
+#include "weighbridge/stats.h"
+
+namespace weighbridge {
+namespace {
+
+template <class T> Bytes bytes_of(std::vector<T> values) {
+  auto held = std::make_shared<std::vector<T>>(std::move(values));
+  return {std::as_bytes(std::span(*held)), held};
+}
+
+Model small_model() {
+  Builder builder;
+  builder.attribute("big", Value::integer(UINT64_MAX)).attribute("nan", Value::real(std::nan("")));
+  builder.tensor("w\n", DType::f32, {3}, bytes_of<float>({1, -2, 0}));
+  builder.tensor("empty", DType::u8, {0, 2}, bytes_of<std::uint8_t>({}));
+  return builder.build();
+}
+
+TEST(Json, InspectionIsExactAndInTheOrderAskedFor) {
+  const Model model = small_model();
+  const std::vector<std::uint32_t> order{1, 0};
+  const std::string text =
+      to_json(Inspection{.path = "a\"b", .model = model, .file_size = UINT64_MAX, .tensors = order});
+  EXPECT_TRUE(text.starts_with(R"({"schema":1,"path":"a\"b",)")) << text;
+  EXPECT_NE(text.find(R"("file_size":18446744073709551615)"), std::string::npos);
+  EXPECT_NE(text.find(R"("big":18446744073709551615)"), std::string::npos);
+  EXPECT_NE(text.find(R"("nan":"nan")"), std::string::npos);
+  EXPECT_LT(text.find(R"("name":"empty")"), text.find(R"("name":"w\n")"));
+}
+
+TEST(Json, PiecesOfALongListingAreOneText) {
+  Builder builder;
+  for (int i = 0; i < 3000; ++i) builder.tensor("tensor." + std::to_string(i), DType::u8, {0}, Bytes{});
+  const Model model = builder.build();
+  std::vector<std::uint32_t> order(model.size());
+  for (std::uint32_t i = 0; i < model.size(); ++i) order[i] = i;
+  const Inspection inspection{.path = "p", .model = model, .tensors = order};
+  std::string joined;
+  std::size_t pieces = 0;
+  to_json(inspection, [&](std::string_view piece) {
+    joined += piece;
+    ++pieces;
+  });
+  EXPECT_GT(pieces, 2U);
+  EXPECT_EQ(joined, to_json(inspection));
+}
+
+TEST(Json, FindingsBeyondTheCapAreCounted) {
+  Verdict verdict;
+  verdict.format = "zt";
+  for (std::size_t i = 0; i < Report::kMaxFindings + 5; ++i) {
+    Finding finding;
+    finding.rule = "zt/some-rule";
+    finding.message = "it is so";
+    verdict.report.add(finding);
+  }
+  const std::string text = to_json("p", verdict);
+  EXPECT_NE(text.find(R"("findings_total":1005)"), std::string::npos);
+  EXPECT_NE(text.find(R"("valid":false)"), std::string::npos);
+}
+
+TEST(Json, AFailureNamesTheFormatWhoseRuleWasBroken) {
+  const auto failure = [](std::string rule) {
+    Finding finding;
+    finding.rule = std::move(rule);
+    Report report;
+    report.add(finding);
+    return failure_to_json("p", report);
+  };
+  EXPECT_NE(failure("safetensors/x").find(R"("format":"safetensors")"), std::string::npos);
+  EXPECT_NE(failure("io/read").find(R"("format":null)"), std::string::npos);
+}
+
+TEST(Statistics, CountsWhatIsNotFiniteAndKeepsIntegersExact) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  Builder builder;
+  builder.tensor("f", DType::f32, {6}, bytes_of<float>({std::nanf(""), kInf, -kInf, 0, 0.1F, -4}));
+  builder.tensor("u", DType::u64, {2}, bytes_of<std::uint64_t>({UINT64_MAX, 1}));
+  builder.tensor("n", DType::f32, {1}, bytes_of<float>({std::nanf("")}));
+  const Model model = builder.build();
+  const Stats f = statistics(model["f"]), u = statistics(model["u"]), n = statistics(model["n"]);
+  EXPECT_EQ(f.elements, 6U);
+  EXPECT_EQ(f.nans, 1U);
+  EXPECT_EQ(f.infinities, 2U);
+  EXPECT_EQ(f.zeros, 1U);
+  EXPECT_EQ(f.max.to_text(), "0.1");
+  EXPECT_NEAR(f.mean, -1.3, 1e-6);
+  EXPECT_EQ(u.max.as_u64(), UINT64_MAX);
+  EXPECT_EQ(n.min.kind(), Value::Kind::null);
+}
+
+TEST(OutputFile, AppearsWholeOrNotAtAll) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "out";
+  {
+    OutputFile file(path, false);
+    file.write(std::as_bytes(std::span("abc", 3)));
+  }
+  EXPECT_TRUE(folder.entries().empty());
+  const std::vector<std::byte> large((3 << 20) + 7, std::byte{1});
+  OutputFile file(path, false);
+  file.write(large);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  file.publish();
+  EXPECT_EQ(std::filesystem::file_size(path), large.size());
+  EXPECT_EQ(folder.entries(), std::set<std::string>{"out"});
+}
+
+TEST(OutputFile, IsNeverTheInput) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "in";
+  test::write_file(path, "content");
+  const std::vector<std::shared_ptr<const Source>> inputs{open_file(path)};
+  EXPECT_THROW(OutputFile(path, true, inputs), Error);
+  EXPECT_THROW(OutputFile(path, false), Error);
+  EXPECT_EQ(test::read_file(path), "content");
+}
+
+}  // namespace
+}  // namespace weighbridge

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every test of the command uses: the command itself, small files made byte by byte, and the committed schemas.
+# WEIGHBRIDGE names the command; without it the release build is taken.
+import json
+import os
+import pathlib
+import struct
+import subprocess
+
+import pytest
+
+try:
+    import jsonschema
+    import referencing
+except ImportError:  # then the tests that check JSON skip
+    jsonschema = referencing = None
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = os.environ.get("WEIGHBRIDGE") or str(ROOT / "build/release/weighbridge")
+SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (ROOT / "docs/schemas").glob("*.json")}
+SIZES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, "U8": 1, "I8": 1, "BOOL": 1, "F8_E4M3": 1}
+
+
+def weighbridge(*arguments, status=0, text=True, **options):
+    """Runs the command, expects the status, and returns what it printed."""
+    done = subprocess.run([COMMAND, *map(str, arguments)], stdout=options.pop("stdout", subprocess.PIPE),
+                          stderr=subprocess.PIPE, stdin=options.pop("stdin", subprocess.DEVNULL), timeout=60, **options)
+    if text:
+        done.stdout, done.stderr = ((s or b"").decode() for s in (done.stdout, done.stderr))
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def validated(text, schema):
+    """The JSON value of `text`, which must be valid by docs/schemas/<schema>.json."""
+    if not jsonschema:
+        pytest.skip("needs the Python packages jsonschema and referencing")
+    value = json.loads(text)
+    registry = referencing.Registry().with_resources(
+        (each["$id"], referencing.Resource.from_contents(each)) for each in SCHEMAS.values())
+    jsonschema.Draft202012Validator(SCHEMAS[schema], registry=registry).validate(value)
+    return value
+
+
+def safetensors(tensors, metadata=None):
+    """The bytes of a .safetensors file; tensors: name -> (dtype, shape, bytes)."""
+    header, offset, payload = {}, 0, b""
+    if metadata is not None:
+        header["__metadata__"] = metadata
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+        payload += data
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + payload
+
+
+def cbor(value):
+    """A value of text, non-negative integers, lists and dicts as CBOR."""
+    def head(major, count):
+        size = next(size for size in (0, 1, 2, 4, 8) if count < (24 if size == 0 else 1 << 8 * size))
+        if size == 0:
+            return bytes([major << 5 | count])
+        return bytes([major << 5 | {1: 24, 2: 25, 4: 26, 8: 27}[size]]) + count.to_bytes(size, "big")
+
+    if isinstance(value, int):
+        return head(0, value)
+    if isinstance(value, str):
+        return head(3, len(value.encode())) + value.encode()
+    if isinstance(value, list):
+        return head(4, len(value)) + b"".join(map(cbor, value))
+    return head(5, len(value)) + b"".join(cbor(part) for item in value.items() for part in item)
+
+
+def ztensor(objects):
+    """The bytes of a .zt file; objects: name -> (format, shape, {role: (dtype, bytes)})."""
+    body, manifest = b"ZTEN1000", {"version": "1.1.0", "objects": {}}
+    for name, (layout, shape, parts) in objects.items():
+        components = {}
+        for role, (dtype, data) in parts.items():
+            body += b"\0" * (-len(body) % 64)
+            components[role] = {"dtype": dtype, "offset": len(body), "length": len(data)}
+            body += data
+        manifest["objects"][name] = {"shape": shape, "format": layout, "components": components}
+    text = cbor(manifest)
+    return body + text + struct.pack("<Q", len(text)) + b"ZTEN1000"
+
+
+def floats(*values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+@pytest.fixture
+def sample(tmp_path):
+    """Four tensors of three dtypes with metadata."""
+    path = tmp_path / "sample.safetensors"
+    path.write_bytes(safetensors({
+        "layer.weight": ("F32", [2, 3], floats(1, -2.5, 0, 4, 5, 6)),
+        "layer.bias": ("F32", [3], floats(0, 0, 0.5)),
+        "embedding": ("BF16", [2, 2], bytes.fromhex("803f0040c0bf0000")),
+        "steps": ("I64", [], struct.pack("<q", -7)),
+    }, {"format": "pt", "note": "a\tb"}))
+    return path
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Its one tensor ends behind the file's end."""
+    path = tmp_path / "broken.safetensors"
+    path.write_bytes(safetensors({"w": ("F32", [4], floats(1, 2, 3, 4))})[:-4])
+    return path
+
+
+@pytest.fixture
+def sparse(tmp_path):
+    """[[0, 5, 0], [0, 0, 7]] as coordinates, which .safetensors has no layout for."""
+    path = tmp_path / "sparse.zt"
+    path.write_bytes(ztensor({"s": ("sparse_coo", [2, 3], {
+        "values": ("f32", floats(5, 7)), "coords": ("u64", struct.pack("<4Q", 0, 1, 1, 2))})}))
+    return path
+
+
+@pytest.fixture
+def strange(tmp_path):
+    """One good tensor, and one of a layout that nobody knows."""
+    path = tmp_path / "strange.zt"
+    path.write_bytes(ztensor({"good": ("dense", [1], {"data": ("f32", floats(1))}),
+                              "odd": ("fractal", [2], {"data": ("u8", b"ab")})}))
+    return path

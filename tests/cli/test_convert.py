@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import struct
+
+import pytest
+
+from conftest import floats, safetensors, validated, weighbridge
+
+
+def convert_json(*arguments, status=0):
+    return validated(weighbridge("convert", "--json", *arguments, status=status).stdout, "convert")
+
+
+@pytest.fixture
+def ordered(tmp_path):
+    """A file as the reference writer would make it: it comes back byte by byte."""
+    path = tmp_path / "ordered.safetensors"
+    path.write_bytes(safetensors({"a": ("F32", [2], floats(1, 2)), "b": ("F32", [1], floats(3)), "c": ("U8", [3], b"abc")},
+                                 {"k": "v"}))
+    return path
+
+
+@pytest.mark.parametrize("flags", [[], ["--encoding", "zstd"], ["--encoding", "zstd", "--level", "19", "--digest", "sha256"],
+                                   ["--digest=crc32c"]])
+def test_there_and_back(ordered, tmp_path, flags):
+    middle, back = tmp_path / "middle.zt", tmp_path / "back.safetensors"
+    out = weighbridge("convert", ordered, middle, *flags).stdout
+    assert "safetensors" in out and "written" in out
+    weighbridge("verify", middle)
+    weighbridge("convert", middle, back)
+    assert back.read_bytes() == ordered.read_bytes()
+    one, two = (line.split()[0] for line in weighbridge("hash", ordered, middle).stdout.splitlines())
+    assert one == two
+
+
+def test_the_plan_is_printed_and_nothing_written(sample, tmp_path):
+    out = tmp_path / "out.zt"
+    plan = convert_json(sample, out, "--dry-run")
+    assert plan["possible"] is True and plan["written"] is False and not out.exists()
+    assert plan["tensors"] == 4 and plan["payload_size"] == 52 and plan["to"] == "zt"
+    assert "52 B" in weighbridge("convert", sample, out, "-n").stdout
+    done = convert_json(sample, out)
+    assert done["written"] is True
+    assert done["output_size_exact"] is False or done["output_size"] == out.stat().st_size
+
+
+def test_a_cast_is_the_consent_to_its_loss(sample, tmp_path):
+    plan = convert_json(sample, tmp_path / "half.zt", "--cast", "f16")
+    assert plan["written"] is True and {item["kind"] for item in plan["losses"]} <= {"dtype", "precision"}
+    assert plan["losses"] and all(item["allowed"] for item in plan["losses"])
+
+
+def test_a_loss_is_refused_until_allowed(sparse, tmp_path):
+    out = tmp_path / "out.safetensors"
+    for flags in ([], ["--dry-run"]):
+        plan = convert_json(sparse, out, *flags, status=1)
+        assert plan["possible"] is False and plan["written"] is False and not out.exists()
+        assert [item["kind"] for item in plan["losses"] if not item["allowed"]] == ["layout"]
+    assert "--allow layout" in weighbridge("convert", sparse, out, status=1).stderr
+    weighbridge("convert", sparse, out, "--allow", "name,layout")
+    dense = weighbridge("extract", out, "s", "-o", "-", text=False).stdout
+    assert dense == weighbridge("extract", sparse, "s", "--dense", "-o", "-", text=False).stdout == floats(0, 5, 0, 0, 0, 7)
+
+
+def test_an_existing_output_needs_force(sample, tmp_path):
+    out = tmp_path / "out.zt"
+    out.write_bytes(b"old")
+    done = weighbridge("convert", sample, out, status=2)
+    assert "--force" in done.stderr and out.read_bytes() == b"old"
+    assert convert_json(sample, out, status=2)["findings"][0]["kind"] == "misuse"
+    weighbridge("convert", sample, out, "--force")
+    weighbridge("verify", out)
+
+
+def test_the_input_is_never_the_output(sample, tmp_path):
+    before = sample.read_bytes()
+    symbolic, hard = tmp_path / "symbolic.zt", tmp_path / "hard.zt"
+    symbolic.symlink_to(sample)
+    os.link(sample, hard)
+    for output in (sample, symbolic, hard):
+        assert "input" in weighbridge("convert", sample, output, "--force", "--to", "zt", status=2).stderr
+    assert sample.read_bytes() == before
+
+
+def test_the_target_must_be_known(sample, tmp_path):
+    assert "--to" in weighbridge("convert", sample, tmp_path / "out.bin", status=2).stderr
+    weighbridge("convert", sample, tmp_path / "out.bin", "--to", "zt")
+    done = weighbridge("convert", sample, tmp_path / "x", "--to", "safetensor", status=2)
+    assert "'safetensors'" in done.stderr
+    weighbridge("convert", sample, "-", "--to", "zt", status=2)
+
+
+def test_malformed_input_writes_nothing(broken, tmp_path):
+    out = tmp_path / "out.zt"
+    weighbridge("convert", broken, out, status=1)
+    assert not out.exists() and os.listdir(tmp_path) == ["broken.safetensors"]
+
+
+def test_quiet(sample, tmp_path):
+    done = weighbridge("convert", "-q", sample, tmp_path / "out.zt")
+    assert done.stdout == "" and done.stderr == ""
+
+
+def test_append(sample, tmp_path):
+    target, more = tmp_path / "target.zt", tmp_path / "more.safetensors"
+    weighbridge("convert", sample, target)
+    more.write_bytes(safetensors({"new": ("I32", [2], struct.pack("<2i", 1, 2))}))
+    old = target.read_bytes()
+    merged = tmp_path / "merged.zt"
+    validated(weighbridge("append", target, more, "-o", merged, "--json").stdout, "convert")
+    assert target.read_bytes() == old
+    weighbridge("append", target, more)
+    assert target.read_bytes() == merged.read_bytes()
+    weighbridge("verify", target)
+    value = validated(weighbridge("inspect", target, "--json").stdout, "inspect")
+    assert {t["name"] for t in value["tensors"]} == {"layer.weight", "layer.bias", "embedding", "steps", "new"}
+    assert "new" in weighbridge("append", target, more, status=1).stderr
+    assert target.read_bytes() == merged.read_bytes()

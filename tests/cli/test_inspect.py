@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import struct
+
+from conftest import floats, safetensors, validated, weighbridge
+
+
+def rows(text):
+    return [line for line in text.splitlines() if "[" in line and "dense" in line]
+
+
+def test_lists_every_tensor_aligned(sample):
+    out = weighbridge("inspect", sample).stdout
+    assert "safetensors" in out and "4 tensors" in out and "format = pt" in out.replace("  ", " ")
+    listed = rows(out)
+    assert [line.split()[0] for line in listed] and len(listed) == 4
+    assert len({line.index("dense") for line in listed}) == 1
+    heading = next(line for line in out.splitlines() if line.startswith("name"))
+    assert heading.split() == ["name", "dtype", "shape", "size", "layout"]
+    assert heading.index("layout") == listed[0].index("dense")
+
+
+def test_totals_by_dtype(sample):
+    out = weighbridge("inspect", sample).stdout
+    totals = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.endswith("bytes")}
+    assert totals["f32"] == ["2", "tensors", "9", "elements", "36", "bytes"]
+    assert totals["total"] == ["4", "tensors", "14", "elements", "52", "bytes"]
+
+
+def test_wide_characters_keep_the_columns(tmp_path):
+    path = tmp_path / "wide.safetensors"
+    path.write_bytes(safetensors({"重み": ("F32", [1], floats(1)), "abcd": ("F32", [1], floats(1))}))
+    listed = rows(weighbridge("inspect", path).stdout)
+    wide = next(line for line in listed if "重み" in line)
+    plain = next(line for line in listed if "abcd" in line)
+    assert wide.index("f32") + 2 == plain.index("f32")
+
+
+def test_hostile_names_are_harmless(tmp_path):
+    path = tmp_path / "hostile.safetensors"
+    path.write_bytes(safetensors({"\x1b[31mred\u202etxt\n": ("F32", [1], floats(1))}, {"k\x07": "\x1b]0;title\x07"}))
+    out = weighbridge("inspect", path).stdout
+    assert "\x1b" not in out and "\u202e" not in out and "\x07" not in out
+    assert r"\x1b[31mred\u{202e}txt\n" in out
+
+
+def test_json_has_exact_strings(tmp_path):
+    name = "\x1b[31mred\u202etxt\n"
+    path = tmp_path / "hostile.safetensors"
+    path.write_bytes(safetensors({name: ("F32", [1], floats(1))}, {"k": "v\\\n"}))
+    value = validated(weighbridge("inspect", path, "--json").stdout, "inspect")
+    assert value["tensors"][0]["name"] == name
+    assert value["attributes"]["k"] == "v\\\n"
+
+
+def test_json_has_the_promised_members(sample):
+    value = validated(weighbridge("inspect", "--json", sample).stdout, "inspect")
+    assert value["schema"] == 1 and value["format"] == "safetensors" and value["checked"] is True
+    assert value["path"] == str(sample) and value["file_size"] == os.path.getsize(sample)
+    weight = next(t for t in value["tensors"] if t["name"] == "layer.weight")
+    assert weight["dtype"] == "f32" and weight["shape"] == [2, 3] and weight["layout"] == "dense"
+    assert weight["parts"][0]["role"] == "data" and weight["parts"][0]["length"] == 24
+    assert weight["parts"][0]["encoding"] == "raw" and weight["parts"][0]["digest"] is None
+    assert validated(weighbridge("inspect", "--json", "--no-check", sample).stdout, "inspect")["checked"] is False
+
+
+def names(sample, *flags):
+    return [t["name"] for t in validated(weighbridge("inspect", sample, "--json", *flags).stdout, "inspect")["tensors"]]
+
+
+def test_sort(sample):
+    assert names(sample, "--sort", "name") == ["embedding", "layer.bias", "layer.weight", "steps"]
+    assert names(sample, "--sort", "size") == ["layer.weight", "layer.bias", "embedding", "steps"]
+    assert names(sample, "--sort", "shape")[0] == "steps"
+    assert names(sample, "--sort=dtype")[0] == "embedding"
+    assert names(sample, "--sort", "offset") == ["layer.weight", "layer.bias", "embedding", "steps"]
+
+
+def test_filter(sample):
+    assert sorted(names(sample, "--filter", "layer.*")) == ["layer.bias", "layer.weight"]
+    assert names(sample, "--filter", "?teps") == ["steps"]
+    assert names(sample, "--filter", "[a-f]mb*g") == ["embedding"]
+    assert names(sample, "--filter", "layer") == []
+    assert "no tensor matches" in weighbridge("inspect", sample, "--filter", "x*").stdout
+
+
+def test_stats(tmp_path):
+    path = tmp_path / "odd.safetensors"
+    nan, inf = float("nan"), float("inf")
+    path.write_bytes(safetensors({
+        "mixed": ("F32", [6], floats(nan, inf, -inf, 0, -1, 4)),
+        "big": ("U64", [2], struct.pack("<2Q", 2**64 - 1, 1)),
+        "none": ("F32", [0], b""),
+    }))
+    value = validated(weighbridge("inspect", path, "--stats", "--json").stdout, "inspect")
+    stats = {t["name"]: t["stats"] for t in value["tensors"]}
+    assert stats["mixed"] == {"elements": 6, "zeros": 1, "nans": 1, "infinities": 2, "min": -1, "max": 4, "mean": 1}
+    assert stats["big"]["max"] == 2**64 - 1
+    assert stats["none"]["min"] is None and stats["none"]["mean"] is None
+    out = weighbridge("inspect", path, "--stats").stdout
+    assert out.count("mean") == 1 and "18446744073709551615" in out
+
+
+def test_malformed_is_status_1_with_a_finding(broken):
+    done = weighbridge("inspect", broken, status=1)
+    assert done.stdout == "" and "safetensors/" in done.stderr
+    value = validated(weighbridge("inspect", broken, "--json", status=1).stdout, "inspect")
+    assert value["findings"][0]["kind"] == "malformed" and value["format"] == "safetensors"
+
+
+def test_reads_standard_input_only_when_told(sample):
+    with open(sample, "rb") as file:
+        value = validated(weighbridge("inspect", "-", "--json", stdin=file).stdout, "inspect")
+    assert len(value["tensors"]) == 4 and value["path"] == "-"
+
+
+def test_many_tensors(tmp_path):
+    path = tmp_path / "many.safetensors"
+    path.write_bytes(safetensors({f"t.{i}": ("F32", [1], floats(i)) for i in range(5000)}))
+    assert len(rows(weighbridge("inspect", path).stdout)) == 5000
+    assert len(validated(weighbridge("inspect", path, "--json").stdout, "inspect")["tensors"]) == 5000

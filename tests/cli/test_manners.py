@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+# What all verbs share: statuses, pipes, terminals, signals, escapes, help and completion.
+import hashlib
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import COMMAND, floats, safetensors, validated, weighbridge
+
+VERBS = ["inspect", "verify", "convert", "append", "extract", "hash", "formats", "completion"]
+
+
+def test_alone_it_says_what_it_is_for():
+    out = weighbridge().stdout
+    assert all(f"  {verb} " in out for verb in VERBS) and len(out.splitlines()) < 16
+
+
+def test_version_and_help():
+    assert re.fullmatch(r"weighbridge \d+\.\d+\.\d+\n", weighbridge("--version").stdout)
+    assert "Exit status" in weighbridge("--help").stdout
+    for verb in VERBS:
+        text = weighbridge(verb, "--help").stdout
+        assert text.startswith(f"usage: weighbridge {verb}") and "--json" in text
+        assert text == weighbridge("help", verb).stdout == weighbridge(verb, "x", "-h", "y").stdout
+
+
+@pytest.mark.parametrize("arguments,word", [
+    (["inpsect", "f"], "'inspect'"), (["--bogus"], "verb"), (["inspect"], "FILE"), (["inspect", "a", "b"], "'b'"),
+    (["inspect", "a", "--sorted"], "--sort"), (["inspect", "a", "--sort"], "KEY"), (["inspect", "a", "--sort", "nam"], "'name'"),
+    (["inspect", "a", "--json=3"], "--json"), (["inspect", "a", "--sort", "name", "--sort", "size"], "more than once"),
+    (["verify", "a", "--stats"], "--stats"), (["completion", "bsh"], "'bash'"), (["inspect", "a", "--filter="], "--filter"),
+    (["convert", "a", "b.zt", "--allow", "attribute,nam"], "'name'"), (["formats", "x"], "'x'"),
+    (["convert", "a", "b.zt", "--level", "99"], "19"), (["convert", "a", "b.zt", "--cast", "i8"], "bf16"), (["inspect", "a", "-x\x1b[31m"], "\\x1b"),
+])
+def test_misuse_is_one_sentence_and_status_2(arguments, word):
+    done = weighbridge(*arguments, status=2)
+    assert done.stdout == "" and word in done.stderr
+    assert done.stderr.startswith("weighbridge: ") and done.stderr.count("\n") == 1 and "\x1b" not in done.stderr
+
+
+def test_two_dashes_end_the_flags(tmp_path):
+    path = tmp_path / "-q.safetensors"
+    path.write_bytes(safetensors({"--help": ("F32", [1], floats(1))}))
+    weighbridge("inspect", "--", "-q.safetensors", cwd=tmp_path)
+    weighbridge("extract", "-o", "out", "--", "-q.safetensors", "--help", cwd=tmp_path)
+    assert (tmp_path / "out").read_bytes() == floats(1)
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path in (tmp_path, fifo, "/dev/null"):
+        for verb in ("inspect", "verify", "hash"):
+            done = weighbridge(verb, path, status=2)
+            assert str(path) in done.stderr
+    weighbridge("verify", tmp_path, tmp_path / "absent", status=2)
+
+
+def test_an_absent_file_is_status_4(tmp_path):
+    for verb in ("inspect", "verify", "hash"):
+        assert "absent" in weighbridge(verb, tmp_path / "absent", status=4).stderr
+    value = validated(weighbridge("hash", tmp_path / "absent", "--json", status=4).stdout, "hash")
+    assert value["findings"][0]["kind"] == "io"
+
+
+def test_a_closed_pipe_is_no_error(tmp_path):
+    path = tmp_path / "many.safetensors"
+    path.write_bytes(safetensors({f"tensor.{i}": ("F32", [1], floats(i)) for i in range(20000)}))
+    for arguments in (["inspect", path], ["inspect", path, "--json"], ["extract", path, "tensor.1", "-o", "-"]):
+        read, write = os.pipe()
+        os.close(read)
+        done = weighbridge(*arguments, stdout=write)
+        os.close(write)
+        assert done.stderr == ""
+
+
+def test_a_full_or_closed_output_is_status_4(sample):
+    with open("/dev/full", "wb") as full:
+        for arguments in (["inspect", sample], ["formats"], ["hash", sample], ["extract", sample, "steps", "-o", "-"], ["--help"]):
+            assert "standard output" in weighbridge(*arguments, stdout=full, status=4).stderr
+    closed = subprocess.run(["sh", "-c", '"$0" inspect "$1" >&-', COMMAND, sample], stderr=subprocess.PIPE, timeout=60)
+    assert closed.returncode == 4
+
+
+def test_closed_descriptors_do_not_mix_text_into_a_file(sample, tmp_path):
+    out = tmp_path / "w.bin"
+    subprocess.run(["sh", "-c", '"$0" extract "$1" steps -o "$2" <&- >&- 2>&-', COMMAND, sample, out], timeout=60)
+    assert not out.exists() or len(out.read_bytes()) == 8
+
+
+def on_terminal(arguments, environment):
+    """What the command prints on a terminal."""
+    parent, child = pty.openpty()
+    process = subprocess.Popen([COMMAND, *map(str, arguments)], stdout=child, stderr=child, stdin=child,
+                               env={**os.environ, "TERM": "xterm", **environment})
+    os.close(child)
+    text = b""
+    try:
+        while piece := os.read(parent, 65536):
+            text += piece
+    except OSError:  # the terminal's other end is closed
+        pass
+    os.close(parent)
+    assert process.wait(60) == 0
+    return text.decode()
+
+
+def test_colours_only_where_they_are_wanted(sample):
+    environment = {key: "" for key in ("NO_COLOR",)}
+    assert "\x1b[" in on_terminal(["verify", sample], environment)
+    assert "\x1b[" not in on_terminal(["verify", sample], {"NO_COLOR": "1"})
+    assert "\x1b[" not in on_terminal(["verify", sample], {**environment, "TERM": "dumb"})
+    assert "\x1b[" not in weighbridge("verify", sample).stdout
+
+
+def test_output_does_not_depend_on_the_locale(sample):
+    texts = {weighbridge("inspect", sample, "--stats", env={**os.environ, "LC_ALL": locale}).stdout
+             for locale in ("C", "C.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8")}
+    assert len(texts) == 1
+
+
+@pytest.fixture
+def large(tmp_path):
+    """A sparse file of 6 GiB: long enough to be interrupted in."""
+    size = 6 << 30
+    header = safetensors({"w": ("U8", [0], b"")})
+    text = header[8:].rstrip(b" ").replace(b'"shape":[0]', b'"shape":[%d]' % size).replace(b"[0,0]", b"[0,%d]" % size)
+    text += b" " * (-len(text) % 8)
+    path = tmp_path / "large.safetensors"
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + size)
+    return path
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_nothing_behind(large, tmp_path, number):
+    for arguments in (["convert", large, tmp_path / "out.zt", "--encoding", "zstd", "--level", "15"],
+                      ["extract", large, "w", "-o", tmp_path / "out.bin"], ["hash", large]):
+        process = subprocess.Popen([COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.3)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert process.returncode == 128 + number
+        assert os.listdir(tmp_path) == ["large.safetensors"]
+
+
+def test_a_long_job_shows_its_progress_on_a_terminal_only(large):
+    shown = on_terminal(["hash", large], {})
+    assert " left" in shown and "/s" in shown and "hash [" in shown
+    assert re.search(r"[0-9a-f]{64}  ", shown)
+    assert weighbridge("hash", large).stderr == ""
+
+
+def test_completion_scripts():
+    for shell in ("bash", "zsh", "fish"):
+        script = weighbridge("completion", shell).stdout
+        assert all(verb in script for verb in VERBS) and "dry-run" in script
+        assert validated(weighbridge("completion", shell, "--json").stdout, "completion")["script"] == script
+        if shutil.which(shell):
+            subprocess.run([shell, "-n"], input=script.encode(), check=True, timeout=60)
+
+
+def complete(*typed):
+    script = weighbridge("completion", "bash").stdout
+    words = " ".join(f"'{word}'" for word in typed)
+    script += f"COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _weighbridge; printf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+    return subprocess.run(["bash", "--norc"], input=script.encode(), stdout=subprocess.PIPE, check=True, timeout=60).stdout.decode().split()
+
+
+def test_bash_completes_verbs_flags_and_words():
+    assert complete("weighbridge", "in") == ["inspect"]
+    assert complete("weighbridge", "inspect", "--st") == ["--stats"]
+    assert "safetensors" in complete("weighbridge", "convert", "--to", "")
+    assert complete("weighbridge", "completion", "f") == ["fish"]
+    assert complete("weighbridge", "convert", "a", "b", "--allow", "prec") == ["precision"]
+
+
+def test_formats():
+    out = weighbridge("formats").stdout
+    assert "safetensors" in out and ".zt" in out
+    value = validated(weighbridge("formats", "--json").stdout, "formats")
+    assert {f["name"] for f in value["formats"]} >= {"safetensors", "zt"}
+
+
+def test_hash(sample, broken):
+    out = weighbridge("hash", sample).stdout
+    assert re.fullmatch(rf"[0-9a-f]{{64}}  {re.escape(str(sample))}\n", out)
+    plain = weighbridge("hash", "--file", sample).stdout.split()[0]
+    assert plain == hashlib.sha256(sample.read_bytes()).hexdigest()
+    assert len({out.split()[0], plain, weighbridge("hash", "--no-names", sample).stdout.split()[0]}) == 3
+    both = validated(weighbridge("hash", sample, broken, "--json", status=1).stdout, "hash")
+    assert both[0]["digest"] == out.split()[0] and both[0]["of"] == "content" and "findings" in both[1]
+
+
+def test_renaming_changes_only_the_digest_with_names(sample, tmp_path):
+    renamed = tmp_path / "renamed.safetensors"
+    renamed.write_bytes(sample.read_bytes().replace(b"steps", b"stepz"))
+    digest = lambda path, *flags: weighbridge("hash", path, *flags).stdout.split()[0]
+    assert digest(sample) != digest(renamed)
+    assert digest(sample, "--no-names") == digest(renamed, "--no-names")
+
+
+def test_tensors_that_cannot_be_interpreted(strange, broken, sample, tmp_path):
+    assert "unsupported" in weighbridge("inspect", strange).stdout
+    value = validated(weighbridge("inspect", strange, "--json", "--stats").stdout, "inspect")
+    assert {t["name"]: t["supported"] for t in value["tensors"]} == {"good": True, "odd": False}
+    out = weighbridge("verify", strange, status=3).stdout
+    assert "ok (" in out and "unsupported" in out
+    assert validated(weighbridge("verify", strange, "--json", status=3).stdout, "verify")["valid"] is True
+    weighbridge("verify", strange, broken, status=1)
+    weighbridge("verify", sample, strange, status=3)
+    weighbridge("hash", strange, status=3)
+    weighbridge("extract", strange, "odd", "--dense", "-o", tmp_path / "x", status=3)
+    weighbridge("extract", strange, "good", "-o", tmp_path / "x")
+    weighbridge("convert", strange, tmp_path / "out.safetensors", status=3)
+
+
+def test_a_limit_is_named_with_the_flag_that_raises_it(tmp_path):
+    path = tmp_path / "two.safetensors"
+    path.write_bytes(safetensors({"a": ("U8", [1], b"1"), "b": ("U8", [1], b"2")}))
+    refused = weighbridge("inspect", path, "--limit", "tensors=1", status=1)
+    assert "--limit tensors=" in refused.stderr
+    weighbridge("inspect", path, "--limit", "tensors=1M")
+
+
+def test_a_limit_that_is_none_is_misuse(tmp_path):
+    for text in ("tensors", "tensors=", "tensors=0", "tensors=1T", "tensors=-1", "tensor=5", "depth=2K"):
+        weighbridge("inspect", "-", "--limit", text, status=2)

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fifteen lines against the installed library: what a file that is none is called.
+#include <cstddef>
+#include <iostream>
+#include <span>
+#include <string>
+
+#include "weighbridge/open.h"
+
+int main() {
+  weighbridge::Report report;
+  const std::string page = "<html>not found</html>";
+  const auto source = weighbridge::memory_source({std::as_bytes(std::span(page)), nullptr});
+  const auto model = weighbridge::open(source, report);
+  if (model || report.findings().empty()) return 1;
+  std::cout << "ok\n";
+}

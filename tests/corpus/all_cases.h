@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The corpus of every format in one list. A new format adds its line in all_cases.cc.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/corpus_case.h"
+#include "core/format.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge::test {
+
+struct FormatCorpus {
+  const core::Format* format;
+  std::vector<core::CorpusCase> cases;
+
+  // As the case's file is called below corpus/: "<format>/<case>.<extension>".
+  std::string path(const core::CorpusCase&) const;
+  // The case's bytes in memory, under that name.
+  std::shared_ptr<const Source> source(const core::CorpusCase&) const;
+};
+
+// Built once.
+const std::vector<FormatCorpus>& all_cases();
+
+}  // namespace weighbridge::test

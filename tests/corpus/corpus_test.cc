@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every case of every format: the committed file is what the code makes, its findings are the ones the case names,
+// every rule has a case, and it does not matter where the bytes come from.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "core/common_rules.h"
+#include "corpus/all_cases.h"
+#include "support/failing_source.h"
+#include "support/temporary_folder.h"
+#include "weighbridge/open.h"
+#include "weighbridge/verify.h"
+
+namespace weighbridge::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+Context context_of(const core::CorpusCase& c) {
+  Context context;
+  context.limits = c.limits;
+  return context;
+}
+
+std::vector<std::string> rules_of(const Report& report) {
+  std::vector<std::string> out;
+  for (const Finding& finding : report.findings()) out.push_back(finding.rule);
+  return out;
+}
+
+// Calls f(corpus, case) for each, naming it in failures.
+template <class F> void for_each_case(F f) {
+  for (const FormatCorpus& corpus : all_cases()) {
+    for (const core::CorpusCase& c : corpus.cases) {
+      SCOPED_TRACE(corpus.path(c));
+      f(corpus, c);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+// The error that open() throws, nullopt when it gives a model.
+std::optional<Finding> open_error(const std::shared_ptr<const Source>& source, const Context& context) {
+  try {
+    open(source, context);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.finding();
+  }
+}
+
+TEST(Corpus, CommittedFilesAreWhatTheCodeMakes) {
+  std::set<std::string> expected;
+  for_each_case([&](const FormatCorpus& corpus, const core::CorpusCase& c) {
+    if (c.generated_only) return;
+    EXPECT_TRUE(expected.insert(corpus.path(c)).second) << "two cases have this name";
+    std::ifstream in("corpus/" + corpus.path(c), std::ios::binary);
+    ASSERT_TRUE(in.is_open()) << "not committed: run corpus_generate corpus";
+    const std::string committed{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    EXPECT_TRUE(committed == c.bytes) << "differs: run corpus_generate corpus, and look at what changed";
+  });
+  for (const auto& entry : fs::recursive_directory_iterator("corpus")) {
+    if (entry.is_directory()) continue;
+    const std::string path = fs::relative(entry.path(), "corpus").generic_string();
+    if (path != "README.md") {
+      EXPECT_TRUE(expected.contains(path)) << "a stray file: corpus/" << path;
+    }
+  }
+}
+
+TEST(Corpus, EveryFormatHasCases) {
+  std::set<std::string_view> with_cases;
+  for (const FormatCorpus& corpus : all_cases()) {
+    EXPECT_FALSE(corpus.cases.empty());
+    with_cases.insert(corpus.format->info.name);
+  }
+  for (const FormatInfo& format : formats()) EXPECT_TRUE(with_cases.contains(format.name)) << format.name;
+}
+
+TEST(Corpus, EveryRuleHasACaseThatBreaksItFirst) {
+  for (const FormatCorpus& corpus : all_cases()) {
+    std::set<std::string_view> first;
+    for (const core::CorpusCase& c : corpus.cases) first.insert(c.rule);
+    for (const Rule& rule : corpus.format->info.rules)
+      EXPECT_TRUE(first.contains(rule.id)) << "no case for " << rule.id;
+  }
+}
+
+TEST(Corpus, EveryCaseNamesRulesThatExist) {
+  for_each_case([](const FormatCorpus& corpus, const core::CorpusCase& c) {
+    std::set<std::string_view> known;
+    for (const Rule& rule : corpus.format->info.rules) known.insert(rule.id);
+    for (const Rule& rule : common_rules()) known.insert(rule.id);
+    if (!c.rule.empty()) {
+      EXPECT_TRUE(known.contains(c.rule)) << c.rule;
+    }
+    for (const std::string& other : c.others) EXPECT_TRUE(known.contains(other)) << other;
+  });
+}
+
+TEST(Corpus, RulesAreWellFormed) {
+  std::set<std::string_view> seen;
+  const auto check = [&](const Rule& rule, std::string_view prefix) {
+    SCOPED_TRACE(rule.id);
+    EXPECT_TRUE(seen.insert(rule.id).second);
+    EXPECT_TRUE(rule.id.starts_with(prefix));
+    EXPECT_FALSE(rule.section.empty());
+    ASSERT_FALSE(rule.sentence.empty());
+    EXPECT_FALSE(rule.sentence.ends_with('.'));
+    EXPECT_FALSE(rule.sentence.front() >= 'A' && rule.sentence.front() <= 'Z');
+    EXPECT_EQ(rule.severity == Severity::warning, rule.reach == Rule::Reach::note);
+  };
+  for (const FormatInfo& format : formats())
+    for (const Rule& rule : format.rules) check(rule, std::string(format.name) + "/");
+  for (const Rule& rule : common_rules()) check(rule, rule.id.starts_with("limit/") ? "limit/" : "file/");
+}
+
+TEST(Corpus, VerifyFindsExactlyWhatTheCaseNames) {
+  for_each_case([](const FormatCorpus& corpus, const core::CorpusCase& c) {
+    const Verdict verdict = verify(corpus.source(c), context_of(c));
+    std::vector<std::string> expected = c.others;
+    if (!c.rule.empty()) expected.insert(expected.begin(), c.rule);
+    EXPECT_EQ(rules_of(verdict.report), expected);
+    EXPECT_EQ(verdict.format, corpus.format->info.name);
+    for (const Finding& finding : verdict.report.findings()) {
+      if (finding.offset) {
+        EXPECT_LE(*finding.offset, c.bytes.size()) << finding.message;
+      }
+      EXPECT_FALSE(finding.message.empty());
+    }
+  });
+}
+
+TEST(Corpus, OpenThrowsTheFirstErrorOfVerify) {
+  for_each_case([](const FormatCorpus& corpus, const core::CorpusCase& c) {
+    const Verdict verdict = verify(corpus.source(c), context_of(c));
+    const auto thrown = open_error(corpus.source(c), context_of(c));
+    if (thrown) {
+      ASSERT_NE(verdict.report.first_error(), nullptr) << thrown->message;
+      EXPECT_EQ(*thrown, *verdict.report.first_error());
+      EXPECT_EQ(thrown->kind, Kind::malformed);
+    }
+    // The door that does not throw says the same.
+    Report report;
+    const auto model = open(corpus.source(c), report, context_of(c));
+    EXPECT_EQ(model.has_value(), !thrown.has_value());
+    if (thrown && report.first_error()) {
+      EXPECT_EQ(*report.first_error(), *thrown);
+    }
+  });
+}
+
+TEST(Corpus, ValidFilesListAndReadEveryTensor) {
+  for_each_case([](const FormatCorpus& corpus, const core::CorpusCase& c) {
+    if (!c.rule.empty()) return;
+    const Model model = open(corpus.source(c), context_of(c));
+    EXPECT_EQ(model.format(), corpus.format->info.name);
+    for (std::uint32_t i = 0; i < model.size(); ++i) {
+      const Tensor tensor = model[i];
+      EXPECT_EQ(tensor.unsupported(), nullptr);
+      ASSERT_TRUE(model.find(tensor.name()).has_value());
+      EXPECT_EQ(model.find(tensor.name())->index(), i);
+      for (std::uint32_t k = 0; k < tensor.part_count(); ++k) {
+        std::uint64_t bytes = 0;
+        tensor.part(k).stream({}, [&](std::span<const std::byte> piece) {
+          bytes += piece.size();
+          return true;
+        });
+        EXPECT_EQ(bytes, tensor.part(k).size());
+      }
+    }
+  });
+}
+
+TEST(Corpus, FindingsDoNotDependOnWhereTheBytesComeFrom) {
+  const TemporaryFolder folder;
+  for_each_case([&](const FormatCorpus& corpus, const core::CorpusCase& c) {
+    const std::string path = folder / ("case." + std::string(corpus.format->info.extensions.front()));
+    write_file(path, c.bytes);
+    const Context context = context_of(c);
+    const auto expected = verify(corpus.source(c), context).report.findings();
+    EXPECT_EQ(verify(path, context, {.format = {}, .access = Access::positional}).report.findings(), expected);
+    EXPECT_EQ(verify(path, context, {.format = {}, .access = Access::mapped}).report.findings(), expected);
+    const auto by_name =
+        verify(path, context, {.format = std::string(corpus.format->info.name), .access = Access::positional});
+    EXPECT_EQ(by_name.report.findings(), expected);
+  });
+}
+
+// A source that breaks after byte k: an io error, or, where nothing reads that far, the same answer as ever.
+TEST(Corpus, ASourceThatFailsIsAnIoErrorAndNothingElse) {
+  for_each_case([](const FormatCorpus& corpus, const core::CorpusCase& c) {
+    const Context context = context_of(c);
+    const auto whole = corpus.source(c);
+    const auto expected = verify(whole, context).report.findings();
+    const OpenOptions as{.format = std::string(corpus.format->info.name)};  // no glance at the end of the file
+    const std::uint64_t size = c.bytes.size();
+    const std::uint64_t step = std::max<std::uint64_t>(1, size / 300);
+    std::uint64_t io_errors = 0;
+    for (std::uint64_t k = 0; k <= size; k += step) {
+      const auto failing = std::make_shared<FailingSource>(whole, k);
+      try {
+        EXPECT_EQ(verify(failing, context, as).report.findings(), expected) << k;
+      } catch (const Error& error) {
+        ++io_errors;
+        ASSERT_EQ(error.kind(), Kind::io) << k << ": " << error.what();
+        EXPECT_EQ(error.finding().rule, "io/injected");
+      }
+      try {
+        open(failing, context, as);
+      } catch (const Error& error) {
+        ASSERT_TRUE(error.kind() == Kind::io || error.kind() == Kind::malformed) << k << ": " << error.what();
+        if (error.kind() == Kind::malformed) {
+          const auto usual = open_error(whole, context);
+          ASSERT_TRUE(usual.has_value()) << k;
+          EXPECT_EQ(error.finding(), *usual) << k;
+        }
+      }
+    }
+    if (size >= 8) {
+      EXPECT_GT(io_errors, 0U);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace weighbridge::test

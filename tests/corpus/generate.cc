@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// corpus_generate FOLDER: writes every committed file of the corpus below FOLDER and removes those that no case makes.
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <set>
+
+#include "corpus/all_cases.h"
+
+int main(int argc, char** argv) try {
+  namespace fs = std::filesystem;
+  if (argc != 2) {
+    std::cerr << "usage: corpus_generate FOLDER\n";
+    return 2;
+  }
+  const fs::path folder = argv[1];
+  std::set<fs::path> made;
+  for (const auto& corpus : weighbridge::test::all_cases()) {
+    fs::create_directories(folder / corpus.format->info.name);
+    for (const auto& c : corpus.cases) {
+      if (c.generated_only) continue;
+      const fs::path path = folder / corpus.path(c);
+      std::ofstream out(path, std::ios::binary | std::ios::trunc);
+      out.write(c.bytes.data(), static_cast<std::streamsize>(c.bytes.size()));
+      if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
+      made.insert(path);
+    }
+    for (const auto& entry : fs::directory_iterator(folder / corpus.format->info.name))
+      if (!made.contains(entry.path())) fs::remove(entry.path());
+  }
+  std::cout << made.size() << " files\n";
+  return 0;
+} catch (const std::exception& error) {
+  std::cerr << "corpus_generate: " << error.what() << '\n';
+  return 4;
+}

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""House rules that hold for every text file of the repository: licence line, line length, white space, no paths of a machine.
+
+Proves itself in the same run: each rule must report the file planted for it. Usage: check.py [ROOT]
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+MAX_LINE = 120
+SOURCES = {".h", ".cc", ".def", ".py", ".sh", ".cmake", ".js", ".ts", ".css"}
+CODE = {".h", ".cc"}  # in .def files a line is a row of a table
+SKIPPED_FOLDERS = {".git", "build", "corpus", "seeds", ".ccache", "__pycache__", ".pytest_cache"}
+NO_SPDX = {"LICENSE", "NOTICE"}
+# Spelt in pieces, so that this file does not report itself.
+MACHINE_PATHS = re.compile("/" + "work/|/" + "root/|/" + "tmp/(?:build-|brief)")
+LEFT_OVER = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+
+
+def needs_spdx(path):
+    return path.suffix in SOURCES or path.name in {"CMakeLists.txt", "Makefile", "run"} and path.name not in NO_SPDX
+
+
+def check_text(path, text):
+    """What is wrong with a file, as (line, sentence)."""
+    lines = text.splitlines()
+    if needs_spdx(path) and not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:2]):
+        yield 1, "the first two lines have no 'SPDX-License-Identifier: Apache-2.0'"
+    if text and not text.endswith("\n"):
+        yield len(lines), "no newline at the end"
+    if text.endswith("\n\n"):
+        yield len(lines), "an empty line at the end"
+    for number, line in enumerate(lines, 1):
+        if line != line.rstrip() and path.suffix != ".md":
+            yield number, "white space at the end of the line"
+        if "\t" in line and path.suffix in SOURCES:
+            yield number, "a tab"
+        if len(line) > MAX_LINE and path.suffix in CODE and 'R"' not in line:  # a raw string cannot be broken
+            yield number, f"{len(line)} columns, more than {MAX_LINE}"
+        if MACHINE_PATHS.search(line):
+            yield number, "a path of one machine"
+        if path.suffix in SOURCES and LEFT_OVER.search(line):
+            yield number, "something left over to do"
+        if path.suffix == ".h" and path.parts[:1] == ("include",) and re.match(r"\s*using namespace", line):
+            yield number, "'using namespace' in a public header"
+    if path.suffix == ".h" and "#pragma once" not in text:
+        yield 1, "no '#pragma once'"
+
+
+def repository_files(root):
+    """The files that git has or would take; where git cannot say (no repository), those outside the build folders."""
+    try:
+        listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+                                check=True, capture_output=True).stdout.decode().split("\0")
+        paths = [pathlib.Path(name) for name in listed if name]
+    except (OSError, subprocess.CalledProcessError):
+        paths = [path.relative_to(root) for path in root.rglob("*")]
+    for path in sorted(paths):
+        if not SKIPPED_FOLDERS.intersection(path.parts) and (root / path).is_file() and not (root / path).is_symlink():
+            yield path
+
+
+def check(root):
+    found = []
+    for path in repository_files(root):
+        data = (root / path).read_bytes()
+        if b"\0" in data:
+            continue
+        if b"\r\n" in data:
+            found.append(f"{path}:1: carriage returns")
+        found += [f"{path}:{line}: {wrong}" for line, wrong in check_text(path, data.decode("utf-8"))]
+    return found
+
+
+HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
+PLANTED = {
+    "no 'SPDX": ("src/a.cc", "int a;\n"),
+    "no newline": ("src/a.cc", HEAD + "int a;"),
+    "an empty line": ("src/a.cc", HEAD + "\n"),
+    "white space": ("src/a.cc", HEAD + "int a; \n"),
+    "a tab": ("src/a.cc", HEAD + "\tint a;\n"),
+    "columns": ("src/a.cc", HEAD + "/" * (MAX_LINE + 1) + "\n"),
+    "a path of one machine": ("README.md", "see /" + "root/notes\n"),
+    "left over": ("src/a.cc", HEAD + "// TO" + "DO: everything\n"),
+    "using namespace": ("include/weighbridge/a.h", HEAD + "#pragma once\nusing namespace std;\n"),
+    "pragma once": ("src/a.h", HEAD + "int a();\n"),
+}
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
+    found = check(root)
+    for finding in found:
+        print(finding)
+    unreported = [words for words, (path, text) in PLANTED.items()
+                  if not any(words in wrong for _, wrong in check_text(pathlib.Path(path), text))]
+    for words in unreported:
+        print(f"check.py did not report what was planted for '{words}'")
+    print(f"repository: {len(found)} violations; {len(PLANTED) - len(unreported)} of {len(PLANTED)} planted ones reported")
+    return 1 if found or unreported else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests of trust share: the command, its measured run, strace, small models, and what must hold after a writer
+# was stopped. WEIGHBRIDGE names the command; without it the release build is taken.
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = os.environ.get("WEIGHBRIDGE") or str(ROOT / "build/release/weighbridge")
+STRAY = re.compile(r"\..*\.weighbridge-[0-9a-f]{16}\.tmp")
+MIB = 1 << 20
+
+
+def run(*arguments, prefix=(), **options):
+    """Runs the command, behind the words of `prefix`, and returns what subprocess.run does, with text."""
+    return subprocess.run([*map(str, prefix), COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=options.pop("timeout", 300), **options)
+
+
+# A Python process of 100 MB would hand its own peak down to its children: the kernel keeps it over fork and exec.
+_LAUNCHER = """
+import json, os, resource, subprocess, sys
+limit = int(sys.argv[1])
+def restrict():
+    if limit: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+done = subprocess.run(sys.argv[2:], stdin=subprocess.DEVNULL, capture_output=True, text=True, preexec_fn=restrict)
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([done.returncode, done.stdout, done.stderr, usage.ru_maxrss * 1024, usage.ru_utime]))
+"""
+
+
+class Measured:
+    """What a run of the command gave and cost: status, stdout, stderr, peak (bytes), user (seconds of processor time)."""
+
+    def __init__(self, *arguments, address_space=0):
+        out = subprocess.run([sys.executable, "-S", "-E", "-c", _LAUNCHER, str(address_space), COMMAND, *map(str, arguments)],
+                             capture_output=True, text=True, timeout=300, check=True).stdout
+        self.status, self.stdout, self.stderr, self.peak, self.user = json.loads(out)
+
+
+def safetensors_header(entries, padding=True):
+    """The length and the JSON text of a header; entries: name -> (dtype, shape, size in bytes), one after the other."""
+    header, offset = {}, 0
+    for name, (dtype, shape, size) in entries.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + size]}
+        offset += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8 if padding else 0)
+    return struct.pack("<Q", len(text)) + text
+
+
+def write_safetensors(path, tensors):
+    """tensors: name -> list of numbers, as F32."""
+    head = safetensors_header({name: ("F32", [len(values)], 4 * len(values)) for name, values in tensors.items()})
+    path.write_bytes(head + b"".join(struct.pack(f"<{len(values)}f", *values) for values in tensors.values()))
+    return path
+
+
+def write_sparse_file(path, dtype, element_size, payload):
+    """One tensor whose payload is a hole of that many bytes: zeros that take no room on the disk."""
+    head = safetensors_header({"w": (dtype, [payload // element_size], payload)})
+    with open(path, "wb") as file:
+        file.write(head)
+        file.truncate(len(head) + payload)
+    return path
+
+
+def strays(folder):
+    """Names of temporaries that were left in the folder."""
+    return sorted(path.name for path in folder.iterdir() if STRAY.fullmatch(path.name))
+
+
+def contents(path):
+    """The file's bytes, None where there is no file."""
+    return path.read_bytes() if path.exists() else None
+
+
+def require_strace():
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    traced = subprocess.run(["strace", "-qq", "-o", "/dev/null", "-e", "inject=getpid:error=EPERM", "true"],
+                            capture_output=True, text=True)
+    if traced.returncode != 0:
+        pytest.skip(f"strace may not trace here: {traced.stderr.strip()}")
+
+
+class Job:
+    """A job of the command that makes `target`: what stood there before, the words, and what they make of it."""
+
+    def __init__(self, folder, arguments, target, old):
+        self.folder, self.target, self.old = folder, target, old
+        self.arguments = [*arguments, "--threads", "1"]
+        self.reset()
+        done = run(*self.arguments)
+        assert done.returncode == 0, done.stderr
+        self.new = self.target.read_bytes()
+        assert self.new != self.old
+
+    def reset(self):
+        """As it was before: the old target or none, and nothing beside it."""
+        for name in strays(self.folder):
+            (self.folder / name).unlink()
+        if self.old is None:
+            self.target.unlink(missing_ok=True)
+        else:
+            self.target.write_bytes(self.old)
+
+    def system_calls(self):
+        """The calls of one run, in order: (name, how many times it was called until then, the line of the trace)."""
+        self.reset()
+        trace = self.folder / "trace"
+        done = run(*self.arguments, prefix=["strace", "-qq", "-o", trace])
+        assert done.returncode == 0, done.stderr
+        seen, calls = {}, []
+        for line in trace.read_text().splitlines():
+            name = line.split("(")[0]
+            seen[name] = seen.get(name, 0) + 1
+            calls.append((name, seen[name], line))
+        trace.unlink()
+        return calls
+
+    def run_with(self, injection):
+        """A run from the start under `strace --inject=injection`."""
+        self.reset()
+        return run(*self.arguments, prefix=["strace", "-qq", "-o", "/dev/null", f"--inject={injection}"])
+
+    def require_old_or_new(self, where):
+        found = contents(self.target)
+        assert found in (self.old, self.new), f"{where}: the target has {len(found or b'')} bytes of neither old nor new"
+        return found == self.new
+
+    def require_clean_next_run(self, where):
+        """The next run makes the file, and leaves nothing of the one before beside it."""
+        if contents(self.target) != self.new:
+            done = run(*self.arguments)
+            assert done.returncode == 0, f"{where}: {done.stderr}"
+        assert contents(self.target) == self.new, where
+        assert strays(self.folder) == [], where
+
+
+def jobs(folder):
+    """Every way in which the command makes a file of models: each name with a function that gives its Job."""
+    first = write_safetensors(folder / "first.safetensors", {"a.weight": [0.5 * i for i in range(700)], "a.bias": [1, 2, 3]})
+    second = write_safetensors(folder / "second.safetensors", {"b.weight": [-1.0 * i for i in range(300)]})
+    grown = folder / "grown.zt"
+    old = b"what stood there before\n" * 20
+
+    def appended():
+        grown.unlink(missing_ok=True)
+        assert run("convert", first, grown, "-q").returncode == 0
+        return Job(folder, ["append", grown, second], grown, grown.read_bytes())
+
+    return {
+        "convert": lambda: Job(folder, ["convert", first, folder / "new.zt"], folder / "new.zt", None),
+        "convert-zstd": lambda: Job(folder, ["convert", first, folder / "new.zt", "--encoding", "zstd", "--digest", "sha256"],
+                                    folder / "new.zt", None),
+        "convert-force": lambda: Job(folder, ["convert", first, folder / "out.zt", "--force"], folder / "out.zt", old),
+        "append": appended,
+        "extract": lambda: Job(folder, ["extract", first, "a.weight", "-o", folder / "w.npy"], folder / "w.npy", None),
+        "extract-force": lambda: Job(folder, ["extract", first, "a.weight", "-o", folder / "w.npy", "--force"],
+                                     folder / "w.npy", old),
+    }
+
+
+JOBS = ["convert", "convert-zstd", "convert-force", "append", "extract", "extract-force"]

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+# What happens in the middle: a person who stops the job, and an input that shrinks, changes, vanishes or cannot be read.
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from robustness import COMMAND, MIB, contents, require_strace, run, strays, write_safetensors, write_sparse_file
+
+OLD = b"what stood there before\n" * 20
+
+
+@pytest.fixture
+def large(tmp_path):
+    """Booleans, which verify must read: long enough a job to be caught in the middle, and no room on the disk."""
+    return write_sparse_file(tmp_path / "large.safetensors", "BOOL", 1, 3 << 30)
+
+
+def bytes_read(pid):
+    return int(pathlib.Path(f"/proc/{pid}/io").read_text().split()[1])
+
+
+class Caught:
+    """The command, stopped once it has read 64 MiB, so that what is done meanwhile happens in the middle for sure."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen([COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        while bytes_read(self.process.pid) < 64 * MIB:
+            assert self.process.poll() is None, f"it ended before it was caught: {self.process.communicate()}"
+            time.sleep(0.001)
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self, number=None):
+        """Lets it run to its end, with a signal first; its status and what it said on stderr."""
+        if number is not None:
+            self.process.send_signal(number)
+        self.process.send_signal(signal.SIGCONT)
+        _, words = self.process.communicate(timeout=300)
+        return self.process.returncode, words
+
+
+@pytest.mark.parametrize("number,status", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_stopped_convert_leaves_the_old_file_and_nothing_else(tmp_path, large, number, status):
+    target = tmp_path / "out.zt"
+    target.write_bytes(OLD)
+    job = Caught("convert", large, target, "--force")
+    assert len(strays(tmp_path)) == 1, "it writes beside the target"
+    assert job.go_on(number)[0] == status
+    assert target.read_bytes() == OLD and strays(tmp_path) == []
+
+
+@pytest.mark.parametrize("words", [
+    ["convert", "{in}", "{out}.zt"], ["convert", "{in}", "{out}.zt", "--encoding", "zstd"], ["extract", "{in}", "w", "-o", "{out}.bin"],
+    ["verify", "{in}"], ["hash", "{in}"], ["hash", "--file", "{in}"], ["inspect", "{in}", "--stats"]], ids=" ".join)
+def test_ctrl_c_is_status_130_in_every_verb(tmp_path, large, words):
+    job = Caught(*(word.replace("{in}", str(large)).replace("{out}", str(tmp_path / "out")) for word in words))
+    assert job.go_on(signal.SIGINT)[0] == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["large.safetensors"]
+
+
+READERS = [["verify", "{in}"], ["hash", "{in}"], ["hash", "--file", "{in}"], ["convert", "{in}", "{out}", "--force"],
+           ["extract", "{in}", "w", "-o", "{out}", "--force"], ["inspect", "{in}", "--stats"]]
+MAKERS = [words for words in READERS if words[0] in ("verify", "convert")]
+
+
+def caught(words, large, target):
+    target.write_bytes(OLD)
+    return Caught(*(word.replace("{in}", str(large)).replace("{out}", str(target)) for word in words))
+
+
+@pytest.mark.parametrize("words", READERS, ids=" ".join)
+def test_an_input_that_shrinks_is_status_4(tmp_path, large, words):
+    job = caught(words, large, tmp_path / "out.zt")
+    os.truncate(large, 100 * MIB)
+    status, said = job.go_on()
+    assert status == 4 and "shrank" in said, (status, said)
+    assert contents(tmp_path / "out.zt") == OLD and strays(tmp_path) == []
+
+
+@pytest.mark.parametrize("words", MAKERS, ids=" ".join)
+@pytest.mark.parametrize("how", ["written to", "replaced", "removed"])
+def test_an_input_that_changes_is_status_4(tmp_path, how, words):
+    size = 256 * MIB if words[0] == "convert" else 1 << 30  # writing to the disk is slow enough to be caught
+    large = write_sparse_file(tmp_path / "large.safetensors", "BOOL", 1, size)
+    job = caught(words, large, tmp_path / "out.zt")
+    if how == "written to":
+        with open(large, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"\1")
+    elif how == "replaced":
+        write_sparse_file(tmp_path / "other", "BOOL", 1, size).rename(large)
+    else:
+        large.unlink()
+    status, said = job.go_on()
+    assert status == 4 and str(large) in said, (status, said)
+    assert contents(tmp_path / "out.zt") == OLD and strays(tmp_path) == []
+
+
+@pytest.fixture
+def without_rights(tmp_path):
+    """A folder, and a function that runs the command there as a user whom modes of files bind: root they do not."""
+    if os.geteuid() != 0:
+        yield tmp_path, lambda *words: run(*words)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o777)
+        command = folder / "command"
+        shutil.copy2(COMMAND, command)
+        yield folder, lambda *words: subprocess.run([command, *map(str, words)], capture_output=True, text=True, timeout=60,
+                                                    user=65534, group=65534, extra_groups=[])
+
+
+@pytest.mark.parametrize("verb", ["inspect", "verify", "hash", "convert", "extract"])
+def test_an_unreadable_file_is_status_4(without_rights, verb):
+    folder, run_there = without_rights
+    path = write_safetensors(folder / "secret.safetensors", {"w": [1, 2, 3]})
+    path.chmod(0o000)
+    words = {"convert": [path, folder / "out.zt"], "extract": [path, "w", "-o", folder / "w.bin"]}.get(verb, [path])
+    done = run_there(verb, *words)
+    assert done.returncode == 4 and "secret" in done.stderr and "permission denied" in done.stderr.lower(), done
+    assert not (folder / "out.zt").exists() and not (folder / "w.bin").exists()
+
+
+@pytest.mark.parametrize("verb", ["convert", "extract"])
+def test_a_folder_that_takes_no_file_is_status_4(without_rights, verb):
+    folder, run_there = without_rights
+    path = write_safetensors(folder / "model.safetensors", {"w": [1, 2, 3]})
+    path.chmod(0o644)
+    closed = folder / "closed"
+    closed.mkdir(mode=0o555)
+    words = {"convert": [path, closed / "out.zt"], "extract": [path, "w", "-o", closed / "w.bin"]}[verb]
+    done = run_there(verb, *words)
+    assert done.returncode == 4 and "closed" in done.stderr, done
+    assert list(closed.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["inspect", "verify", "hash"])
+def test_a_disk_that_cannot_be_read_is_status_4(tmp_path, verb):
+    require_strace()
+    path = write_safetensors(tmp_path / "model.safetensors", {"w": [1, 2, 3]})
+    done = run(verb, path, "--threads", "1", prefix=["strace", "-qq", "-o", "/dev/null", "--inject=pread64:error=EIO"])
+    assert done.returncode == 4 and "model.safetensors" in done.stderr, done.stderr

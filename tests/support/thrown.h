@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The finding that a call throws, for tests that look at rule and message.
+#pragma once
+#include <gtest/gtest.h>
+
+#include "weighbridge/error.h"
+
+namespace weighbridge::test {
+
+template <class Call> Finding thrown(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), error.finding().message.c_str());
+    EXPECT_EQ(error.kind(), error.finding().kind);
+    return error.finding();
+  }
+  ADD_FAILURE() << "no Error was thrown";
+  return {};
+}
+
+}  // namespace weighbridge::test

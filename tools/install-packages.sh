@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian or Ubuntu packages that weighbridge needs: `install-packages.sh build|demo|test|bench`. Says what it installs,
+# does nothing when all are there. On other systems it names what is needed and leaves the rest to you.
+set -euo pipefail
+
+build=(g++ cmake ninja-build pkg-config libzstd-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
+demo=("${build[@]}" python3 python3-venv)
+test=("${build[@]}" ccache clang-16 libclang-rt-16-dev llvm-16 clang-format-16 clang-tidy-16 libgtest-dev librapidcheck-dev
+      nlohmann-json3-dev python3 python3-venv python3-pytest strace)
+bench=("${build[@]}" libbenchmark-dev python3 python3-venv)
+
+case "${1-}" in
+  build) wanted=("${build[@]}") ;;
+  demo) wanted=("${demo[@]}") ;;
+  test) wanted=("${test[@]}") ;;
+  bench) wanted=("${bench[@]}") ;;
+  *) echo "usage: $0 build|demo|test|bench" >&2; exit 2 ;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "This is no Debian or Ubuntu: please see to it yourself that these packages' contents are here: ${wanted[*]}" >&2
+  exit 0
+fi
+
+missing_packages() {
+  local installed
+  installed=$(dpkg-query --show --showformat='${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/^installed //p' || true)
+  for package in "${wanted[@]}"; do
+    grep -qxF -- "$package" <<<"$installed" || echo "$package"
+  done
+}
+
+mapfile -t missing < <(missing_packages)
+if [ ${#missing[@]} -eq 0 ]; then
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "These packages are missing, and installing them takes root: ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+echo "Installing packages: ${missing[*]}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+for attempt in 1 2 3; do
+  if "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq >"$log" 2>&1 &&
+     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+       -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "${missing[@]}" >>"$log" 2>&1; then
+    exit 0
+  fi
+  [ "$attempt" -eq 3 ] || { echo "apt-get failed, trying again" >&2; sleep $((attempt * 5)); }
+done
+cat "$log" >&2
+echo "apt-get could not install: ${missing[*]}" >&2
+exit 1

@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes the Python environments of the interop tests: tests/interop/requirements.txt becomes build/venv, requirements-NAME.txt
+# becomes build/venv-NAME. One is made anew only when its file has changed. Where the package index cannot be reached this says
+# so and succeeds: the tests that need an environment then skip, each with its reason.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+make_environment() {  # requirements file, folder
+  local file=$1 folder=$2 stamp
+  stamp=$(sha256sum <"$file"; python3 --version)
+  if [ "$(cat "$folder/.made-from" 2>/dev/null)" = "$stamp" ]; then
+    return 0
+  fi
+  echo "Making $folder from $file"
+  rm -rf "$folder"
+  python3 -m venv "$folder" &&
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --retries 2 --timeout 20 -r "$file" &&
+    printf '%s\n' "$stamp" >"$folder/.made-from"
+}
+
+mkdir -p build
+shopt -s nullglob
+for file in tests/interop/requirements*.txt; do
+  name=$(basename "$file" .txt)
+  if ! make_environment "$file" "build/venv${name#requirements}"; then
+    rm -rf "build/venv${name#requirements}"
+    echo "WARNING: $file could not be installed (see above): the tests that need it will be skipped." >&2
+  fi
+done
