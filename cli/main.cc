@@ -84,6 +84,7 @@ int run(int count, const char* const* words, Output& out) {
 }  // namespace weighbridge::cli
 
 int main(int argc, char** argv) {
+  ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is told by EFBIG
   ::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is told by EPIPE
   weighbridge::cli::guard_standard_descriptors();
   weighbridge::cli::Output out;

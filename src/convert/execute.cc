@@ -9,6 +9,7 @@
 #include "convert/write.h"
 #include "core/progress.h"
 #include "io/atomic_file.h"
+#include "registry/registry.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge {
@@ -45,6 +46,19 @@ void require_other_file(const convert::PlanRep& rep, const std::string& path, bo
                                             escape_for_display(source->name()) + ": give another name");
 }
 
+// Whatever the payload's own digests and rules say is checked before its bytes go anywhere: a digest that is dropped or
+// made anew would otherwise cover for bytes that failed the old one. Reads nothing where the source has no such rules.
+void require_sound(const Model& model, const Context& context) {
+  const core::Format* const format = registry::find(model.format());
+  if (format == nullptr || format->check_content == nullptr || !format->content_can_fail) return;
+  Context quiet = context;
+  if (context.progress) quiet.progress = [&](std::uint64_t, std::uint64_t) { return context.progress(0, 0); };
+  Report report;
+  core::Findings findings(report, core::Findings::Mode::all);
+  format->check_content(model, quiet, findings);
+  if (const Finding* error = report.first_error()) throw Error(*error);
+}
+
 }  // namespace
 
 void Plan::execute(const std::string& path, const Context& context) const {
@@ -52,6 +66,9 @@ void Plan::execute(const std::string& path, const Context& context) const {
   if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
   require_possible(*this);
   require_other_file(*rep, path, options.replace);
+  // The bytes of a file that is appended to stay as they are, with their digests.
+  for (const Model& model : rep->models)
+    if (rep->kept_tensors == 0 || &model != &rep->models.front()) require_sound(model, context);
   const core::WriteLayout& layout = rep->layout;
   std::uint64_t bytes = layout.prefix_length;
   for (const core::Payload& p : layout.payloads) bytes += convert::hashed_bytes(p);

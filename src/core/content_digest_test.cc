@@ -288,5 +288,41 @@ TEST(FileSha256, IsThePlainDigestOfAllBytes) {
   }
 }
 
+// A small file can name one payload thousands of times.
+class CountingSource : public Source {
+ public:
+  explicit CountingSource(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  std::uint64_t size() const noexcept override { return bytes_.size(); }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    read += out.size();
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  }
+  std::string_view name() const noexcept override { return "<counting>"; }
+  mutable std::uint64_t read = 0;
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+TEST(ContentDigest, APayloadThatManyTensorsNameIsReadOnce) {
+  const std::vector<std::byte> payload(100'000, std::byte{7});
+  const auto source = std::make_shared<CountingSource>(payload);
+  core::Draft draft;
+  Builder apart;
+  const std::uint64_t shape[] = {payload.size()}, flat[] = {payload.size() / 4};
+  for (int i = 0; i < 200; ++i) {
+    const bool other = i == 100;  // the same bytes read another way are no twin
+    const auto at = draft.add_source(source);
+    draft.add_tensor("w" + std::to_string(i), Layout::dense, other ? DType::f32 : DType::u8, other ? flat : shape);
+    draft.add_part("data", other ? DType::f32 : DType::u8, other ? flat : shape, Encoding::raw, {at, 0, payload.size()},
+                   payload.size());
+    apart.tensor("w" + std::to_string(i), other ? DType::f32 : DType::u8, {other ? payload.size() / 4 : payload.size()},
+                 {payload, nullptr});
+  }
+  const Model together = draft.finish();
+  EXPECT_EQ(content_digest(together).hex(), content_digest(apart.build()).hex());
+  EXPECT_LE(source->read, 3 * payload.size());
+}
+
 }  // namespace
 }  // namespace weighbridge

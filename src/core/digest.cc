@@ -10,6 +10,7 @@
 #include <mutex>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/endian.h"
@@ -404,6 +405,51 @@ class Hasher {
   core::BufferPool reads_{kRead}, groups_{static_cast<std::size_t>(kChunk)};
 };
 
+// The same stored bytes read the same way.
+bool is_twin(const Tensor& a, const Tensor& b) {
+  if (a.layout() != b.layout() || a.layout_name() != b.layout_name() || a.type_name() != b.type_name() ||
+      a.part_count() != b.part_count() || !std::ranges::equal(a.shape(), b.shape()) ||
+      !std::ranges::equal(a.attributes().entries(), b.attributes().entries()))
+    return false;
+  for (std::uint32_t i = 0; i < a.part_count(); ++i) {
+    const Part p = a.part(i), q = b.part(i);
+    if (!p.extent() || p.extent() != q.extent() || p.role() != q.role() || p.dtype() != q.dtype() ||
+        p.encoding() != q.encoding() || p.order() != q.order() || p.size() != q.size() ||
+        !std::ranges::equal(p.shape(), q.shape()) || !std::ranges::equal(p.strides(), q.strides()))
+      return false;
+  }
+  return true;
+}
+
+// For each tensor the first one of which it is a twin, itself where there is none. A small file can name one payload
+// very often, and decoding it each time would take as long as its author likes.
+std::vector<std::uint32_t> first_twins(const std::vector<Tensor>& tensors) {
+  struct Place {
+    std::uint64_t offset;
+    std::uint32_t source, tensor;
+    bool operator<(const Place& o) const {
+      return std::tie(offset, source, tensor) < std::tie(o.offset, o.source, o.tensor);
+    }
+  };
+  std::vector<Place> places;
+  places.reserve(tensors.size());
+  std::vector<std::uint32_t> first(tensors.size());
+  std::iota(first.begin(), first.end(), 0U);
+  for (std::uint32_t t = 0; t < tensors.size(); ++t) {
+    if (tensors[t].part_count() == 0 || !tensors[t].has_shape()) continue;
+    if (const auto extent = tensors[t].part(0).extent(); extent && extent->length > 0)
+      places.push_back({extent->offset, extent->source, t});
+  }
+  if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
+  for (std::size_t i = 1; i < places.size(); ++i) {
+    const Place &before = places[i - 1], &here = places[i];
+    if (before.offset == here.offset && before.source == here.source &&
+        is_twin(tensors[before.tensor], tensors[here.tensor]))
+      first[here.tensor] = first[before.tensor];
+  }
+  return first;
+}
+
 }  // namespace
 
 std::string Digest::hex() const { return codecs::to_hex(bytes); }
@@ -412,7 +458,17 @@ Digest content_digest(const Model& model, const Context& context, bool with_name
   std::vector<Tensor> tensors;
   tensors.reserve(model.size());
   for (std::uint32_t i = 0; i < model.size(); ++i) tensors.push_back(model[i]);
-  std::vector<Digest256> nodes = Hasher(tensors, context).run();
+  const std::vector<std::uint32_t> first = first_twins(tensors);
+  std::vector<Tensor> distinct;
+  std::vector<std::uint32_t> place(tensors.size());
+  for (std::uint32_t t = 0; t < tensors.size(); ++t) {
+    place[t] = first[t] == t ? static_cast<std::uint32_t>(distinct.size()) : place[first[t]];
+    if (first[t] == t) distinct.push_back(tensors[t]);
+  }
+  const std::vector<Digest256> hashed = Hasher(std::move(distinct), context).run();
+  std::vector<Digest256> nodes;
+  nodes.reserve(tensors.size());
+  for (const std::uint32_t at : place) nodes.push_back(hashed[at]);
   Node root(with_names ? 'M' : 'N');
   root.u64(nodes.size());
   if (with_names) {

@@ -89,6 +89,8 @@ struct Format {
   void (*read)(const Source&, const Context&, Findings&, Draft&);
   // Content rules, which read payload: reported sorted by offset and rule. Null: there are none.
   void (*check_content)(const Model&, const Context&, Findings&);
+  // One of them is an error: a conversion checks them before it writes.
+  bool content_can_fail = false;
   // What the file would be. Null: read only. Reads no payload. Throws Error{misuse} for options the format lacks.
   WriteLayout (*layout)(const Model&, const Options&);
   // What `target` with the tensors of `more` behind its own would be. Null: the container cannot append.

@@ -116,3 +116,21 @@ def test_append(sample, tmp_path):
     assert {t["name"] for t in value["tensors"]} == {"layer.weight", "layer.bias", "embedding", "steps", "new"}
     assert "new" in weighbridge("append", target, more, status=1).stderr
     assert target.read_bytes() == merged.read_bytes()
+
+
+def test_bytes_that_fail_their_digest_go_nowhere(tmp_path):
+    source, good, bad, out = (tmp_path / n for n in ("m.safetensors", "good.zt", "bad.zt", "out.zt"))
+    source.write_bytes(safetensors({"w": ("F32", [64], floats(*range(64)))}))
+    weighbridge("convert", source, good, "--digest", "sha256")
+    broken = bytearray(good.read_bytes())
+    broken[64] ^= 1
+    bad.write_bytes(broken)
+    for target, flags in ((out, []), (out, ["--digest", "sha256"]), (tmp_path / "out.safetensors", [])):
+        refused = weighbridge("convert", bad, target, *flags, status=1)
+        assert "zt/digest" in refused.stderr
+        assert not target.exists()
+    other = tmp_path / "other.safetensors"
+    other.write_bytes(safetensors({"v": ("U8", [1], b"1")}))
+    weighbridge("convert", other, tmp_path / "other.zt")
+    assert "zt/digest" in weighbridge("append", tmp_path / "other.zt", bad, "-o", out, status=1).stderr
+    assert not out.exists()

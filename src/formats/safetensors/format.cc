@@ -47,6 +47,7 @@ constexpr core::Format kFormat = {
     .matches = matches,
     .read = read,
     .check_content = check_content,
+    .content_can_fail = false,
     .layout = layout,
     .append = nullptr,
 };

@@ -120,6 +120,7 @@ class Walk {
     draft_.state.tensors.reserve(most);
     draft_.state.parts.reserve(most);
     places_.reserve(most);
+    draft_.state.dims.reserve(2 * most);
     wire::JsonReader in(text_, limits_.depth);
     if (in.enter_object()) {
       bool metadata_seen = false;

@@ -123,6 +123,9 @@ class Planner {
       const auto where = [&] { return subject(tensor) + "." + indexed("parts", part.role()); };
       for (const auto& [key, value] : part.extra().entries())
         lose(LossKind::extra, where() + "." + indexed("extra", key), value.to_text(), "dropped");
+      // The dense form of a quantised tensor is f32, whatever its scales are.
+      if (is_quantised(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
+        lose(LossKind::precision, where(), "f64", "f32");
       if (layout != Layout::dense) continue;
       if (part.role() != tensor.main().role()) {
         lose(LossKind::layout, where(), std::string(part.role()), "dropped");

@@ -226,6 +226,8 @@ void add_objects(Corpus& c) {
   c.one("object-duplicate-key-role", "object-duplicate-key",
         object(kShapeFour, "dense", {{t(kData), data}, {t(kData), data}}));
   c.part("object-duplicate-key-component", "object-duplicate-key", component("u8", 64, 4, {{t(kOffset), u(64)}}));
+  c.part("object-duplicate-key-null", "object-duplicate-key",
+         component("u8", 64, 4, {{t(kDigest), kNull}, {t(kDigest), t(crc32c(kFour))}}));
   wire::CborWriter deep;
   deep.array(65);
   for (int i = 0; i < 65; ++i) deep.u64(1);
@@ -405,6 +407,14 @@ void add_limits(Corpus& c) {
                  {stored}),
             limits);
   limits = {};
+  limits.memory = 4;
+  const std::string coords = le({1, 0, 2, 0}), values(2, '\1');
+  c.limited("duplicate-entries-unchecked", "duplicate-entries-unchecked",
+            file(root({{t("s"), object(array({u(2), u(3)}), "sparse_coo",
+                                       {{t(kCoords), component("u64", 64, coords.size())},
+                                        {t(kValues), component("u8", 128, 2)}})}}),
+                 {coords, values}),
+            limits);
   limits.memory = 100;
   c.limited("limit-memory", "limit/memory", file(root({}, {{t(kAttributes), map({{t("a"), t("b")}})}})), limits);
 }

@@ -2,7 +2,9 @@
 // The content rules of zTensor 1.x: digests, zstd frames and bools in one pass over the payload, then the index parts
 // of sparse tensors, then what lies between the components.
 #include <algorithm>
+#include <memory>
 #include <mutex>
+#include <semaphore>
 #include <vector>
 
 #include "codecs/sparse.h"
@@ -63,13 +65,15 @@ class SparsePass {
   }
 
   void run() {
-    Executor& executor = core::executor_of(context_);
-    budget_ = context_.limits.memory / executor.concurrency();
-    executor.for_each(tensors_.size(), [this](std::uint64_t i) { check(tensors_[static_cast<std::size_t>(i)]); });
+    core::executor_of(context_).for_each(tensors_.size(),
+                                         [this](std::uint64_t i) { check(tensors_[static_cast<std::size_t>(i)]); });
   }
 
  private:
   void check(const Tensor& tensor) {
+    // Shares of a fixed size, so that what is found does not depend on the number of threads.
+    shares_.acquire();
+    const std::unique_ptr<std::counting_semaphore<kShares>, Release> share(&shares_);
     try {
       if (tensor.layout() == Layout::sparse_csr)
         check_csr(tensor);
@@ -87,7 +91,9 @@ class SparsePass {
                                budget_);
     stream(indptr, [&](std::span<const std::byte> piece) { checker.indptr(piece); });
     stream(indices, [&](std::span<const std::byte> piece) { checker.indices(piece); });
-    for (const auto& violation : checker.finish().violations) {
+    const codecs::SparseReport report = checker.finish();
+    remark_unchecked(tensor, indices, report);
+    for (const auto& violation : report.violations) {
       const bool in_indptr = violation.fault == codecs::SparseFault::indptr_start ||
                              violation.fault == codecs::SparseFault::indptr_order ||
                              violation.fault == codecs::SparseFault::indptr_end;
@@ -100,7 +106,18 @@ class SparsePass {
     const Shape shape = tensor.shape();
     codecs::CooChecker checker({shape.begin(), shape.end()}, values.count(), coords.dtype(), budget_);
     stream(coords, [&](std::span<const std::byte> piece) { checker.coords(piece); });
-    for (const auto& violation : checker.finish().violations) add(tensor, coords, violation);
+    const codecs::SparseReport report = checker.finish();
+    remark_unchecked(tensor, coords, report);
+    for (const auto& violation : report.violations) add(tensor, coords, violation);
+  }
+
+  // A sound structure whose entries were too many to compare.
+  void remark_unchecked(const Tensor& tensor, const Part& part, const codecs::SparseReport& report) {
+    if (report.duplicates_checked || report.total > 0) return;
+    Finding finding =
+        core::Findings::make(rules::kDuplicatesUnchecked, {.offset = part.extent()->offset, .tensor = tensor.name()});
+    const std::lock_guard lock(mutex_);
+    out_.push_back(std::move(finding));
   }
 
   template <class Use> void stream(const Part& part, Use use) {
@@ -127,7 +144,12 @@ class SparsePass {
   core::Progress& progress_;
   std::vector<Finding>& out_;
   std::vector<Tensor> tensors_;
-  std::uint64_t budget_ = 0;
+  static constexpr std::ptrdiff_t kShares = 4;
+  struct Release {
+    void operator()(std::counting_semaphore<kShares>* shares) const { shares->release(); }
+  };
+  const std::uint64_t budget_ = context_.limits.memory / kShares;
+  std::counting_semaphore<kShares> shares_{kShares};
   std::mutex mutex_;
 };
 

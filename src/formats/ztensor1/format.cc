@@ -47,6 +47,7 @@ constexpr core::Format kFormat = {
     .matches = matches,
     .read = read,
     .check_content = check_content,
+    .content_can_fail = true,
     .layout = layout,
     .append = append,
 };

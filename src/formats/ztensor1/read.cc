@@ -279,18 +279,12 @@ class Walk {
     keys_.clear();
     while (in_.next_entry()) {
       const std::size_t key_at = in_.offset();
-      wire::CborString key;
-      if (!in_.read_text(key)) {
-        need_sound();
-        broken_entry(rules::kObjectKey, at(key_at), {});
-        pass_items(2);
-        continue;
-      }
-      const std::string_view name = entry_text(key);
+      std::string_view name;
+      if (!known_text(name, kShape, kFormatKey, kComponents) && !entry_key(name, rules::kObjectKey, {})) continue;
       if (is(name, kShape) && fresh(entry_.has_shape, key_at))
         read_shape();
       else if (is(name, kFormatKey) && fresh(entry_.has_format, key_at))
-        read_text_field(entry_.format, rules::kObjectField, kFormatKey);
+        read_format();
       else if (is(name, kComponents) && fresh(entry_.has_components, key_at))
         read_components();
       else if (is(name, kAttributes))
@@ -317,12 +311,35 @@ class Walk {
     out.emplace_back(std::string(name), std::move(value));
   }
 
+  // The text that waits, if it is one of these: what nearly every key of a manifest is.
+  template <class... Texts> bool known_text(std::string_view& out, Texts... texts) {
+    return ((in_.accept_text(texts) && (out = texts, true)) || ...);
+  }
+  // Any other key. False: it is no text, which has been reported, and it and its value were passed.
+  bool entry_key(std::string_view& out, const Rule& rule, std::string_view detail) {
+    const std::size_t key_at = in_.offset();
+    wire::CborString key;
+    if (in_.read_text(key)) {
+      out = entry_text(key);
+      return true;
+    }
+    need_sound();
+    broken_entry(rule, at(key_at), detail);
+    pass_items(2);
+    return false;
+  }
+
   void read_text_field(std::string_view& out, const Rule& rule, std::string_view field) {
     wire::CborString text;
     if (in_.read_text(text))
       out = entry_text(text);
     else
       wrong_type(rule, field, "text");
+  }
+
+  void read_format() {
+    if (!known_text(entry_.format, name(Layout::dense)))
+      read_text_field(entry_.format, rules::kObjectField, kFormatKey);
   }
 
   void read_object_attributes(std::size_t key_at) {
@@ -368,15 +385,10 @@ class Walk {
     roles_.clear();
     while (in_.next_entry()) {
       const std::size_t key_at = in_.offset();
-      wire::CborString key;
-      if (!in_.read_text(key)) {
-        need_sound();
-        broken_entry(rules::kComponentKey, at(key_at), {});
-        pass_items(2);
-        continue;
-      }
+      std::string_view role;
+      if (!known_text(role, kData) && !entry_key(role, rules::kComponentKey, {})) continue;
       Component& c = entry_.components.emplace_back();
-      c.role = entry_text(key);
+      c.role = role;
       c.at = here();
       c.encoding = "raw";
       roles_.push_back({c.role, key_at});
@@ -396,14 +408,10 @@ class Walk {
     c.first_extra = static_cast<std::uint32_t>(entry_.component_extras.size());
     while (in_.next_entry()) {
       const std::size_t key_at = in_.offset();
-      wire::CborString key;
-      if (!in_.read_text(key)) {
-        need_sound();
-        broken_entry(rules::kComponentKey, at(key_at), c.role);
-        pass_items(2);
-        continue;
-      }
-      read_component_field(c, entry_text(key), key_at, has_encoding);
+      std::string_view name;
+      if (known_text(name, kDtype, kOffset, kLength, kEncoding, kDigest) ||
+          entry_key(name, rules::kComponentKey, c.role))
+        read_component_field(c, name, key_at, has_encoding);
     }
     need_sound();
     c.extra_count = static_cast<std::uint32_t>(entry_.component_extras.size()) - c.first_extra;
@@ -441,16 +449,17 @@ class Walk {
 
   // Y2: null stands for absent, and still is the key.
   void optional_field(Component& c, std::string_view name, std::size_t key_at) {
+    component_keys_.push_back({name, key_at});
+    bool& seen = is(name, kDigest) ? c.has_digest : is(name, kType) ? c.has_type : c.has_uncompressed_length;
     if (in_.peek() == wire::CborKind::null) {
-      component_keys_.push_back({name, key_at});
       in_.read_null();
-      return;
+    } else if (std::exchange(seen, true)) {
+      pass_items(1);
+    } else if (!is(name, kUncompressedLength)) {
+      read_text_field(is(name, kDigest) ? c.digest : c.type, rules::kComponentField, name);
+    } else if (!in_.read_u64(c.uncompressed_length)) {
+      wrong_type(rules::kComponentField, name, "an unsigned integer below 2^64");
     }
-    bool& seen = name == kDigest ? c.has_digest : name == kType ? c.has_type : c.has_uncompressed_length;
-    if (name == kUncompressedLength)
-      number_field(c.uncompressed_length, seen, name, key_at);
-    else
-      text_field(name == kDigest ? c.digest : c.type, seen, name, key_at);
   }
 
   void check_names() {
