@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of the library: opening indexes of 1,000 and 100,000 tensors, and the machine's own rates (the roofs that
+// the process benchmarks are measured against). Each checks its answer before the clock starts.
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "codecs/checksum.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/hash.h"
+#include "weighbridge/open.h"
+
+namespace {
+
+namespace wb = weighbridge;
+
+// `count` tensors of 64 f32, named as the experts of a large model are, saved as `extension`.
+const std::string& sample(const std::string& extension, int count) {
+  static std::vector<std::pair<std::string, std::string>> made;
+  const std::string key = std::to_string(count) + "." + extension;
+  for (const auto& [known, path] : made)
+    if (known == key) return path;
+  const auto path = std::filesystem::temp_directory_path() / ("weighbridge-bench-" + key);
+  wb::Builder builder;
+  const auto zeros = std::make_shared<std::vector<std::byte>>(256);
+  for (int i = 0; i < count; ++i) {
+    builder.tensor("model.layers." + std::to_string(i / 100) + ".experts." + std::to_string(i % 100) + ".weight",
+                   wb::DType::f32, {8, 8}, {*zeros, zeros});
+  }
+  wb::Options options;
+  options.replace = true;
+  wb::save(builder.build(), path.string(), options);
+  made.emplace_back(key, path.string());
+  return made.back().second;
+}
+
+void open_file(benchmark::State& state, const std::string& extension) {
+  const int count = static_cast<int>(state.range(0));
+  const std::string& path = sample(extension, count);
+  const wb::Model once = wb::open(path);
+  if (once.size() != static_cast<std::uint32_t>(count) || !once.find("model.layers.0.experts.7.weight")) {
+    state.SkipWithError("the file was not opened as it was written");
+    return;
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(wb::open(path).size());
+  state.counters["tensors/s"] =
+      benchmark::Counter(static_cast<double>(count), benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK_CAPTURE(open_file, safetensors, "safetensors")->Arg(1000)->Arg(100000)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(open_file, zt, "zt")->Arg(1000)->Arg(100000)->Unit(benchmark::kMicrosecond);
+
+void find_by_name(benchmark::State& state) {
+  const wb::Model model = wb::open(sample("safetensors", 100000));
+  if (!model.find("model.layers.999.experts.99.weight")) {
+    state.SkipWithError("a name is not found");
+    return;
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(model.find("model.layers.512.experts.31.weight"));
+}
+BENCHMARK(find_by_name);
+
+std::vector<std::byte> noise(std::size_t size) {
+  std::vector<std::byte> out(size);
+  std::uint64_t x = 1;
+  for (std::size_t i = 0; i + 8 <= size; i += 8) {
+    x = x * 6364136223846793005U + 1442695040888963407U;
+    std::memcpy(out.data() + i, &x, 8);
+  }
+  return out;
+}
+
+// Each thread over a megabyte of its own, in cache: what one core can do. Threads add up to the machine's roof.
+template <class Function> void roof(benchmark::State& state, Function&& function) {
+  const std::vector<std::byte> data = noise(std::size_t{1} << 20);
+  for (auto _ : state) benchmark::DoNotOptimize(function(data));
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(data.size()));
+}
+void roof_sha256(benchmark::State& state) {
+  roof(state, [](std::span<const std::byte> d) { return wb::codecs::sha256(d); });
+}
+void roof_crc32c(benchmark::State& state) {
+  roof(state, [](std::span<const std::byte> d) { return wb::codecs::crc32c(d); });
+}
+void roof_xxh3(benchmark::State& state) {
+  roof(state, [](std::span<const std::byte> d) { return wb::codecs::xxh3_128(d); });
+}
+BENCHMARK(roof_sha256)->Threads(1)->Threads(2)->UseRealTime();
+BENCHMARK(roof_crc32c)->Threads(1)->Threads(2)->UseRealTime();
+BENCHMARK(roof_xxh3)->Threads(1)->Threads(2)->UseRealTime();
+
+}  // namespace

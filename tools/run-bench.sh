@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs every benchmark: functions of the library, then whole processes in turns with the peers that are there. Arguments go to
+# bench/processes.py; peers are looked for in $PATH and below $PEERS.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+library=build/bench/bench/library_bench
+"$library" --benchmark_min_time=0.5
+python=python3
+[ -x build/venv/bin/python ] && python=build/venv/bin/python
+"$python" bench/processes.py build/bench-data --ours build/bench/weighbridge --roofs "$library" --peers "${PEERS-}" --json build/bench/processes.json "$@"
