@@ -132,26 +132,10 @@ def roofs(program):
     return found
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder")
-    parser.add_argument("--ours", default="build/release/weighbridge")
-    parser.add_argument("--roofs", default="")
-    parser.add_argument("--peers", default="")
-    parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("-n", dest="turns", type=int, default=7)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--json", default="")
-    o = parser.parse_args()
+def check_answers(o):
+    """Makes the inputs, and sees that every answer that is timed later is right."""
     inputs(o.folder)
-    b = Bench(o)
-    search = os.pathsep.join([o.peers, os.path.join(o.peers, "bin"), os.environ.get("PATH", "")])
-    zt, amn = shutil.which("zt", path=search), shutil.which("amn", path=search)
-    has_safetensors = output([o.python, "-c", "import safetensors"]).returncode == 0
-    st, out = b.path, os.path.join(b.out, "o.zt")
-    roof = roofs(o.roofs)
-
-    # Answers first.
+    st = lambda name: os.path.join(o.folder, name)
     for name, count in (("one", 1), ("k", 1000), ("kk", 100000)):
         source, target, back = st(name + ".safetensors"), st(name + ".check.zt"), st(name + ".check.safetensors")
         listed = json.loads(output([o.ours, "inspect", "--json", source]).stdout)
@@ -180,6 +164,32 @@ def main():
             target = st(f"{name}.{kind}.zt")
             if not os.path.exists(target):
                 assert run([o.ours, "convert", st(name + ".safetensors"), target, "--digest", kind, "--quiet"])[2] == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--ours", default="build/release/weighbridge")
+    parser.add_argument("--roofs", default="")
+    parser.add_argument("--peers", default="")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("-n", dest="turns", type=int, default=7)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", default="")
+    parser.add_argument("--check", action="store_true", help="only make the inputs and check the answers")
+    o = parser.parse_args()
+    if o.check:
+        check_answers(o)
+        return
+    b = Bench(o)
+    search = os.pathsep.join([o.peers, os.path.join(o.peers, "bin"), os.environ.get("PATH", "")])
+    zt, amn = shutil.which("zt", path=search), shutil.which("amn", path=search)
+    has_safetensors = output([o.python, "-c", "import safetensors"]).returncode == 0
+    st, out = b.path, os.path.join(b.out, "o.zt")
+    roof = roofs(o.roofs)
+
+    # In a process of its own: a child's peak memory counts from its parent's.
+    subprocess.run([sys.executable, __file__, o.folder, "--ours", o.ours, "--check"], check=True)
 
     def listing(path):
         code = "import sys\nfrom safetensors import safe_open\nf = safe_open(sys.argv[1], 'np')\nassert len(f.keys()) > 0"
