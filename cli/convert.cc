@@ -93,7 +93,8 @@ Status refuse(std::string_view path, const Plan& plan) {
     const Item& first = plan.blockers.front();
     complain(shown(path) + ": cannot be written as " + std::string(plan.to) + ": " + shown(first.subject) + ": " +
              shown(first.from) + " -> " + shown(first.to) +
-             (plan.blockers.size() > 1 ? ", and " + grouped(plan.blockers.size() - 1) + " more" : ""));
+             (plan.blockers.size() > 1 ? ", and " + grouped(plan.blockers.size() - 1) + " more" : "") +
+             "; --allow does not help with a blocker");
   } else {
     complain(shown(path) + ": as " + std::string(plan.to) + " it would lose something; " + flags_to_allow(refused) +
              " accepts that");
@@ -110,10 +111,16 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
     session.progress().clear();
   }
   const bool written = possible && !dry_run;
+  Plan told = plan;
+  if (written) {  // where the plan had a bound, the file has a size
+    std::error_code error;
+    const std::uint64_t size = std::filesystem::file_size(output, error);
+    if (!error) told.output_size = size, told.output_size_exact = true;
+  }
   if (session.json) {
-    session.object(to_json(path, output, plan, written));
+    session.object(to_json(path, output, told, written));
   } else if (!session.quiet) {
-    print_plan(session.out, plan, path, output, written);
+    print_plan(session.out, told, path, output, written);
   }
   session.out.flush();
   return possible ? Status::done : refuse(path, plan);
@@ -161,7 +168,7 @@ Status run_append(Session& session) {
     if (!more.model) return more.status;
     return carry_out(session, source, output, plan_append(*base.model, *more.model, options));
   } catch (const Error& error) {
-    return session.fail(source, error);
+    return session.fail(error.finding().rule == "misuse/append" ? target : source, error);
   }
 }
 

@@ -115,7 +115,8 @@ Plan plan_append(const Model& target, const Model& more, const Options& options)
   auto rep = std::make_shared<convert::PlanRep>();
   rep->format = &writer_of(target.format());
   if (!rep->format->append)
-    base::misuse("append", "a file of the format " + std::string(target.format()) + " cannot be appended to");
+    base::misuse("append", "a file of the format " + std::string(target.format()) +
+                               " cannot grow: append needs a .zt as its target");
   check_options(rep->format->info, options);
   rep->layout = rep->format->append(target, more, options);
   rep->models = {target, more};

@@ -351,7 +351,23 @@ class Hasher {
     }
   }
 
-  // All direct parts of the group are read together: neighbours in the file by one read.
+  // Worth a read of its own: gathering it with its neighbours would only move it out of the cache and back.
+  static bool is_gathered(const Part& part) { return core::is_direct(part) && part.size() < kRead / 4; }
+
+  // Read and hashed piece by piece, each still in the cache when it is hashed.
+  void in_cache(const Part& part, Node& node) {
+    const core::BufferPool::Lease lease(reads_);
+    for (std::uint64_t at = 0; at < part.size();) {
+      const auto bytes = lease.span().first(static_cast<std::size_t>(std::min<std::uint64_t>(kRead, part.size() - at)));
+      core::read_direct(part, at, bytes);
+      for (std::size_t i = 0; i < bytes.size(); i += kLeaf)
+        node.bytes(leaf_digest(bytes.subspan(i, std::min(kLeaf, bytes.size() - i))));
+      at += bytes.size();
+      progress_.add(bytes.size());
+    }
+  }
+
+  // Small direct parts of the group are read together: neighbours in the file by one read.
   void group(std::uint32_t first, std::uint32_t last) {
     const core::BufferPool::Lease memory(groups_), scratch(groups_);
     std::vector<core::PartRead> reads;
@@ -359,7 +375,7 @@ class Hasher {
     for (std::uint32_t t = first; t < last; ++t) {
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
         const Part part = tensors_[t].part(i);
-        if (!core::is_direct(part)) continue;
+        if (!is_gathered(part)) continue;
         reads.push_back({part, memory.span().subspan(used, static_cast<std::size_t>(part.size()))});
         used += static_cast<std::size_t>(part.size());
       }
@@ -373,8 +389,10 @@ class Hasher {
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
         const Seen seen = see(tensors_[t], tensors_[t].part(i));
         Node node = begin_part(seen);
-        if (core::is_direct(seen.part)) {
+        if (is_gathered(seen.part)) {
           small(seen, reads[next++].out, node);
+        } else if (core::is_direct(seen.part) && !seen.index) {
+          in_cache(seen.part, node);
         } else {
           stream(seen, node);
         }
