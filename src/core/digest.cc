@@ -329,6 +329,12 @@ class Hasher {
     cutter.finish();
   }
 
+  // The leaves of bytes that begin at one.
+  template <class Use> static void each_leaf(std::span<const std::byte> bytes, Use use) {
+    for (std::size_t i = 0; i < bytes.size(); i += kLeaf)
+      use(leaf_digest(bytes.subspan(i, std::min(kLeaf, bytes.size() - i))));
+  }
+
   void chunk(Large& large, std::uint64_t offset) {
     const core::BufferPool::Lease lease(reads_);
     const std::uint64_t end = offset + std::min(kChunk, large.seen.size - offset);
@@ -337,8 +343,7 @@ class Hasher {
     for (std::uint64_t at = offset; at < end;) {
       const auto bytes = lease.span().first(static_cast<std::size_t>(std::min<std::uint64_t>(kRead, end - at)));
       core::read_direct(large.seen.part, at, bytes);
-      for (std::size_t i = 0; i < bytes.size(); i += kLeaf)
-        leaves.push_back(leaf_digest(bytes.subspan(i, std::min(kLeaf, bytes.size() - i))));
+      each_leaf(bytes, [&](const Digest256& leaf) { leaves.push_back(leaf); });
       at += bytes.size();
       progress_.add(bytes.size());
     }
@@ -360,8 +365,7 @@ class Hasher {
     for (std::uint64_t at = 0; at < part.size();) {
       const auto bytes = lease.span().first(static_cast<std::size_t>(std::min<std::uint64_t>(kRead, part.size() - at)));
       core::read_direct(part, at, bytes);
-      for (std::size_t i = 0; i < bytes.size(); i += kLeaf)
-        node.bytes(leaf_digest(bytes.subspan(i, std::min(kLeaf, bytes.size() - i))));
+      each_leaf(bytes, [&](const Digest256& leaf) { node.bytes(leaf); });
       at += bytes.size();
       progress_.add(bytes.size());
     }
@@ -404,8 +408,7 @@ class Hasher {
 
   static void small(const Seen& seen, std::span<const std::byte> data, Node& node) {
     if (!seen.index) {
-      for (std::size_t i = 0; i < data.size(); i += kLeaf)
-        node.bytes(leaf_digest(data.subspan(i, std::min(kLeaf, data.size() - i))));
+      each_leaf(data, [&](const Digest256& leaf) { node.bytes(leaf); });
       return;
     }
     LeafCutter cutter(node);

@@ -156,8 +156,8 @@ TEST(SafetensorsRead, StopsAtTheFirstErrorWhenAsked) {
   EXPECT_THROW(walk(file(R"({"a":1,"b":2})"), Mode::first_error), core::Stop);
 }
 
-// 10 MB of header. How fast it is, bench/ says; here only that no search is quadratic.
-TEST(SafetensorsRead, AHundredThousandTensorsTakeLinearTime) {
+// 10 MB of header; the bound of the issue is 20 ms, far below what a slow machine or a sanitizer needs here.
+TEST(SafetensorsRead, HundredThousandTensorsOpenInWellUnderASecond) {
   std::string header = "{";
   for (int i = 0; i < 100'000; ++i) {
     if (i > 0) header += ',';
@@ -168,7 +168,7 @@ TEST(SafetensorsRead, AHundredThousandTensorsTakeLinearTime) {
   const std::string bytes = file(header + "}", std::string(200'000, '\1'));
   const std::clock_t start = std::clock();
   const auto [report, model] = walk(bytes);
-  EXPECT_LT(std::clock() - start, 20 * CLOCKS_PER_SEC) << "a quadratic search takes minutes";
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
   EXPECT_EQ(model.size(), 100'000U);
   EXPECT_EQ(report.total(), 0U);
 }
@@ -179,7 +179,7 @@ std::uint64_t peak_memory() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
 }
 
-// Reading G13: a header full of errors costs no memory beside itself. (Its time is bounded in tests/robustness.)
+// Reading G13: a header full of errors costs neither memory beside itself nor more than a second.
 TEST(SafetensorsRead, MillionsOfBrokenEntriesStayWithinTheBounds) {
   for (const std::string_view entry : {R"("":0,)", R"("":{},)", R"("":{"data_offsets":[]},)", R"("":{"dtype":0},)"}) {
     SCOPED_TRACE(entry);
@@ -190,10 +190,13 @@ TEST(SafetensorsRead, MillionsOfBrokenEntriesStayWithinTheBounds) {
     header.back() = '}';
     const std::string bytes = file(header);
     const std::uint64_t before = peak_memory();
+    const std::clock_t start = std::clock();
     const auto [report, model] = walk(bytes);
+    const std::clock_t took = std::clock() - start;
     EXPECT_GT(report.errors(), 500'000U);
     EXPECT_EQ(report.findings().size(), Report::kMaxFindings);
     if (test::kSanitized) continue;
+    EXPECT_LT(took, CLOCKS_PER_SEC);
     EXPECT_LT(peak_memory() - before, 2 * kHeader + (std::uint64_t{64} << 20));  // walk() copies the file once more
   }
 }
