@@ -78,17 +78,27 @@ TextRef Draft::refer(std::string_view text) {
   return {offset | kArenaBit, static_cast<std::uint32_t>(text.size())};
 }
 
+// Records are filled where they stand, and dimensions move one by one: a record assembled elsewhere and copied in wider
+// loads than it was stored by waits until every store before it has reached the cache, which costs as much as parsing.
+std::uint32_t Draft::append_dims(Shape shape) {
+  const std::uint32_t first = narrow(state.dims.size(), "dimensions");
+  for (const std::uint64_t dim : shape) state.dims.push_back(dim);
+  return first;
+}
+
 std::uint32_t Draft::add_tensor(std::string_view name, Layout layout, DType dtype, Shape shape) {
-  TensorRecord record;
-  record.name = refer(name);
-  record.dims = narrow(state.dims.size(), "dimensions");
+  const TextRef text = refer(name);
+  const std::uint32_t dims = append_dims(shape);
+  const std::uint32_t first_part = narrow(state.parts.size(), "parts");
+  const std::uint32_t index = narrow(state.tensors.size(), "tensors");
+  TensorRecord& record = state.tensors.emplace_back();
+  record.name = text;
+  record.dims = dims;
   record.rank = static_cast<std::uint8_t>(shape.size());
-  state.dims.insert(state.dims.end(), shape.begin(), shape.end());
   record.layout = layout;
   record.dtype = dtype;
-  record.first_part = narrow(state.parts.size(), "parts");
-  state.tensors.push_back(record);
-  return narrow(state.tensors.size() - 1, "tensors");
+  record.first_part = first_part;
+  return index;
 }
 
 std::uint32_t Draft::add_tensor_without_shape(std::string_view name, Layout layout, DType dtype) {
@@ -97,27 +107,24 @@ std::uint32_t Draft::add_tensor_without_shape(std::string_view name, Layout layo
   return i;
 }
 
-std::uint32_t Draft::add_part(std::string_view role, DType dtype, Shape shape, Encoding encoding, Extent extent,
+std::uint32_t Draft::add_part(std::string_view role, DType dtype, Shape shape, Encoding encoding, const Extent& extent,
                               std::uint64_t size) {
   TensorRecord& tensor = state.tensors.back();
-  PartRecord part;
   const auto known = std::find(state.roles.begin(), state.roles.end(), role);
+  const std::size_t role_index = static_cast<std::size_t>(known - state.roles.begin());
   if (known == state.roles.end()) {
     // Roles are few in real files; a hostile one pays for its own search, bounded by this count.
     if (state.roles.size() >= UINT16_MAX)
       base::misuse("too-many-roles", "a model cannot hold more than 65,535 different roles");
     state.roles.emplace_back(role);
-    part.role = static_cast<std::uint16_t>(state.roles.size() - 1);
-  } else {
-    part.role = static_cast<std::uint16_t>(known - state.roles.begin());
   }
-  const Shape own(state.dims.data() + tensor.dims, tensor.rank);
-  if (tensor.has_shape && std::ranges::equal(shape, own)) {
-    part.dims = tensor.dims;
-  } else {
-    part.dims = narrow(state.dims.size(), "dimensions");
-    state.dims.insert(state.dims.end(), shape.begin(), shape.end());
-  }
+  bool own_shape = tensor.has_shape && shape.size() == tensor.rank;
+  for (std::size_t i = 0; own_shape && i < shape.size(); ++i) own_shape = shape[i] == state.dims[tensor.dims + i];
+  const std::uint32_t dims = own_shape ? tensor.dims : append_dims(shape);
+  const std::uint32_t index = narrow(state.parts.size(), "parts");
+  PartRecord& part = state.parts.emplace_back();
+  part.role = static_cast<std::uint16_t>(role_index);
+  part.dims = dims;
   part.rank = static_cast<std::uint8_t>(shape.size());
   part.dtype = dtype;
   part.encoding = encoding;
@@ -126,9 +133,8 @@ std::uint32_t Draft::add_part(std::string_view role, DType dtype, Shape shape, E
   part.stored_length = extent.length;
   part.size = size;
   part.has_extent = encoding != Encoding::computed;
-  state.parts.push_back(part);
   ++tensor.part_count;
-  return narrow(state.parts.size() - 1, "parts");
+  return index;
 }
 
 PartSide& Draft::part_side(std::uint32_t part) {

@@ -99,7 +99,7 @@ struct Draft {
   std::uint32_t add_tensor(std::string_view name, Layout, DType, Shape);
   std::uint32_t add_tensor_without_shape(std::string_view name, Layout, DType);
   // Adds a part to the last tensor. `size` is its logical bytes. A shape equal to the tensor's own is shared.
-  std::uint32_t add_part(std::string_view role, DType, Shape, Encoding, Extent, std::uint64_t size);
+  std::uint32_t add_part(std::string_view role, DType, Shape, Encoding, const Extent&, std::uint64_t size);
   PartSide& part_side(std::uint32_t part);
   TensorSide& tensor_side(std::uint32_t tensor);
   void mark_unsupported(std::uint32_t tensor, Finding);
@@ -112,6 +112,9 @@ struct Draft {
   Model finish();
   // Removes tensors (ascending indices) that turned out broken, so that the rest can be verified.
   void drop(const std::vector<std::uint32_t>& tensors);
+
+ private:
+  std::uint32_t append_dims(Shape);  // where they start in State::dims
 };
 
 // The one friend: internals reach the state of the public views through it.

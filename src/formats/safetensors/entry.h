@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,11 @@
 #include "weighbridge/model.h"
 
 namespace weighbridge::safetensors {
+
+// A comparison of a length known when this is compiled, which is a load or two where string_view's is a call.
+template <std::size_t N> bool is(std::string_view text, const char (&literal)[N]) noexcept {
+  return text.size() == N - 1 && std::memcmp(text.data(), literal, N - 1) == 0;
+}
 
 struct Entry {
   bool has_dtype = false, has_shape = false, has_offsets = false;  // the key was there
@@ -41,9 +47,9 @@ struct Entry {
 
   // The flag of a key that the format defines, null for any other.
   bool* seen(std::string_view key) noexcept {
-    if (key == "dtype") return &has_dtype;
-    if (key == "shape") return &has_shape;
-    if (key == "data_offsets") return &has_offsets;
+    if (is(key, "dtype")) return &has_dtype;
+    if (is(key, "shape")) return &has_shape;
+    if (is(key, "data_offsets")) return &has_offsets;
     return nullptr;
   }
 

@@ -208,8 +208,12 @@ class Walk {
     const bool sound = !entry_.broken && end <= buffer_;
     complete_ &= ranged;
     if (ranged) {
-      places_.push_back({begin, end, static_cast<std::uint32_t>(key.offset - 1),
-                         static_cast<std::uint32_t>(entry_.offsets_at - kLengthSize), sound ? add(name) : core::kNone});
+      Place& place = places_.emplace_back();
+      place.begin = begin;
+      place.end = end;
+      place.name_at = static_cast<std::uint32_t>(key.offset - 1);
+      place.offsets_at = static_cast<std::uint32_t>(entry_.offsets_at - kLengthSize);
+      if (sound) place.tensor = add(name);
     }
   }
 
