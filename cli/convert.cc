@@ -27,6 +27,13 @@ Options options_of(const Arguments& args) {
   options.digest = args.value(FlagId::digest);
   options.version = args.value(FlagId::zt_version);
   options.replace = args.has(FlagId::force);
+  options.quantise = args.value(FlagId::quantise);
+  options.quantise_norms = args.has(FlagId::quantise_norms);
+  options.keep_gqa = args.has(FlagId::keep_gqa);
+  options.omit_layout_field = args.has(FlagId::omit_layout_field);
+  options.created_at = args.value(FlagId::created_at);
+  options.model_name = args.value(FlagId::model_name);
+  options.model_version = args.value(FlagId::model_version);
   return options;
 }
 

@@ -87,6 +87,19 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
      "store a checksum of each part: none, sha256 or crc32c"},
     {FlagId::zt_version, "zt-version", 0, Takes::value, "VERSION", Choice::any, kConvert,
      "of the .zt to write: 1.1 or 1.2"},
+    {FlagId::quantise, "quantise", 0, Takes::value, "KIND", Choice::quantisation, kConvert,
+     "quantise the weights for .slm: q8_0 or q4_0, and accept the loss of precision"},
+    {FlagId::quantise_norms, "quantise-norms", 0, Takes::nothing, "", Choice::any, kConvert,
+     "with --quantise: the norms too"},
+    {FlagId::keep_gqa, "keep-gqa", 0, Takes::nothing, "", Choice::any, kConvert,
+     "write .slm with fewer key and value heads than query heads, padded, in place of repeating them"},
+    {FlagId::omit_layout_field, "omit-layout-field", 0, Takes::nothing, "", Choice::any, kConvert,
+     "write zt0 without the field `layout`, which the published readers want"},
+    {FlagId::created_at, "created-at", 0, Takes::value, "TIME", Choice::any, kConvert,
+     "of the .weights to write, as ISO 8601: 2026-01-31T12:00:00Z"},
+    {FlagId::model_name, "model-name", 0, Takes::value, "NAME", Choice::any, kConvert, "of the .weights to write"},
+    {FlagId::model_version, "model-version", 0, Takes::value, "VERSION", Choice::any, kConvert,
+     "of the .weights to write"},
     {FlagId::dry_run, "dry-run", 'n', Takes::nothing, "", Choice::any, kWrites, "print the plan and write nothing"},
     {FlagId::force, "force", 'f', Takes::nothing, "", Choice::any, kWrites | kExtract, "replace an output that exists"},
     {FlagId::output, "output", 'o', Takes::value, "OUT", Choice::file, kExtract | kAppend,
@@ -150,6 +163,7 @@ std::vector<std::string_view> words(Choice choice) {
     case Choice::order: out = {"name", "size", "dtype", "shape", "layout", "offset"}; break;
     case Choice::encoding: out = {"raw", "zstd"}; break;
     case Choice::digest: out = {"none", "sha256", "crc32c"}; break;
+    case Choice::quantisation: out = {"q8_0", "q4_0"}; break;
   }
   return out;
 }

@@ -36,6 +36,13 @@ enum class FlagId : std::uint8_t {
   level,
   digest,
   zt_version,
+  quantise,
+  quantise_norms,
+  keep_gqa,
+  omit_layout_field,
+  created_at,
+  model_name,
+  model_version,
   dry_run,
   force,
   output,
@@ -51,7 +58,7 @@ enum class FlagId : std::uint8_t {
   json,
   help
 };
-inline constexpr std::size_t kFlagCount = 26;
+inline constexpr std::size_t kFlagCount = 33;
 
 enum class Takes : std::uint8_t {
   nothing,
@@ -60,7 +67,19 @@ enum class Takes : std::uint8_t {
   values
 };  // values: may be given again, and with commas
 // What a value can be, for checking and completion.
-enum class Choice : std::uint8_t { any, number, file, format, dtype, real, loss, order, encoding, digest };
+enum class Choice : std::uint8_t {
+  any,
+  number,
+  file,
+  format,
+  dtype,
+  real,
+  loss,
+  order,
+  encoding,
+  digest,
+  quantisation
+};
 
 struct Flag {
   FlagId id;

@@ -74,7 +74,7 @@ std::vector<Stats> measure(const Model& model, const Order& order, const Context
 
 Status run_inspect(Session& session) {
   const std::string& path = session.args.operands.front();
-  const Input input = open_input(session, path);
+  const Input input = open_input(session, path, session.args.has(FlagId::no_check) ? Checks::structure : Checks::all);
   if (!input.model) return input.status;
   const Model& model = *input.model;
   Order order = choose(model, session.args);
@@ -86,8 +86,7 @@ Status run_inspect(Session& session) {
     return session.fail(path, error);
   }
   session.progress().clear();
-  const Inspection inspection{path,  model, input.source->size(), !session.args.has(FlagId::no_check),
-                              order, stats, &input.report};
+  const Inspection inspection{path, model, input.source->size(), order, stats, &input.report};
   if (session.json) {
     to_json(inspection, [&](std::string_view piece) { session.out.text(piece); });
     session.out.text("\n");

@@ -192,11 +192,11 @@ void Session::remarks(std::string_view path, const Report& report) {
     complain(shown(path) + ": " + std::string(name(finding.severity)) + ": " + sentence(finding));
 }
 
-Input open_input(Session& session, const std::string& path) {
+Input open_input(Session& session, const std::string& path, Checks checks) {
   Input input;
   try {
     input.source = session.source(path);
-    input.model = open(input.source, input.report, session.context());
+    input.model = open(input.source, input.report, session.context(), {.checks = checks});
     if (!input.model) input.status = session.fail(path, input.report);
   } catch (const Error& error) {
     input.model.reset();

@@ -67,7 +67,7 @@ struct Input {
   std::optional<Model> model;
   Status status = Status::done;  // when there is no model
 };
-Input open_input(Session& session, const std::string& path);
+Input open_input(Session& session, const std::string& path, Checks checks = Checks::all);
 
 // * any characters, ? one character of UTF-8, [a-z] and [!a-z] one of these bytes; the whole text must match. Takes
 // time in proportion to both lengths' product at worst.

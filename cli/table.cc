@@ -247,6 +247,17 @@ void print_attributes(Output& out, Attributes attributes) {
   if (!attributes.empty()) out.text("\n");
 }
 
+// What the container says of itself as a whole: dtype label, tokenizer, checksums.
+void print_checksums(Output& out, const Model& model) {
+  const bool label = !model.dtype_label().empty();
+  if (label) out.text("  dtype " + shown(model.dtype_label()) + "\n");
+  if (const Tokenizer* t = model.tokenizer())
+    out.text("  tokenizer " + std::string(name(t->kind)) + ", " + grouped(t->vocab_size) + " tokens\n");
+  for (const auto& [name, value] : model.checksums()) out.text("  checksum " + shown(name) + " " + shown(value) + "\n");
+  if (!model.checked()) out.text("  not checked: payload and checksums\n");
+  if (label || model.tokenizer() || !model.checksums().empty() || !model.checked()) out.text("\n");
+}
+
 }  // namespace
 
 std::uint64_t logical_size(const Tensor& t) {
@@ -261,6 +272,7 @@ void print_table(Output& out, const Inspection& in) {
            ", " + grouped(in.model.size()) + (in.model.size() == 1 ? " tensor, " : " tensors, ") +
            size_text(in.file_size) + " (" + grouped(in.file_size) + " bytes)\n\n");
   print_attributes(out, in.model.attributes());
+  print_checksums(out, in.model);
   if (in.tensors.empty()) {
     out.text(in.model.size() == 0 ? "no tensors\n" : "no tensor matches\n");
     return;

@@ -16,6 +16,10 @@ struct Limits {
   std::uint32_t depth = 64;                         // nesting of JSON and CBOR
 };
 
+// How much opening checks. A specification may make payload part of "valid" (SLM: file checksum, finite values);
+// opening then reads it all. `structure` puts that off, and the Model says so.
+enum class Checks : std::uint8_t { all, structure };
+
 // Runs work side by side. One executor may serve many jobs at once.
 class Executor {
  public:

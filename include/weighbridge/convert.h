@@ -56,6 +56,11 @@ struct Options {
   std::string
       version{};  // of the target container ("1.2" for zt); empty: the source's where it fits, else the usual one
   bool replace = false;  // an existing output
+  // SLM: quantise norms too; keep fewer key and value heads than query heads, padded with zero rows (reading M8).
+  bool quantise_norms = false, keep_gqa = false;
+  bool omit_layout_field = false;  // zt0: entries without `layout`, as the 0.1 text has them
+  // EMBD: metadata where the source has none, or in place of its own.
+  std::string created_at{}, model_name{}, model_version{};
 };
 
 class Plan {

@@ -31,7 +31,6 @@ struct Inspection {
   std::string_view path;
   const Model& model;
   std::uint64_t file_size = 0;
-  bool checked = true;                     // false: content checks that belong to opening were put off
   std::span<const std::uint32_t> tensors;  // indices into the model, in the order to list them
   std::span<const Stats> stats{};          // one for each of `tensors`, or none at all
   const Report* report = nullptr;          // remarks that opening made, if any

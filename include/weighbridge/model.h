@@ -104,6 +104,8 @@ struct Tokenizer {
   bool operator==(const Tokenizer&) const = default;
 };
 
+std::string_view name(Tokenizer::Kind) noexcept;  // "wordpiece", "byte", "bpe"
+
 // One stored array of a tensor.
 class Part {
  public:
@@ -184,6 +186,12 @@ class Tensor {
   std::uint32_t i_ = 0;
 };
 
+// A checksum that a container keeps of itself: "file", "0x0123456789abcdef".
+struct Checksum {
+  std::string name, value;
+  bool operator==(const Checksum&) const = default;
+};
+
 class Model {
  public:
   Model() noexcept = default;                // no tensors, format ""
@@ -198,6 +206,9 @@ class Model {
   Attributes extra() const& noexcept;                                        // unknown structural keys at the root
   const Tokenizer* tokenizer() const& noexcept;                              // null: none
   std::span<const std::shared_ptr<const Source>> sources() const& noexcept;  // what Extent::source indexes
+  std::span<const Checksum> checksums() const& noexcept;  // in the container's order; empty: it keeps none
+  std::string_view dtype_label() const& noexcept;         // the container's one word for its dtypes, or empty
+  bool checked() const noexcept;  // false: opened with Checks::structure, and there is more to check
   // The names nearest to one that is absent, best first, at most `most`: for the sentence that a person reads.
   std::vector<std::string> nearest(std::string_view name, std::size_t most = 3) const;
 

@@ -17,6 +17,9 @@ struct OpenOptions {
   // Name of the format to read the file as; empty: by content, and where the content matches nothing, by the extension.
   std::string format{};
   Access access = Access::positional;
+  Checks checks = Checks::all;
+  // The side file of a container that has one (STB: NAME.khm.json); null: the one beside the file, if there is one.
+  std::shared_ptr<const Source> sidecar{};
 };
 
 // Throws Error: the first error that verify() would report (malformed), io, or misuse (a directory, an unknown format).

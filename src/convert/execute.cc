@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Doing what a plan says: refuse, write beside, read back, publish.
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/fail.h"
@@ -59,6 +64,40 @@ void require_sound(const Model& model, const Context& context) {
   if (const Finding* error = report.first_error()) throw Error(*error);
 }
 
+// The file that lies beside the output, for as long as the output is not published.
+class Beside {
+ public:
+  Beside(const core::WriteLayout& layout, const convert::PlanRep& rep, const std::string& path, bool replace) {
+    if (!layout.companion) return;
+    const auto& [extension, bytes] = *layout.companion;
+    const std::size_t name = path.find_last_of('/') + 1, dot = path.rfind('.');
+    path_ = (dot == std::string::npos || dot <= name ? path : path.substr(0, dot)) + extension;
+    if (bytes.empty()) {
+      stale_ = std::filesystem::exists(path_);
+      if (stale_ && !replace)
+        base::misuse("output-exists", "'" + path_ + "' exists and would speak of the new file; --force removes it");
+      return;
+    }
+    require_other_file(rep, path_, replace);
+    file_.emplace(path_, io::AtomicFileOptions{replace, bytes.size()});
+    file_->write_at(0, std::as_bytes(std::span(bytes)));
+    file_->sync(bytes.size());
+    std::string again(bytes.size(), '\0');
+    file_->reopen()->read_at(0, std::as_writable_bytes(std::span(again)));
+    if (again != bytes) base::io_error("read-back", "'" + path_ + "' does not read back; it was not published");
+  }
+  void publish() {
+    if (file_) file_->publish();
+    if (stale_ && ::unlink(path_.c_str()) != 0 && errno != ENOENT)
+      base::io_error("publish", "cannot remove '" + path_ + "'", errno);
+  }
+
+ private:
+  std::string path_;
+  std::optional<io::AtomicFile> file_;
+  bool stale_ = false;
+};
+
 }  // namespace
 
 void Plan::execute(const std::string& path, const Context& context) const {
@@ -75,11 +114,13 @@ void Plan::execute(const std::string& path, const Context& context) const {
   core::Progress progress(context, 2 * bytes);  // once to write, once to read back
   // Where an encoding decides, the bound may be far more than it takes, and a disk that has just enough must do.
   io::AtomicFile file(path, {options.replace, layout.size_exact ? layout.size : 0});
+  Beside companion(layout, *rep, path, options.replace);
   const convert::Record record = convert::write(layout, options.level, file, context, progress);
   convert::sync_and_read_back(*rep, record, file, context, progress);
   for (const Model& model : rep->models)
     for (const auto& source : model.sources()) source->check_unchanged();
   progress.finish();
+  companion.publish();
   file.publish();
 }
 

@@ -23,7 +23,8 @@ bool has_ranges(const core::Payload& p) noexcept {
     case Form::stored:
     case Form::bytes: return true;
     case Form::logical: return p.encoding == Encoding::raw && core::is_direct(p.tensor.part(p.part));
-    case Form::dense: return false;
+    case Form::dense:
+    case Form::made: return false;
   }
   return false;
 }
@@ -58,6 +59,8 @@ void stream(const core::Payload& p, const Context& context, const Sink& sink) {
       offset += piece.size();
       checked(piece);
     }
+  } else if (p.form == Form::made) {
+    p.make(context, checked);
   } else if (p.form == Form::dense) {
     p.tensor.stream_dense(p.dtype, context, checked);
   } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of one payload before the output's encoding, whichever of the four forms they come in.
+// The bytes of one payload before the output's encoding, whichever of the forms they come in.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -28,7 +28,7 @@ class ReadBack {
       : rep_(rep), layout_(rep.layout), record_(record), source_(std::move(source)), progress_(progress) {
     quiet_.limits = context.limits;
     reopen();
-    check_text(layout_.prefix_length, layout_.head, "the head");
+    check_text(layout_.prefix_length, record.sealed_head ? *record.sealed_head : layout_.head, "the head");
     check_text(record.tail_offset, record.tail, "the tail");
     check_tensors();
     divide();
@@ -61,6 +61,8 @@ class ReadBack {
       differs("the file has " + std::to_string(source_->size()) + " bytes instead of " + std::to_string(record_.size));
     OpenOptions options;
     options.format = std::string(rep_.format->info.name);
+    if (layout_.companion && !layout_.companion->bytes.empty())
+      options.sidecar = memory_source({std::as_bytes(std::span(layout_.companion->bytes)), nullptr}, "<companion>");
     try {
       model_ = open(source_, quiet_, options);
     } catch (const Error& error) {

@@ -60,6 +60,7 @@ class Writer {
     if (layout_.size_exact && record_.size != layout_.size)
       throw std::logic_error("a layout promised " + std::to_string(layout_.size) + " bytes and made " +
                              std::to_string(record_.size));
+    if (layout_.seal) seal();
     return std::move(record_);
   }
 
@@ -91,6 +92,28 @@ class Writer {
     }
     record_.first_hash.push_back(total);
     record_.hashes.resize(total);
+  }
+
+  // What it changes, read-back expects: head and tail are remembered as they are left.
+  void seal() {
+    const std::shared_ptr<const Source> written = file_.reopen();
+    std::string head = layout_.head;
+    core::WrittenFile whole;
+    whole.size = record_.size;
+    whole.read = [&](std::uint64_t offset, std::span<std::byte> out) { written->read_at(offset, out); };
+    whole.write = [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+      const bool in_head = offset >= layout_.prefix_length;
+      const std::uint64_t start = in_head && base::fits(offset - layout_.prefix_length, bytes.size(), head.size())
+                                      ? layout_.prefix_length
+                                      : record_.tail_offset;
+      std::string& text = start == record_.tail_offset ? record_.tail : head;
+      if (offset < start || !base::fits(offset - start, bytes.size(), text.size()))
+        throw std::logic_error("a seal may change head and tail only");
+      std::memcpy(text.data() + (offset - start), bytes.data(), bytes.size());
+      file_.write_at(offset, bytes);
+    };
+    layout_.seal(whole);
+    record_.sealed_head = std::move(head);
   }
 
   void copy_prefix() {

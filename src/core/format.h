@@ -37,6 +37,7 @@ struct Payload {
     logical,  // Part::stream(), then `encoding`
     dense,    // Tensor::stream_dense(dtype), then `encoding`: casts, densified, dequantised
     bytes,    // `literal`
+    made,     // `make`, as it stands: codes and scales, rows in another order. As long in the file as logically
   };
   Form form = Form::logical;
   Encoding encoding = Encoding::raw;  // of the output
@@ -50,6 +51,8 @@ struct Payload {
   std::uint64_t stored_size = 0;   // bytes in the file; with an encoding to be done, an upper bound
   std::uint32_t alignment = 1;     // zero bytes go before it up to a multiple of this
   std::string literal{};
+  // [reads] Gives logical_size bytes to the sink, in order; the same each time it is called.
+  std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>& sink)> make{};
 };
 
 // What one tensor of the output must look like when it is opened again.
@@ -66,6 +69,19 @@ struct Stored {
   std::string digest;  // "sha256:..." as the format spells it, or empty
 };
 
+// The output once head, payloads and tail stand in it.
+struct WrittenFile {
+  std::function<void(std::uint64_t offset, std::span<std::byte>)> read;
+  std::function<void(std::uint64_t offset, std::span<const std::byte>)> write;  // within head or tail
+  std::uint64_t size = 0;
+};
+
+// A small file that belongs to the output and lies beside it, published just before it.
+struct Companion {
+  std::string extension;  // takes the place of the output's own: ".khm.json"
+  std::string bytes;      // empty: there must be none, since an old one would speak of the new file
+};
+
 struct WriteLayout {
   std::vector<Item> blockers, losses, changes;
   std::shared_ptr<const Source> prefix_source{};  // append: the first prefix_length bytes are this file's
@@ -75,6 +91,9 @@ struct WriteLayout {
   std::vector<Payload> payloads;
   // The bytes that follow the payloads, made once all are stored; stored[i] belongs to payloads[i]. May be empty.
   std::function<std::string(std::span<const Stored>)> tail{};
+  // Puts in what depends on all other bytes: checksums of the whole file. May be empty.
+  std::function<void(const WrittenFile&)> seal{};
+  std::optional<Companion> companion{};
   std::uint64_t size = 0;  // of the whole file: exact, or an upper bound when size_exact is false
   bool size_exact = true;
   std::shared_ptr<const void> keep{};  // whatever the views above point into

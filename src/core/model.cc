@@ -258,6 +258,20 @@ Tensor Model::operator[](std::string_view name) const& {
 Attributes Model::attributes() const& noexcept { return s_ ? Attributes(&s_->attributes) : Attributes{}; }
 Attributes Model::extra() const& noexcept { return s_ ? Attributes(&s_->extra) : Attributes{}; }
 const Tokenizer* Model::tokenizer() const& noexcept { return s_ && s_->tokenizer ? &*s_->tokenizer : nullptr; }
+std::string_view name(Tokenizer::Kind kind) noexcept {
+  switch (kind) {
+    case Tokenizer::Kind::wordpiece: return "wordpiece";
+    case Tokenizer::Kind::byte: return "byte";
+    case Tokenizer::Kind::bpe: break;
+  }
+  return "bpe";
+}
+
+std::span<const Checksum> Model::checksums() const& noexcept {
+  return s_ ? std::span<const Checksum>(s_->checksums) : std::span<const Checksum>{};
+}
+std::string_view Model::dtype_label() const& noexcept { return s_ ? std::string_view(s_->dtype_label) : ""; }
+bool Model::checked() const noexcept { return !s_ || s_->checked; }
 std::span<const std::shared_ptr<const Source>> Model::sources() const& noexcept {
   return s_ ? std::span<const std::shared_ptr<const Source>>(s_->sources)
             : std::span<const std::shared_ptr<const Source>>{};

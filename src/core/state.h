@@ -78,6 +78,9 @@ struct State {
   std::optional<Tokenizer> tokenizer;
   std::vector<std::uint32_t> by_name;  // tensor indices in the order of their names' bytes
   std::vector<std::shared_ptr<const void>> keep;
+  std::vector<Checksum> checksums;  // that the container keeps of itself, as inspect shows them
+  std::string dtype_label;          // one word for all tensors, where the container defines one
+  bool checked = true;              // false: payload rules that belong to opening were put off
 
   std::string_view text(TextRef ref) const noexcept {
     const std::string& from = (ref.offset >> 31) ? arena : header;
@@ -89,6 +92,9 @@ struct State {
 // One reader's or one Builder's work in progress. Calls come in file order: a tensor, then its parts.
 struct Draft {
   State state;
+  // What the caller of open() asked for.
+  Checks checks = Checks::all;
+  std::shared_ptr<const Source> sidecar{};  // read instead of the neighbour that the format would look for
 
   // Keeps the header for good; views into the returned text become names without a copy.
   std::string_view retain_header(std::string header);

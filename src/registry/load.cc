@@ -9,15 +9,17 @@
 
 namespace weighbridge::registry {
 
-Loaded load(const std::shared_ptr<const Source>& source, const Context& context, std::string_view asked,
+Loaded load(const std::shared_ptr<const Source>& source, const Context& context, const OpenOptions& options,
             core::Findings& findings) {
   if (!source) base::misuse("source", "there is no source to read");
-  Detected detected = detect(*source, asked);
+  Detected detected = detect(*source, options.format);
   if (detected.format == nullptr) {
     findings.report(*std::move(detected.finding));
     return {};
   }
   core::Draft draft;
+  draft.checks = options.checks;
+  draft.sidecar = options.sidecar;
   draft.add_source(source);
   detected.format->read(*source, context, findings, draft);
   return {detected.format, draft.finish()};

@@ -2,12 +2,12 @@
 // The one way into a file that open and verify share: detection, then the format's walker.
 #pragma once
 #include <memory>
-#include <string_view>
 
 #include "core/findings.h"
 #include "core/format.h"
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
+#include "weighbridge/open.h"
 #include "weighbridge/source.h"
 
 namespace weighbridge::registry {
@@ -18,6 +18,6 @@ struct Loaded {
 };
 
 // Reports to `findings`. Throws core::Stop as they say, Error{io}, Error{misuse}.
-Loaded load(const std::shared_ptr<const Source>&, const Context&, std::string_view asked, core::Findings&);
+Loaded load(const std::shared_ptr<const Source>&, const Context&, const OpenOptions&, core::Findings&);
 
 }  // namespace weighbridge::registry

@@ -13,7 +13,7 @@ std::optional<Model> open(std::shared_ptr<const Source> source, Report& report, 
   core::Findings findings(own, core::Findings::Mode::first_error);
   std::optional<Model> model;
   try {
-    model = registry::load(source, context, options.format, findings).model;
+    model = registry::load(source, context, options, findings).model;
   } catch (const core::Stop&) {
     model.reset();
   }

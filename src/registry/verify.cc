@@ -11,7 +11,7 @@ namespace weighbridge {
 Verdict verify(std::shared_ptr<const Source> source, const Context& context, const OpenOptions& options) {
   Verdict verdict;
   core::Findings findings(verdict.report, core::Findings::Mode::all);
-  registry::Loaded loaded = registry::load(source, context, options.format, findings);
+  registry::Loaded loaded = registry::load(source, context, options, findings);
   verdict.model = std::move(loaded.model);
   if (loaded.format != nullptr) {
     verdict.format = loaded.format->info.name;

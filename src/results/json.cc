@@ -154,19 +154,10 @@ void tensor(JsonWriter& out, const Tensor& t, const Stats* stats) {
   out.end_object();
 }
 
-std::string_view kind_name(Tokenizer::Kind kind) {
-  switch (kind) {
-    case Tokenizer::Kind::wordpiece: return "wordpiece";
-    case Tokenizer::Kind::byte: return "byte";
-    case Tokenizer::Kind::bpe: break;
-  }
-  return "bpe";
-}
-
 void tokenizer(JsonWriter& out, const Tokenizer& t) {
   out.key("tokenizer");
   out.begin_object();
-  member(out, "kind", kind_name(t.kind));
+  member(out, "kind", name(t.kind));
   member(out, "vocab_size", std::uint64_t{t.vocab_size});
   member(out, "tokens", std::uint64_t{t.tokens.size()});
   member(out, "merges", std::uint64_t{t.merges.size()});
@@ -175,6 +166,16 @@ void tokenizer(JsonWriter& out, const Tokenizer& t) {
   for (const auto& [key, id] : t.special) member(out, key, std::uint64_t{id});
   out.end_object();
   out.end_object();
+}
+
+void checksums(JsonWriter& out, const Model& model) {
+  if (!model.checksums().empty()) {
+    out.key("checksums");
+    out.begin_object();
+    for (const auto& [name, value] : model.checksums()) member(out, name, value);
+    out.end_object();
+  }
+  if (!model.dtype_label().empty()) member(out, "dtype_label", model.dtype_label());
 }
 
 void item(JsonWriter& out, const Item& i) {
@@ -241,7 +242,8 @@ void to_json(const Inspection& in, const std::function<void(std::string_view)>& 
   text_or_null(out, "format", in.model.format());
   text_or_null(out, "version", in.model.version());
   member(out, "file_size", in.file_size);
-  flag(out, "checked", in.checked);
+  flag(out, "checked", in.model.checked());
+  checksums(out, in.model);
   attributes(out, in.model.attributes());
   if (const Tokenizer* t = in.model.tokenizer()) tokenizer(out, *t);
   if (in.report && in.report->total() != 0) findings(out, *in.report);
