@@ -9,7 +9,7 @@ STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
 .PHONY: help setup setup-test build build-demo demo test test-house test-unit test-interop test-fuzz bench sanitize fuzz corpus \
-  docs format format-check tidy install clean
+  docs unicode format format-check tidy install clean
 .NOTPARALLEL:
 
 help: ## say what each target does
@@ -83,6 +83,10 @@ corpus: setup-test ## write the corpus anew from the code that builds it
 docs: setup ## write the generated pages of docs/ anew
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
 	cmake --build build/release -j $(JOBS) --target docs
+
+unicode: setup-test ## write the tables of Unicode anew from Debian's unicode-data
+	python3 tools/generate_unicode_tables.py
+	python3 tools/generate_width_table.py
 
 format: ## lay out the sources with clang-format 16
 	clang-format-16 -i $(SOURCES)

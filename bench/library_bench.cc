@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codecs/checksum.h"
+#include "codecs/indexed_checksum.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/open.h"
@@ -88,6 +89,15 @@ void roof_crc32c(benchmark::State& state) {
 void roof_xxh3(benchmark::State& state) {
   roof(state, [](std::span<const std::byte> d) { return wb::codecs::xxh3_128(d); });
 }
+void roof_crc32(benchmark::State& state) {
+  roof(state, [](std::span<const std::byte> d) { return wb::codecs::crc32(d); });
+}
+// Serial by design: one chain is what one file takes, so the roof is that of one thread.
+void roof_slm(benchmark::State& state) {
+  roof(state, [](std::span<const std::byte> d) { return wb::codecs::indexed_checksum(d); });
+}
+BENCHMARK(roof_crc32)->Threads(1)->Threads(2)->UseRealTime();
+BENCHMARK(roof_slm)->Threads(1)->UseRealTime();
 BENCHMARK(roof_sha256)->Threads(1)->Threads(2)->UseRealTime();
 BENCHMARK(roof_crc32c)->Threads(1)->Threads(2)->UseRealTime();
 BENCHMARK(roof_xxh3)->Threads(1)->Threads(2)->UseRealTime();

@@ -21,9 +21,9 @@ std::string verb_names() {
   return out;
 }
 
-std::string shell_names() {
+std::string joined(std::span<const std::string_view> list) {
   std::string out;
-  for (const std::string_view shell : kShells) out += (out.empty() ? "" : " ") + std::string(shell);
+  for (const std::string_view word : list) out += (out.empty() ? "" : " ") + std::string(word);
   return out;
 }
 
@@ -59,12 +59,17 @@ std::string bash_script() {
   }
   out += "  esac\n  local known=''\n  case \"$verb\" in\n";
   for (const Verb& v : verbs()) out += "    " + std::string(v.name) + ") known='" + flag_names(v.id) + "' ;;\n";
-  out += "  esac\n  if [ \"$verb\" = completion ] && [ \"$COMP_CWORD\" -eq 2 ]; then\n    COMPREPLY=($(compgen -W '" +
-         shell_names() +
-         "' -- \"$current\"))\n  elif [[ \"$current\" == -* ]]; then\n"
-         "    COMPREPLY=($(compgen -W \"$known\" -- \"$current\"))\n  else\n    COMPREPLY=($(compgen -f -- "
-         "\"$current\"))\n  fi\n}\n"
-         "complete -o filenames -F _weighbridge weighbridge\n";
+  out += "  esac\n  ";
+  for (const Verb& v : verbs())
+    if (!v.first.empty())
+      out += "if [ \"$verb\" = " + std::string(v.name) +
+             " ] && [ \"$COMP_CWORD\" -eq 2 ]; then\n    COMPREPLY=($(compgen -W '" + joined(v.first) +
+             "' -- \"$current\"))\n  el";
+  out +=
+      "if [[ \"$current\" == -* ]]; then\n"
+      "    COMPREPLY=($(compgen -W \"$known\" -- \"$current\"))\n  else\n    COMPREPLY=($(compgen -f -- "
+      "\"$current\"))\n  fi\n}\n"
+      "complete -o filenames -F _weighbridge weighbridge\n";
   return out;
 }
 
@@ -104,8 +109,8 @@ std::string zsh_script() {
     out += "    " + std::string(v.name) + ")\n      _arguments -S";
     for (const Flag& f : flags())
       if (takes_flag(v.id, f)) out += zsh_flag(f);
-    if (v.id == VerbId::completion) out += " \\\n        '1:shell:(" + shell_names() + ")'";
-    if (v.most > 0 && v.id != VerbId::completion) out += " \\\n        '*:file:_files'";
+    if (!v.first.empty()) out += " \\\n        '1:word:(" + joined(v.first) + ")'";
+    if (v.most > (v.first.empty() ? 0 : 1)) out += " \\\n        '*:file:_files'";
     out += "\n      ;;\n";
   }
   return out +
@@ -118,7 +123,10 @@ std::string fish_script() {
   for (const Verb& v : verbs())
     out += "complete -c weighbridge -n __fish_use_subcommand -f -a " + std::string(v.name) + " -d " +
            in_quotes(v.summary) + "\n";
-  out += "complete -c weighbridge -n '__fish_seen_subcommand_from completion' -f -a '" + shell_names() + "'\n";
+  for (const Verb& v : verbs())
+    if (!v.first.empty())
+      out += "complete -c weighbridge -n '__fish_seen_subcommand_from " + std::string(v.name) + "' " +
+             (v.most > 1 ? "" : "-f ") + "-a '" + joined(v.first) + "'\n";
   for (const Flag& f : flags()) {
     std::string seen;
     for (const Verb& v : verbs())
@@ -145,7 +153,7 @@ Status run_completion(Session& session) {
   if (script.empty()) {
     const std::string_view near = nearest_word(shell, kShells);
     throw Misuse("there is no completion for " + quote(shell) +
-                 (near.empty() ? ", only for " + shell_names() : ", the nearest is '" + std::string(near) + "'"));
+                 (near.empty() ? ", only for " + joined(kShells) : ", the nearest is '" + std::string(near) + "'"));
   }
   session.json ? session.object(completion_to_json(shell, script)) : session.out.text(script);
   return Status::done;

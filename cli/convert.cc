@@ -16,6 +16,7 @@ namespace weighbridge::cli {
 namespace {
 
 constexpr unsigned kHighestLevel = 19;
+constexpr std::string_view kFolder = "hf";
 constexpr std::size_t kMostAlike = 3;  // items of one kind that become the same, for people; --json has all
 
 Options options_of(const Arguments& args) {
@@ -37,10 +38,11 @@ Options options_of(const Arguments& args) {
   return options;
 }
 
-// --to, or the extension of OUT.
+// --to, or the extension of OUT; a / at its end says that it is a folder.
 std::string target_format(const Arguments& args) {
   if (args.has(FlagId::to)) return std::string(args.value(FlagId::to));
   const std::string& out = args.operands[1];
+  if (out.ends_with('/')) return std::string(kFolder);
   std::string extension = std::filesystem::path(out).extension().string();
   if (!extension.empty()) extension.erase(0, 1);
   std::transform(extension.begin(), extension.end(), extension.begin(),
@@ -134,8 +136,10 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
 }
 
 // Better before the reading and planning than after.
-void refuse_existing(const std::string& output, const Arguments& args) {
+void refuse_existing(const std::string& output, std::string_view format, const Arguments& args) {
   std::error_code ignored;
+  const FormatInfo* const target = find_format(format);
+  if (target != nullptr && target->folder) return;  // one that is empty will do: execute() looks
   if (args.has(FlagId::force) || args.has(FlagId::dry_run) || !std::filesystem::exists(output, ignored)) return;
   raise(Kind::misuse, "misuse/output-exists", "'" + output + "' exists; --force replaces it");
 }
@@ -151,7 +155,7 @@ Status run_convert(Session& session) {
     std::error_code ignored;
     if (std::filesystem::equivalent(path, output, ignored))
       raise(Kind::misuse, "misuse/output-is-input", "'" + output + "' is the input itself");
-    refuse_existing(output, session.args);
+    refuse_existing(output, format, session.args);
     const Input input = open_input(session, path);
     if (!input.model) return input.status;
     session.remarks(path, input.report);
@@ -168,7 +172,7 @@ Status run_append(Session& session) {
   const std::string output = in_place ? target : std::string(session.args.value(FlagId::output));
   options.replace = options.replace || in_place;
   try {
-    if (!in_place) refuse_existing(output, session.args);
+    if (!in_place) refuse_existing(output, {}, session.args);
     const Input base = open_input(session, target);
     if (!base.model) return base.status;
     const Input more = open_input(session, source);

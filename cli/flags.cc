@@ -14,9 +14,10 @@ namespace {
 constexpr std::uint32_t bit(VerbId id) { return 1U << static_cast<unsigned>(id); }
 constexpr std::uint32_t kInspect = bit(VerbId::inspect), kVerify = bit(VerbId::verify), kConvert = bit(VerbId::convert),
                         kAppend = bit(VerbId::append), kExtract = bit(VerbId::extract), kHash = bit(VerbId::hash),
-                        kFormats = bit(VerbId::formats), kCompletion = bit(VerbId::completion);
+                        kKhlnary = bit(VerbId::khlnary), kSlm = bit(VerbId::slm), kFormats = bit(VerbId::formats),
+                        kCompletion = bit(VerbId::completion);
 constexpr std::uint32_t kWrites = kConvert | kAppend;
-constexpr std::uint32_t kComputes = kInspect | kVerify | kWrites | kExtract | kHash;
+constexpr std::uint32_t kComputes = kInspect | kVerify | kWrites | kExtract | kHash | kKhlnary | kSlm;
 constexpr std::uint32_t kAll = kComputes | kFormats | kCompletion;
 
 constexpr std::array<Verb, kVerbCount> kVerbs{{
@@ -55,11 +56,41 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "count. One line a file: 64 hexadecimal digits, two spaces, the path.",
      "weighbridge hash model.safetensors model.zt\n"
      "weighbridge hash --file model.safetensors"},
+    {VerbId::khlnary, "khlnary", "ACTION FILE", 2, 2, "run, verify, take apart and make KHLNARY modules",
+     "run MODULE          runs a module (.knu) and says what it returned and which tensors it loaded. Its files and\n"
+     "                    functions stand in the sidecar NAME.khm.json beside it, or in --sidecar FILE.\n"
+     "verify MODULE       checks each word, jump, function, file and tensor without running anything\n"
+     "disassemble MODULE  prints a line for each word, or writes them with -o OUT\n"
+     "assemble TEXT       makes a module of such lines: -o OUT\n"
+     "pack MODEL          makes a module that loads each tensor of a model, with .stb files of 16 tensors at most\n"
+     "                    and the sidecar, in the folder of -o: NAME.knu, NAME.khm.json, NAME-0.stb, ...\n"
+     "\n"
+     "A line is a glyph with its operand: NOP, CONST_I8 -5, ADD_I32, RET, IFZ_JUMP8 +3, JUMP8 -2, WHILE_HEAD,\n"
+     "WHILE_TAIL, FUNC_DEF 1, FUNC_END, CALL 1, LOAD_BIN_TENSOR file=0 tensor=3 [shape_desc],\n"
+     "MMAP_BIN_REGION file=0 [arity=1], PREFETCH_BIN file=0; authority=N where it is not 1, payload=N where the glyph\n"
+     "has no use for one; .word 0x01234567 for any other word. A comment begins with ;",
+     "weighbridge khlnary pack model.safetensors -o module --without '*.position_ids'\n"
+     "weighbridge khlnary run module/model.knu --trace\n"
+     "weighbridge khlnary disassemble module/model.knu -o model.txt\n"
+     "weighbridge khlnary assemble model.txt -o again.knu",
+     kKhlnaryActions},
+    {VerbId::slm, "slm", "ACTION ...", 1, kAny, "make fixtures, and make and apply adapter packages for .slm models",
+     "fixture KIND           writes a deterministic model with -o OUT: tiny, tiny-tied, tiny-bpe or tinylm16m, in\n"
+     "                       --dtype f32, q8_0 or q4_0\n"
+     "adapter BASE DELTAS    packs the deltas that DELTAS holds, in any container, for the model BASE: --kind adp1\n"
+     "                       (dense), asp1 (sparse) or alr1 (low rank: NAME.lora_a and NAME.lora_b), -o OUT\n"
+     "adapt BASE ADAPTER...  writes BASE with the packages added, in the order given: -o OUT. Nothing is written\n"
+     "                       unless every identity that a package states is BASE's",
+     "weighbridge slm fixture tinylm16m --dtype q8_0 -o tinylm.slm\n"
+     "weighbridge slm adapter base.slm deltas.safetensors --kind alr1 -o shift.alr1\n"
+     "weighbridge slm adapt base.slm shift.alr1 -o shifted.slm",
+     kSlmActions},
     {VerbId::formats, "formats", "", 0, 0, "list the containers that this build knows", "", "weighbridge formats"},
     {VerbId::completion, "completion", "SHELL", 1, 1, "print a completion script for bash, zsh or fish", "",
      "weighbridge completion bash > ~/.local/share/bash-completion/completions/weighbridge\n"
      "weighbridge completion zsh > ~/.zfunc/_weighbridge\n"
-     "weighbridge completion fish > ~/.config/fish/completions/weighbridge.fish"},
+     "weighbridge completion fish > ~/.config/fish/completions/weighbridge.fish",
+     kShells},
 }};
 
 constexpr std::array<Flag, kFlagCount> kFlags{{
@@ -75,9 +106,9 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
      "also compare the SHA-256 of the whole file with this published one"},
     {FlagId::to, "to", 0, Takes::value, "FORMAT", Choice::format, kConvert,
      "the container to write; else OUT's extension says"},
-    {FlagId::allow, "allow", 0, Takes::values, "KIND", Choice::loss, kWrites,
+    {FlagId::allow, "allow", 0, Takes::values, "KIND", Choice::loss, kWrites | kKhlnary,
      "accept losses of this kind; may be given again, or several with commas"},
-    {FlagId::cast, "cast", 0, Takes::value, "DTYPE", Choice::real, kWrites,
+    {FlagId::cast, "cast", 0, Takes::value, "DTYPE", Choice::real, kWrites | kKhlnary,
      "cast every floating-point tensor, and accept the loss of precision"},
     {FlagId::encoding, "encoding", 0, Takes::value, "NAME", Choice::encoding, kWrites,
      "how payload is stored: raw or zstd"},
@@ -101,9 +132,10 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
     {FlagId::model_version, "model-version", 0, Takes::value, "VERSION", Choice::any, kConvert,
      "of the .weights to write"},
     {FlagId::dry_run, "dry-run", 'n', Takes::nothing, "", Choice::any, kWrites, "print the plan and write nothing"},
-    {FlagId::force, "force", 'f', Takes::nothing, "", Choice::any, kWrites | kExtract, "replace an output that exists"},
-    {FlagId::output, "output", 'o', Takes::value, "OUT", Choice::file, kExtract | kAppend,
-     "the file to write; for extract - is standard output, and with --glob a folder"},
+    {FlagId::force, "force", 'f', Takes::nothing, "", Choice::any, kWrites | kExtract | kKhlnary | kSlm,
+     "replace an output that exists"},
+    {FlagId::output, "output", 'o', Takes::value, "OUT", Choice::file, kExtract | kAppend | kKhlnary | kSlm,
+     "the file to write, or - for standard output; for extract --glob and khlnary pack a folder"},
     {FlagId::part, "part", 0, Takes::value, "ROLE", Choice::any, kExtract,
      "the part of this role: data, values, indices, scales, ..."},
     {FlagId::dense, "dense", 0, Takes::optional_value, "DTYPE", Choice::dtype, kExtract,
@@ -114,6 +146,22 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
      "only the bytes, also where a .npy file would be made"},
     {FlagId::no_names, "no-names", 0, Takes::nothing, "", Choice::any, kHash,
      "leave tensor names out: the digest for formats without names"},
+    {FlagId::sidecar, "sidecar", 0, Takes::value, "FILE", Choice::file, kKhlnary,
+     "run, verify: the module's sidecar, in place of the NAME.khm.json beside it"},
+    {FlagId::trace, "trace", 0, Takes::nothing, "", Choice::any, kKhlnary,
+     "run: print each word before it runs, with the stack that it finds"},
+    {FlagId::max_steps, "max-steps", 0, Takes::value, "N", Choice::number, kKhlnary,
+     "run: how many words may run, 1,000,000 otherwise"},
+    {FlagId::max_stack, "max-stack", 0, Takes::value, "N", Choice::number, kKhlnary,
+     "run: how many values the stack may hold, 1024 otherwise"},
+    {FlagId::authority, "authority", 0, Takes::value, "N", Choice::number, kKhlnary,
+     "run, verify: the highest authority class that a word may have, 1 to 7; 7 otherwise"},
+    {FlagId::without, "without", 0, Takes::value, "GLOB", Choice::any, kKhlnary,
+     "pack: leave out the tensors whose whole name matches"},
+    {FlagId::slm_dtype, "dtype", 0, Takes::value, "DTYPE", Choice::stored, kSlm,
+     "fixture: f32, q8_0 or q4_0; f32 otherwise"},
+    {FlagId::kind, "kind", 0, Takes::value, "KIND", Choice::adapter, kSlm,
+     "adapter: adp1 (dense), asp1 (sparse) or alr1 (low rank)"},
     {FlagId::file, "file", 0, Takes::nothing, "", Choice::any, kHash, "the plain SHA-256 of the file's bytes"},
     {FlagId::threads, "threads", 0, Takes::value, "N", Choice::number, kComputes,
      "how many to use; one for each processor otherwise"},
@@ -164,6 +212,8 @@ std::vector<std::string_view> words(Choice choice) {
     case Choice::encoding: out = {"raw", "zstd"}; break;
     case Choice::digest: out = {"none", "sha256", "crc32c"}; break;
     case Choice::quantisation: out = {"q8_0", "q4_0"}; break;
+    case Choice::stored: out = {"f32", "q8_0", "q4_0"}; break;
+    case Choice::adapter: out = {"adp1", "asp1", "alr1"}; break;
   }
   return out;
 }

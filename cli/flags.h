@@ -9,17 +9,22 @@
 
 namespace weighbridge::cli {
 
-enum class VerbId : std::uint8_t { inspect, verify, convert, append, extract, hash, formats, completion };
-inline constexpr std::size_t kVerbCount = 8;
+inline constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
+inline constexpr std::string_view kSlmActions[] = {"fixture", "adapter", "adapt"};
+inline constexpr std::string_view kKhlnaryActions[] = {"run", "verify", "disassemble", "assemble", "pack"};
+
+enum class VerbId : std::uint8_t { inspect, verify, convert, append, extract, hash, khlnary, slm, formats, completion };
+inline constexpr std::size_t kVerbCount = 10;
 
 struct Verb {
   VerbId id;
   std::string_view name;
-  std::string_view operands;  // as the usage line shows them: "FILE..."
-  std::uint8_t least, most;   // how many operands; kAny: no upper bound
-  std::string_view summary;   // one line, lower case, no full stop
-  std::string_view about;     // what its help says below the usage line
-  std::string_view examples;  // one a line
+  std::string_view operands;                  // as the usage line shows them: "FILE..."
+  std::uint8_t least, most;                   // how many operands; kAny: no upper bound
+  std::string_view summary;                   // one line, lower case, no full stop
+  std::string_view about;                     // what its help says below the usage line
+  std::string_view examples;                  // one a line
+  std::span<const std::string_view> first{};  // what the first operand must be one of; empty: a file
 };
 inline constexpr std::uint8_t kAny = 255;
 
@@ -51,6 +56,14 @@ enum class FlagId : std::uint8_t {
   glob,
   raw,
   no_names,
+  sidecar,
+  trace,
+  max_steps,
+  max_stack,
+  authority,
+  without,
+  slm_dtype,
+  kind,
   file,
   threads,
   limit,
@@ -58,7 +71,7 @@ enum class FlagId : std::uint8_t {
   json,
   help
 };
-inline constexpr std::size_t kFlagCount = 33;
+inline constexpr std::size_t kFlagCount = 41;
 
 enum class Takes : std::uint8_t {
   nothing,
@@ -78,7 +91,9 @@ enum class Choice : std::uint8_t {
   order,
   encoding,
   digest,
-  quantisation
+  quantisation,
+  stored,
+  adapter
 };
 
 struct Flag {
@@ -99,7 +114,5 @@ const Flag& flag(FlagId) noexcept;
 bool takes_flag(VerbId, const Flag&) noexcept;
 // The words that a value of this choice must be one of; empty where any will do.
 std::vector<std::string_view> words(Choice);
-
-inline constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 
 }  // namespace weighbridge::cli

@@ -21,7 +21,8 @@ template <class List, class Spell> std::string joined(const List& list, Spell sp
 }
 
 Row row_of(const FormatInfo& f) {
-  return {std::string(f.name), joined(f.extensions, [](std::string_view e) { return "." + std::string(e); }),
+  const auto dotted = [](std::string_view e) { return "." + std::string(e); };
+  return {std::string(f.name), f.folder ? "(a folder)" : joined(f.extensions, dotted),
           std::string(f.reads ? "read" : "") + (f.reads && f.writes ? ", " : "") + (f.writes ? "write" : ""),
           std::string(f.versions), std::string(f.title)};
 }

@@ -21,13 +21,19 @@ Status run_verb(Session& session) {
     case VerbId::append: return run_append(session);
     case VerbId::extract: return run_extract(session);
     case VerbId::hash: return run_hash(session);
+    case VerbId::khlnary: return run_khlnary(session);
+    case VerbId::slm: return run_slm(session);
     case VerbId::formats: return run_formats(session);
     case VerbId::completion: break;
   }
   return run_completion(session);
 }
 
-bool writes_files(VerbId id) { return id == VerbId::convert || id == VerbId::append || id == VerbId::extract; }
+bool writes_files(const Arguments& arguments) {
+  const VerbId id = arguments.verb;
+  if (id == VerbId::khlnary) return arguments.has(FlagId::output);
+  return id == VerbId::slm || id == VerbId::convert || id == VerbId::append || id == VerbId::extract;
+}
 
 Status dispatch(int count, const char* const* words, Output& out) {
   const std::string_view first = count > 0 ? std::string_view(words[0]) : std::string_view{};
@@ -47,7 +53,7 @@ Status dispatch(int count, const char* const* words, Output& out) {
       out.text(help_of(arguments.verb));
       return Status::done;
     }
-    writes_files(arguments.verb) ? note_interrupts() : end_on_interrupt();
+    writes_files(arguments) ? note_interrupts() : end_on_interrupt();
     Session session(arguments, out);
     return run_verb(session);
   }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "weighbridge/formats.h"
 #include "weighbridge/json.h"
 
 namespace weighbridge::cli {
@@ -133,7 +134,8 @@ Session::Session(const Arguments& arguments, Output& output)
       progress_(verb(arguments.verb).name, quiet) {
   const unsigned threads = arguments.number(FlagId::threads, 1, 1024, 0);
   const bool computes = takes_flag(arguments.verb, flag(FlagId::threads)) &&
-                        (arguments.verb != VerbId::inspect || arguments.has(FlagId::stats));
+                        (arguments.verb != VerbId::inspect || arguments.has(FlagId::stats)) &&
+                        (arguments.verb != VerbId::khlnary || arguments.has(FlagId::output));
   if (computes && threads != 1) context_.executor = thread_executor(threads);
   context_.progress = progress_.hook();
   for (const std::string& limit : arguments.values(FlagId::limit)) set_limit(context_.limits, limit);
@@ -192,17 +194,40 @@ void Session::remarks(std::string_view path, const Report& report) {
     complain(shown(path) + ": " + std::string(name(finding.severity)) + ": " + sentence(finding));
 }
 
+void print_findings(Output& out, std::string_view path, const Report& report) {
+  for (const Finding& finding : report.findings()) {
+    out.shown(path);
+    out.text(": ");
+    out.toned(finding.severity == Severity::error ? Tone::bad : Tone::warning, name(finding.severity));
+    out.text(": " + Session::sentence(finding) + "\n");
+  }
+  if (report.total() > report.findings().size())
+    out.text(shown(path) + ": and " + grouped(report.total() - report.findings().size()) + " findings more\n");
+}
+
 Input open_input(Session& session, const std::string& path, Checks checks) {
   Input input;
   try {
-    input.source = session.source(path);
-    input.model = open(input.source, input.report, session.context(), {.checks = checks});
+    const OpenOptions options{.checks = checks};
+    input.model = path == "-" ? open(session.source(path), input.report, session.context(), options)
+                              : open(path, input.report, session.context(), options);
     if (!input.model) input.status = session.fail(path, input.report);
   } catch (const Error& error) {
     input.model.reset();
     input.status = session.fail(path, error);
   }
   return input;
+}
+
+std::uint64_t bytes_read_from(const Model& model) {
+  const FormatInfo* const format = find_format(model.format());
+  const bool folder = format != nullptr && format->folder;
+  std::uint64_t bytes = 0;
+  for (const auto& source : model.sources()) {
+    bytes += source->size();
+    if (!folder) break;  // the file itself comes first, then what lies beside it
+  }
+  return bytes;
 }
 
 bool matches_glob(std::string_view pattern, std::string_view text) {

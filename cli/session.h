@@ -32,7 +32,8 @@ class Session {
   const Context& context() const { return context_; }
   Progress& progress() { return progress_; }
 
-  // The file at `path`; "-" is all of standard input, held in memory. Throws Error.
+  // The file at `path`; "-" is all of standard input, held in memory. A folder is opened by its path, not by a source.
+  // Throws Error.
   std::shared_ptr<const Source> source(const std::string& path);
 
   // Prints one object of --json: alone on a line, or as the next element where the verb was given several files.
@@ -60,13 +61,17 @@ class Session {
 // escaped.
 [[noreturn]] void raise(Kind kind, std::string rule, std::string message);
 
+// Each finding on a line of its own, as verify prints them.
+void print_findings(Output& out, std::string_view path, const Report& report);
+
 // An input that is open. `model` is empty when it is malformed: report says why, and fail() has been called.
 struct Input {
-  std::shared_ptr<const Source> source;
   Report report;
   std::optional<Model> model;
   Status status = Status::done;  // when there is no model
 };
+// The bytes that a model was read from: of its file, or of all files of its folder that were looked at.
+std::uint64_t bytes_read_from(const Model&);
 Input open_input(Session& session, const std::string& path, Checks checks = Checks::all);
 
 // * any characters, ? one character of UTF-8, [a-z] and [!a-z] one of these bytes; the whole text must match. Takes
@@ -82,6 +87,8 @@ Status run_convert(Session&);
 Status run_append(Session&);
 Status run_extract(Session&);
 Status run_hash(Session&);
+Status run_khlnary(Session&);
+Status run_slm(Session&);
 Status run_formats(Session&);
 Status run_completion(Session&);
 

@@ -43,18 +43,9 @@ Status status_of_report(const Report& report) {
   return report.unsupported() > 0 ? Status::unsupported : Status::done;
 }
 
-Tone tone_of(Severity severity) { return severity == Severity::error ? Tone::bad : Tone::warning; }
-
 void print(Output& out, std::string_view path, const Verdict& verdict, std::uint64_t file_size) {
   const Report& report = verdict.report;
-  for (const Finding& finding : report.findings()) {
-    out.shown(path);
-    out.text(": ");
-    out.toned(tone_of(finding.severity), name(finding.severity));
-    out.text(": " + Session::sentence(finding) + "\n");
-  }
-  if (report.total() > report.findings().size())
-    out.text(shown(path) + ": and " + grouped(report.total() - report.findings().size()) + " findings more\n");
+  print_findings(out, path, report);
   if (!report.valid()) return;
   out.shown(path);
   out.text(": ");
@@ -67,14 +58,15 @@ void print(Output& out, std::string_view path, const Verdict& verdict, std::uint
 
 Status verify_one(Session& session, const std::string& path, const std::string& wanted) {
   try {
-    const std::shared_ptr<const Source> source = session.source(path);
-    Verdict verdict = verify(source, session.context());
+    // Standard input can be read once only.
+    const auto source = path == "-" || !wanted.empty() ? session.source(path) : nullptr;
+    Verdict verdict = source ? verify(source, session.context()) : verify(path, session.context());
     if (!wanted.empty()) compare_digest(session, *source, wanted, verdict.report);
     session.progress().clear();
     if (session.json) {
       session.object(to_json(path, verdict));
     } else if (!session.quiet) {
-      print(session.out, path, verdict, source->size());
+      print(session.out, path, verdict, bytes_read_from(verdict.model));
     }
     return status_of_report(verdict.report);
   } catch (const Error& error) {

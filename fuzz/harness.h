@@ -51,11 +51,11 @@ inline std::shared_ptr<const Source> source_of(const std::uint8_t* data, std::si
   return memory_source({std::span<const std::byte>(*bytes), bytes});
 }
 
-// "" (by content), then every format that reads: what detection turns away still meets every walker.
+// "" (by content), then every format of one file that reads: what detection turns away still meets every walker.
 inline std::vector<std::string> doors() {
   std::vector<std::string> out{""};
   for (const FormatInfo& format : formats())
-    if (format.reads) out.emplace_back(format.name);
+    if (format.reads && !format.folder) out.emplace_back(format.name);
   return out;
 }
 

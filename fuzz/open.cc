@@ -68,9 +68,11 @@ void touch(const Tensor& tensor, const Context& context, Budget& budget) {
     touch(part, context, budget);
   }
   if (tensor.unsupported() != nullptr || !tensor.has_shape()) return;
-  std::uint64_t elements = 1;
-  for (const std::uint64_t extent : tensor.shape())
-    expect(!__builtin_mul_overflow(elements, extent, &elements), "a shape whose product passes 64 bits");
+  const Shape shape = tensor.shape();
+  std::uint64_t elements = std::ranges::find(shape, 0U) == shape.end() ? 1 : 0;  // one 0 settles the product
+  for (const std::uint64_t extent : shape)
+    expect(elements == 0 || !__builtin_mul_overflow(elements, extent, &elements),
+           "a shape whose product passes 64 bits");
   const auto bytes = packed_size(tensor.dtype(), elements);
   if (!bytes || *bytes > context.limits.decoded || !budget.take(4 * *bytes)) return;
   reading([&] { expect(tensor.to_dense(context).size == *bytes, "a dense form of another size"); });

@@ -7,7 +7,7 @@ set -euo pipefail
 build=(g++ cmake ninja-build pkg-config libzstd-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
 demo=("${build[@]}" python3 python3-venv)
 test=("${build[@]}" ccache clang-16 libclang-rt-16-dev llvm-16 clang-format-16 clang-tidy-16 libgtest-dev librapidcheck-dev
-      nlohmann-json3-dev python3 python3-venv python3-pytest strace)
+      nlohmann-json3-dev python3 python3-venv python3-pytest strace unicode-data)
 bench=("${build[@]}" libbenchmark-dev python3 python3-venv)
 
 case "${1-}" in

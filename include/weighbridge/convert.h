@@ -87,7 +87,7 @@ class Plan {
 
 Plan plan(const Model&, std::string_view format,
           const Options& = {});  // misuse: unknown format, one that is read only, options it lacks
-// plan + execute to the format that the path's extension names.
+// plan + execute to the format that the path's extension names; a path that ends in / is a Hugging Face folder.
 void save(const Model&, const std::string& path, const Options& = {}, const Context& = {});
 
 // A new file in the container of `target` (which must be able to append) with the objects of `more` behind the old

@@ -8,13 +8,14 @@
 #include <string>
 
 #include "base/fail.h"
+#include "bundle/bundle.h"
 #include "convert/hashing.h"
+#include "convert/output_folder.h"
 #include "convert/plan_maker.h"
 #include "convert/read_back.h"
 #include "convert/write.h"
 #include "core/progress.h"
 #include "io/atomic_file.h"
-#include "registry/registry.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge {
@@ -54,7 +55,7 @@ void require_other_file(const convert::PlanRep& rep, const std::string& path, bo
 // Whatever the payload's own digests and rules say is checked before its bytes go anywhere: a digest that is dropped or
 // made anew would otherwise cover for bytes that failed the old one. Reads nothing where the source has no such rules.
 void require_sound(const Model& model, const Context& context) {
-  const core::Format* const format = registry::find(model.format());
+  const core::Format* const format = bundle::find(model.format());
   if (format == nullptr || format->check_content == nullptr || !format->content_can_fail) return;
   Context quiet = context;
   if (context.progress) quiet.progress = [&](std::uint64_t, std::uint64_t) { return context.progress(0, 0); };
@@ -69,16 +70,17 @@ class Beside {
  public:
   Beside(const core::WriteLayout& layout, const convert::PlanRep& rep, const std::string& path, bool replace) {
     if (!layout.companion) return;
-    const auto& [extension, bytes] = *layout.companion;
+    const auto& [extension, text] = *layout.companion;
     const std::size_t name = path.find_last_of('/') + 1, dot = path.rfind('.');
     path_ = (dot == std::string::npos || dot <= name ? path : path.substr(0, dot)) + extension;
-    if (bytes.empty()) {
+    if (!text) {
       stale_ = std::filesystem::exists(path_);
       if (stale_ && !replace)
         base::misuse("output-exists", "'" + path_ + "' exists and would speak of the new file; --force removes it");
       return;
     }
     require_other_file(rep, path_, replace);
+    const std::string bytes = text(std::string_view(path).substr(name));
     file_.emplace(path_, io::AtomicFileOptions{replace, bytes.size()});
     file_->write_at(0, std::as_bytes(std::span(bytes)));
     file_->sync(bytes.size());
@@ -104,23 +106,30 @@ void Plan::execute(const std::string& path, const Context& context) const {
   const convert::PlanRep* const rep = PlanMaker::rep(*this);
   if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
   require_possible(*this);
-  require_other_file(*rep, path, options.replace);
+  const core::WriteLayout& layout = rep->layout;
+  std::optional<convert::OutputFolder> folder;
+  if (layout.folder) folder.emplace(*layout.folder, path, options.replace);
+  const std::string main = folder ? folder->main() : path;
+  for (const std::string& each : folder ? folder->paths() : std::vector{path})
+    require_other_file(*rep, each, options.replace);
   // The bytes of a file that is appended to stay as they are, with their digests.
   for (const Model& model : rep->models)
     if (rep->kept_tensors == 0 || &model != &rep->models.front()) require_sound(model, context);
-  const core::WriteLayout& layout = rep->layout;
   std::uint64_t bytes = layout.prefix_length;
   for (const core::Payload& p : layout.payloads) bytes += convert::hashed_bytes(p);
   core::Progress progress(context, 2 * bytes);  // once to write, once to read back
   // Where an encoding decides, the bound may be far more than it takes, and a disk that has just enough must do.
-  io::AtomicFile file(path, {options.replace, layout.size_exact ? layout.size : 0});
+  io::AtomicFile file(main, {options.replace, layout.size_exact ? layout.size : 0});
   Beside companion(layout, *rep, path, options.replace);
+  if (folder) folder->write();
   const convert::Record record = convert::write(layout, options.level, file, context, progress);
   convert::sync_and_read_back(*rep, record, file, context, progress);
+  if (folder) folder->check(file, context);
   for (const Model& model : rep->models)
     for (const auto& source : model.sources()) source->check_unchanged();
   progress.finish();
   companion.publish();
+  if (folder) folder->publish();
   file.publish();
 }
 

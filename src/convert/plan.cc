@@ -6,10 +6,10 @@
 #include <string>
 
 #include "base/fail.h"
+#include "bundle/bundle.h"
 #include "convert/payload.h"
 #include "convert/plan_maker.h"
 #include "convert/rep.h"
-#include "registry/registry.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge {
@@ -24,7 +24,7 @@ constexpr int kHighestLevel = 19;  // beyond it one encoder takes more memory th
 std::string quoted(std::string_view text) { return "'" + escape_for_display(text) + "'"; }
 
 const core::Format& writer_of(std::string_view name) {
-  const core::Format* format = registry::find(name);
+  const core::Format* format = bundle::find(name);
   if (!format) base::misuse("unknown-format", "there is no format " + quoted(name));
   if (!format->layout)
     base::misuse("read-only-format", "the format " + std::string(name) + " can be read, not written");
@@ -92,6 +92,9 @@ Plan PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model& from, c
   plan.losses = std::move(rep->layout.losses);
   plan.changes = std::move(rep->layout.changes);
   plan.output_size = rep->layout.size;
+  if (rep->layout.folder)
+    for (const core::OutFolder::File& file : rep->layout.folder->files)
+      plan.output_size += file.bytes ? file.bytes->size() : 0;
   plan.output_size_exact = rep->layout.size_exact;
   plan.payload_size = logical_bytes(rep->layout);
   plan.tensors = static_cast<std::uint32_t>(rep->layout.tensors.size()) + rep->kept_tensors;
@@ -129,7 +132,7 @@ void save(const Model& model, const std::string& path, const Options& options, c
   std::string extension = dot == std::string::npos || dot < name ? std::string() : path.substr(dot + 1);
   for (char& c : extension)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  const FormatInfo* format = format_for_extension(extension);
+  const FormatInfo* format = path.ends_with('/') ? find_format("hf") : format_for_extension(extension);
   if (!format)
     base::misuse("unknown-extension", "no format is written to files called " + quoted(path) + ": give the format");
   plan(model, format->name, options).execute(path, context);

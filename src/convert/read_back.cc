@@ -60,9 +60,11 @@ class ReadBack {
     if (source_->size() != record_.size)
       differs("the file has " + std::to_string(source_->size()) + " bytes instead of " + std::to_string(record_.size));
     OpenOptions options;
-    options.format = std::string(rep_.format->info.name);
-    if (layout_.companion && !layout_.companion->bytes.empty())
-      options.sidecar = memory_source({std::as_bytes(std::span(layout_.companion->bytes)), nullptr}, "<companion>");
+    options.format = layout_.folder ? layout_.folder->main_format : rep_.format->info.name;
+    if (layout_.companion && layout_.companion->text) {
+      const auto text = std::make_shared<const std::string>(layout_.companion->text("output"));
+      options.sidecar = memory_source({std::as_bytes(std::span(*text)), text}, "<companion>");
+    }
     try {
       model_ = open(source_, quiet_, options);
     } catch (const Error& error) {
@@ -97,7 +99,8 @@ class ReadBack {
       ++parts[layout_.payloads[i].out_tensor];
     }
     for (std::size_t i = 0; i < parts.size(); ++i)
-      if (parts[i] != opened_[i].part_count()) differs(subject(opened_[i].name()) + " has another number of parts");
+      if (parts[i] + layout_.tensors[i].shared_parts != opened_[i].part_count())
+        differs(subject(opened_[i].name()) + " has another number of parts");
   }
 
   Tensor check_tensor(std::uint32_t i) {

@@ -66,33 +66,11 @@ Builder& Builder::tensor(std::string name, DType dtype, std::vector<std::uint64_
 Builder& Builder::tensor(std::string name, const Model& from, Tensor tensor) {
   check_name(name);
   const core::State& other = core::Access::state(tensor);
-  const core::TensorRecord& record = core::Access::record(tensor);
   if (core::Access::state(from) != &other) {
     base::misuse("foreign-tensor", fmt::format("tensor \"{}\" is not of the model it was handed with",
                                                escape_for_display(tensor.name())));
   }
-  const Shape shape(other.dims.data() + record.dims, record.rank);
-  const std::uint32_t t = d_->add_tensor(name, record.layout, record.dtype, shape);
-  d_->state.tensors[t].has_shape = record.has_shape;
-  if (record.side != core::kNone) {
-    const core::TensorSide& side = other.tensor_sides[record.side];
-    core::TensorSide& mine = d_->tensor_side(t);
-    mine.id = side.id;
-    mine.layout_name = side.layout_name;
-    mine.type_name = side.type_name;
-    mine.attributes = side.attributes;
-    mine.extra = side.extra;
-    if (side.unsupported) mine.unsupported = std::make_unique<Finding>(*side.unsupported);
-  }
-  for (std::uint32_t i = 0; i < record.part_count; ++i) {
-    const core::PartRecord& part = other.parts[record.first_part + i];
-    const Extent extent{part.has_extent ? d_->add_source(other.sources[part.source]) : 0, part.offset,
-                        part.stored_length};
-    const std::uint32_t p = d_->add_part(other.roles[part.role], part.dtype, {other.dims.data() + part.dims, part.rank},
-                                         part.encoding, extent, part.size);
-    d_->state.parts[p].order = part.order;
-    if (part.side != core::kNone) d_->part_side(p) = other.part_sides[part.side];
-  }
+  d_->adopt(name, other, core::Access::record(tensor));
   return *this;
 }
 
@@ -106,7 +84,10 @@ Builder& Builder::object(std::string name, Layout layout, std::vector<std::uint6
   const bool quantised =
       layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block;
   const std::uint32_t t = d_->add_tensor(name, layout, quantised ? DType::f32 : parts[0].dtype, shape);
-  if (quantised) d_->tensor_side(t).type_name = weighbridge::name(layout);
+  if (quantised) {
+    const Value* const type = Attributes(&attributes).find("type");  // "q8_0": which of the layout's quantisations
+    d_->tensor_side(t).type_name = type && type->as_text() ? *type->as_text() : weighbridge::name(layout);
+  }
   for (PartSpec& spec : parts) {
     const std::uint64_t size = part_size(name, spec.dtype, spec.shape);
     if (size != spec.bytes.span.size()) {

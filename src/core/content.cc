@@ -16,6 +16,7 @@
 
 #include "base/checked.h"
 #include "codecs/checksum.h"
+#include "codecs/sha256_lanes.h"
 #include "codecs/zstd.h"
 #include "core/buffers.h"
 #include "core/common_rules.h"
@@ -29,9 +30,12 @@ namespace {
 constexpr std::uint64_t kChunk = std::uint64_t{256} << 10;
 // Long raw parts under a CRC are checked in pieces of this size by any thread.
 constexpr std::uint64_t kPiece = std::uint64_t{8} << 20;
-// Parts up to this size are read together with their neighbours, up to kChunk at once; holes between them are read
+// Parts up to this size are read together with their neighbours, up to kGather at once; holes between them are read
 // along.
 constexpr std::uint64_t kSmall = std::uint64_t{64} << 10;
+constexpr std::uint64_t kGather = std::uint64_t{1} << 20;
+// Long parts whose SHA-256 is computed side by side are read in turn, this much of each.
+constexpr std::uint64_t kTurn = kGather / codecs::kShaLanes;
 constexpr std::uint64_t kHole = std::uint64_t{4} << 10;
 
 // One reading: the jobs jobs_[first] ... jobs_[first + count - 1] in sorted order share its bytes.
@@ -63,9 +67,10 @@ struct Split {
 
 struct Task {
   std::uint64_t weight = 0;          // stored bytes
-  std::size_t first = 0, count = 0;  // runs; with a split, one piece of it
+  std::size_t first = 0, count = 0;  // runs, or places in Pass::abreast_; with a split, one piece of the run
   Split* split = nullptr;
   std::uint32_t piece = 0;
+  bool abreast = false;  // several long runs side by side
 };
 
 std::optional<std::uint64_t> first_non_bool(std::span<const std::byte> bytes) noexcept {
@@ -86,7 +91,7 @@ std::string lower(std::string_view digits) {
 class Pass {
  public:
   Pass(std::span<const PartJob> jobs, const Context& context, Progress& progress, std::vector<Finding>& out)
-      : jobs_(jobs), context_(context), progress_(progress), out_(out), buffers_(kChunk) {}
+      : jobs_(jobs), context_(context), progress_(progress), out_(out), buffers_(kGather) {}
 
   void run() {
     if (jobs_.empty()) return;
@@ -154,18 +159,23 @@ class Pass {
         const Run& next = runs_[i];
         if (next.source != run.source || next.length > kSmall || next.offset > end + kHole) break;
         const std::uint64_t new_end = std::max(end, next.offset + next.length);
-        if (new_end - run.offset > kChunk) break;
+        if (new_end - run.offset > kGather) break;
         task.weight += next.length;
         end = new_end;
       }
       tasks_.push_back(task);
     }
+    put_abreast();
     // The longest first, so that a serial one does not begin when all others are done; equal ones in file order.
     std::stable_sort(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) { return a.weight > b.weight; });
   }
 
   void add_long(std::size_t i) {
     const Run& run = runs_[i];
+    if (run.sha256 && !run.zstd && codecs::has(codecs::ShaPath::avx512)) {
+      abreast_.push_back(i);
+      return;
+    }
     if (run.sha256 || run.zstd || run.length <= 2 * kPiece) {
       tasks_.push_back({run.length, i, 1, nullptr, 0});
       return;
@@ -178,9 +188,35 @@ class Pass {
     for (std::uint32_t p = 0; p < pieces; ++p) tasks_.push_back({kPiece, i, 1, &split, p});
   }
 
+  // Long runs of like length share a task, as long as every thread gets its share; a few gain nothing by it.
+  void put_abreast() {
+    std::stable_sort(abreast_.begin(), abreast_.end(),
+                     [this](std::size_t a, std::size_t b) { return runs_[a].length > runs_[b].length; });
+    std::uint64_t total = 0;
+    for (const std::size_t i : abreast_) total += runs_[i].length;
+    const std::uint64_t share = total / executor_of(context_).concurrency();
+    for (std::size_t i = 0; i < abreast_.size();) {
+      const std::uint64_t longest = runs_[abreast_[i]].length;
+      Task task{longest, i, 1, nullptr, 0, true};
+      for (++i; i < abreast_.size() && task.count < codecs::kShaLanes; ++i, ++task.count) {
+        const std::uint64_t length = runs_[abreast_[i]].length;
+        if (task.weight + length > share || length < longest / 2) break;
+        task.weight += length;
+      }
+      if (task.count >= codecs::kShaLanes / 2) {
+        tasks_.push_back(task);
+      } else {
+        for (std::size_t k = task.first; k < i; ++k)
+          tasks_.push_back({runs_[abreast_[k]].length, abreast_[k], 1, nullptr, 0});
+      }
+    }
+  }
+
   void work(const Task& task) {
     if (task.split) {
       check_piece(*task.split, task.piece);
+    } else if (task.abreast) {
+      check_abreast(task);
     } else if (runs_[task.first].length > kSmall) {
       judge(runs_[task.first], check_long(runs_[task.first]));
     } else {
@@ -228,6 +264,40 @@ class Pass {
       }
     }
     judge(run, whole);
+  }
+
+  void check_abreast(const Task& task) {
+    struct Turn {
+      const Run* run = nullptr;
+      std::uint64_t done = 0;
+      std::span<std::byte> room{};
+      Outcome outcome{};
+    };
+    const BufferPool::Lease buffer(buffers_);
+    std::array<Turn, codecs::kShaLanes> turns;
+    std::array<std::uint64_t, codecs::kShaLanes> lengths{};
+    std::array<codecs::Digest256, codecs::kShaLanes> digests;
+    for (std::size_t i = 0; i < task.count; ++i) {
+      turns[i].run = &runs_[abreast_[task.first + i]];
+      turns[i].room = buffer.span().subspan(i * kTurn, kTurn);
+      lengths[i] = turns[i].run->length;
+    }
+    const auto next = [&](std::size_t i) -> std::span<const std::byte> {
+      Turn& turn = turns[i];
+      const Run& run = *turn.run;
+      const auto chunk = turn.room.first(static_cast<std::size_t>(std::min(kTurn, run.length - turn.done)));
+      (*sources_)[run.source]->read_at(run.offset + turn.done, chunk);
+      if (run.crc32c) turn.outcome.crc32c = codecs::crc32c(chunk, turn.outcome.crc32c);
+      if (run.boolean) note_bool(turn.outcome, turn.done, chunk);
+      turn.done += chunk.size();
+      progress_.add(chunk.size());
+      return chunk;
+    };
+    codecs::sha256_each({}, std::span(lengths).first(task.count), next, std::span(digests).first(task.count));
+    for (std::size_t i = 0; i < task.count; ++i) {
+      turns[i].outcome.sha256 = digests[i];
+      judge(*turns[i].run, turns[i].outcome);
+    }
   }
 
   Outcome check_long(const Run& run) {
@@ -305,13 +375,22 @@ class Pass {
     const BufferPool::Lease buffer(buffers_);
     const auto all = buffer.span().first(static_cast<std::size_t>(end - first.offset));
     if (!all.empty()) (*sources_)[first.source]->read_at(first.offset, all);
+    const auto bytes_of = [&](const Run& run) {
+      return std::span<const std::byte>(all).subspan(static_cast<std::size_t>(run.offset - first.offset),
+                                                     static_cast<std::size_t>(run.length));
+    };
+    std::vector<std::span<const std::byte>> messages;
+    for (std::size_t i = 0; i < task.count; ++i)
+      if (runs_[task.first + i].sha256) messages.push_back(bytes_of(runs_[task.first + i]));
+    std::vector<codecs::Digest256> digests(messages.size());
+    codecs::sha256_each({}, messages, digests);
+    auto digest = digests.begin();
     for (std::size_t i = 0; i < task.count; ++i) {
       const Run& run = runs_[task.first + i];
-      const auto chunk = std::span<const std::byte>(all).subspan(static_cast<std::size_t>(run.offset - first.offset),
-                                                                 static_cast<std::size_t>(run.length));
+      const auto chunk = bytes_of(run);
       Outcome outcome;
       if (run.crc32c) outcome.crc32c = codecs::crc32c(chunk);
-      if (run.sha256) outcome.sha256 = codecs::sha256(chunk);
+      if (run.sha256) outcome.sha256 = *digest++;
       if (run.zstd) {
         std::size_t taken = 0;
         decode(run, outcome, [&](std::span<std::byte> room) {
@@ -369,6 +448,7 @@ class Pass {
   const std::vector<std::shared_ptr<const Source>>* sources_ = nullptr;
   std::vector<std::uint32_t> order_;  // jobs, sorted by extent
   std::vector<Run> runs_;
+  std::vector<std::size_t> abreast_;  // long raw runs with a SHA-256, the longest first
   std::vector<Task> tasks_;
   std::vector<std::unique_ptr<Split>> splits_;
   std::mutex mutex_;  // of out_ and decoders_

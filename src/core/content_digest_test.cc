@@ -242,6 +242,53 @@ TEST(ContentDigest, ThousandsOfSmallTensorsEqualTheSameOneByOne) {
   EXPECT_EQ(content_digest(model, with_threads(2), false).bytes, root.finish());
 }
 
+// H(tag, body) of the document, the body put together field by field.
+class Body {
+ public:
+  explicit Body(std::string_view tag) { raw(std::as_bytes(std::span(tag))); }
+  Body& raw(std::span<const std::byte> data) {
+    bytes_.insert(bytes_.end(), data.begin(), data.end());
+    return *this;
+  }
+  Body& u64(std::uint64_t value) { return raw(std::as_bytes(std::span(&value, 1))); }
+  Body& text(std::string_view value) { return u64(value.size()).raw(std::as_bytes(std::span(value))); }
+  codecs::Digest256 digest() const { return codecs::sha256(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+codecs::Digest256 digest_of_u8(std::span<const std::byte> data) {
+  const std::uint64_t size = data.size();
+  Body part("wbdig1.P");
+  part.text("data").text("u8").u64(1).u64(size).u64(size).u64((size + 65535) / 65536);
+  for (; !data.empty(); data = data.subspan(std::min<std::size_t>(65536, data.size())))
+    part.raw(Body("wbdig1.L").raw(data.first(std::min<std::size_t>(65536, data.size()))).digest());
+  return Body("wbdig1.T").text("dense").text("u8").u64(1).u64(size).u64(0).u64(1).raw(part.digest()).digest();
+}
+
+TEST(ContentDigest, TensorsAroundTheBordersOfLeavesReadsAndChunksAreWhatTheDocumentGives) {
+  constexpr std::size_t kLeaf = 65536;
+  Builder builder;
+  std::vector<codecs::Digest256> expected;
+  for (const std::size_t around : {kLeaf, 2 * kLeaf, 7 * kLeaf, 8 * kLeaf, 16 * kLeaf, 24 * kLeaf, 64 * kLeaf})
+    for (const std::size_t size : {around - 1, around, around + 1, around / 3}) {
+      const Bytes data = pattern(size, expected.size());
+      builder.tensor("t" + std::to_string(100 + expected.size()), DType::u8, {size}, data);
+      expected.push_back(digest_of_u8(data.span));
+    }
+  const Model model = builder.build();
+  ASSERT_EQ(model.size(), expected.size());
+  for (std::uint32_t i = 0; i < model.size(); ++i)
+    EXPECT_EQ(content_digest(model[i]).bytes, expected[i]) << model[i].main().size();
+  std::ranges::sort(expected);
+  Body root("wbdig1.N");
+  root.u64(expected.size());
+  for (const codecs::Digest256& node : expected) root.raw(node);
+  for (const unsigned threads : {1U, 2U, 5U})
+    EXPECT_EQ(content_digest(model, with_threads(threads), false).bytes, root.digest()) << threads;
+}
+
 TEST(ContentDigest, RefusesATensorThatCannotBeInterpreted) {
   core::Draft draft;
   const Dims dims{3};

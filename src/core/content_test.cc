@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "codecs/checksum.h"
@@ -109,6 +110,86 @@ TEST(CheckParts, FindsTheWrongDigestsOfPartsOfEverySize) {
       EXPECT_EQ(found[5].tensor, "t5");
     }
   }
+}
+
+// Long parts of like length are hashed side by side, the others alone: what is found must not show it.
+TEST(CheckParts, FindsTheWrongDigestsAmongManyLongParts) {
+  const auto source = pattern(30'000'000);
+  std::vector<Part8> parts{{3, 5'000'000}};
+  for (std::uint64_t i = 0; i < 37; ++i) parts.push_back({i * 400'000, 65'537 + i % 5 * 64'000});
+  for (std::uint64_t i = 0; i < 20; ++i) parts.push_back({16'000'001 + i * 300'000, 262'144});
+  for (std::uint64_t i = 0; i < 9; ++i) parts.push_back({23'000'000 + i * 70'000, 65'536 - i});
+  const Model model = model_of(source, parts);
+  for (const unsigned n : {1U, 2U, 3U, 16U}) {
+    Jobs made = jobs_of(model, *source, PartDigest::sha256);
+    std::vector<Finding> found;
+    check_parts(made.jobs, threads(n), found);
+    EXPECT_TRUE(found.empty());
+    std::vector<std::uint64_t> wrong;
+    for (std::size_t i = 0; i < made.jobs.size(); i += 3) {
+      made.digests[i].back() = made.digests[i].back() == '0' ? '1' : '0';
+      made.jobs[i].expected = made.digests[i];
+      wrong.push_back(parts[i].offset);
+    }
+    check_parts(made.jobs, threads(n), found);
+    sort_findings(found);
+    std::ranges::sort(wrong);
+    ASSERT_EQ(found.size(), wrong.size());
+    for (std::size_t i = 0; i < wrong.size(); ++i) EXPECT_EQ(found[i].offset, wrong[i]);
+  }
+}
+
+TEST(CheckParts, ChecksEverythingElseOfPartsThatAreHashedSideBySide) {
+  std::vector<std::byte> bytes(6'400'000, std::byte{1});
+  for (std::size_t i = 0; i < 16; ++i) bytes[i * 400'000 + 1] = static_cast<std::byte>(i % 2);
+  bytes[5 * 400'000 + 250'000] = std::byte{9};
+  const auto source = std::make_shared<Counting>(std::move(bytes));
+  std::vector<Part8> parts;
+  for (std::uint64_t i = 0; i < 32; ++i) parts.push_back({i / 2 * 400'000, 400'000, DType::boolean});
+  const Model model = model_of(source, parts);
+  Jobs made = jobs_of(model, *source, PartDigest::sha256);
+  const Jobs sums = jobs_of(model, *source, PartDigest::crc32c);
+  const std::string wrong = "00000000";
+  for (std::size_t i = 0; i < 32; ++i) {  // each two tensors share their bytes: one has a SHA-256, the other a CRC
+    if (i % 2 == 1) made.jobs[i] = sums.jobs[i];
+    made.jobs[i].bool_rule = i % 2 == 0 ? &kBool : nullptr;
+  }
+  made.jobs[7].expected = wrong;
+  std::vector<Finding> found;
+  check_parts(made.jobs, {}, found);
+  sort_findings(found);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].tensor, "t7");
+  EXPECT_EQ(found[0].rule, "test/digest");
+  EXPECT_EQ(found[1].tensor, "t10");
+  EXPECT_EQ(found[1].rule, "test/bool");
+  EXPECT_EQ(found[1].offset, 2'250'000U);
+  EXPECT_EQ(source->read, 6'400'000U);
+}
+
+TEST(CheckParts, StopsAmongPartsThatAreHashedSideBySide) {
+  const auto source = pattern(16'000'000);
+  std::vector<Part8> parts;
+  for (std::uint64_t i = 0; i < 16; ++i) parts.push_back({i * 1'000'000, 1'000'000});
+  const Model model = model_of(source, parts);
+  const Jobs made = jobs_of(model, *source, PartDigest::sha256);
+  Context context;
+  std::uint64_t last = 0;
+  context.progress = [&](std::uint64_t done, std::uint64_t total) {
+    EXPECT_EQ(total, 16'000'000U);
+    EXPECT_GE(done, last);
+    last = done;
+    return true;
+  };
+  std::vector<Finding> found;
+  check_parts(made.jobs, context, found);
+  EXPECT_EQ(last, 16'000'000U);
+  EXPECT_TRUE(found.empty());
+  source->read = 0;
+  context.progress = [](std::uint64_t done, std::uint64_t) { return done < 2'000'000; };
+  EXPECT_THROW(check_parts(made.jobs, context, found), Cancelled);
+  EXPECT_LE(source->read, 3'000'000U);
+  EXPECT_TRUE(found.empty());
 }
 
 TEST(CheckParts, NamesTheFirstByteThatIsNoBool) {

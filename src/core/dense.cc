@@ -111,7 +111,7 @@ void Tensor::stream_dense(DType dtype, const Context& context,
     }
     case Layout::quantized_group: core::stream_quantized_group(*this, context, sink); return;
     case Layout::quantized_row:
-    case Layout::quantized_block:
+    case Layout::quantized_block: core::stream_scaled_codes(*this, context, sink); return;
     case Layout::structural: break;
   }
   base::unsupported("unsupported/layout",

@@ -16,6 +16,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
+#include "codecs/sha256_lanes.h"
 #include "core/buffers.h"
 #include "core/logical.h"
 #include "core/progress.h"
@@ -28,9 +29,10 @@ using codecs::Digest256;
 using codecs::Sha256;
 
 constexpr std::size_t kLeaf = 65536;
-constexpr std::size_t kRead = 2 * kLeaf;  // hashed while it is still in the processor's cache
-constexpr std::uint64_t kChunk = std::uint64_t{4}
-                                 << 20;  // what one thread takes of a large part, or in small tensors, at once
+// What is read at once: a leaf for every lane, hashed while it is still in the processor's cache. Tensors smaller than
+// this are read and hashed together.
+constexpr std::size_t kRead = codecs::kShaLanes * kLeaf;
+constexpr std::uint64_t kChunk = 4 * kRead;  // what one thread takes of a large part
 constexpr std::uint32_t kGroupTensors = 2048;
 
 // The body of a node, fed to SHA-256 field by field.
@@ -56,14 +58,26 @@ class Node {
   Sha256 hash_;
 };
 
-Digest256 leaf_digest(std::span<const std::byte> data) {
-  static constexpr std::array<char, 8> kTag{'w', 'b', 'd', 'i', 'g', '1', '.', 'L'};
-  thread_local Sha256 hash;
-  hash.reset();
-  hash.update(std::as_bytes(std::span(kTag)));
-  hash.update(data);
-  return hash.finish();
-}
+// Leaves to be hashed side by side. The bytes stay where they are until hash().
+class Leaves {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    for (; bytes.size() > kLeaf; bytes = bytes.subspan(kLeaf)) leaves_.push_back(bytes.first(kLeaf));
+    if (!bytes.empty()) leaves_.push_back(bytes);
+  }
+  // The digests of the leaves since the last call, in their order.
+  std::span<const Digest256> hash() {
+    static constexpr std::array<char, 8> kTag{'w', 'b', 'd', 'i', 'g', '1', '.', 'L'};
+    digests_.resize(leaves_.size());
+    codecs::sha256_each(std::as_bytes(std::span(kTag)), leaves_, digests_);
+    leaves_.clear();
+    return digests_;
+  }
+
+ private:
+  std::vector<std::span<const std::byte>> leaves_;
+  std::vector<Digest256> digests_;
+};
 
 bool is_index(Layout layout, std::string_view role) noexcept {
   return (layout == Layout::sparse_csr && (role == "indices" || role == "indptr")) ||
@@ -101,34 +115,30 @@ Node begin_part(const Seen& seen) {
   return node;
 }
 
-// Cuts a stream of bytes into leaves and gives each leaf's digest to the node.
+// Cuts a stream of bytes into leaves and gives each leaf's digest to the node. `room` is kRead bytes to collect in.
 class LeafCutter {
  public:
-  explicit LeafCutter(Node& node) : node_(node) { held_.reserve(kLeaf); }
+  LeafCutter(Node& node, std::span<std::byte> room) : node_(node), room_(room) {}
   void update(std::span<const std::byte> data) {
     while (!data.empty()) {
-      if (held_.empty() && data.size() >= kLeaf) {
-        node_.bytes(leaf_digest(data.first(kLeaf)));
-        data = data.subspan(kLeaf);
-        continue;
-      }
-      const std::size_t take = std::min(data.size(), kLeaf - held_.size());
-      held_.insert(held_.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(take));
+      const std::size_t take = std::min(data.size(), room_.size() - used_);
+      std::memcpy(room_.data() + used_, data.data(), take);
+      used_ += take;
       data = data.subspan(take);
-      if (held_.size() == kLeaf) flush();
+      if (used_ == room_.size()) finish();
     }
   }
   void finish() {
-    if (!held_.empty()) flush();
+    leaves_.add(room_.first(used_));
+    node_.bytes(std::as_bytes(leaves_.hash()));
+    used_ = 0;
   }
 
  private:
-  void flush() {
-    node_.bytes(leaf_digest(held_));
-    held_.clear();
-  }
   Node& node_;
-  std::vector<std::byte> held_;
+  const std::span<std::byte> room_;
+  std::size_t used_ = 0;
+  Leaves leaves_;
 };
 
 // Integers of any width to u64. Pieces may cut an element in two.
@@ -272,12 +282,12 @@ class Hasher {
     for (std::uint32_t t = 0; t < tensors_.size(); ++t) {
       std::uint64_t bytes = 0;
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i)
-        bytes += std::min(tensors_[t].part(i).size(), kChunk);
-      if (bytes >= kChunk) {
+        bytes += std::min<std::uint64_t>(tensors_[t].part(i).size(), kRead);
+      if (bytes >= kRead) {
         add_large(t, chunks);
         continue;
       }
-      if (groups.empty() || groups.back().last != t || group_bytes + bytes > kChunk ||
+      if (groups.empty() || groups.back().last != t || group_bytes + bytes > kRead ||
           t - groups.back().first >= kGroupTensors) {
         groups.push_back({Task::Kind::group, t, t, 0});
         group_bytes = 0;
@@ -316,7 +326,8 @@ class Hasher {
   }
 
   void stream(const Seen& seen, Node& node) {
-    LeafCutter cutter(node);
+    const core::BufferPool::Lease room(reads_);
+    LeafCutter cutter(node, room.span());
     std::unique_ptr<Widener> widener;
     if (seen.index) widener = std::make_unique<Widener>(seen.part.dtype(), cutter);
     Context quiet;
@@ -329,26 +340,23 @@ class Hasher {
     cutter.finish();
   }
 
-  // The leaves of bytes that begin at one.
-  template <class Use> static void each_leaf(std::span<const std::byte> bytes, Use use) {
-    for (std::size_t i = 0; i < bytes.size(); i += kLeaf)
-      use(leaf_digest(bytes.subspan(i, std::min(kLeaf, bytes.size() - i))));
-  }
-
   void chunk(Large& large, std::uint64_t offset) {
     const core::BufferPool::Lease lease(reads_);
     const std::uint64_t end = offset + std::min(kChunk, large.seen.size - offset);
-    std::vector<Digest256> leaves;
-    leaves.reserve(kChunk / kLeaf);
+    std::vector<Digest256> digests;
+    digests.reserve(kChunk / kLeaf);
+    Leaves leaves;
     for (std::uint64_t at = offset; at < end;) {
       const auto bytes = lease.span().first(static_cast<std::size_t>(std::min<std::uint64_t>(kRead, end - at)));
       core::read_direct(large.seen.part, at, bytes);
-      each_leaf(bytes, [&](const Digest256& leaf) { leaves.push_back(leaf); });
+      leaves.add(bytes);
+      const auto hashed = leaves.hash();
+      digests.insert(digests.end(), hashed.begin(), hashed.end());
       at += bytes.size();
       progress_.add(bytes.size());
     }
     const std::lock_guard lock(large.mutex);
-    large.early.emplace(offset, std::move(leaves));
+    large.early.emplace(offset, std::move(digests));
     for (auto ready = large.early.begin(); ready != large.early.end() && ready->first == large.next;
          ready = large.early.erase(ready)) {
       large.node.bytes(std::as_bytes(std::span(ready->second)));
@@ -356,36 +364,24 @@ class Hasher {
     }
   }
 
-  // Worth a read of its own: gathering it with its neighbours would only move it out of the cache and back.
-  static bool is_gathered(const Part& part) { return core::is_direct(part) && part.size() < kRead / 4; }
-
-  // Read and hashed piece by piece, each still in the cache when it is hashed.
-  void in_cache(const Part& part, Node& node) {
-    const core::BufferPool::Lease lease(reads_);
-    for (std::uint64_t at = 0; at < part.size();) {
-      const auto bytes = lease.span().first(static_cast<std::size_t>(std::min<std::uint64_t>(kRead, part.size() - at)));
-      core::read_direct(part, at, bytes);
-      each_leaf(bytes, [&](const Digest256& leaf) { node.bytes(leaf); });
-      at += bytes.size();
-      progress_.add(bytes.size());
-    }
-  }
-
-  // Small direct parts of the group are read together: neighbours in the file by one read.
+  // The direct parts of the group are read together, neighbours in the file by one read, and hashed side by side.
   void group(std::uint32_t first, std::uint32_t last) {
-    const core::BufferPool::Lease memory(groups_), scratch(groups_);
+    const core::BufferPool::Lease memory(reads_), scratch(reads_);
     std::vector<core::PartRead> reads;
+    Leaves leaves;
     std::size_t used = 0;
     for (std::uint32_t t = first; t < last; ++t) {
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
         const Part part = tensors_[t].part(i);
-        if (!is_gathered(part)) continue;
+        if (!core::is_direct(part)) continue;
         reads.push_back({part, memory.span().subspan(used, static_cast<std::size_t>(part.size()))});
         used += static_cast<std::size_t>(part.size());
+        if (!is_index(tensors_[t].layout(), part.role())) leaves.add(reads.back().out);
       }
     }
     core::read_direct(reads, scratch.span());
     progress_.add(used);
+    std::span<const Digest256> digests = leaves.hash();
     std::size_t next = 0;
     std::vector<std::pair<std::string_view, Digest256>> parts;
     for (std::uint32_t t = first; t < last; ++t) {
@@ -393,27 +389,22 @@ class Hasher {
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
         const Seen seen = see(tensors_[t], tensors_[t].part(i));
         Node node = begin_part(seen);
-        if (is_gathered(seen.part)) {
-          small(seen, reads[next++].out, node);
-        } else if (core::is_direct(seen.part) && !seen.index) {
-          in_cache(seen.part, node);
-        } else {
+        if (!core::is_direct(seen.part)) {
           stream(seen, node);
+        } else if (seen.index) {
+          LeafCutter cutter(node, scratch.span());
+          Widener(seen.part.dtype(), cutter).update(reads[next++].out);
+          cutter.finish();
+        } else {
+          const auto count = static_cast<std::size_t>(seen.leaves());
+          node.bytes(std::as_bytes(digests.first(count)));
+          digests = digests.subspan(count);
+          ++next;
         }
         parts.emplace_back(seen.part.role(), node.finish());
       }
       nodes_[t] = tensor_node(tensors_[t], parts);
     }
-  }
-
-  static void small(const Seen& seen, std::span<const std::byte> data, Node& node) {
-    if (!seen.index) {
-      each_leaf(data, [&](const Digest256& leaf) { node.bytes(leaf); });
-      return;
-    }
-    LeafCutter cutter(node);
-    Widener(seen.part.dtype(), cutter).update(data);
-    cutter.finish();
   }
 
   const std::vector<Tensor> tensors_;
@@ -423,7 +414,7 @@ class Hasher {
   std::vector<Digest256> nodes_;
   std::vector<std::unique_ptr<Large>> large_;
   std::vector<Task> tasks_;
-  core::BufferPool reads_{kRead}, groups_{static_cast<std::size_t>(kChunk)};
+  core::BufferPool reads_{kRead};
 };
 
 // The same stored bytes read the same way.

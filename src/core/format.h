@@ -61,7 +61,8 @@ struct OutTensor {
   Tensor from;
   Layout layout = Layout::dense;
   DType dtype = DType::unknown;
-  bool same_shape = true;  // as `from`
+  bool same_shape = true;          // as `from`
+  std::uint32_t shared_parts = 0;  // whose bytes are those of another
 };
 
 struct Stored {
@@ -79,7 +80,25 @@ struct WrittenFile {
 // A small file that belongs to the output and lies beside it, published just before it.
 struct Companion {
   std::string extension;  // takes the place of the output's own: ".khm.json"
-  std::string bytes;      // empty: there must be none, since an old one would speak of the new file
+  // Its bytes, for an output of this file name, which they may name. Throws Error{misuse} where they cannot.
+  // Null: there must be no companion, since an old one would speak of the new file.
+  std::function<std::string(std::string_view name)> text{};
+};
+
+// An output that is a folder: the file that WriteLayout describes is `main` in it, the others are whole here and are
+// published before it.
+struct OutFolder {
+  struct File {
+    std::string name;                  // relative to the folder; at most one folder deep
+    std::optional<std::string> bytes;  // none: the file must go, since an old one would speak of the new folder
+  };
+  std::string main;              // "model.safetensors"
+  std::string_view main_format;  // as OpenOptions::format takes it
+  std::vector<File> files;       // in the order of publishing
+  // Opens the folder before it has its name: `file` gives each file by its relative name, null for none. Throws Error
+  // when what it holds is not what was to be written.
+  using Opener = std::function<std::shared_ptr<const Source>(std::string_view name)>;
+  std::function<void(const Opener& file, const Context&)> check{};
 };
 
 struct WriteLayout {
@@ -94,6 +113,7 @@ struct WriteLayout {
   // Puts in what depends on all other bytes: checksums of the whole file. May be empty.
   std::function<void(const WrittenFile&)> seal{};
   std::optional<Companion> companion{};
+  std::optional<OutFolder> folder{};
   std::uint64_t size = 0;  // of the whole file: exact, or an upper bound when size_exact is false
   bool size_exact = true;
   std::shared_ptr<const void> keep{};  // whatever the views above point into

@@ -9,8 +9,10 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "codecs/quantise.h"
 #include "codecs/sparse.h"
 #include "core/dense.h"
+#include "core/logical.h"
 #include "core/payload.h"
 #include "core/state.h"
 #include "weighbridge/text.h"
@@ -146,6 +148,109 @@ void stream_quantized_group(const Tensor& tensor, const Context& context,
     base::malformed("part/quantised", fmt::format("the packed words of tensor \"{}\" hold {} of its {} rows",
                                                   escape_for_display(tensor.name()), row, group.rows));
   }
+}
+
+std::optional<ScaledCodes> scaled_codes(Layout layout, std::string_view type, Shape shape,
+                                        std::uint64_t block_size) noexcept {
+  ScaledCodes out;
+  const auto elements = base::element_count(shape);
+  if (shape.empty() || !elements || !packed_size(DType::f32, *elements)) return std::nullopt;
+  out.elements = *elements;
+  const std::uint64_t columns = base::element_count(shape.size() > 1 ? shape.subspan(1) : shape).value_or(0);
+  if (layout == Layout::quantized_row && type == "q8_0") {
+    if (block_size != columns) return std::nullopt;
+  } else if (layout == Layout::quantized_block && type == "q4_0") {
+    out.nibbles = true;
+    if (block_size == 0 || block_size % 2 != 0 || columns % block_size != 0) return std::nullopt;
+  } else {
+    return std::nullopt;
+  }
+  out.group = block_size;
+  return out;
+}
+
+std::optional<ScaledCodes> scaled_codes_of(const Tensor& tensor) {
+  const Value* const block = tensor.attributes().find("block_size");
+  const auto data = tensor.part("data"), scales = tensor.part("scales");
+  if (!block || !data || !scales || !tensor.has_shape()) return std::nullopt;
+  const auto out =
+      scaled_codes(tensor.layout(), tensor.type_name(), tensor.shape(), block->as_u64().value_or(UINT64_MAX));
+  const bool fits = out && data->dtype() == (out->nibbles ? DType::u8 : DType::i8) && scales->dtype() == DType::f32 &&
+                    data->size() == out->data_size() && scales->size() == out->scale_count() * sizeof(float);
+  return fits ? out : std::nullopt;
+}
+
+namespace {
+
+// The scales of a tensor in ascending order: in windows where they are stored as they are, else all of them.
+class Scales {
+ public:
+  Scales(const Tensor& tensor, const Context& context) : part_(*tensor.part("scales")) {
+    if (!is_direct(part_)) {
+      whole_ = read_whole(tensor, "scales", context);
+      window_ = whole_.span();
+    }
+  }
+
+  float operator[](std::uint64_t i) {
+    if (!base::fits(4 * i - begin_, sizeof(float), window_.size())) {
+      begin_ = 4 * i / 8 * 8;  // read_direct() begins at multiples of 8
+      buffer_.resize(static_cast<std::size_t>(std::min(kWindow, part_.size() - begin_)));
+      read_direct(part_, begin_, buffer_);
+      window_ = buffer_;
+    }
+    float scale;
+    std::memcpy(&scale, window_.data() + (4 * i - begin_), sizeof scale);
+    return scale;
+  }
+
+ private:
+  static constexpr std::uint64_t kWindow = std::uint64_t{1} << 18;
+  Part part_;
+  Whole whole_;
+  std::vector<std::byte> buffer_;
+  std::span<const std::byte> window_;
+  std::uint64_t begin_ = 0;
+};
+
+}  // namespace
+
+void stream_scaled_codes(const Tensor& tensor, const Context& context,
+                         const std::function<bool(std::span<const std::byte>)>& sink) {
+  const auto codes = scaled_codes_of(tensor);
+  if (!codes) {
+    base::unsupported(
+        "unsupported/quantisation",
+        fmt::format("tensor \"{}\" of layout \"{}\" and type \"{}\" is not quantised in a way that this "
+                    "build can undo",
+                    escape_for_display(tensor.name()), tensor.layout_name(), escape_for_display(tensor.type_name())));
+  }
+  Scales scales(tensor, context);
+  const std::uint64_t per_byte = codes->nibbles ? 2 : 1;
+  std::vector<float> dense;
+  std::uint64_t at = 0;  // elements done
+  tensor.part("data")->stream(context, [&](std::span<const std::byte> piece) {
+    constexpr std::size_t kBlock = std::size_t{1} << 16;
+    for (; !piece.empty(); piece = piece.subspan(std::min(piece.size(), kBlock))) {
+      const std::span<const std::byte> block = piece.first(std::min(piece.size(), kBlock));
+      dense.resize(static_cast<std::size_t>(block.size() * per_byte));
+      for (std::size_t done = 0; done < dense.size();) {
+        const std::uint64_t left_of_group = codes->group - at % codes->group;
+        const std::size_t n = static_cast<std::size_t>(std::min<std::uint64_t>(left_of_group, dense.size() - done));
+        const auto part =
+            block.subspan(static_cast<std::size_t>(done / per_byte), static_cast<std::size_t>(n / per_byte));
+        const float scale = scales[at / codes->group];
+        if (codes->nibbles)
+          codecs::q4_decode(part, scale, dense.data() + done);
+        else
+          codecs::q8_decode(part, scale, dense.data() + done);
+        done += n;
+        at += n;
+      }
+      if (!sink(std::as_bytes(std::span(dense)))) return false;
+    }
+    return true;
+  });
 }
 
 }  // namespace weighbridge::core

@@ -137,6 +137,31 @@ std::uint32_t Draft::add_part(std::string_view role, DType dtype, Shape shape, E
   return index;
 }
 
+std::uint32_t Draft::adopt(std::string_view name, const State& from, const TensorRecord& record) {
+  const Shape shape(from.dims.data() + record.dims, record.rank);
+  const std::uint32_t t = add_tensor(name, record.layout, record.dtype, shape);
+  state.tensors[t].has_shape = record.has_shape;
+  if (record.side != kNone) {
+    const TensorSide& side = from.tensor_sides[record.side];
+    TensorSide& mine = tensor_side(t);
+    mine.id = side.id;
+    mine.layout_name = side.layout_name;
+    mine.type_name = side.type_name;
+    mine.attributes = side.attributes;
+    mine.extra = side.extra;
+    if (side.unsupported) mine.unsupported = std::make_unique<Finding>(*side.unsupported);
+  }
+  for (std::uint32_t i = 0; i < record.part_count; ++i) {
+    const PartRecord& part = from.parts[record.first_part + i];
+    const Extent extent{part.has_extent ? add_source(from.sources[part.source]) : 0, part.offset, part.stored_length};
+    const std::uint32_t p = add_part(from.roles[part.role], part.dtype, {from.dims.data() + part.dims, part.rank},
+                                     part.encoding, extent, part.size);
+    state.parts[p].order = part.order;
+    if (part.side != kNone) part_side(p) = from.part_sides[part.side];
+  }
+  return t;
+}
+
 PartSide& Draft::part_side(std::uint32_t part) {
   PartRecord& record = state.parts[part];
   if (record.side == kNone) {

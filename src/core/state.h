@@ -106,6 +106,8 @@ struct Draft {
   std::uint32_t add_tensor_without_shape(std::string_view name, Layout, DType);
   // Adds a part to the last tensor. `size` is its logical bytes. A shape equal to the tensor's own is shared.
   std::uint32_t add_part(std::string_view role, DType, Shape, Encoding, const Extent&, std::uint64_t size);
+  // Adds a tensor of another model under a name of its own, with all that belongs to it; its payload stays where it is.
+  std::uint32_t adopt(std::string_view name, const State& from, const TensorRecord&);
   PartSide& part_side(std::uint32_t part);
   TensorSide& tensor_side(std::uint32_t tensor);
   void mark_unsupported(std::uint32_t tensor, Finding);

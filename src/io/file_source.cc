@@ -126,7 +126,8 @@ class FileSource final : public Source {
     if (!found) {
       if (errno == ENOENT || errno == ENOTDIR) return nullptr;
       if (errno == EXDEV || errno == ELOOP)
-        base::io_error("open", "cannot open '" + path + "': a symbolic link leads out of the folder '" + folder + "'");
+        base::io_error("outside",
+                       "cannot open '" + path + "': a symbolic link leads out of the folder '" + folder + "'");
       base::io_error("open", "cannot open '" + path + "'", errno);
     }
     return source_from_fd(std::move(found), path);

@@ -240,7 +240,7 @@ TEST(Neighbour, NeverLeavesTheFolder) {
     EXPECT_EQ(thrown([&] { model->neighbour(name); }).rule, "misuse/neighbour") << name;
   for (const std::string name : {"link", "absolute-link", "up/secret"}) {
     const Finding found = thrown([&] { model->neighbour(name); });
-    EXPECT_EQ(found.rule, "io/open") << name;
+    EXPECT_EQ(found.rule, "io/outside") << name;
     EXPECT_NE(found.message.find("leads out of the folder"), std::string::npos) << found.message;
   }
 }

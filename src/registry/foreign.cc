@@ -41,7 +41,6 @@ constexpr Signature kSignatures[] = {
     {0, "\x89HDF\r\n\x1a\n"sv, &rules::kFileOtherFormat, "HDF5"},
     {0, "\x93NUMPY"sv, &rules::kFileOtherFormat, "NumPy array"},
     {4, "TFL3"sv, &rules::kFileOtherFormat, "TensorFlow Lite"},
-    {0, "ZTEN0001"sv, &rules::kFileOtherFormat, "zTensor 0.1"},
 };
 
 std::string_view as_text(std::span<const std::byte> bytes) {

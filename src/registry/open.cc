@@ -28,8 +28,4 @@ Model open(std::shared_ptr<const Source> source, const Context& context, const O
   return *std::move(model);
 }
 
-Model open(const std::string& path, const Context& context, const OpenOptions& options) {
-  return open(open_file(path, options.access), context, options);
-}
-
 }  // namespace weighbridge

@@ -4,15 +4,20 @@
 
 #include <algorithm>
 
+#include "formats/embd/format.h"
 #include "formats/safetensors/format.h"
+#include "formats/slm/format.h"
+#include "formats/slm_adapter/format.h"
+#include "formats/stb/format.h"
+#include "formats/ztensor0/format.h"
 #include "formats/ztensor1/format.h"
 
 namespace weighbridge::registry {
 
 std::span<const core::Format* const> formats() noexcept {
   static constexpr const core::Format* kFormats[] = {
-      &safetensors::kFormat,
-      &ztensor1::kFormat,
+      &safetensors::kFormat, &ztensor1::kFormat, &ztensor0::kFormat,    &stb::kFormat,
+      &embd::kFormat,        &slm::kFormat,      &slm_adapter::kFormat,
   };
   return kFormats;
 }

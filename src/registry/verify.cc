@@ -21,8 +21,4 @@ Verdict verify(std::shared_ptr<const Source> source, const Context& context, con
   return verdict;
 }
 
-Verdict verify(const std::string& path, const Context& context, const OpenOptions& options) {
-  return verify(open_file(path, options.access), context, options);
-}
-
 }  // namespace weighbridge

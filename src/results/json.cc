@@ -219,6 +219,7 @@ void format(JsonWriter& out, const FormatInfo& f) {
   member(out, "versions", f.versions);
   flag(out, "reads", f.reads);
   flag(out, "writes", f.writes);
+  flag(out, "folder", f.folder);
   out.key("holds");
   out.begin_object();
   names(out, "dtypes", f.holds.dtypes);

@@ -37,22 +37,10 @@ std::optional<std::uint32_t> as_single(double value) noexcept {
 
 // The half with exactly this value, NaN payload included.
 std::optional<std::uint16_t> as_half(double value) noexcept {
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  const auto sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000u);
-  const auto exponent = static_cast<int>(bits >> 52 & 0x7FFu);
-  const std::uint64_t fraction = bits & 0xF'FFFF'FFFF'FFFFu;
-  std::uint64_t half = 0;
-  if (exponent == 0x7FF)
-    half = 0x7C00u | fraction >> 42;
-  else if (exponent >= 1023 - 14 && exponent <= 1023 + 15)
-    half = static_cast<std::uint64_t>(exponent - 1023 + 15) << 10 | fraction >> 42;
-  else if (exponent >= 1023 - 24 && exponent < 1023 - 14)
-    half = (fraction | std::uint64_t{1} << 52) >> (1023 - 14 - exponent + 42);
-  else if (exponent != 0 || fraction != 0)
+  const std::uint16_t candidate = half_bits(value);
+  // Whatever was dropped shows when the value is widened again.
+  if (std::bit_cast<std::uint64_t>(half_to_double(candidate)) != std::bit_cast<std::uint64_t>(value))
     return std::nullopt;
-  const auto candidate = static_cast<std::uint16_t>(sign | half);
-  // Whatever the shifts dropped shows when the value is widened again.
-  if (std::bit_cast<std::uint64_t>(half_to_double(candidate)) != bits) return std::nullopt;
   return candidate;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// IEEE 754 binary16 as CBOR holds it: bits to double, exactly. Casts of tensors are not done here.
+// IEEE 754 binary16 as CBOR holds it: bits to double and back, exactly. Casts of tensors are not done here.
 #pragma once
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace weighbridge::wire {
@@ -17,6 +18,23 @@ constexpr double half_to_double(std::uint16_t half) noexcept {
   }
   const std::uint64_t wide = exponent == 31 ? 0x7FFu : exponent - 15 + 1023;
   return std::bit_cast<double>(sign | wide << 52 | fraction << 42);
+}
+
+// The bits of a half that holds exactly this value; NaNs keep their payload. Of a value that no half holds it gives
+// some other half: widen it again to find out.
+inline std::uint16_t half_bits(double value) noexcept {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const auto sign = static_cast<unsigned>(bits >> 48 & 0x8000u);
+  const auto exponent = static_cast<int>(bits >> 52 & 0x7FFu) - 1023;
+  const std::uint64_t fraction = bits & 0xF'FFFF'FFFF'FFFFu;
+  unsigned magnitude = 0;
+  if (exponent == 1024)
+    magnitude = 0x7C00u | static_cast<unsigned>(fraction >> 42);
+  else if (exponent >= -14)
+    magnitude = static_cast<unsigned>(exponent + 15) << 10 | static_cast<unsigned>(fraction >> 42);
+  else if (value != 0)
+    magnitude = static_cast<unsigned>(std::fabs(value) * 0x1p24);
+  return static_cast<std::uint16_t>(sign | magnitude);
 }
 
 }  // namespace weighbridge::wire

@@ -14,11 +14,18 @@ struct FormatCorpus {
   const core::Format* format;
   std::vector<core::CorpusCase> cases;
 
+  // The usual one, or the format's name where it has none of its own.
+  std::string extension() const;
   // As the case's file is called below corpus/: "<format>/<case>.<extension>".
   std::string path(const core::CorpusCase&) const;
-  // The case's bytes in memory, under that name.
+  // The case's bytes in memory, under that name, with its sidecar as the neighbour.
   std::shared_ptr<const Source> source(const core::CorpusCase&) const;
 };
+
+// `source`, and the sidecar beside it.
+std::shared_ptr<const Source> with_sidecar(std::shared_ptr<const Source> source, const core::CorpusSidecar&);
+// A finding's offset may be one of either.
+std::uint64_t longest(const core::CorpusCase&);
 
 // Built once.
 const std::vector<FormatCorpus>& all_cases();

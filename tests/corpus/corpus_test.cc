@@ -33,6 +33,11 @@ std::vector<std::string> rules_of(const Report& report) {
   return out;
 }
 
+// Beside a file whose path ends with the format's extension.
+std::string sidecar_path(std::string path, const core::CorpusSidecar& sidecar) {
+  return path.erase(path.rfind('.')).append(sidecar.extension);
+}
+
 // Calls f(corpus, case) for each, naming it in failures.
 template <class F> void for_each_case(F f) {
   for (const FormatCorpus& corpus : all_cases()) {
@@ -56,13 +61,17 @@ std::optional<Finding> open_error(const std::shared_ptr<const Source>& source, c
 
 TEST(Corpus, CommittedFilesAreWhatTheCodeMakes) {
   std::set<std::string> expected;
+  const auto check = [&](const std::string& path, const std::string& bytes) {
+    EXPECT_TRUE(expected.insert(path).second) << "two cases have the name " << path;
+    std::ifstream in("corpus/" + path, std::ios::binary);
+    ASSERT_TRUE(in.is_open()) << path << " is not committed: run corpus_generate corpus";
+    const std::string committed{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    EXPECT_TRUE(committed == bytes) << path << " differs: run corpus_generate corpus, and look at what changed";
+  };
   for_each_case([&](const FormatCorpus& corpus, const core::CorpusCase& c) {
     if (c.generated_only) return;
-    EXPECT_TRUE(expected.insert(corpus.path(c)).second) << "two cases have this name";
-    std::ifstream in("corpus/" + corpus.path(c), std::ios::binary);
-    ASSERT_TRUE(in.is_open()) << "not committed: run corpus_generate corpus";
-    const std::string committed{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    EXPECT_TRUE(committed == c.bytes) << "differs: run corpus_generate corpus, and look at what changed";
+    check(corpus.path(c), c.bytes);
+    if (c.sidecar) check(sidecar_path(corpus.path(c), *c.sidecar), c.sidecar->bytes);
   });
   for (const auto& entry : fs::recursive_directory_iterator("corpus")) {
     if (entry.is_directory()) continue;
@@ -79,7 +88,10 @@ TEST(Corpus, EveryFormatHasCases) {
     EXPECT_FALSE(corpus.cases.empty());
     with_cases.insert(corpus.format->info.name);
   }
-  for (const FormatInfo& format : formats()) EXPECT_TRUE(with_cases.contains(format.name)) << format.name;
+  for (const FormatInfo& format : formats()) {
+    if (format.folder) continue;  // no single file
+    EXPECT_TRUE(with_cases.contains(format.name)) << format.name;
+  }
 }
 
 TEST(Corpus, EveryRuleHasACaseThatBreaksItFirst) {
@@ -129,7 +141,7 @@ TEST(Corpus, VerifyFindsExactlyWhatTheCaseNames) {
     EXPECT_EQ(verdict.format, corpus.format->info.name);
     for (const Finding& finding : verdict.report.findings()) {
       if (finding.offset) {
-        EXPECT_LE(*finding.offset, c.bytes.size()) << finding.message;
+        EXPECT_LE(*finding.offset, longest(c)) << finding.message;
       }
       EXPECT_FALSE(finding.message.empty());
     }
@@ -180,8 +192,9 @@ TEST(Corpus, ValidFilesListAndReadEveryTensor) {
 TEST(Corpus, FindingsDoNotDependOnWhereTheBytesComeFrom) {
   const TemporaryFolder folder;
   for_each_case([&](const FormatCorpus& corpus, const core::CorpusCase& c) {
-    const std::string path = folder / ("case." + std::string(corpus.format->info.extensions.front()));
+    const std::string path = folder / ("case." + corpus.extension());
     write_file(path, c.bytes);
+    if (c.sidecar) write_file(sidecar_path(path, *c.sidecar), c.sidecar->bytes);
     const Context context = context_of(c);
     const auto expected = verify(corpus.source(c), context).report.findings();
     EXPECT_EQ(verify(path, context, {.format = {}, .access = Access::positional}).report.findings(), expected);
@@ -189,6 +202,7 @@ TEST(Corpus, FindingsDoNotDependOnWhereTheBytesComeFrom) {
     const auto by_name =
         verify(path, context, {.format = std::string(corpus.format->info.name), .access = Access::positional});
     EXPECT_EQ(by_name.report.findings(), expected);
+    if (c.sidecar) fs::remove(sidecar_path(path, *c.sidecar));
   });
 }
 

@@ -20,11 +20,15 @@ int main(int argc, char** argv) try {
     fs::create_directories(folder / corpus.format->info.name);
     for (const auto& c : corpus.cases) {
       if (c.generated_only) continue;
+      const auto write = [&](const fs::path& path, const std::string& bytes) {
+        std::ofstream out(path, std::ios::binary | std::ios::trunc);
+        out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+        if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
+        made.insert(path);
+      };
       const fs::path path = folder / corpus.path(c);
-      std::ofstream out(path, std::ios::binary | std::ios::trunc);
-      out.write(c.bytes.data(), static_cast<std::streamsize>(c.bytes.size()));
-      if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
-      made.insert(path);
+      write(path, c.bytes);
+      if (c.sidecar) write(fs::path(path).replace_extension().concat(c.sidecar->extension), c.sidecar->bytes);
     }
     for (const auto& entry : fs::directory_iterator(folder / corpus.format->info.name))
       if (!made.contains(entry.path())) fs::remove(entry.path());

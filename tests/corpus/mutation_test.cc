@@ -19,8 +19,10 @@ namespace {
 // Large cases are sampled so that one run stays within seconds.
 constexpr std::size_t kPlaces = 1500;
 
-std::shared_ptr<const Source> source_of(const std::shared_ptr<std::string>& bytes, const std::string& name) {
-  return memory_source({std::as_bytes(std::span(*bytes)), bytes}, name);
+// The case, not copied, whose bytes stay where they are as long as the source is used.
+std::shared_ptr<const Source> source_of(const core::CorpusCase& c, const std::string& name) {
+  auto source = memory_source({std::as_bytes(std::span(c.bytes)), nullptr}, name);
+  return c.sidecar ? with_sidecar(std::move(source), *c.sidecar) : source;
 }
 
 std::uint64_t peak_memory() {
@@ -29,46 +31,51 @@ std::uint64_t peak_memory() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
 }
 
-void check(const std::shared_ptr<std::string>& bytes, const std::string& path, const Context& context) {
+void check(const core::CorpusCase& c, const std::string& path) {
+  Context context;
+  context.limits = c.limits;
   const std::clock_t start = std::clock();  // processor time: other jobs of the machine do not count
-  const Verdict verdict = verify(source_of(bytes, path), context);
+  const Verdict verdict = verify(source_of(c, path), context);
   EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
   try {
-    open(source_of(bytes, path), context);
+    open(source_of(c, path), context);
   } catch (const Error& error) {
     ASSERT_NE(verdict.report.first_error(), nullptr) << error.what();
     EXPECT_EQ(error.finding(), *verdict.report.first_error());
   }
   for (const Finding& finding : verdict.report.findings())
     if (finding.offset) {
-      EXPECT_LE(*finding.offset, bytes->size()) << finding.message;
+      EXPECT_LE(*finding.offset, longest(c)) << finding.message;
     }
+}
+
+// Checks `c` with each of the places of `text`, which is part of it, changed.
+void check_changes(const core::CorpusCase& c, std::string& text, const std::string& path) {
+  const std::size_t step = std::max<std::size_t>(1, text.size() / kPlaces);
+  for (std::size_t at = 0; at < text.size(); at += step) {
+    const char was = text[at];
+    // A flipped low and high bit, the extremes, and the bytes that structure is made of.
+    const std::array<char, 6> values = {
+        static_cast<char>(was ^ 1), static_cast<char>(was ^ '\x80'), '\0', '\xFF', '"', '9'};
+    for (const char value : values) {
+      if (value == was) continue;
+      text[at] = value;
+      SCOPED_TRACE(path + " byte " + std::to_string(at) + " = " + std::to_string(static_cast<unsigned char>(value)));
+      check(c, path);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+    text[at] = was;
+  }
 }
 
 TEST(Mutations, OfOneByteNeverCrashAndOpenAgreesWithVerify) {
   const std::uint64_t before = peak_memory();
   for (const FormatCorpus& corpus : all_cases()) {
     for (const core::CorpusCase& c : corpus.cases) {
-      const std::string path = corpus.path(c);
-      Context context;
-      context.limits = c.limits;
-      const auto bytes = std::make_shared<std::string>(c.bytes);
-      const std::size_t step = std::max<std::size_t>(1, bytes->size() / kPlaces);
-      for (std::size_t at = 0; at < bytes->size(); at += step) {
-        const char was = (*bytes)[at];
-        // A flipped low and high bit, the extremes, and the bytes that structure is made of.
-        const std::array<char, 6> values = {
-            static_cast<char>(was ^ 1), static_cast<char>(was ^ '\x80'), '\0', '\xFF', '"', '9'};
-        for (const char value : values) {
-          if (value == was) continue;
-          (*bytes)[at] = value;
-          SCOPED_TRACE(path + " byte " + std::to_string(at) + " = " +
-                       std::to_string(static_cast<unsigned char>(value)));
-          check(bytes, path, context);
-          if (HasFatalFailure()) return;
-        }
-        (*bytes)[at] = was;
-      }
+      core::CorpusCase changed = c;
+      check_changes(changed, changed.bytes, corpus.path(c));
+      if (changed.sidecar) check_changes(changed, changed.sidecar->bytes, corpus.path(c));
+      if (HasFatalFailure()) return;
     }
   }
   if (!test::kSanitized) {
@@ -80,11 +87,11 @@ TEST(Mutations, FilesCutOffAnywhereAreMalformedOrValidButNeverMore) {
   for (const FormatCorpus& corpus : all_cases()) {
     for (const core::CorpusCase& c : corpus.cases) {
       const std::size_t step = std::max<std::size_t>(1, c.bytes.size() / kPlaces);
+      core::CorpusCase cut = c;
       for (std::size_t size = 0; size < c.bytes.size(); size += step) {
         SCOPED_TRACE(corpus.path(c) + " cut to " + std::to_string(size));
-        Context context;
-        context.limits = c.limits;
-        check(std::make_shared<std::string>(c.bytes.substr(0, size)), corpus.path(c), context);
+        cut.bytes = c.bytes.substr(0, size);
+        check(cut, corpus.path(c));
         if (HasFatalFailure()) return;
       }
     }

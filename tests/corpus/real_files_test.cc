@@ -63,5 +63,21 @@ TEST(RealSafetensors, TinyBertIsWrittenWithTheHeaderThatItHad) {
   }
 }
 
+// What is in them is the business of the format's own tests.
+TEST(RealZtensor, FilesOfThe01LineAreKnownByTheirContent) {
+  WB_REQUIRE_TEST_DATA(folder, "ztensor");
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (!entry.path().filename().string().starts_with("zt01-")) continue;
+    SCOPED_TRACE(entry.path());
+    ++files;
+    const Verdict verdict = verify(entry.path().string());
+    EXPECT_EQ(verdict.format, "zt0");
+    EXPECT_TRUE(verdict.report.valid());
+    EXPECT_EQ(open(entry.path().string()).size(), verdict.model.size());
+  }
+  EXPECT_EQ(files, 7);
+}
+
 }  // namespace
 }  // namespace weighbridge::test

@@ -37,7 +37,7 @@ VERSION = 0x2
 IMM, BIN_REF, SHAPE_DESC = 0x1, 0x2, 0x4
 MAX_AUTHORITY = 7
 STEP_LIMIT = 1_000_000
-PATH = re.compile(r"(?!/)(?![A-Za-z]:)(?!(?:.*/)?\.\.(?:/|\Z))[^\\\0]+\Z", re.DOTALL)
+PATH = re.compile(r"(?!/)(?![A-Za-z]:)(?!(?:.*/)?\.\.(?:/|\Z))[^\\\0]*[^/\\\0]\Z", re.DOTALL)
 
 
 class Glyph(NamedTuple):
@@ -318,7 +318,9 @@ def open_file(sidecar, folder, file_id):
         raise KhlnaryError("file", f"{entry['path']} cannot be opened or mapped: {error}.") from error
     listed = [item for item in sidecar.get("tensors", []) if item["file"] == file_id]
     try:
-        tensors = stb.read(path, sidecar.get("shapes"), {item["id"]: item["name"] for item in listed})
+        names = {item["id"]: item["name"] for item in listed}
+        shapes = {item["id"]: item["shape"] for item in listed if "shape" in item}
+        tensors = stb.read(path, sidecar.get("shapes"), names, shapes)
     except ValueError as error:
         raise KhlnaryError("file", f"{entry['path']} is invalid: {error}") from error
     by_id = {found.id: found for found in tensors.values()}

@@ -154,8 +154,9 @@ def write(path, tensors):
     pathlib.Path(path).write_bytes(to_bytes(tensors))
 
 
-def parse(data, shape_table=None):
-    """The tensors of a file and its warnings. `shape_table`: what rank above 3 refers to, or None for no table."""
+def parse(data, shape_table=None, shapes=None):
+    """The tensors of a file and its warnings. `shape_table`: what rank above 3 refers to, or None for no table; `shapes`
+    (id -> shape) then stands in for it."""
     warnings = []
     if len(data) < HEADER.size:
         raise ValueError(f"The file has {len(data)} bytes, fewer than the {HEADER.size} of a header.")
@@ -182,12 +183,13 @@ def parse(data, shape_table=None):
         if fields[0] in seen:
             raise ValueError(f"Two tensors have the id {fields[0]}.")
         seen.add(fields[0])
-        entries.append(parse_entry(data, data_offset, fields, shape_table, warnings))
+        stated = (shapes or {}).get(fields[0])
+        entries.append(parse_entry(data, data_offset, fields, shape_table, stated, warnings))
     warnings += overlaps([(str(e.id), e.offset, len(e.data)) for e in entries])
     return Container(entries, warnings)
 
 
-def parse_entry(data, data_offset, fields, shape_table, warnings):
+def parse_entry(data, data_offset, fields, shape_table, stated, warnings):
     tensor_id, dtype_number, rank, layout_number, offset, size, *dims = fields
     what = f"Tensor {tensor_id}"
     if rank > 8:
@@ -205,7 +207,7 @@ def parse_entry(data, data_offset, fields, shape_table, warnings):
         warnings.append(f"{what}: an unused dimension is not zero.")
     dtype = DTYPES.get(dtype_number, f"unknown-{dtype_number}")
     layout = LAYOUTS.get(layout_number, f"unknown-{layout_number}")
-    shape = shape_of(what, rank, dims, shape_table)
+    shape = shape_of(what, rank, dims, shape_table, stated)
     if shape is not None:
         elements = product(shape)
         if dtype in NUMPY and elements * NUMPY[dtype].itemsize != size:
@@ -233,11 +235,13 @@ def parse_entry(data, data_offset, fields, shape_table, warnings):
     return Entry(tensor_id, dtype, layout, rank, shape, offset, stored, array, reason)
 
 
-def shape_of(what, rank, dims, shape_table):
+def shape_of(what, rank, dims, shape_table, stated):
     if rank <= 3:
         return tuple(dims[:rank])
-    if shape_table is None:
+    if shape_table is None and stated is None:
         return None
+    if shape_table is None:
+        dims, shape_table = (0,), [stated]
     if dims[0] >= len(shape_table):
         raise ValueError(f"{what}: its shape is number {dims[0]} of a shape table of {len(shape_table)}.")
     shape = tuple(shape_table[dims[0]])
@@ -259,10 +263,10 @@ def overlaps(ranges):
     return found
 
 
-def read(path, shape_table=None, names=None):
+def read(path, shape_table=None, names=None, shapes=None):
     """name -> Entry. A name is the decimal id, or what `names` (id -> name) says."""
     found = {}
-    for entry in parse(pathlib.Path(path).read_bytes(), shape_table).entries:
+    for entry in parse(pathlib.Path(path).read_bytes(), shape_table, shapes).entries:
         name = (names or {}).get(entry.id, str(entry.id))
         if name in found:
             raise ValueError(f"Two tensors have the name {name!r}.")

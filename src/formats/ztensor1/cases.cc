@@ -13,39 +13,18 @@
 #include "codecs/zstd.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
-#include "wire/cbor_writer.h"
+#include "wire/cbor_items.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
 
-using Fields = std::vector<std::pair<std::string, std::string>>;  // keys and values as CBOR items
+using wire::items::array;
+using wire::items::Fields;
+using wire::items::kNull;
+using wire::items::map;
 
-std::string t(std::string_view text) {
-  wire::CborWriter out;
-  out.text(text);
-  return out.take();
-}
-std::string u(std::uint64_t value) {
-  wire::CborWriter out;
-  out.u64(value);
-  return out.take();
-}
-std::string array(std::initializer_list<std::string> items) {
-  wire::CborWriter out;
-  out.array(items.size());
-  for (const std::string& item : items) out.raw(item);
-  return out.take();
-}
-std::string map(const Fields& fields) {
-  wire::CborWriter out;
-  out.map(fields.size());
-  for (const auto& [key, value] : fields) {
-    out.raw(key);
-    out.raw(value);
-  }
-  return out.take();
-}
-const std::string kNull = "\xf6";
+std::string t(std::string_view text) { return wire::items::text(text); }
+std::string u(std::uint64_t value) { return wire::items::number(value); }
 
 std::string component(std::string_view dtype, std::uint64_t offset, std::uint64_t length, Fields more = {}) {
   Fields fields{{t(kDtype), t(dtype)}, {t(kOffset), u(offset)}, {t(kLength), u(length)}};

@@ -9,6 +9,7 @@
 
 #include "codecs/sparse.h"
 #include "core/content.h"
+#include "core/part_digest.h"
 #include "core/progress.h"
 #include "core/state.h"
 #include "formats/ztensor1/format.h"
@@ -18,17 +19,6 @@
 namespace weighbridge::ztensor1 {
 namespace {
 
-void set_digest(core::PartJob& job, std::string_view digest) {
-  if (digest.starts_with("sha256:")) {
-    job.digest = core::PartDigest::sha256;
-    job.expected = digest.substr(7);
-  } else if (digest.starts_with("crc32c:0x")) {
-    job.digest = core::PartDigest::crc32c;
-    job.expected = digest.substr(9);
-  }
-  job.digest_rule = &rules::kDigestRule;
-}
-
 std::vector<core::PartJob> jobs_of(const Model& model) {
   std::vector<core::PartJob> jobs;
   for (std::uint32_t t = 0; t < model.size(); ++t) {
@@ -37,7 +27,10 @@ std::vector<core::PartJob> jobs_of(const Model& model) {
       core::PartJob job;
       job.tensor = tensor;
       job.part = tensor.part(i);
-      set_digest(job, job.part.digest());
+      const core::DigestText digest = core::parse_digest(job.part.digest());
+      job.digest = digest.kind;
+      job.expected = digest.digits;
+      job.digest_rule = &rules::kDigestRule;
       if (job.part.dtype() == DType::boolean && job.part.encoding() != Encoding::unknown) job.bool_rule = &rules::kBool;
       if (job.part.encoding() == Encoding::zstd) job.encoding_rule = &rules::kZstd;
       if (job.digest != core::PartDigest::none || job.bool_rule || job.encoding_rule) jobs.push_back(job);

@@ -11,7 +11,8 @@ namespace weighbridge::ztensor1 {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"zt"};
-constexpr Layout kLayouts[] = {Layout::dense, Layout::sparse_csr, Layout::sparse_coo, Layout::quantized_group};
+constexpr Layout kLayouts[] = {Layout::dense,           Layout::sparse_csr,    Layout::sparse_coo,
+                               Layout::quantized_group, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd};
 constexpr std::string_view kDigests[] = {"sha256", "crc32c"};
 

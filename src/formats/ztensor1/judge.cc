@@ -6,9 +6,10 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "codecs/checksum.h"
 #include "codecs/zstd.h"
 #include "core/common_rules.h"
+#include "core/part_digest.h"
+#include "core/plan_text.h"
 #include "formats/ztensor1/rules.h"
 
 namespace weighbridge::ztensor1 {
@@ -73,6 +74,8 @@ void Judge::judge(Entry& e) {
   } else if (e.format == "quantized_group") {
     layout = Layout::quantized_group;
     quantized(e);
+  } else if (const auto codes = scaled(e)) {
+    layout = *codes;
   } else {
     doubt(rules::kUnknownFormat, e, e.at, e.format);
     for (Component& c : e.components)
@@ -85,7 +88,7 @@ void Judge::judge(Entry& e) {
 // What a caller may ask for has a size.
 void Judge::check_dense_size(Entry& e, Layout layout) {
   const Component* const values = e.find(kValues);
-  const DType dtype = layout == Layout::quantized_group || !values ? DType::f32 : values->logical;
+  const DType dtype = core::is_quantised(layout) || !values ? DType::f32 : values->logical;
   if (dtype != DType::unknown && !packed_size(dtype, *base::element_count(e.shape())))
     reject(rules::kShapeOverflow, e, e.at, "its dense form");
 }
@@ -148,17 +151,11 @@ void Judge::resolve_dtype(Entry& e, Component& c) {
 }
 
 void Judge::check_digest(Entry& e, const Component& c) {
-  const std::string_view text = c.digest;
-  if (text.starts_with("sha256:")) {
-    std::array<std::byte, 32> value;
-    if (!codecs::from_hex(text.substr(7), value))
-      reject(rules::kDigestSyntax, e, c.at, role_text(c), "sha256: and 64 hexadecimal digits", std::string(text));
-  } else if (text.starts_with("crc32c:")) {
-    if (!text.starts_with("crc32c:0x") || !codecs::u32_from_hex(text.substr(9)))
-      reject(rules::kDigestSyntax, e, c.at, role_text(c), "crc32c:0x and 8 hexadecimal digits", std::string(text));
-  } else {
-    report(rules::kDigestUnknown, e, c.at, role_text(c), {}, std::string(text));
-  }
+  const core::DigestText digest = core::parse_digest(c.digest);
+  if (!digest.problem.empty())
+    reject(rules::kDigestSyntax, e, c.at, role_text(c), std::string(digest.problem), std::string(c.digest));
+  else if (digest.kind == core::PartDigest::none)
+    report(rules::kDigestUnknown, e, c.at, role_text(c), {}, std::string(c.digest));
 }
 
 // What a layout says of its components
@@ -376,16 +373,18 @@ void Judge::add(Entry& e, Layout layout) {
   for (const std::string_view role : {kData, kValues, kPackedWeight})
     if (!main) main = e.find(role);
   if (!main && !e.components.empty()) main = &e.components.front();
-  const bool quantised = layout == Layout::quantized_group;
+  const bool quantised = core::is_quantised(layout);
   const DType dtype = quantised ? DType::f32 : main ? main->logical : DType::unknown;
   const std::uint32_t tensor = draft_.add_tensor(e.name, layout, dtype, e.shape());
   for (Component& c : e.components) add_part(e, c);
+  if (layout == Layout::quantized_group)
+    draft_.tensor_side(tensor).type_name = name(layout);
+  else if (quantised)  // scaled() has seen it
+    draft_.tensor_side(tensor).type_name = *Attributes(&e.attributes).find(kType)->as_text();
   if (!e.attributes.empty()) draft_.tensor_side(tensor).attributes = std::move(e.attributes);
   if (!e.extra.empty()) draft_.tensor_side(tensor).extra = std::move(e.extra);
   if (layout == Layout::structural) draft_.tensor_side(tensor).layout_name = e.format;
-  if (quantised)
-    draft_.tensor_side(tensor).type_name = name(layout);
-  else if (dtype == DType::unknown && main)
+  if (!quantised && dtype == DType::unknown && main)
     draft_.tensor_side(tensor).type_name = main->has_type ? main->type : main->dtype;
   if (doubt_) {
     findings_.report(*doubt_);

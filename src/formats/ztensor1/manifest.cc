@@ -6,9 +6,9 @@
 
 #include "base/endian.h"
 #include "base/utf8.h"
+#include "core/cbor_value.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/types.h"
-#include "formats/ztensor1/values.h"
 #include "wire/cbor_writer.h"
 #include "wire/json_writer.h"
 
@@ -91,7 +91,7 @@ class Writer {
     for (const Value::Entry* e : sorted(extra)) {
       if (is_field(e->first) || !can_keep(e->second)) continue;
       out_.text(e->first);
-      write_value(out_, e->second);
+      core::write_value(out_, e->second);
     }
   }
 
@@ -136,7 +136,7 @@ class Writer {
     if (extra.empty()) return;
     for (const Value::Entry* e : sorted(extra)) {
       out_.text(e->first);
-      write_value(out_, e->second);
+      core::write_value(out_, e->second);
     }
   }
 
@@ -171,7 +171,7 @@ std::string encode_attributes(std::span<const Value::Entry> entries, bool as_tex
     Stated stated = state(value, as_text);
     if (!stated.exact) tell(LossKind::attribute_type, *entry, as_text ? "text" : "a plain value");
     wire::CborWriter item;
-    write_value(item, stated.value);
+    core::write_value(item, stated.value);
     out.push_back({key, item.take()});
     if (!stated.type.empty()) types.emplace_back(key, std::move(stated.type));
   }

@@ -45,7 +45,7 @@ struct Manifest {
   std::string tail(std::span<const core::Stored>) const;
 };
 
-// Attributes as one CBOR map, keys sorted, with "weighbridge.types" where reading needs it (see values.h). `judge` is
+// Attributes as one CBOR map, keys sorted, with "weighbridge.types" where reading needs it (see types.h). `judge` is
 // told of each entry that is lost ("dropped") or changes its type. Empty when nothing is left.
 std::string encode_attributes(std::span<const Value::Entry>, bool as_text,
                               const std::function<void(LossKind, const Value::Entry&, std::string_view to)>& judge);

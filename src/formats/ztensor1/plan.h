@@ -45,7 +45,6 @@ class Planner {
   void name_changes(const Tensor&, const PartPlan&);
   void place(const Tensor&);
   bool place_part(const Tensor&, std::uint32_t part, DType cast);
-  void find_aliases();
 
   const Model& model_;
   const Options& options_;

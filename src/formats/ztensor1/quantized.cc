@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_group (III.4, reading Y5): whether its attributes say a packing that this build can undo, and the sizes
-// that follow.
+// quantized_group (III.4, reading Y5), quantized_row and quantized_block (reading Y10): whether the attributes say a
+// packing that this build can undo, and the sizes that follow.
 #include <algorithm>
 
 #include "base/checked.h"
 #include "codecs/dequant.h"
+#include "core/dense.h"
 #include "formats/ztensor1/judge.h"
 #include "formats/ztensor1/rules.h"
 
@@ -66,6 +67,33 @@ void Judge::quantized(Entry& e) {
       return;
   }
   loose_rest(e, {packed, scales, zeros});
+}
+
+std::optional<Layout> Judge::scaled(Entry& e) {
+  Layout layout = Layout::quantized_row;
+  if (e.format == name(Layout::quantized_block))
+    layout = Layout::quantized_block;
+  else if (e.format != name(layout))
+    return std::nullopt;
+  const Attributes attributes(&e.attributes);
+  const Value *const type = attributes.find(kType), *const block = attributes.find("block_size");
+  Component *const data = e.find(kData), *const scales = e.find(kScales);
+  if (doubt_ || !type || !type->as_text() || !block || !block->as_u64() || !data || !scales) return std::nullopt;
+  const auto codes = core::scaled_codes(layout, *type->as_text(), e.shape(), *block->as_u64());
+  if (!codes || data->logical != (codes->nibbles ? DType::u8 : DType::i8) || scales->logical != DType::f32 ||
+      !may_hold(*data, codes->data_size()) || !may_hold(*scales, codes->scale_count()))
+    return std::nullopt;
+  if (!demand(e, *data, codes->data_size(), rules::kLengthRule) ||
+      !demand(e, *scales, codes->scale_count(), rules::kLengthRule))
+    return layout;
+  const std::uint64_t rows = e.rank > 1 ? e.dims[0] : 1;
+  data->tensor_shape = !codes->nibbles;
+  data->part_dims[0] = codes->data_size();
+  data->part_rank = 1;
+  scales->part_dims = {codes->nibbles ? rows : codes->scale_count(), rows == 0 ? 0 : codes->scale_count() / rows};
+  scales->part_rank = codes->nibbles ? 2 : 1;
+  loose_rest(e, {data, scales});
+  return layout;
 }
 
 }  // namespace weighbridge::ztensor1

@@ -8,18 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "core/cbor_value.h"
 #include "core/common_rules.h"
 #include "formats/ztensor1/entry.h"
 #include "formats/ztensor1/envelope.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/judge.h"
-#include "formats/ztensor1/keys.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/rules.h"
 #include "formats/ztensor1/tokenizer.h"
 #include "formats/ztensor1/types.h"
-#include "formats/ztensor1/values.h"
 #include "wire/cbor_reader.h"
+#include "wire/keys.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
@@ -92,7 +92,8 @@ class Walk {
     need_sound();
     in_.finish();
     need_sound();
-    if (const auto twice = first_duplicate(root_keys_)) findings_.report(rules::kDuplicateKey, {.offset = at(*twice)});
+    if (const auto twice = wire::first_duplicate(root_keys_))
+      findings_.report(rules::kDuplicateKey, {.offset = at(*twice)});
     for (const auto& [seen, key] : {std::pair{has_version_, kVersion}, {has_objects_, kObjects}})
       if (!seen) spoil(rules::kRootMissing, begin_, {}, {}, key);
     if (spoilt_) throw Abandon{};
@@ -175,9 +176,9 @@ class Walk {
   Value keep_value(std::size_t key_size, const Rule& duplicate_rule) {
     const std::size_t value_at = in_.offset();
     std::optional<std::size_t> duplicate;
-    Value value = read_value(in_, budget_, duplicate);
+    Value value = core::read_value(in_, budget_, duplicate);
     need_sound();
-    if (!budget_.take(kValueCost + key_size + (in_.offset() - value_at))) {
+    if (!budget_.take(core::kValueCost + key_size + (in_.offset() - value_at))) {
       findings_.report(core::rules::kLimitMemory, {.offset = at(value_at)}, {}, {},
                        "the manifest has too many attributes and unknown keys");
       throw Abandon{};
@@ -201,7 +202,7 @@ class Walk {
       need_sound();
       return false;
     }
-    std::vector<Key> keys;
+    std::vector<wire::Key> keys;
     while (in_.next_entry()) {
       const std::size_t key_at = in_.offset();
       wire::CborString key;
@@ -223,7 +224,7 @@ class Walk {
     }
     need_sound();
     for (std::size_t i = 0; i < keys.size(); ++i) keys[i].text = out[i].first;
-    if (const auto twice = first_duplicate(keys)) report_duplicate(duplicate_rule, *twice);
+    if (const auto twice = wire::first_duplicate(keys)) report_duplicate(duplicate_rule, *twice);
     return true;
   }
 
@@ -295,7 +296,7 @@ class Walk {
         pass_items(1);  // the second of its name, which has been reported
     }
     need_sound();
-    if (const auto twice = first_duplicate(keys_)) report_duplicate(rules::kObjectDuplicate, *twice);
+    if (const auto twice = wire::first_duplicate(keys_)) report_duplicate(rules::kObjectDuplicate, *twice);
   }
 
   // Marks a field as seen; false, and a finding, when it was seen before.
@@ -305,7 +306,8 @@ class Walk {
     return false;
   }
 
-  void keep_extra(std::vector<Value::Entry>& out, std::vector<Key>& keys, std::string_view name, std::size_t key_at) {
+  void keep_extra(std::vector<Value::Entry>& out, std::vector<wire::Key>& keys, std::string_view name,
+                  std::size_t key_at) {
     keys.push_back({name, key_at});
     Value value = keep_value(name.size(), rules::kObjectDuplicate);
     out.emplace_back(std::string(name), std::move(value));
@@ -395,7 +397,7 @@ class Walk {
       read_component(c);
     }
     need_sound();
-    if (const auto twice = first_duplicate(roles_)) report_duplicate(rules::kObjectDuplicate, *twice);
+    if (const auto twice = wire::first_duplicate(roles_)) report_duplicate(rules::kObjectDuplicate, *twice);
   }
 
   void read_component(Component& c) {
@@ -415,7 +417,7 @@ class Walk {
     }
     need_sound();
     c.extra_count = static_cast<std::uint32_t>(entry_.component_extras.size()) - c.first_extra;
-    if (const auto twice = first_duplicate(component_keys_)) report_duplicate(rules::kObjectDuplicate, *twice);
+    if (const auto twice = wire::first_duplicate(component_keys_)) report_duplicate(rules::kObjectDuplicate, *twice);
   }
 
   void read_component_field(Component& c, std::string_view name, std::size_t key_at, bool& has_encoding) {
@@ -503,11 +505,11 @@ class Walk {
   std::string_view text_;    // the manifest
   std::uint64_t begin_ = 0;  // where it starts in the file
   wire::CborReader in_{std::string_view{}};
-  ValueBudget budget_;
+  core::ValueBudget budget_;
   Entry entry_;
   std::string_view last_name_;  // of the object before, in the manifest
   bool ascending_ = true;       // all names so far, each in one piece
-  std::vector<Key> root_keys_, keys_, roles_, component_keys_;
+  std::vector<wire::Key> root_keys_, keys_, roles_, component_keys_;
   std::deque<std::string> root_texts_;
   bool has_version_ = false, has_objects_ = false, has_attributes_ = false, spoilt_ = false;
 };

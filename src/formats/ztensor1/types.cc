@@ -9,15 +9,14 @@
 #include <span>
 #include <utility>
 
-#include "formats/ztensor1/half.h"
-#include "formats/ztensor1/keys.h"
+#include "core/cbor_value.h"
 #include "formats/ztensor1/layout.h"
-#include "formats/ztensor1/values.h"
 #include "wire/base64.h"
 #include "wire/cbor_reader.h"
 #include "wire/cbor_writer.h"
 #include "wire/half.h"
 #include "wire/json_reader.h"
+#include "wire/keys.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
@@ -29,7 +28,7 @@ bool append_number(std::vector<std::byte>& to, DType type, const Value& value) {
   if (facts.kind == DTypeKind::real) {
     const auto real = value.as_f64();
     if (!real) return false;
-    bits = type == DType::f16   ? half_bits(*real)
+    bits = type == DType::f16   ? wire::half_bits(*real)
            : type == DType::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(*real))
                                 : std::bit_cast<std::uint64_t>(*real);
   } else if (facts.kind == DTypeKind::boolean) {
@@ -90,9 +89,9 @@ std::optional<Value> from_json(wire::JsonReader& in, std::string& scratch) {
         if (!value) return std::nullopt;
         entries.emplace_back(std::move(name), std::move(*value));
       }
-      std::vector<Key> keys;
+      std::vector<wire::Key> keys;
       for (std::size_t i = 0; i < entries.size(); ++i) keys.push_back({entries[i].first, i});
-      if (!in.ok() || first_duplicate(keys)) return std::nullopt;
+      if (!in.ok() || wire::first_duplicate(keys)) return std::nullopt;
       return Value::map(std::move(entries));
     }
     case wire::JsonKind::none: return std::nullopt;
@@ -152,7 +151,7 @@ std::optional<Value> restore_number(const Value& stored, DType type) {
   }
   if (!value) return std::nullopt;
   if (type != DType::f64) *value = static_cast<double>(static_cast<float>(*value));
-  if (type == DType::f16 && std::isfinite(*value) && wire::half_to_double(half_bits(*value)) != *value)
+  if (type == DType::f16 && std::isfinite(*value) && wire::half_to_double(wire::half_bits(*value)) != *value)
     return std::nullopt;
   return Value::real(*value, type);
 }
@@ -185,9 +184,9 @@ std::optional<Value> restore_item(const Value& stored, std::string_view base64) 
   wire::CborReader sound(std::span<const std::byte>(*item), 64);
   if (!sound.skip_item() || !sound.finish()) return std::nullopt;
   wire::CborReader in{std::span<const std::byte>(*item), 64};
-  ValueBudget budget{std::uint64_t{1} << 20};
+  core::ValueBudget budget{std::uint64_t{1} << 20};
   std::optional<std::size_t> duplicate;
-  Value value = read_value(in, budget, duplicate);
+  Value value = core::read_value(in, budget, duplicate);
   if (duplicate || stored.as_text() != value.to_text()) return std::nullopt;
   return value;
 }
@@ -205,7 +204,7 @@ Stated state(const Value& value, bool as_text) {
     if (gives_back()) return out;
     // Lists and maps whose elements have types of their own.
     wire::CborWriter item;
-    write_value(item, value);
+    core::write_value(item, value);
     out.type = kItemType + wire::encode_base64(std::as_bytes(std::span(item.data())));
     if (gives_back()) return out;
     out.type.clear();
@@ -214,11 +213,11 @@ Stated state(const Value& value, bool as_text) {
   }
   // What the file's own form gives back needs no word.
   wire::CborWriter writer;
-  write_value(writer, value);
+  core::write_value(writer, value);
   wire::CborReader in(writer.data(), UINT32_MAX);
-  ValueBudget budget{UINT64_MAX};
+  core::ValueBudget budget{UINT64_MAX};
   std::optional<std::size_t> duplicate;
-  const Value plain = read_value(in, budget, duplicate);
+  const Value plain = core::read_value(in, budget, duplicate);
   if (plain == value) return {value, "", true};
   Stated out{value, type_of(value), true};
   const auto back = restore(plain, out.type);

@@ -4,7 +4,6 @@
 // named twice (G6).
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -12,43 +11,30 @@
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "codecs/zstd.h"
+#include "core/aliases.h"
+#include "core/cbor_value.h"
+#include "core/part_digest.h"
+#include "core/plan_text.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/plan.h"
 #include "formats/ztensor1/tokenizer.h"
-#include "formats/ztensor1/values.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
 
+using core::digest_of;
+using core::indexed;
+using core::subject;
 using Form = core::Payload::Form;
 
 // Where sums of sizes end: room for a manifest stays below 2^64.
 constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
 
-std::string indexed(std::string_view what, std::string_view key) {
-  return std::string(what) + "[\"" + std::string(key) + "\"]";
-}
-std::string subject(const Tensor& tensor) { return indexed("tensors", tensor.name()); }
-std::string subject(const Tensor& tensor, const Part& part) {
-  return subject(tensor) + "." + indexed("parts", part.role());
-}
-
 bool has_layout(Layout layout) noexcept {
   return layout == Layout::dense || layout == Layout::sparse_csr || layout == Layout::sparse_coo ||
-         layout == Layout::quantized_group || layout == Layout::structural;
-}
-
-core::PartDigest digest_of(std::string_view option) noexcept {
-  if (option == "sha256") return core::PartDigest::sha256;
-  if (option == "crc32c") return core::PartDigest::crc32c;
-  return core::PartDigest::none;
-}
-
-// As long as the digest will be: the layout's size counts it.
-std::string placeholder(core::PartDigest digest) {
-  if (digest == core::PartDigest::none) return {};
-  return digest == core::PartDigest::sha256 ? "sha256:" + std::string(64, '0') : "crc32c:0x00000000";
+         layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block ||
+         layout == Layout::structural;
 }
 
 std::string version_of(const Model& model, const Options& options) {
@@ -227,33 +213,6 @@ void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
   if (!part.strides().empty()) change(LossKind::layout, subject(tensor, part), "strided", "row-major");
 }
 
-// For each part of the model, in order, the first one that has the same extent.
-void Planner::find_aliases() {
-  struct Run {
-    std::uint64_t offset, length;
-    std::uint32_t source, ordinal;
-  };
-  std::vector<Run> runs;
-  std::uint32_t ordinal = 0;
-  for (std::uint32_t t = 0; t < model_.size(); ++t) {
-    const Tensor tensor = model_[t];
-    for (std::uint32_t i = 0; i < tensor.part_count(); ++i, ++ordinal) {
-      first_alias_.push_back(ordinal);
-      const auto extent = tensor.part(i).extent();
-      if (extent && extent->length > 0) runs.push_back({extent->offset, extent->length, extent->source, ordinal});
-    }
-  }
-  payload_of_.assign(ordinal, UINT32_MAX);
-  const auto key = [](const Run& r) { return std::tie(r.source, r.offset, r.length, r.ordinal); };
-  const auto before = [&](const Run& a, const Run& b) { return key(a) < key(b); };
-  if (!std::is_sorted(runs.begin(), runs.end(), before)) std::sort(runs.begin(), runs.end(), before);
-  for (std::size_t i = 1; i < runs.size(); ++i) {
-    const Run &a = runs[i - 1], &b = runs[i];
-    if (a.source == b.source && a.offset == b.offset && a.length == b.length)
-      first_alias_[b.ordinal] = first_alias_[a.ordinal];
-  }
-}
-
 // False: the file would pass 2^64 bytes.
 bool Planner::place_part(const Tensor& tensor, std::uint32_t index, DType cast) {
   PartPlan plan = plan_part(tensor, index, cast);
@@ -294,6 +253,7 @@ void Planner::place(const Tensor& tensor) {
   object.first_component = static_cast<std::uint32_t>(manifest_->components.size());
   object.component_count = tensor.part_count();
   const DType cast = cast_of(tensor);
+  const std::size_t own = out_.payloads.size();
   for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
     const bool casts = cast != DType::unknown && tensor.part(i).role() == tensor.main().role();
     if (!place_part(tensor, i, casts ? cast : DType::unknown)) return;
@@ -302,10 +262,12 @@ void Planner::place(const Tensor& tensor) {
   std::sort(first, manifest_->components.end(),
             [](const OutComponent& a, const OutComponent& b) { return a.role < b.role; });
   manifest_->objects.push_back(object);
-  out_.tensors.push_back({.name = object.name,
-                          .from = tensor,
-                          .layout = tensor.layout(),
-                          .dtype = cast != DType::unknown ? cast : tensor.dtype()});
+  out_.tensors.push_back(
+      {.name = object.name,
+       .from = tensor,
+       .layout = tensor.layout(),
+       .dtype = cast != DType::unknown ? cast : tensor.dtype(),
+       .shared_parts = tensor.part_count() - static_cast<std::uint32_t>(out_.payloads.size() - own)});
 }
 
 void Planner::place_objects(std::uint64_t begin) {
@@ -313,7 +275,8 @@ void Planner::place_objects(std::uint64_t begin) {
   bool possible = out_.blockers.empty();
   for (std::uint32_t i = 0; i < model_.size(); ++i) possible &= judge(model_[i]);
   if (!possible) return;
-  find_aliases();
+  first_alias_ = core::first_aliases(model_);
+  payload_of_.assign(first_alias_.size(), UINT32_MAX);
   out_.tensors.reserve(model_.size());
   out_.payloads.reserve(payload_of_.size());
   manifest_->components.reserve(payload_of_.size());
@@ -378,7 +341,7 @@ void Planner::place_root(const Model* target) {
             [](const Value::Entry* a, const Value::Entry* b) { return a->first < b->first; });
   for (const Value::Entry* e : extra) {
     wire::CborWriter item;
-    write_value(item, e->second);
+    core::write_value(item, e->second);
     manifest_->extra.emplace_back(e->first, item.take());
   }
 }
@@ -393,7 +356,7 @@ core::WriteLayout Planner::finish() {
     const core::Payload& p = out_.payloads[i];
     at = *base::align_up(at, kAlignment);
     stored[i] = {out_.size_exact ? at : UINT64_MAX, out_.size_exact ? p.stored_size : UINT64_MAX,
-                 placeholder(p.digest)};
+                 core::placeholder(p.digest)};
     at += p.stored_size;
   }
   out_.size = at + manifest_->tail(stored).size();

@@ -2,14 +2,25 @@
 // What is written: bytes, plans, options, appending.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "core/compare.h"
-#include "formats/ztensor1/testing.h"
+#include "formats/ztensor1/format.h"
+#include "formats/ztensor1/layout.h"
+#include "support/format_testing.h"
 #include "support/thrown.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
 
-using namespace testing;
+using test::bytes_of;
+using test::logical_bytes;
+using test::render;
+
+test::Outcome walk(std::string bytes, const Context& context = {}) {
+  return test::walk(kFormat, std::move(bytes), context);
+}
+std::string write(const Model& model, const Options& options = {}) { return render(layout(model, options)); }
 
 Model two() {
   Builder builder;
@@ -241,6 +252,33 @@ TEST(ZtensorAppend, MergesAttributesAndNamesThoseThatDiffer) {
   const Model model = walk(render(made)).model;
   EXPECT_EQ(model.attributes().find("other")->as_text(), "2");
   EXPECT_EQ(model.attributes().find("new")->as_text(), "4");
+}
+
+// Reading Y10: what another container calls q8_0 and q4_0.
+TEST(ZtensorWrite, CarriesQuantisedRowsAndBlocks) {
+  const auto attributes = [](const char* type, std::int64_t block) {
+    return std::vector<Value::Entry>{{"type", Value::text(type)}, {"block_size", Value::integer(block)}};
+  };
+  const Bytes one = bytes_of(std::string("\0\0\x80\x3f", 4));
+  Builder builder;
+  builder.object("r", Layout::quantized_row, {1, 4}, attributes("q8_0", 4),
+                 {{"data", DType::i8, {1, 4}, bytes_of("\x01\xff\x02\x7f")}, {"scales", DType::f32, {1}, one}});
+  builder.object("b", Layout::quantized_block, {1, 4}, attributes("q4_0", 4),
+                 {{"data", DType::u8, {2}, bytes_of("\x21\xf8")}, {"scales", DType::f32, {1, 1}, one}});
+  builder.object("other", Layout::quantized_row, {1, 4}, attributes("q9_9", 4),
+                 {{"data", DType::i8, {1, 4}, bytes_of("abcd")}, {"scales", DType::f32, {1}, one}});
+  const Model in = builder.build();
+  const auto [report, out] = walk(write(in));
+  EXPECT_EQ(report.errors(), 0U);
+  for (const char* name : {"r", "b"}) {
+    EXPECT_EQ(out[name].layout(), in[name].layout());
+    EXPECT_EQ(out[name].type_name(), in[name].type_name());
+    const Array dense = out[name].to_dense();
+    std::vector<float> values(4);
+    std::memcpy(values.data(), dense.data.get(), dense.size);
+    EXPECT_EQ(values, name[0] == 'r' ? (std::vector<float>{1, -1, 2, 127}) : (std::vector<float>{1, 2, -8, -1}));
+  }
+  EXPECT_NE(out["other"].unsupported(), nullptr);
 }
 
 }  // namespace

@@ -5,116 +5,49 @@
 
 #include <chrono>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/cbor_value.h"
 #include "core/compare.h"
-#include "formats/ztensor1/testing.h"
+#include "formats/ztensor1/format.h"
+#include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/tokenizer.h"
 #include "formats/ztensor1/types.h"
-#include "formats/ztensor1/values.h"
+#include "support/format_testing.h"
 #include "support/test_data.h"
 #include "support/thrown.h"
+#include "support/ztensor_manifest.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
 
-using Json = nlohmann::json;
-using namespace testing;
+using test::bytes_of;
+using test::contents;
+using test::dense_bytes;
+using test::expect_attributes;
+using test::expect_tensors;
+using test::Json;
+using test::logical_bytes;
+using test::render;
 
-std::string sha256(std::string_view bytes) { return codecs::to_hex(codecs::sha256(std::as_bytes(std::span(bytes)))); }
-
-std::string dense_bytes(const Tensor& tensor) {
-  const Array array = tensor.to_dense();
-  return {reinterpret_cast<const char*>(array.data.get()), array.size};
+test::Outcome walk(std::string bytes, const Context& context = {}) {
+  return test::walk(kFormat, std::move(bytes), context);
 }
+std::string write(const Model& model, const Options& options = {}) { return render(layout(model, options)); }
 
 const core::CorpusCase& corpus(std::string_view name) {
   static const std::vector<core::CorpusCase> all = cases();
-  for (const auto& c : all)
-    if (c.name == name) return c;
-  throw std::out_of_range(std::string(name));
-}
-
-// Names and values as the manifest of the test data has them.
-void expect_value(const Value& value, const Json& expected) {
-  SCOPED_TRACE(expected.dump());
-  if (expected.is_array()) {
-    ASSERT_EQ(value.list().size(), expected.size());
-    for (std::size_t i = 0; i < expected.size(); ++i) expect_value(value.list()[i], expected[i]);
-    return;
-  }
-  if (expected.is_object() && expected.contains("$bytes")) {
-    EXPECT_EQ(value.kind(), Value::Kind::bytes);
-    EXPECT_EQ(codecs::to_hex(value.bytes()), expected["$bytes"].get<std::string>());
-    return;
-  }
-  switch (expected.type()) {
-    case Json::value_t::null: EXPECT_EQ(value.kind(), Value::Kind::null); break;
-    case Json::value_t::boolean: EXPECT_EQ(value.as_bool(), expected.get<bool>()); break;
-    case Json::value_t::number_unsigned: EXPECT_EQ(value.as_u64(), expected.get<std::uint64_t>()); break;
-    case Json::value_t::number_integer: EXPECT_EQ(value.as_i64(), expected.get<std::int64_t>()); break;
-    case Json::value_t::number_float: EXPECT_EQ(value.as_f64(), expected.get<double>()); break;
-    case Json::value_t::string: EXPECT_EQ(value.as_text(), expected.get<std::string>()); break;
-    default:
-      ASSERT_EQ(value.map().size(), expected.size());
-      for (const auto& [key, element] : value.map()) expect_value(element, expected.at(key));
-  }
-}
-
-void expect_attributes(Attributes attributes, const Json& expected) {
-  EXPECT_EQ(attributes.size(), expected.size());
-  for (const auto& [key, value] : attributes.entries()) {
-    ASSERT_TRUE(expected.contains(key)) << key;
-    expect_value(value, expected.at(key));
-  }
-}
-
-void expect_part(const Part& part, const Json& expected) {
-  SCOPED_TRACE(part.role());
-  EXPECT_EQ(part.dtype_name(), expected.at("dtype").get<std::string>());
-  EXPECT_EQ(part.encoding_name(), expected.at("encoding").get<std::string>());
-  EXPECT_EQ(part.digest(), expected.value("digest", ""));
-  EXPECT_EQ(sha256(logical_bytes(part)), expected.at("sha256").get<std::string>());
-}
-
-void expect_tensor(const Tensor& tensor, const Json& expected) {
-  SCOPED_TRACE(tensor.name());
-  EXPECT_EQ(tensor.name(), expected.at("name").get<std::string>());
-  EXPECT_EQ(std::vector(tensor.shape().begin(), tensor.shape().end()),
-            expected.at("shape").get<std::vector<std::uint64_t>>());
-  EXPECT_EQ(tensor.layout_name(), expected.at("layout").get<std::string>());
-  EXPECT_EQ(tensor.unsupported() == nullptr, expected.value("supported", true));
-  EXPECT_EQ(tensor.main().dtype_name(), expected.at("dtype").get<std::string>());
-  if (expected.contains("attributes")) expect_attributes(tensor.attributes(), expected["attributes"]);
-  if (expected.contains("dense_sha256")) {
-    EXPECT_EQ(sha256(dense_bytes(tensor)), expected["dense_sha256"].get<std::string>());
-  }
-  if (expected.contains("dequantized_f32_sha256")) {
-    EXPECT_EQ(sha256(dense_bytes(tensor)), expected["dequantized_f32_sha256"].get<std::string>());
-  }
-  if (expected.contains("parts")) {
-    EXPECT_EQ(tensor.part_count(), expected["parts"].size());
-    for (const auto& [role, part] : expected["parts"].items()) {
-      ASSERT_TRUE(tensor.part(role).has_value()) << role;
-      expect_part(*tensor.part(role), part);
-    }
-  } else {
-    expect_part(tensor.main(), expected);
-    if (tensor.layout() == Layout::dense) {
-      EXPECT_EQ(sha256(dense_bytes(tensor)), expected["sha256"].get<std::string>());
-    }
-  }
+  return test::case_of(all, name);
 }
 
 TEST(RealZtensor, EveryFileOfThe1xLineIsAsItsManifestSays) {
   WB_REQUIRE_TEST_DATA(folder, "ztensor");
-  const Json manifest = Json::parse(read_file(folder + "/MANIFEST.json"));
+  const Json manifest = Json::parse(contents(folder + "/MANIFEST.json"));
   int files = 0;
   for (const Json& file : manifest.at("files")) {
     if (file.at("generation") == "0.1") continue;
     SCOPED_TRACE(file.at("file"));
     ++files;
-    const auto [report, model] = walk(read_file(folder + "/" + file.at("file").get<std::string>()));
+    const auto [report, model] = walk(contents(folder + "/" + file.at("file").get<std::string>()));
     const std::string verdict = file.at("expect");
     EXPECT_EQ(report.valid(), verdict != "reject");
     EXPECT_EQ(report.unsupported() > 0, verdict == "unsupported");
@@ -124,9 +57,7 @@ TEST(RealZtensor, EveryFileOfThe1xLineIsAsItsManifestSays) {
     }
     EXPECT_EQ(report.warnings(), 0U);
     EXPECT_EQ(model.version(), file.at("generation").get<std::string>());
-    const Json& tensors = file.at("tensors");
-    ASSERT_EQ(model.size(), tensors.size());
-    for (std::uint32_t i = 0; i < model.size(); ++i) expect_tensor(model[i], tensors[i]);
+    expect_tensors(model, file.at("tensors"));
     if (file.contains("attributes")) expect_attributes(model.attributes(), file["attributes"]);
   }
   EXPECT_EQ(files, 13);
@@ -134,11 +65,11 @@ TEST(RealZtensor, EveryFileOfThe1xLineIsAsItsManifestSays) {
 
 TEST(RealZtensor, EveryFileComesBackTheSameThroughTheWriter) {
   WB_REQUIRE_TEST_DATA(folder, "ztensor");
-  const Json manifest = Json::parse(read_file(folder + "/MANIFEST.json"));
+  const Json manifest = Json::parse(contents(folder + "/MANIFEST.json"));
   for (const Json& file : manifest.at("files")) {
     if (file.at("generation") == "0.1" || file.at("expect") == "reject") continue;
     SCOPED_TRACE(file.at("file"));
-    const Model model = walk(read_file(folder + "/" + file.at("file").get<std::string>())).model;
+    const Model model = walk(contents(folder + "/" + file.at("file").get<std::string>())).model;
     for (const std::string version : {"", "1.1", "1.2"}) {
       for (const std::string encoding : {"", "raw", "zstd"}) {
         SCOPED_TRACE(version + " " + encoding);
@@ -336,28 +267,17 @@ TEST(ZtensorValues, ComeBackWithTheirTypeAsTextAndAsTheyAre) {
         EXPECT_EQ(stated.value.kind(), Value::Kind::text);
       }
       wire::CborWriter out;
-      write_value(out, stated.value);
+      core::write_value(out, stated.value);
       wire::CborReader in(out.data());
-      ValueBudget budget{UINT64_MAX};
+      core::ValueBudget budget{UINT64_MAX};
       std::optional<std::size_t> duplicate;
-      const Value stored = read_value(in, budget, duplicate);
+      const Value stored = core::read_value(in, budget, duplicate);
       EXPECT_TRUE(in.finish());
       const auto back = stated.type.empty() ? std::optional(stored) : restore(stored, stated.type);
       ASSERT_TRUE(back.has_value()) << stated.type;
       EXPECT_TRUE(*back == value) << stated.type;
     }
   }
-}
-
-TEST(ZtensorValues, AreVerbatimPastTheBudget) {
-  wire::CborWriter out;
-  write_value(out, Value::list({Value::integer(std::uint64_t{1}), Value::integer(std::uint64_t{2})}));
-  wire::CborReader in(out.data());
-  ValueBudget budget{10};
-  std::optional<std::size_t> duplicate;
-  const Value value = read_value(in, budget, duplicate);
-  EXPECT_EQ(value.kind(), Value::Kind::foreign);
-  EXPECT_EQ(codecs::to_hex(value.bytes()), "820102");
 }
 
 TEST(ZtensorValues, StayAsTheyStandWhereATypeDoesNotFit) {

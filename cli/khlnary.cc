@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// khlnary: modules run, verified, taken apart and made. Owns the words; the work is the library's.
+#include "weighbridge/khlnary.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include "nearest.h"
+#include "session.h"
+#include "weighbridge/json.h"
+#include "weighbridge/output.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge::cli {
+namespace {
+
+namespace kn = weighbridge::khlnary;
+
+constexpr std::size_t kFirstValues = 4;
+constexpr std::size_t kMostOfStack = 8;         // cells of the stack's top in a line of the trace
+constexpr std::size_t kMostTraced = 10'000;     // steps in the JSON of a trace
+constexpr std::size_t kWordsAtOnce = 64 << 10;  // of a disassembly
+
+struct Action {
+  std::string_view name;
+  Status (*run)(Session&, const std::string& path);
+  std::vector<FlagId> flags;  // besides those that every action takes
+};
+
+void write_output(Session& session, std::string_view bytes) {
+  const std::string output(session.args.value(FlagId::output));
+  if (output == "-") {
+    session.out.text(bytes);
+    return;
+  }
+  OutputFile file(output, session.args.has(FlagId::force));
+  file.write(std::as_bytes(std::span(bytes)));
+  file.publish();
+}
+
+std::string read_text(Session& session, const std::string& path) {
+  const auto source = session.source(path);
+  if (source->size() > session.context().limits.header)
+    raise(Kind::malformed, "limit/header",
+          "the text is larger than the limit allows (Limits::header, --limit header=BYTES)");
+  std::string text(source->size(), '\0');
+  source->read_at(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+std::shared_ptr<const Source> sidecar_of(Session& session) {
+  if (!session.args.has(FlagId::sidecar)) return nullptr;
+  return open_file(std::string(session.args.value(FlagId::sidecar)));
+}
+
+unsigned authority_of(const Arguments& args) {
+  return args.number(FlagId::authority, 1, kn::kMaxAuthority, kn::kMaxAuthority);
+}
+
+// ---- run ----
+
+std::string stack_text(std::span<const kn::Cell> stack) {
+  const std::size_t shown = std::min(stack.size(), kMostOfStack);
+  std::string out = stack.size() > shown ? "(" + grouped(stack.size() - shown) + " more)" : "";
+  for (const kn::Cell& cell : stack.last(shown)) out += (out.empty() ? "" : ", ") + kn::to_text(cell);
+  return "[" + out + "]";
+}
+
+std::string offset_text(std::uint64_t offset) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (int shift = 28; shift >= 0; shift -= 4) out += kDigits[offset >> shift & 0xF];
+  return out;
+}
+
+// The steps as people or programs read them; in JSON the first of them only, since a run can take a million.
+class Trace {
+ public:
+  explicit Trace(Session& session) : session_(session) {}
+
+  void operator()(const kn::Step& step) {
+    if (!session_.json) {
+      std::string line = offset_text(step.index * 4) + "  " + kn::disassemble(step.word);
+      line.resize(std::max<std::size_t>(line.size(), 44), ' ');
+      session_.out.text(line + " " + stack_text(step.stack) + "\n");
+    } else if (count_++ < kMostTraced) {
+      json_ += (json_.empty() ? "[" : ",") + kn::to_json(step);
+    }
+  }
+  std::string json() const { return json_.empty() ? "[]" : json_ + "]"; }
+
+ private:
+  Session& session_;
+  std::size_t count_ = 0;
+  std::string json_;
+};
+
+std::string shape_text(const Tensor& tensor) {
+  if (!tensor.has_shape()) return "unknown shape";
+  std::string out;
+  for (const std::uint64_t dim : tensor.shape()) out += (out.empty() ? "" : ", ") + std::to_string(dim);
+  return "[" + out + "]";
+}
+
+std::string values_text(const kn::Loaded& loaded, const Context& context) {
+  if (const Finding* reason = loaded.tensor.unsupported()) return reason->message;
+  std::string out;
+  for (const Value& value : kn::first_values(loaded.tensor, kFirstValues, context))
+    out += (out.empty() ? "" : ", ") + value.to_text();
+  const Shape shape = loaded.tensor.shape();
+  std::uint64_t count = 1;
+  for (const std::uint64_t dim : shape) count *= dim;
+  return count > kFirstValues ? out + ", ..." : out;
+}
+
+void print_loaded(Session& session, const kn::Result& result) {
+  using Row = std::array<std::string, 5>;
+  std::vector<Row> rows{{"file/id", "name", "dtype", "shape", "first values"}};
+  for (const kn::Loaded& l : result.loaded)
+    rows.push_back({std::to_string(l.file) + "/" + std::to_string(l.id), shown(l.tensor.name()),
+                    shown(l.tensor.type_name()), shape_text(l.tensor), shown(values_text(l, session.context()))});
+  std::array<std::size_t, 5> width{};
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], display_width(row[i]));
+  for (const Row& row : rows) {
+    std::string line = "  ";
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += row[i] + (i + 1 < row.size() ? std::string(width[i] - display_width(row[i]) + 2, ' ') : "");
+    session.out.toned(&row == rows.data() ? Tone::heading : Tone::plain, line);
+    session.out.text("\n");
+  }
+}
+
+void print_result(Session& session, const std::string& path, const kn::Result& result) {
+  session.out.shown(path);
+  session.out.text(": " + (result.value ? kn::to_text(*result.value) : "no result") + " after " +
+                   grouped(result.steps) + (result.steps == 1 ? " step" : " steps") + ", " +
+                   grouped(result.loaded.size()) + (result.loaded.size() == 1 ? " tensor" : " tensors") + " loaded\n");
+  if (!result.loaded.empty()) print_loaded(session, result);
+}
+
+Status run_module(Session& session, const std::string& path) {
+  const Arguments& args = session.args;
+  kn::RunOptions options;
+  options.authority = authority_of(args);
+  options.max_steps = args.number(FlagId::max_steps, 1, UINT32_MAX, 1'000'000);
+  options.max_stack = args.number(FlagId::max_stack, 1, 1 << 24, 1024);
+  Trace trace(session);
+  if (args.has(FlagId::trace)) options.trace = [&](const kn::Step& step) { trace(step); };
+  Context context = session.context();
+  context.progress = {};  // steps are no bytes
+  const kn::Module module = kn::Module::open(session.source(path), sidecar_of(session), context);
+  const kn::Result result = kn::run(module, options, context);
+  if (session.json)
+    session.object(
+        kn::to_json(path, module, result, kFirstValues, args.has(FlagId::trace) ? trace.json() : "", context));
+  else if (!session.quiet)
+    print_result(session, path, result);
+  return Status::done;
+}
+
+// ---- the other actions ----
+
+Status verify_module(Session& session, const std::string& path) {
+  const auto source = session.source(path);
+  Verdict verdict{.format = "khlnary", .report = {}, .model = {}};
+  verdict.report = kn::verify(source, sidecar_of(session), authority_of(session.args), session.context());
+  session.progress().clear();
+  if (session.json) {
+    session.object(to_json(path, verdict));
+  } else if (!session.quiet) {
+    print_findings(session.out, path, verdict.report);
+    if (verdict.report.valid()) {
+      session.out.shown(path);
+      session.out.text(": ");
+      session.out.toned(Tone::good, "ok");
+      session.out.text(" (KHLNARY module, " + grouped(source->size() / 4) +
+                       (source->size() == 4 ? " word, " : " words, ") + grouped(source->size()) + " bytes)\n");
+    }
+  }
+  return verdict.report.valid() ? Status::done : Status::invalid;
+}
+
+Status disassemble(Session& session, const std::string& path) {
+  const std::vector<std::uint32_t> words = kn::words_of(*session.source(path), session.context());
+  const std::string_view output = session.args.value(FlagId::output);
+  std::string text;
+  for (std::size_t at = 0; at < words.size(); at += kWordsAtOnce) {
+    text += kn::disassemble(std::span(words).subspan(at, std::min(kWordsAtOnce, words.size() - at)));
+    if (session.json || !output.empty()) continue;
+    session.out.text(text);
+    text.clear();
+  }
+  if (!output.empty()) write_output(session, text);
+  if (session.json) session.object(kn::to_json(path, "disassemble", words.size(), output, text));
+  return Status::done;
+}
+
+Status assemble(Session& session, const std::string& path) {
+  const std::vector<std::uint32_t> words = kn::assemble(read_text(session, path));
+  write_output(session, kn::stored(words));
+  const std::string_view output = session.args.value(FlagId::output);
+  if (session.json)
+    session.object(kn::to_json(path, "assemble", words.size(), output));
+  else if (!session.quiet && output != "-")
+    session.out.text(shown(path) + " -> " + shown(output) + ": " + grouped(words.size()) +
+                     (words.size() == 1 ? " word\n" : " words\n"));
+  return Status::done;
+}
+
+Status pack(Session& session, const std::string& path) {
+  const Arguments& args = session.args;
+  kn::PackOptions options;
+  if (args.has(FlagId::cast)) options.cast = *dtype_from_name(args.value(FlagId::cast));
+  for (const std::string& kind : args.values(FlagId::allow)) options.allow.push_back(*loss_kind_from_name(kind));
+  options.replace = args.has(FlagId::force);
+  if (args.has(FlagId::without))
+    options.without = [&](std::string_view name) { return matches_glob(args.value(FlagId::without), name); };
+  const Input input = open_input(session, path);
+  if (!input.model) return input.status;
+  session.remarks(path, input.report);
+  std::string name = path == "-" ? "model" : std::filesystem::path(path).stem().string();
+  if (name.empty()) name = "model";
+  const kn::Packed packed =
+      kn::pack(*input.model, std::string(args.value(FlagId::output)), name, options, session.context());
+  session.progress().clear();
+  if (session.json) {
+    session.object(kn::to_json(path, packed));
+  } else if (!session.quiet) {
+    session.out.text(shown(path) + " -> " + shown(packed.module) + ": " + grouped(packed.tensors) +
+                     (packed.tensors == 1 ? " tensor in " : " tensors in ") + grouped(packed.files.size()) +
+                     (packed.files.size() == 1 ? " STB file, " : " STB files, ") + grouped(packed.bytes) + " bytes\n");
+    for (const std::string& what : packed.left_out) session.out.text("  left out: " + shown(what) + "\n");
+  }
+  return Status::done;
+}
+
+// ----
+
+const std::vector<Action>& actions() {
+  using enum FlagId;
+  static const std::vector<Action> all = {
+      {"run", run_module, {sidecar, trace, max_steps, max_stack, authority}},
+      {"verify", verify_module, {sidecar, authority}},
+      {"disassemble", disassemble, {output, force}},
+      {"assemble", assemble, {output, force}},
+      {"pack", pack, {output, force, cast, allow, without}},
+  };
+  return all;
+}
+
+const Action& find_action(const std::string& name) {
+  for (const Action& action : actions())
+    if (action.name == name) return action;
+  const std::string_view near = nearest_word(name, kKhlnaryActions);
+  throw Misuse("khlnary has no action " + quote(name) +
+               (near.empty() ? "; see 'weighbridge khlnary --help'" : ", the nearest is '" + std::string(near) + "'"));
+}
+
+// Flags of one action mean nothing to another, which is said rather than overlooked.
+void check_flags(const Action& action, const Arguments& args) {
+  for (const Action& other : actions())
+    for (const FlagId id : other.flags)
+      if (args.has(id) && std::ranges::find(action.flags, id) == action.flags.end())
+        throw Misuse("khlnary " + std::string(action.name) + " takes no --" + std::string(flag(id).name));
+  const bool writes = action.name == "assemble" || action.name == "pack";
+  if (writes && !args.has(FlagId::output))
+    throw Misuse("khlnary " + std::string(action.name) + " needs -o " + (action.name == "pack" ? "FOLDER" : "OUT"));
+}
+
+}  // namespace
+
+Status run_khlnary(Session& session) {
+  const Action& action = find_action(session.args.operands[0]);
+  check_flags(action, session.args);
+  const std::string& path = session.args.operands[1];
+  try {
+    return action.run(session, path);
+  } catch (const Error& error) {
+    return session.fail(path, error);
+  }
+}
+
+}  // namespace weighbridge::cli

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layout of a folder: what each file says, what is lost aloud, and that reading it back gives the model again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "bundle/huggingface/format.h"
+#include "core/compare.h"
+#include "support/sample_models.h"
+#include "support/thrown.h"
+#include "support/tiny_folders.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+using testing::Files;
+using testing::in_memory;
+using testing::safetensors;
+
+// The main file that a layout describes, for payloads that stand as they are.
+std::string render(const core::WriteLayout& layout) {
+  std::string out = layout.head;
+  for (const core::Payload& payload : layout.payloads) {
+    payload.tensor.part(payload.part).stream({}, [&](std::span<const std::byte> piece) {
+      out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+      return true;
+    });
+  }
+  return out;
+}
+
+Files files_of(const core::WriteLayout& layout) {
+  Files out{{layout.folder->main, render(layout)}};
+  for (const core::OutFolder::File& file : layout.folder->files)
+    if (file.bytes) out[file.name] = *file.bytes;
+  return out;
+}
+
+Model read(const Files& files) {
+  Report report;
+  core::Findings findings(report, core::Findings::Mode::all);
+  Model model = load(in_memory(files), {}, findings);
+  for (const Finding& finding : report.findings()) ADD_FAILURE() << finding.rule << ": " << finding.message;
+  return model;
+}
+
+std::vector<std::string> subjects(const std::vector<Item>& items) {
+  std::vector<std::string> out;
+  for (const Item& item : items) out.push_back(item.subject);
+  return out;
+}
+
+// The layout's own check, over files that may have been changed.
+void check(const core::WriteLayout& layout, const Files& files) { layout.folder->check(in_memory(files).file, {}); }
+
+TEST(HuggingFaceWrite, AFolderComesBackAsItWas) {
+  const Files files = testing::tiny();
+  const Model model = read(files);
+  const core::WriteLayout layout = huggingface::layout(model, {});
+  EXPECT_TRUE(layout.blockers.empty());
+  EXPECT_TRUE(layout.losses.empty());
+  EXPECT_TRUE(layout.changes.empty()) << subjects(layout.changes).at(0);
+  const Files written = files_of(layout);
+  EXPECT_EQ(written.at("config.json"), files.at("config.json"));
+  EXPECT_EQ(written.at("vocab.txt"), files.at("vocab.txt"));
+  EXPECT_EQ(written.at("1_Pooling/config.json"), files.at("1_Pooling/config.json"));
+  EXPECT_FALSE(written.contains("tokenizer.json"));
+  check(layout, written);
+  EXPECT_TRUE(core::compare(model, read(written)).empty());
+  EXPECT_EQ(files_of(huggingface::layout(model, {})), written);
+}
+
+TEST(HuggingFaceWrite, ThePrefixIsPutBack) {
+  Files files = testing::tiny();
+  files["model.safetensors"] = safetensors(testing::tiny_tensors("bert."), R"({"format":"pt"})");
+  const Model model = read(files);
+  EXPECT_EQ(model[0].name(), "embeddings.word_embeddings.weight");
+  const core::WriteLayout layout = huggingface::layout(model, {});
+  EXPECT_EQ(subjects(layout.losses), std::vector<std::string>{});
+  EXPECT_NE(layout.head.find("\"bert.embeddings.position_ids\""), std::string::npos);
+  check(layout, files_of(layout));
+  EXPECT_TRUE(core::compare(model, read(files_of(layout))).empty());
+}
+
+TEST(HuggingFaceWrite, MetadataOfEmbdFindsItsFiles) {
+  Builder builder = test::bert_model();
+  builder.attribute("normalize", Value::text("false"));
+  builder.attribute("max_seq_length", Value::text("12"));
+  builder.attribute("pooling_mode", Value::text("cls+max"));
+  builder.attribute("do_lower_case", Value::text("true"));
+  const Model model = builder.build();
+  const core::WriteLayout layout = huggingface::layout(model, {});
+  EXPECT_TRUE(layout.blockers.empty());
+  EXPECT_EQ(subjects(layout.losses), std::vector<std::string>{});
+  EXPECT_EQ(subjects(layout.changes),
+            (std::vector<std::string>{"attributes[\"format\"]", "attributes[\"hf.model_type\"]",
+                                      "attributes[\"hf.architectures\"]", "attributes[\"hf.type_vocab_size\"]"}));
+  const Files written = files_of(layout);
+  check(layout, written);
+  const Model again = read(written);
+  for (const Item& difference : core::compare(model, again)) EXPECT_EQ(difference.from, "") << difference.subject;
+  EXPECT_EQ(again.attributes().find("model_name")->as_text(), "sample");
+  EXPECT_EQ(*again.tokenizer(), *model.tokenizer());
+}
+
+TEST(HuggingFaceWrite, TheCheckSeesWhatDiffers) {
+  const Model model = read(testing::tiny());
+  const core::WriteLayout layout = huggingface::layout(model, {});
+  const std::pair<const char*, const char*> spoiled[] = {
+      {"config.json", "{}"}, {"vocab.txt", "[PAD]\n"}, {"tokenizer_config.json", "{}"}, {"modules.json", "["}};
+  for (const auto& [name, bytes] : spoiled) {
+    Files files = files_of(layout);
+    files[name] = bytes;
+    EXPECT_EQ(test::thrown([&] { check(layout, files); }).rule, "io/read-back") << name;
+  }
+}
+
+TEST(HuggingFaceWrite, AnyTensorsGoIntoAFolderWithWhatIsKnown) {
+  const Model model = test::plain_model().build();
+  const core::WriteLayout layout = huggingface::layout(model, {});
+  EXPECT_TRUE(layout.blockers.empty());
+  EXPECT_TRUE(layout.losses.empty());
+  const Files written = files_of(layout);
+  EXPECT_EQ(written.at("config.json"), "{}\n");
+  const Model again = read(written);
+  EXPECT_EQ(again.attributes().find("licence")->as_text(), "none");
+  EXPECT_EQ(again.size(), model.size());
+}
+
+TEST(HuggingFaceWrite, WhatAFolderCannotHoldIsNamed) {
+  {
+    Builder builder = test::bert_model();
+    Tokenizer odd = test::sample_wordpieces(12);
+    odd.special.emplace_back("bos", 7);
+    builder.tokenizer(odd);
+    EXPECT_EQ(subjects(huggingface::layout(builder.build(), {}).losses), std::vector<std::string>{"tokenizer"});
+  }
+  {
+    Builder builder = test::plain_model();
+    builder.tokenizer(test::sample_bytes());
+    EXPECT_EQ(subjects(huggingface::layout(builder.build(), {}).losses), std::vector<std::string>{"tokenizer"});
+  }
+  {
+    Builder builder = test::plain_model();
+    builder.attribute("hf.size", Value::integer(std::uint64_t{7}));
+    const core::WriteLayout layout = huggingface::layout(builder.build(), {});
+    EXPECT_EQ(subjects(layout.losses), std::vector<std::string>{"attributes[\"hf.size\"]"});
+    EXPECT_EQ(layout.losses.at(0).kind, LossKind::attribute_type);
+    EXPECT_EQ(files_of(layout).at("config.json"), "{\n  \"size\": 7\n}\n");
+  }
+  {
+    Builder builder = test::plain_model();
+    builder.attribute("hf.model_type", Value::text("bert"));
+    EXPECT_EQ(subjects(huggingface::layout(builder.build(), {}).blockers),
+              std::vector<std::string>{"attributes[\"hf.model_type\"]"});
+  }
+}
+
+TEST(HuggingFaceWrite, SpecialTokensThatAreNotThereStayAway) {
+  Builder builder = test::bert_model();
+  Tokenizer few = test::sample_wordpieces(12);
+  few.special.resize(2);
+  builder.tokenizer(few);
+  const Model model = builder.build();
+  const core::WriteLayout layout = huggingface::layout(model, {});
+  EXPECT_TRUE(layout.losses.empty());
+  EXPECT_EQ(*read(files_of(layout)).tokenizer(), *model.tokenizer());
+}
+
+}  // namespace
+}  // namespace weighbridge::huggingface

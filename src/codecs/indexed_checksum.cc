@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading M1's chain.
+#include "codecs/indexed_checksum.h"
+
+#include <bit>
+
+namespace weighbridge::codecs {
+
+void IndexedChecksum::update(std::span<const std::byte> bytes) noexcept {
+  std::uint64_t h = value_, i = index_;
+  for (const std::byte byte : bytes)
+    h = std::rotl(h ^ (std::to_integer<std::uint64_t>(byte) + i++), 7) * std::uint64_t{0x100000001b3};
+  value_ = h;
+  index_ = i;
+}
+
+std::uint64_t indexed_checksum(std::span<const std::byte> bytes, std::uint64_t seed) noexcept {
+  IndexedChecksum sum(seed);
+  sum.update(bytes);
+  return sum.value();
+}
+
+std::string checksum_text(std::uint64_t value) {
+  std::string out = "0x";
+  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[value >> shift & 15];
+  return out;
+}
+
+}  // namespace weighbridge::codecs

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compression function of FIPS 180-4, section 6.2.2, over sixteen messages: by AVX-512, and portably. Who goes with
+// whom: messages of like length together, since a batch takes as long as its longest.
+#include "codecs/sha256_lanes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/endian.h"
+
+namespace weighbridge::codecs {
+namespace {
+
+constexpr std::size_t kBlock = 64;
+// A batch takes about as long as OpenSSL takes for this many messages of its longest one's length.
+constexpr std::uint64_t kWorth = 8;
+
+constexpr std::array<std::uint32_t, 8> kStart = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+constexpr std::array<std::uint32_t, 64> kRound = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+// Word i of every lane's state side by side.
+struct alignas(64) State {
+  std::uint32_t words[8][kShaLanes];
+};
+using Blocks = std::array<const std::byte*, kShaLanes>;  // where each lane's next blocks stand
+using Compress = void (*)(State&, const Blocks&, std::size_t blocks);
+
+constexpr std::uint32_t rotate(std::uint32_t x, int n) noexcept { return x >> n | x << (32 - n); }
+
+void compress_portable(State& state, const Blocks& from, std::size_t blocks) {
+  for (std::size_t lane = 0; lane < kShaLanes; ++lane) {
+    const std::byte* data = from[lane];
+    for (std::size_t block = 0; block < blocks; ++block, data += kBlock) {
+      std::uint32_t w[64];
+      for (std::size_t i = 0; i < 16; ++i) w[i] = base::load_be<std::uint32_t>(data + 4 * i);
+      for (std::size_t i = 16; i < 64; ++i)
+        w[i] = w[i - 16] + (rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ w[i - 15] >> 3) + w[i - 7] +
+               (rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ w[i - 2] >> 10);
+      std::uint32_t v[8];
+      for (std::size_t i = 0; i < 8; ++i) v[i] = state.words[i][lane];
+      for (std::size_t i = 0; i < 64; ++i) {
+        const std::uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
+        const std::uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
+        const std::uint32_t first =
+            v[7] + (rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25)) + choice + kRound[i] + w[i];
+        const std::uint32_t second = (rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22)) + majority;
+        for (std::size_t j = 7; j > 0; --j) v[j] = v[j - 1];
+        v[4] += first;
+        v[0] = first + second;
+      }
+      for (std::size_t i = 0; i < 8; ++i) state.words[i][lane] += v[i];
+    }
+  }
+}
+
+#if defined(__x86_64__)
+// The compilers' own vectors instead of intrinsics: both make vprord and vpternlogd of these expressions.
+#define WB_LANES __attribute__((target("avx512f,avx512bw"), always_inline)) inline
+using Words = std::uint32_t __attribute__((vector_size(64)));
+using Octets = std::uint8_t __attribute__((vector_size(64)));
+using Indices = std::make_index_sequence<16>;
+
+template <int N> WB_LANES void xor_rotated(Words& to, const Words& x) { to ^= x >> N | x << (32 - N); }
+
+template <std::size_t... I>
+WB_LANES void load_words(Words (&w)[16], const Blocks& from, std::size_t offset, std::index_sequence<I...>) {
+  const auto row = [&](Words & to, const std::byte* data) __attribute__((target("avx512f,avx512bw"), always_inline)) {
+    Octets raw;
+    std::memcpy(&raw, data, sizeof raw);
+    raw =
+        __builtin_shufflevector(raw, raw, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, 19, 18, 17, 16, 23, 22,
+                                21, 20, 27, 26, 25, 24, 31, 30, 29, 28, 35, 34, 33, 32, 39, 38, 37, 36, 43, 42, 41, 40,
+                                47, 46, 45, 44, 51, 50, 49, 48, 55, 54, 53, 52, 59, 58, 57, 56, 63, 62, 61, 60);
+    std::memcpy(&to, &raw, sizeof to);
+  };
+  (row(w[I], from[I] + offset), ...);
+}
+
+// Rows of one message each become rows of one word each: w[i][m] = w[m][i].
+WB_LANES void transpose(Words (&w)[16]) {
+  Words t[16];
+  for (std::size_t i = 0; i < 16; i += 2) {
+    const Words &a = w[i], &b = w[i + 1];
+    t[i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+    t[i + 1] = __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+  }
+  for (std::size_t i = 0; i < 16; i += 4)
+    for (std::size_t j = 0; j < 2; ++j) {
+      const Words &a = t[i + j], &b = t[i + j + 2];
+      w[i + 2 * j] = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+      w[i + 2 * j + 1] = __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    }
+  // Now w[4 * k + i] holds the words i, i + 4, i + 8 and i + 12 of the messages 4 * k to 4 * k + 3.
+  for (std::size_t i = 0; i < 4; ++i) {
+    Words pair[4];
+    for (std::size_t k = 0; k < 2; ++k) {
+      const Words &a = w[8 * k + i], &b = w[8 * k + 4 + i];
+      pair[k] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+      pair[2 + k] = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    }
+    for (std::size_t k = 0; k < 2; ++k) {
+      const Words &a = pair[2 * k], &b = pair[2 * k + 1];
+      t[4 * k + i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+      t[4 * k + 8 + i] = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    }
+  }
+  std::memcpy(&w, &t, sizeof w);
+}
+
+// Round I. The eight variables stay where they are and change their names instead; w[I % 16] makes room for the word
+// that is due sixteen rounds later.
+template <std::size_t I> WB_LANES void one_round(Words (&v)[8], Words (&w)[16]) {
+  const Words &a = v[(64 - I) % 8], &b = v[(65 - I) % 8], &c = v[(66 - I) % 8];
+  const Words &e = v[(68 - I) % 8], &f = v[(69 - I) % 8], &g = v[(70 - I) % 8];
+  Words &d = v[(67 - I) % 8], &h = v[(71 - I) % 8];
+  Words sum1{}, sum0{};
+  xor_rotated<6>(sum1, e);
+  xor_rotated<11>(sum1, e);
+  xor_rotated<25>(sum1, e);
+  xor_rotated<2>(sum0, a);
+  xor_rotated<13>(sum0, a);
+  xor_rotated<22>(sum0, a);
+  const Words first = h + (w[I % 16] + kRound[I]) + ((e & f) | (~e & g)) + sum1;
+  d += first;
+  h = first + ((a & b) | (c & (a | b))) + sum0;
+  if constexpr (I < 48) {
+    const Words &x = w[(I + 1) % 16], &y = w[(I + 14) % 16];
+    Words sigma0 = x >> 3, sigma1 = y >> 10;
+    xor_rotated<7>(sigma0, x);
+    xor_rotated<18>(sigma0, x);
+    xor_rotated<17>(sigma1, y);
+    xor_rotated<19>(sigma1, y);
+    w[I % 16] += sigma0 + w[(I + 9) % 16] + sigma1;
+  }
+}
+
+template <std::size_t... I> WB_LANES void all_rounds(Words (&v)[8], Words (&w)[16], std::index_sequence<I...>) {
+  (one_round<I>(v, w), ...);
+}
+
+__attribute__((target("avx512f,avx512bw"))) void compress_avx512(State& state, const Blocks& from, std::size_t blocks) {
+  Words sum[8];
+  std::memcpy(&sum, &state, sizeof sum);
+  for (std::size_t block = 0; block < blocks; ++block) {
+    Words v[8], w[16];
+    load_words(w, from, block * kBlock, Indices{});
+    transpose(w);
+    std::memcpy(&v, &sum, sizeof v);
+    all_rounds(v, w, std::make_index_sequence<64>{});
+    for (std::size_t i = 0; i < 8; ++i) sum[i] += v[i];
+  }
+  std::memcpy(&state, &sum, sizeof sum);
+}
+#undef WB_LANES
+#endif
+
+bool has_avx512() noexcept {
+#if defined(__x86_64__)
+  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+  return has;
+#else
+  return false;
+#endif
+}
+
+Compress compress_of(ShaPath path) noexcept {
+#if defined(__x86_64__)
+  if (path != ShaPath::portable) return compress_avx512;
+#endif
+  static_cast<void>(path);
+  return compress_portable;
+}
+
+// One message on its way through a lane: whole blocks straight from the caller's pieces, what lies across a border and
+// the padding through a block of its own.
+class Lane {
+ public:
+  void begin(std::size_t message, std::span<const std::byte> prefix, std::uint64_t length) {
+    message_ = message;
+    piece_ = prefix;
+    left_ = length;
+    bits_ = (prefix.size() + length) * 8;
+  }
+  std::size_t message() const noexcept { return message_; }
+  const std::byte* from() const noexcept { return from_; }
+  std::size_t blocks() const noexcept { return blocks_; }
+  bool is_done() const noexcept { return padded_ && blocks_ == 0; }
+  void advance(std::size_t blocks) noexcept {
+    from_ += blocks * kBlock;
+    blocks_ -= blocks;
+  }
+
+  // Afterwards blocks() > 0. Not for a lane that is done.
+  void feed(const NextBytes& next) {
+    while (blocks_ == 0) {
+      if (piece_.empty() && left_ > 0) {
+        piece_ = next(message_);
+        left_ -= piece_.size();
+      } else if (used_ == 0 && piece_.size() >= kBlock) {
+        offer(piece_.data(), piece_.size() / kBlock);
+        piece_ = piece_.subspan(blocks_ * kBlock);
+      } else if (piece_.empty()) {
+        pad();
+      } else {
+        hold();
+      }
+    }
+  }
+
+ private:
+  void offer(const std::byte* from, std::size_t blocks) noexcept {
+    from_ = from;
+    blocks_ = blocks;
+  }
+  void hold() noexcept {
+    const std::size_t take = std::min(piece_.size(), kBlock - used_);
+    std::memcpy(held_.data() + used_, piece_.data(), take);
+    piece_ = piece_.subspan(take);
+    used_ += take;
+    if (used_ < kBlock) return;
+    offer(held_.data(), 1);
+    used_ = 0;
+  }
+  // One bit, zeros, and the length in bits as the last eight bytes of a block.
+  void pad() noexcept {
+    const std::size_t size = used_ < kBlock - 8 ? kBlock : 2 * kBlock;
+    held_[used_] = std::byte{0x80};
+    std::fill(held_.begin() + static_cast<std::ptrdiff_t>(used_ + 1), held_.end(), std::byte{0});
+    base::store_be(held_.data() + size - 8, bits_);
+    offer(held_.data(), size / kBlock);
+    padded_ = true;
+  }
+
+  std::size_t message_ = 0, used_ = 0, blocks_ = 0;
+  std::span<const std::byte> piece_;
+  std::uint64_t left_ = 0, bits_ = 0;  // left_: not yet asked for
+  const std::byte* from_ = nullptr;
+  bool padded_ = false;
+  std::array<std::byte, 2 * kBlock> held_;
+};
+
+struct Job {
+  std::span<const std::byte> prefix;
+  std::span<const std::uint64_t> lengths;
+  const NextBytes& next;
+  std::span<Digest256> out;
+};
+
+Digest256 digest_of(const State& state, std::size_t lane) noexcept {
+  Digest256 digest;
+  for (std::size_t i = 0; i < 8; ++i) base::store_be(digest.data() + 4 * i, state.words[i][lane]);
+  return digest;
+}
+
+// At most kShaLanes messages, in step as far as each has whole blocks.
+void hash_batch(const Job& job, std::span<const std::size_t> messages, Compress compress) {
+  State state;
+  for (std::size_t i = 0; i < 8; ++i) std::fill_n(state.words[i], kShaLanes, kStart[i]);
+  std::array<Lane, kShaLanes> lanes;
+  for (std::size_t l = 0; l < messages.size(); ++l) lanes[l].begin(messages[l], job.prefix, job.lengths[messages[l]]);
+  for (std::size_t under_way = messages.size(); under_way > 0;) {
+    std::size_t blocks = std::numeric_limits<std::size_t>::max();
+    const std::byte* any = nullptr;
+    for (Lane& lane : std::span(lanes).first(messages.size())) {
+      if (lane.is_done()) continue;
+      lane.feed(job.next);
+      blocks = std::min(blocks, lane.blocks());
+      any = lane.from();
+    }
+    // A lane without a message hashes another one's bytes, and nobody asks for the result.
+    Blocks from;
+    for (std::size_t l = 0; l < kShaLanes; ++l)
+      from[l] = l < messages.size() && !lanes[l].is_done() ? lanes[l].from() : any;
+    compress(state, from, blocks);
+    for (std::size_t l = 0; l < messages.size(); ++l) {
+      if (lanes[l].is_done()) continue;
+      lanes[l].advance(blocks);
+      if (!lanes[l].is_done()) continue;
+      job.out[lanes[l].message()] = digest_of(state, l);
+      --under_way;
+    }
+  }
+}
+
+void hash_one(const Job& job, std::size_t message, Sha256& hash) {
+  hash.reset();
+  hash.update(job.prefix);
+  for (std::uint64_t left = job.lengths[message]; left > 0;) {
+    const auto piece = job.next(message);
+    hash.update(piece);
+    left -= piece.size();
+  }
+  job.out[message] = hash.finish();
+}
+
+// Whether the first of these, the longest, is short enough beside the others.
+bool is_worth(const Job& job, std::span<const std::size_t> messages) {
+  const auto blocks = [&](std::size_t message) { return (job.prefix.size() + job.lengths[message] + 8) / kBlock + 1; };
+  std::uint64_t sum = 0;
+  for (const std::size_t message : messages) sum += blocks(message);
+  return sum / kWorth >= blocks(messages.front());
+}
+
+}  // namespace
+
+bool has(ShaPath path) noexcept { return path != ShaPath::avx512 || has_avx512(); }
+
+void sha256_each(std::span<const std::byte> prefix, std::span<const std::uint64_t> lengths, const NextBytes& next,
+                 std::span<Digest256> out, ShaPath path) {
+  const Job job{prefix, lengths, next, out};
+  const bool forced = path == ShaPath::portable || (path == ShaPath::avx512 && has_avx512());
+  const bool lanes = forced || (path == ShaPath::automatic && has_avx512());
+  std::vector<std::size_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lengths[a] > lengths[b]; });
+  std::optional<Sha256> single;
+  for (std::span<const std::size_t> rest(order); !rest.empty();) {
+    const auto batch = rest.first(std::min(rest.size(), kShaLanes));
+    if (forced || (lanes && is_worth(job, batch))) {
+      hash_batch(job, batch, compress_of(path));
+      rest = rest.subspan(batch.size());
+    } else {
+      if (!single) single.emplace();
+      hash_one(job, rest.front(), *single);
+      rest = rest.subspan(1);
+    }
+  }
+}
+
+void sha256_each(std::span<const std::byte> prefix, std::span<const std::span<const std::byte>> messages,
+                 std::span<Digest256> out, ShaPath path) {
+  std::vector<std::uint64_t> lengths;
+  lengths.reserve(messages.size());
+  for (const auto message : messages) lengths.push_back(message.size());
+  sha256_each(
+      prefix, lengths, [&](std::size_t i) { return messages[i]; }, out, path);
+}
+
+}  // namespace weighbridge::codecs

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of publishing a folder: a run that is killed leaves one without its main file, or the old main file.
+#include "convert/output_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "base/fail.h"
+#include "io/fd.h"
+
+namespace weighbridge::convert {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a killed run may have left: see io/temporary.h.
+bool is_temporary(const std::string& name) {
+  return name.starts_with('.') && name.ends_with(".tmp") && name.find(".weighbridge-") != std::string::npos;
+}
+
+// Whether nothing is in it that a person would miss: temporaries, and folders that hold no more than these.
+bool holds_nothing(const fs::path& folder, int depth) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (is_temporary(at->path().filename().string())) continue;
+    if (depth == 0 || at->is_symlink(error) || !at->is_directory(error) || !holds_nothing(at->path(), depth - 1))
+      return false;
+  }
+  return !error;
+}
+
+void sync_folder(const std::string& path) {
+  const io::Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // A filesystem that cannot sync a folder says EINVAL; then there is nothing more that could be done.
+  if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL))
+    base::io_error("publish", "cannot write the folder '" + path + "' to the disk", errno);
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& path, bool replace)
+    : layout_(layout), path_(path), replace_(replace) {
+  io::require_path(path);
+  while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
+  std::error_code error;
+  const fs::file_status status = fs::status(path_, error);
+  if (fs::exists(status) && !fs::is_directory(status))
+    base::misuse("output-kind", "cannot write '" + path_ + "': it is no folder, and this format is one");
+  if (fs::exists(status) && !replace_ && !holds_nothing(path_, 1))
+    base::misuse("output-exists",
+                 "the folder '" + path_ + "' is not empty; --force (replace) replaces the model in it");
+  if (!fs::exists(status)) make_folder(path_);
+}
+
+OutputFolder::~OutputFolder() {
+  files_.clear();  // their temporaries first
+  if (published_) return;
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
+}
+
+std::string OutputFolder::file(const std::string& name) const { return io::join_path(path_, name); }
+std::string OutputFolder::main() const { return file(layout_.main); }
+
+std::vector<std::string> OutputFolder::paths() const {
+  std::vector<std::string> out{main()};
+  for (const core::OutFolder::File& each : layout_.files) out.push_back(file(each.name));
+  return out;
+}
+
+void OutputFolder::make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) == 0)
+    made_.push_back(path);
+  else if (errno != EEXIST)
+    base::io_error("create", "cannot make the folder '" + path + "'", errno);
+}
+
+void OutputFolder::write() {
+  for (const core::OutFolder::File& each : layout_.files) {
+    if (!each.bytes) continue;
+    if (const std::size_t slash = each.name.find('/'); slash != std::string::npos)
+      make_folder(file(each.name.substr(0, slash)));
+    auto out = std::make_unique<io::AtomicFile>(file(each.name), io::AtomicFileOptions{replace_, each.bytes->size()});
+    out->write_at(0, std::as_bytes(std::span(*each.bytes)));
+    out->sync(each.bytes->size());
+    std::string again(each.bytes->size(), '\0');
+    out->reopen()->read_at(0, std::as_writable_bytes(std::span(again)));
+    if (again != *each.bytes)
+      base::io_error("read-back", "'" + file(each.name) + "' does not read back; nothing was published");
+    files_.emplace_back(each.name, std::move(out));
+  }
+}
+
+void OutputFolder::check(const io::AtomicFile& main, const Context& context) const {
+  Context quiet;
+  quiet.limits = context.limits;
+  const auto open = [&](std::string_view name) -> std::shared_ptr<const Source> {
+    if (name == layout_.main) return main.reopen();
+    const auto found = std::ranges::find(files_, name, &decltype(files_)::value_type::first);
+    return found == files_.end() ? nullptr : found->second->reopen();
+  };
+  if (layout_.check) layout_.check(open, quiet);
+}
+
+void OutputFolder::publish() {
+  for (const core::OutFolder::File& each : layout_.files) {
+    if (each.bytes || !replace_) continue;
+    if (::unlink(file(each.name).c_str()) != 0 && errno != ENOENT && errno != ENOTDIR)
+      base::io_error("publish", "cannot remove '" + file(each.name) + "', which would speak of the new model", errno);
+  }
+  for (const auto& [name, out] : files_) out->publish();
+  published_ = true;
+  for (const std::string& folder : made_) sync_folder(io::split_path(folder).folder);
+}
+
+}  // namespace weighbridge::convert

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts that share their bytes (reading G6: equal extents are aliases), for writers that keep them so.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "weighbridge/model.h"
+
+namespace weighbridge::core {
+
+// For each part of the model, tensors in order and their parts in order, counted through: the first one that has the
+// same extent. A part without bytes is nobody's alias.
+std::vector<std::uint32_t> first_aliases(const Model&);
+
+}  // namespace weighbridge::core

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of EMBD.
+#include "formats/embd/format.h"
+
+#include <cstring>
+
+#include "formats/embd/layout.h"
+#include "formats/embd/rules.h"
+
+namespace weighbridge::embd {
+namespace {
+
+constexpr std::string_view kExtensions[] = {"weights"};
+constexpr Layout kLayouts[] = {Layout::dense};
+constexpr Encoding kEncodings[] = {Encoding::raw};
+
+}  // namespace
+
+bool matches(const core::Glance& glance) {
+  return glance.head.size() >= sizeof kMagic && std::memcmp(glance.head.data(), kMagic, sizeof kMagic) == 0;
+}
+
+constexpr core::Format kFormat = {
+    .info = {.name = "embd",
+             .title = "EMBD .weights",
+             .extensions = kExtensions,
+             .versions = "1.0",
+             .reads = true,
+             .writes = true,
+             .holds = {.dtypes = kDTypes,
+                       .layouts = kLayouts,
+                       .encodings = kEncodings,
+                       .digests = {},
+                       .attributes = "text",
+                       .names = true,
+                       .tokenizer = true,
+                       .max_tensors = UINT32_MAX},
+             .rules = rules::kAll},
+    .matches = matches,
+    .read = read,
+    .check_content = check_content,
+    .content_can_fail = true,
+    .layout = layout,
+    .append = nullptr,
+};
+
+}  // namespace weighbridge::embd

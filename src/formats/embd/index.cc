@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors to tensors. A tensor that breaks a rule of its own stays in the draft until the metadata have been
+// compared with all of them, so that it is not missed a second time, and is dropped then.
+#include "formats/embd/index.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/utf8.h"
+#include "formats/embd/architecture.h"
+#include "formats/embd/rules.h"
+#include "formats/embd/words.h"
+
+namespace weighbridge::embd {
+namespace {
+
+// Where a sound tensor's data lies in the file.
+struct Place {
+  std::uint64_t begin = 0, end = 0;
+  std::uint32_t tensor = 0;  // of the draft
+};
+
+class Walk {
+ public:
+  Walk(std::string_view index, const Header& header, core::Findings& findings, core::Draft& draft)
+      : index_(index), header_(header), findings_(findings), draft_(draft) {}
+
+  void run(const std::optional<Numbers>& numbers) {
+    const std::uint64_t count = header_.tensor_index_count;
+    draft_.state.tensors.reserve(count);
+    draft_.state.parts.reserve(count);
+    draft_.state.dims.reserve(2 * count);
+    at_of_.reserve(count);
+    std::size_t name_at = static_cast<std::size_t>(count * kDescriptorSize);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto descriptor = load<Descriptor>(index_.data() + i * kDescriptorSize);
+      read_tensor(descriptor, i * kDescriptorSize, name_at);
+      name_at += descriptor.name_length;
+    }
+    check_names();
+    check_places();
+    if (numbers) check_architecture(*numbers);
+    drop_broken();
+  }
+
+ private:
+  std::uint64_t file_offset(std::uint64_t in_index) const { return header_.tensor_index_offset + in_index; }
+
+  void read_tensor(const Descriptor& d, std::uint64_t at, std::size_t name_at) {
+    const std::string_view name = index_.substr(name_at, d.name_length);
+    if (const std::size_t bad = base::find_invalid_utf8(name); bad != std::string_view::npos) {
+      findings_.report(rules::kNameUtf8, {.offset = file_offset(name_at + bad)}, {}, {},
+                       "tensor " + std::to_string(at / kDescriptorSize));
+      complete_ = false;
+      return;
+    }
+    broken_ = false;
+    if (const std::uint32_t hash = fnv1a32(name); hash != d.name_hash)
+      fail(rules::kNameHash, at, name, crc_text(hash), crc_text(d.name_hash));
+    if (d.ndim == 0 || d.ndim > kMaxRank) fail(rules::kRank, at + 5, name, "1 to 4", std::to_string(d.ndim));
+    const std::size_t rank = d.ndim > kMaxRank ? 0 : d.ndim;
+    std::array<std::uint64_t, kMaxRank> dims{};
+    for (std::size_t i = 0; i < kMaxRank; ++i) {
+      dims[i] = d.shape[i];
+      if (i >= rank && rank > 0 && d.shape[i] != 0)
+        findings_.report(rules::kUnusedDimension, {.offset = file_offset(at + 8 + 4 * i), .tensor = name}, "0",
+                         std::to_string(d.shape[i]));
+    }
+    const DType dtype = d.dtype < kDTypeValues ? kDTypes[d.dtype] : DType::unknown;
+    add(d, at, name, dtype, Shape(dims.data(), rank));
+  }
+
+  void add(const Descriptor& d, std::uint64_t at, std::string_view name, DType dtype, Shape shape) {
+    const std::uint64_t size = size_of(at, name, dtype, shape);
+    const auto begin = base::checked_add(header_.tensor_data_offset, d.data_offset);
+    if (!broken_ && !base::fits(d.data_offset, size, header_.tensor_data_size))
+      fail(rules::kDataBounds, at + 24, name, "at most " + std::to_string(header_.tensor_data_size),
+           std::to_string(d.data_offset) + " and " + bytes_text(size));
+    if (!broken_ && (header_.flags & kTensorsAligned) != 0 && *begin % kAlignment != 0)
+      fail(rules::kMisaligned, at + 24, name, "a multiple of 64 in the file", std::to_string(*begin));
+
+    const std::uint32_t tensor = draft_.add_tensor(name, Layout::dense, dtype, shape);
+    at_of_.push_back(at);
+    if (broken_) {
+      drop_.push_back(tensor);
+      complete_ = false;
+      return;
+    }
+    const std::uint32_t part = draft_.add_part("data", dtype, shape, Encoding::raw, {0, *begin, size}, size);
+    if (size > 0 || dtype == DType::unknown) places_.push_back({*begin, *begin + size, tensor});
+    if (dtype != DType::unknown) return;
+    complete_ = false;
+    const std::string number = std::to_string(d.dtype);
+    draft_.part_side(part).dtype_name = number;
+    draft_.tensor_side(tensor).type_name = number;
+    const Finding finding =
+        core::Findings::make(rules::kUnknownDtype, {.offset = file_offset(at + 4), .tensor = name}, {}, number);
+    findings_.report(finding);
+    draft_.mark_unsupported(tensor, finding);
+  }
+
+  // 0 for a dtype of unknown size.
+  std::uint64_t size_of(std::uint64_t at, std::string_view name, DType dtype, Shape shape) {
+    if (broken_ || dtype == DType::unknown) return 0;
+    const auto count = base::element_count(shape);
+    const auto size = count ? packed_size(dtype, *count) : std::nullopt;
+    if (!size) fail(rules::kSizeOverflow, at + 8, name, {}, shape_text(shape));
+    return size.value_or(0);
+  }
+
+  void check_names() {
+    for (const auto& [earlier, later] : draft_.index_names()) {
+      drop_.push_back(later);
+      complete_ = false;
+      findings_.report(rules::kDuplicateName,
+                       {.offset = file_offset(at_of_[later]), .tensor = draft_.state.tensor_name(later)}, {}, {},
+                       "the first one is described at offset " + std::to_string(file_offset(at_of_[earlier])));
+    }
+  }
+
+  // Partial overlaps, gaps, and how far data of unknown size can reach: to where the next begins.
+  void check_places() {
+    std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) {
+      return std::tie(a.begin, a.end, a.tensor) < std::tie(b.begin, b.end, b.tensor);
+    });
+    const std::uint64_t data_end = header_.tensor_data_offset + header_.tensor_data_size;
+    std::uint64_t reach = header_.tensor_data_offset;
+    const Place* covered = nullptr;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      Place& place = places_[i];
+      if (place.begin == place.end) {
+        const std::uint64_t next = i + 1 < places_.size() ? places_[i + 1].begin : data_end;
+        stretch(place, next - place.begin);
+        continue;
+      }
+      if (place.begin < reach && !(covered && covered->begin == place.begin && covered->end == place.end))
+        findings_.report(rules::kDataOverlap, {.offset = place.begin, .tensor = name_of(place)},
+                         "to begin at " + std::to_string(reach), std::to_string(place.begin));
+      check_gap(reach, place.begin);
+      if (place.end >= reach) covered = &place;
+      reach = std::max(reach, place.end);
+    }
+    check_gap(reach, data_end);
+  }
+
+  // Reading E13: payloads that are not aligned may have gaps.
+  void check_gap(std::uint64_t begin, std::uint64_t end) {
+    if (!complete_ || (header_.flags & kTensorsAligned) == 0 || end <= begin || end - begin <= kMostGap) return;
+    findings_.report(rules::kGap, {.offset = begin}, {}, bytes_text(end - begin), "in the tensor data");
+  }
+
+  void stretch(const Place& place, std::uint64_t size) {
+    core::PartRecord& part = draft_.state.parts[draft_.state.tensors[place.tensor].first_part];
+    part.stored_length = part.size = size;
+  }
+
+  std::string_view name_of(const Place& place) const { return draft_.state.tensor_name(place.tensor); }
+
+  void check_architecture(const Numbers& numbers) {
+    if (!layers_fit(numbers, header_.tensor_index_count)) {
+      findings_.report(rules::kLayers, {.offset = file_offset(0)},
+                       "at least " + std::to_string(kEmbeddingTensors) + " tensors and " +
+                           std::to_string(kLayerTensors) + " for each of " + std::to_string(numbers.num_layers) +
+                           " layers",
+                       std::to_string(header_.tensor_index_count));
+      return;
+    }
+    for_each_expected(numbers, [&](const Expected& expected) { check_expected(expected); });
+  }
+
+  // by_name is sorted by the names' bytes: names whose hashes collide cannot be taken for one another.
+  std::optional<std::uint32_t> find(std::string_view name) const {
+    const auto& by_name = draft_.state.by_name;
+    const auto found =
+        std::ranges::lower_bound(by_name, name, {}, [&](std::uint32_t i) { return draft_.state.tensor_name(i); });
+    if (found == by_name.end() || draft_.state.tensor_name(*found) != name) return std::nullopt;
+    return *found;
+  }
+
+  void check_expected(const Expected& expected) {
+    const auto i = find(expected.name);
+    if (!i) {
+      if (expected.required)
+        findings_.report(rules::kMissingTensor, {.offset = file_offset(0), .tensor = expected.name},
+                         shape_text(expected.shape));
+      return;
+    }
+    const core::TensorRecord& tensor = draft_.state.tensors[*i];
+    if (tensor.rank == 0) return;  // a broken number of dimensions has been reported
+    const Shape shape(draft_.state.dims.data() + tensor.dims, tensor.rank);
+    const std::uint64_t at = at_of_[*i];
+    if (!std::ranges::equal(shape, expected.shape))
+      findings_.report(rules::kTensorShape, {.offset = file_offset(at + 8), .tensor = expected.name},
+                       shape_text(expected.shape), shape_text(shape));
+    if (!expected.required || tensor.dtype == DType::unknown || tensor.dtype == DType::f32) return;
+    const bool real = info(tensor.dtype).kind == DTypeKind::real;
+    findings_.report(real ? rules::kNotFloat32 : rules::kTensorDtype,
+                     {.offset = file_offset(at + 4), .tensor = expected.name}, "f32", std::string(name(tensor.dtype)));
+  }
+
+  void drop_broken() {
+    std::sort(drop_.begin(), drop_.end());
+    drop_.erase(std::unique(drop_.begin(), drop_.end()), drop_.end());
+    draft_.drop(drop_);
+  }
+
+  void fail(const Rule& rule, std::uint64_t at, std::string_view name, std::string expected, std::string found) {
+    broken_ = true;
+    findings_.report(rule, {.offset = file_offset(at), .tensor = name}, std::move(expected), std::move(found));
+  }
+
+  const std::string_view index_;
+  const Header& header_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  std::vector<std::uint64_t> at_of_;  // where the descriptor of each tensor of the draft stands in the index
+  std::vector<Place> places_;
+  std::vector<std::uint32_t> drop_;
+  bool complete_ = true;  // the place and size of every tensor is known
+  bool broken_ = false;   // the tensor at hand
+};
+
+}  // namespace
+
+std::uint64_t names_size(const char* descriptors, std::uint64_t count) noexcept {
+  std::uint64_t size = 0;  // below 2^48: it cannot wrap
+  for (std::uint64_t i = 0; i < count; ++i)
+    size += base::load_le<std::uint16_t>(descriptors + i * kDescriptorSize + offsetof(Descriptor, name_length));
+  return size;
+}
+
+void read_index(std::string_view index, const Header& header, const std::optional<Numbers>& numbers,
+                core::Findings& findings, core::Draft& draft) {
+  Walk(index, header, findings, draft).run(numbers);
+}
+
+}  // namespace weighbridge::embd

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The metadata section, both ways.
+#include "formats/embd/metadata.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <tuple>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "base/utf8.h"
+#include "core/common_rules.h"
+#include "formats/embd/layout.h"
+#include "formats/embd/rules.h"
+#include "formats/embd/timestamp.h"
+#include "formats/embd/words.h"
+
+namespace weighbridge::embd {
+namespace {
+
+// What one entry takes in memory beside its text. An entry of four bytes would ask for sixty times its size, so they
+// stand under Limits::memory.
+constexpr std::uint64_t kEntryCost = 256;
+
+struct RawEntry {
+  std::string_view key, value;
+  std::uint64_t at = 0;  // in the file, of the entry
+  std::uint64_t value_at() const { return at + kMetadataEntrySize + key.size(); }
+};
+
+class Walk {
+ public:
+  Walk(std::string_view section, std::uint64_t offset, const Limits& limits, core::Findings& findings)
+      : section_(section), offset_(offset), limits_(limits), findings_(findings) {}
+
+  std::optional<Metadata> run() {
+    if (!read_header() || !read_entries()) return std::nullopt;
+    return keep();
+  }
+
+ private:
+  bool read_header() {
+    const std::uint64_t stated =
+        section_.size() < kMetadataHeaderSize ? 0 : base::load_le<std::uint32_t>(section_.data() + 4);
+    if (section_.size() >= kMetadataHeaderSize && section_.size() == kMetadataHeaderSize + stated) return true;
+    findings_.report(rules::kMetadataSize, {.offset = offset_}, bytes_text(kMetadataHeaderSize + stated),
+                     bytes_text(section_.size()));
+    return false;
+  }
+
+  bool read_entries() {
+    const std::uint64_t count = base::load_le<std::uint32_t>(section_.data());
+    if (std::min(count, section_.size() / kMetadataEntrySize) > limits_.memory / kEntryCost) {
+      findings_.report(core::rules::kLimitMemory, {.offset = offset_}, "at most " + bytes_text(limits_.memory), {},
+                       "the metadata have too many entries to keep");
+      return false;
+    }
+    std::uint64_t at = kMetadataHeaderSize;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto entry = next(at);
+      if (!entry) {
+        findings_.report(rules::kMetadataEntry, {.offset = offset_ + std::min<std::uint64_t>(at, section_.size())},
+                         std::to_string(count) + " entries", {}, "entry " + std::to_string(i));
+        return false;
+      }
+      entries_.push_back(*entry);
+      at += kMetadataEntrySize + entry->key.size() + entry->value.size();
+    }
+    if (at != section_.size())
+      findings_.report(rules::kMetadataRest, {.offset = offset_ + at}, bytes_text(at), bytes_text(section_.size()));
+    return true;
+  }
+
+  std::optional<RawEntry> next(std::uint64_t at) const {
+    if (!base::fits(at, kMetadataEntrySize, section_.size())) return std::nullopt;
+    const char* const from = section_.data() + at;
+    const std::size_t key = base::load_le<std::uint16_t>(from), value = base::load_le<std::uint16_t>(from + 2);
+    const std::size_t text = static_cast<std::size_t>(at + kMetadataEntrySize);
+    if (!base::fits(text, key + value, section_.size())) return std::nullopt;
+    return RawEntry{section_.substr(text, key), section_.substr(text + key, value), offset_ + at};
+  }
+
+  Metadata keep() {
+    const std::vector<bool> again = repeated();
+    Metadata out;
+    out.entries.reserve(entries_.size());
+    out.value_at.reserve(entries_.size());
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const RawEntry& entry = entries_[i];
+      const bool key_good = base::is_utf8(entry.key);
+      if (!key_good || !base::is_utf8(entry.value)) {
+        const std::uint64_t bad = key_good ? entry.value_at() + base::find_invalid_utf8(entry.value)
+                                           : entry.at + kMetadataEntrySize + base::find_invalid_utf8(entry.key);
+        findings_.report(rules::kMetadataUtf8, {.offset = bad}, {}, {}, "entry " + std::to_string(i));
+      } else if (again[i]) {
+        findings_.report(rules::kMetadataKey, {.offset = entry.at}, {}, excerpt(entry.key));
+      } else {
+        out.entries.emplace_back(std::string(entry.key), Value::text(std::string(entry.value)));
+        out.value_at.push_back(entry.value_at());
+      }
+    }
+    return out;
+  }
+
+  // Which entries have a key that an earlier one has.
+  std::vector<bool> repeated() const {
+    std::vector<std::uint32_t> order(entries_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::tie(entries_[a].key, a) < std::tie(entries_[b].key, b);
+    });
+    std::vector<bool> again(entries_.size());
+    for (std::size_t i = 1; i < order.size(); ++i)
+      again[order[i]] = entries_[order[i]].key == entries_[order[i - 1]].key;
+    return again;
+  }
+
+  const std::string_view section_;
+  const std::uint64_t offset_;
+  const Limits& limits_;
+  core::Findings& findings_;
+  std::vector<RawEntry> entries_;
+};
+
+}  // namespace
+
+const RequiredKey* find_required(std::string_view key) noexcept {
+  const auto found = std::ranges::find(kRequiredKeys, key, &RequiredKey::key);
+  return found == std::end(kRequiredKeys) ? nullptr : found;
+}
+
+std::optional<std::uint64_t> positive_integer(std::string_view text) noexcept {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value == 0) return std::nullopt;
+  return value;
+}
+
+std::size_t Metadata::find(std::string_view key) const noexcept {
+  return static_cast<std::size_t>(std::ranges::find(entries, key, &Value::Entry::first) - entries.begin());
+}
+
+std::optional<Metadata> read_metadata(std::string_view section, std::uint64_t offset, const Limits& limits,
+                                      core::Findings& findings) {
+  return Walk(section, offset, limits, findings).run();
+}
+
+std::optional<Numbers> check_required(const Metadata& metadata, std::uint64_t offset, core::Findings& findings) {
+  Numbers numbers;
+  bool complete = true;
+  for (const auto& [key, number] : kRequiredKeys) {
+    const std::size_t i = metadata.find(key);
+    if (i == metadata.entries.size()) {
+      findings.report(rules::kMissingKey, {.offset = offset}, std::string(key));
+      complete = false;
+    } else if (const std::string_view text = *metadata.entries[i].second.as_text(); number != nullptr) {
+      const auto value = positive_integer(text);
+      if (!value)
+        findings.report(rules::kNumber, {.offset = metadata.value_at[i]}, "a positive integer", excerpt(text), key);
+      complete &= value.has_value();
+      numbers.*number = value.value_or(0);
+    } else if (key == kCreatedAtKey && !is_iso8601(text)) {
+      findings.report(rules::kCreatedAt, {.offset = metadata.value_at[i]}, "2025-01-16T12:00:00Z, for one",
+                      excerpt(text));
+    }
+  }
+  if (!complete) return std::nullopt;
+  if (numbers.embedding_dim != numbers.hidden_size)
+    findings.report(rules::kEmbeddingDim, {.offset = metadata.value_at[metadata.find("embedding_dim")]},
+                    std::to_string(numbers.hidden_size), std::to_string(numbers.embedding_dim));
+  if (numbers.hidden_size % numbers.num_attention_heads != 0)
+    findings.report(rules::kHeads, {.offset = metadata.value_at[metadata.find("num_attention_heads")]},
+                    "a divisor of " + std::to_string(numbers.hidden_size), std::to_string(numbers.num_attention_heads));
+  return numbers;
+}
+
+std::optional<std::string> encode_metadata(const std::vector<std::pair<std::string, std::string>>& entries) {
+  std::uint64_t total = 0;
+  for (const auto& [key, value] : entries) total += kMetadataEntrySize + key.size() + value.size();
+  if (total > UINT32_MAX - kMetadataHeaderSize) return std::nullopt;
+  std::string out;
+  out.reserve(static_cast<std::size_t>(kMetadataHeaderSize + total));
+  append_le<std::uint32_t>(out, static_cast<std::uint32_t>(entries.size()));
+  append_le<std::uint32_t>(out, static_cast<std::uint32_t>(total));
+  for (const auto& [key, value] : entries) {
+    append_le<std::uint16_t>(out, static_cast<std::uint16_t>(key.size()));
+    append_le<std::uint16_t>(out, static_cast<std::uint16_t>(value.size()));
+    out += key;
+    out += value;
+  }
+  return out;
+}
+
+}  // namespace weighbridge::embd

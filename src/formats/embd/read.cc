@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// EMBD to Model: the one walker behind open and verify. Owns header, footer and the places of the sections; what stands
+// in a section is read by metadata.h, vocabulary.h and index.h.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "codecs/checksum.h"
+#include "core/common_rules.h"
+#include "formats/embd/format.h"
+#include "formats/embd/index.h"
+#include "formats/embd/layout.h"
+#include "formats/embd/metadata.h"
+#include "formats/embd/rules.h"
+#include "formats/embd/vocabulary.h"
+#include "formats/embd/words.h"
+
+namespace weighbridge::embd {
+namespace {
+
+struct Section {
+  std::string_view name;
+  std::uint64_t offset = 0, size = 0;
+  std::uint64_t field = 0;  // where the header states its offset
+  bool good = false;        // lies between header and footer
+};
+
+// Reading E11: magic, u32 version 1, u32 tensor count, then records that begin with the length of a name. 1.0 begins
+// with the same eight bytes; there the offset of the metadata follows the flags, and bytes of no name.
+bool has_old_layout(std::string_view head, std::string_view tail) {
+  constexpr std::string_view kStart("EMBD\x01\0\0\0", 8);
+  if (head.size() < 17 || !head.starts_with(kStart)) return false;
+  if (tail.size() == kFooterSize && tail.substr(8, 4) == std::string_view(kMagicEnd, 4)) return false;
+  const auto names = [&](std::uint64_t length, std::size_t at) {
+    if (length == 0 || length > 512 || !base::fits(at, length, head.size())) return false;
+    return std::ranges::all_of(head.substr(at, static_cast<std::size_t>(length)),
+                               [](char c) { return c > ' ' && c < 0x7F; });
+  };
+  return names(base::load_le<std::uint32_t>(head.data() + 12), 16) ||
+         names(base::load_le<std::uint16_t>(head.data() + 12), 14);
+}
+
+class Walk {
+ public:
+  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
+      : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
+
+  void run() {
+    draft_.state.format = "embd";
+    if (!read_header() || !check_flags() || !read_footer()) return;
+    note_header();
+    place_sections();
+    if (!check_limits()) return;
+    std::string kept = head_ + foot_;
+    const bool indexed = read_index_bytes(kept);
+    check_order();
+    const auto numbers = read_metadata_section();
+    read_vocabulary_section(numbers);
+    const std::string_view header = draft_.retain_header(std::move(kept));
+    if (indexed && data_.good)
+      read_index(header.substr(kHeaderSize + kFooterSize), header_, numbers, findings_, draft_);
+  }
+
+ private:
+  std::string read_text(std::uint64_t offset, std::uint64_t size) const {
+    std::string text;
+    append_bytes(text, offset, size);
+    return text;
+  }
+  void append_bytes(std::string& to, std::uint64_t offset, std::uint64_t size) const {
+    const std::size_t before = to.size();
+    to.resize(before + static_cast<std::size_t>(size));
+    if (size > 0) source_.read_at(offset, std::as_writable_bytes(std::span(to).subspan(before)));
+  }
+
+  bool read_header() {
+    const std::uint64_t size = source_.size();
+    std::string start = read_text(0, std::min<std::uint64_t>(size, kStart));
+    if (!start.starts_with(std::string_view(kMagic, sizeof kMagic))) {
+      findings_.report(rules::kMagicRule, {.offset = 0}, "EMBD");
+      return false;
+    }
+    foot_ = size < kFooterSize ? std::string() : read_text(size - kFooterSize, kFooterSize);
+    if (has_old_layout(start, foot_)) {
+      findings_.report(rules::kOldLayout, {.offset = 0});
+      return false;
+    }
+    if (size < kHeaderSize + kFooterSize) {
+      findings_.report(rules::kTooShort, {.offset = size}, "at least " + bytes_text(kHeaderSize + kFooterSize),
+                       bytes_text(size));
+      return false;
+    }
+    head_ = start.substr(0, kHeaderSize);
+    header_ = load<Header>(head_.data());
+    footer_ = load<Footer>(foot_.data());
+    if (header_.version_major == kVersionMajor) return true;
+    findings_.report(rules::kVersion, {.offset = 4}, "1", std::to_string(header_.version_major));
+    return false;
+  }
+
+  bool check_flags() {
+    if ((header_.flags & kChecksumEnabled) != 0) {
+      const std::uint32_t found = codecs::crc32(std::as_bytes(std::span(head_)).first(kHeaderSummed));
+      if (found != header_.header_checksum)
+        findings_.report(rules::kHeaderChecksum, {.offset = kHeaderSummed}, crc_text(header_.header_checksum),
+                         crc_text(found));
+    }
+    if (header_.version_minor > kVersionMinor)
+      findings_.report(rules::kNewerMinor, {.offset = 6}, "at most 1." + std::to_string(kVersionMinor),
+                       "1." + std::to_string(header_.version_minor));
+    if ((header_.flags & kCompressed) != 0) {
+      findings_.report(rules::kCompressedRule, {.offset = 8});
+      return false;
+    }
+    if ((header_.flags & ~kKnownFlags) != 0) {
+      findings_.report(rules::kUnknownFlag, {.offset = 8}, "no bit above bit 2", crc_text(header_.flags));
+      return false;
+    }
+    return true;
+  }
+
+  bool read_footer() {
+    const std::uint64_t size = source_.size();
+    if (header_.total_file_size > size) {
+      findings_.report(rules::kTruncated, {.offset = size}, bytes_text(header_.total_file_size), bytes_text(size),
+                       bytes_text(header_.total_file_size - size) + " are missing");
+      return false;
+    }
+    if (header_.total_file_size < size) {
+      findings_.report(rules::kFileSize, {.offset = header_.total_file_size}, bytes_text(header_.total_file_size),
+                       bytes_text(size));
+      return false;
+    }
+    end_ = size - kFooterSize;
+    if (header_.reserved != 0) report_reserved(60, header_.reserved);
+    if (std::memcmp(footer_.magic_end, kMagicEnd, sizeof kMagicEnd) != 0)
+      findings_.report(rules::kFooterMagic, {.offset = end_ + 8}, "DBME");
+    if (footer_.reserved != 0) report_reserved(end_ + 12, footer_.reserved);
+    return true;
+  }
+
+  void report_reserved(std::uint64_t at, std::uint32_t found) {
+    findings_.report(rules::kReserved, {.offset = at}, "0", std::to_string(found));
+  }
+
+  // What the writer needs to make the same header again, and what people look at.
+  void note_header() {
+    draft_.state.version = "1." + std::to_string(header_.version_minor);
+    if ((header_.flags & kChecksumEnabled) == 0) return;
+    draft_.state.checksums = {{"header", crc_text(header_.header_checksum)},
+                              {"data", crc_text(footer_.data_checksum)},
+                              {"file", crc_text(footer_.file_checksum)}};
+  }
+
+  bool has_vocabulary() const { return (header_.flags & kVocabEmbedded) != 0; }
+
+  void place_sections() {
+    metadata_ = {"metadata", header_.metadata_offset, header_.metadata_size, 12};
+    vocabulary_ = {"vocabulary", header_.vocab_offset, header_.vocab_size, 20};
+    index_ = {"tensor index", header_.tensor_index_offset, header_.tensor_index_count * kDescriptorSize, 28};
+    data_ = {"tensor data", header_.tensor_data_offset, header_.tensor_data_size, 36};
+    check_bounds(metadata_);
+    if (has_vocabulary())
+      check_bounds(vocabulary_);
+    else if (header_.vocab_offset != 0 || header_.vocab_size != 0)
+      findings_.report(rules::kVocabOff, {.offset = 20}, "0 and 0",
+                       std::to_string(header_.vocab_offset) + " and " + std::to_string(header_.vocab_size));
+    check_bounds(index_);
+    check_bounds(data_);
+  }
+
+  void check_bounds(Section& section) {
+    section.good = section.offset >= kHeaderSize && base::fits(section.offset, section.size, end_);
+    if (section.good) return;
+    findings_.report(rules::kSectionBounds, {.offset = section.field},
+                     std::to_string(kHeaderSize) + " to " + std::to_string(end_),
+                     std::to_string(section.offset) + " and " + bytes_text(section.size), section.name);
+  }
+
+  // All that is read before payload; each section has been bounded by the file's length.
+  bool check_limits() {
+    std::uint64_t size = kHeaderSize + kFooterSize;
+    for (const Section* section : {&metadata_, &vocabulary_, &index_})
+      if (section->good) size += section->size;
+    if (size > limits_.header) {
+      findings_.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
+                       bytes_text(size));
+      return false;
+    }
+    if (index_.good && header_.tensor_index_count > limits_.tensors) {
+      findings_.report(core::rules::kLimitTensors, {.offset = 32}, "at most " + std::to_string(limits_.tensors),
+                       std::to_string(header_.tensor_index_count));
+      return false;
+    }
+    return true;
+  }
+
+  // Appends descriptors and names to `to`. False: there is no index, which has been reported.
+  bool read_index_bytes(std::string& to) {
+    if (!index_.good) return false;
+    const std::size_t first = to.size();
+    append_bytes(to, index_.offset, index_.size);
+    const std::uint64_t names = names_size(to.data() + first, header_.tensor_index_count);
+    const std::uint64_t at = index_.offset + index_.size;
+    index_.size += names;
+    check_bounds(index_);
+    if (!index_.good) return false;
+    if (kHeaderSize + kFooterSize + index_.size > limits_.header) {
+      findings_.report(core::rules::kLimitHeader, {.offset = at}, "at most " + bytes_text(limits_.header),
+                       bytes_text(index_.size), index_.name);
+      return false;
+    }
+    append_bytes(to, at, names);
+    return true;
+  }
+
+  // Overlaps and gaps of the sections in the order of the file. A gap next to a section that is elsewhere says nothing.
+  void check_order() {
+    std::vector<const Section*> sections;
+    bool complete = true;
+    for (const Section* section : {&metadata_, &vocabulary_, &index_, &data_}) {
+      if (section == &vocabulary_ && !has_vocabulary()) continue;
+      complete &= section->good;
+      if (section->good && section->size > 0) sections.push_back(section);
+    }
+    std::stable_sort(sections.begin(), sections.end(),
+                     [](const Section* a, const Section* b) { return a->offset < b->offset; });
+    std::uint64_t reach = kHeaderSize;
+    std::string_view before = "header";
+    for (const Section* section : sections) {
+      if (section->offset < reach)
+        findings_.report(rules::kSectionOverlap, {.offset = section->offset},
+                         "to begin at " + std::to_string(reach) + " or after", std::to_string(section->offset),
+                         std::string(before) + " and " + std::string(section->name));
+      if (complete) check_gap(reach, section->offset, section->name);
+      if (section->offset + section->size > reach) before = section->name;
+      reach = std::max(reach, section->offset + section->size);
+    }
+    if (complete) check_gap(reach, end_, "footer");
+  }
+
+  void check_gap(std::uint64_t begin, std::uint64_t end, std::string_view next) {
+    if (end > begin && end - begin > kMostGap)
+      findings_.report(rules::kGap, {.offset = begin}, {}, bytes_text(end - begin), "before the " + std::string(next));
+  }
+
+  std::optional<Numbers> read_metadata_section() {
+    if (!metadata_.good) return std::nullopt;
+    auto metadata = read_metadata(read_text(metadata_.offset, metadata_.size), metadata_.offset, limits_, findings_);
+    if (!metadata) return std::nullopt;
+    const auto numbers = check_required(*metadata, metadata_.offset, findings_);
+    // Metadata of these names would hide the header's facts, which then stay untold.
+    const bool has_flags = metadata->find(kFlagsAttribute) < metadata->entries.size();
+    const bool has_minor = metadata->find(kMinorAttribute) < metadata->entries.size();
+    draft_.state.attributes = std::move(metadata->entries);
+    if ((header_.flags | kVocabEmbedded) != kKnownFlags && !has_flags)
+      draft_.set_attribute(std::string(kFlagsAttribute), Value::integer(std::uint64_t{header_.flags}, DType::u32));
+    if (header_.version_minor != kVersionMinor && !has_minor)
+      draft_.set_attribute(std::string(kMinorAttribute),
+                           Value::integer(std::uint64_t{header_.version_minor}, DType::u16));
+    return numbers;
+  }
+
+  void read_vocabulary_section(const std::optional<Numbers>& numbers) {
+    if (!has_vocabulary() || !vocabulary_.good) return;
+    draft_.state.tokenizer =
+        read_vocabulary(read_text(vocabulary_.offset, vocabulary_.size), vocabulary_.offset, limits_, findings_);
+    if (!draft_.state.tokenizer || !numbers) return;
+    if (const std::uint64_t count = draft_.state.tokenizer->vocab_size; count != numbers->vocab_size)
+      findings_.report(rules::kTokenCount, {.offset = vocabulary_.offset}, std::to_string(numbers->vocab_size),
+                       std::to_string(count));
+  }
+
+  static constexpr std::uint64_t kStart = 1024;  // enough to know the old layout by a name in it
+
+  const Source& source_;
+  const Limits& limits_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  std::string head_, foot_;
+  Header header_{};
+  Footer footer_{};
+  std::uint64_t end_ = 0;  // where the footer begins
+  Section metadata_, vocabulary_, index_, data_;
+};
+
+}  // namespace
+
+void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  Walk(source, context, findings, draft).run();
+}
+
+}  // namespace weighbridge::embd

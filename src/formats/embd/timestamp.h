@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The value of created_at (readings E9, E12): what counts as ISO 8601, and what is written when nobody gives a time.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weighbridge::embd {
+
+// A calendar date in the extended form, YYYY-MM-DD, alone or followed by T, a time with minutes or seconds, an optional
+// fraction, and an optional zone (Z, +hh, +hhmm, +hh:mm).
+bool is_iso8601(std::string_view text) noexcept;
+
+// Seconds after 1970-01-01T00:00:00Z; below 253402300800, so that the year has four digits.
+std::string utc_time(std::uint64_t seconds);
+
+// SOURCE_DATE_EPOCH as a time, or that of 1970 where it is not set. Error{misuse} when it is set to anything but
+// seconds that utc_time() takes.
+std::string default_created_at();
+
+}  // namespace weighbridge::embd

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model to EMBD: the one layout that plan and writer share. Tensors stand in the source's order, in index and data
+// alike; sections follow one another without gaps; the checksums over payload are put in once all of it is written.
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "codecs/checksum.h"
+#include "formats/embd/architecture.h"
+#include "formats/embd/checksums.h"
+#include "formats/embd/format.h"
+#include "formats/embd/plan.h"
+#include "formats/embd/vocabulary.h"
+#include "formats/embd/words.h"
+
+namespace weighbridge::embd {
+namespace {
+
+using Form = core::Payload::Form;
+
+// Attributes that say how a quantised tensor is packed: its layout is named as the loss, they go with it.
+constexpr std::string_view kPackingKeys[] = {"bits", "group_size", "packing", "type", "block_size"};
+// The plan reads one tensor, position_ids, because what it holds decides whether leaving it out loses anything
+// (reading E14). No real model has more positions than this.
+constexpr std::uint64_t kMostPositions = 4096;
+
+void refuse_options(const Options& options) {
+  if (!options.encoding.empty() && options.encoding != "raw")
+    base::misuse("encoding", "EMBD stores tensors raw only, not as " + options.encoding);
+  if (!options.digest.empty() && options.digest != "none")
+    base::misuse("digest", "EMBD has no digests of tensors, so " + options.digest + " cannot be stored");
+  if (!options.quantise.empty()) base::misuse("quantise", "EMBD has no quantisation " + options.quantise);
+  if (!options.version.empty() && options.version != "1" && options.version != "1.0")
+    base::misuse("version", "EMBD files are written as version 1.0, not " + options.version);
+  if (options.cast != DType::unknown &&
+      (info(options.cast).kind != DTypeKind::real || dtype_value(options.cast) == kDTypeValues))
+    base::misuse("cast", "EMBD tensors cannot be cast to " + std::string(name(options.cast)) +
+                             ": the floating-point dtypes of the format are f32, f16 and bf16");
+}
+
+bool is_quantised(Layout layout) {
+  return layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block;
+}
+
+// Whether the elements are 0, 1, 2, ... [reads]
+bool counts_up(const Part& part) {
+  std::uint64_t next = 0;
+  bool good = part.count() <= kMostPositions;
+  if (!good) return false;
+  part.stream({}, [&](std::span<const std::byte> piece) {
+    for (; good && !piece.empty(); piece = piece.subspan(8))
+      good = base::load_le<std::uint64_t>(piece.data()) == next++;
+    return good;
+  });
+  return good;
+}
+
+class Planner {
+ public:
+  Planner(const Model& model, const Options& options) : model_(model), options_(options), ledger_(out_) {}
+
+  core::WriteLayout run() {
+    out_.keep = core::Access::share(model_);
+    for (const auto& [key, value] : model_.extra().entries())
+      ledger_.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+    metadata_ = plan_metadata(model_, options_, ledger_);
+    plan_tokenizer();
+    for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
+    if (metadata_.numbers) check_architecture(*metadata_.numbers);
+    name_aliases();
+    if (out_.blockers.empty()) lay_out();
+    return std::move(out_);
+  }
+
+ private:
+  static std::string subject(const Tensor& tensor) { return indexed("tensors", tensor.name()); }
+
+  DType target_dtype(const Tensor& tensor) const {
+    const DType dtype = tensor.dtype();
+    return options_.cast != DType::unknown && info(dtype).kind == DTypeKind::real ? options_.cast : dtype;
+  }
+
+  void plan_tokenizer() {
+    const Tokenizer* const tokenizer = model_.tokenizer();
+    if (tokenizer == nullptr) return;
+    VocabularyPlan plan = plan_vocabulary(*tokenizer);
+    const std::uint64_t wanted = metadata_.numbers ? metadata_.numbers->vocab_size : tokenizer->vocab_size;
+    if (plan.obstacle.empty() && wanted != tokenizer->vocab_size)
+      plan.obstacle =
+          "it has " + std::to_string(tokenizer->vocab_size) + " tokens, vocab_size is " + std::to_string(wanted);
+    if (!plan.obstacle.empty()) {
+      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: " + plan.obstacle);
+      return;
+    }
+    for (const std::size_t i : plan.found)
+      ledger_.change(LossKind::tokenizer, indexed("tokenizer.special", kSpecial[i]), "absent",
+                     std::to_string(plan.special[i]));
+    for (const std::string_view key : plan.dropped)
+      ledger_.lose(LossKind::tokenizer, indexed("tokenizer.special", key), "a special token", "dropped");
+    if (!std::ranges::is_sorted(plan.order))
+      ledger_.change(LossKind::tokenizer, "tokenizer.ids", "in another order", "0, 1, 2, ...");
+    vocabulary_ = std::move(plan);
+  }
+
+  // Everything that EMBD cannot say of one tensor.
+  void judge(const Tensor& tensor) {
+    judge_text(tensor);
+    if (const Finding* why = tensor.unsupported()) {
+      ledger_.block(LossKind::unsupported, subject(tensor), std::string(tensor.type_name()),
+                    "unknown: " + why->message);
+      return;
+    }
+    if (!tensor.has_shape()) {
+      ledger_.block(LossKind::shape, subject(tensor), "an unknown shape", "EMBD states every shape");
+      return;
+    }
+    if (judge_position_ids(tensor)) return;
+    judge_parts(tensor);
+    if (judge_dtype(tensor) && judge_shape(tensor)) written_.push_back(tensor.index());
+  }
+
+  void judge_text(const Tensor& tensor) {
+    if (tensor.name().size() > kMaxText)
+      ledger_.block(LossKind::name, subject(tensor), bytes_text(tensor.name().size()),
+                    "longer than the " + std::to_string(kMaxText) + " that EMBD allows");
+    const bool packed = is_quantised(tensor.layout());
+    for (const auto& [key, value] : tensor.attributes().entries()) {
+      if (packed && std::ranges::find(kPackingKeys, key) != std::end(kPackingKeys)) continue;
+      ledger_.lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
+    }
+    for (const auto& [key, value] : tensor.extra().entries())
+      ledger_.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+  }
+
+  // Reading E14. True: the tensor stays out of the file.
+  bool judge_position_ids(const Tensor& tensor) {
+    if (tensor.name() != kPositionIds || tensor.dtype() != DType::i64 || tensor.layout() != Layout::dense) return false;
+    if (counts_up(tensor.main()))
+      ledger_.change(LossKind::dtype, subject(tensor), "i64 " + shape_text(tensor.shape()),
+                     "left out: EMBD implies 0, 1, 2, ...");
+    else
+      ledger_.lose(LossKind::dtype, subject(tensor), "i64 " + shape_text(tensor.shape()),
+                   "dropped: EMBD has no i64, and it does not simply count up from 0");
+    return true;
+  }
+
+  void judge_parts(const Tensor& tensor) {
+    const Layout layout = tensor.layout();
+    if (layout != Layout::dense)
+      ledger_.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+                   "dense " + std::string(name(target_dtype(tensor))));
+    for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+      const Part part = tensor.part(i);
+      const auto where = [&] { return subject(tensor) + "." + indexed("parts", part.role()); };
+      for (const auto& [key, value] : part.extra().entries())
+        ledger_.lose(LossKind::extra, where() + "." + indexed("extra", key), value.to_text(), "dropped");
+      // The dense form of a quantised tensor is f32, whatever its scales are.
+      if (is_quantised(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
+        ledger_.lose(LossKind::precision, where(), "f64", "f32");
+      if (layout != Layout::dense) continue;
+      if (part.role() != tensor.main().role()) {
+        ledger_.lose(LossKind::layout, where(), std::string(part.role()), "dropped");
+        continue;
+      }
+      if (part.encoding() == Encoding::zstd) ledger_.change(LossKind::layout, where(), "zstd", "raw");
+      if (part.order() == Order::big) ledger_.change(LossKind::layout, where(), "big-endian", "little-endian");
+      if (!part.strides().empty()) ledger_.change(LossKind::layout, where(), "strided", "row-major");
+      if (!part.digest().empty())
+        ledger_.change(LossKind::extra, where(), std::string(part.digest()), "no digest of its own");
+    }
+  }
+
+  bool judge_dtype(const Tensor& tensor) {
+    const DType from = tensor.dtype(), to = target_dtype(tensor);
+    if (dtype_value(to) == kDTypeValues) {
+      const bool castable = info(to).kind == DTypeKind::real;
+      ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
+                    castable ? "no dtype of EMBD: cast it to f32, f16 or bf16" : "no dtype of EMBD");
+      return false;
+    }
+    if (from != to) {
+      const bool wider = info(to).bits > info(from).bits && info(from).bits >= 16;
+      ledger_.lose(wider ? LossKind::dtype : LossKind::precision, subject(tensor), std::string(name(from)),
+                   std::string(name(to)));
+    }
+    return true;
+  }
+
+  bool judge_shape(const Tensor& tensor) {
+    const Shape shape = tensor.shape();
+    const auto block = [&](const char* why) {
+      ledger_.block(LossKind::shape, subject(tensor), shape_text(shape), why);
+      return false;
+    };
+    if (shape.empty() || shape.size() > kMaxRank) return block("EMBD has 1 to 4 dimensions");
+    if (std::ranges::any_of(shape, [](std::uint64_t dim) { return dim > UINT32_MAX; }))
+      return block("a dimension of EMBD is below 2^32");
+    const auto count = base::element_count(shape);
+    if (!count || !packed_size(target_dtype(tensor), *count)) return block("more than 2^64 - 1 bytes");
+    return true;
+  }
+
+  void check_architecture(const Numbers& numbers) {
+    if (!layers_fit(numbers, model_.size())) {
+      ledger_.block(LossKind::attribute, indexed("attributes", "num_layers"), std::to_string(numbers.num_layers),
+                    "more layers than " + std::to_string(model_.size()) + " tensors can make");
+      return;
+    }
+    for_each_expected(numbers, [&](const Expected& expected) {
+      const auto tensor = model_.find(expected.name);
+      const std::string what = indexed("tensors", expected.name);
+      if (!tensor) {
+        if (expected.required)
+          ledger_.block(LossKind::name, what, "absent", "a tensor that EMBD requires, " + shape_text(expected.shape));
+        return;
+      }
+      if (tensor->unsupported() || !tensor->has_shape()) return;
+      if (!std::ranges::equal(tensor->shape(), expected.shape))
+        ledger_.block(LossKind::shape, what, shape_text(tensor->shape()),
+                      "what EMBD asks for, " + shape_text(expected.shape));
+      if (expected.required && info(target_dtype(*tensor)).kind != DTypeKind::real)
+        ledger_.block(LossKind::dtype, what, std::string(name(tensor->dtype())),
+                      "a floating-point dtype, which EMBD requires");
+    });
+  }
+
+  // Tensors that share their bytes are written once each.
+  void name_aliases() {
+    struct Stored {
+      std::uint32_t source;
+      std::uint64_t offset, length;
+      std::uint32_t tensor;
+      auto operator<=>(const Stored&) const = default;
+    };
+    std::vector<Stored> stored;
+    for (const std::uint32_t i : written_) {
+      const auto extent = model_[i].main().extent();
+      if (extent && extent->length > 0) stored.push_back({extent->source, extent->offset, extent->length, i});
+    }
+    std::sort(stored.begin(), stored.end());
+    for (std::size_t i = 1; i < stored.size(); ++i) {
+      const Stored &a = stored[i - 1], &b = stored[i];
+      if (std::tie(a.source, a.offset, a.length) != std::tie(b.source, b.offset, b.length)) continue;
+      ledger_.lose(LossKind::alias, subject(model_[b.tensor]), "the bytes of " + subject(model_[a.tensor]),
+                   "a copy of them");
+    }
+  }
+
+  std::uint64_t aligned(std::uint64_t at) const {
+    return (metadata_.flags & kTensorsAligned) != 0 ? base::align_up(at, kAlignment).value_or(UINT64_MAX) : at;
+  }
+
+  void lay_out() {
+    Header header{};
+    std::copy_n(kMagic, sizeof kMagic, header.magic);
+    header.version_major = kVersionMajor;
+    header.version_minor = metadata_.version_minor;
+    header.flags = metadata_.flags | (vocabulary_ ? kVocabEmbedded : 0);
+    std::string sections;
+    if (!append_sections(header, sections)) return block_head(sections.size());
+    const std::uint64_t index_at = kHeaderSize + sections.size();
+    std::uint64_t data_at = index_at + written_.size() * kDescriptorSize;
+    for (const std::uint32_t i : written_) data_at += model_[i].name().size();
+    const std::uint64_t padded = aligned(data_at);
+    if (padded > UINT32_MAX) return block_head(padded);
+    header.tensor_index_offset = static_cast<std::uint32_t>(index_at);
+    header.tensor_index_count = static_cast<std::uint32_t>(written_.size());
+    header.tensor_data_offset = static_cast<std::uint32_t>(padded);
+    if (!append_index(header, sections)) return;
+    sections.append(static_cast<std::size_t>(padded - data_at), '\0');
+    finish(header, std::move(sections));
+  }
+
+  void block_head(std::uint64_t size) {
+    ledger_.block(LossKind::shape, "attributes, tokenizer and names", "more than " + bytes_text(size),
+                  "EMBD puts them in front of the data, below 4 GiB");
+  }
+
+  // Metadata and vocabulary, as they follow the header.
+  bool append_sections(Header& header, std::string& to) const {
+    auto metadata = encode_metadata(metadata_.entries);
+    if (!metadata || metadata->size() > UINT32_MAX - kHeaderSize) return false;
+    header.metadata_offset = static_cast<std::uint32_t>(kHeaderSize);
+    header.metadata_size = static_cast<std::uint32_t>(metadata->size());
+    to = *std::move(metadata);
+    if (!vocabulary_) return true;
+    const std::uint64_t at = kHeaderSize + to.size();
+    const auto vocabulary = encode_vocabulary(*model_.tokenizer(), *vocabulary_, at);
+    if (!vocabulary) return false;
+    header.vocab_offset = static_cast<std::uint32_t>(at);
+    header.vocab_size = static_cast<std::uint32_t>(vocabulary->size());
+    to += *vocabulary;
+    return true;
+  }
+
+  // Descriptors and names, and the payloads that they promise.
+  bool append_index(Header& header, std::string& to) {
+    out_.tensors.reserve(written_.size());
+    out_.payloads.reserve(written_.size());
+    std::string names;
+    std::uint64_t at = header.tensor_data_offset;
+    for (const std::uint32_t i : written_) {
+      const Tensor tensor = model_[i];
+      const DType dtype = target_dtype(tensor);
+      const std::uint64_t size = *packed_size(dtype, *base::element_count(tensor.shape()));
+      at = aligned(at);
+      const auto end = base::checked_add(at, size);
+      if (!end || *end > UINT64_MAX - kAlignment - kFooterSize) {
+        ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+        return false;
+      }
+      Descriptor d{};
+      d.name_hash = fnv1a32(tensor.name());
+      d.dtype = static_cast<std::uint8_t>(dtype_value(dtype));
+      d.ndim = static_cast<std::uint8_t>(tensor.shape().size());
+      d.name_length = static_cast<std::uint16_t>(tensor.name().size());
+      for (std::size_t k = 0; k < tensor.shape().size(); ++k)
+        d.shape[k] = static_cast<std::uint32_t>(tensor.shape()[k]);
+      d.data_offset = at - header.tensor_data_offset;
+      to += store(d);
+      names += tensor.name();
+      add_payload(tensor, dtype, size);
+      at = *end;
+    }
+    to += names;
+    header.tensor_data_size = at - header.tensor_data_offset;
+    return true;
+  }
+
+  void add_payload(const Tensor& tensor, DType dtype, std::uint64_t size) {
+    const bool as_it_is = tensor.layout() == Layout::dense && dtype == tensor.dtype();
+    core::Payload payload;
+    payload.form = as_it_is ? Form::logical : Form::dense;
+    payload.dtype = dtype;
+    payload.tensor = tensor;
+    if (as_it_is) {
+      while (tensor.part(payload.part).role() != tensor.main().role()) ++payload.part;
+    }
+    payload.out_tensor = static_cast<std::uint32_t>(out_.tensors.size());
+    payload.role = "data";
+    payload.logical_size = payload.stored_size = size;
+    if ((metadata_.flags & kTensorsAligned) != 0) payload.alignment = kAlignment;
+    out_.payloads.push_back(std::move(payload));
+    out_.tensors.push_back({.name = tensor.name(), .from = tensor, .layout = Layout::dense, .dtype = dtype});
+  }
+
+  void finish(Header header, std::string sections) {
+    const Summed summed{header.tensor_data_offset, header.tensor_data_offset + header.tensor_data_size,
+                        header.tensor_data_offset + header.tensor_data_size};
+    out_.size = header.total_file_size = summed.end + kFooterSize;
+    out_.head = store(header);
+    if ((header.flags & kChecksumEnabled) != 0) {
+      header.header_checksum = codecs::crc32(std::as_bytes(std::span(out_.head)).first(kHeaderSummed));
+      out_.head = store(header);
+      out_.seal = [summed](const core::WrittenFile& file) { seal(summed, file); };
+    }
+    out_.head += sections;
+    out_.tail = [](std::span<const core::Stored>) {
+      Footer footer{};
+      std::copy_n(kMagicEnd, sizeof kMagicEnd, footer.magic_end);
+      return store(footer);
+    };
+  }
+
+  static void seal(const Summed& summed, const core::WrittenFile& file) {
+    const Context context;
+    core::Progress progress(context, summed.end);
+    const Sums sums = sum(summed, file.read, core::executor_of(context), progress);
+    std::string bytes;
+    append_le<std::uint32_t>(bytes, sums.data);
+    append_le<std::uint32_t>(bytes, sums.file);
+    file.write(summed.end, std::as_bytes(std::span(bytes)));
+  }
+
+  const Model& model_;
+  const Options& options_;
+  core::WriteLayout out_;
+  Ledger ledger_;
+  MetadataPlan metadata_;
+  std::optional<VocabularyPlan> vocabulary_;  // none: no vocabulary section
+  std::vector<std::uint32_t> written_;        // tensors of the model that go into the file
+};
+
+}  // namespace
+
+core::WriteLayout layout(const Model& model, const Options& options) {
+  refuse_options(options);
+  return Planner(model, options).run();
+}
+
+}  // namespace weighbridge::embd

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// The metadata that is written: the ten required keys in the specification's order, as the caller, the source or the
+// tensors have them, then the source's other attributes in their order.
+#include <string>
+
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "formats/embd/architecture.h"
+#include "formats/embd/plan.h"
+#include "formats/embd/timestamp.h"
+#include "formats/embd/words.h"
+
+namespace weighbridge::embd {
+namespace {
+
+std::string type_text(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::integer:
+    case Value::Kind::real: return std::string(name(value.type()));
+    case Value::Kind::boolean: return "boolean";
+    case Value::Kind::bytes: return "bytes";
+    case Value::Kind::map: return "map";
+    case Value::Kind::list:
+    case Value::Kind::texts:
+    case Value::Kind::numbers: return "list";
+    default: return "null";
+  }
+}
+
+void check_option(std::string_view key, std::string_view text) {
+  if (text.size() > kMaxText || !base::is_utf8(text))
+    base::misuse("metadata", std::string(key) + " is to be UTF-8 text of at most " + bytes_text(kMaxText));
+}
+
+class Planner {
+ public:
+  Planner(const Model& model, const Options& options, Ledger ledger)
+      : model_(model), options_(options), ledger_(ledger), told_(derive(model)) {}
+
+  MetadataPlan run() {
+    for (const auto& [key, number] : kRequiredKeys) {
+      if (number != nullptr)
+        add_number(key, number);
+      else
+        add_text(key);
+    }
+    check_numbers();
+    for (const auto& [key, value] : model_.attributes().entries()) {
+      if (find_required(key) != nullptr || is_header_fact(key, value)) continue;
+      if (auto text = text_of(key, value)) out_.entries.emplace_back(key, *std::move(text));
+    }
+    if (complete_) out_.numbers = numbers_;
+    return std::move(out_);
+  }
+
+ private:
+  void add(std::string_view key, std::string text) { out_.entries.emplace_back(key, std::move(text)); }
+
+  void add_number(std::string_view key, std::uint64_t Numbers::*number) {
+    const std::string subject = indexed("attributes", key);
+    const Value* const own = model_.attributes().find(key);
+    auto text = own ? text_of(key, *own) : std::nullopt;
+    if (!text && told_.*number == 0) {
+      complete_ = false;
+      const std::string_view tensor = teller(key);
+      ledger_.block(LossKind::attribute, subject, "absent",
+                    tensor.empty() ? "a key that EMBD requires and that no tensor tells"
+                                   : "a key that EMBD requires and that no tensor " + std::string(tensor) + " tells");
+      return;
+    }
+    if (!text) {
+      text = std::to_string(told_.*number);
+      ledger_.change(LossKind::attribute, subject, "absent", *text);
+    }
+    if (const auto value = positive_integer(*text)) {
+      numbers_.*number = *value;
+    } else {
+      complete_ = false;
+      ledger_.block(LossKind::attribute, subject, excerpt(*text), "a positive integer, which EMBD requires");
+    }
+    add(key, *std::move(text));
+  }
+
+  // A key that is text: the caller's word, else the source's own, else what the format needs.
+  void add_text(std::string_view key) {
+    const std::string subject = indexed("attributes", key);
+    const std::string& given = option(key);
+    check_option(key, given);
+    const Value* const own = model_.attributes().find(key);
+    if (!given.empty()) {
+      const std::string before = own ? own->to_text() : "absent";
+      if (!own || before != given) ledger_.change(LossKind::attribute, subject, before, given);
+      return add(key, given);
+    }
+    auto text = own ? text_of(key, *own) : std::nullopt;
+    if (!text) {
+      text = fallback(key);
+      ledger_.change(LossKind::attribute, subject, "absent", *text);
+    }
+    add(key, *std::move(text));
+  }
+
+  const std::string& option(std::string_view key) const {
+    if (key == kModelName) return options_.model_name;
+    return key == kModelVersion ? options_.model_version : options_.created_at;
+  }
+
+  static std::string fallback(std::string_view key) {
+    if (key == kModelName) return "model";
+    return key == kModelVersion ? "1.0.0" : default_created_at();
+  }
+
+  void check_numbers() {
+    if (!complete_) return;
+    if (numbers_.embedding_dim != numbers_.hidden_size)
+      ledger_.block(LossKind::attribute, indexed("attributes", "embedding_dim"), std::to_string(numbers_.embedding_dim),
+                    "hidden_size, " + std::to_string(numbers_.hidden_size) + ": EMBD has no projection");
+    if (numbers_.hidden_size % numbers_.num_attention_heads != 0)
+      ledger_.block(LossKind::attribute, indexed("attributes", "num_attention_heads"),
+                    std::to_string(numbers_.num_attention_heads),
+                    "a divisor of hidden_size, " + std::to_string(numbers_.hidden_size));
+  }
+
+  // What the reader noted of an EMBD header that the writer would not choose by itself.
+  bool is_header_fact(std::string_view key, const Value& value) {
+    if (value.kind() != Value::Kind::integer) return false;
+    const auto number = value.as_u64();
+    if (key == kFlagsAttribute && number && (*number & ~std::uint64_t{kKnownFlags}) == 0) {
+      out_.flags = static_cast<std::uint32_t>(*number) & ~kVocabEmbedded;
+      return true;
+    }
+    if (key == kMinorAttribute && number && *number <= UINT16_MAX) {
+      out_.version_minor = static_cast<std::uint16_t>(*number);
+      return true;
+    }
+    return false;
+  }
+
+  // The text that stands for a value; nullopt, with the loss named, where none can.
+  std::optional<std::string> text_of(std::string_view key, const Value& value) {
+    const std::string subject = indexed("attributes", key);
+    std::string text = value.to_text();
+    const auto drop = [&](std::string why) {
+      ledger_.lose(LossKind::attribute, subject, std::move(text), "dropped: " + std::move(why));
+      return std::nullopt;
+    };
+    if (value.kind() == Value::Kind::foreign || !base::is_utf8(key) || !base::is_utf8(text))
+      return drop("it cannot be text");
+    if (key.size() > kMaxText || text.size() > kMaxText)
+      return drop("EMBD holds texts of up to " + bytes_text(kMaxText));
+    if (value.kind() != Value::Kind::text) ledger_.lose(LossKind::attribute_type, subject, type_text(value), "text");
+    return text;
+  }
+
+  const Model& model_;
+  const Options& options_;
+  Ledger ledger_;
+  const Numbers told_;  // by the tensors
+  Numbers numbers_;
+  bool complete_ = true;
+  MetadataPlan out_;
+};
+
+}  // namespace
+
+MetadataPlan plan_metadata(const Model& model, const Options& options, Ledger ledger) {
+  if (!options.created_at.empty() && !is_iso8601(options.created_at))
+    base::misuse("created-at", "'" + options.created_at + "' is not an ISO 8601 time such as 2025-01-16T12:00:00Z");
+  return Planner(model, options, ledger).run();
+}
+
+}  // namespace weighbridge::embd

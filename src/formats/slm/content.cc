@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one pass over the file.
+#include "formats/slm/content.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/endian.h"
+#include "core/progress.h"
+#include "formats/slm/checksum.h"
+#include "formats/slm/format.h"
+#include "formats/slm/header.h"
+#include "formats/slm/rules.h"
+#include "formats/slm/scan.h"
+
+namespace weighbridge::slm {
+namespace {
+
+// Bytes of a piece, of which two are in memory. With two threads it is large against what handing it over costs; with
+// one it stays in the cache between reading, looking and summing.
+constexpr std::uint64_t kSharedPiece = std::uint64_t{1} << 20, kOwnPiece = std::uint64_t{1} << 17;
+
+std::vector<ValueRange> ranges_of(const core::State& state) {
+  std::vector<ValueRange> out;
+  for (std::uint32_t t = 0; t < state.tensors.size(); ++t) {
+    const core::TensorRecord& tensor = state.tensors[t];
+    for (std::uint32_t i = 0; i < tensor.part_count; ++i) {
+      const core::PartRecord& part = state.parts[tensor.first_part + i];
+      if (part.dtype != DType::f32) continue;  // codes may be any
+      const bool scales = tensor.layout != Layout::dense;
+      out.push_back({part.offset, part.stored_length, t, scales ? ValueRule::positive : ValueRule::finite});
+    }
+  }
+  return out;
+}
+
+class Pass {
+ public:
+  Pass(const Source& source, std::vector<ValueRange> ranges, const Context& context)
+      : source_(source),
+        executor_(core::executor_of(context)),
+        progress_(context, source.size()),
+        piece_(executor_.concurrency() > 1 ? kSharedPiece : kOwnPiece),
+        scan_(std::move(ranges)) {
+    const auto size = static_cast<std::size_t>(std::min(piece_, source.size()) + ValueScan::kCarry);
+    for (auto& buffer : buffers_) buffer = std::make_unique_for_overwrite<std::byte[]>(size);
+  }
+
+  void run() {
+    const std::uint64_t pieces = (source_.size() + piece_ - 1) / piece_;
+    if (pieces > 0) prepare(0);
+    for (std::uint64_t i = 0; i < pieces; ++i) {
+      executor_.for_each(i + 1 < pieces ? 2 : 1, [&](std::uint64_t task) {
+        if (task == 0)
+          sum_.update(piece(i));
+        else
+          prepare(i + 1);
+      });
+      progress_.add(length(i));
+    }
+  }
+
+  std::uint64_t checksum() const noexcept { return sum_.value(); }
+  std::vector<BadValue> bad_values() { return scan_.take(); }
+
+ private:
+  std::uint64_t length(std::uint64_t i) const noexcept { return std::min(piece_, source_.size() - i * piece_); }
+  // A buffer begins with what it repeats of the piece before.
+  std::span<std::byte> piece(std::uint64_t i) noexcept {
+    return {buffers_[i & 1].get() + ValueScan::kCarry, static_cast<std::size_t>(length(i))};
+  }
+
+  void prepare(std::uint64_t i) {
+    const std::span<std::byte> bytes = piece(i);
+    source_.read_at(i * piece_, bytes);
+    std::uint64_t carry = 0;
+    if (i == 0) {
+      std::ranges::fill(bytes.subspan(kChecksumAt, kChecksumSize), std::byte{0});
+    } else {
+      carry = ValueScan::kCarry;
+      std::memcpy(bytes.data() - carry, piece(i - 1).last(ValueScan::kCarry).data(), ValueScan::kCarry);
+    }
+    scan_.piece(i * piece_ - carry, {bytes.data() - carry, bytes.size() + static_cast<std::size_t>(carry)});
+  }
+
+  const Source& source_;
+  Executor& executor_;
+  core::Progress progress_;
+  const std::uint64_t piece_;
+  ValueScan scan_;
+  Checksum sum_{kFileSeed};
+  std::unique_ptr<std::byte[]> buffers_[2];
+};
+
+void report_checksum(const Source& source, std::uint64_t stated, std::uint64_t computed, core::Findings& findings) {
+  std::string detail;
+  if (source.size() <= kMostForOtherForms)
+    if (const auto form = other_form(source, stated))
+      detail = "it is that of the form \"" + std::string(*form) + "\", not of the one that this program takes";
+  findings.report(rules::kChecksum, {.offset = kChecksumAt}, checksum_text(computed), checksum_text(stated), detail);
+}
+
+}  // namespace
+
+PayloadSums sum_payload(const Source& source, std::vector<ValueRange> ranges, const Context& context) {
+  Pass pass(source, std::move(ranges), context);
+  pass.run();
+  return {pass.checksum(), pass.bad_values()};
+}
+
+Finding bad_value_finding(const BadValue& bad, const Source& source, std::string_view tensor) {
+  std::byte bytes[4];
+  source.read_at(bad.offset, bytes);
+  const float value = std::bit_cast<float>(base::load_le<std::uint32_t>(bytes));
+  return core::Findings::make(bad.rule == ValueRule::finite ? rules::kNotFinite : rules::kScaleValue,
+                              {.offset = bad.offset, .tensor = tensor}, {}, Value::real(value, DType::f32).to_text());
+}
+
+void check_payload(const core::State& state, const Source& source, std::uint64_t stated, const Context& context,
+                   core::Findings& findings) {
+  const PayloadSums sums = sum_payload(source, ranges_of(state), context);
+  if (stated != 0 && stated != sums.checksum) report_checksum(source, stated, sums.checksum, findings);
+  for (const BadValue& bad : sums.bad) {
+    if (findings.errors() < Report::kMaxFindings)
+      findings.report(bad_value_finding(bad, source, state.tensor_name(bad.tensor)));
+    else  // counted only
+      findings.report(bad.rule == ValueRule::finite ? rules::kNotFinite : rules::kScaleValue, {});
+  }
+}
+
+void check_content(const Model& model, const Context& context, core::Findings& findings) {
+  const core::State* const state = core::Access::state(model);
+  if (state == nullptr || state->checked || state->sources.empty()) return;
+  const Source& source = *state->sources[0];
+  std::vector<std::byte> header(kHeaderSize);
+  source.read_at(0, header);
+  check_payload(*state, source, decode_header(header).checksum, context, findings);
+}
+
+}  // namespace weighbridge::slm

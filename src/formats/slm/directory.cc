@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Directory entries.
+#include "formats/slm/directory.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "formats/slm/checksum.h"
+
+namespace weighbridge::slm {
+namespace {
+
+template <class T> void append(std::string& to, T value) {
+  char bytes[sizeof(T)];
+  base::store_le(bytes, value);
+  to.append(bytes, sizeof bytes);
+}
+
+}  // namespace
+
+Entry decode_entry(const char* bytes) noexcept {
+  Entry e;
+  e.name_hash = base::load_le<std::uint64_t>(bytes);
+  e.dtype = base::load_le<std::uint32_t>(bytes + offsetof(Entry, dtype));
+  e.rank = base::load_le<std::uint32_t>(bytes + offsetof(Entry, rank));
+  for (std::uint32_t i = 0; i < kMaxRank; ++i)
+    e.dims[i] = base::load_le<std::uint32_t>(bytes + offsetof(Entry, dims) + 4 * std::size_t{i});
+  e.byte_offset = base::load_le<std::uint64_t>(bytes + offsetof(Entry, byte_offset));
+  e.byte_length = base::load_le<std::uint64_t>(bytes + offsetof(Entry, byte_length));
+  e.scale_offset = base::load_le<std::uint64_t>(bytes + offsetof(Entry, scale_offset));
+  e.block_size = base::load_le<std::uint32_t>(bytes + offsetof(Entry, block_size));
+  return e;
+}
+
+void append_entry(std::string& to, const Entry& e) {
+  append(to, e.name_hash);
+  append(to, e.dtype);
+  append(to, e.rank);
+  for (const std::uint32_t dim : e.dims) append(to, dim);
+  append(to, e.byte_offset);
+  append(to, e.byte_length);
+  append(to, e.scale_offset);
+  append(to, e.block_size);
+  append(to, e.reserved);
+}
+
+std::uint64_t Directory::hash(std::uint32_t i) const noexcept {
+  return base::load_le<std::uint64_t>(bytes_.data() + i * kEntrySize);
+}
+
+std::optional<Extents> extents_of(const Entry& e) noexcept {
+  Extents out;
+  const EntryShape shape = shape_of(e);
+  const auto elements = base::element_count(shape.span());
+  if (!elements || !base::checked_mul(*elements, sizeof(float))) return std::nullopt;
+  out.elements = *elements;
+  out.rows = e.rank > 1 ? e.dims[0] : 1;
+  out.columns = out.elements / out.rows;
+  return out;
+}
+
+std::uint64_t payload_size(std::uint32_t dtype, const Extents& x) noexcept {
+  switch (static_cast<Stored>(dtype)) {
+    case Stored::f32: return x.elements * sizeof(float);
+    case Stored::q8_0: return x.elements;
+    case Stored::q4_0: break;
+  }
+  return x.elements / 2;
+}
+
+std::uint64_t scale_count(std::uint32_t dtype, std::uint32_t block_size, const Extents& x) noexcept {
+  switch (static_cast<Stored>(dtype)) {
+    case Stored::f32: return 0;
+    case Stored::q8_0: return x.rows;
+    case Stored::q4_0: break;
+  }
+  return x.rows * (x.columns / block_size);
+}
+
+EntryShape shape_of(const Entry& e) noexcept {
+  EntryShape out;
+  out.rank = e.rank;
+  for (std::uint32_t i = 0; i < std::min(e.rank, kMaxRank); ++i) out.dims[i] = e.dims[i];
+  return out;
+}
+
+std::optional<Dims> EntryShape::two() const noexcept {
+  if (rank == 1) return Dims{dims[0], 0};
+  if (rank == 2) return Dims{dims[0], dims[1]};
+  return std::nullopt;
+}
+
+std::string EntryShape::text() const {
+  std::string out = "[";
+  for (std::uint32_t i = 0; i < rank; ++i) out += (i == 0 ? "" : ", ") + std::to_string(dims[i]);
+  return out + "]";
+}
+
+std::uint64_t layout_checksum(const Directory& directory) {
+  std::vector<std::uint32_t> order(directory.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return directory.hash(i); });
+  Checksum sum(kFileSeed);
+  std::string row;
+  for (const std::uint32_t i : order) {
+    const Entry e = directory[i];
+    row.clear();
+    append(row, e.name_hash);
+    append(row, e.dtype);
+    append(row, e.rank);
+    for (const std::uint32_t dim : e.dims) append(row, dim);
+    append(row, e.block_size);
+    append(row, e.byte_length);
+    sum.update(std::as_bytes(std::span(row)));
+  }
+  return sum.value();
+}
+
+}  // namespace weighbridge::slm

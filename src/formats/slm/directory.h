@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensor directory: entries to bytes and back, the sizes that follow from an entry, the tensor layout checksum
+// ("Tensor Directory Entry", "f32 Payloads" to "q4_0 Payloads", readings M3, M5).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "formats/slm/layout.h"
+#include "formats/slm/names.h"
+
+namespace weighbridge::slm {
+
+Entry decode_entry(const char* bytes) noexcept;  // kEntrySize bytes
+void append_entry(std::string& to, const Entry&);
+
+// The directory's bytes, an entry decoded when it is asked for.
+class Directory {
+ public:
+  Directory() = default;
+  explicit Directory(std::string bytes) : bytes_(std::move(bytes)) {}
+  std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(bytes_.size() / kEntrySize); }
+  Entry operator[](std::uint32_t i) const noexcept { return decode_entry(bytes_.data() + i * kEntrySize); }
+  std::uint64_t hash(std::uint32_t i) const noexcept;
+  std::string_view bytes() const noexcept { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+// What rank and dimensions say: rows is the first dimension for a rank above 1, else 1; columns the product of the
+// rest (M5). Rank 1 to 4, no dimension 0.
+struct Extents {
+  std::uint64_t elements = 0, rows = 0, columns = 0;
+};
+std::optional<Extents> extents_of(const Entry&) noexcept;  // nullopt: more than 2^64 - 1 bytes as f32
+
+// Bytes of payload and scales. The dtype is known; q4_0 needs a block_size that divides the columns.
+std::uint64_t payload_size(std::uint32_t dtype, const Extents&) noexcept;
+std::uint64_t scale_count(std::uint32_t dtype, std::uint32_t block_size, const Extents&) noexcept;
+
+// The dimensions within the rank.
+struct EntryShape {
+  std::array<std::uint64_t, kMaxRank> dims{};
+  std::uint32_t rank = 0;
+  std::span<const std::uint64_t> span() const noexcept { return {dims.data(), rank}; }
+  // As dims_of() has them; nothing that it has for a rank above 2.
+  std::optional<Dims> two() const noexcept;
+  std::string text() const;
+};
+EntryShape shape_of(const Entry&) noexcept;
+
+// M3: over the entries sorted by name hash, dimensions as they are stored.
+std::uint64_t layout_checksum(const Directory&);
+
+}  // namespace weighbridge::slm

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// One directory entry.
+#include "formats/slm/entry.h"
+
+#include <utility>
+
+#include "base/checked.h"
+#include "formats/slm/rules.h"
+
+namespace weighbridge::slm {
+namespace {
+
+class Check {
+ public:
+  Check(const Entry& entry, const EntryPlace& place, core::Findings& findings)
+      : e_(entry), place_(place), findings_(findings) {}
+
+  bool run(Extents& out) {
+    if (!is_stored(e_.dtype)) fail(rules::kDtype, offsetof(Entry, dtype), "1, 2 or 3", e_.dtype);
+    const bool shaped = check_shape();
+    if (shaped && is_stored(e_.dtype)) {
+      const auto extents = extents_of(e_);
+      if (!extents)
+        fail(rules::kSizeOverflow, offsetof(Entry, dims));
+      else
+        check_sizes(out = *extents);
+    }
+    check_place();
+    return sound_;
+  }
+
+ private:
+  bool check_shape() {
+    if (e_.rank < 1 || e_.rank > kMaxRank) {
+      fail(rules::kRank, offsetof(Entry, rank), "1 to 4", e_.rank);
+      return false;
+    }
+    for (std::uint32_t i = 0; i < e_.rank; ++i)
+      if (e_.dims[i] == 0) {
+        fail(rules::kZeroDim, offsetof(Entry, dims) + 4 * i);
+        return false;
+      }
+    for (std::uint32_t i = e_.rank; i < kMaxRank; ++i)
+      if (e_.dims[i] != 0) {
+        report(rules::kDimPastRank, offsetof(Entry, dims) + 4 * i, "0", std::to_string(e_.dims[i]));
+        break;
+      }
+    return true;
+  }
+
+  void check_sizes(const Extents& x) {
+    const auto dtype = static_cast<Stored>(e_.dtype);
+    if (dtype == Stored::q4_0 && x.elements % 2 != 0) {
+      fail(rules::kQ4Odd, offsetof(Entry, dims), "an even number", x.elements);
+      return;
+    }
+    const std::uint64_t needed = payload_size(e_.dtype, x);
+    if (e_.byte_length != needed)
+      fail(rules::kPayloadLength, offsetof(Entry, byte_length), std::to_string(needed), e_.byte_length);
+    if (dtype == Stored::f32) {
+      if (e_.scale_offset != 0 || e_.block_size != 0)
+        fail(rules::kF32Scales, offsetof(Entry, scale_offset), "0 and 0",
+             std::to_string(e_.scale_offset) + " and " + std::to_string(e_.block_size));
+      return;
+    }
+    if (dtype == Stored::q8_0 ? !check_q8_block(x) : !check_q4_block(x)) return;
+    check_scales(scale_count(e_.dtype, e_.block_size, x) * sizeof(float));
+  }
+
+  bool check_q8_block(const Extents& x) {
+    if (e_.block_size == x.columns) return true;
+    fail(rules::kQ8Block, offsetof(Entry, block_size), std::to_string(x.columns), e_.block_size);
+    return false;
+  }
+
+  bool check_q4_block(const Extents& x) {
+    if (e_.block_size != 0 && e_.block_size % 2 == 0 && x.columns % e_.block_size == 0) return true;
+    fail(rules::kQ4Block, offsetof(Entry, block_size), "an even divisor of " + std::to_string(x.columns),
+         e_.block_size);
+    return false;
+  }
+
+  void check_scales(std::uint64_t length) {
+    constexpr std::uint64_t kAt = offsetof(Entry, scale_offset);
+    const std::uint64_t offset = e_.scale_offset;
+    if (offset == 0) {
+      fail(rules::kMissingScales, kAt);
+      return;
+    }
+    if (offset < place_.data_offset)
+      fail(rules::kScalesBeforeData, kAt, "at least " + std::to_string(place_.data_offset), offset);
+    if (!base::fits(offset, length, place_.file_size))
+      fail(rules::kScalesRange, kAt, past_end(), std::to_string(offset) + " + " + std::to_string(length));
+    if (offset % kScaleAlignment != 0) report(rules::kScalesAlignment, kAt, "a multiple of 4", std::to_string(offset));
+  }
+
+  void check_place() {
+    constexpr std::uint64_t kAt = offsetof(Entry, byte_offset);
+    if (e_.byte_offset % kAlignment != 0) fail(rules::kPayloadAlignment, kAt, "a multiple of 64", e_.byte_offset);
+    if (e_.byte_offset < place_.data_offset)
+      fail(rules::kPayloadBeforeData, kAt, "at least " + std::to_string(place_.data_offset), e_.byte_offset);
+    if (!base::fits(e_.byte_offset, e_.byte_length, place_.file_size))
+      fail(rules::kPayloadRange, kAt, past_end(),
+           std::to_string(e_.byte_offset) + " + " + std::to_string(e_.byte_length));
+  }
+
+  std::string past_end() const { return "an end of at most " + std::to_string(place_.file_size); }
+
+  void report(const Rule& rule, std::uint64_t field, std::string expected = {}, std::string found = {}) {
+    findings_.report(rule, {.offset = place_.at + field, .tensor = place_.name}, std::move(expected), std::move(found));
+  }
+  void fail(const Rule& rule, std::uint64_t field, std::string expected = {}, std::string found = {}) {
+    sound_ = false;
+    report(rule, field, std::move(expected), std::move(found));
+  }
+  void fail(const Rule& rule, std::uint64_t field, std::string expected, std::uint64_t found) {
+    fail(rule, field, std::move(expected), std::to_string(found));
+  }
+
+  const Entry& e_;
+  const EntryPlace& place_;
+  core::Findings& findings_;
+  bool sound_ = true;
+};
+
+}  // namespace
+
+bool check_entry(const Entry& entry, const EntryPlace& place, core::Findings& findings, Extents& out) {
+  return Check(entry, place, findings).run(out);
+}
+
+}  // namespace weighbridge::slm

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of SLM.
+#include "formats/slm/format.h"
+
+#include <algorithm>
+
+#include "formats/slm/layout.h"
+#include "formats/slm/rules.h"
+
+namespace weighbridge::slm {
+namespace {
+
+constexpr std::string_view kExtensions[] = {"slm"};
+constexpr DType kDTypes[] = {DType::f32};
+constexpr Layout kLayouts[] = {Layout::dense, Layout::quantized_row, Layout::quantized_block};
+constexpr Encoding kEncodings[] = {Encoding::raw};
+
+}  // namespace
+
+bool matches(const core::Glance& glance) {
+  const auto magic = std::as_bytes(std::span(kMagic));
+  return glance.head.size() >= magic.size() && std::ranges::equal(glance.head.first(magic.size()), magic);
+}
+
+constexpr core::Format kFormat = {
+    .info = {.name = "slm",
+             .title = "TinyRustLM .slm",
+             .extensions = kExtensions,
+             .versions = "1",
+             .reads = true,
+             .writes = true,
+             .holds = {.dtypes = kDTypes,
+                       .layouts = kLayouts,
+                       .encodings = kEncodings,
+                       .digests = {},
+                       .attributes = "the header's fields (slm.*)",
+                       .names = false,
+                       .tokenizer = true,
+                       .max_tensors = UINT32_MAX},
+             .rules = rules::kAll},
+    .matches = matches,
+    .read = read,
+    .check_content = check_content,
+    .content_can_fail = true,
+    .layout = layout,
+    .append = nullptr,
+};
+
+}  // namespace weighbridge::slm

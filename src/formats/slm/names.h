@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of tensors ("Tensor Name Hash", readings M9, M12): the file holds hashes only, so a name is known when it is
+// one of those that the specification lists for the model's layers.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/slm/layout.h"
+
+namespace weighbridge::slm {
+
+// FNV-1a, 64 bits.
+constexpr std::uint64_t name_hash(std::string_view name) noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+enum class Role : std::uint8_t {
+  tok_embeddings,
+  norm,
+  output,
+  attention_norm,  // from here on one for each layer
+  ffn_norm,
+  wq,
+  wk,
+  wv,
+  wo,
+  w1,
+  w2,
+  w3
+};
+inline constexpr std::uint32_t kModelRoles = 3, kLayerRoles = 9;
+
+// The dimensions that the header asks for; rank 1 where the second one is 0 ("Required Tensor Shapes").
+struct Dims {
+  std::uint64_t rows = 0, columns = 0;
+  bool operator==(const Dims&) const = default;
+};
+Dims dims_of(Role, const Header&) noexcept;
+std::string spell(Dims);  // "[260, 8]"
+
+std::string spell(Role, std::uint32_t layer);  // "layers.3.wq.weight"
+std::string spell_hash(std::uint64_t hash);    // "#" and 16 hexadecimal digits: a name that is only a hash
+std::optional<std::uint64_t> parse_hash(std::string_view name) noexcept;  // of spell_hash; nullopt for other texts
+
+struct Known {
+  std::uint64_t hash = 0;
+  std::uint32_t layer = 0;
+  Role role = Role::tok_embeddings;
+  bool alias = false;  // layers.N.attn_norm.weight
+};
+
+// The names of a model of so many layers, found by their hashes. The caller bounds `layers` by what its file can hold.
+class KnownNames {
+ public:
+  explicit KnownNames(std::uint32_t layers);
+  const Known* find(std::uint64_t hash) const noexcept;  // null: none of them
+  // What the model calls a tensor of this hash.
+  std::string name(std::uint64_t hash) const;
+  // A dense number for each tensor that is known, aliases sharing that of the name they stand for.
+  static std::size_t place(const Known& known) noexcept { return place(known.role, known.layer); }
+  static std::size_t place(Role role, std::uint32_t layer) noexcept {
+    const auto r = static_cast<std::size_t>(role);
+    return r < kModelRoles ? r : r + std::size_t{kLayerRoles} * layer;
+  }
+  std::size_t places() const noexcept { return kModelRoles + std::size_t{kLayerRoles} * layers_; }
+  std::uint32_t layers() const noexcept { return layers_; }
+
+ private:
+  void add(std::string_view name, Role, std::uint32_t layer, bool alias);
+  std::uint32_t layers_;
+  std::vector<Known> known_;  // by hash
+};
+
+}  // namespace weighbridge::slm

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams of values, and groups of them quantised.
+#include "formats/slm/payload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/fail.h"
+#include "codecs/quantise.h"
+#include "formats/slm/rules.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge::slm {
+namespace {
+
+using Sink = std::function<void(std::span<const std::byte>)>;
+using FloatSink = std::function<void(std::span<const float>)>;
+
+constexpr std::size_t kTile = std::size_t{1} << 16;  // values
+// Groups up to this many values are held; the scale of a longer one is found by a pass of its own.
+constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 20;
+
+// Values of the tensor as it stands, in pieces of at most kTile.
+void stream_plain(const Tensor& tensor, const Context& context, const FloatSink& sink) {
+  std::vector<float> tile;
+  tensor.stream_dense(DType::f32, context, [&](std::span<const std::byte> piece) {
+    while (!piece.empty()) {
+      const std::span<const std::byte> part = piece.first(std::min(piece.size(), kTile * sizeof(float)));
+      tile.resize(part.size() / sizeof(float));
+      std::memcpy(tile.data(), part.data(), part.size());
+      sink(tile);
+      piece = piece.subspan(part.size());
+    }
+    return true;
+  });
+}
+
+void stream_repeated(const Values& values, const Context& context, const FloatSink& sink) {
+  if (values.head > context.limits.memory / sizeof(float))
+    base::malformed("limit/memory", "one key or value head of tensor \"" + escape_for_display(values.tensor.name()) +
+                                        "\" is larger than the limit of " + std::to_string(context.limits.memory) +
+                                        " bytes (Limits::memory, --limit memory=BYTES)");
+  std::vector<float> head;
+  head.reserve(static_cast<std::size_t>(values.head));
+  stream_plain(values.tensor, context, [&](std::span<const float> piece) {
+    while (!piece.empty()) {
+      const std::size_t n = std::min(piece.size(), static_cast<std::size_t>(values.head) - head.size());
+      head.insert(head.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(n));
+      piece = piece.subspan(n);
+      if (head.size() < values.head) continue;
+      for (std::uint64_t i = 0; i < values.times; ++i) sink(head);
+      head.clear();
+    }
+  });
+}
+
+void stream(const Values& values, const Context& context, const FloatSink& sink) {
+  if (values.head == 0)
+    stream_plain(values.tensor, context, sink);
+  else
+    stream_repeated(values, context, sink);
+  const std::vector<float> zeros(static_cast<std::size_t>(std::min<std::uint64_t>(kTile, values.added_zeros)));
+  for (std::uint64_t left = values.added_zeros; left > 0;) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left, zeros.size()));
+    sink(std::span(zeros).first(n));
+    left -= n;
+  }
+}
+
+float scale_of(Stored dtype, float largest, const Tensor& tensor) {
+  if (!std::isfinite(largest))
+    base::malformed(rules::kNotFinite.id, "a value of tensor \"" + escape_for_display(tensor.name()) +
+                                              "\" is not finite, so it cannot be quantised");
+  return dtype == Stored::q8_0 ? codecs::q8_scale(largest) : codecs::q4_scale(largest);
+}
+
+// The scale of each group in order.
+void stream_scales(const Values& values, Stored dtype, std::uint64_t group, const Context& context,
+                   const std::function<void(float)>& sink) {
+  float largest = 0;
+  std::uint64_t left = group;
+  stream(values, context, [&](std::span<const float> piece) {
+    while (!piece.empty()) {
+      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()));
+      largest = codecs::largest_magnitude(piece.first(n), largest);
+      piece = piece.subspan(n);
+      left -= n;
+      if (left > 0) continue;
+      sink(scale_of(dtype, largest, values.tensor));
+      largest = 0;
+      left = group;
+    }
+  });
+}
+
+class Coder {
+ public:
+  Coder(Stored dtype, const Sink& sink) : dtype_(dtype), sink_(sink) {}
+  void code(std::span<const float> values, float scale) {
+    const std::size_t at = out_.size();
+    out_.resize(at + (dtype_ == Stored::q8_0 ? values.size() : values.size() / 2));
+    if (dtype_ == Stored::q8_0)
+      codecs::q8_encode(values, scale, out_.data() + at);
+    else
+      codecs::q4_encode(values, scale, out_.data() + at);
+    if (out_.size() >= kTile) flush();
+  }
+  void flush() {
+    if (!out_.empty()) sink_(out_);
+    out_.clear();
+  }
+
+ private:
+  Stored dtype_;
+  const Sink& sink_;
+  std::vector<std::byte> out_;
+};
+
+void code_held_groups(const Values& values, Stored dtype, std::uint64_t group, const Context& context, Coder& coder) {
+  const auto width = static_cast<std::size_t>(group);
+  const std::size_t room = std::max<std::size_t>(1, kTile / width) * width;
+  std::vector<float> held;
+  const auto code = [&] {
+    for (std::size_t at = 0; at < held.size(); at += width) {
+      const auto one = std::span(held).subspan(at, width);
+      coder.code(one, scale_of(dtype, codecs::largest_magnitude(one), values.tensor));
+    }
+    held.clear();
+  };
+  stream(values, context, [&](std::span<const float> piece) {
+    while (!piece.empty()) {
+      const std::size_t n = std::min(piece.size(), room - held.size());
+      held.insert(held.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(n));
+      piece = piece.subspan(n);
+      if (held.size() == room) code();
+    }
+  });
+  code();
+}
+
+// Only rows are ever so long: q8_0.
+void code_long_groups(const Values& values, std::uint64_t group, const Context& context, Coder& coder) {
+  std::vector<float> scales;
+  stream_scales(values, Stored::q8_0, group, context, [&](float scale) { scales.push_back(scale); });
+  std::uint64_t at = 0;
+  stream(values, context, [&](std::span<const float> piece) {
+    while (!piece.empty()) {
+      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(group - at % group, piece.size()));
+      coder.code(piece.first(n), scales[static_cast<std::size_t>(at / group)]);
+      piece = piece.subspan(n);
+      at += n;
+    }
+  });
+}
+
+}  // namespace
+
+Make make_values(Values values) {
+  return [values](const Context& context, const Sink& sink) {
+    stream(values, context, [&](std::span<const float> piece) { sink(std::as_bytes(piece)); });
+  };
+}
+
+Make make_codes(Values values, Stored dtype, std::uint64_t group) {
+  return [values, dtype, group](const Context& context, const Sink& sink) {
+    Coder coder(dtype, sink);
+    if (group <= kMostHeld)
+      code_held_groups(values, dtype, group, context, coder);
+    else
+      code_long_groups(values, group, context, coder);
+    coder.flush();
+  };
+}
+
+Make make_scales(Values values, Stored dtype, std::uint64_t group) {
+  return [values, dtype, group](const Context& context, const Sink& sink) {
+    std::vector<float> scales;
+    const auto flush = [&] {
+      if (!scales.empty()) sink(std::as_bytes(std::span(scales)));
+      scales.clear();
+    };
+    stream_scales(values, dtype, group, context, [&](float scale) {
+      scales.push_back(scale);
+      if (scales.size() == kTile) flush();
+    });
+    flush();
+  };
+}
+
+}  // namespace weighbridge::slm

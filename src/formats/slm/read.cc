@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// .slm to Model: the one walker behind open and verify. Header, tokenizer section and directory are read once into
+// owned memory, judged in that order, and the sound tensors added; then the pass over the file that makes it valid
+// (content.cc). Owns what is judged of tensors together: hashes, required names and shapes, overlaps.
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/common_rules.h"
+#include "formats/slm/checksum.h"
+#include "formats/slm/content.h"
+#include "formats/slm/directory.h"
+#include "formats/slm/entry.h"
+#include "formats/slm/format.h"
+#include "formats/slm/header.h"
+#include "formats/slm/names.h"
+#include "formats/slm/rules.h"
+#include "formats/slm/tokenizer.h"
+
+namespace weighbridge::slm {
+namespace {
+
+constexpr std::uint64_t kMostTrailing = 63;  // what alignment accounts for (M16)
+
+std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+
+class Walk {
+ public:
+  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
+      : source_(source), context_(context), findings_(findings), draft_(draft), size_(source.size()) {}
+
+  void run() {
+    draft_.state.format = "slm";
+    if (!read_header()) return;
+    check_fields(header_, findings_);
+    const bool sections = check_sections(header_, size_, findings_) && within_limits();
+    keep_header();
+    if (sections) {
+      read_tokenizer();
+      read_directory();
+    }
+    draft_.index_names();
+    draft_.state.checked = draft_.checks == Checks::all;
+    if (draft_.state.checked) check_payload(draft_.state, source_, header_.checksum, context_, findings_);
+  }
+
+ private:
+  std::string text_at(std::uint64_t offset, std::uint64_t length) const {
+    std::string out(static_cast<std::size_t>(length), '\0');
+    if (length > 0) source_.read_at(offset, std::as_writable_bytes(std::span(out)));
+    return out;
+  }
+
+  // False: there is none that could be read on.
+  bool read_header() {
+    const std::string magic = text_at(0, std::min<std::uint64_t>(kMagic.size(), size_));
+    if (magic.size() == kMagic.size() && magic != kMagic) {
+      findings_.report(rules::kMagicRule, {.offset = 0});
+      return false;
+    }
+    if (size_ < kHeaderSize) {
+      findings_.report(rules::kTooShort, {.offset = size_}, bytes_text(kHeaderSize), bytes_text(size_));
+      return false;
+    }
+    const std::string bytes = text_at(0, kHeaderSize);
+    header_ = decode_header(std::as_bytes(std::span(bytes)));
+    if (header_.version != kVersion) {
+      findings_.report(rules::kVersionRule, {.offset = field_at("version")}, "1", std::to_string(header_.version));
+      return false;
+    }
+    const std::uint64_t length = header_.header_length;
+    if (length < kHeaderSize) {
+      findings_.report(rules::kHeaderLength, {.offset = field_at("header_length")}, "at least 108",
+                       std::to_string(length));
+      return false;
+    }
+    if (length > size_) {
+      findings_.report(rules::kHeaderPastEnd, {.offset = field_at("header_length")}, "at most " + std::to_string(size_),
+                       std::to_string(length));
+      return false;
+    }
+    return true;
+  }
+
+  bool within_limits() {
+    if (header_.tensor_count > context_.limits.tensors) {
+      findings_.report(core::rules::kLimitTensors, {.offset = kTensorCountAt},
+                       "at most " + std::to_string(context_.limits.tensors), std::to_string(header_.tensor_count));
+      return false;
+    }
+    const std::uint64_t all = header_.header_length + header_.tokenizer_length + header_.tensor_count * kEntrySize;
+    if (all <= context_.limits.header) return true;
+    findings_.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(context_.limits.header),
+                     bytes_text(all));
+    return false;
+  }
+
+  void keep_header() {
+    draft_.state.version = std::to_string(header_.version);
+    draft_.state.attributes = header_attributes(header_);
+    const std::uint64_t more = header_.header_length - kHeaderSize;
+    if (more == 0 || more > context_.limits.header) return;
+    const std::string bytes = text_at(kHeaderSize, more);
+    const auto verbatim = std::as_bytes(std::span(bytes));
+    draft_.state.extra.emplace_back(std::string(kHeaderExtra),
+                                    Value::foreign(std::string(kGrammar), {verbatim.begin(), verbatim.end()}));
+  }
+
+  void read_tokenizer() {
+    const std::string section = text_at(header_.tokenizer_offset, header_.tokenizer_length);
+    draft_.state.tokenizer = parse_tokenizer(section, header_.tokenizer_offset, header_.vocab_size, findings_);
+    draft_.state.checksums = {{"file", checksum_text(header_.checksum)},
+                              {"tokenizer", checksum_text(tokenizer_checksum(section))}};
+  }
+
+  void read_directory() {
+    const std::uint32_t count = header_.tensor_count;
+    directory_ = Directory(text_at(header_.tensor_directory_offset, count * kEntrySize));
+    draft_.state.checksums.push_back({"tensor_layout", checksum_text(layout_checksum(directory_))});
+    // A layer has nine tensors: more layers than that need no names, since the file cannot be valid.
+    const KnownNames known(std::min(header_.layer_count, count / kLayerRoles + 1));
+    sound_.assign(count, false);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const EntryPlace place{entry_at(i), header_.tensor_data_offset, size_, name_scratch_ = known.name(hash(i))};
+      Extents extents;
+      sound_[i] = check_entry(directory_[i], place, findings_, extents);
+    }
+    check_hashes(known);
+    check_required(known);
+    check_overlaps(known);
+    add_tensors(known);
+  }
+
+  std::uint64_t entry_at(std::uint32_t i) const noexcept { return header_.tensor_directory_offset + i * kEntrySize; }
+  std::uint64_t hash(std::uint32_t i) const noexcept { return directory_.hash(i); }
+
+  void check_hashes(const KnownNames& known) {
+    std::vector<std::uint32_t> order(directory_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::tuple(hash(i), i); });
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> twice;  // later, first
+    for (std::size_t i = 1, first = 0; i < order.size(); ++i) {
+      if (hash(order[i]) != hash(order[first]))
+        first = i;
+      else
+        twice.emplace_back(order[i], order[first]);
+    }
+    std::ranges::sort(twice);
+    for (const auto& [later, first] : twice) {
+      sound_[later] = false;
+      findings_.report(rules::kDuplicateHash, {.offset = entry_at(later), .tensor = known.name(hash(later))}, {},
+                       spell_hash(hash(later)), "the first one stands at offset " + std::to_string(entry_at(first)));
+    }
+  }
+
+  // Names that the specification lists: their shapes, and whether all that must be there are.
+  void check_required(const KnownNames& known) {
+    std::vector<std::uint32_t> by_place(known.places(), core::kNone);
+    for (std::uint32_t i = 0; i < directory_.size(); ++i) {
+      const Known* const one = known.find(hash(i));
+      if (one == nullptr) continue;
+      const std::string name = spell(one->role, one->layer);
+      std::uint32_t& there = by_place[KnownNames::place(*one)];
+      if (there != core::kNone && hash(there) != hash(i)) {
+        sound_[i] = false;
+        findings_.report(rules::kBothNames, {.offset = entry_at(i), .tensor = name}, {}, {},
+                         "the other one stands at offset " + std::to_string(entry_at(there)));
+      } else if (one->alias) {
+        findings_.report(rules::kAliasName, {.offset = entry_at(i), .tensor = name});
+      }
+      if (there == core::kNone) there = i;
+      if (sound_[i]) check_shape(*one, i, name);
+    }
+    if (header_.layer_count > known.layers()) {
+      findings_.report(rules::kLayerCount, {.offset = field_at("layer_count")},
+                       "at least " + std::to_string(std::uint64_t{header_.layer_count} * kLayerRoles + 2) + " tensors",
+                       std::to_string(directory_.size()));
+      return;
+    }
+    const bool tied = (header_.flags & kTiedOutput) != 0;
+    const auto need = [&](Role role, std::uint32_t layer, const Rule& rule) {
+      if (by_place[KnownNames::place(role, layer)] == core::kNone)
+        findings_.report(rule, {.offset = {}, .tensor = spell(role, layer)});
+    };
+    need(Role::tok_embeddings, 0, rules::kMissingTensor);
+    need(Role::norm, 0, rules::kMissingTensor);
+    if (!tied) need(Role::output, 0, rules::kMissingOutput);
+    for (std::uint32_t layer = 0; layer < header_.layer_count; ++layer)
+      for (std::uint32_t r = 0; r < kLayerRoles; ++r)
+        need(static_cast<Role>(kModelRoles + r), layer, rules::kMissingTensor);
+  }
+
+  void check_shape(const Known& one, std::uint32_t i, std::string_view name) {
+    const Dims needed = dims_of(one.role, header_);
+    const EntryShape shape = shape_of(directory_[i]);
+    if (shape.two() == needed || has_zero(one.role, needed)) return;
+    sound_[i] = false;
+    findings_.report(rules::kTensorShape, {.offset = entry_at(i) + offsetof(Entry, dims), .tensor = name},
+                     spell(needed), shape.text());
+  }
+  // The header itself is wrong, which has been said.
+  static bool has_zero(Role role, Dims dims) noexcept {
+    const bool vector = role == Role::norm || role == Role::attention_norm || role == Role::ffn_norm;
+    return dims.rows == 0 || (!vector && dims.columns == 0);
+  }
+
+  struct Run {
+    std::uint64_t begin, end, field_at;
+    std::uint32_t tensor;
+  };
+
+  // G6: ranges that are equal are aliases. Where an entry is broken nobody knows what lies where.
+  void check_overlaps(const KnownNames& known) {
+    std::vector<Run> runs;
+    runs.push_back({header_.tokenizer_offset, header_.tokenizer_offset + header_.tokenizer_length,
+                    field_at("tokenizer_offset"), core::kNone});
+    for (std::uint32_t i = 0; i < directory_.size(); ++i) {
+      if (!sound_[i]) return;
+      const Entry e = directory_[i];
+      runs.push_back({e.byte_offset, e.byte_offset + e.byte_length, entry_at(i) + offsetof(Entry, byte_offset), i});
+      const std::uint64_t scales = scale_count(e.dtype, e.block_size, *extents_of(e)) * sizeof(float);
+      if (scales > 0)
+        runs.push_back({e.scale_offset, e.scale_offset + scales, entry_at(i) + offsetof(Entry, scale_offset), i});
+    }
+    std::ranges::sort(runs, {}, [](const Run& r) { return std::tuple(r.begin, r.end, r.field_at); });
+    std::uint64_t reach = header_.tensor_directory_offset + directory_.size() * kEntrySize;
+    reach = std::max<std::uint64_t>(reach, header_.header_length);
+    std::uint64_t covered = 0;  // by payload so far
+    const Run* widest = nullptr;
+    for (const Run& run : runs) {
+      if (run.begin < covered && (run.begin != widest->begin || run.end != widest->end)) {
+        std::optional<std::string_view> tensor;
+        if (run.tensor != core::kNone) tensor = name_scratch_ = known.name(hash(run.tensor));
+        findings_.report(rules::kOverlap, {.offset = run.field_at, .tensor = tensor}, {}, {},
+                         std::to_string(run.begin) + " to " + std::to_string(run.end) + " and " +
+                             std::to_string(widest->begin) + " to " + std::to_string(widest->end));
+      }
+      if (run.end >= covered) {
+        covered = run.end;
+        widest = &run;
+      }
+    }
+    reach = std::max(reach, covered);
+    if (size_ - reach > kMostTrailing)
+      findings_.report(rules::kTrailingBytes, {.offset = reach}, "at most " + bytes_text(kMostTrailing),
+                       bytes_text(size_ - reach));
+  }
+
+  void add_tensors(const KnownNames& known) {
+    std::uint32_t label = 0;  // 0: none yet; past the dtypes: mixed
+    for (std::uint32_t i = 0; i < directory_.size(); ++i) {
+      if (!sound_[i]) continue;
+      const Entry e = directory_[i];
+      add_tensor(e, known.name(e.name_hash));
+      label = label == 0 || label == e.dtype ? e.dtype : UINT32_MAX;
+    }
+    if (label != 0) draft_.state.dtype_label = is_stored(label) ? stored_name(label) : "mixed";  // M18
+  }
+
+  void add_tensor(const Entry& e, std::string_view name) {
+    const EntryShape shape = shape_of(e);
+    const Extents x = *extents_of(e);
+    const Extent payload{0, e.byte_offset, e.byte_length};
+    const auto dtype = static_cast<Stored>(e.dtype);
+    const Layout layout = dtype == Stored::f32    ? Layout::dense
+                          : dtype == Stored::q8_0 ? Layout::quantized_row
+                                                  : Layout::quantized_block;
+    const std::uint32_t tensor = draft_.add_tensor(name, layout, DType::f32, shape.span());
+    core::TensorSide& side = draft_.tensor_side(tensor);
+    side.id = e.name_hash;
+    if (dtype == Stored::f32) {
+      draft_.add_part(kData, DType::f32, shape.span(), Encoding::raw, payload, e.byte_length);
+      return;
+    }
+    side.type_name = stored_name(e.dtype);
+    side.attributes.emplace_back(std::string(kType), Value::text(side.type_name));
+    side.attributes.emplace_back(std::string(kBlockSize), Value::integer(std::int64_t{e.block_size}));
+    const std::uint64_t scales = scale_count(e.dtype, e.block_size, x);
+    const Extent scale_extent{0, e.scale_offset, scales * sizeof(float)};
+    const std::uint64_t bytes[] = {e.byte_length}, row_scales[] = {scales}, block_scales[] = {x.rows, scales / x.rows};
+    if (dtype == Stored::q8_0) {
+      draft_.add_part(kData, DType::i8, shape.span(), Encoding::raw, payload, e.byte_length);
+      draft_.add_part(kScales, DType::f32, row_scales, Encoding::raw, scale_extent, scale_extent.length);
+    } else {
+      draft_.add_part(kData, DType::u8, bytes, Encoding::raw, payload, e.byte_length);
+      draft_.add_part(kScales, DType::f32, block_scales, Encoding::raw, scale_extent, scale_extent.length);
+    }
+  }
+
+  const Source& source_;
+  const Context& context_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  const std::uint64_t size_;
+  Header header_;
+  Directory directory_;
+  std::vector<bool> sound_;  // of the directory's entries
+  std::string name_scratch_;
+};
+
+}  // namespace
+
+void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  Walk(source, context, findings, draft).run();
+}
+
+}  // namespace weighbridge::slm

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// BTOK and BPE1.
+#include "formats/slm/tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <tuple>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "formats/slm/layout.h"
+#include "formats/slm/rules.h"
+
+namespace weighbridge::slm {
+namespace {
+
+class Parser {
+ public:
+  Parser(std::string_view section, std::uint64_t at, std::uint32_t vocab_size, core::Findings& findings)
+      : section_(section), at_(at), vocab_size_(vocab_size), findings_(findings) {}
+
+  std::optional<Tokenizer> run() {
+    const std::string_view magic = section_.substr(0, kBtok.size());
+    const bool bpe = magic == kBpe1;
+    if (magic.size() == kBtok.size() && magic != kBtok && !bpe) return fail(rules::kTokenizerMagic, 0, "BTOK or BPE1");
+    const std::uint64_t least = bpe ? kBpe1HeaderSize : kBtokSize;
+    if (section_.size() < least)
+      return fail(rules::kTokenizerShort, 0, std::to_string(least) + " bytes", std::to_string(section_.size()));
+    if (u32(4) != kTokenizerVersion) return fail(rules::kTokenizerVersionRule, 4, "1", std::to_string(u32(4)));
+    out_.vocab_size = u32(8);
+    if (bpe ? !read_bpe() : !read_btok()) return std::nullopt;
+    return std::move(out_);
+  }
+
+ private:
+  std::uint32_t u32(std::uint64_t at) const noexcept { return base::load_le<std::uint32_t>(section_.data() + at); }
+
+  std::nullopt_t fail(const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {},
+                      std::string_view detail = {}) {
+    findings_.report(rule, {.offset = at_ + at}, std::move(expected), std::move(found), detail);
+    return std::nullopt;
+  }
+  bool refuse(const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {},
+              std::string_view detail = {}) {
+    fail(rule, at, std::move(expected), std::move(found), detail);
+    return false;
+  }
+
+  bool check_vocab() {
+    return out_.vocab_size == vocab_size_ ||
+           refuse(rules::kTokenizerVocab, 8, std::to_string(vocab_size_), std::to_string(out_.vocab_size));
+  }
+
+  bool read_btok() {
+    out_.kind = Tokenizer::Kind::byte;
+    if (out_.vocab_size != kBtokVocab) return refuse(rules::kBtokVocabRule, 8, "260", std::to_string(out_.vocab_size));
+    if (!check_vocab()) return false;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t id = u32(12 + 4 * i);
+      if (id != kBtokFirstSpecial + i)
+        return refuse(rules::kBtokSpecial, 12 + 4 * i, std::to_string(kBtokFirstSpecial + i), std::to_string(id));
+      out_.special.emplace_back(kSpecialNames[i], id);
+    }
+    return section_.size() == kBtokSize || trailing(kBtokSize);
+  }
+
+  bool trailing(std::uint64_t end) {
+    return refuse(rules::kTokenizerTrailing, end, "a section of " + std::to_string(end) + " bytes",
+                  std::to_string(section_.size()));
+  }
+
+  bool read_bpe() {
+    out_.kind = Tokenizer::Kind::bpe;
+    if (!check_vocab()) return false;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t id = u32(12 + 4 * i);
+      if (id >= out_.vocab_size) return refuse(rules::kSpecialId, 12 + 4 * i, below(), std::to_string(id));
+      out_.special.emplace_back(kSpecialNames[i], id);
+    }
+    const std::uint64_t tokens = u32(28), merges = u32(32);
+    // A record takes 9 bytes at least, so what passes here drives no loop past the section.
+    if (tokens * (kTokenRecordSize + 1) + merges * kMergeRecordSize > section_.size() - kBpe1HeaderSize)
+      return refuse(rules::kTokenizerCounts, 28, {},
+                    std::to_string(tokens) + " tokens and " + std::to_string(merges) + " merges",
+                    std::to_string(section_.size()) + " bytes");
+    return read_tokens(tokens) && read_merges(merges) && (position_ == section_.size() || trailing(position_));
+  }
+
+  std::string below() const { return "below " + std::to_string(out_.vocab_size); }
+
+  bool read_tokens(std::uint64_t count) {
+    std::vector<std::uint32_t> ids(static_cast<std::size_t>(count));
+    std::vector<std::uint64_t> places(ids.size());
+    out_.tokens.ends.reserve(ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::uint64_t at = places[i] = position_;
+      if (!base::fits(at, kTokenRecordSize, section_.size())) return refuse(rules::kTokenRecord, at);
+      const std::uint32_t id = ids[i] = u32(at), length = u32(at + 4);
+      if (id >= out_.vocab_size) return refuse(rules::kTokenId, at, below(), std::to_string(id));
+      if (length == 0) return refuse(rules::kEmptyToken, at + 4, {}, {}, "the token " + std::to_string(id));
+      if (!base::fits(at + kTokenRecordSize, length, section_.size()))
+        return refuse(rules::kTokenRecord, at + 4, {}, std::to_string(length) + " bytes",
+                      "the token " + std::to_string(id));
+      out_.tokens.push_back(section_.substr(static_cast<std::size_t>(at + kTokenRecordSize), length));
+      position_ += kTokenRecordSize + length;
+    }
+    sorted_ = ids;
+    std::ranges::sort(sorted_);
+    if (const auto twice = std::ranges::adjacent_find(sorted_); twice != sorted_.end()) {
+      const auto first = std::ranges::find(ids, *twice);
+      const auto second = std::find(first + 1, ids.end(), *twice) - ids.begin();
+      return refuse(rules::kDuplicateTokenId, places[static_cast<std::size_t>(second)], {}, std::to_string(*twice));
+    }
+    // Ids 0, 1, 2, ... need not be spelt.
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] != i) {
+        out_.ids = std::move(ids);
+        break;
+      }
+    return true;
+  }
+
+  bool read_merges(std::uint64_t count) {
+    if (!base::fits(position_, count * kMergeRecordSize, section_.size()))
+      return refuse(rules::kTokenRecord, position_);
+    out_.merges.reserve(static_cast<std::size_t>(count));
+    const std::uint64_t first = position_;
+    for (; out_.merges.size() < count; position_ += kMergeRecordSize) {
+      const Tokenizer::Merge merge{u32(position_), u32(position_ + 4), u32(position_ + 8), u32(position_ + 12)};
+      for (const std::uint32_t id : {merge.left, merge.right, merge.output})
+        if (id >= out_.vocab_size) return refuse(rules::kMergeId, position_, below(), std::to_string(id));
+      if (merge.output >= 256 && !std::ranges::binary_search(sorted_, merge.output))
+        return refuse(rules::kMergeOutput, position_ + 8, {}, std::to_string(merge.output));
+      out_.merges.push_back(merge);
+    }
+    remark_repeated(first);
+    return true;
+  }
+
+  // One finding for all of them.
+  void remark_repeated(std::uint64_t first) {
+    std::vector<std::uint32_t> order(out_.merges.size());
+    std::iota(order.begin(), order.end(), 0U);
+    const auto key = [&](std::uint32_t i) { return std::tie(out_.merges[i].left, out_.merges[i].right); };
+    std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
+      return std::tuple_cat(key(a), std::tie(a)) < std::tuple_cat(key(b), std::tie(b));
+    });
+    std::uint64_t repeated = 0, earliest = UINT64_MAX;
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      if (key(order[i]) != key(order[i - 1])) continue;
+      ++repeated;
+      earliest = std::min<std::uint64_t>(earliest, order[i]);
+    }
+    if (repeated == 0) return;
+    const Tokenizer::Merge& merge = out_.merges[static_cast<std::size_t>(earliest)];
+    findings_.report(rules::kRepeatedMerge, {.offset = at_ + first + earliest * kMergeRecordSize}, {},
+                     std::to_string(repeated) + (repeated == 1 ? " repetition" : " repetitions"),
+                     "the first is " + std::to_string(merge.left) + " + " + std::to_string(merge.right));
+  }
+
+  std::string_view section_;
+  std::uint64_t at_, position_ = kBpe1HeaderSize;
+  std::uint32_t vocab_size_;
+  core::Findings& findings_;
+  Tokenizer out_;
+  std::vector<std::uint32_t> sorted_;  // ids of the token records
+};
+
+class Section {
+ public:
+  explicit Section(std::string_view magic) : out_(magic) {}
+  Section& add(std::uint32_t value) {
+    char bytes[4];
+    base::store_le(bytes, value);
+    out_.append(bytes, sizeof bytes);
+    return *this;
+  }
+  Section& add(std::string_view text) {
+    out_.append(text);
+    return *this;
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+const std::uint32_t* special_id(const Tokenizer& tokenizer, std::string_view name) noexcept {
+  for (const auto& [known, id] : tokenizer.special)
+    if (known == name) return &id;
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<Tokenizer> parse_tokenizer(std::string_view section, std::uint64_t at, std::uint32_t vocab_size,
+                                         core::Findings& findings) {
+  return Parser(section, at, vocab_size, findings).run();
+}
+
+std::string encode_btok() {
+  Section out(kBtok);
+  out.add(kTokenizerVersion).add(kBtokVocab);
+  for (std::uint32_t i = 0; i < 4; ++i) out.add(kBtokFirstSpecial + i);
+  return out.take();
+}
+
+Tokenizer byte_tokenizer() {
+  Tokenizer out;
+  out.kind = Tokenizer::Kind::byte;
+  out.vocab_size = kBtokVocab;
+  for (std::uint32_t i = 0; i < 4; ++i) out.special.emplace_back(kSpecialNames[i], kBtokFirstSpecial + i);
+  return out;
+}
+
+std::string encode_bpe1(const Tokenizer& tokenizer) {
+  Section out(kBpe1);
+  out.add(kTokenizerVersion).add(tokenizer.vocab_size);
+  for (const std::string_view name : kSpecialNames) {
+    const std::uint32_t* const id = special_id(tokenizer, name);
+    out.add(id ? *id : UINT32_MAX);
+  }
+  out.add(static_cast<std::uint32_t>(tokenizer.tokens.size())).add(static_cast<std::uint32_t>(tokenizer.merges.size()));
+  for (std::size_t i = 0; i < tokenizer.tokens.size(); ++i) {
+    const std::string_view token = tokenizer.tokens[i];
+    out.add(tokenizer.ids.empty() ? static_cast<std::uint32_t>(i) : tokenizer.ids[i])
+        .add(static_cast<std::uint32_t>(token.size()))
+        .add(token);
+  }
+  for (const Tokenizer::Merge& m : tokenizer.merges) out.add(m.left).add(m.right).add(m.output).add(m.rank);
+  return out.take();
+}
+
+EncodedTokenizer encode_tokenizer(const Tokenizer& tokenizer, std::uint32_t vocab_size) {
+  EncodedTokenizer out;
+  if (tokenizer.kind == Tokenizer::Kind::wordpiece) {
+    out.problem = "an .slm holds byte and BPE tokenizers only";
+    return out;
+  }
+  if (!tokenizer.ids.empty() && tokenizer.ids.size() != tokenizer.tokens.size()) {
+    out.problem = "it does not have one id for each token";
+    return out;
+  }
+  Tokenizer whole = tokenizer;
+  if (tokenizer.kind == Tokenizer::Kind::byte) {
+    if (!tokenizer.tokens.size() && tokenizer.merges.empty() && tokenizer == byte_tokenizer())
+      out.section = encode_btok();
+    else
+      out.problem = "a byte tokenizer of an .slm has a vocabulary of 260 and the special ids 256 to 259";
+  } else {
+    for (const std::string_view name : {"bos", "eos", "unk"})
+      if (out.problem.empty() && !special_id(whole, name))
+        out.problem = "it lacks the special token " + std::string(name);
+    if (out.problem.empty() && !special_id(whole, "pad"))
+      whole.special.emplace_back("pad", *special_id(whole, "unk"));  // M14
+    if (out.problem.empty()) out.section = encode_bpe1(whole);
+  }
+  if (!out.problem.empty()) return out;
+  // The reader is the judge of the rest.
+  Report report;
+  core::Findings findings(report, core::Findings::Mode::all);
+  parse_tokenizer(out.section, 0, vocab_size, findings);
+  if (const Finding* error = report.first_error()) out.problem = error->message;
+  return out;
+}
+
+}  // namespace weighbridge::slm

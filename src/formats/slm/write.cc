@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model to .slm: the one layout that plan and writer share. Header, tokenizer section, directory, then each tensor's
+// payload with its scales right after it, all at multiples of 64 (reading M5); the checksum goes in last.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "codecs/quantise.h"
+#include "core/dense.h"
+#include "core/plan_text.h"
+#include "formats/slm/directory.h"
+#include "formats/slm/format.h"
+#include "formats/slm/header.h"
+#include "formats/slm/hyper.h"
+#include "formats/slm/names.h"
+#include "formats/slm/payload.h"
+#include "formats/slm/seal.h"
+#include "formats/slm/tokenizer.h"
+
+namespace weighbridge::slm {
+namespace {
+
+using core::indexed, core::subject;
+using Form = core::Payload::Form;
+
+// Where sums of sizes end.
+constexpr std::uint64_t kMost = UINT64_MAX / 4;
+
+void refuse_options(const Options& options) {
+  if (!options.encoding.empty() && options.encoding != "raw")
+    base::misuse("encoding", "an .slm stores tensors raw only, not as " + options.encoding);
+  if (!options.digest.empty() && options.digest != "none")
+    base::misuse("digest", "an .slm has no digests, so " + options.digest + " cannot be stored");
+  if (!options.version.empty() && options.version != "1")
+    base::misuse("version", "an .slm is written as version 1, not " + options.version);
+  if (!options.quantise.empty() && options.quantise != "q8_0" && options.quantise != "q4_0")
+    base::misuse("quantise", "an .slm has no quantisation " + options.quantise + ": q8_0 and q4_0 are those it has");
+  if (options.cast != DType::unknown && options.cast != DType::f32)
+    base::misuse("cast", "an .slm holds f32 and quantised tensors: no cast to " + std::string(name(options.cast)));
+  if (options.cast != DType::unknown && !options.quantise.empty())
+    base::misuse("cast", "a cast to f32 and a quantisation to " + options.quantise + " exclude each other");
+}
+
+// One tensor of the output.
+struct Out {
+  Tensor from;
+  std::string name;
+  Entry entry;                     // offsets follow in lay_out()
+  bool codes_as_they_are = false;  // the source's own codes and scales
+  bool f32_as_it_is = false;       // the source's own values
+  Values values;
+};
+
+class Planner {
+ public:
+  Planner(const Model& model, const Options& options)
+      : model_(model),
+        options_(options),
+        kept_(std::make_shared<Sealed>()),
+        hyper_(derive_hyper(model, options, out_)),
+        known_(std::min(hyper_.header.layer_count, model.size())) {}
+
+  core::WriteLayout run() {
+    kept_->model = core::Access::share(model_);
+    take_tokenizer();
+    take_extra();
+    for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
+    check_names();
+    check_required();
+    name_aliases();
+    out_.keep = kept_;
+    if (out_.blockers.empty()) lay_out();
+    return std::move(out_);
+  }
+
+ private:
+  void lose(LossKind kind, std::string what, std::string from, std::string to) {
+    out_.losses.push_back({kind, std::move(what), std::move(from), std::move(to)});
+  }
+  void block(LossKind kind, std::string what, std::string from, std::string to) {
+    out_.blockers.push_back({kind, std::move(what), std::move(from), std::move(to)});
+  }
+  void change(LossKind kind, std::string what, std::string from, std::string to) {
+    out_.changes.push_back({kind, std::move(what), std::move(from), std::move(to)});
+  }
+
+  void take_tokenizer() {
+    const Tokenizer* const tokenizer = model_.tokenizer();
+    if (tokenizer == nullptr) {
+      block(LossKind::tokenizer, "tokenizer", "missing", "an .slm needs a tokenizer");
+      return;
+    }
+    EncodedTokenizer encoded = encode_tokenizer(*tokenizer, hyper_.header.vocab_size);
+    if (!encoded.problem.empty()) block(LossKind::tokenizer, "tokenizer", "a tokenizer", encoded.problem);
+    for (const auto& [key, id] : tokenizer->special)
+      if (std::ranges::find(kSpecialNames, key) == std::end(kSpecialNames))
+        lose(LossKind::tokenizer, "tokenizer." + indexed("special", key), std::to_string(id), "dropped");
+    tokenizer_ = std::move(encoded.section);
+  }
+
+  void take_extra() {
+    for (const auto& [key, value] : model_.extra().entries()) {
+      if (key == kHeaderExtra && value.grammar() == kGrammar && value.bytes().size() <= UINT32_MAX - kHeaderSize)
+        header_extra_.assign(reinterpret_cast<const char*>(value.bytes().data()), value.bytes().size());
+      else
+        lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+    }
+  }
+
+  void judge(const Tensor& tensor) {
+    for (const auto& [key, value] : tensor.extra().entries())
+      lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+    for (const auto& [key, value] : tensor.attributes().entries())
+      if (!core::is_quantised(tensor.layout()) || !core::is_packing_attribute(key))
+        lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
+    const std::size_t before = out_.blockers.size();
+    if (tensor.unsupported())
+      block(LossKind::unsupported, subject(tensor), std::string(tensor.type_name()),
+            "unknown: " + tensor.unsupported()->message);
+    else if (!tensor.has_shape())
+      block(LossKind::shape, subject(tensor), "an unknown shape", "an .slm states every shape");
+    else if (info(tensor.dtype()).kind != DTypeKind::real)
+      block(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())), "an .slm holds real numbers only");
+    else if (!fits(tensor.shape()))
+      block(LossKind::shape, subject(tensor), shape_text(tensor.shape()),
+            "an .slm has 1 to 4 dimensions of 1 to 4,294,967,295");
+    if (out_.blockers.size() != before) return;
+    Out& one = outs_.emplace_back();
+    one.from = one.values.tensor = tensor;
+    take_name(one);
+    take_shape(one);
+    take_dtype(one);
+    judge_parts(one);
+  }
+
+  static bool fits(Shape shape) noexcept {
+    const auto elements = base::element_count(shape);
+    const auto dim = [](std::uint64_t d) { return d >= 1 && d <= UINT32_MAX; };
+    return !shape.empty() && shape.size() <= kMaxRank && std::ranges::all_of(shape, dim) && elements &&
+           *elements <= kMost / sizeof(float);
+  }
+  static std::string shape_text(Shape shape) {
+    std::string out = "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+    return out + "]";
+  }
+
+  void take_name(Out& one) {
+    const std::string_view given = one.from.name();
+    const auto parsed = parse_hash(given);
+    const std::uint64_t hash = parsed.value_or(name_hash(given));
+    const Known* const known = known_.find(hash);
+    one.name = known_.name(hash);
+    // A known name is written by its own hash, which an alias is not.
+    one.entry.name_hash = known ? name_hash(one.name) : hash;
+    if (one.name == given) return;
+    if (known)
+      change(LossKind::name, subject(one.from), std::string(given), one.name);
+    else
+      lose(LossKind::name, subject(one.from), std::string(given), one.name + ": an .slm keeps hashes only");
+  }
+
+  // The shape that is written, and what heads are added for it (M8).
+  void take_shape(Out& one) {
+    const Shape shape = one.from.shape();
+    one.entry.rank = static_cast<std::uint32_t>(shape.size());
+    for (std::size_t i = 0; i < shape.size(); ++i) one.entry.dims[i] = static_cast<std::uint32_t>(shape[i]);
+    const Known* const known = known_.find(one.entry.name_hash);
+    if (!known) return;
+    const Header& h = hyper_.header;
+    const Dims needed = dims_of(known->role, h);
+    const auto found = shape_of(one.entry).two();
+    const bool kv = known->role == Role::wk || known->role == Role::wv;
+    if (kv && hyper_.kv_rows != 0 && found == Dims{hyper_.kv_rows, h.hidden_size}) {
+      one.entry.dims[0] = h.hidden_size;
+      if (options_.keep_gqa) {
+        one.values.added_zeros = (h.hidden_size - hyper_.kv_rows) * h.hidden_size;
+      } else {
+        one.values.head = std::uint64_t{h.head_dim} * h.hidden_size;
+        one.values.times = h.hidden_size / hyper_.kv_rows;
+      }
+    } else if (found != needed) {
+      block(LossKind::shape, subject(one.from), shape_text(shape), spell(needed) + " is what the header asks for");
+    }
+  }
+
+  static bool stands(const Out& one) noexcept { return one.values.head == 0 && one.values.added_zeros == 0; }
+
+  void take_dtype(Out& one) {
+    const Tensor& tensor = one.from;
+    const auto scaled = core::scaled_codes_of(tensor);
+    const Stored now = !scaled ? Stored::f32 : scaled->nibbles ? Stored::q4_0 : Stored::q8_0;
+    const Extents x = *extents_of(one.entry);
+    Stored then = options_.cast == DType::f32 || !stands(one) ? Stored::f32 : now;
+    if (!options_.quantise.empty() && (one.entry.rank > 1 || options_.quantise_norms))
+      then = options_.quantise == "q4_0" && x.columns % 2 == 0 ? Stored::q4_0 : Stored::q8_0;
+    one.entry.dtype = static_cast<std::uint32_t>(then);
+    one.codes_as_they_are = scaled && then == now && stands(one) && scaled->group <= UINT32_MAX;
+    one.f32_as_it_is =
+        then == Stored::f32 && stands(one) && tensor.layout() == Layout::dense && tensor.dtype() == DType::f32;
+    if (then != Stored::f32) {
+      const std::uint64_t block_size = one.codes_as_they_are  ? scaled->group
+                                       : then == Stored::q8_0 ? x.columns
+                                                              : codecs::q4_block_for(x.columns);
+      if (block_size > UINT32_MAX)
+        block(LossKind::shape, subject(tensor), shape_text(tensor.shape()), "a row too long for its block_size");
+      one.entry.block_size = static_cast<std::uint32_t>(block_size);
+    }
+    name_dtype(one, then);
+  }
+
+  void name_dtype(const Out& one, Stored then) {
+    if (one.codes_as_they_are || one.f32_as_it_is) return;
+    const Tensor& tensor = one.from;
+    const std::string to(stored_name(static_cast<std::uint32_t>(then)));
+    const bool dense = tensor.layout() == Layout::dense;
+    if (then != Stored::f32) {
+      lose(LossKind::precision, subject(tensor), std::string(dense ? name(tensor.dtype()) : tensor.type_name()), to);
+    } else if (!dense) {
+      lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()), "dense f32");
+    } else if (tensor.dtype() == DType::f64) {
+      lose(LossKind::precision, subject(tensor), "f64", to);
+    } else if (tensor.dtype() != DType::f32) {
+      change(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())), to);
+    }
+  }
+
+  void judge_parts(const Out& one) {
+    const Tensor& tensor = one.from;
+    for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+      const Part part = tensor.part(i);
+      const auto where = [&] { return subject(tensor) + "." + indexed("parts", part.role()); };
+      for (const auto& [key, value] : part.extra().entries())
+        lose(LossKind::extra, where() + "." + indexed("extra", key), value.to_text(), "dropped");
+      const bool main = part.role() == tensor.main().role();
+      if ((tensor.layout() == Layout::dense && !main) || (one.codes_as_they_are && !main && part.role() != kScales)) {
+        lose(LossKind::layout, where(), std::string(part.role()), "dropped");
+        continue;
+      }
+      if (part.encoding() == Encoding::zstd) change(LossKind::layout, where(), "zstd", "raw");
+      if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
+        change(LossKind::layout, where(), "big-endian", "little-endian");
+      if (!part.strides().empty()) change(LossKind::layout, where(), "strided", "row-major");
+      if (!part.digest().empty()) change(LossKind::extra, where(), std::string(part.digest()), "no digest");
+    }
+  }
+
+  void check_names() {
+    std::vector<const Out*> order;
+    for (const Out& one : outs_) order.push_back(&one);
+    std::ranges::stable_sort(order, {}, [](const Out* one) { return one->entry.name_hash; });
+    for (std::size_t i = 1; i < order.size(); ++i)
+      if (order[i]->entry.name_hash == order[i - 1]->entry.name_hash)
+        block(LossKind::name, subject(order[i]->from), std::string(order[i]->from.name()),
+              "the name hash of " + subject(order[i - 1]->from));
+  }
+
+  void check_required() {
+    const Header& h = hyper_.header;
+    if (h.layer_count == 0) return;  // which is a blocker already
+    if (h.layer_count > known_.layers()) {
+      block(LossKind::attribute, indexed("attributes", "slm.layer_count"), std::to_string(h.layer_count),
+            "more layers than the " + std::to_string(model_.size()) + " tensors can make");
+      return;
+    }
+    std::vector<bool> there(known_.places());
+    for (std::uint32_t i = 0; i < model_.size(); ++i) {
+      const std::string_view given = model_[i].name();
+      if (const Known* const known = known_.find(parse_hash(given).value_or(name_hash(given))))
+        there[KnownNames::place(*known)] = true;
+    }
+    const auto need = [&](Role role, std::uint32_t layer, std::string why) {
+      if (!there[KnownNames::place(role, layer)])
+        block(LossKind::name, indexed("tensors", spell(role, layer)), "missing", std::move(why));
+    };
+    const std::string needed = "an .slm needs it";
+    need(Role::tok_embeddings, 0, needed);
+    need(Role::norm, 0, needed);
+    if ((h.flags & kTiedOutput) == 0)
+      need(Role::output, 0, needed + " unless the attribute slm.flags is 1: output tied to the embeddings");
+    for (std::uint32_t layer = 0; layer < h.layer_count; ++layer)
+      for (std::uint32_t r = 0; r < kLayerRoles; ++r) need(static_cast<Role>(kModelRoles + r), layer, needed);
+  }
+
+  // Tensors that share their bytes are written once each.
+  void name_aliases() {
+    using Place = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
+    std::vector<std::pair<Place, const Out*>> stored;
+    for (const Out& one : outs_)
+      if (const auto extent = one.from.part_count() > 0 ? one.from.main().extent() : std::nullopt)
+        stored.emplace_back(Place{extent->source, extent->offset, extent->length}, &one);
+    std::ranges::stable_sort(stored, {}, [](const auto& s) { return s.first; });
+    for (std::size_t i = 1; i < stored.size(); ++i)
+      if (stored[i].first == stored[i - 1].first)
+        lose(LossKind::alias, subject(stored[i].second->from), "the bytes of " + subject(stored[i - 1].second->from),
+             "a copy of them");
+  }
+
+  void lay_out() {
+    Header h = hyper_.header;
+    h.header_length = static_cast<std::uint32_t>(kHeaderSize + header_extra_.size());
+    h.tokenizer_offset = h.header_length;
+    h.tokenizer_length = tokenizer_.size();
+    h.tensor_directory_offset = *base::align_up(h.tokenizer_offset + h.tokenizer_length, kAlignment);
+    h.tensor_count = static_cast<std::uint32_t>(outs_.size());
+    h.tensor_data_offset = *base::align_up(h.tensor_directory_offset + outs_.size() * kEntrySize, kAlignment);
+    std::uint64_t at = h.tensor_data_offset;
+    out_.payloads.reserve(2 * outs_.size());
+    for (Out& one : outs_) {
+      place(one, at);
+      if (at <= kMost) continue;
+      block(LossKind::shape, subject(one.from), "its size", "more than 2^62 bytes in all");
+      return;
+    }
+    std::string& head = out_.head = encode_header(h) + header_extra_ + tokenizer_;
+    head.resize(h.tensor_directory_offset, '\0');
+    for (const Out& one : outs_) append_entry(head, one.entry);
+    head.resize(h.tensor_data_offset, '\0');
+    out_.size = *base::align_up(at, kAlignment);
+    out_.tail = [padding = out_.size - at](std::span<const core::Stored>) {
+      return std::string(static_cast<std::size_t>(padding), '\0');
+    };
+    out_.seal = [kept = kept_](const core::WrittenFile& file) { seal(*kept, file); };
+  }
+
+  // Payload and scales of one tensor from `at` on, which moves past them.
+  void place(Out& one, std::uint64_t& at) {
+    const auto index = static_cast<std::uint32_t>(out_.tensors.size());
+    const auto dtype = static_cast<Stored>(one.entry.dtype);
+    const Extents x = *extents_of(one.entry);
+    kept_->names.push_back(one.name);
+    out_.tensors.push_back({.name = kept_->names.back(),
+                            .from = one.from,
+                            .layout = dtype == Stored::f32    ? Layout::dense
+                                      : dtype == Stored::q8_0 ? Layout::quantized_row
+                                                              : Layout::quantized_block,
+                            .dtype = DType::f32,
+                            .same_shape = stands(one)});
+    const DType codes = dtype == Stored::f32 ? DType::f32 : dtype == Stored::q8_0 ? DType::i8 : DType::u8;
+    core::Payload data = payload(one, kData, codes, one.entry.byte_length = payload_size(one.entry.dtype, x));
+    if (dtype == Stored::f32 && !one.f32_as_it_is) {
+      data.form = stands(one) ? Form::dense : Form::made;
+      data.make = make_values(one.values);
+    } else if (dtype != Stored::f32 && !one.codes_as_they_are) {
+      data.form = Form::made;
+      data.make = make_codes(one.values, dtype, one.entry.block_size);
+    }
+    one.entry.byte_offset = append(std::move(data), index, dtype == Stored::f32, at);
+    if (dtype == Stored::f32) return;
+    const std::uint64_t length = scale_count(one.entry.dtype, one.entry.block_size, x) * sizeof(float);
+    core::Payload scales = payload(one, kScales, DType::f32, length);
+    if (!one.codes_as_they_are) {
+      scales.form = Form::made;
+      scales.make = make_scales(one.values, dtype, one.entry.block_size);
+    }
+    one.entry.scale_offset = append(std::move(scales), index, true, at);
+  }
+
+  // As the source has the part, until told otherwise.
+  core::Payload payload(const Out& one, std::string_view role, DType dtype, std::uint64_t size) const {
+    core::Payload out;
+    out.tensor = one.from;
+    out.role = role;
+    out.dtype = dtype;
+    out.logical_size = out.stored_size = size;
+    out.alignment = static_cast<std::uint32_t>(kAlignment);
+    const std::string_view source_role = role == kScales ? kScales : one.from.main().role();
+    while (out.part + 1 < one.from.part_count() && one.from.part(out.part).role() != source_role) ++out.part;
+    return out;
+  }
+
+  std::uint64_t append(core::Payload payload, std::uint32_t tensor, bool values, std::uint64_t& at) {
+    const std::uint64_t begin = *base::align_up(at, kAlignment);
+    at = begin + payload.stored_size;
+    payload.out_tensor = tensor;
+    if (values)
+      kept_->ranges.push_back(
+          {begin, payload.stored_size, tensor, payload.role == kScales ? ValueRule::positive : ValueRule::finite});
+    out_.payloads.push_back(std::move(payload));
+    return begin;
+  }
+
+  const Model& model_;
+  const Options& options_;
+  core::WriteLayout out_;
+  std::shared_ptr<Sealed> kept_;
+  Hyper hyper_;
+  KnownNames known_;
+  std::string tokenizer_, header_extra_;
+  std::vector<Out> outs_;
+};
+
+}  // namespace
+
+core::WriteLayout layout(const Model& model, const Options& options) {
+  refuse_options(options);
+  return Planner(model, options).run();
+}
+
+}  // namespace weighbridge::slm

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only the payloads of a package can tell: their checksum, which is one serial chain over all of them, and beside
+// it finite values, ordered element numbers and zero padding.
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/endian.h"
+#include "codecs/indexed_checksum.h"
+#include "core/content.h"
+#include "core/progress.h"
+#include "core/state.h"
+#include "formats/slm_adapter/format.h"
+#include "formats/slm_adapter/rules.h"
+
+namespace weighbridge::slm_adapter {
+namespace {
+
+constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;
+
+class Pass {
+ public:
+  Pass(const Model& model, const Context& context)
+      : model_(model), source_(*model.sources()[0]), progress_(context, 2 * source_.size()) {
+    quiet_.limits = context.limits;
+    source_.read_at(0, std::as_writable_bytes(std::span(&header_, 1)));
+    for (std::uint32_t t = 0; t < model.size(); ++t)
+      for (std::uint32_t p = 0; p < model[t].part_count(); ++p) parts_.emplace_back(model[t], model[t].part(p));
+    core::executor_of(context).for_each(parts_.size() + 1, [&](std::uint64_t i) { i == 0 ? chain() : part(i - 1); });
+    progress_.finish();
+  }
+
+  // The checksum speaks of the whole file, so it comes first; the rest by offset and rule.
+  void report(core::Findings& findings) {
+    core::sort_findings(found_);
+    for (Finding& finding : whole_) findings.report(std::move(finding));
+    for (Finding& finding : found_) findings.report(std::move(finding));
+  }
+
+ private:
+  void chain() {
+    codecs::IndexedChecksum sum;
+    std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kPiece, source_.size())));
+    std::vector<Extent> extents;
+    for (const auto& [tensor, part] : parts_) extents.push_back(*part.extent());
+    std::ranges::sort(extents, {}, &Extent::offset);
+    std::size_t next = 0;
+    std::uint64_t covered = header_.data_offset;  // bytes before it are payload, or were looked at
+    for (std::uint64_t at = header_.data_offset; at < source_.size();) {
+      const auto piece = std::span(buffer).first(static_cast<std::size_t>(std::min(kPiece, source_.size() - at)));
+      source_.read_at(at, piece);
+      sum.update(piece);
+      const std::uint64_t end = at + piece.size();
+      while (covered < end) {
+        while (next < extents.size() && extents[next].offset <= covered) {
+          covered = std::max(covered, extents[next].offset + extents[next].length);
+          ++next;
+        }
+        if (covered >= end) break;
+        const std::uint64_t stop = next < extents.size() ? std::min(end, extents[next].offset) : end;
+        check_padding(piece.subspan(covered - at, stop - covered), covered);
+        covered = stop;
+      }
+      at = end;
+      progress_.add(piece.size());
+    }
+    if (sum.value() != header_.payload_checksum)
+      whole_.push_back(core::Findings::make(rules::kPayloadChecksum, {.offset = kPayloadChecksumAt},
+                                            codecs::checksum_text(header_.payload_checksum),
+                                            codecs::checksum_text(sum.value())));
+  }
+
+  void check_padding(std::span<const std::byte> bytes, std::uint64_t offset) {
+    const auto at = std::ranges::find_if(bytes, [](std::byte b) { return b != std::byte{0}; });
+    if (padding_ || at == bytes.end()) return;  // once a file is enough
+    padding_ = true;
+    add(rules::kPadding, offset + static_cast<std::uint64_t>(at - bytes.begin()), {}, "0",
+        std::to_string(std::to_integer<int>(*at)));
+  }
+
+  void part(std::uint64_t i) {
+    const auto& [tensor, part] = parts_[i];
+    const std::uint64_t width = info(part.dtype()).bits / 8, begin = part.extent()->offset;
+    const std::uint64_t elements = part.dtype() == DType::u64 ? element_count(tensor.shape()) : 0;
+    std::uint64_t at = 0, before = 0;
+    bool first = true;
+    part.stream(quiet_, [&](std::span<const std::byte> piece) {
+      for (std::size_t k = 0; k < piece.size(); k += width, at += width) {
+        if (part.dtype() == DType::f32) {
+          const auto bits = base::load_le<std::uint32_t>(piece.data() + k);
+          if ((bits & 0x7f800000U) != 0x7f800000U) continue;
+          add(rules::kNotFinite, begin + at, tensor.name(), "a finite value",
+              (bits & 0x7fffffU) != 0 ? "NaN" : "infinity");
+          return false;  // the first of a payload is enough
+        }
+        const auto index = base::load_le<std::uint64_t>(piece.data() + k);
+        if (index >= elements) {
+          add(rules::kIndexRange, begin + at, tensor.name(), "below " + std::to_string(elements),
+              std::to_string(index));
+          return false;
+        }
+        if (!first && index <= before) {
+          add(rules::kIndexOrder, begin + at, tensor.name(), "more than " + std::to_string(before),
+              std::to_string(index));
+          return false;
+        }
+        before = index;
+        first = false;
+      }
+      progress_.add(piece.size());
+      return true;
+    });
+  }
+
+  static std::uint64_t element_count(Shape shape) {
+    std::uint64_t count = 1;  // checked on opening
+    for (const std::uint64_t d : shape) count *= d;
+    return count;
+  }
+
+  void add(const Rule& rule, std::uint64_t offset, std::optional<std::string_view> tensor, std::string expected,
+           std::string found) {
+    const std::lock_guard lock(mutex_);
+    found_.push_back(
+        core::Findings::make(rule, {.offset = offset, .tensor = tensor}, std::move(expected), std::move(found)));
+  }
+
+  const Model& model_;
+  const Source& source_;
+  core::Progress progress_;
+  Context quiet_;
+  Header header_;
+  std::vector<std::pair<Tensor, Part>> parts_;
+  bool padding_ = false;
+  std::mutex mutex_;
+  std::vector<Finding> whole_, found_;
+};
+
+}  // namespace
+
+void check_content(const Model& model, const Context& context, core::Findings& findings) {
+  if (model.size() == 0) return;
+  Pass(model, context).report(findings);
+}
+
+}  // namespace weighbridge::slm_adapter

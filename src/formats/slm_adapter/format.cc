@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of adapter packages. A package is made from a base model and deltas, not by converting a file.
+#include "formats/slm_adapter/format.h"
+
+#include <algorithm>
+
+#include "formats/slm_adapter/layout.h"
+#include "formats/slm_adapter/rules.h"
+
+namespace weighbridge::slm_adapter {
+namespace {
+
+constexpr std::string_view kExtensions[] = {"adp1", "asp1", "alr1"};
+constexpr Layout kLayouts[] = {Layout::dense, Layout::structural};
+constexpr Encoding kEncodings[] = {Encoding::raw};
+constexpr DType kDTypes[] = {DType::f32, DType::u64};
+
+bool matches(const core::Glance& glance) {
+  if (glance.head.size() < 4) return false;
+  const std::string_view magic(reinterpret_cast<const char*>(glance.head.data()), 4);
+  return std::ranges::find(kMagics, magic) != std::end(kMagics);
+}
+
+}  // namespace
+
+constexpr core::Format kFormat = {
+    .info = {.name = "slm-adapter",
+             .title = "SLM adapter package",
+             .extensions = kExtensions,
+             .versions = "ADP1, ASP1, ALR1 of docs/slm-adapters.md",
+             .reads = true,
+             .writes = false,
+             .folder = false,
+             .holds = {.dtypes = kDTypes,
+                       .layouts = kLayouts,
+                       .encodings = kEncodings,
+                       .digests = {},
+                       .attributes = "the identity of its base model",
+                       .names = false,
+                       .tokenizer = false,
+                       .max_tensors = UINT32_MAX},
+             .rules = rules::kAll},
+    .matches = matches,
+    .read = read,
+    .check_content = check_content,
+    .content_can_fail = true,
+    .layout = nullptr,
+    .append = nullptr,
+};
+
+}  // namespace weighbridge::slm_adapter

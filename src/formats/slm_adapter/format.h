@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adapter packages for SLM models: ADP1, ASP1 and ALR1. Owns their bytes; applying them to a model is left to
+// runtime/llama.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/corpus_case.h"
+#include "core/format.h"
+#include "formats/slm_adapter/layout.h"
+
+namespace weighbridge::slm_adapter {
+
+extern const core::Format kFormat;
+
+void read(const Source&, const Context&, core::Findings&, core::Draft&);
+void check_content(const Model&, const Context&, core::Findings&);
+
+// One delta to write. All of it is in `parts`, in the order of the kind's payloads.
+struct Delta {
+  std::uint64_t name_hash = 0;
+  std::vector<std::uint64_t> dims;
+  std::uint64_t count = 0;    // elements, stored deltas or inner rank
+  std::vector<Tensor> parts;  // dense tensors whose f32 (indices: u64) elements are the payloads
+};
+// What a package of these deltas is. The tensors of `delta.parts` must outlive the layout.
+core::WriteLayout package_layout(Kind, const Identity&, const std::vector<Delta>&);
+
+// Corpus, for tests and fuzzers.
+std::vector<core::CorpusCase> cases();
+
+}  // namespace weighbridge::slm_adapter

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// An adapter package to Model: the one walker behind open and verify. Header and directory are read at once, since one
+// checksum covers them; payload is left to content.cc.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "codecs/indexed_checksum.h"
+#include "core/common_rules.h"
+#include "formats/slm_adapter/format.h"
+#include "formats/slm_adapter/layout.h"
+#include "formats/slm_adapter/rules.h"
+
+namespace weighbridge::slm_adapter {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "Header and Entry are read as they stand");
+
+struct Wanted {
+  std::uint64_t count_least = 1, count_most = 0, first = 0, second = 0;
+};
+
+class Walk {
+ public:
+  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
+      : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
+
+  void run() {
+    draft_.state.format = kFormat.info.name;
+    if (!read_header() || !read_directory()) return;
+    add_attributes();
+    for (std::uint32_t i = 0; i < header_.entry_count; ++i) read_entry(i);
+    check_duplicates();
+    check_overlaps();
+  }
+
+ private:
+  struct Place {
+    std::uint64_t offset, length, at;  // at: of the field in the directory
+    auto operator<=>(const Place&) const = default;
+  };
+
+  static std::string number(std::uint64_t n) { return std::to_string(n); }
+  void file(const Rule& rule, std::uint64_t offset, std::string expected, std::string found) {
+    findings_.report(rule, {.offset = offset}, std::move(expected), std::move(found));
+  }
+
+  bool read_header() {
+    const std::uint64_t there = std::min(kHeaderSize, source_.size());
+    source_.read_at(0, std::as_writable_bytes(std::span(&header_, 1)).first(static_cast<std::size_t>(there)));
+    const std::string_view magic(header_.magic, sizeof header_.magic);
+    const auto known = std::ranges::find(kMagics, magic);
+    if (known == std::end(kMagics)) {
+      file(rules::kMagicRule, 0, "ADP1, ASP1 or ALR1", std::string(magic));
+      return false;
+    }
+    if (there < kHeaderSize) {
+      file(rules::kTooShort, there, number(kHeaderSize) + " bytes", number(there));
+      return false;
+    }
+    kind_ = static_cast<Kind>(known - std::begin(kMagics));
+    draft_.state.version = std::string(magic);
+    if (header_.version != kVersion) {
+      file(rules::kVersionRule, 4, number(kVersion), number(header_.version));
+      return false;
+    }
+    if (header_.header_length != kHeaderSize)
+      file(rules::kHeaderLength, 8, number(kHeaderSize), number(header_.header_length));
+    if (header_.entry_count == 0) file(rules::kNoEntries, 12, "at least 1", "0");
+    if (header_.directory_offset != kHeaderSize)
+      file(rules::kDirectoryOffset, 56, number(kHeaderSize), number(header_.directory_offset));
+    if (header_.file_size != source_.size())
+      file(rules::kFileSize, 72, number(source_.size()), number(header_.file_size));
+    if (source_.size() % kAlignment != 0)
+      file(rules::kUnevenEnd, source_.size(), "a multiple of 64", number(source_.size()));
+    return true;
+  }
+
+  bool read_directory() {
+    const std::uint64_t length = header_.entry_count * kEntrySize;  // u32 x 72 fits
+    if (!base::fits(kHeaderSize, length, source_.size())) {
+      file(rules::kDirectoryRange, 12, "at most " + number((source_.size() - kHeaderSize) / kEntrySize) + " entries",
+           number(header_.entry_count));
+      return false;
+    }
+    if (length > limits_.header) {
+      file(core::rules::kLimitHeader, 12, "at most " + number(limits_.header) + " bytes", number(length));
+      return false;
+    }
+    if (header_.entry_count > limits_.tensors) {
+      file(core::rules::kLimitTensors, 12, "at most " + number(limits_.tensors), number(header_.entry_count));
+      return false;
+    }
+    const std::uint64_t data = *base::align_up(kHeaderSize + length, kAlignment);
+    if (header_.data_offset != data || data > source_.size()) {
+      file(rules::kDataOffset, 64, number(data), number(header_.data_offset));
+      return false;
+    }
+    directory_.resize(static_cast<std::size_t>(data - kHeaderSize));
+    source_.read_at(kHeaderSize, std::as_writable_bytes(std::span(directory_)));
+    check_head();
+    return true;
+  }
+
+  void check_head() {
+    Header head = header_;
+    head.head_checksum = 0;
+    codecs::IndexedChecksum sum;
+    sum.update(std::as_bytes(std::span(&head, 1)));
+    sum.update(std::as_bytes(std::span(directory_)));
+    if (sum.value() != header_.head_checksum)
+      file(rules::kHeadChecksum, kHeadChecksumAt, codecs::checksum_text(header_.head_checksum),
+           codecs::checksum_text(sum.value()));
+    if (std::ranges::any_of(header_.reserved, [](std::uint64_t word) { return word != 0; }))
+      findings_.report(rules::kReserved, {.offset = kReservedAt});
+    draft_.state.checksums = {{"head", codecs::checksum_text(header_.head_checksum)},
+                              {"payload", codecs::checksum_text(header_.payload_checksum)}};
+  }
+
+  void add_attributes() {
+    const auto add = [&](std::string_view key, std::uint64_t value, DType type) {
+      draft_.set_attribute(std::string(kPrefix) + std::string(key), Value::integer(value, type));
+    };
+    add("base_flags", header_.base_flags, DType::u32);
+    add("base_tensor_count", header_.base_tensor_count, DType::u32);
+    add("base_parameter_count", header_.base_parameter_count, DType::u64);
+    add("base_tensor_layout_checksum", header_.base_tensor_layout_checksum, DType::u64);
+    add("base_tokenizer_checksum", header_.base_tokenizer_checksum, DType::u64);
+    add("base_directory_identity", header_.base_directory_identity, DType::u64);
+  }
+
+  void fail(const Rule& rule, std::uint64_t field, std::string expected, std::string found) {
+    broken_ = true;
+    findings_.report(rule, {.offset = at_ + field, .tensor = name_}, std::move(expected), std::move(found));
+  }
+
+  void read_entry(std::uint32_t i) {
+    Entry e;
+    std::memcpy(&e, directory_.data() + i * kEntrySize, kEntrySize);
+    at_ = kHeaderSize + i * kEntrySize;
+    name_ = "#" + codecs::checksum_text(e.name_hash).substr(2);
+    broken_ = false;
+    const auto shape = check_dims(e);
+    if (!shape) return;
+    const std::uint64_t rows = e.rank > 1 ? e.dims[0] : 1;
+    const std::uint64_t elements = *base::element_count(*shape), columns = elements / rows;
+    Wanted wanted;
+    if (!judge_count(e, elements, rows, columns, wanted)) return;
+    check_payload(e.first_offset, e.first_length, wanted.first, 40);
+    if (wanted.second > 0 || e.second_offset != 0 || e.second_length != 0)
+      check_payload(e.second_offset, e.second_length, wanted.second, 56);
+    if (e.reserved != 0) findings_.report(rules::kEntryReserved, {.offset = at_ + 12, .tensor = name_});
+    if (broken_) return;
+    add(e, *shape, rows, columns);
+  }
+
+  std::optional<std::vector<std::uint64_t>> check_dims(const Entry& e) {
+    if (e.rank < 1 || e.rank > kMaxRank) {
+      fail(rules::kRank, 8, "1 to 4", number(e.rank));
+      return std::nullopt;
+    }
+    const std::vector<std::uint64_t> shape(e.dims, e.dims + e.rank);
+    for (std::uint32_t d = 0; d < kMaxRank; ++d) {
+      if (d < e.rank && e.dims[d] == 0) fail(rules::kZeroDimension, 16 + 4 * d, "at least 1", "0");
+      if (d >= e.rank && e.dims[d] != 0) fail(rules::kPastRank, 16 + 4 * d, "0", number(e.dims[d]));
+    }
+    const auto elements = base::element_count(shape);
+    if (!broken_ && (!elements || !base::checked_mul(*elements, std::uint64_t{8})))
+      fail(rules::kOverflow, 16, "at most 2^64 bytes", "more");
+    if (broken_) return std::nullopt;
+    return shape;
+  }
+
+  // What the kind's payloads must be. `count` x 8 and rows x count x 4 are bounded by elements x 8, which fits.
+  bool judge_count(const Entry& e, std::uint64_t elements, std::uint64_t rows, std::uint64_t columns, Wanted& wanted) {
+    wanted.count_most = kind_ == Kind::low_rank ? std::min(rows, columns) : elements;
+    wanted.count_least = kind_ == Kind::dense ? elements : 1;
+    if (e.count < wanted.count_least || e.count > wanted.count_most) {
+      fail(rules::kCount, 32, number(wanted.count_least) + " to " + number(wanted.count_most), number(e.count));
+      return false;
+    }
+    switch (kind_) {
+      case Kind::dense: wanted.first = elements * 4; break;
+      case Kind::sparse:
+        wanted.first = e.count * 8;
+        wanted.second = e.count * 4;
+        break;
+      case Kind::low_rank:
+        wanted.first = rows * e.count * 4;
+        wanted.second = e.count * columns * 4;
+        break;
+    }
+    return true;
+  }
+
+  void check_payload(std::uint64_t offset, std::uint64_t length, std::uint64_t wanted, std::uint64_t field) {
+    if (length != wanted) return fail(rules::kLength, field + 8, number(wanted), number(length));
+    if (length == 0) {
+      if (offset != 0) fail(rules::kRange, field, "0, as there is no second payload", number(offset));
+      return;
+    }
+    if (offset % kAlignment != 0) fail(rules::kAlignmentRule, field, "a multiple of 64", number(offset));
+    if (offset < header_.data_offset || !base::fits(offset, length, source_.size()))
+      return fail(rules::kRange, field, "within " + number(header_.data_offset) + " and " + number(source_.size()),
+                  number(offset) + " and " + number(length) + " bytes");
+    places_.push_back({offset, length, at_ + field});
+  }
+
+  void add(const Entry& e, Shape shape, std::uint64_t rows, std::uint64_t columns) {
+    const auto part = [&](std::string_view role, DType dtype, Shape dims, std::uint64_t offset, std::uint64_t length) {
+      draft_.add_part(role, dtype, dims, Encoding::raw, {0, offset, length}, length);
+    };
+    const std::uint32_t tensor =
+        draft_.add_tensor(name_, kind_ == Kind::dense ? Layout::dense : Layout::structural, DType::f32, shape);
+    const std::uint64_t counts[] = {e.count}, a[] = {rows, e.count}, b[] = {e.count, columns};
+    switch (kind_) {
+      case Kind::dense: part(kData, DType::f32, shape, e.first_offset, e.first_length); break;
+      case Kind::sparse:
+        part(kIndices, DType::u64, counts, e.first_offset, e.first_length);
+        part(kValues, DType::f32, counts, e.second_offset, e.second_length);
+        break;
+      case Kind::low_rank:
+        part(kA, DType::f32, a, e.first_offset, e.first_length);
+        part(kB, DType::f32, b, e.second_offset, e.second_length);
+        break;
+    }
+    core::TensorSide& side = draft_.tensor_side(tensor);
+    side.id = e.name_hash;
+    if (kind_ != Kind::dense) side.layout_name = kind_ == Kind::sparse ? kSparseLayout : kLowRankLayout;
+    entry_of_.push_back(at_);
+  }
+
+  void check_duplicates() {
+    std::vector<std::uint32_t> later;
+    for (const auto& [first, second] : draft_.index_names()) {
+      later.push_back(second);
+      findings_.report(rules::kDuplicate, {.offset = entry_of_[second], .tensor = draft_.state.tensor_name(second)}, {},
+                       {}, "the first one stands at offset " + number(entry_of_[first]));
+    }
+    std::ranges::sort(later);
+    draft_.drop(later);
+  }
+
+  // Equal ranges are one payload shared.
+  void check_overlaps() {
+    std::ranges::sort(places_);
+    std::uint64_t end = 0;
+    const Place* before = nullptr;
+    for (const Place& place : places_) {
+      const bool shared = before && before->offset == place.offset && before->length == place.length;
+      if (place.offset < end && !shared)
+        findings_.report(rules::kOverlap, {.offset = place.at}, "to begin at " + number(end) + " or behind it",
+                         number(place.offset));
+      end = std::max(end, place.offset + place.length);
+      before = &place;
+    }
+  }
+
+  const Source& source_;
+  const Limits& limits_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  Header header_;
+  Kind kind_ = Kind::dense;
+  std::vector<char> directory_;
+  std::uint64_t at_ = 0;  // of the entry that is read
+  std::string name_;
+  bool broken_ = false;
+  std::vector<Place> places_;
+  std::vector<std::uint64_t> entry_of_;  // of each tensor in the draft
+};
+
+}  // namespace
+
+void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  Walk(source, context, findings, draft).run();
+}
+
+}  // namespace weighbridge::slm_adapter

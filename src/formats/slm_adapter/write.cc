@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// A package from deltas: header, directory, payloads in the order given, and the two checksums once all is written.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "codecs/indexed_checksum.h"
+#include "formats/slm_adapter/format.h"
+
+namespace weighbridge::slm_adapter {
+namespace {
+
+std::uint64_t aligned(std::uint64_t offset) {
+  const auto up = base::align_up(offset, kAlignment);
+  if (!up) base::misuse("too-large", "the package would be larger than a file can be");
+  return *up;
+}
+
+// Roles of the kind's payloads, in order.
+std::span<const std::string_view> roles(Kind kind) {
+  static constexpr std::string_view kDense[] = {kData}, kSparse[] = {kIndices, kValues}, kLowRank[] = {kA, kB};
+  switch (kind) {
+    case Kind::dense: return kDense;
+    case Kind::sparse: return kSparse;
+    case Kind::low_rank: break;
+  }
+  return kLowRank;
+}
+
+std::string text_of(const auto& record) { return {reinterpret_cast<const char*>(&record), sizeof record}; }
+
+// Both checksums, by one pass over the payloads and one over the head as it stands in the layout.
+void seal(const core::WrittenFile& file, std::string head) {
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
+  codecs::IndexedChecksum payload;
+  for (std::uint64_t at = head.size(); at < file.size;) {
+    const auto piece =
+        std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), file.size - at)));
+    file.read(at, piece);
+    payload.update(piece);
+    at += piece.size();
+  }
+  const std::uint64_t sum = payload.value();
+  std::memcpy(head.data() + kPayloadChecksumAt, &sum, sizeof sum);
+  const std::uint64_t whole = codecs::indexed_checksum(std::as_bytes(std::span(head)));
+  const std::uint64_t both[] = {sum, whole};
+  static_assert(kHeadChecksumAt == kPayloadChecksumAt + 8);
+  file.write(kPayloadChecksumAt, std::as_bytes(std::span(both)));
+}
+
+}  // namespace
+
+core::WriteLayout package_layout(Kind kind, const Identity& base, const std::vector<Delta>& deltas) {
+  if (deltas.empty()) base::misuse("adapter", "a package has at least one delta");
+  core::WriteLayout out;
+  Header header;
+  std::memcpy(header.magic, magic(kind).data(), sizeof header.magic);
+  header.entry_count = static_cast<std::uint32_t>(deltas.size());
+  header.base_flags = base.flags;
+  header.base_tensor_count = base.tensor_count;
+  header.base_parameter_count = base.parameter_count;
+  header.base_tensor_layout_checksum = base.tensor_layout_checksum;
+  header.base_tokenizer_checksum = base.tokenizer_checksum;
+  header.base_directory_identity = base.directory_identity;
+  header.data_offset = aligned(kHeaderSize + deltas.size() * kEntrySize);
+  const auto names = std::make_shared<std::vector<std::string>>();
+  names->reserve(deltas.size());
+  std::string directory;
+  std::uint64_t cursor = header.data_offset;
+  for (const Delta& delta : deltas) {
+    Entry entry;
+    entry.name_hash = delta.name_hash;
+    entry.rank = static_cast<std::uint32_t>(delta.dims.size());
+    std::ranges::transform(delta.dims, entry.dims, [](std::uint64_t d) { return static_cast<std::uint32_t>(d); });
+    entry.count = delta.count;
+    const auto tensor = static_cast<std::uint32_t>(out.tensors.size());
+    names->push_back("#" + codecs::checksum_text(delta.name_hash).substr(2));
+    out.tensors.push_back({.name = names->back(),
+                           .from = delta.parts.front(),
+                           .layout = kind == Kind::dense ? Layout::dense : Layout::structural,
+                           .dtype = DType::f32,
+                           .same_shape = false});
+    std::uint64_t* const places[][2] = {{&entry.first_offset, &entry.first_length},
+                                        {&entry.second_offset, &entry.second_length}};
+    const auto kind_roles = roles(kind);
+    for (std::size_t i = 0; i < kind_roles.size(); ++i) {
+      core::Payload p;
+      p.form = core::Payload::Form::dense;
+      p.dtype = kind_roles[i] == kIndices ? DType::u64 : DType::f32;
+      p.tensor = delta.parts[i];
+      p.out_tensor = tensor;
+      p.role = kind_roles[i];
+      p.logical_size = p.stored_size = *packed_size(p.dtype, *base::element_count(delta.parts[i].shape()));
+      p.alignment = kAlignment;
+      cursor = aligned(cursor);
+      *places[i][0] = cursor;
+      *places[i][1] = p.stored_size;
+      cursor += p.stored_size;
+      out.payloads.push_back(std::move(p));
+    }
+    directory += text_of(entry);
+  }
+  const std::uint64_t end = aligned(cursor);
+  header.file_size = end;
+  out.head = text_of(header) + directory;
+  out.head.resize(static_cast<std::size_t>(header.data_offset));
+  out.tail = [padding = end - cursor](std::span<const core::Stored>) {
+    return std::string(static_cast<std::size_t>(padding), '\0');
+  };
+  out.seal = [head = out.head](const core::WrittenFile& file) { seal(file, head); };
+  out.size = end;
+  out.keep = names;
+  return out;
+}
+
+}  // namespace weighbridge::slm_adapter

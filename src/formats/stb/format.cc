@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of STB.
+#include "formats/stb/format.h"
+
+#include <algorithm>
+
+#include "formats/stb/layout.h"
+#include "formats/stb/rules.h"
+
+namespace weighbridge::stb {
+namespace {
+
+constexpr std::string_view kExtensions[] = {"stb"};
+constexpr Layout kLayouts[] = {Layout::dense};
+constexpr Encoding kEncodings[] = {Encoding::raw};
+
+}  // namespace
+
+bool matches(const core::Glance& glance) {
+  return glance.head.size() >= kMagic.size() &&
+         std::ranges::equal(glance.head.first(kMagic.size()), std::as_bytes(std::span(kMagic)));
+}
+
+constexpr core::Format kFormat = {
+    .info = {.name = "stb",
+             .title = "STB",
+             .extensions = kExtensions,
+             .versions = "0.1",
+             .reads = true,
+             .writes = true,
+             .holds = {.dtypes = kDTypes,
+                       .layouts = kLayouts,
+                       .encodings = kEncodings,
+                       .digests = {},
+                       .attributes = "none",
+                       .names = true,
+                       .tokenizer = false,
+                       .max_tensors = kMaxTensors},
+             .rules = rules::kAll},
+    .matches = matches,
+    .read = read,
+    .check_content = nullptr,
+    .content_can_fail = false,
+    .layout = layout,
+    .append = nullptr,
+};
+
+}  // namespace weighbridge::stb

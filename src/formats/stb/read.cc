@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// STB to Model: the one walker behind open and verify. Header, sidecar, then each descriptor; names and overlaps at the
+// end, when all tensors are known. What the sidecar says by itself is judged in sidecar_read.cc.
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <string>
+#include <utility>
+
+#include "base/checked.h"
+#include "core/common_rules.h"
+#include "formats/stb/format.h"
+#include "formats/stb/layout.h"
+#include "formats/stb/rules.h"
+#include "formats/stb/sidecar.h"
+
+namespace weighbridge::stb {
+namespace {
+
+std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+
+std::string shape_text(Shape shape) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return out + "]";
+}
+
+// The logical axes from the outermost in storage to the innermost (reading S8). Empty for a rank that the storage says
+// nothing about, and for rank 0.
+std::vector<std::size_t> storage_axes(Storage storage, std::size_t rank) {
+  std::vector<std::size_t> axes;
+  for (std::size_t i = 0; i < rank; ++i) axes.push_back(i);
+  if (storage == Storage::col_major) std::ranges::reverse(axes);
+  if (storage == Storage::channels_last) {
+    if (rank < 3 || rank > 5) return {};
+    const auto channels = axes.begin() + (rank == 3 ? 0 : 1);  // (C,H,W), (N,C,H,W), (N,C,D,H,W)
+    std::rotate(channels, channels + 1, axes.end());
+  }
+  return axes;
+}
+
+// In elements; empty where the elements lie row-major, which is where no dimension of more than one is out of order.
+// The product of the shape fits 64 bits and the file holds it.
+std::vector<std::int64_t> strides_of(Storage storage, Shape shape) {
+  if (std::ranges::find(shape, 0U) != shape.end()) return {};  // the product of the others may be anything
+  std::vector<std::size_t> axes = storage_axes(storage, shape.size());
+  std::vector<std::int64_t> strides(shape.size());
+  std::int64_t step = 1;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    strides[*axis] = step;
+    step *= static_cast<std::int64_t>(shape[*axis]);
+  }
+  std::erase_if(axes, [&](std::size_t axis) { return shape[axis] == 1; });
+  if (std::ranges::is_sorted(axes)) return {};
+  return strides;
+}
+
+// One descriptor while it is judged.
+struct Entry {
+  Descriptor d;
+  std::uint64_t at = 0;  // in the file
+  std::string name;
+  const TensorEntry* listed = nullptr;  // in the sidecar
+  bool broken = false;
+  bool has_shape = false;
+  std::vector<std::uint64_t> shape{};
+  DType dtype = DType::unknown;
+
+  bool known_layout() const noexcept { return d.layout < kStorageCount; }
+};
+
+class Walk {
+ public:
+  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
+      : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
+
+  void run() {
+    draft_.state.format = "stb";
+    if (!read_header()) return;
+    read_sidecar();
+    for (std::uint64_t i = 0; i < header_.tensor_count; ++i) read_tensor(i);
+    check_names();
+    check_overlaps();
+  }
+
+ private:
+  // The header and the table into memory. False: there is no table to read.
+  bool read_header() {
+    const std::uint64_t size = source_.size();
+    if (size < kHeaderSize) {
+      findings_.report(rules::kTooShort, {.offset = size}, bytes_text(kHeaderSize), bytes_text(size));
+      return false;
+    }
+    std::byte head[kHeaderSize];
+    source_.read_at(0, head);
+    header_ = load<Header>(head);
+    if (header_.magic != kMagicWord) {
+      findings_.report(rules::kMagic, {.offset = 0}, std::string(kMagic));
+      return false;
+    }
+    if (header_.version != kVersion) {
+      findings_.report(rules::kVersion, {.offset = kVersionAt}, std::to_string(kVersion),
+                       std::to_string(header_.version));
+      return false;
+    }
+    draft_.state.version = "0.1";
+    if (header_.flags != 0) findings_.report(rules::kFlags, {.offset = kFlagsAt}, "0", std::to_string(header_.flags));
+    check_reserved(header_.reserved0, kReserved0At);
+    check_reserved(header_.reserved1, kReserved1At);
+    return check_file_size() && read_table() && check_data_offset();
+  }
+
+  void check_reserved(std::uint32_t value, std::uint64_t at) {
+    if (value != 0) findings_.report(rules::kReserved, {.offset = at}, "0", std::to_string(value));
+  }
+
+  // False: the file was cut off, which is one fact and not one for each tensor behind the cut.
+  bool check_file_size() {
+    const std::uint64_t size = source_.size(), stated = header_.file_size;
+    if (stated == size) return true;
+    findings_.report(rules::kFileSize, {.offset = kFileSizeAt}, bytes_text(stated), bytes_text(size),
+                     stated > size ? bytes_text(stated - size) + " are missing"
+                                   : bytes_text(size - stated) + " stand behind the end");
+    return stated < size;
+  }
+
+  bool read_table() {
+    const std::uint64_t count = header_.tensor_count, table = kHeaderSize + count * kDescriptorSize;
+    if (count > kMaxTensors) {
+      findings_.report(rules::kTooManyTensors, {.offset = kTensorCountAt}, "at most " + std::to_string(kMaxTensors),
+                       std::to_string(count));
+      return false;
+    }
+    if (table > header_.file_size) {
+      findings_.report(rules::kTablePastEnd, {.offset = kTensorCountAt}, "at least " + bytes_text(table),
+                       bytes_text(header_.file_size));
+      return false;
+    }
+    if (count > limits_.tensors) {
+      findings_.report(core::rules::kLimitTensors, {.offset = kTensorCountAt},
+                       "at most " + std::to_string(limits_.tensors), std::to_string(count));
+      return false;
+    }
+    if (table > limits_.header) {
+      findings_.report(core::rules::kLimitHeader, {.offset = kTensorCountAt}, "at most " + bytes_text(limits_.header),
+                       bytes_text(table));
+      return false;
+    }
+    table_.resize(static_cast<std::size_t>(count * kDescriptorSize));
+    source_.read_at(kHeaderSize, table_);
+    return true;
+  }
+
+  bool check_data_offset() {
+    const std::uint64_t offset = header_.data_offset, table_end = kHeaderSize + table_.size();
+    const core::At at{.offset = kDataOffsetAt};
+    if (offset < table_end)
+      findings_.report(rules::kDataOffsetInTable, at, "at least " + std::to_string(table_end), std::to_string(offset));
+    if (offset > header_.file_size) {
+      findings_.report(rules::kDataOffsetPastEnd, at, "at most " + std::to_string(header_.file_size),
+                       std::to_string(offset));
+      return false;
+    }
+    if (offset % kAlignment != 0)
+      findings_.report(rules::kDataOffsetAlignment, at, "a multiple of 64", std::to_string(offset));
+    return true;
+  }
+
+  // The sidecar that the caller gave, or that lies beside the file; and which of its files this one is.
+  void read_sidecar() {
+    const auto source = draft_.sidecar ? draft_.sidecar : source_.neighbour(sidecar_name(source_.name()));
+    if (!source) return;
+    sidecar_ = stb::read_sidecar(*source, limits_, findings_);
+    if (!sidecar_) return;
+    file_ = sidecar_->file_named(source_.name());
+    if (file_ == nullptr) {
+      findings_.report(rules::kSidecarOther, {});
+      return;
+    }
+    if (file_->size && *file_->size != source_.size())
+      findings_.report(rules::kSidecarSize, in_sidecar(file_->at), bytes_text(*file_->size), bytes_text(source_.size()),
+                       sidecar_place(file_->at));
+    std::bitset<kMaxTensors> there;
+    for (std::size_t i = 0; i < table_.size(); i += kDescriptorSize) there.set(std::to_integer<std::size_t>(table_[i]));
+    for (const TensorEntry& tensor : sidecar_->tensors) {
+      if (tensor.file != file_->id) continue;
+      listed_[tensor.id] = &tensor;
+      if (!there[tensor.id])
+        findings_.report(rules::kSidecarTensor, in_sidecar(tensor.at), {}, "id " + std::to_string(tensor.id),
+                         sidecar_place(tensor.at));
+    }
+  }
+
+  static core::At in_sidecar(std::uint64_t at) { return {.offset = at}; }
+  static std::string sidecar_place(std::uint64_t at) { return "at byte " + std::to_string(at) + " of the sidecar"; }
+
+  void read_tensor(std::uint64_t index) {
+    Entry entry;
+    entry.d = load<Descriptor>(table_.data() + index * kDescriptorSize);
+    entry.at = kHeaderSize + index * kDescriptorSize;
+    entry.listed = listed_[entry.d.tensor_id];
+    entry.name = entry.listed ? entry.listed->name : std::to_string(entry.d.tensor_id);
+    if (entry.d.dtype < kDTypeCount) entry.dtype = kDTypes[entry.d.dtype];
+    if (seen_[entry.d.tensor_id]) fail(entry, rules::kDuplicateId, 0, {}, std::to_string(entry.d.tensor_id));
+    seen_.set(entry.d.tensor_id);
+    check_range(entry);
+    if (entry.d.rank > kMaxRank) {
+      fail(entry, rules::kRank, kRankAt, "at most 8", std::to_string(entry.d.rank));
+      return;
+    }
+    check_unused_dims(entry);
+    resolve_shape(entry);
+    check_size(entry);
+    if (!entry.broken) add(entry);
+  }
+
+  void check_range(Entry& entry) {
+    const auto& [offset, size] = std::pair(entry.d.offset, entry.d.size_bytes);
+    if (offset < header_.data_offset)
+      fail(entry, rules::kBeforeData, kOffsetAt, "at least " + std::to_string(header_.data_offset),
+           std::to_string(offset));
+    if (offset % kAlignment != 0) fail(entry, rules::kUnaligned, kOffsetAt, "a multiple of 64", std::to_string(offset));
+    if (!base::fits(offset, size, header_.file_size))
+      fail(entry, rules::kPastEnd, kOffsetAt, "to end at " + std::to_string(header_.file_size) + " or before",
+           bytes_text(size) + " at " + std::to_string(offset));
+  }
+
+  void check_unused_dims(const Entry& entry) {
+    const std::size_t used = entry.d.rank <= kMaxDirectRank ? entry.d.rank : 1;
+    for (std::size_t i = used; i < kMaxDirectRank; ++i) {
+      if (entry.d.dims[i] == 0) continue;
+      findings_.report(rules::kUnusedDims, {.offset = entry.at + kDimsAt + 4 * i, .tensor = entry.name}, "0",
+                       std::to_string(entry.d.dims[i]));
+    }
+  }
+
+  // From the dims, the shape table, or, where there is no table, what the sidecar states for the tensor.
+  void resolve_shape(Entry& entry) {
+    const auto* const stated = entry.listed && entry.listed->shape ? &*entry.listed->shape : nullptr;
+    if (entry.d.rank <= kMaxDirectRank) {
+      entry.shape.assign(entry.d.dims, entry.d.dims + entry.d.rank);
+    } else if (file_ != nullptr && sidecar_->shapes) {
+      const auto& table = *sidecar_->shapes;
+      if (entry.d.dims[0] >= table.size())
+        return fail(entry, rules::kShapeIndex, kDimsAt, "less than " + std::to_string(table.size()),
+                    std::to_string(entry.d.dims[0]));
+      entry.shape = table[entry.d.dims[0]];
+    } else if (stated) {
+      entry.shape = *stated;
+    } else {
+      return;
+    }
+    if (entry.shape.size() != entry.d.rank)
+      return fail(entry, rules::kShapeRank, kRankAt, "rank " + std::to_string(entry.d.rank), shape_text(entry.shape));
+    if (stated && *stated != entry.shape)
+      return fail(entry, rules::kShapeDiffers, kDimsAt, shape_text(*stated), shape_text(entry.shape));
+    entry.has_shape = true;
+  }
+
+  void check_size(Entry& entry) {
+    if (!entry.has_shape || entry.dtype == DType::unknown) return;
+    const auto elements = base::element_count(entry.shape);
+    const auto size = elements ? packed_size(entry.dtype, *elements) : std::nullopt;
+    if (!size)
+      fail(entry, rules::kSizeOverflow, kDimsAt, {}, shape_text(entry.shape));
+    else if (*size != entry.d.size_bytes)
+      fail(entry, rules::kSizeMismatch, kSizeAt, bytes_text(*size), bytes_text(entry.d.size_bytes));
+  }
+
+  // Why the elements cannot be had, if they cannot.
+  std::optional<Finding> unsupported(const Entry& entry) const {
+    const auto make = [&](const Rule& rule, std::uint64_t field, std::string found) {
+      return core::Findings::make(rule, {.offset = entry.at + field, .tensor = entry.name}, {}, std::move(found));
+    };
+    if (entry.dtype == DType::unknown) return make(rules::kUnknownDtype, kDtypeAt, std::to_string(entry.d.dtype));
+    if (!entry.known_layout()) return make(rules::kUnknownLayout, kLayoutAt, std::to_string(entry.d.layout));
+    if (!entry.has_shape) return make(rules::kNoShape, kRankAt, "rank " + std::to_string(entry.d.rank));
+    if (!orders(entry)) return make(rules::kChannelsLastRank, kLayoutAt, "rank " + std::to_string(entry.d.rank));
+    return std::nullopt;
+  }
+
+  // The layout says where the elements of this rank lie.
+  static bool orders(const Entry& entry) {
+    return entry.d.rank == 0 ? Storage{entry.d.layout} != Storage::channels_last
+                             : !storage_axes(Storage{entry.d.layout}, entry.d.rank).empty();
+  }
+
+  void add(Entry& entry) {
+    const bool laid_out = entry.known_layout() && (!entry.has_shape || orders(entry));
+    const Layout layout = laid_out ? Layout::dense : Layout::structural;
+    const std::uint32_t tensor = entry.has_shape ? draft_.add_tensor(entry.name, layout, entry.dtype, entry.shape)
+                                                 : draft_.add_tensor_without_shape(entry.name, layout, entry.dtype);
+    const std::uint64_t width = entry.dtype == DType::unknown ? 1 : info(entry.dtype).bits / 8;
+    const std::uint64_t count[] = {entry.d.size_bytes / width};
+    const std::uint32_t part =
+        draft_.add_part("data", entry.dtype, entry.has_shape ? Shape(entry.shape) : Shape(count), Encoding::raw,
+                        {.source = 0, .offset = entry.d.offset, .length = entry.d.size_bytes}, entry.d.size_bytes);
+    core::TensorSide& side = draft_.tensor_side(tensor);
+    side.id = entry.d.tensor_id;
+    if (!laid_out)
+      side.layout_name = entry.known_layout() ? "channels_last" : "unknown-" + std::to_string(entry.d.layout);
+    if (entry.dtype == DType::unknown) {
+      side.type_name = "unknown-" + std::to_string(entry.d.dtype);
+      draft_.part_side(part).dtype_name = side.type_name;
+    }
+    if (auto why = unsupported(entry)) {
+      findings_.report(*why);
+      draft_.mark_unsupported(tensor, *std::move(why));
+    } else if (auto strides = strides_of(Storage{entry.d.layout}, entry.shape); !strides.empty()) {
+      draft_.part_side(part).strides = std::move(strides);
+    }
+    places_.push_back({entry.d.offset, entry.d.size_bytes, entry.at, std::move(entry.name)});
+  }
+
+  // G2: a name of the sidecar may be the id of a tensor that it does not name.
+  void check_names() {
+    std::vector<std::uint32_t> later;
+    for (const auto& [first, second] : draft_.index_names()) {
+      findings_.report(rules::kDuplicateName, {.offset = places_[second].at, .tensor = places_[second].name});
+      later.push_back(second);
+    }
+    draft_.drop(later);
+  }
+
+  // G6: equal ranges are aliases, and an empty one overlaps nothing.
+  void check_overlaps() {
+    std::erase_if(places_, [](const Place& place) { return place.length == 0; });
+    std::ranges::sort(places_);
+    std::uint64_t end = 0;
+    const Place* before = nullptr;
+    for (const Place& place : places_) {
+      const bool alias = before && before->offset == place.offset && before->length == place.length;
+      if (place.offset < end && !alias)
+        findings_.report(rules::kOverlap, {.offset = place.at + kOffsetAt, .tensor = place.name},
+                         "to begin at " + std::to_string(end) + " or behind it", std::to_string(place.offset));
+      end = std::max(end, place.offset + place.length);
+      before = &place;
+    }
+  }
+
+  void fail(Entry& entry, const Rule& rule, std::uint64_t field, std::string expected, std::string found) {
+    entry.broken = true;
+    findings_.report(rule, {.offset = entry.at + field, .tensor = entry.name}, std::move(expected), std::move(found));
+  }
+
+  // A sound tensor's range; the place in the list is the index in the draft until check_overlaps() sorts them.
+  struct Place {
+    std::uint64_t offset, length, at;  // at: of the descriptor
+    std::string name;
+    auto operator<=>(const Place&) const = default;
+  };
+
+  const Source& source_;
+  const Limits& limits_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  Header header_;
+  std::vector<std::byte> table_;
+  std::optional<Sidecar> sidecar_;
+  const BinFile* file_ = nullptr;                         // this file, in the sidecar
+  std::array<const TensorEntry*, kMaxTensors> listed_{};  // by tensor_id
+  std::bitset<kMaxTensors> seen_;
+  std::vector<Place> places_;
+};
+
+}  // namespace
+
+void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  Walk(source, context, findings, draft).run();
+}
+
+}  // namespace weighbridge::stb

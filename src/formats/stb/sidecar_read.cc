@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// NAME.khm.json to Sidecar: one pass over hostile JSON, then what entries say of one another. Owns the rules
+// stb/sidecar-... that need no other file.
+#include <algorithm>
+#include <bitset>
+#include <functional>
+#include <initializer_list>
+#include <numeric>
+#include <utility>
+
+#include "base/checked.h"
+#include "core/common_rules.h"
+#include "formats/stb/layout.h"
+#include "formats/stb/rules.h"
+#include "formats/stb/sidecar.h"
+#include "wire/json_reader.h"
+
+namespace weighbridge::stb {
+namespace {
+
+constexpr std::uint64_t kSchema = 1;
+constexpr std::uint64_t kMaxId = 255, kMaxIds = kMaxId + 1;
+// As many as tensors that 256 files of 256 ids can have; a shape that none of them has is of no use.
+constexpr std::uint64_t kMaxTensorsOfAll = kMaxIds * kMaxTensors;
+
+// Thrown to leave a text that is no JSON, or one whose further errors nobody would read.
+struct Abandon {};
+
+// The start of a token, for messages.
+std::string excerpt(std::string_view raw) {
+  constexpr std::size_t kMost = 40;
+  if (raw.size() <= kMost) return std::string(raw);
+  std::size_t cut = kMost;
+  while (cut > 0 && (static_cast<unsigned char>(raw[cut]) & 0xC0U) == 0x80U) --cut;  // not inside a character
+  return std::string(raw.substr(0, cut)) + "...";
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, const Limits& limits, core::Findings& findings)
+      : limits_(limits), findings_(findings), in_(text, limits.depth) {}
+
+  std::optional<Sidecar> run() {
+    const std::uint64_t before = findings_.errors();
+    try {
+      read_root();
+      if (!in_.finish()) report_json();
+      // An entry that could not be read has ids that it does not state.
+      if (findings_.errors() == before) check_duplicates();
+      if (findings_.errors() == before) check_files();
+    } catch (const Abandon&) {}
+    if (findings_.errors() != before) return std::nullopt;
+    return std::move(out_);
+  }
+
+ private:
+  struct Field {
+    std::string_view key;
+    bool required;
+    std::function<void()> read;
+  };
+
+  // ---- grammar ----
+
+  void fail(const Rule& rule, std::uint64_t at, std::string_view where, std::string expected, std::string found) {
+    if (findings_.errors() >= Report::kMaxFindings) throw Abandon{};
+    std::string detail(where);
+    detail.append(detail.empty() ? "at byte " : ", at byte ").append(std::to_string(at)).append(" of the sidecar");
+    findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), detail);
+  }
+
+  void report_json() {
+    const wire::JsonError& error = in_.error();
+    if (error.code == wire::JsonErrorCode::too_deep)
+      fail(core::rules::kLimitDepth, error.offset, {}, "at most " + std::to_string(limits_.depth), {});
+    else
+      fail(rules::kSidecarJson, error.offset, error.sentence, {}, {});
+    throw Abandon{};
+  }
+  void need_sound() {
+    if (!in_.ok()) report_json();
+  }
+
+  void wrong_type(std::string_view where, std::string expected) {
+    need_sound();
+    const std::uint64_t at = in_.offset();
+    std::string_view raw;
+    in_.skip_value(raw);
+    need_sound();
+    fail(rules::kSidecarType, at, where, std::move(expected), excerpt(raw));
+  }
+
+  void skip() {
+    in_.skip_value();
+    need_sound();
+  }
+
+  // An object of these keys and no others.
+  void read_object(std::string_view where, std::initializer_list<Field> fields) {
+    const std::uint64_t at = in_.offset();
+    if (!in_.enter_object()) return wrong_type(where, "an object");
+    std::bitset<8> seen;
+    for (wire::JsonString key; in_.next_key(key);) {
+      const std::string_view name = wire::json_text(key, scratch_);
+      const auto field = std::ranges::find(fields, name, &Field::key);
+      const auto place = static_cast<std::size_t>(field - fields.begin());
+      if (field == fields.end()) {
+        const std::string found = excerpt(name);
+        skip();
+        fail(rules::kSidecarKey, key.offset - 1, where, {}, found);
+      } else if (seen[place]) {
+        skip();
+        fail(rules::kSidecarDuplicateKey, key.offset - 1, where, {}, std::string(field->key));
+      } else {
+        seen.set(place);
+        field->read();
+      }
+    }
+    need_sound();
+    for (const Field& field : fields)
+      if (field.required && !seen[static_cast<std::size_t>(&field - fields.begin())])
+        fail(rules::kSidecarMissingKey, at, where, std::string(field.key), {});
+  }
+
+  // Calls item(where) for each element while it waits; at most `most` of them.
+  template <class Item> void read_array(std::string_view where, std::uint64_t most, Item item) {
+    if (!in_.enter_array()) return wrong_type(where, "an array");
+    for (std::uint64_t i = 0; in_.next_element(); ++i) {
+      if (i == most) {
+        fail(rules::kSidecarTooMany, in_.offset(), where, "at most " + std::to_string(most), {});
+        throw Abandon{};
+      }
+      item(std::string(where) + "[" + std::to_string(i) + "]");
+    }
+    need_sound();
+  }
+
+  bool read_u64(std::string_view where, std::uint64_t most, std::uint64_t& out) {
+    const std::uint64_t at = in_.offset();
+    const std::string expected = "an integer from 0 to " + std::to_string(most);
+    std::uint64_t value = 0;
+    if (!in_.read_u64(value)) {
+      wrong_type(where, expected);
+    } else if (value > most) {
+      fail(rules::kSidecarType, at, where, expected, std::to_string(value));
+    } else {
+      out = value;
+      return true;
+    }
+    return false;
+  }
+  void read_id(std::string_view where, std::uint8_t& out) {
+    std::uint64_t value = 0;
+    if (read_u64(where, kMaxId, value)) out = static_cast<std::uint8_t>(value);
+  }
+  void read_text(std::string_view where, std::string& out) {
+    wire::JsonString text;
+    if (in_.read_string(text))
+      out = wire::json_text(text, scratch_);
+    else
+      wrong_type(where, "text");
+  }
+  void read_bool(std::string_view where, bool& out) {
+    if (!in_.read_bool(out)) wrong_type(where, "true or false");
+  }
+  void read_path(std::string_view where, std::string& out) {
+    const std::uint64_t at = in_.offset();
+    const bool text = in_.peek() == wire::JsonKind::string;
+    read_text(where, out);
+    if (text && !is_sidecar_path(out)) fail(rules::kSidecarPath, at, where, {}, excerpt(out));
+  }
+
+  std::vector<std::uint64_t> read_shape(std::string_view where) {
+    const std::uint64_t at = in_.offset();
+    std::vector<std::uint64_t> shape;
+    read_array(where, kMaxRank, [&](const std::string& dim) { read_u64(dim, UINT64_MAX, shape.emplace_back()); });
+    if (!base::element_count(shape)) fail(rules::kSidecarShapeOverflow, at, where, {}, {});
+    return shape;
+  }
+
+  // ---- the document ----
+
+  void read_root() {
+    read_object("the root", {{"schema", true, [&] { read_schema(); }},
+                             {"module", false, [&] { read_path("module", out_.module.emplace()); }},
+                             {"files", true, [&] { read_files(); }},
+                             {"shapes", false, [&] { read_shapes(); }},
+                             {"functions", false, [&] { read_functions(); }},
+                             {"tensors", false, [&] { read_tensors(); }}});
+  }
+
+  void read_schema() {
+    const std::uint64_t at = in_.offset();
+    std::uint64_t schema = kSchema;
+    if (read_u64("schema", UINT64_MAX, schema) && schema != kSchema)
+      fail(rules::kSidecarSchema, at, {}, std::to_string(kSchema), std::to_string(schema));
+  }
+
+  void read_files() {
+    read_array("files", kMaxIds, [&](const std::string& where) {
+      BinFile& file = out_.files.emplace_back();
+      file.at = in_.offset();
+      read_object(where, {{"id", true, [&] { read_id(where + ".id", file.id); }},
+                          {"path", true, [&] { read_path(where + ".path", file.path); }},
+                          {"mmap_required", false, [&] { read_bool(where + ".mmap_required", file.mmap_required); }},
+                          {"size", false, [&] { read_u64(where + ".size", UINT64_MAX, file.size.emplace()); }}});
+    });
+  }
+
+  void read_shapes() {
+    out_.shapes.emplace();
+    read_array("shapes", kMaxTensorsOfAll,
+               [&](const std::string& where) { out_.shapes->push_back(read_shape(where)); });
+  }
+
+  void read_functions() {
+    read_array("functions", kMaxIds, [&](const std::string& where) {
+      Function& function = out_.functions.emplace_back();
+      function.at = in_.offset();
+      read_object(where, {{"id", true, [&] { read_id(where + ".id", function.id); }},
+                          {"name", false, [&] { read_text(where + ".name", function.name); }},
+                          {"offset", true, [&] { read_u64(where + ".offset", UINT64_MAX, function.offset); }}});
+    });
+  }
+
+  void read_tensors() {
+    read_array("tensors", kMaxTensorsOfAll, [&](const std::string& where) {
+      TensorEntry& tensor = out_.tensors.emplace_back();
+      tensor.at = in_.offset();
+      read_object(where, {{"file", true, [&] { read_id(where + ".file", tensor.file); }},
+                          {"id", true, [&] { read_id(where + ".id", tensor.id); }},
+                          {"name", true, [&] { read_text(where + ".name", tensor.name); }},
+                          {"shape", false, [&] { tensor.shape = read_shape(where + ".shape"); }}});
+    });
+  }
+
+  // ---- entries against one another ----
+
+  // Reports each item whose key an earlier one has; `spell` says the key.
+  template <class Item, class Key, class Spell>
+  void refuse_twins(const std::vector<Item>& items, std::string_view array, Key key, Spell spell) {
+    std::vector<std::uint32_t> order(items.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return key(items[i]); });
+    std::vector<std::uint32_t> twins;
+    for (std::size_t i = 1; i < order.size(); ++i)
+      if (key(items[order[i]]) == key(items[order[i - 1]])) twins.push_back(order[i]);
+    std::ranges::sort(twins);
+    for (const std::uint32_t i : twins)
+      fail(rules::kSidecarDuplicate, items[i].at, array, {}, excerpt(spell(items[i])));
+  }
+
+  void check_duplicates() {
+    const auto id = [](const auto& item) { return item.id; };
+    const auto spell_id = [](const auto& item) { return "id " + std::to_string(item.id); };
+    refuse_twins(out_.files, "files", id, spell_id);
+    refuse_twins(out_.functions, "functions", id, spell_id);
+    refuse_twins(
+        out_.tensors, "tensors", [](const TensorEntry& t) { return t.file * kMaxIds + t.id; },
+        [](const TensorEntry& t) { return "file " + std::to_string(t.file) + ", id " + std::to_string(t.id); });
+    refuse_twins(
+        out_.tensors, "tensors", [](const TensorEntry& t) { return std::string_view(t.name); },
+        [](const TensorEntry& t) { return t.name; });
+  }
+
+  void check_files() {
+    std::bitset<kMaxIds> there;
+    for (const BinFile& file : out_.files) there.set(file.id);
+    for (const TensorEntry& tensor : out_.tensors)
+      if (!there[tensor.file])
+        fail(rules::kSidecarFile, tensor.at, "tensors", {}, "file " + std::to_string(tensor.file));
+  }
+
+  const Limits& limits_;
+  core::Findings& findings_;
+  wire::JsonReader in_;
+  Sidecar out_;
+  std::string scratch_;
+};
+
+}  // namespace
+
+std::optional<Sidecar> parse_sidecar(std::string_view text, const Limits& limits, core::Findings& findings) {
+  return Parser(text, limits, findings).run();
+}
+
+std::optional<Sidecar> read_sidecar(const Source& source, const Limits& limits, core::Findings& findings) {
+  if (source.size() > limits.header) {
+    findings.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + std::to_string(limits.header) + " bytes",
+                    std::to_string(source.size()) + " bytes", "the sidecar");
+    return std::nullopt;
+  }
+  std::string text(static_cast<std::size_t>(source.size()), '\0');
+  source.read_at(0, std::as_writable_bytes(std::span(text)));
+  return parse_sidecar(text, limits, findings);
+}
+
+}  // namespace weighbridge::stb

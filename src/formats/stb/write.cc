@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model to STB: the one layout that plan and writer share. Row-major, 64-byte aligned; names and the shapes of ranks
+// above 3 go to the sidecar that lies beside the file. What STB cannot say is named as a blocker or a loss.
+#include <algorithm>
+#include <bitset>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "core/aliases.h"
+#include "formats/stb/format.h"
+#include "formats/stb/layout.h"
+#include "formats/stb/sidecar.h"
+
+namespace weighbridge::stb {
+namespace {
+
+// Attributes that say how a quantised tensor is packed: its layout is named as the loss, they go with it.
+constexpr std::string_view kPackingKeys[] = {"bits", "group_size", "packing", "type", "block_size"};
+constexpr std::string_view kHeldDTypes = "f32, f16, i8 and i32";
+
+std::string indexed(std::string_view what, std::string_view key) {
+  return std::string(what) + "[\"" + std::string(key) + "\"]";
+}
+
+bool is_quantised(Layout layout) {
+  return layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block;
+}
+
+void refuse_options(const Options& options) {
+  if (!options.encoding.empty() && options.encoding != "raw")
+    base::misuse("encoding", "STB stores tensors raw only, not as " + options.encoding);
+  if (!options.digest.empty() && options.digest != "none")
+    base::misuse("digest", "STB has no digests, so " + options.digest + " cannot be stored");
+  if (!options.quantise.empty()) base::misuse("quantise", "STB has no quantisation " + options.quantise);
+  if (!options.version.empty() && options.version != "0.1")
+    base::misuse("version", "STB is written as version 0.1, not " + options.version);
+  if (options.cast != DType::unknown && options.cast != DType::f32 && options.cast != DType::f16)
+    base::misuse("cast", "STB tensors cannot be cast to " + std::string(name(options.cast)) +
+                             ": its floating-point dtypes are f32 and f16");
+}
+
+// The sidecar of an output that is called `name`; its one file names it.
+std::string sidecar_text(Sidecar sidecar, std::string_view name) {
+  std::string path(name);
+  if (!is_sidecar_path(path)) path.insert(0, "./");  // what looks like a drive letter
+  if (!is_sidecar_path(path) || !base::is_utf8(path))
+    base::misuse("output-name", "the sidecar that names the tensors cannot name a file called '" + std::string(name) +
+                                    "': choose a name in UTF-8 without a backslash");
+  sidecar.files.front().path = std::move(path);
+  return write_sidecar(sidecar);
+}
+
+class Planner {
+ public:
+  Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
+
+  core::WriteLayout run() {
+    out_.keep = core::Access::share(model_);
+    judge_model();
+    for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
+    if (out_.blockers.empty()) lay_out();
+    return std::move(out_);
+  }
+
+ private:
+  void lose(LossKind kind, std::string subject, std::string from, std::string to) {
+    out_.losses.push_back({kind, std::move(subject), std::move(from), std::move(to)});
+  }
+  void block(LossKind kind, std::string subject, std::string from, std::string to) {
+    out_.blockers.push_back({kind, std::move(subject), std::move(from), std::move(to)});
+  }
+  void change(LossKind kind, std::string subject, std::string from, std::string to) {
+    out_.changes.push_back({kind, std::move(subject), std::move(from), std::move(to)});
+  }
+  static std::string subject(const Tensor& tensor) { return indexed("tensors", tensor.name()); }
+
+  DType target_dtype(const Tensor& tensor) const {
+    const DType dtype = tensor.dtype();
+    return options_.cast != DType::unknown && info(dtype).kind == DTypeKind::real ? options_.cast : dtype;
+  }
+
+  // ---- what STB cannot say ----
+
+  void judge_model() {
+    if (model_.size() > kMaxTensors)
+      block(LossKind::name, "tensors", std::to_string(model_.size()) + " tensors",
+            "more than the " + std::to_string(kMaxTensors) + " that an STB file holds");
+    if (model_.tokenizer()) lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: STB has no place for it");
+    for (const auto& [key, value] : model_.attributes().entries())
+      lose(LossKind::attribute, indexed("attributes", key), value.to_text(), "dropped: STB has no attributes");
+    for (const auto& [key, value] : model_.extra().entries())
+      lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+  }
+
+  void judge(const Tensor& tensor) {
+    const bool packed = is_quantised(tensor.layout());
+    for (const auto& [key, value] : tensor.attributes().entries()) {
+      if (packed && std::ranges::find(kPackingKeys, key) != std::end(kPackingKeys)) continue;
+      lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
+    }
+    for (const auto& [key, value] : tensor.extra().entries())
+      lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+    if (const Finding* why = tensor.unsupported()) {
+      block(LossKind::unsupported, subject(tensor), std::string(tensor.type_name()), "unknown: " + why->message);
+      return;
+    }
+    if (!tensor.has_shape()) {
+      block(LossKind::shape, subject(tensor), "an unknown shape", "STB states every shape");
+      return;
+    }
+    judge_parts(tensor);
+    judge_dtype(tensor);
+    judge_shape(tensor);
+  }
+
+  void judge_parts(const Tensor& tensor) {
+    const Layout layout = tensor.layout();
+    if (layout != Layout::dense)
+      lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+           "dense " + std::string(name(target_dtype(tensor))));
+    for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+      const Part part = tensor.part(i);
+      const auto where = [&] { return subject(tensor) + "." + indexed("parts", part.role()); };
+      for (const auto& [key, value] : part.extra().entries())
+        lose(LossKind::extra, where() + "." + indexed("extra", key), value.to_text(), "dropped");
+      // The dense form of a quantised tensor is f32, whatever its scales are.
+      if (is_quantised(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
+        lose(LossKind::precision, where(), "f64", "f32");
+      if (layout != Layout::dense) continue;
+      if (part.role() != tensor.main().role()) {
+        lose(LossKind::layout, where(), std::string(part.role()), "dropped");
+        continue;
+      }
+      if (part.encoding() == Encoding::zstd) change(LossKind::layout, where(), "zstd", "raw");
+      if (part.order() == Order::big) change(LossKind::layout, where(), "big-endian", "little-endian");
+      if (!part.strides().empty()) change(LossKind::layout, where(), "strided", "row-major");
+      if (!part.digest().empty()) change(LossKind::extra, where(), std::string(part.digest()), "no digest");
+    }
+  }
+
+  void judge_dtype(const Tensor& tensor) {
+    const DType from = tensor.dtype(), to = target_dtype(tensor);
+    if (dtype_number(to) == kDTypeCount) {
+      const std::string what = "no dtype of STB, which has " + std::string(kHeldDTypes);
+      block(LossKind::dtype, subject(tensor), std::string(name(from)),
+            info(from).kind == DTypeKind::real ? what + ": --cast f32 or --cast f16 makes it one" : what);
+    } else if (from != to) {
+      const bool wider = info(to).bits > info(from).bits && info(from).bits >= 16;
+      lose(wider ? LossKind::dtype : LossKind::precision, subject(tensor), std::string(name(from)),
+           std::string(name(to)));
+    }
+  }
+
+  void judge_shape(const Tensor& tensor) {
+    const Shape shape = tensor.shape();
+    if (shape.size() > kMaxRank) {
+      block(LossKind::shape, subject(tensor), "rank " + std::to_string(shape.size()),
+            "more than the rank " + std::to_string(kMaxRank) + " that STB allows");
+    } else if (shape.size() <= kMaxDirectRank &&
+               std::ranges::any_of(shape, [](auto dim) { return dim > UINT32_MAX; })) {
+      block(LossKind::shape, subject(tensor), "a dimension of " + std::to_string(std::ranges::max(shape)),
+            "more than the 2^32 - 1 that STB states for ranks up to 3");
+    }
+    const auto elements = base::element_count(shape);
+    const DType dtype = target_dtype(tensor);
+    if (!elements || (info(dtype).bits > 0 && !packed_size(dtype, *elements)))
+      block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bytes");
+  }
+
+  // ---- the file ----
+
+  // The tensors' own ids where all have one that STB can keep, else their places.
+  std::vector<std::uint8_t> choose_ids() {
+    std::vector<std::uint8_t> ids(model_.size());
+    std::bitset<kMaxTensors> taken;
+    bool own = true, any = false;
+    for (std::uint32_t i = 0; i < model_.size(); ++i) {
+      const std::uint64_t id = model_[i].id().value_or(UINT64_MAX);
+      any |= id < kMaxTensors;
+      own &= id < kMaxTensors && !taken[static_cast<std::size_t>(id)];
+      if (!own) continue;
+      taken.set(static_cast<std::size_t>(id));
+      ids[i] = static_cast<std::uint8_t>(id);
+    }
+    if (own) return ids;
+    for (std::uint32_t i = 0; i < model_.size(); ++i) ids[i] = static_cast<std::uint8_t>(i);
+    if (any) change(LossKind::name, "tensors", "tensor ids that not all tensors have, or some share", "ids from 0");
+    return ids;
+  }
+
+  // The place in the shape table, equal shapes sharing one.
+  std::uint32_t shape_index(Shape shape) {
+    auto& shapes = sidecar_.shapes ? *sidecar_.shapes : sidecar_.shapes.emplace();
+    const auto same = [&](const auto& known) { return std::ranges::equal(known, shape); };
+    const auto found = std::ranges::find_if(shapes, same);
+    const auto index = static_cast<std::uint32_t>(found - shapes.begin());
+    if (found == shapes.end()) shapes.emplace_back(shape.begin(), shape.end());
+    return index;
+  }
+
+  void lay_out() {
+    const std::vector<std::uint8_t> ids = choose_ids();
+    Header header;
+    header.magic = kMagicWord;
+    header.version = kVersion;
+    header.tensor_count = static_cast<std::uint16_t>(model_.size());
+    header.data_offset = *base::align_up(kHeaderSize + model_.size() * kDescriptorSize, kAlignment);
+    out_.head.resize(static_cast<std::size_t>(header.data_offset));
+    const auto head = std::as_writable_bytes(std::span(out_.head));
+    end_ = header.data_offset;
+    first_alias_ = core::first_aliases(model_);
+    placed_.resize(first_alias_.size());
+    for (std::uint32_t i = 0; i < model_.size() && out_.blockers.empty(); ++i)
+      store(head.data() + kHeaderSize + i * kDescriptorSize, describe(model_[i], ids[i]));
+    header.file_size = out_.size = end_;
+    store(head.data(), header);
+    finish_sidecar();
+  }
+
+  Descriptor describe(const Tensor& tensor, std::uint8_t id) {
+    const DType dtype = target_dtype(tensor);
+    const Shape shape = tensor.shape();
+    Descriptor out;
+    out.tensor_id = id;
+    out.dtype = dtype_number(dtype);
+    out.rank = static_cast<std::uint8_t>(shape.size());
+    out.layout = static_cast<std::uint8_t>(Storage::row_major);
+    out.size_bytes = *packed_size(dtype, *base::element_count(shape));
+    if (out.rank > kMaxDirectRank)
+      out.dims[0] = shape_index(shape);
+    else
+      for (std::size_t i = 0; i < shape.size(); ++i) out.dims[i] = static_cast<std::uint32_t>(shape[i]);
+    if (tensor.name() != std::to_string(id)) sidecar_.tensors.push_back({0, id, std::string(tensor.name())});
+    out.offset = place(tensor, dtype, out.size_bytes);
+    return out;
+  }
+
+  // Where the elements stand: behind the last ones, or where those of an alias stand already.
+  std::uint64_t place(const Tensor& tensor, DType dtype, std::uint64_t size) {
+    core::OutTensor out{.name = tensor.name(), .from = tensor, .layout = Layout::dense, .dtype = dtype};
+    const bool as_it_is = tensor.layout() == Layout::dense && dtype == tensor.dtype();
+    std::uint32_t part = 0;
+    while (tensor.part(part).role() != tensor.main().role()) ++part;
+    const std::uint32_t ordinal = part_ + part;
+    part_ += tensor.part_count();
+    const std::uint32_t twin = first_alias_[ordinal];
+    if (twin != ordinal && placed_[twin]) {
+      const Placed& other = *placed_[twin];
+      if (as_it_is && other.as_it_is && same_elements(tensor.main(), other.tensor.main())) {
+        out.shared_parts = 1;
+        out_.tensors.push_back(std::move(out));
+        return other.offset;
+      }
+      lose(LossKind::alias, subject(tensor), "the bytes of " + subject(other.tensor), "a copy of them");
+    }
+    const auto start = base::align_up(end_, kAlignment);
+    const auto end = start ? base::checked_add(*start, size) : std::nullopt;
+    if (!end) {
+      block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+      return 0;
+    }
+    end_ = *end;
+    placed_[ordinal] = Placed{*start, tensor, as_it_is};
+    core::Payload payload;
+    payload.form = as_it_is ? core::Payload::Form::logical : core::Payload::Form::dense;
+    payload.dtype = dtype;
+    payload.part = as_it_is ? part : 0;
+    payload.tensor = tensor;
+    payload.out_tensor = static_cast<std::uint32_t>(out_.tensors.size());
+    payload.role = "data";
+    payload.logical_size = payload.stored_size = size;
+    payload.alignment = kAlignment;
+    out_.payloads.push_back(std::move(payload));
+    out_.tensors.push_back(std::move(out));
+    return *start;
+  }
+
+  // Two parts of one extent that mean the same elements by it.
+  static bool same_elements(const Part& a, const Part& b) {
+    return a.dtype() == b.dtype() && a.size() == b.size() && a.encoding() == b.encoding() && a.order() == b.order() &&
+           a.strides().empty() && b.strides().empty();
+  }
+
+  void finish_sidecar() {
+    core::Companion companion{.extension = std::string(kSidecarExtension)};
+    const std::size_t names = sidecar_.tensors.size();
+    if (names > 0 || sidecar_.shapes) {
+      const std::string where = "the sidecar NAME" + std::string(kSidecarExtension) + " beside the output";
+      if (names > 0) change(LossKind::name, "names", std::to_string(names) + (names == 1 ? " name" : " names"), where);
+      if (sidecar_.shapes) change(LossKind::shape, "shapes", "shapes of rank above 3", where);
+      sidecar_.files.push_back({.id = 0, .path = {}, .mmap_required = false, .size = out_.size});
+      companion.text = [sidecar = std::move(sidecar_)](std::string_view name) { return sidecar_text(sidecar, name); };
+    }
+    out_.companion = std::move(companion);
+  }
+
+  const Model& model_;
+  const Options& options_;
+  core::WriteLayout out_;
+  Sidecar sidecar_;
+  std::uint64_t end_ = 0;  // of the payload placed so far
+  struct Placed {
+    std::uint64_t offset;
+    Tensor tensor;
+    bool as_it_is;
+  };
+  std::vector<std::uint32_t> first_alias_;     // by part, all tensors' counted through
+  std::vector<std::optional<Placed>> placed_;  // likewise: where the main ones stand in the file
+  std::uint32_t part_ = 0;                     // the first one of the tensor that is placed next
+};
+
+}  // namespace
+
+core::WriteLayout layout(const Model& model, const Options& options) {
+  refuse_options(options);
+  return Planner(model, options).run();
+}
+
+}  // namespace weighbridge::stb

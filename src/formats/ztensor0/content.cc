@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The content rules of zTensor 0.1: checksums of stored bytes and zstd frames in one pass over the payload. Bools may
+// be any byte (reading Z7), padding too (Z8). Overlaps are looked for here, so that opening need not sort.
+#include <algorithm>
+#include <vector>
+
+#include "core/content.h"
+#include "core/part_digest.h"
+#include "core/state.h"
+#include "formats/ztensor0/format.h"
+#include "formats/ztensor0/rules.h"
+
+namespace weighbridge::ztensor0 {
+namespace {
+
+std::vector<core::PartJob> jobs_of(const Model& model) {
+  std::vector<core::PartJob> jobs;
+  for (std::uint32_t t = 0; t < model.size(); ++t) {
+    core::PartJob job;
+    job.tensor = model[t];
+    job.part = job.tensor.main();
+    const core::DigestText digest = core::parse_digest(job.part.digest());
+    job.digest = digest.kind;
+    job.expected = digest.digits;
+    job.digest_rule = &rules::kChecksumRule;
+    if (job.part.encoding() == Encoding::zstd) job.encoding_rule = &rules::kZstdRule;
+    if (job.digest != core::PartDigest::none || job.encoding_rule) jobs.push_back(job);
+  }
+  return jobs;
+}
+
+// G6: equal ranges are aliases, any other shared byte is worth a word.
+void find_overlaps(const Model& model, std::vector<Finding>& out) {
+  struct Place {
+    std::uint64_t offset = 0, length = 0;
+    std::uint32_t tensor = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  std::vector<Place> places;
+  places.reserve(model.size());
+  for (std::uint32_t t = 0; t < model.size(); ++t) {
+    const Extent extent = *model[t].main().extent();
+    if (extent.length > 0) places.push_back({extent.offset, extent.length, t});
+  }
+  if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
+  std::uint64_t end = 0;
+  const Place* before = nullptr;
+  for (const Place& place : places) {
+    if (place.offset < end && !(before->offset == place.offset && before->length == place.length)) {
+      out.push_back(core::Findings::make(rules::kOverlap,
+                                         {.offset = place.offset, .tensor = model[place.tensor].name()}, {},
+                                         "the bytes before " + std::to_string(end)));
+    }
+    end = std::max(end, place.offset + place.length);
+    before = &place;
+  }
+}
+
+}  // namespace
+
+void check_content(const Model& model, const Context& context, core::Findings& findings) {
+  std::vector<Finding> found;
+  core::check_parts(jobs_of(model), context, found);
+  find_overlaps(model, found);
+  core::sort_findings(found);
+  for (Finding& finding : found) findings.report(std::move(finding));
+}
+
+}  // namespace weighbridge::ztensor0

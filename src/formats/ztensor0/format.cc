@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of zTensor 0.1.
+#include "formats/ztensor0/format.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "formats/ztensor0/layout.h"
+#include "formats/ztensor0/rules.h"
+
+namespace weighbridge::ztensor0 {
+namespace {
+
+constexpr Layout kLayouts[] = {Layout::dense};
+constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd};
+constexpr std::string_view kDigests[] = {"sha256", "crc32c"};
+constexpr auto kHeldDTypes = [] {
+  std::array<DType, std::size(kDTypes)> out{};
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = kDTypes[i].dtype;
+  return out;
+}();
+
+}  // namespace
+
+bool matches(const core::Glance& glance) {
+  return glance.head.size() >= kFamily.size() &&
+         std::ranges::equal(glance.head.first(kFamily.size()), std::as_bytes(std::span(kFamily)));
+}
+
+constexpr core::Format kFormat = {
+    .info =
+        {.name = "zt0",
+         .title = "zTensor 0.1",
+         .extensions = {},  // its files are called .zt, as those of 1.x are, which is what is written under that name
+         .versions = "0.1",
+         .reads = true,
+         .writes = true,
+         .holds = {.dtypes = kHeldDTypes,
+                   .layouts = kLayouts,
+                   .encodings = kEncodings,
+                   .digests = kDigests,
+                   .attributes = "any value of a tensor, none of the file",
+                   .names = true,
+                   .tokenizer = false,
+                   .max_tensors = UINT64_MAX},
+         .rules = rules::kAll},
+    .matches = matches,
+    .read = read,
+    .check_content = check_content,
+    .content_can_fail = true,
+    .layout = layout,
+    .append = nullptr,
+};
+
+}  // namespace weighbridge::ztensor0

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Magic number, size, index.
+#include "formats/ztensor0/index.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/endian.h"
+#include "codecs/checksum.h"
+#include "core/common_rules.h"
+#include "formats/ztensor0/layout.h"
+#include "formats/ztensor0/rules.h"
+
+namespace weighbridge::ztensor0 {
+namespace {
+
+// The first read of a file's end: the whole index of most files.
+constexpr std::uint64_t kTailRead = std::uint64_t{64} << 10;
+
+bool check_magic(const Source& source, core::Findings& findings) {
+  std::array<std::byte, kMagicSize> bytes{};
+  const auto head = std::span(bytes).first(static_cast<std::size_t>(std::min(source.size(), kMagicSize)));
+  if (!head.empty()) source.read_at(0, head);
+  const auto magic = std::as_bytes(std::span(kMagic));
+  if (!head.empty() && std::ranges::equal(head, magic.first(head.size()))) return true;
+  findings.report(rules::kBadMagic, {.offset = 0}, codecs::to_hex(magic), codecs::to_hex(head));
+  return false;
+}
+
+}  // namespace
+
+std::optional<std::string> read_index(const Source& source, const Context& context, core::Findings& findings) {
+  const std::uint64_t size = source.size();
+  if (!check_magic(source, findings)) return std::nullopt;
+  if (size < kMinFile) {
+    findings.report(rules::kTooShort, {.offset = size}, "at least " + std::to_string(kMinFile) + " bytes",
+                    std::to_string(size));
+    return std::nullopt;
+  }
+  std::vector<std::byte> tail(static_cast<std::size_t>(std::min(size - kMagicSize, kTailRead)));
+  source.read_at(size - tail.size(), tail);
+  const auto length = base::load_le<std::uint64_t>(tail.data() + tail.size() - kFooterSize);
+  const core::At at{.offset = size - kFooterSize};
+  const std::uint64_t most = size - kMagicSize - kFooterSize;
+  if (length == 0 || length > most) {
+    findings.report(rules::kIndexRange, at, "1 to " + std::to_string(most), std::to_string(length));
+    return std::nullopt;
+  }
+  if (length > context.limits.header) {
+    findings.report(core::rules::kLimitHeader, at, "at most " + std::to_string(context.limits.header),
+                    std::to_string(length));
+    return std::nullopt;
+  }
+  std::string text(static_cast<std::size_t>(length), '\0');
+  const auto out = std::as_writable_bytes(std::span(text));
+  if (length > tail.size() - kFooterSize)
+    source.read_at(size - kFooterSize - length, out);
+  else
+    std::ranges::copy(std::span(tail).last(text.size() + kFooterSize).first(text.size()), out.begin());
+  return text;
+}
+
+}  // namespace weighbridge::ztensor0

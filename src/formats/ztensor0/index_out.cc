@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The index as CBOR, in the order of keys that reading Z6 gives.
+#include "formats/ztensor0/index_out.h"
+
+#include "base/endian.h"
+#include "core/cbor_value.h"
+#include "formats/ztensor0/layout.h"
+#include "wire/cbor_writer.h"
+
+namespace weighbridge::ztensor0 {
+namespace {
+
+// Z2: as the writers of the published packages spell it, the digits of a CRC in upper case.
+std::string spell(std::string digest) {
+  constexpr std::string_view kCrc = "crc32c:0x";
+  if (!digest.starts_with(kCrc)) return digest;
+  for (std::size_t i = kCrc.size(); i < digest.size(); ++i)
+    if (digest[i] >= 'a' && digest[i] <= 'f') digest[i] = static_cast<char>(digest[i] - 'a' + 'A');
+  return digest;
+}
+
+void text_field(wire::CborWriter& out, std::string_view key, std::string_view value) {
+  out.text(key);
+  out.text(value);
+}
+
+void write_entry(wire::CborWriter& out, const OutEntry& e, const core::Stored& stored) {
+  const std::string checksum = e.keep_checksum ? std::string(e.part.digest()) : spell(stored.digest);
+  const auto extra = e.keep_extra ? e.part.extra().entries() : std::span<const Value::Entry>{};
+  out.map(6 + (e.layout.empty() ? 0U : 1U) + extra.size() + (checksum.empty() ? 0U : 1U) + e.attribute_count);
+  text_field(out, kName, e.from.name());
+  out.text(kOffset);
+  out.u64(stored.offset);
+  out.text(kSize);
+  out.u64(stored.length);
+  text_field(out, kDtype, e.dtype == DType::unknown ? e.from.type_name() : name_of(e.dtype));
+  if (!e.layout.empty()) text_field(out, kLayout, e.layout);
+  out.text(kShape);
+  const Shape shape = e.from.shape();
+  out.array(shape.size());
+  for (const std::uint64_t dim : shape) out.u64(dim);
+  text_field(out, kEncoding, e.encoding == Encoding::unknown ? e.part.encoding_name() : name(e.encoding));
+  for (const auto& [key, value] : extra) {  // data_endianness of what this build cannot interpret
+    out.text(key);
+    core::write_value(out, value);
+  }
+  if (!checksum.empty()) text_field(out, kChecksum, checksum);
+  out.raw(e.attributes);
+}
+
+}  // namespace
+
+std::string OutIndex::tail(std::span<const core::Stored> stored) const {
+  wire::CborWriter out;
+  out.array(entries.size());
+  for (const OutEntry& e : entries) write_entry(out, e, stored[e.payload]);
+  std::string tail = out.take();
+  char size[kFooterSize];
+  base::store_le<std::uint64_t>(size, tail.size());
+  tail.append(size, sizeof size);
+  return tail;
+}
+
+}  // namespace weighbridge::ztensor0

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of one tensor's map, in the order in which they are told.
+#include "formats/ztensor0/judge.h"
+
+#include <utility>
+
+#include "base/checked.h"
+#include "core/common_rules.h"
+#include "core/part_digest.h"
+#include "formats/ztensor0/rules.h"
+
+namespace weighbridge::ztensor0 {
+
+void Judge::reject(const Rule& rule, Entry& e, std::string_view detail, std::string expected, std::string found) {
+  e.broken = true;
+  findings_.report(rule, {.offset = e.at, .tensor = e.known_name()}, std::move(expected), std::move(found), detail);
+}
+
+void Judge::doubt(const Rule& rule, const Entry& e, std::string_view what) {
+  if (!doubt_) doubt_ = core::Findings::make(rule, {.offset = e.at, .tensor = e.known_name()}, {}, {}, what);
+}
+
+void Judge::judge(Entry& e) {
+  if (e.broken) return;  // what could not be read says nothing about the rest
+  check_missing(e);
+  if (e.broken) return;
+  doubt_.reset();
+  const DType dtype = lookup(e.dtype);
+  if (dtype == DType::unknown) doubt(rules::kUnknownDtype, e, e.dtype);
+  if (e.encoding != kRaw && e.encoding != kZstd) doubt(rules::kUnknownEncoding, e, e.encoding);
+  if (e.layout != kDense) doubt(rules::kSparse, e, e.layout);
+  check_texts(e);
+  check_place(e);
+  const Size size = check_size(e, dtype);
+  if (!e.broken) add(e, dtype, size);
+}
+
+void Judge::check_missing(Entry& e) {
+  if (e.has_name && e.has_offset && e.has_size && e.has_dtype && e.has_shape && e.has_encoding) return;
+  for (const auto& [seen, key] : {std::pair{e.has_name, kName},
+                                  {e.has_offset, kOffset},
+                                  {e.has_size, kSize},
+                                  {e.has_dtype, kDtype},
+                                  {e.has_shape, kShape},
+                                  {e.has_encoding, kEncoding}})
+    if (!seen) reject(rules::kMissing, e, key);
+}
+
+DType Judge::lookup(std::string_view dtype) noexcept {
+  if (dtype == last_name_ && !dtype.empty()) return last_dtype_;  // neighbours mostly share a dtype
+  const DType known = dtype_of(dtype);
+  if (known != DType::unknown) {
+    last_name_ = name_of(known);
+    last_dtype_ = known;
+  }
+  return known;
+}
+
+void Judge::check_texts(Entry& e) {
+  if (e.has_endianness && e.endianness != kLittle && e.endianness != kBig)
+    reject(rules::kEndiannessRule, e, {}, {}, std::string(e.endianness));
+  if (!e.has_checksum) return;
+  const core::DigestText digest = core::parse_digest(e.checksum);
+  if (!digest.problem.empty())
+    reject(rules::kChecksumSyntax, e, {}, std::string(digest.problem), std::string(e.checksum));
+  else if (digest.kind == core::PartDigest::none)
+    findings_.report(rules::kChecksumUnknown, {.offset = e.at, .tensor = e.name}, {}, std::string(e.checksum));
+}
+
+void Judge::check_place(Entry& e) {
+  if (e.offset < kAlignment || e.offset % kAlignment != 0) {
+    reject(rules::kOffsetRule, e, {}, "a multiple of 64 from 64 on", std::to_string(e.offset));
+  } else if (!base::fits(e.offset, e.size, end_)) {
+    reject(rules::kRange, e, {}, "an end of at most " + std::to_string(end_),
+           std::to_string(e.offset) + " + " + std::to_string(e.size));
+  }
+}
+
+Judge::Size Judge::check_size(Entry& e, DType dtype) {
+  const auto elements = base::element_count(e.shape());
+  const auto demanded = elements ? packed_size(dtype, *elements) : std::nullopt;
+  if (!elements || (dtype != DType::unknown && !demanded)) {
+    reject(rules::kShapeOverflow, e);
+    return {};
+  }
+  const bool dense = e.layout == kDense && dtype != DType::unknown;
+  if (!dense || (e.encoding != kRaw && e.encoding != kZstd)) return {e.size, false};
+  if (e.encoding == kRaw && e.size != *demanded) {
+    reject(rules::kSizeRule, e, {}, std::to_string(*demanded) + " bytes", std::to_string(e.size));
+  } else if (e.encoding == kZstd && *demanded > context_.limits.decoded) {
+    reject(core::rules::kLimitDecoded, e, {}, "at most " + std::to_string(context_.limits.decoded) + " bytes",
+           std::to_string(*demanded));
+  }
+  return {*demanded, true};
+}
+
+// A part whose elements cannot be had is a run of bytes, as long as it is stored.
+void Judge::add(Entry& e, DType dtype, Size size) {
+  const bool dense = e.layout == kDense;
+  const std::uint32_t tensor = draft_.add_tensor(e.name, dense ? Layout::dense : Layout::structural, dtype, e.shape());
+  const Encoding encoding = e.encoding == kRaw                  ? Encoding::raw
+                            : e.encoding == kZstd && size.known ? Encoding::zstd
+                                                                : Encoding::unknown;
+  const std::uint64_t bytes[] = {size.bytes};
+  const std::uint32_t part =
+      draft_.add_part("data", size.known ? dtype : DType::unknown, size.known ? e.shape() : Shape(bytes), encoding,
+                      {0, e.offset, e.size}, size.bytes);
+  if (encoding == Encoding::raw && size.known && e.endianness == kBig && info(dtype).swap_bytes > 1)
+    draft_.state.parts[part].order = Order::big;
+  if (e.has_checksum) draft_.part_side(part).digest = e.checksum;
+  if (!e.attributes.empty()) draft_.tensor_side(tensor).attributes = std::move(e.attributes);
+  if (size.known) return;
+  core::PartSide& side = draft_.part_side(part);
+  side.dtype_name = dtype == DType::unknown ? e.dtype : name(dtype);
+  if (encoding == Encoding::unknown) side.encoding_name = e.encoding;
+  // It may mean something to who knows the rest.
+  if (e.has_endianness) side.extra.emplace_back(std::string(kEndianness), Value::text(std::string(e.endianness)));
+  if (!dense) draft_.tensor_side(tensor).layout_name = e.layout;
+  if (dtype == DType::unknown) draft_.tensor_side(tensor).type_name = e.dtype;
+  findings_.report(*doubt_);
+  draft_.mark_unsupported(tensor, std::move(*doubt_));
+}
+
+}  // namespace weighbridge::ztensor0

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what a tensor's keys said to a tensor of the model, or to findings. Owns the rules of sections 3.2, 4 and 5.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/findings.h"
+#include "core/state.h"
+#include "formats/ztensor0/entry.h"
+#include "weighbridge/context.h"
+
+namespace weighbridge::ztensor0 {
+
+class Judge {
+ public:
+  // index_begin: where the data of tensors must end.
+  Judge(const Context& context, core::Findings& findings, core::Draft& draft, std::uint64_t index_begin)
+      : context_(context), findings_(findings), draft_(draft), end_(index_begin) {}
+
+  // Adds the tensor to the draft, unless it is broken. Takes the values out of it.
+  void judge(Entry&);
+
+ private:
+  void reject(const Rule&, Entry&, std::string_view detail = {}, std::string expected = {}, std::string found = {});
+  void doubt(const Rule&, const Entry&, std::string_view what);
+  void check_missing(Entry&);
+  void check_texts(Entry&);
+  void check_place(Entry&);
+  // Logical bytes, and whether the stored ones can become them; reports what the shape and the size say otherwise.
+  struct Size {
+    std::uint64_t bytes = 0;
+    bool known = false;
+  };
+  Size check_size(Entry&, DType);
+  DType lookup(std::string_view dtype) noexcept;
+  void add(Entry&, DType, Size);
+
+  const Context& context_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  const std::uint64_t end_;
+  std::optional<Finding> doubt_;  // why the tensor's elements cannot be had
+  std::string_view last_name_;    // of lookup()
+  DType last_dtype_ = DType::unknown;
+};
+
+}  // namespace weighbridge::ztensor0

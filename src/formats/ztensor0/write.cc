@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model to zTensor 0.1: the one layout that plan and writer share. Tensors are dense, row-major and little-endian, in
+// the order given, each at a multiple of 64 (reading Z6). From zt0 to zt0 stored bytes go over verbatim; equal extents
+// are stored once and named twice (G6).
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "codecs/zstd.h"
+#include "core/aliases.h"
+#include "core/cbor_value.h"
+#include "core/part_digest.h"
+#include "core/plan_text.h"
+#include "formats/ztensor0/format.h"
+#include "formats/ztensor0/index_out.h"
+#include "formats/ztensor0/layout.h"
+
+namespace weighbridge::ztensor0 {
+namespace {
+
+using core::indexed;
+using core::subject;
+using Form = core::Payload::Form;
+
+// Where sums of sizes end: room for an index stays below 2^64.
+constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
+
+void refuse_options(const Options& options) {
+  if (!options.quantise.empty()) base::misuse("quantise", "zTensor 0.1 has no quantisation " + options.quantise);
+  if (!options.encoding.empty() && options.encoding != name(Encoding::raw) && options.encoding != name(Encoding::zstd))
+    base::misuse("encoding", "zTensor 0.1 has no encoding " + options.encoding);
+  if (!options.digest.empty() && options.digest != "none" && core::digest_of(options.digest) == core::PartDigest::none)
+    base::misuse("digest", "zTensor 0.1 files are written with no digest " + options.digest);
+  if (!options.version.empty() && options.version != kVersion)
+    base::misuse("version", "zTensor 0.1 files have the version 0.1, not " + options.version);
+  if (options.cast != DType::unknown && (info(options.cast).kind != DTypeKind::real || name_of(options.cast).empty()))
+    base::misuse("cast", "zTensor 0.1 tensors cannot be cast to " + std::string(name(options.cast)) +
+                             ", which is no floating-point dtype that it has");
+}
+
+class Planner {
+ public:
+  Planner(const Model& model, const Options& options)
+      : model_(model), options_(options), index_(std::make_shared<OutIndex>()), from_zt0_(model.format() == "zt0") {
+    index_->keep = core::Access::share(model);
+  }
+
+  core::WriteLayout run() {
+    out_.head = kMagic;
+    judge_root();
+    for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
+    if (out_.blockers.empty()) place_all();
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  void block(LossKind kind, std::string what, std::string from, std::string to) {
+    out_.blockers.push_back({kind, std::move(what), std::move(from), std::move(to)});
+  }
+  void lose(LossKind kind, std::string what, std::string from, std::string to) {
+    out_.losses.push_back({kind, std::move(what), std::move(from), std::move(to)});
+  }
+  void change(LossKind kind, std::string what, std::string from, std::string to) {
+    out_.changes.push_back({kind, std::move(what), std::move(from), std::move(to)});
+  }
+
+  void judge_root() {
+    for (const auto& [key, value] : model_.attributes().entries())
+      lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
+           "dropped: zTensor 0.1 has custom fields of tensors only");
+    for (const auto& [key, value] : model_.extra().entries())
+      lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+    if (model_.tokenizer())
+      lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: zTensor 0.1 has no place for it");
+  }
+
+  // Of another zTensor 0.1 file, and stays as it is although nobody here can interpret it.
+  bool opaque(const Tensor& tensor) const { return from_zt0_ && tensor.unsupported(); }
+
+  DType target_dtype(const Tensor& tensor) const {
+    const DType dtype = tensor.dtype();
+    const bool casts = options_.cast != DType::unknown && info(dtype).kind == DTypeKind::real && !opaque(tensor);
+    return casts ? options_.cast : dtype;
+  }
+
+  // The stored bytes are what the file shall hold.
+  bool stores(const Tensor& tensor) const {
+    if (opaque(tensor)) return true;
+    const Part part = tensor.main();
+    // A model that was put together may hold parts of zTensor 0.1 files as well as any others.
+    if (!from_zt0_ && !model_.format().empty()) return false;
+    if (tensor.layout() != Layout::dense || target_dtype(tensor) != tensor.dtype() || !part.extent()) return false;
+    if (!part.strides().empty() || (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)) return false;
+    if (part.encoding() == Encoding::raw && part.extent()->length != part.size()) return false;
+    return options_.encoding.empty() || options_.encoding == name(part.encoding());
+  }
+
+  // Everything that zTensor 0.1 cannot say of one tensor.
+  void judge(const Tensor& tensor) {
+    if (!base::is_utf8(tensor.name()))
+      block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
+    judge_attributes(tensor);
+    for (const auto& [key, value] : tensor.extra().entries())
+      lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+    if (opaque(tensor)) {
+      judge_digest(tensor, tensor.main());
+    } else if (const Finding* why = tensor.unsupported()) {
+      block(LossKind::unsupported, subject(tensor), std::string(tensor.type_name()), "unknown: " + why->message);
+    } else if (!tensor.has_shape()) {
+      block(LossKind::shape, subject(tensor), "an unknown shape", "zTensor 0.1 states every shape");
+    } else {
+      judge_layout(tensor);
+      judge_dtype(tensor);
+    }
+  }
+
+  // Custom fields are told as they are encoded: here once, and once more for the index.
+  void judge_attributes(const Tensor& tensor) {
+    OutEntry ignored;
+    encode_attributes(tensor, ignored, [&](LossKind kind, const Value::Entry& e, std::string to) {
+      lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(), std::move(to));
+    });
+  }
+
+  void judge_layout(const Tensor& tensor) {
+    const Layout layout = tensor.layout();
+    if (layout != Layout::dense)
+      lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+           "dense " + std::string(name(target_dtype(tensor))));
+    for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+      const Part part = tensor.part(i);
+      for (const auto& [key, value] : part.extra().entries())
+        lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(), "dropped");
+      // The dense form of a quantised tensor is f32, whatever its scales are.
+      if (core::is_quantised(layout) && part.role() != tensor.main().role() && part.dtype() == DType::f64)
+        lose(LossKind::precision, subject(tensor, part), "f64", "f32");
+      if (layout != Layout::dense) continue;
+      if (part.role() != tensor.main().role())
+        lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
+      else
+        judge_stored(tensor, part);
+    }
+  }
+
+  void judge_stored(const Tensor& tensor, const Part& part) {
+    judge_digest(tensor, part);
+    if (stores(tensor)) return;
+    if (part.encoding() == Encoding::zstd)
+      change(LossKind::layout, subject(tensor, part), "zstd",
+             options_.encoding == "zstd" ? "zstd, compressed anew" : "raw");
+    if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
+      change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
+    if (!part.strides().empty()) change(LossKind::layout, subject(tensor, part), "strided", "row-major");
+  }
+
+  bool keeps_checksum(const Tensor& tensor) const { return stores(tensor) && options_.digest.empty(); }
+
+  void judge_digest(const Tensor& tensor, const Part& part) {
+    if (part.digest().empty() || keeps_checksum(tensor)) return;
+    change(LossKind::extra, subject(tensor, part), std::string(part.digest()),
+           core::digest_of(options_.digest) == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
+  }
+
+  void judge_dtype(const Tensor& tensor) {
+    const DType from = tensor.dtype(), to = target_dtype(tensor);
+    if (name_of(to).empty()) {
+      block(LossKind::dtype, subject(tensor), std::string(name(from)),
+            "no dtype of zTensor 0.1: a cast can make one of floating-point ones");
+      return;
+    }
+    if (from != to) {
+      const bool wider = info(to).bits > info(from).bits && info(from).bits >= 16;
+      lose(wider ? LossKind::dtype : LossKind::precision, subject(tensor), std::string(name(from)),
+           std::string(name(to)));
+    }
+    const auto elements = base::element_count(tensor.shape());
+    if (!elements || !packed_size(to, *elements))
+      block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bytes");
+  }
+
+  void place_all() {
+    const std::vector<std::uint32_t> aliases = core::first_aliases(model_);
+    payload_of_.assign(aliases.size(), core::kNone);
+    out_.tensors.reserve(model_.size());
+    out_.payloads.reserve(model_.size());
+    index_->entries.reserve(model_.size());
+    std::uint32_t ordinal = 0;  // of the tensor's first part
+    for (std::uint32_t i = 0; i < model_.size(); ordinal += model_[i++].part_count()) {
+      const Tensor tensor = model_[i];
+      std::uint32_t main = 0;
+      while (tensor.part(main).role() != tensor.main().role()) ++main;
+      if (!place(tensor, main, payload_of_[ordinal + main], payload_of_[aliases[ordinal + main]])) return;
+    }
+  }
+
+  core::Payload payload_of(const Tensor& tensor, std::uint32_t main) {
+    const Part part = tensor.part(main);
+    core::Payload p;
+    p.tensor = tensor;
+    p.part = main;
+    p.alignment = static_cast<std::uint32_t>(kAlignment);
+    p.role = "data";
+    p.digest = core::digest_of(options_.digest);
+    p.dtype = target_dtype(tensor);
+    if (stores(tensor)) {
+      p.form = Form::stored;
+      p.dtype = part.dtype();
+      p.encoding = part.encoding();
+      p.logical_size = part.size();
+      p.stored_size = part.extent()->length;
+      return p;
+    }
+    const bool as_it_is = tensor.layout() == Layout::dense && p.dtype == tensor.dtype();
+    p.form = as_it_is ? Form::logical : Form::dense;
+    p.logical_size = *packed_size(p.dtype, *base::element_count(tensor.shape()));
+    // A tensor without bytes gains nothing from a frame.
+    const bool zstd = options_.encoding == "zstd" && p.logical_size > 0;
+    p.encoding = zstd ? Encoding::zstd : Encoding::raw;
+    p.stored_size = zstd ? codecs::zstd_compress_bound(p.logical_size) : p.logical_size;
+    out_.size_exact &= !zstd;
+    return p;
+  }
+
+  static bool same_bytes(const core::Payload& a, const core::Payload& b) {
+    return a.form == b.form && a.form != Form::dense && a.encoding == b.encoding && a.dtype == b.dtype &&
+           a.logical_size == b.logical_size && a.tensor.main().encoding() == b.tensor.main().encoding() &&
+           a.tensor.main().order() == b.tensor.main().order();
+  }
+
+  // `own` becomes the payload's number; `twin` is that of the first tensor with the same extent. False: the file would
+  // pass 2^64 bytes.
+  bool place(const Tensor& tensor, std::uint32_t main, std::uint32_t& own, std::uint32_t twin) {
+    core::Payload p = payload_of(tensor, main);
+    const bool shares = twin != core::kNone && same_bytes(out_.payloads[twin], p);
+    if (twin != core::kNone && !shares)
+      lose(LossKind::alias, subject(tensor), "the bytes of " + subject(out_.payloads[twin].tensor), "a copy of them");
+    own = shares ? twin : static_cast<std::uint32_t>(out_.payloads.size());
+    add_entry(tensor, p, own);
+    out_.tensors.push_back({.name = tensor.name(),
+                            .from = tensor,
+                            .layout = opaque(tensor) ? tensor.layout() : Layout::dense,
+                            .dtype = target_dtype(tensor),
+                            .shared_parts = shares ? 1U : 0U});
+    if (shares) return true;
+    const auto start = base::align_up(at_, kAlignment);
+    const auto end = start ? base::checked_add(*start, p.stored_size) : std::nullopt;
+    if (!end || *end > kMost) {
+      block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+      return false;
+    }
+    at_ = *end;
+    p.out_tensor = static_cast<std::uint32_t>(out_.tensors.size() - 1);
+    out_.payloads.push_back(std::move(p));
+    return true;
+  }
+
+  void add_entry(const Tensor& tensor, const core::Payload& p, std::uint32_t payload) {
+    OutEntry e;
+    e.from = tensor;
+    e.part = tensor.part(p.part);
+    e.payload = payload;
+    e.dtype = target_dtype(tensor);
+    e.encoding = p.encoding;
+    e.keep_checksum = keeps_checksum(tensor);
+    e.keep_extra = p.form == Form::stored && opaque(tensor);
+    if (opaque(tensor) && tensor.layout() == Layout::structural)
+      e.layout = tensor.layout_name();
+    else if (!options_.omit_layout_field)
+      e.layout = kDense;
+    encode_attributes(tensor, e, {});
+    index_->entries.push_back(std::move(e));
+  }
+
+  // Fills the custom fields of the entry, sorted by the bytes of their keys; tells what is lost.
+  void encode_attributes(const Tensor& tensor, OutEntry& to,
+                         const std::function<void(LossKind, const Value::Entry&, std::string)>& tell) const {
+    const auto entries = tensor.attributes().entries();
+    if (entries.empty()) return;
+    std::vector<const Value::Entry*> sorted;
+    for (const Value::Entry& e : entries) {
+      // What only says how the bytes are packed goes with the layout, which is named as the loss.
+      if (!core::is_quantised(tensor.layout()) || !core::is_packing_attribute(e.first)) sorted.push_back(&e);
+    }
+    std::sort(sorted.begin(), sorted.end(),
+              [](const Value::Entry* a, const Value::Entry* b) { return a->first < b->first; });
+    wire::CborWriter out;
+    for (const Value::Entry* e : sorted) {
+      const auto& [key, value] = *e;
+      std::string problem = why_not(tensor, key, value);
+      if (!problem.empty()) {
+        if (tell) tell(LossKind::attribute, *e, "dropped: " + std::move(problem));
+        continue;
+      }
+      if (tell && !comes_back(value)) tell(LossKind::attribute_type, *e, "a plain value");
+      if (key == kLayout) to.layout = {};
+      ++to.attribute_count;
+      out.text(key);
+      core::write_value(out, value, core::Floats::shortest);
+    }
+    to.attributes = out.take();
+  }
+
+  // Why a custom field cannot be written; empty: it can.
+  std::string why_not(const Tensor& tensor, std::string_view key, const Value& value) const {
+    const auto text = value.as_text();
+    if (!base::is_utf8(key) || (text && !base::is_utf8(*text))) return "it is not UTF-8";
+    if (is_field(key)) return "zTensor 0.1 has a field of this name";
+    const bool has_layout_field = opaque(tensor) && tensor.layout() == Layout::structural;
+    if (key == kLayout && ((text && is_layout(*text)) || has_layout_field))
+      return "it would say how the data is laid out";
+    return {};
+  }
+
+  // Whether reading gives the value again, type and all.
+  static bool comes_back(const Value& value) {
+    wire::CborWriter writer;
+    core::write_value(writer, value, core::Floats::shortest);
+    wire::CborReader in(writer.data(), UINT32_MAX);
+    core::ValueBudget budget{UINT64_MAX};
+    std::optional<std::size_t> duplicate;
+    return core::read_value(in, budget, duplicate, core::Floats::shortest) == value;
+  }
+
+  void finish() {
+    out_.keep = index_;
+    if (!out_.blockers.empty()) return;
+    // The index as it will be, or, where sizes are bounds only, as long as it can become.
+    std::vector<core::Stored> stored(out_.payloads.size());
+    std::uint64_t at = kMagicSize;
+    for (std::size_t i = 0; i < stored.size(); ++i) {
+      const core::Payload& p = out_.payloads[i];
+      at = *base::align_up(at, kAlignment);
+      stored[i] = {out_.size_exact ? at : UINT64_MAX, out_.size_exact ? p.stored_size : UINT64_MAX,
+                   core::placeholder(p.digest)};
+      at += p.stored_size;
+    }
+    out_.size = at + index_->tail(stored).size();
+    out_.tail = [index = index_](std::span<const core::Stored> made) { return index->tail(made); };
+  }
+
+  const Model& model_;
+  const Options& options_;
+  std::shared_ptr<OutIndex> index_;
+  const bool from_zt0_;
+  core::WriteLayout out_;
+  std::uint64_t at_ = kMagicSize;
+  std::vector<std::uint32_t> payload_of_;  // of each part of the model in order; kNone: it has none yet
+};
+
+}  // namespace
+
+core::WriteLayout layout(const Model& model, const Options& options) {
+  refuse_options(options);
+  return Planner(model, options).run();
+}
+
+}  // namespace weighbridge::ztensor0

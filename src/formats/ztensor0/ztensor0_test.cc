@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading what the corpus cannot show: values, the places and words of findings, and the real files of published
+// writers.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "base/endian.h"
+#include "core/compare.h"
+#include "core/logical.h"
+#include "formats/ztensor0/format.h"
+#include "formats/ztensor0/layout.h"
+#include "support/test_data.h"
+#include "support/thrown.h"
+#include "support/ztensor_manifest.h"
+#include "wire/cbor_items.h"
+
+namespace weighbridge::ztensor0 {
+namespace {
+
+using test::Json;
+using test::logical_bytes;
+using wire::items::number;
+using wire::items::text;
+
+test::Outcome walk(std::string bytes, const Context& context = {}) {
+  return test::walk(kFormat, std::move(bytes), context);
+}
+test::Outcome walk_case(std::string_view name) {
+  static const std::vector<core::CorpusCase> all = cases();
+  return walk(test::case_of(all, name).bytes);
+}
+
+TEST(RealZtensor0, EveryFileIsAsItsManifestSays) {
+  WB_REQUIRE_TEST_DATA(folder, "ztensor");
+  const Json manifest = Json::parse(test::contents(folder + "/MANIFEST.json"));
+  int files = 0;
+  for (const Json& file : manifest.at("files")) {
+    if (file.at("generation") != "0.1") continue;
+    SCOPED_TRACE(file.at("file"));
+    ++files;
+    const auto [report, model] = walk(test::contents(folder + "/" + file.at("file").get<std::string>()));
+    EXPECT_TRUE(report.valid());
+    EXPECT_EQ(report.warnings(), 0U);
+    EXPECT_EQ(report.unsupported() > 0, file.at("expect") == "unsupported");
+    EXPECT_EQ(model.format(), "zt0");
+    EXPECT_EQ(model.version(), "0.1");
+    const Json& tensors = file.at("tensors");
+    test::expect_tensors(model, tensors);
+    for (std::uint32_t i = 0; i < model.size(); ++i)
+      test::expect_attributes(model[i].attributes(), tensors[i].value("custom", Json::object()));
+  }
+  EXPECT_EQ(files, 7);
+}
+
+TEST(RealZtensor0, EveryFileComesBackTheSameThroughTheWriter) {
+  WB_REQUIRE_TEST_DATA(folder, "ztensor");
+  const Json manifest = Json::parse(test::contents(folder + "/MANIFEST.json"));
+  for (const Json& file : manifest.at("files")) {
+    if (file.at("generation") != "0.1") continue;
+    SCOPED_TRACE(file.at("file"));
+    const Model model = walk(test::contents(folder + "/" + file.at("file").get<std::string>())).model;
+    for (const std::string encoding : {"", "raw", "zstd"}) {
+      for (const std::string digest : {"", "sha256", "crc32c"}) {
+        SCOPED_TRACE(encoding + " " + digest);
+        Options options;
+        options.encoding = encoding;
+        options.digest = digest;
+        const core::WriteLayout made = layout(model, options);
+        EXPECT_TRUE(made.losses.empty()) << made.losses[0].subject;
+        const std::string bytes = test::render(made);
+        EXPECT_EQ(bytes, test::render(layout(model, options))) << "not deterministic";
+        const auto [report, again] = walk(bytes);
+        EXPECT_TRUE(report.valid()) << report.first_error()->message;
+        const auto differences = core::compare(model, again);
+        EXPECT_TRUE(differences.empty()) << differences[0].subject << ": " << differences[0].from << " / "
+                                         << differences[0].to;
+        EXPECT_EQ(test::render(layout(again, options)), bytes) << "not stable";
+      }
+    }
+  }
+}
+
+TEST(Ztensor0Read, SaysWhereExpectedAndFound) {
+  static const std::vector<core::CorpusCase> all = cases();
+  const core::CorpusCase& c = test::case_of(all, "size");
+  const auto [report, model] = walk(c.bytes);
+  ASSERT_EQ(report.total(), 1U);
+  const Finding& finding = report.findings()[0];
+  EXPECT_EQ(finding.tensor, "w");
+  EXPECT_TRUE(finding.has_tensor);
+  EXPECT_EQ(finding.offset, c.bytes.find("name") - 2);  // the tensor's map
+  EXPECT_EQ(finding.message,
+            "the size of a raw dense tensor is not what shape and dtype demand (expected 4 bytes, found 3)");
+  EXPECT_EQ(model.size(), 0U);
+}
+
+TEST(Ztensor0Read, ABrokenTensorLeavesTheOthers) {
+  const std::string good = "\xa6" + text("name") + text("good") + text("offset") + number(64) + text("size") +
+                           number(0) + text("dtype") + text("int8") + text("shape") + wire::items::array({number(0)}) +
+                           text("encoding") + text("raw");
+  const std::string index = wire::items::array({wire::items::map({}), good});
+  std::string bytes = std::string(kMagic) + std::string(56, '\0') + index + std::string(8, '\0');
+  base::store_le<std::uint64_t>(bytes.data() + bytes.size() - 8, index.size());
+  const auto [report, model] = walk(bytes);
+  EXPECT_EQ(report.errors(), 6U);  // one for each field that is missing
+  ASSERT_EQ(model.size(), 1U);
+  EXPECT_EQ(model[0].name(), "good");
+}
+
+TEST(Ztensor0Read, BigEndianComesOutLittleEndianByEveryDoor) {
+  const Model model = walk_case("valid-big-endian").model;
+  const Part part = model["w"].main();
+  const std::string_view swapped("\x04\x03\x02\x01", 4);
+  EXPECT_EQ(part.order(), Order::big);
+  EXPECT_EQ(part.why_no_view(), NoView::byte_order);
+  EXPECT_EQ(logical_bytes(part), swapped);
+  EXPECT_EQ(test::dense_bytes(model["w"]), swapped);
+  std::array<std::byte, 4> direct{};
+  core::read_direct(part, 0, direct);
+  EXPECT_TRUE(std::ranges::equal(direct, std::as_bytes(std::span(swapped))));
+  EXPECT_EQ(codecs::to_hex(part.stored().span), "01020304");
+}
+
+TEST(Ztensor0Read, EndiannessCountsForRawDataOnly) {
+  const Model model = walk_case("valid-zstd-endianness-says-nothing").model;
+  EXPECT_EQ(logical_bytes(model["w"].main()), "\x01\x02\x03\x04");
+}
+
+TEST(Ztensor0Read, AnyNonzeroBoolIsTrue) {
+  const Model model = walk_case("valid-bool-of-any-byte").model;
+  EXPECT_EQ(logical_bytes(model["w"].main()), "\x01\x01\x01\x01");
+}
+
+TEST(Ztensor0Read, WhatCannotBeInterpretedKeepsItsBytes) {
+  for (const char* name : {"sparse", "unknown-dtype", "unknown-encoding", "sparse-zstd"}) {
+    SCOPED_TRACE(name);
+    const Model model = walk_case(name).model;
+    ASSERT_EQ(model.size(), 1U);
+    EXPECT_NE(model["w"].unsupported(), nullptr);
+    EXPECT_EQ(codecs::to_hex(model["w"].main().stored().span), "01020304");
+    EXPECT_EQ(test::thrown([&] { model["w"].to_dense(); }).kind, Kind::unsupported);
+  }
+  const Model sparse = walk_case("sparse").model, zstd = walk_case("sparse-zstd").model,
+              dtype = walk_case("unknown-dtype").model;
+  EXPECT_EQ(sparse["w"].layout_name(), "sparsecoo");
+  EXPECT_EQ(zstd["w"].main().encoding_name(), "zstd");
+  EXPECT_EQ(dtype["w"].type_name(), "float8");
+}
+
+TEST(Ztensor0Read, KeepsCustomFieldsUnderTheirOwnKeys) {
+  const Model model = walk_case("valid-custom-fields").model;
+  const Attributes attributes = model["w"].attributes();
+  ASSERT_EQ(attributes.size(), 5U);
+  EXPECT_TRUE(*attributes.find("half") == Value::real(1.5));  // the width of a float says nothing here (Z5)
+  EXPECT_TRUE(*attributes.find("single") == Value::real(static_cast<double>(0.1f)));
+  EXPECT_EQ(attributes.find("tagged")->kind(), Value::Kind::foreign);
+  EXPECT_EQ(attributes.find("map")->map()[0].second.kind(), Value::Kind::foreign);
+  const Model tiled = walk_case("valid-other-layout").model;
+  EXPECT_EQ(tiled["w"].layout(), Layout::dense);
+  EXPECT_EQ(tiled["w"].attributes().find("layout")->as_text(), "tiled");
+}
+
+TEST(Ztensor0Read, MatchesEveryMagicOfItsLine) {
+  const auto matched = [](std::string_view head) {
+    const auto bytes = std::as_bytes(std::span(head));
+    return matches({.head = bytes, .tail = bytes, .size = bytes.size(), .extension = "zt"});
+  };
+  EXPECT_TRUE(matched("ZTEN0001"));
+  EXPECT_TRUE(matched("ZTEN0002"));
+  EXPECT_FALSE(matched("ZTEN1000"));
+  EXPECT_FALSE(matched("ZTEN"));
+}
+
+}  // namespace
+}  // namespace weighbridge::ztensor0

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/khlnary/bin_files.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "formats/stb/layout.h"
+#include "formats/stb/rules.h"
+#include "runtime/khlnary/rules.h"
+#include "weighbridge/open.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge::khlnary {
+namespace {
+
+std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+
+std::string called(const stb::BinFile& entry) {
+  return "file " + std::to_string(entry.id) + ", '" + escape_for_display(entry.path) + "'";
+}
+
+// As much of the shape table as this file's descriptors speak of, the other shapes left empty: a table may be long, and
+// is read again with every file. What is wrong with the file is for its reader to find.
+std::vector<std::vector<std::uint64_t>> shapes_for(const Source& file,
+                                                   const std::vector<std::vector<std::uint64_t>>& all) {
+  std::vector<std::vector<std::uint64_t>> out;
+  const std::uint64_t most = std::min(stb::kMaxTensors, file.size() / stb::kDescriptorSize);
+  for (std::uint64_t i = 0; i + 1 < most; ++i) {
+    std::byte bytes[stb::kDescriptorSize];
+    file.read_at(stb::kHeaderSize + i * stb::kDescriptorSize, bytes);
+    const auto descriptor = stb::load<stb::Descriptor>(bytes);
+    const std::uint32_t place = descriptor.dims[0];
+    if (descriptor.rank <= stb::kMaxDirectRank) continue;
+    out.resize(std::max<std::size_t>(out.size(), std::min<std::size_t>(all.size(), place + std::size_t{1})));
+    if (place < all.size()) out[place] = all[place];
+  }
+  return out;
+}
+
+// What the sidecar says of this one file, as a sidecar of its own: two entries of the table may have one path, and then
+// only the id tells which names and shapes are meant.
+std::shared_ptr<const Source> sidecar_of(const stb::Sidecar& whole, const stb::BinFile& entry, const Source& file) {
+  stb::Sidecar one;
+  one.files.push_back({.id = entry.id, .path = entry.path});
+  if (whole.shapes) one.shapes = shapes_for(file, *whole.shapes);
+  for (const stb::TensorEntry& tensor : whole.tensors)
+    if (tensor.file == entry.id) one.tensors.push_back(tensor);
+  const auto text = std::make_shared<const std::string>(stb::write_sidecar(one));
+  return memory_source({std::as_bytes(std::span(*text)), text}, "<the module's sidecar>");
+}
+
+// The rule of ours that an STB file breaks when it breaks this one of its own.
+const Rule& rule_for(std::string_view rule) {
+  if (rule == stb::rules::kSidecarTensor.id) return rules::kTensorId;
+  for (const Rule* shape : {&stb::rules::kShapeIndex, &stb::rules::kShapeRank, &stb::rules::kShapeDiffers})
+    if (rule == shape->id) return rules::kShapeMismatch;
+  return rules::kFile;
+}
+
+}  // namespace
+
+const OpenFile& BinFiles::open(std::uint8_t id, std::optional<std::uint64_t> at) {
+  if (!open_[id]) {
+    const stb::BinFile* const entry = module_.sidecar.file(id);
+    if (!entry) refuse(rules::kFileId, {.offset = at}, {}, std::to_string(id));
+    open_[id] = load(*entry, {.offset = at});
+  }
+  return *open_[id];
+}
+
+std::shared_ptr<const Source> BinFiles::find(const stb::BinFile& entry, core::At at) const {
+  try {
+    if (auto found = module_.sidecar_source->neighbour(entry.path)) return found;
+  } catch (const Error& error) {
+    if (error.finding().rule == "io/outside") refuse(rules::kPath, at, {}, {}, called(entry) + ": " + error.what());
+    // A folder or a device where the file should be: nobody asked for that one, the table did.
+    if (error.kind() == Kind::misuse) refuse(rules::kFile, at, {}, {}, called(entry) + ": " + error.what());
+    throw;
+  }
+  refuse(rules::kFileMissing, at, {}, {}, called(entry));
+}
+
+std::unique_ptr<OpenFile> BinFiles::load(const stb::BinFile& entry, core::At at) const {
+  auto out = std::make_unique<OpenFile>();
+  out->path = entry.path;
+  out->source = find(entry, at);
+  const std::uint64_t size = out->source->size();
+  if (entry.size && *entry.size != size)
+    refuse(rules::kFileSize, at, bytes_text(*entry.size), bytes_text(size), called(entry));
+  if (entry.mmap_required && out->source->map(0, size).keep == nullptr)
+    refuse(rules::kMmapRequired, at, {}, {}, called(entry));
+  Context context = context_;
+  context.progress = {};
+  Report report;
+  auto model = weighbridge::open(out->source, report, context,
+                                 {.format = "stb", .sidecar = sidecar_of(module_.sidecar, entry, *out->source)});
+  if (!model) {
+    const Finding& why = *report.first_error();
+    std::string detail = called(entry) + ": " + why.message + " (" + why.rule;
+    if (why.offset) detail += " at byte " + std::to_string(*why.offset);
+    refuse(rule_for(why.rule), at, {}, {}, detail + ")");
+  }
+  out->model = *std::move(model);
+  for (std::uint32_t i = 0; i < out->model.size(); ++i)
+    out->place[static_cast<std::uint8_t>(*out->model[i].id())] = static_cast<std::uint16_t>(i + 1);
+  return out;
+}
+
+}  // namespace weighbridge::khlnary

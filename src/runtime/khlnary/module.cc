@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening a module, and the checks that come before its first step.
+#include "runtime/khlnary/module.h"
+
+#include <utility>
+
+#include "base/endian.h"
+#include "base/fail.h"
+#include "core/common_rules.h"
+#include "runtime/khlnary/rules.h"
+#include "runtime/khlnary/words.h"
+
+namespace weighbridge::khlnary {
+namespace {
+
+std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+
+// A word of the function table is the FUNC_DEF of its function.
+void check_functions(const Module::Rep& module, core::Findings& findings) {
+  const std::uint64_t count = module.words.size();
+  for (const stb::Function& function : module.sidecar.functions) {
+    const std::string expected =
+        "FUNC_DEF " + std::to_string(function.id) + " at word " + std::to_string(function.offset);
+    if (function.offset >= count) {
+      findings.report(rules::kFunctionTable, {}, expected,
+                      "a module of " + std::to_string(count) + (count == 1 ? " word" : " words"));
+      continue;
+    }
+    const Word word = fields(module.words[function.offset]);
+    if (static_cast<Glyph::Id>(word.glyph) == Glyph::Id::func_def && word.payload == function.id) continue;
+    findings.report(rules::kFunctionTable, {.offset = function.offset * kWordSize}, expected,
+                    disassemble(module.words[function.offset]));
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> read_words(const Source& source, const Limits& limits, core::Findings& findings) {
+  const std::uint64_t size = source.size();
+  if (size > limits.header) {
+    findings.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits.header), bytes_text(size),
+                    "the module");
+    return {};
+  }
+  const std::uint64_t rest = size % kWordSize;
+  if (rest != 0) findings.report(rules::kTruncated, {.offset = size - rest}, "a multiple of 4 bytes", bytes_text(size));
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(size / kWordSize));
+  const auto bytes = std::as_writable_bytes(std::span(words));
+  source.read_at(0, bytes);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = base::load_le<std::uint32_t>(bytes.data() + i * kWordSize);
+  return words;
+}
+
+std::shared_ptr<const Source> find_sidecar(const Source& module) {
+  return module.neighbour(stb::sidecar_name(module.name()));
+}
+
+void check_words(const Module::Rep& module, unsigned authority, core::Findings& findings) {
+  const std::uint64_t before = findings.errors();
+  for (std::uint64_t i = 0; i < module.words.size(); ++i)
+    if (auto wrong = check(module.words[i], authority, i * kWordSize)) findings.report(*std::move(wrong));
+  // A table that names broken words would be blamed for them.
+  if (findings.errors() == before) check_functions(module, findings);
+}
+
+void require_authority(unsigned authority) {
+  if (authority == 0 || authority > kMaxAuthority)
+    base::misuse("authority", "an authority is 1 to 7, not " + std::to_string(authority));
+}
+
+Module Module::open(const std::shared_ptr<const Source>& module, std::shared_ptr<const Source> sidecar,
+                    const Context& context) {
+  if (!module) base::misuse("source", "there is no module to read");
+  Report report;
+  core::Findings findings(report, core::Findings::Mode::first_error);
+  const auto rep = std::make_shared<Rep>();
+  try {
+    rep->source = module;
+    rep->words = read_words(*module, context.limits, findings);
+    rep->sidecar_source = sidecar ? std::move(sidecar) : find_sidecar(*module);
+    if (rep->sidecar_source)
+      if (auto read = stb::read_sidecar(*rep->sidecar_source, context.limits, findings))
+        rep->sidecar = *std::move(read);
+  } catch (const core::Stop&) {
+    throw Error(*report.first_error());
+  }
+  Module out;
+  out.rep_ = rep;
+  return out;
+}
+
+std::span<const std::uint32_t> Module::words() const& noexcept { return rep_->words; }
+const Source& Module::source() const& noexcept { return *rep_->source; }
+const Source* Module::sidecar() const& noexcept { return rep_->sidecar_source.get(); }
+
+std::vector<std::uint32_t> words_of(const Source& source, const Context& context) {
+  Report report;
+  core::Findings findings(report, core::Findings::Mode::all);
+  std::vector<std::uint32_t> words = read_words(source, context.limits, findings);
+  if (const Finding* error = report.first_error()) throw Error(*error);
+  return words;
+}
+
+std::string stored(std::span<const std::uint32_t> words) {
+  std::string out(words.size() * kWordSize, '\0');
+  for (std::size_t i = 0; i < words.size(); ++i) base::store_le(out.data() + i * kWordSize, words[i]);
+  return out;
+}
+
+}  // namespace weighbridge::khlnary

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model into a module: STB files of at most 16 tensors, the sidecar that names them, and the words that load them.
+// Leaves writing and proving an STB file to convert, and what STB can hold to its own layout function.
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "convert/plan_maker.h"
+#include "formats/stb/layout.h"
+#include "formats/stb/sidecar.h"
+#include "io/atomic_file.h"
+#include "registry/registry.h"
+#include "runtime/khlnary/rules.h"
+#include "runtime/khlnary/words.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge::khlnary {
+namespace {
+
+constexpr std::uint32_t kMaxTensors = kTensorsPerFile * kMaxPackedFiles;
+constexpr std::size_t kMostNamed = 5;  // tensors in a refusal
+
+// A module has no place for what these are about; pack says so in `left_out` and goes on.
+constexpr LossKind kLeftOut[] = {LossKind::attribute, LossKind::attribute_type, LossKind::extra, LossKind::tokenizer};
+
+std::string in_quotes(std::string_view text) { return "'" + escape_for_display(text) + "'"; }
+
+class Packer {
+ public:
+  Packer(const Model& model, const std::string& folder, const std::string& name, const PackOptions& options,
+         const Context& context)
+      : model_(model), folder_(folder), name_(name), options_(options), context_(context) {
+    as_stb_.cast = options.cast;
+    as_stb_.allow = options.allow;
+    as_stb_.allow.insert(as_stb_.allow.end(), std::begin(kLeftOut), std::end(kLeftOut));
+    as_stb_.replace = options.replace;
+  }
+
+  Packed run() {
+    choose();
+    judge();
+    require_sound();
+    require_free();
+    collect_shapes();
+    make_folder();
+    // Until the new one stands, no old module may load new files.
+    if (options_.replace) remove(module_path());
+    for (std::uint32_t k = 0; k < file_count(); ++k) write_file(k);
+    remove_stale();
+    sidecar_.module = name_ + ".knu";
+    publish(sidecar_path(), stb::write_sidecar(sidecar_));
+    publish(module_path(), stored(words()));
+    packed_.module = module_path();
+    packed_.sidecar = sidecar_path();
+    packed_.tensors = count();
+    return std::move(packed_);
+  }
+
+ private:
+  std::uint32_t count() const { return static_cast<std::uint32_t>(chosen_.size()); }
+  std::uint32_t file_count() const { return (count() + kTensorsPerFile - 1) / kTensorsPerFile; }
+  std::string file_name(std::uint32_t k) const { return name_ + "-" + std::to_string(k) + ".stb"; }
+  std::string beside(const std::string& name) const { return (std::filesystem::path(folder_) / name).string(); }
+  std::string module_path() const { return beside(name_ + ".knu"); }
+  std::string sidecar_path() const { return beside(name_ + std::string(stb::kSidecarExtension)); }
+
+  // ---- what goes in ----
+
+  void choose() {
+    if (name_.find('/') != std::string::npos || !stb::is_sidecar_path(file_name(0)) || !base::is_utf8(name_))
+      base::misuse("name",
+                   "a module cannot be called " + in_quotes(name_) + ": choose a name in UTF-8 without slashes");
+    for (std::uint32_t i = 0; i < model_.size(); ++i) {
+      const std::string_view name = model_[i].name();
+      if (options_.without && options_.without(name))
+        packed_.left_out.push_back("tensor " + std::string(name));
+      else
+        chosen_.push_back(i);
+    }
+    for (const auto& [key, value] : model_.attributes().entries()) packed_.left_out.push_back("attribute " + key);
+    for (const auto& [key, value] : model_.extra().entries()) packed_.left_out.push_back("extra " + key);
+    if (model_.tokenizer()) packed_.left_out.emplace_back("tokenizer");
+    if (count() > kMaxTensors)
+      refuse(rules::kPackTooMany, {}, "at most " + std::to_string(kMaxTensors), std::to_string(count()),
+             "leave some out (PackOptions::without, --without GLOB)");
+  }
+
+  // All tensors under their own names, which a refusal then has.
+  void judge() {
+    Builder builder;
+    for (const std::uint32_t i : chosen_) builder.tensor(std::string(model_[i].name()), model_, model_[i]);
+    const Plan whole = plan(builder.build(), "stb", as_stb_);
+    refuse_items(whole.blockers, "leave it out (PackOptions::without, --without GLOB)");
+    refuse_items(whole.refused(), "accept that (PackOptions::allow, --allow KIND)");
+    for (const Item& loss : whole.losses)
+      if (std::ranges::find(kLeftOut, loss.kind) != std::end(kLeftOut)) packed_.left_out.push_back(loss.subject);
+    total_ = 2 * whole.payload_size;
+  }
+
+  static void refuse_items(const std::vector<Item>& items, std::string_view help) {
+    if (items.empty()) return;
+    std::string list;
+    for (std::size_t i = 0; i < items.size() && i < kMostNamed; ++i)
+      list += (i == 0 ? "" : "; ") + escape_for_display(items[i].subject) + " (" +
+              std::string(weighbridge::name(items[i].kind)) + "): " + escape_for_display(items[i].from) + " -> " +
+              escape_for_display(items[i].to);
+    if (items.size() > kMostNamed) list += "; and " + std::to_string(items.size() - kMostNamed) + " more";
+    const auto castable = [](const Item& item) {
+      const auto dtype = dtype_from_name(item.from);
+      return item.kind == LossKind::dtype && dtype && info(*dtype).kind == DTypeKind::real;
+    };
+    const bool cast_helps = std::ranges::any_of(items, castable);
+    refuse(rules::kPackTensor, {}, {}, {},
+           list + "; " + std::string(help) +
+               (cast_helps ? ", or cast floating-point tensors (PackOptions::cast, --cast f32)" : ""));
+  }
+
+  // Digests and the like of the source: a module would have none to show that they failed.
+  void require_sound() const {
+    const core::Format* const format = registry::find(model_.format());
+    if (!format || !format->check_content || !format->content_can_fail) return;
+    Report report;
+    core::Findings findings(report, core::Findings::Mode::all);
+    Context quiet = context_;
+    if (context_.progress) quiet.progress = [&](std::uint64_t, std::uint64_t) { return context_.progress(0, 0); };
+    format->check_content(model_, quiet, findings);
+    if (const Finding* error = report.first_error()) throw Error(*error);
+  }
+
+  // A shape of rank above 3 is a place in the one table of the sidecar.
+  void collect_shapes() {
+    std::vector<std::vector<std::uint64_t>> shapes;
+    for (const std::uint32_t i : chosen_) {
+      const Shape shape = model_[i].shape();
+      if (shape.size() <= stb::kMaxDirectRank) continue;
+      if (place_of(shapes, shape) == shapes.size()) shapes.emplace_back(shape.begin(), shape.end());
+    }
+    if (!shapes.empty()) sidecar_.shapes = std::move(shapes);
+  }
+
+  static std::size_t place_of(const std::vector<std::vector<std::uint64_t>>& shapes, Shape shape) {
+    const auto same = [&](const std::vector<std::uint64_t>& s) { return std::ranges::equal(s, shape); };
+    return static_cast<std::size_t>(std::ranges::find_if(shapes, same) - shapes.begin());
+  }
+
+  // ---- one STB file ----
+
+  void write_file(std::uint32_t k) {
+    const std::uint32_t first = k * kTensorsPerFile, size = std::min(kTensorsPerFile, count() - first);
+    // Called by the ids that they are to have.
+    Builder builder;
+    for (std::uint32_t id = 0; id < size; ++id) {
+      const Tensor tensor = model_[chosen_[first + id]];
+      builder.tensor(std::to_string(id), model_, tensor);
+      const Shape shape = tensor.shape();
+      sidecar_.tensors.push_back({.file = static_cast<std::uint8_t>(k),
+                                  .id = static_cast<std::uint8_t>(id),
+                                  .name = std::string(tensor.name()),
+                                  .shape = std::vector<std::uint64_t>(shape.begin(), shape.end())});
+    }
+    const Model part = builder.build();
+    const auto rep = std::make_shared<convert::PlanRep>();
+    rep->format = registry::find("stb");
+    rep->layout = rep->format->layout(part, as_stb_);
+    rep->models = {part};
+    sidecar_.files.push_back({.id = static_cast<std::uint8_t>(k), .path = file_name(k), .size = rep->layout.size});
+    adopt(rep->layout, first, size);
+    packed_.bytes += rep->layout.size;
+    const Plan writing = PlanMaker::make(rep, part, as_stb_);
+    Context context = context_;
+    if (context_.progress)
+      context.progress = [&](std::uint64_t done, std::uint64_t) { return context_.progress(done_ + done, total_); };
+    packed_.files.push_back(beside(file_name(k)));
+    writing.execute(packed_.files.back(), context);
+    done_ += 2 * writing.payload_size;
+  }
+
+  // Gives the tensors of a layout their own names, in a sidecar of the file's own with which it also opens alone, and
+  // shapes of high rank their place in the module's table.
+  void adopt(core::WriteLayout& layout, std::uint32_t first, std::uint32_t size) const {
+    stb::Sidecar own;
+    own.shapes = sidecar_.shapes;
+    const auto head = std::as_writable_bytes(std::span(layout.head));
+    for (std::uint32_t i = 0; i < size; ++i) {
+      layout.tensors[i].name = model_[chosen_[first + i]].name();
+      own.tensors.push_back(sidecar_.tensors[first + i]);
+      own.tensors.back().file = 0;
+      std::byte* const at = head.data() + stb::kHeaderSize + i * stb::kDescriptorSize;
+      auto descriptor = stb::load<stb::Descriptor>(at);
+      if (descriptor.rank <= stb::kMaxDirectRank) continue;
+      descriptor.dims[0] = static_cast<std::uint32_t>(place_of(*sidecar_.shapes, model_[chosen_[first + i]].shape()));
+      stb::store(at, descriptor);
+    }
+    own.files.push_back({.id = 0, .path = {}, .size = layout.size});
+    layout.companion = {.extension = std::string(stb::kSidecarExtension),
+                        .text = [own = std::move(own)](std::string_view name) {
+                          stb::Sidecar named = own;
+                          named.files.front().path = name;
+                          return stb::write_sidecar(named);
+                        }};
+  }
+
+  // Each tensor in order; the last handle is the module's result.
+  std::vector<std::uint32_t> words() const {
+    std::vector<std::uint32_t> out;
+    const auto add = [&](Glyph::Id id, std::uint8_t payload) {
+      const Glyph& glyph = *find_glyph(static_cast<std::uint8_t>(id));
+      out.push_back(encode({.glyph = static_cast<std::uint8_t>(id),
+                            .arity = glyph.least_arity,
+                            .flags = glyph.flags,
+                            .payload = payload}));
+    };
+    for (const stb::TensorEntry& tensor : sidecar_.tensors)
+      add(Glyph::Id::load_bin_tensor, static_cast<std::uint8_t>(tensor.file << 4 | tensor.id));
+    if (out.empty()) add(Glyph::Id::const_i8, 0);
+    add(Glyph::Id::ret, 0);
+    return out;
+  }
+
+  // ---- the folder ----
+
+  void require_free() const {
+    std::vector<std::string> paths{module_path(), sidecar_path()};
+    for (std::uint32_t k = 0; k < file_count(); ++k) {
+      paths.push_back(beside(file_name(k)));
+      paths.push_back(beside(stb::sidecar_name(file_name(k))));
+    }
+    for (const std::string& path : paths) {
+      std::error_code ignored;
+      if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) continue;
+      if (!options_.replace)
+        base::misuse("output-exists", in_quotes(path) + " exists; --force replaces the files of an earlier packing");
+      for (const auto& source : model_.sources())
+        if (io::same_file(path, std::string(source->name())))
+          base::misuse("output-is-input", in_quotes(path) + " is the input: choose another folder");
+    }
+  }
+
+  void make_folder() const {
+    std::error_code error;
+    std::filesystem::create_directory(folder_, error);
+    if (error || !std::filesystem::is_directory(folder_, error))
+      base::io_error("create", "the folder " + in_quotes(folder_) + " cannot be made", error.value());
+  }
+
+  static void remove(const std::string& path) {
+    std::error_code error;
+    std::filesystem::remove(path, error);
+    if (error) base::io_error("remove", in_quotes(path) + " cannot be removed", error.value());
+  }
+
+  // What an earlier packing of more tensors has left.
+  void remove_stale() const {
+    if (!options_.replace) return;
+    for (std::uint32_t k = file_count(); k < kMaxPackedFiles; ++k) {
+      remove(beside(file_name(k)));
+      remove(beside(stb::sidecar_name(file_name(k))));
+    }
+  }
+
+  void publish(const std::string& path, const std::string& bytes) const {
+    io::AtomicFile file(path, {options_.replace, bytes.size()});
+    file.write_at(0, std::as_bytes(std::span(bytes)));
+    file.sync(bytes.size());
+    std::string again(bytes.size(), '\0');
+    file.reopen()->read_at(0, std::as_writable_bytes(std::span(again)));
+    if (again != bytes) base::io_error("read-back", in_quotes(path) + " does not read back; it was not published");
+    file.publish();
+  }
+
+  const Model& model_;
+  const std::string& folder_;
+  const std::string& name_;
+  const PackOptions& options_;
+  const Context& context_;
+  Options as_stb_{};
+  std::vector<std::uint32_t> chosen_{};  // tensors of the model
+  stb::Sidecar sidecar_{};
+  Packed packed_{};
+  std::uint64_t done_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+Packed pack(const Model& model, const std::string& folder, const std::string& name, const PackOptions& options,
+            const Context& context) {
+  return Packer(model, folder, name, options, context).run();
+}
+
+}  // namespace weighbridge::khlnary

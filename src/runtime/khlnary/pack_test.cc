@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packing a model into a module, and getting the same tensors back out of it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "support/temporary_folder.h"
+#include "support/thrown.h"
+#include "weighbridge/khlnary.h"
+#include "weighbridge/open.h"
+#include "weighbridge/verify.h"
+
+namespace weighbridge::khlnary {
+namespace {
+
+using test::read_file;
+using test::TemporaryFolder;
+using test::thrown;
+
+Bytes counting(std::uint64_t size, std::uint64_t seed) {
+  const auto bytes = std::make_shared<std::vector<std::byte>>(size);
+  for (std::uint64_t i = 0; i < size; ++i) (*bytes)[i] = static_cast<std::byte>((i + seed) % 61);
+  return {*bytes, bytes};
+}
+
+// Tensors t0, t1, ... of all ranks that STB takes, some of rank above 3.
+Model a_model(std::uint32_t tensors, DType dtype = DType::f32) {
+  Builder builder;
+  builder.attribute("made by", Value::text("a test"));
+  for (std::uint32_t i = 0; i < tensors; ++i) {
+    std::vector<std::uint64_t> shape(i % 9, 1);
+    if (!shape.empty()) shape.back() = 1 + i % 3;
+    const std::uint64_t count = shape.empty() ? 1 : shape.back();
+    builder.tensor("t" + std::to_string(i), dtype, shape, counting(*packed_size(dtype, count), i));
+  }
+  return builder.build();
+}
+
+std::string bytes_of(const Tensor& tensor) {
+  std::string out;
+  tensor.main().stream({}, [&](std::span<const std::byte> piece) {
+    out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    return true;
+  });
+  return out;
+}
+
+TEST(Pack, RunsAndHoldsTheSameTensors) {
+  for (const std::uint32_t count : {0U, 1U, 16U, 17U, 103U, 256U}) {
+    SCOPED_TRACE(count);
+    const TemporaryFolder folder;
+    const Model model = a_model(count);
+    const Packed packed = pack(model, folder / "out", "m");
+    EXPECT_EQ(packed.tensors, count);
+    EXPECT_EQ(packed.files.size(), (count + 15) / 16);
+    EXPECT_EQ(packed.left_out, std::vector<std::string>{"attribute made by"});
+    const auto source = open_file(packed.module);
+    EXPECT_EQ(khlnary::verify(source).total(), 0U);
+    const Result result = run(Module::open(source));
+    EXPECT_EQ(result.steps, count == 0 ? 2 : count + 1);
+    ASSERT_EQ(result.loaded.size(), count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const Tensor& tensor = result.loaded[i].tensor;
+      ASSERT_EQ(tensor.name(), model[i].name());
+      ASSERT_TRUE(std::ranges::equal(tensor.shape(), model[i].shape()));
+      ASSERT_EQ(bytes_of(tensor), bytes_of(model[i]));
+    }
+    // Each file opens alone too, with names and shapes.
+    for (std::size_t k = 0; k < packed.files.size(); ++k) {
+      const Verdict verdict = weighbridge::verify(open_file(packed.files[k]));
+      EXPECT_EQ(verdict.report.total(), 0U);
+      EXPECT_EQ(verdict.model[0].name(), "t" + std::to_string(16 * k));
+    }
+  }
+}
+
+TEST(Pack, TwiceGivesTheSameBytes) {
+  const TemporaryFolder folder;
+  const Packed one = pack(a_model(40), folder / "one", "m"), two = pack(a_model(40), folder / "two", "m");
+  EXPECT_EQ(read_file(one.module), read_file(two.module));
+  EXPECT_EQ(read_file(one.sidecar), read_file(two.sidecar));
+  for (std::size_t k = 0; k < one.files.size(); ++k) EXPECT_EQ(read_file(one.files[k]), read_file(two.files[k]));
+}
+
+TEST(Pack, RefusesWhatDoesNotFit) {
+  const TemporaryFolder folder;
+  const Finding many = thrown([&] { pack(a_model(257), folder / "out", "m"); });
+  EXPECT_EQ(many.rule, "khlnary/pack-too-many");
+  EXPECT_EQ(many.found, "257");
+  const Finding dtype = thrown([&] { pack(a_model(2, DType::i64), folder / "out", "m"); });
+  EXPECT_EQ(dtype.rule, "khlnary/pack-tensor");
+  EXPECT_NE(dtype.message.find("t0"), std::string::npos) << dtype.message;
+  EXPECT_NE(dtype.message.find("--without"), std::string::npos) << dtype.message;
+  EXPECT_EQ(thrown([&] { pack(a_model(2, DType::bf16), folder / "out", "m"); }).rule, "khlnary/pack-tensor");
+  EXPECT_TRUE(folder.entries().empty());
+  for (const std::string name : {"a/b", "a\\b", "\xff"})
+    EXPECT_EQ(thrown([&] { pack(a_model(1), folder / "out", name); }).rule, "misuse/name");
+}
+
+TEST(Pack, CastsAndLeavesOutOnRequest) {
+  const TemporaryFolder folder;
+  PackOptions options;
+  options.cast = DType::f32;
+  options.without = [](std::string_view name) { return name == "t1"; };
+  const Packed packed = pack(a_model(3, DType::bf16), folder / "out", "m", options);
+  EXPECT_EQ(packed.tensors, 2U);
+  EXPECT_EQ(packed.left_out.front(), "tensor t1");
+  const Result result = run(Module::open(open_file(packed.module)));
+  EXPECT_EQ(result.loaded.back().tensor.dtype(), DType::f32);
+  EXPECT_EQ(result.loaded.back().tensor.name(), "t2");
+}
+
+TEST(Pack, ReplacesOnlyWhenAsked) {
+  const TemporaryFolder folder;
+  pack(a_model(40), folder / "out", "m");
+  EXPECT_EQ(thrown([&] { pack(a_model(1), folder / "out", "m"); }).rule, "misuse/output-exists");
+  PackOptions options;
+  options.replace = true;
+  const Packed packed = pack(a_model(5), folder / "out", "m", options);
+  EXPECT_EQ(run(Module::open(open_file(packed.module))).loaded.size(), 5U);
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "out")) names.insert(entry.path().filename());
+  EXPECT_EQ(names, (std::set<std::string>{"m.knu", "m.khm.json", "m-0.stb", "m-0.khm.json"}));
+  const Model input = open(open_file(packed.files[0]));
+  EXPECT_EQ(thrown([&] { pack(input, folder / "out", "m", options); }).rule, "misuse/output-is-input");
+}
+
+}  // namespace
+}  // namespace weighbridge::khlnary

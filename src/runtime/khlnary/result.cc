@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// What comes out of a module, spelt: cells, first elements of tensors, and the JSON of each action.
+#include <bit>
+
+#include "base/endian.h"
+#include "core/value_json.h"
+#include "runtime/khlnary/words.h"
+#include "weighbridge/khlnary.h"
+#include "wire/json_writer.h"
+
+namespace weighbridge::khlnary {
+namespace {
+
+using wire::JsonWriter;
+
+constexpr std::uint64_t kJsonSchema = 1;
+constexpr std::size_t kMostOfStack = 16;  // cells of the stack's top in the JSON of a step
+
+void member(JsonWriter& out, std::string_view key, std::string_view text) {
+  out.key(key);
+  out.string(text);
+}
+
+void member(JsonWriter& out, std::string_view key, std::uint64_t number) {
+  out.key(key);
+  out.u64(number);
+}
+
+void begin(JsonWriter& out, std::string_view path, std::string_view action) {
+  out.begin_object();
+  member(out, "schema", kJsonSchema);
+  member(out, "path", path);
+  member(out, "action", action);
+}
+
+void texts(JsonWriter& out, std::string_view key, const std::vector<std::string>& list) {
+  out.key(key);
+  out.begin_array();
+  for (const std::string& text : list) out.string(text);
+  out.end_array();
+}
+
+void cell(JsonWriter& out, const Cell& c) {
+  out.begin_object();
+  member(out, "kind", name(c.kind));
+  if (c.kind == Cell::Kind::integer) {
+    out.key("value");
+    out.i64(c.integer);
+  } else {
+    member(out, "file", c.file);
+  }
+  if (c.kind == Cell::Kind::tensor) member(out, "id", c.tensor);
+  out.end_object();
+}
+
+void cells(JsonWriter& out, std::string_view key, std::span<const Cell> list) {
+  out.key(key);
+  out.begin_array();
+  for (const Cell& c : list) cell(out, c);
+  out.end_array();
+}
+
+void loaded(JsonWriter& out, const Loaded& l, std::size_t most, const Context& context) {
+  out.begin_object();
+  member(out, "file", l.file);
+  member(out, "id", l.id);
+  member(out, "path", l.path);
+  member(out, "name", l.tensor.name());
+  member(out, "dtype", l.tensor.type_name());
+  out.key("shape");
+  if (l.tensor.has_shape()) {
+    out.begin_array();
+    for (const std::uint64_t dim : l.tensor.shape()) out.u64(dim);
+    out.end_array();
+  } else {
+    out.null();
+  }
+  out.key("supported");
+  out.boolean(l.tensor.unsupported() == nullptr);
+  if (l.tensor.unsupported()) member(out, "reason", l.tensor.unsupported()->message);
+  member(out, "times", l.times);
+  out.key("first");
+  out.begin_array();
+  for (const Value& value : first_values(l.tensor, most, context)) core::write_value(out, value);
+  out.end_array();
+  out.end_object();
+}
+
+void region(JsonWriter& out, const Region& r) {
+  out.begin_object();
+  member(out, "file", r.file);
+  member(out, "path", r.path);
+  out.key("mapped");
+  out.boolean(r.bytes.keep != nullptr);
+  out.end_object();
+}
+
+// One element of the four dtypes that STB has.
+Value value_of(DType dtype, const std::byte* at) {
+  switch (dtype) {
+    case DType::f32: return Value::real(std::bit_cast<float>(base::load_le<std::uint32_t>(at)), DType::f32);
+    case DType::i8: return Value::integer(std::int64_t{std::to_integer<std::int8_t>(*at)}, DType::i8);
+    default:
+      return Value::integer(std::int64_t{std::bit_cast<std::int32_t>(base::load_le<std::uint32_t>(at))}, DType::i32);
+  }
+}
+
+}  // namespace
+
+std::string_view name(Cell::Kind kind) noexcept {
+  switch (kind) {
+    case Cell::Kind::integer: return "integer";
+    case Cell::Kind::tensor: return "tensor";
+    case Cell::Kind::region: break;
+  }
+  return "region";
+}
+
+std::string to_text(const Cell& c) {
+  switch (c.kind) {
+    case Cell::Kind::integer: return std::to_string(c.integer);
+    case Cell::Kind::tensor: return "tensor " + std::to_string(c.file) + "/" + std::to_string(c.tensor);
+    case Cell::Kind::region: break;
+  }
+  return "region " + std::to_string(c.file);
+}
+
+std::vector<Value> first_values(const Tensor& tensor, std::size_t most, const Context& context) {
+  std::vector<Value> out;
+  if (tensor.unsupported() || !tensor.has_shape() || most == 0) return out;
+  const Part part = tensor.main();
+  const DType dtype = part.dtype() == DType::f16 ? DType::f32 : part.dtype();
+  const std::size_t width = info(dtype).bits / 8;
+  const auto take = [&](std::span<const std::byte> piece) {
+    for (std::size_t at = 0; at + width <= piece.size() && out.size() < most; at += width)
+      out.push_back(value_of(dtype, piece.data() + at));
+    return out.size() < most;
+  };
+  dtype == part.dtype() ? part.stream(context, take) : tensor.stream_dense(dtype, context, take);
+  return out;
+}
+
+std::string to_json(const Step& step) {
+  JsonWriter out;
+  out.begin_object();
+  member(out, "offset", step.index * kWordSize);
+  member(out, "glyph", disassemble(step.word));
+  member(out, "depth", step.stack.size());
+  cells(out, "stack", step.stack.last(std::min(step.stack.size(), kMostOfStack)));
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view path, const Module& module, const Result& result, std::size_t most,
+                    std::string_view trace, const Context& context) {
+  JsonWriter out;
+  begin(out, path, "run");
+  out.key("sidecar");
+  module.sidecar() ? out.string(module.sidecar()->name()) : out.null();
+  member(out, "steps", result.steps);
+  out.key("result");
+  result.value ? cell(out, *result.value) : out.null();
+  cells(out, "stack", result.stack);
+  out.key("loaded");
+  out.begin_array();
+  for (const Loaded& l : result.loaded) loaded(out, l, most, context);
+  out.end_array();
+  out.key("regions");
+  out.begin_array();
+  for (const Region& r : result.regions) region(out, r);
+  out.end_array();
+  if (!trace.empty()) {
+    out.key("trace");
+    out.raw(trace);
+  }
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view path, const Packed& packed) {
+  JsonWriter out;
+  begin(out, path, "pack");
+  member(out, "module", packed.module);
+  member(out, "sidecar", packed.sidecar);
+  texts(out, "files", packed.files);
+  member(out, "tensors", packed.tensors);
+  member(out, "bytes", packed.bytes);
+  texts(out, "left_out", packed.left_out);
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view path, std::string_view action, std::uint64_t words, std::string_view output,
+                    std::string_view text) {
+  JsonWriter out;
+  begin(out, path, action);
+  member(out, "words", words);
+  out.key("output");
+  output.empty() ? out.null() : out.string(output);
+  if (output.empty()) member(out, "text", text);
+  out.end_object();
+  return out.take();
+}
+
+}  // namespace weighbridge::khlnary

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of KHLNARY modules as constants, from rules.def, and throwing one.
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/findings.h"
+#include "core/rules.h"
+
+namespace weighbridge::khlnary::rules {
+
+#define WB_RULE WB_RULE_CONSTANT
+#include "runtime/khlnary/rules.def"
+#undef WB_RULE
+
+inline constexpr Rule kAll[] = {
+#define WB_RULE WB_RULE_ELEMENT
+#include "runtime/khlnary/rules.def"
+#undef WB_RULE
+};
+
+}  // namespace weighbridge::khlnary::rules
+
+namespace weighbridge::khlnary {
+
+// Throws Error of the rule; the wording is core::Findings'.
+[[noreturn]] inline void refuse(const Rule& rule, core::At at, std::string expected = {}, std::string found = {},
+                                std::string_view detail = {}) {
+  throw Error(core::Findings::make(rule, at, std::move(expected), std::move(found), detail));
+}
+
+}  // namespace weighbridge::khlnary

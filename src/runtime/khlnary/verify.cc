@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything about a module that can be known without running it. Follows all paths at once, whatever a condition would
+// say; leaves what only a run shows (the stack, its limits) to run.cc.
+#include <array>
+#include <bitset>
+#include <utility>
+
+#include "base/fail.h"
+#include "runtime/khlnary/bin_files.h"
+#include "runtime/khlnary/flow.h"
+#include "runtime/khlnary/rules.h"
+#include "runtime/khlnary/words.h"
+
+namespace weighbridge::khlnary {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Module::Rep& module, const Context& context, core::Findings& findings)
+      : module_(module), words_(module.words), findings_(findings), files_(module, context) {}
+
+  // Every word is a sound one.
+  void check_all() {
+    ends_ = match_functions(words_);
+    follow();
+    for (std::uint64_t i = 0; i < words_.size(); ++i) check_word(i, fields(words_[i]));
+    check_files();
+  }
+
+  // The files that no word named before.
+  void check_files() {
+    for (const stb::BinFile& entry : module_.sidecar.files) file(entry.id, std::nullopt);
+  }
+
+ private:
+  // Marks each word that some path comes to: from the module's start, and from the start of each function.
+  void follow() {
+    reached_.resize(words_.size());
+    go(0);
+    for (std::uint64_t i = 0; i < words_.size(); ++i)
+      if (glyph_of(words_[i]) == Glyph::Id::func_def) go(i + 1);
+    while (!paths_.empty()) {
+      const std::uint64_t at = paths_.back();
+      paths_.pop_back();
+      follow_word(at, fields(words_[at]));
+    }
+  }
+
+  void go(std::uint64_t to) {
+    if (to >= words_.size() || reached_[to]) return;
+    reached_[to] = true;
+    paths_.push_back(to);
+  }
+
+  void follow_word(std::uint64_t at, const Word& word) {
+    const auto glyph = static_cast<Glyph::Id>(word.glyph);
+    if (glyph == Glyph::Id::jump8 || glyph == Glyph::Id::ifz_jump8)
+      if (const auto target = jump_target(at, word.payload, words_.size())) go(*target);
+    if (glyph == Glyph::Id::func_def) {
+      if (ends_[at] != kNowhere) go(std::uint64_t{ends_[at]} + 1);
+    } else if (glyph != Glyph::Id::jump8 && glyph != Glyph::Id::ret && glyph != Glyph::Id::func_end) {
+      go(at + 1);
+    }
+  }
+
+  void check_word(std::uint64_t at, const Word& word) {
+    const core::At where{.offset = at * kWordSize};
+    switch (static_cast<Glyph::Id>(word.glyph)) {
+      case Glyph::Id::ifz_jump8:
+      case Glyph::Id::jump8:
+        if (!jump_target(at, word.payload, words_.size()))
+          findings_.report(rules::kJump, where, "a word from 0 to " + std::to_string(words_.size() - 1),
+                           "word " + std::to_string(static_cast<std::int64_t>(at) + signed_payload(word.payload)));
+        return;
+      case Glyph::Id::func_def:
+        if (ends_[at] == kNowhere) findings_.report(rules::kNoFunctionEnd, where);
+        return;
+      case Glyph::Id::func_end:
+        if (ends_[at] == kNowhere)
+          findings_.report(rules::kStrayFunctionEnd, where);
+        else if (reached_[at])
+          findings_.report(rules::kNoReturn, where);
+        return;
+      case Glyph::Id::call:
+        if (!module_.sidecar.function(word.payload))
+          findings_.report(rules::kFunction, where, {}, std::to_string(word.payload));
+        return;
+      case Glyph::Id::load_bin_tensor: return check_tensor(where, file_of(word.payload), tensor_of(word.payload));
+      case Glyph::Id::mmap_bin_region:
+      case Glyph::Id::prefetch_bin: file(word.payload, where.offset); return;
+      default: return;
+    }
+  }
+
+  void check_tensor(core::At where, std::uint8_t file_id, std::uint8_t tensor_id) {
+    const OpenFile* const found = file(file_id, where.offset);
+    if (found && !found->tensor(tensor_id))
+      findings_.report(rules::kTensorId, where, {}, std::to_string(tensor_id), "file " + std::to_string(file_id));
+  }
+
+  // The file, or null where it is not good, which is told once: by the first word that names it.
+  const OpenFile* file(std::uint8_t id, std::optional<std::uint64_t> at) {
+    if (!broken_[id]) try {
+        return &files_.open(id, at);
+      } catch (const Error& error) {
+        if (error.kind() != Kind::malformed) throw;
+        broken_.set(id);
+        findings_.report(error.finding());
+      }
+    return nullptr;
+  }
+
+  const Module::Rep& module_;
+  const std::span<const std::uint32_t> words_;
+  core::Findings& findings_;
+  BinFiles files_;
+  std::vector<std::uint32_t> ends_{};
+  std::vector<bool> reached_{};
+  std::vector<std::uint64_t> paths_{};
+  std::bitset<256> broken_{};
+};
+
+}  // namespace
+
+Report verify(const std::shared_ptr<const Source>& module, std::shared_ptr<const Source> sidecar, unsigned authority,
+              const Context& context) {
+  if (!module) base::misuse("source", "there is no module to read");
+  require_authority(authority);
+  Report report;
+  core::Findings findings(report, core::Findings::Mode::all);
+  Module::Rep rep;
+  rep.source = module;
+  rep.words = read_words(*module, context.limits, findings);
+  rep.sidecar_source = sidecar ? std::move(sidecar) : find_sidecar(*module);
+  bool whole = true;  // a sidecar that cannot be read says nothing about what the words name
+  if (rep.sidecar_source) {
+    auto read = stb::read_sidecar(*rep.sidecar_source, context.limits, findings);
+    whole = read.has_value();
+    if (read) rep.sidecar = *std::move(read);
+  }
+  const std::uint64_t before = findings.errors();
+  check_words(rep, authority, findings);
+  Verifier verifier(rep, context, findings);
+  if (findings.errors() == before && whole)
+    verifier.check_all();
+  else
+    verifier.check_files();
+  return report;
+}
+
+}  // namespace weighbridge::khlnary

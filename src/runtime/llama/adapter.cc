@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adapter packages applied to their base model (reading M13): what must match, then the sum in f32.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "base/fail.h"
+#include "codecs/indexed_checksum.h"
+#include "core/findings.h"
+#include "core/state.h"
+#include "formats/slm_adapter/format.h"
+#include "runtime/llama/adapter_identity.h"
+#include "weighbridge/slm.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge::slm {
+namespace {
+
+std::string quoted(std::string_view name) { return "\"" + escape_for_display(name) + "\""; }
+
+std::uint64_t stated(const Model& package, std::string_view key) {
+  const Value* value = package.attributes().find(std::string(slm_adapter::kPrefix) + std::string(key));
+  return value ? value->as_u64().value_or(0) : 0;
+}
+
+void require_identity(const slm_adapter::Identity& base, const Model& package) {
+  const std::pair<std::string_view, std::uint64_t> fields[] = {
+      {"base_tensor_count", base.tensor_count},
+      {"base_flags", base.flags},
+      {"base_parameter_count", base.parameter_count},
+      {"base_tensor_layout_checksum", base.tensor_layout_checksum},
+      {"base_tokenizer_checksum", base.tokenizer_checksum},
+      {"base_directory_identity", base.directory_identity}};
+  for (const auto& [key, own] : fields) {
+    const std::uint64_t other = stated(package, key);
+    if (other == own) continue;
+    base::misuse("adapter-identity", "the package was made for another model: its " + std::string(key) + " is " +
+                                         codecs::checksum_text(other) + ", the model's is " +
+                                         codecs::checksum_text(own));
+  }
+}
+
+void require_sound(const Model& package, const Context& context) {
+  if (package.format() != slm_adapter::kFormat.info.name)
+    base::misuse("adapter-format", "the format " + quoted(package.format()) + " is no adapter package");
+  Report report;
+  core::Findings findings(report, core::Findings::Mode::all);
+  slm_adapter::check_content(package, context, findings);
+  if (const Finding* error = report.first_error()) throw Error(*error);
+}
+
+// Tensors of the base by the hash that its directory has for them.
+using ByHash = std::map<std::uint64_t, std::uint32_t>;
+ByHash by_hash(const Model& base) {
+  ByHash out;
+  for (std::uint32_t i = 0; i < base.size(); ++i)
+    if (const auto id = base[i].id()) out.emplace(*id, i);
+  return out;
+}
+
+std::uint32_t find_target(const Model& base, const ByHash& tensors, const Tensor& delta) {
+  const auto found = tensors.find(delta.id().value_or(0));
+  if (found == tensors.end())
+    base::misuse("adapter-tensor", "the package changes a tensor " + quoted(delta.name()) + " that the model lacks");
+  if (!std::ranges::equal(base[found->second].shape(), delta.shape()))
+    base::misuse("adapter-shape", "the package has tensor " + quoted(base[found->second].name()) + " in another shape");
+  return found->second;
+}
+
+std::span<float> floats(const Array& array) {
+  return {reinterpret_cast<float*>(array.data.get()), static_cast<std::size_t>(array.size / sizeof(float))};
+}
+
+Array dense_part(const Part& part) {
+  const Bytes stored = part.stored();  // raw and little-endian, as the format's reader has checked
+  Array out;
+  out.dtype = part.dtype();
+  out.size = stored.span.size();
+  out.data = std::shared_ptr<std::byte[]>(new std::byte[static_cast<std::size_t>(out.size)]);
+  std::ranges::copy(stored.span, out.data.get());
+  return out;
+}
+
+void add_sparse(std::span<float> to, const Tensor& delta) {
+  const Bytes indices = delta.part(slm_adapter::kIndices)->stored(),
+              values = delta.part(slm_adapter::kValues)->stored();
+  for (std::size_t i = 0; i < values.span.size() / sizeof(float); ++i) {
+    const auto at = base::load_le<std::uint64_t>(indices.span.data() + 8 * i);
+    to[static_cast<std::size_t>(at)] += std::bit_cast<float>(base::load_le<std::uint32_t>(values.span.data() + 4 * i));
+  }
+}
+
+// Summed in f64 over the inner rank in ascending order, rounded once to f32, then added.
+void add_low_rank(std::span<float> to, const Tensor& delta) {
+  const Part a_part = *delta.part(slm_adapter::kA), b_part = *delta.part(slm_adapter::kB);
+  const std::size_t rows = a_part.shape()[0], inner = a_part.shape()[1], columns = b_part.shape()[1];
+  const Array a_array = dense_part(a_part), b_array = dense_part(b_part);
+  const std::span<const float> a = floats(a_array), b = floats(b_array);
+  std::vector<double> sums(columns);
+  for (std::size_t row = 0; row < rows; ++row) {
+    std::ranges::fill(sums, 0.0);
+    for (std::size_t k = 0; k < inner; ++k) {
+      const double factor = a[row * inner + k];
+      for (std::size_t c = 0; c < columns; ++c) sums[c] += factor * static_cast<double>(b[k * columns + c]);
+    }
+    for (std::size_t c = 0; c < columns; ++c) to[row * columns + c] += static_cast<float>(sums[c]);
+  }
+}
+
+void add_delta(std::span<float> to, const Tensor& delta, const Context& context, std::string_view target) {
+  if (delta.layout() == Layout::dense) {
+    std::size_t at = 0;
+    delta.stream_dense(DType::f32, context, [&](std::span<const std::byte> piece) {
+      for (std::size_t i = 0; i < piece.size(); i += sizeof(float))
+        to[at++] += std::bit_cast<float>(base::load_le<std::uint32_t>(piece.data() + i));
+      return true;
+    });
+  } else if (delta.layout_name() == slm_adapter::kSparseLayout) {
+    add_sparse(to, delta);
+  } else {
+    add_low_rank(to, delta);
+  }
+  if (std::ranges::any_of(to, [](float value) { return !std::isfinite(value); }))
+    base::misuse("adapter-overflow", "with the package, tensor " + quoted(target) + " gets values that are not finite");
+}
+
+}  // namespace
+
+Model adapt(const Model& base, std::span<const Model> packages, const Context& context) {
+  Context quiet;
+  quiet.limits = context.limits;
+  const slm_adapter::Identity identity = identity_of(base);
+  const ByHash tensors = by_hash(base);
+  std::uint64_t held = 0;
+  for (const Model& package : packages) {
+    require_sound(package, context);
+    require_identity(identity, package);
+    for (std::uint32_t i = 0; i < package.size(); ++i) {
+      find_target(base, tensors, package[i]);
+      held += *base::element_count(package[i].shape()) * sizeof(float);
+    }
+  }
+  if (held > context.limits.decoded)
+    base::malformed("limit/decoded", "the adapted tensors take " + std::to_string(held) +
+                                         " bytes, more than the limit of " + std::to_string(context.limits.decoded) +
+                                         " (Limits::decoded, --limit decoded=BYTES)");
+  std::map<std::uint32_t, Array> fused;
+  for (const Model& package : packages) {
+    for (std::uint32_t i = 0; i < package.size(); ++i) {
+      const std::uint32_t target = find_target(base, tensors, package[i]);
+      auto [at, fresh] = fused.try_emplace(target);
+      if (fresh) at->second = base[target].to_dense(DType::f32, quiet);
+      add_delta(floats(at->second), package[i], quiet, base[target].name());
+    }
+  }
+  core::Draft draft;
+  const core::State& from = *core::Access::state(base);
+  draft.state.attributes = from.attributes;
+  draft.state.extra = from.extra;
+  draft.state.tokenizer = from.tokenizer;
+  for (std::uint32_t i = 0; i < base.size(); ++i) {
+    const auto changed = fused.find(i);
+    if (changed == fused.end()) {
+      draft.adopt(base[i].name(), from, from.tensors[i]);
+      continue;
+    }
+    const Array& array = changed->second;
+    const std::uint32_t source =
+        draft.add_source(memory_source({{array.data.get(), static_cast<std::size_t>(array.size)}, array.data}));
+    const std::uint32_t tensor = draft.add_tensor(base[i].name(), Layout::dense, DType::f32, array.shape);
+    draft.add_part("data", DType::f32, array.shape, Encoding::raw, {source, 0, array.size}, array.size);
+    draft.tensor_side(tensor).id = base[i].id();
+  }
+  return draft.finish();
+}
+
+}  // namespace weighbridge::slm

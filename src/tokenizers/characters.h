@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Characters as BERT's normaliser sees them: their records in the generated tables, their decomposition, and the
+// decoding of bytes that need not be UTF-8. Leaves the order in which the steps are taken to wordpiece.cc.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace weighbridge::tokenizers {
+
+// What a character is, as flags of unicode_tables_generated.h.
+struct Character {
+  std::uint8_t flags = 0, combining_class = 0;
+  char32_t lower = 0;                         // itself where it has no lower case
+  std::span<const char32_t> decomposition{};  // empty for Hangul syllables and for what has none
+};
+Character character(char32_t code_point) noexcept;
+
+struct DecodedText {
+  char32_t code_point;   // U+FFFD where the bytes are invalid
+  std::uint32_t length;  // bytes consumed, at least 1; of invalid bytes the maximal subpart (Unicode 15.0, section 3.9)
+  bool valid;
+};
+// The character at text[at]; at < text.size().
+DecodedText decode_replacing(std::string_view text, std::size_t at) noexcept;
+// How many invalid sequences decode_replacing() meets in the text.
+std::uint64_t count_invalid(std::string_view text) noexcept;
+
+// The canonical decomposition of one character, whatever it is made of; itself where it has none.
+class Decomposition {
+ public:
+  explicit Decomposition(char32_t code_point, const Character&) noexcept;
+  std::span<const char32_t> parts() const noexcept { return parts_; }
+  Decomposition(const Decomposition&) = delete;
+  Decomposition& operator=(const Decomposition&) = delete;
+
+ private:
+  char32_t own_[3];  // a Hangul syllable's letters, or the character itself
+  std::span<const char32_t> parts_;
+};
+
+// Writes the UTF-8 form, at most 4 bytes, and returns its length.
+std::size_t put_utf8(char* to, char32_t code_point) noexcept;
+
+}  // namespace weighbridge::tokenizers

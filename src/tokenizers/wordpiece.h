@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// From text to ids by BERT's rules: what is prepared for a vocabulary once, and the one pass over a text. Leaves [CLS],
+// [SEP] and the public contract to tokenize.cc.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizers/vocabulary.h"
+#include "weighbridge/tokenize.h"
+
+namespace weighbridge::tokenizers {
+
+// The largest WordPieceOptions::word_limit: words stand on the stack.
+inline constexpr std::uint32_t kMaxWordLimit = 255;
+// The longest special token, in bytes: one may begin at each byte of a text.
+inline constexpr std::size_t kMaxSpecial = 64;
+
+// What a byte at the beginning of a character means. slow: not ASCII, or perhaps a special token.
+enum class ByteClass : std::uint8_t { word, space, punctuation, removed, slow };
+
+struct Special {
+  std::string text;
+  std::uint32_t id;
+};
+
+class Rules {
+ public:
+  Rules(std::span<const Vocabulary::Entry> entries, std::vector<Special> specials, std::uint32_t unknown,
+        const WordPieceOptions&);
+
+  Vocabulary vocabulary;
+  bool lower_case, strip_accents, space_chinese;
+  std::uint32_t word_limit, unknown;
+  std::array<ByteClass, 256> classes{};     // slow where a special token may begin
+  std::array<ByteClass, 256> plain{};       // without regard to special tokens
+  std::array<bool, 256> special_begins{};   // bytes
+  std::array<std::uint32_t, 128> single{};  // the id of an ASCII character that is a word of its own
+  // The longest special token at text[at], or null.
+  const Special* special_at(std::string_view text, std::size_t at) const noexcept;
+
+ private:
+  std::vector<Special> specials_;  // longest first
+};
+
+// Writes the ids of the text's first tokens, without [CLS] and [SEP]. `spans` is null or has room for as many.
+Encoded tokenize(const Rules&, std::string_view text, std::span<std::uint32_t> ids, TokenSpan* spans);
+
+}  // namespace weighbridge::tokenizers

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face folders as inputs and outputs of every verb."""
+import json
+import os
+import struct
+
+import pytest
+
+from conftest import floats, safetensors, validated, weighbridge
+
+CONFIG = {"architectures": ["BertModel"], "hidden_act": "gelu", "hidden_size": 2, "intermediate_size": 4, "layer_norm_eps": 1e-12,
+          "max_position_embeddings": 8, "model_type": "bert", "num_attention_heads": 1, "num_hidden_layers": 1,
+          "type_vocab_size": 2, "vocab_size": 6}
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "word"]
+SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+
+
+def tensors():
+    """Every tensor that a one-layer BERT must have."""
+    out, hidden, inner = {}, 2, 4
+
+    def add(name, *shape):
+        count = 1
+        for dim in shape:
+            count *= dim
+        out[name] = ("F32", list(shape), floats(*(len(out) + i / 8 for i in range(count))))
+
+    add("embeddings.word_embeddings.weight", 6, hidden)
+    add("embeddings.position_embeddings.weight", 8, hidden)
+    add("embeddings.token_type_embeddings.weight", 2, hidden)
+    norms, layer = ["embeddings.LayerNorm"], "encoder.layer.0."
+    for name, rows, columns in [("attention.self.query", hidden, hidden), ("attention.self.key", hidden, hidden),
+                                ("attention.self.value", hidden, hidden), ("attention.output.dense", hidden, hidden),
+                                ("intermediate.dense", inner, hidden), ("output.dense", hidden, inner)]:
+        add(layer + name + ".weight", rows, columns)
+        add(layer + name + ".bias", rows)
+    for name in norms + [layer + "attention.output.LayerNorm", layer + "output.LayerNorm"]:
+        add(name + ".weight", hidden)
+        add(name + ".bias", hidden)
+    out["embeddings.position_ids"] = ("I64", [1, 8], struct.pack("<8q", *range(8)))
+    return out
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A folder as sentence-transformers leaves it."""
+    folder = tmp_path / "tiny-bert"
+    (folder / "1_Pooling").mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(CONFIG, indent=2, sort_keys=True) + "\n")
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 8, "do_lower_case": False}))
+    (folder / "modules.json").write_text(json.dumps([{"type": "sentence_transformers.models.Normalize"}]))
+    (folder / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode_mean_tokens": True}))
+    (folder / "model.safetensors").write_bytes(safetensors(tensors(), {"format": "pt"}))
+    return folder
+
+
+@pytest.fixture
+def sharded(model):
+    """The same, its weights in two shards with an index."""
+    (model / "model.safetensors").unlink()
+    named = list(tensors().items())
+    halves, index = [dict(named[:7]), dict(named[7:])], {}
+    for name, half in zip(SHARDS, halves):
+        (model / name).write_bytes(safetensors(half, {"format": "pt"}))
+        index.update({tensor: name for tensor in half})
+    total = sum(len(data) for _, _, data in tensors().values())
+    (model / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": index}))
+    return model
+
+
+def edit_index(folder, change):
+    path = folder / "model.safetensors.index.json"
+    index = json.loads(path.read_text())
+    change(index)
+    path.write_text(json.dumps(index))
+
+
+def findings(folder, status=1):
+    return [f["rule"] for f in validated(weighbridge("verify", "--json", folder, status=status).stdout, "verify")["findings"]]
+
+
+@pytest.mark.parametrize("kind", ["model", "sharded"])
+def test_every_verb_takes_a_folder(kind, request, tmp_path):
+    folder = request.getfixturevalue(kind)
+    assert "ok (hf, 22 tensors" in weighbridge("verify", folder).stdout
+    value = validated(weighbridge("inspect", "--json", folder).stdout, "inspect")
+    assert value["format"] == "hf" and len(value["tensors"]) == 22
+    assert value["attributes"]["model_name"] == "tiny-bert" and value["attributes"]["pooling_mode"] == "mean"
+    assert value["file_size"] == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    assert "tiny-bert" in weighbridge("inspect", folder).stdout
+    weighbridge("extract", folder, "embeddings.position_ids", "-o", tmp_path / "ids.bin")
+    assert (tmp_path / "ids.bin").read_bytes() == struct.pack("<8q", *range(8))
+    plain = tmp_path / "plain.safetensors"
+    plain.write_bytes(safetensors(tensors()))
+    one, two = (line.split()[0] for line in weighbridge("hash", folder, plain).stdout.splitlines())
+    assert one == two
+
+
+@pytest.mark.parametrize("kind", ["model", "sharded"])
+def test_there_and_back(kind, request, tmp_path):
+    folder = request.getfixturevalue(kind)
+    weighbridge("convert", folder, tmp_path / "model.zt")
+    for out, flags in (("copy", ["--to", "hf"]), ("again/", [])):
+        assert "written" in weighbridge("convert", tmp_path / "model.zt", f"{tmp_path}/{out}", *flags).stdout
+        copy = tmp_path / out
+        assert "ok (hf, 22 tensors" in weighbridge("verify", copy).stdout
+        assert (copy / "config.json").read_bytes() == (folder / "config.json").read_bytes()
+        assert (copy / "vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()
+        one, two = (json.loads(weighbridge("inspect", "--json", path).stdout) for path in (folder, copy))
+        assert one["attributes"] == two["attributes"]
+    assert (tmp_path / "copy/model.safetensors").read_bytes() == (tmp_path / "again/model.safetensors").read_bytes()
+
+
+def test_one_command_to_weights_and_back(model, tmp_path):
+    plan = validated(weighbridge("convert", "--json", model, tmp_path / "tiny.weights").stdout, "convert")
+    assert plan["written"] is True and plan["losses"] == []
+    weighbridge("verify", tmp_path / "tiny.weights")
+    weighbridge("convert", tmp_path / "tiny.weights", tmp_path / "back", "--to", "hf")
+    back = {t["name"] for t in json.loads(weighbridge("inspect", "--json", tmp_path / "back").stdout)["tensors"]}
+    assert back == set(tensors()) - {"embeddings.position_ids"}
+    assert json.loads((tmp_path / "back/config.json").read_text()) == CONFIG
+    assert (tmp_path / "back/vocab.txt").read_bytes() == (model / "vocab.txt").read_bytes()
+
+
+def test_a_plan_tells_sizes_and_writes_nothing(model, tmp_path):
+    out = tmp_path / "out"
+    plan = validated(weighbridge("convert", "--json", "-n", model, out, "--to", "hf").stdout, "convert")
+    assert plan["to"] == "hf" and plan["written"] is False and not out.exists()
+    weighbridge("convert", model, out, "--to", "hf")
+    assert plan["output_size"] == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+
+
+def test_an_output_folder_is_empty_or_forced(model, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    weighbridge("convert", model, out, "--to", "hf")
+    assert "--force" in weighbridge("convert", model, out, "--to", "hf", status=2).stderr
+    # What would speak of another model goes; what is none of ours stays.
+    for name in ("tokenizer.json", "model.safetensors.index.json"):
+        (out / name).write_text("{}")
+    (out / "README.md").write_text("mine")
+    weighbridge("convert", model, out, "--to", "hf", "--force")
+    weighbridge("verify", out)
+    assert not (out / "tokenizer.json").exists() and (out / "README.md").read_text() == "mine"
+    file = tmp_path / "file"
+    file.write_text("mine")
+    assert "no folder" in weighbridge("convert", model, file, "--to", "hf", status=2).stderr
+    assert "is a directory" in weighbridge("convert", model / "model.safetensors", out, "--to", "zt", "--force", status=2).stderr
+    assert file.read_text() == "mine"
+
+
+def test_the_input_is_never_the_output(model, tmp_path):
+    before = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}
+    link = tmp_path / "link"
+    link.symlink_to(model)
+    for out in (model, link):
+        assert "input" in weighbridge("convert", model / "model.safetensors", out, "--to", "hf", "--force", status=2).stderr
+        assert "input" in weighbridge("convert", model, out, "--to", "hf", "--force", status=2).stderr
+    assert {path: path.read_bytes() for path in model.rglob("*") if path.is_file()} == before
+
+
+def test_what_is_no_model_folder(tmp_path, model):
+    said = weighbridge("inspect", tmp_path, status=2).stderr
+    assert "is a directory" in said and "config.json" in said and "model.safetensors" in said
+    (model / "model.safetensors").rename(model / "pytorch_model.bin")
+    assert findings(model) == ["hf/pickle"]
+    assert "pickle" in weighbridge("convert", model, tmp_path / "x.zt", status=1).stderr
+    failed = validated(weighbridge("inspect", "--json", model, status=1).stdout, "failure")
+    assert failed["format"] == "hf" and failed["findings"][0]["rule"] == "hf/pickle"
+
+
+def test_a_file_is_named_where_a_file_of_the_folder_is_to_blame(model, sharded):
+    (model / SHARDS[1]).write_bytes((model / SHARDS[1]).read_bytes()[:-1])
+    said = weighbridge("verify", model, status=1).stdout
+    assert f"{SHARDS[1]}: " in said and "safetensors/truncated" in said
+
+
+def swap(index, tensor, shard):
+    index["weight_map"][tensor] = shard
+
+
+@pytest.mark.parametrize("change, expected", [
+    (lambda i: i["weight_map"].pop("embeddings.position_ids"), ["hf/tensor-unlisted"]),
+    (lambda i: swap(i, "nothing", SHARDS[0]), ["hf/tensor-missing"]),
+    (lambda i: swap(i, "embeddings.position_ids", SHARDS[0]), ["hf/tensor-missing", "hf/tensor-unlisted"]),
+    (lambda i: swap(i, "nothing", "model-00003-of-00002.safetensors"), ["hf/shard-missing"]),
+    (lambda i: swap(i, "nothing", "../outside.safetensors"), ["hf/shard-path"]),
+    (lambda i: swap(i, "nothing", "/etc/passwd"), ["hf/shard-path"]),
+    (lambda i: swap(i, "nothing", ""), ["hf/shard-path"]),
+    (lambda i: i.pop("weight_map"), ["hf/index-value"]),
+    (lambda i: i.update(weight_map=[]), ["hf/index-value"]),
+    (lambda i: i.update(weight_map={"a": 1}), ["hf/index-value"]),
+])
+def test_an_index_that_does_not_match(sharded, change, expected):
+    edit_index(sharded, change)
+    assert findings(sharded) == expected
+
+
+def test_a_total_size_that_is_wrong_is_a_warning(sharded):
+    edit_index(sharded, lambda index: index["metadata"].update(total_size=1))
+    assert findings(sharded, status=0) == ["hf/total-size"]
+
+
+@pytest.mark.parametrize("text", ['{"weight_map": {' + '"a":"b",' * 100000 + '"a":"b"}}', "[" * 100000, '{"weight_map":' + '{"a":' * 1000,
+                                  "", "null", "{}\0", '{"weight_map":{"a":"b"}} {}'])
+def test_a_hostile_index(sharded, text):
+    (sharded / "model.safetensors.index.json").write_text(text)
+    found = findings(sharded)
+    assert found and not [rule for rule in found if rule.startswith("io/")]
+    opened = validated(weighbridge("inspect", "--json", sharded, status=1).stdout, "failure")
+    assert opened["findings"][0]["rule"] == found[0]
+
+
+def test_links_stay_inside(sharded, tmp_path):
+    outside = tmp_path / "outside.safetensors"
+    (sharded / SHARDS[0]).rename(outside)
+    (sharded / SHARDS[0]).symlink_to(outside)
+    assert findings(sharded) == ["hf/shard-link"]
+    os.mkfifo(tmp_path / "fifo")
+    (sharded / "vocab.txt").unlink()
+    (sharded / "vocab.txt").symlink_to(tmp_path / "fifo")
+    assert "FIFO" in weighbridge("verify", sharded, status=2).stderr  # at once, and not when someone writes

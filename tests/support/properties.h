@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that nobody thought of, and the promise that a plan makes for each of them: reopening the output equals the
+// input in everything that no loss and no change names. For the property tests.
+#pragma once
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "convert/testing.h"
+#include "core/compare.h"
+#include "support/temporary_folder.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/formats.h"
+#include "weighbridge/hash.h"
+#include "weighbridge/open.h"
+
+namespace weighbridge::test {
+
+using convert::testing::pattern;
+
+// Names and keys that writers get wrong: empty, quoted, escaped, of several bytes a character, alike.
+inline std::string a_text() {
+  static const std::vector<std::string> kPieces = {
+      "", "a", "w", ".", "/", "\"", "\\", "\n", "\x7f", "\xc3\xa9", "\xe9\x87\x8d", "\xf0\x9f\x90\xab", "0", " "};
+  std::string out;
+  const int pieces = *rc::gen::inRange(0, 6);
+  for (int i = 0; i < pieces; ++i) out += *rc::gen::elementOf(kPieces);
+  return out;
+}
+
+inline Value a_value(int depth = 0) {
+  switch (*rc::gen::inRange(0, depth < 2 ? 8 : 6)) {
+    case 0: return Value::text(a_text());
+    case 1: return Value::boolean(*rc::gen::arbitrary<bool>());
+    case 2: return Value::integer(*rc::gen::arbitrary<std::int64_t>());
+    case 3: return Value::integer(*rc::gen::arbitrary<std::uint64_t>());
+    case 4: return Value::real(*rc::gen::arbitrary<double>());
+    case 5:
+      return Value::bytes(std::vector<std::byte>(static_cast<std::size_t>(*rc::gen::inRange(0, 5)), std::byte{0xf1}));
+    case 6: {
+      std::vector<Value> items;
+      const int n = *rc::gen::inRange(0, 4);
+      for (int i = 0; i < n; ++i) items.push_back(a_value(depth + 1));
+      return Value::list(std::move(items));
+    }
+    default: {
+      std::vector<Value::Entry> entries;
+      const int n = *rc::gen::inRange(0, 4);
+      for (int i = 0; i < n; ++i) entries.emplace_back(std::to_string(i) + a_text(), a_value(depth + 1));
+      return Value::map(std::move(entries));
+    }
+  }
+}
+
+inline std::vector<Value::Entry> some_attributes(const std::string& prefix) {
+  std::vector<Value::Entry> out;
+  const int n = *rc::gen::inRange(0, 3);
+  for (int i = 0; i < n; ++i) out.emplace_back(prefix + std::to_string(i) + a_text(), a_value());
+  return out;
+}
+
+inline std::vector<std::uint64_t> a_shape() {
+  std::vector<std::uint64_t> out(static_cast<std::size_t>(*rc::gen::inRange(0, 4)));
+  for (std::uint64_t& d : out) d = static_cast<std::uint64_t>(*rc::gen::inRange(0, 9));
+  return out;
+}
+
+inline Bytes u64s(const std::vector<std::uint64_t>& values) {
+  std::vector<std::byte> bytes(values.size() * 8);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(values[i / 8] >> (8 * (i % 8)));
+  return convert::testing::keep(std::move(bytes));
+}
+
+// Now and then one that the format does not hold: the plan must say so.
+inline DTypeInfo a_dtype(std::string_view format) {
+  std::vector<DTypeInfo> types;
+  if (*rc::gen::inRange(0, 40) == 0) {
+    types.assign(all_dtypes().begin(), all_dtypes().end());
+  } else {
+    for (const DType type : find_format(format)->holds.dtypes) types.push_back(info(type));
+  }
+  return *rc::gen::elementOf(types);
+}
+
+inline void add_dense(Builder& builder, std::string_view format, const std::string& name, std::uint64_t seed,
+                      std::vector<Value::Entry> attributes) {
+  const DTypeInfo type = a_dtype(format);
+  std::vector<std::uint64_t> shape = a_shape();
+  if (*rc::gen::inRange(0, 8) == 0) shape = {static_cast<std::uint64_t>(*rc::gen::inRange(100'000, 400'000)) * 8};
+  std::uint64_t count = 1;
+  for (const std::uint64_t d : shape) count *= d;
+  const Bytes bytes = pattern(*packed_size(type.dtype, count), seed, type.dtype == DType::boolean);
+  builder.object(name, Layout::dense, shape, std::move(attributes), {{"data", type.dtype, shape, bytes}});
+}
+
+inline void add_sparse(Builder& builder, const std::string& name, std::uint64_t seed,
+                       std::vector<Value::Entry> attributes) {
+  const auto count = static_cast<std::uint64_t>(*rc::gen::inRange(0, 4));
+  std::vector<std::uint64_t> coords;
+  for (std::uint64_t i = 0; i < count; ++i) coords.push_back(0);
+  for (std::uint64_t i = 0; i < count; ++i) coords.push_back(i);
+  builder.object(
+      name, Layout::sparse_coo, {2, 5}, std::move(attributes),
+      {{"values", DType::f32, {count}, pattern(count * 4, seed)}, {"coords", DType::u64, {2 * count}, u64s(coords)}});
+}
+
+inline Model a_model(std::string_view format) {
+  Builder builder;
+  for (auto& [key, value] : some_attributes("k")) builder.attribute(key, value);
+  std::set<std::string> names;
+  const int tensors = *rc::gen::inRange(0, 7);
+  for (int i = 0; i < tensors; ++i) {
+    const std::string name = a_text();
+    if (!names.insert(name).second) continue;
+    auto attributes = *rc::gen::inRange(0, 3) == 0 ? some_attributes("t") : std::vector<Value::Entry>{};
+    const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+    if (*rc::gen::inRange(0, 5) == 0) {
+      add_sparse(builder, name, seed, std::move(attributes));
+    } else {
+      add_dense(builder, format, name, seed, std::move(attributes));
+    }
+  }
+  return builder.build();
+}
+
+// A named loss or change covers a difference of its subject or of something inside it, of its kind; giving up a layout
+// gives up the parts, a dtype takes the elements with it.
+inline bool covers(const Item& named, const Item& difference) {
+  if (difference.subject.compare(0, named.subject.size(), named.subject) != 0) return false;
+  if (named.kind == difference.kind || named.kind == LossKind::layout) return true;
+  const auto numeric = [](LossKind k) { return k == LossKind::dtype || k == LossKind::precision; };
+  return (numeric(named.kind) && numeric(difference.kind)) ||
+         (named.kind == LossKind::attribute && difference.kind == LossKind::attribute_type);
+}
+
+// What a container says of itself in the model that it is read into.
+inline bool is_header_field(const Item& difference, std::string_view format) {
+  const std::string own = "attributes[\"" + std::string(format) + ".";
+  return difference.from.empty() && difference.subject.compare(0, own.size(), own) == 0;
+}
+
+inline void check_trip(const Model& model, std::string_view format, Options options, const Context& context) {
+  const TemporaryFolder folder;
+  Plan p = plan(model, format, options);
+  if (!p.blockers.empty()) {
+    RC_ASSERT_THROWS_AS(p.execute(folder / "out", context), Error);
+    RC_ASSERT(folder.entries().empty());
+    return;
+  }
+  for (const Item& loss : p.losses) p.options.allow.push_back(loss.kind);
+  p.execute(folder / "out", context);
+  p.execute(folder / "again", context);
+  RC_ASSERT(read_file(folder / "out") == read_file(folder / "again"));
+  OpenOptions as;
+  as.format = std::string(format);
+  const Model out = open(folder / "out", context, as);
+  const std::uint64_t size = std::filesystem::file_size(folder / "out");
+  RC_ASSERT(size <= p.output_size);
+  if (p.output_size_exact) RC_ASSERT(size == p.output_size);
+  for (const Item& difference : core::compare(model, out)) {
+    const auto covered = [&](const Item& named) { return covers(named, difference); };
+    if (std::ranges::any_of(p.losses, covered) || std::ranges::any_of(p.changes, covered) ||
+        is_header_field(difference, format))
+      continue;
+    RC_FAIL(std::string(format) + ": nobody named " + difference.subject + " (" + std::string(name(difference.kind)) +
+            "): " + difference.from + " -> " + difference.to);
+  }
+  if (p.losses.empty()) RC_ASSERT(content_digest(model) == content_digest(out, context));
+}
+
+}  // namespace weighbridge::test
