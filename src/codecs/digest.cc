@@ -3,6 +3,8 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -28,12 +30,16 @@ EVP_MD_CTX* context(void* p) noexcept { return static_cast<EVP_MD_CTX*>(p); }
 
 constexpr char kDigits[] = "0123456789abcdef";
 
-int digit_value(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
+// Value of each digit, -1 of any other byte: a table, since the branches of text that varies are guessed wrong.
+constexpr auto kDigitValues = [] {
+  std::array<std::int8_t, 256> out{};
+  out.fill(-1);
+  for (std::int8_t i = 0; i < 10; ++i) out[static_cast<std::size_t>('0' + i)] = i;
+  for (std::int8_t i = 0; i < 6; ++i)
+    out[static_cast<std::size_t>('a' + i)] = out[static_cast<std::size_t>('A' + i)] = static_cast<std::int8_t>(10 + i);
+  return out;
+}();
+int digit_value(char c) noexcept { return kDigitValues[static_cast<unsigned char>(c)]; }
 
 }  // namespace
 

@@ -54,7 +54,8 @@ def test_files_of_the_witness_open_here(tmp_path, shape, form):
     tensors = tensors + embd.collision_pair()
     path = tmp_path / "model.weights"
     embd.write(path, metadata, vocab, special, tensors, **form)
-    assert findings(path, 0) == []
+    # What a gap of 63 bytes and the alignment behind it make together may be more than 63, which is remarked.
+    assert [f["rule"] for f in findings(path, 0) if f["rule"] != "embd/gap" or "section_gap" not in form] == []
     expect_same(path, metadata, tensors)
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading M1's chain, and the forms that it might have been.
+// The forms that reading M1's function might have been.
 #include "formats/slm/checksum.h"
 
 #include <algorithm>
@@ -30,25 +30,6 @@ void step(std::array<std::uint64_t, kForms.size()>& h, std::uint64_t byte, std::
 }
 
 }  // namespace
-
-void Checksum::update(std::span<const std::byte> bytes) noexcept {
-  std::uint64_t h = value_, i = index_;
-  for (const std::byte byte : bytes) h = mix(h ^ (std::to_integer<std::uint64_t>(byte) + i++));
-  value_ = h;
-  index_ = i;
-}
-
-std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t seed) noexcept {
-  Checksum sum(seed);
-  sum.update(bytes);
-  return sum.value();
-}
-
-std::string checksum_text(std::uint64_t value) {
-  std::string out = "0x";
-  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[value >> shift & 15];
-  return out;
-}
 
 std::optional<std::string_view> other_form(const Source& source, std::uint64_t stated) {
   constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;

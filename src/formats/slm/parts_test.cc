@@ -34,7 +34,7 @@ TEST(SlmChecksum, DoesNotDependOnThePieces) {
     Checksum sum;
     sum.update(bytes.first(cut));
     sum.update(bytes.subspan(cut));
-    EXPECT_EQ(sum.value(), checksum_of(bytes, kFileSeed)) << cut;
+    EXPECT_EQ(sum.value(), codecs::indexed_checksum(bytes, kFileSeed)) << cut;
   }
 }
 

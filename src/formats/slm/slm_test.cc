@@ -23,7 +23,7 @@ using Mode = core::Findings::Mode;
 
 std::string sealed(std::string bytes) {
   std::fill(bytes.begin() + kChecksumAt, bytes.begin() + kChecksumAt + kChecksumSize, '\0');
-  base::store_le(bytes.data() + kChecksumAt, checksum_of(std::as_bytes(std::span(bytes)), kFileSeed));
+  base::store_le(bytes.data() + kChecksumAt, codecs::indexed_checksum(std::as_bytes(std::span(bytes)), kFileSeed));
   return bytes;
 }
 
