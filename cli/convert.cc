@@ -17,7 +17,8 @@ namespace {
 
 constexpr unsigned kHighestLevel = 19;
 constexpr std::string_view kFolder = "hf";
-constexpr std::size_t kMostAlike = 3;  // items of one kind that become the same, for people; --json has all
+constexpr std::size_t kMostGroups = 12;  // of one kind, before only the kind holds items together
+constexpr std::size_t kMostAlike = 3;    // items of one kind that become the same, for people; --json has all
 
 Options options_of(const Arguments& args) {
   Options options;
@@ -60,26 +61,41 @@ void print_item(Output& out, std::string_view word, Tone tone, const Item& item)
            shown(item.to) + "\n");
 }
 
-// Items of one kind that become the same stand together: the first few, then how many more there are.
+// Items of one kind that become the same stand together: the first few, then how many more there are. Where each
+// becomes something of its own (names that become hashes), the kind alone holds them together.
 void print_items(Output& out, std::string_view word, Tone tone, const std::vector<Item>& items) {
-  std::map<std::pair<LossKind, std::string_view>, std::vector<const Item*>> groups;
-  for (const Item& item : items) groups[{item.kind, item.to}].push_back(&item);
-  for (const auto& [key, alike] : groups) {
+  std::map<LossKind, std::map<std::string_view, std::vector<const Item*>>> kinds;
+  for (const Item& item : items) kinds[item.kind][item.to].push_back(&item);
+  const auto print_some = [&](LossKind kind, const std::vector<const Item*>& alike, const std::string& becoming) {
     const std::size_t most = alike.size() == kMostAlike + 1 ? alike.size() : kMostAlike;  // "and 1 more" takes as long
     for (std::size_t i = 0; i < alike.size() && i < most; ++i) print_item(out, word, tone, *alike[i]);
-    if (alike.size() <= most) continue;
+    if (alike.size() <= most) return;
     out.text("  ");
     out.toned(tone, word);
-    out.text(" " + std::string(name(key.first)) + ": and " + grouped(alike.size() - most) + " more -> " +
-             shown(key.second) + "\n");
+    out.text(" " + std::string(name(kind)) + ": and " + grouped(alike.size() - most) + " more" + becoming + "\n");
+  };
+  for (const auto& [kind, groups] : kinds) {
+    if (groups.size() > kMostGroups) {
+      std::vector<const Item*> all;
+      for (const Item& item : items)
+        if (item.kind == kind) all.push_back(&item);
+      print_some(kind, all, "; --json has them all");
+      continue;
+    }
+    for (const auto& [becomes, alike] : groups) print_some(kind, alike, " -> " + shown(becomes));
   }
 }
 
 void print_plan(Output& out, const Plan& plan, std::string_view from, std::string_view to, bool written) {
-  out.text(shown(from) + " (" + std::string(plan.from) + ") -> " + shown(to) + " (" + std::string(plan.to) +
-           "): " + grouped(plan.tensors) + (plan.tensors == 1 ? " tensor, " : " tensors, ") +
-           size_text(plan.payload_size) + " of payload, " + (plan.output_size_exact ? "" : "at most ") +
-           grouped(plan.output_size) + " bytes" + (written ? ", written\n" : "\n"));
+  const std::string heading =
+      shown(from) + " (" + std::string(plan.from) + ") -> " + shown(to) + " (" + std::string(plan.to) + "): ";
+  if (plan.blockers.empty()) {
+    out.text(heading + grouped(plan.tensors) + (plan.tensors == 1 ? " tensor, " : " tensors, ") +
+             size_text(plan.payload_size) + " of payload, " + (plan.output_size_exact ? "" : "at most ") +
+             grouped(plan.output_size) + " bytes" + (written ? ", written\n" : "\n"));
+  } else {  // there is no file to tell the size of
+    out.text(heading + "cannot be written\n");
+  }
   print_items(out, "blocker", Tone::bad, plan.blockers);
   print_items(out, "loss", Tone::warning, plan.losses);
   print_items(out, "change", Tone::plain, plan.changes);

@@ -113,6 +113,8 @@ void check(const Action& action, const Arguments& args) {
     throw Misuse("slm " + std::string(action.name) + " takes " + (action.most == kAny ? "at least " : "") +
                  std::to_string(action.least) + (action.least == 1 ? " operand" : " operands") + ", not " +
                  std::to_string(given) + "; see 'weighbridge slm --help'");
+  if (args.value(FlagId::output) == "-")
+    throw Misuse("slm writes files only, since it reads back what it has written: name an output");
   if (!args.has(FlagId::output)) throw Misuse("slm " + std::string(action.name) + " needs -o OUT");
 }
 
