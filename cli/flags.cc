@@ -14,10 +14,14 @@ namespace {
 constexpr std::uint32_t bit(VerbId id) { return 1U << static_cast<unsigned>(id); }
 constexpr std::uint32_t kInspect = bit(VerbId::inspect), kVerify = bit(VerbId::verify), kConvert = bit(VerbId::convert),
                         kAppend = bit(VerbId::append), kExtract = bit(VerbId::extract), kHash = bit(VerbId::hash),
-                        kKhlnary = bit(VerbId::khlnary), kSlm = bit(VerbId::slm), kFormats = bit(VerbId::formats),
-                        kCompletion = bit(VerbId::completion);
+                        kKhlnary = bit(VerbId::khlnary), kSlm = bit(VerbId::slm), kEmbed = bit(VerbId::embed),
+                        kSimilarity = bit(VerbId::similarity), kSearch = bit(VerbId::search),
+                        kTokenize = bit(VerbId::tokenize), kEvaluate = bit(VerbId::evaluate),
+                        kFormats = bit(VerbId::formats), kCompletion = bit(VerbId::completion);
 constexpr std::uint32_t kWrites = kConvert | kAppend;
-constexpr std::uint32_t kComputes = kInspect | kVerify | kWrites | kExtract | kHash | kKhlnary | kSlm;
+constexpr std::uint32_t kVectors = kEmbed | kSimilarity | kSearch | kEvaluate;
+constexpr std::uint32_t kComputes =
+    kInspect | kVerify | kWrites | kExtract | kHash | kKhlnary | kSlm | kVectors | kTokenize;
 constexpr std::uint32_t kAll = kComputes | kFormats | kCompletion;
 
 constexpr std::array<Verb, kVerbCount> kVerbs{{
@@ -85,6 +89,25 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "weighbridge slm adapter base.slm deltas.safetensors --kind alr1 -o shift.alr1\n"
      "weighbridge slm adapt base.slm shift.alr1 -o shifted.slm",
      kSlmActions},
+    {VerbId::embed, "embed", "MODEL [TEXT...]", 1, kAny, "turn texts into vectors",
+     "MODEL is a BERT encoder in any container that holds its tensors, or its folder; .weights has all that is\n"
+     "needed. Texts are arguments, or --input FILE|- with one a line, or as JSON lines. Prints a JSON object for\n"
+     "each, or writes a NumPy file. A text's vector is the same alone, in any batch, with any number of threads.",
+     "weighbridge embed minilm.weights \"How do I reset my password?\"\n"
+     "weighbridge embed minilm.weights --input texts.jsonl --input-format jsonl --output-format npy -o vectors.npy"},
+    {VerbId::similarity, "similarity", "MODEL TEXT TEXT...", 3, kAny, "say how alike texts are in meaning",
+     "The cosine of the first text's vector with that of each other.",
+     "weighbridge similarity minilm.weights \"a weighbridge\" \"a scale for lorries\""},
+    {VerbId::search, "search", "MODEL QUERY...", 2, kAny, "find the texts of a corpus that are nearest to a query",
+     "--corpus FILE holds a text a line. --vectors FILE.npy keeps the corpus' vectors, so that the next search need\n"
+     "not make them again.",
+     "weighbridge search minilm.weights --corpus docs.txt --top 5 \"which lorry is too heavy?\""},
+    {VerbId::tokenize, "tokenize", "MODEL [TEXT...]", 1, kAny, "show texts as the ids that a model reads",
+     "Ids as embed uses them, special tokens included unless --no-special. Texts come as for embed.",
+     "weighbridge tokenize minilm.weights \"Unaffable naïveté\" --json"},
+    {VerbId::evaluate, "evaluate", "sts MODEL PAIRS.csv", 3, 3, "measure a model on sentence pairs with scores",
+     "sts: records of a sentence, a sentence and a score; prints how well the cosines follow the scores.",
+     "weighbridge evaluate sts minilm.weights stsb.csv --json", kEvaluations},
     {VerbId::formats, "formats", "", 0, 0, "list the containers that this build knows", "", "weighbridge formats"},
     {VerbId::completion, "completion", "SHELL", 1, 1, "print a completion script for bash, zsh or fish", "",
      "weighbridge completion bash > ~/.local/share/bash-completion/completions/weighbridge\n"
@@ -132,9 +155,9 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
     {FlagId::model_version, "model-version", 0, Takes::value, "VERSION", Choice::any, kConvert,
      "of the .weights to write"},
     {FlagId::dry_run, "dry-run", 'n', Takes::nothing, "", Choice::any, kWrites, "print the plan and write nothing"},
-    {FlagId::force, "force", 'f', Takes::nothing, "", Choice::any, kWrites | kExtract | kKhlnary | kSlm,
+    {FlagId::force, "force", 'f', Takes::nothing, "", Choice::any, kWrites | kExtract | kKhlnary | kSlm | kEmbed,
      "replace an output that exists"},
-    {FlagId::output, "output", 'o', Takes::value, "OUT", Choice::file, kExtract | kAppend | kKhlnary | kSlm,
+    {FlagId::output, "output", 'o', Takes::value, "OUT", Choice::file, kExtract | kAppend | kKhlnary | kSlm | kEmbed,
      "the file to write, or - for standard output; for extract --glob and khlnary pack a folder"},
     {FlagId::part, "part", 0, Takes::value, "ROLE", Choice::any, kExtract,
      "the part of this role: data, values, indices, scales, ..."},
@@ -162,6 +185,34 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
      "fixture: f32, q8_0 or q4_0; f32 otherwise"},
     {FlagId::kind, "kind", 0, Takes::value, "KIND", Choice::adapter, kSlm,
      "adapter: adp1 (dense), asp1 (sparse) or alr1 (low rank)"},
+    {FlagId::input, "input", 0, Takes::value, "FILE", Choice::file, kEmbed | kTokenize,
+     "the texts, one a line; - is standard input"},
+    {FlagId::input_format, "input-format", 0, Takes::value, "FORM", Choice::text_form, kEmbed | kTokenize | kSearch,
+     "lines, or jsonl: a JSON string or {\"text\": ...} a line"},
+    {FlagId::output_format, "output-format", 0, Takes::value, "FORM", Choice::vector_form, kEmbed,
+     "jsonl, or npy: a NumPy file of f32"},
+    {FlagId::pooling, "pooling", 0, Takes::value, "KIND", Choice::pooling, kVectors,
+     "how a text's tokens become one vector; else as the model says"},
+    {FlagId::normalize, "normalize", 0, Takes::nothing, "", Choice::any, kVectors, "give vectors the length 1"},
+    {FlagId::no_normalize, "no-normalize", 0, Takes::nothing, "", Choice::any, kVectors,
+     "leave the vectors' lengths as they are"},
+    {FlagId::max_length, "max-length", 0, Takes::value, "N", Choice::number, kVectors | kTokenize,
+     "tokens of a text, special ones included; else as the model says"},
+    {FlagId::precision, "precision", 0, Takes::value, "KIND", Choice::precision, kVectors,
+     "what products compute in: f32, f16 or int8"},
+    {FlagId::batch_tokens, "batch-tokens", 0, Takes::value, "N", Choice::number, kVectors,
+     "how many are computed together; speed and memory only"},
+    {FlagId::vocab, "vocab", 0, Takes::value, "FILE", Choice::file, kVectors | kTokenize,
+     "a vocab.txt, in place of the model's own vocabulary"},
+    {FlagId::heads, "heads", 0, Takes::value, "N", Choice::number, kVectors,
+     "attention heads, for a container that does not say"},
+    {FlagId::no_special, "no-special", 0, Takes::nothing, "", Choice::any, kTokenize, "without [CLS] and [SEP]"},
+    {FlagId::offsets, "offsets", 0, Takes::nothing, "", Choice::any, kTokenize,
+     "with --json: where each token stands in the text, in characters"},
+    {FlagId::corpus, "corpus", 0, Takes::value, "FILE", Choice::file, kSearch, "the texts to search, one a line"},
+    {FlagId::top, "top", 0, Takes::value, "N", Choice::number, kSearch, "how many to show; 5 otherwise"},
+    {FlagId::vectors, "vectors", 0, Takes::value, "FILE", Choice::file, kSearch,
+     "keep the corpus' vectors in this .npy, or take them from it"},
     {FlagId::file, "file", 0, Takes::nothing, "", Choice::any, kHash, "the plain SHA-256 of the file's bytes"},
     {FlagId::threads, "threads", 0, Takes::value, "N", Choice::number, kComputes,
      "how many to use; one for each processor otherwise"},
@@ -214,6 +265,10 @@ std::vector<std::string_view> words(Choice choice) {
     case Choice::quantisation: out = {"q8_0", "q4_0"}; break;
     case Choice::stored: out = {"f32", "q8_0", "q4_0"}; break;
     case Choice::adapter: out = {"adp1", "asp1", "alr1"}; break;
+    case Choice::text_form: out = {"lines", "jsonl"}; break;
+    case Choice::vector_form: out = {"jsonl", "npy"}; break;
+    case Choice::pooling: out = {"mean", "cls", "max"}; break;
+    case Choice::precision: out = {"f32", "f16", "int8"}; break;
   }
   return out;
 }

@@ -10,11 +10,28 @@
 namespace weighbridge::cli {
 
 inline constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
+inline constexpr std::string_view kEvaluations[] = {"sts"};
 inline constexpr std::string_view kSlmActions[] = {"fixture", "adapter", "adapt"};
 inline constexpr std::string_view kKhlnaryActions[] = {"run", "verify", "disassemble", "assemble", "pack"};
 
-enum class VerbId : std::uint8_t { inspect, verify, convert, append, extract, hash, khlnary, slm, formats, completion };
-inline constexpr std::size_t kVerbCount = 10;
+enum class VerbId : std::uint8_t {
+  inspect,
+  verify,
+  convert,
+  append,
+  extract,
+  hash,
+  khlnary,
+  slm,
+  embed,
+  similarity,
+  search,
+  tokenize,
+  evaluate,
+  formats,
+  completion
+};
+inline constexpr std::size_t kVerbCount = 15;
 
 struct Verb {
   VerbId id;
@@ -64,6 +81,22 @@ enum class FlagId : std::uint8_t {
   without,
   slm_dtype,
   kind,
+  input,
+  input_format,
+  output_format,
+  pooling,
+  normalize,
+  no_normalize,
+  max_length,
+  precision,
+  batch_tokens,
+  vocab,
+  heads,
+  no_special,
+  offsets,
+  corpus,
+  top,
+  vectors,
   file,
   threads,
   limit,
@@ -71,7 +104,7 @@ enum class FlagId : std::uint8_t {
   json,
   help
 };
-inline constexpr std::size_t kFlagCount = 41;
+inline constexpr std::size_t kFlagCount = 57;
 
 enum class Takes : std::uint8_t {
   nothing,
@@ -93,7 +126,11 @@ enum class Choice : std::uint8_t {
   digest,
   quantisation,
   stored,
-  adapter
+  adapter,
+  text_form,
+  vector_form,
+  pooling,
+  precision
 };
 
 struct Flag {

@@ -17,6 +17,13 @@ void note(int number) { noted = number; }
 
 void end(int number) { ::_exit(128 + number); }
 
+void bus_error(int) {
+  constexpr char kSentence[] = "weighbridge: a file that is in use has become shorter, or its disk failed\n";
+  const ssize_t ignored = ::write(STDERR_FILENO, kSentence, sizeof kSentence - 1);
+  static_cast<void>(ignored);
+  ::_exit(4);
+}
+
 void install(void (*handler)(int), int flags) noexcept {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction old {};
@@ -32,6 +39,12 @@ void install(void (*handler)(int), int flags) noexcept {
 }  // namespace
 
 void end_on_interrupt() noexcept { install(end, 0); }
+void end_on_bus_error() noexcept {
+  struct sigaction action {};
+  action.sa_handler = bus_error;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGBUS, &action, nullptr);
+}
 void note_interrupts() noexcept { install(note, static_cast<int>(SA_RESETHAND | SA_RESTART)); }
 int interrupted() noexcept { return noted; }
 

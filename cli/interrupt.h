@@ -8,6 +8,8 @@ namespace weighbridge::cli {
 void end_on_interrupt() noexcept;
 // For verbs that write: the first signal is only noted, so that the temporary is removed; a second one kills.
 void note_interrupts() noexcept;
+// For verbs that read mapped files: one that shrinks meanwhile ends the process with status 4 and a sentence.
+void end_on_bus_error() noexcept;
 // The number of the signal that was noted; 0: none.
 int interrupted() noexcept;
 

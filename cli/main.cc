@@ -23,6 +23,11 @@ Status run_verb(Session& session) {
     case VerbId::hash: return run_hash(session);
     case VerbId::khlnary: return run_khlnary(session);
     case VerbId::slm: return run_slm(session);
+    case VerbId::embed: return run_embed(session);
+    case VerbId::similarity: return run_similarity(session);
+    case VerbId::search: return run_search(session);
+    case VerbId::tokenize: return run_tokenize(session);
+    case VerbId::evaluate: return run_evaluate(session);
     case VerbId::formats: return run_formats(session);
     case VerbId::completion: break;
   }
@@ -31,7 +36,7 @@ Status run_verb(Session& session) {
 
 bool writes_files(const Arguments& arguments) {
   const VerbId id = arguments.verb;
-  if (id == VerbId::khlnary) return arguments.has(FlagId::output);
+  if (id == VerbId::khlnary || id == VerbId::embed) return arguments.has(FlagId::output);
   return id == VerbId::slm || id == VerbId::convert || id == VerbId::append || id == VerbId::extract;
 }
 

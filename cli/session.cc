@@ -130,7 +130,7 @@ Session::Session(const Arguments& arguments, Output& output)
       out(output),
       json(arguments.has(FlagId::json)),
       quiet(arguments.has(FlagId::quiet)),
-      several_(verb(arguments.verb).most == kAny && arguments.operands.size() > 1),
+      several_((arguments.verb == VerbId::verify || arguments.verb == VerbId::hash) && arguments.operands.size() > 1),
       progress_(verb(arguments.verb).name, quiet) {
   const unsigned threads = arguments.number(FlagId::threads, 1, 1024, 0);
   const bool computes = takes_flag(arguments.verb, flag(FlagId::threads)) &&

@@ -89,6 +89,11 @@ Status run_extract(Session&);
 Status run_hash(Session&);
 Status run_khlnary(Session&);
 Status run_slm(Session&);
+Status run_embed(Session&);
+Status run_similarity(Session&);
+Status run_search(Session&);
+Status run_tokenize(Session&);
+Status run_evaluate(Session&);
 Status run_formats(Session&);
 Status run_completion(Session&);
 

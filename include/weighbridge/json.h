@@ -67,6 +67,39 @@ std::string completion_to_json(std::string_view shell, std::string_view script);
 // The object of a verb that could not do its work on `path`: "format" is the one whose rule was broken, else null.
 std::string failure_to_json(std::string_view path, const Report&);
 
+// A text as ids, for programs. `offsets` is empty or as long as the ids; `replaced` stands there when it is not 0.
+struct TokenizedText {
+  std::span<const std::uint32_t> ids;
+  std::span<const std::string_view> tokens;
+  std::span<const std::pair<std::uint64_t, std::uint64_t>> offsets{};
+  bool truncated = false;
+  std::uint64_t replaced = 0;
+};
+std::string to_json(const TokenizedText&);
+
+// A text as a vector: one line of embed's output.
+struct EmbeddedText {
+  std::uint64_t index = 0, tokens = 0, replaced = 0;
+  bool truncated = false;
+  std::span<const float> embedding;
+};
+std::string to_json(const EmbeddedText&);
+
+// Texts with scores, best first: what search and similarity print.
+struct Scored {
+  std::uint64_t index = 0;
+  double score = 0;
+  std::string_view text;
+};
+std::string to_json(std::string_view query, std::span<const Scored> results);
+
+// A benchmark of sentence pairs.
+struct Correlation {
+  double spearman = 0, pearson = 0, seconds = 0;
+  std::uint64_t pairs = 0;
+};
+std::string to_json(std::string_view path, const Correlation&);
+
 // A metadata value, in the JSON type that is nearest to it.
 std::string to_json(const Value&);
 

@@ -22,6 +22,8 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) noexcept;
 
   void write(std::span<const std::byte> bytes);
+  // Puts other bytes in the place of some that were written, as headers need whose counts are known at the end.
+  void rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
   // Waits for the disk, then gives the file its name. Throws Error{io}.
   void publish();
 

@@ -4,6 +4,7 @@
 #include "weighbridge/context.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/dtype.h"
+#include "weighbridge/embed.h"
 #include "weighbridge/error.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/hash.h"

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Doing what a plan says: refuse, write beside, read back, publish.
-#include <unistd.h>
-
-#include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/fail.h"
 #include "bundle/bundle.h"
 #include "convert/hashing.h"
 #include "convert/output_folder.h"
 #include "convert/plan_maker.h"
+#include "convert/publish.h"
 #include "convert/read_back.h"
 #include "convert/write.h"
 #include "core/progress.h"
 #include "io/atomic_file.h"
+#include "io/temporary.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge {
@@ -66,9 +66,9 @@ void require_sound(const Model& model, const Context& context) {
 }
 
 // The file that lies beside the output, for as long as the output is not published.
-class Beside {
+class Companion {
  public:
-  Beside(const core::WriteLayout& layout, const convert::PlanRep& rep, const std::string& path, bool replace) {
+  Companion(const core::WriteLayout& layout, const convert::PlanRep& rep, const std::string& path, bool replace) {
     if (!layout.companion) return;
     const auto& [extension, text] = *layout.companion;
     const std::size_t name = path.find_last_of('/') + 1, dot = path.rfind('.');
@@ -77,9 +77,15 @@ class Beside {
       stale_ = std::filesystem::exists(path_);
       if (stale_ && !replace)
         base::misuse("output-exists", "'" + path_ + "' exists and would speak of the new file; --force removes it");
+      // One that a killed run had set aside.
+      const io::SplitPath split = io::split_path(path_);
+      if (!stale_) io::remove_stale(io::open_folder(split.folder).get(), split.name);
       return;
     }
     require_other_file(rep, path_, replace);
+    // Writing would follow a link that readers of the output refuse to follow.
+    if (std::filesystem::is_symlink(path_))
+      base::misuse("output-kind", "cannot write '" + path_ + "', which belongs to the output: it is a symbolic link");
     const std::string bytes = text(std::string_view(path).substr(name));
     file_.emplace(path_, io::AtomicFileOptions{replace, bytes.size()});
     file_->write_at(0, std::as_bytes(std::span(bytes)));
@@ -88,10 +94,9 @@ class Beside {
     file_->reopen()->read_at(0, std::as_writable_bytes(std::span(again)));
     if (again != bytes) base::io_error("read-back", "'" + path_ + "' does not read back; it was not published");
   }
-  void publish() {
-    if (file_) file_->publish();
-    if (stale_ && ::unlink(path_.c_str()) != 0 && errno != ENOENT)
-      base::io_error("publish", "cannot remove '" + path_ + "'", errno);
+  std::vector<convert::Beside> beside() {
+    if (!file_ && !stale_) return {};
+    return {{path_, file_ ? &*file_ : nullptr}};
   }
 
  private:
@@ -120,7 +125,7 @@ void Plan::execute(const std::string& path, const Context& context) const {
   core::Progress progress(context, 2 * bytes);  // once to write, once to read back
   // Where an encoding decides, the bound may be far more than it takes, and a disk that has just enough must do.
   io::AtomicFile file(main, {options.replace, layout.size_exact ? layout.size : 0});
-  Beside companion(layout, *rep, path, options.replace);
+  Companion companion(layout, *rep, path, options.replace);
   if (folder) folder->write();
   const convert::Record record = convert::write(layout, options.level, file, context, progress);
   convert::sync_and_read_back(*rep, record, file, context, progress);
@@ -128,9 +133,9 @@ void Plan::execute(const std::string& path, const Context& context) const {
   for (const Model& model : rep->models)
     for (const auto& source : model.sources()) source->check_unchanged();
   progress.finish();
-  companion.publish();
-  if (folder) folder->publish();
-  file.publish();
+  if (folder) folder->sync();
+  convert::publish_together(file, folder ? folder->beside() : companion.beside());
+  if (folder) folder->keep();
 }
 
 }  // namespace weighbridge

@@ -19,7 +19,7 @@ struct Record {
   std::vector<std::uint64_t> first_hash;       // of each payload, in hashes; one more at the end
   std::vector<codecs::Hash128> hashes;         // of segments: see hashed_bytes()
   std::vector<codecs::Hash128> prefix_hashes;  // of segments of the prefix
-  std::optional<std::string> sealed_head;  // the head as it was left by WriteLayout::seal
+  std::optional<std::string> sealed_head;      // the head as it was left by WriteLayout::seal
   std::string tail;
   std::uint64_t tail_offset = 0;
   std::uint64_t size = 0;  // of the whole file

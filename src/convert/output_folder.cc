@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of publishing a folder: a run that is killed leaves one without its main file, or the old main file.
+// A folder of small files: made, written, opened, taken away again.
 #include "convert/output_folder.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "base/fail.h"
 #include "io/fd.h"
+#include "io/temporary.h"
 
 namespace weighbridge::convert {
 namespace {
@@ -36,9 +36,9 @@ bool holds_nothing(const fs::path& folder, int depth) {
 }
 
 void sync_folder(const std::string& path) {
-  const io::Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const io::Fd fd = io::open_folder(path);
   // A filesystem that cannot sync a folder says EINVAL; then there is nothing more that could be done.
-  if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL))
+  if (::fsync(fd.get()) != 0 && errno != EINVAL)
     base::io_error("publish", "cannot write the folder '" + path + "' to the disk", errno);
 }
 
@@ -60,7 +60,7 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
 
 OutputFolder::~OutputFolder() {
   files_.clear();  // their temporaries first
-  if (published_) return;
+  if (kept_) return;
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
 }
 
@@ -107,14 +107,15 @@ void OutputFolder::check(const io::AtomicFile& main, const Context& context) con
   if (layout_.check) layout_.check(open, quiet);
 }
 
-void OutputFolder::publish() {
-  for (const core::OutFolder::File& each : layout_.files) {
-    if (each.bytes || !replace_) continue;
-    if (::unlink(file(each.name).c_str()) != 0 && errno != ENOENT && errno != ENOTDIR)
-      base::io_error("publish", "cannot remove '" + file(each.name) + "', which would speak of the new model", errno);
-  }
-  for (const auto& [name, out] : files_) out->publish();
-  published_ = true;
+std::vector<Beside> OutputFolder::beside() const {
+  std::vector<Beside> out;
+  for (const core::OutFolder::File& each : layout_.files)
+    if (!each.bytes && replace_) out.push_back({file(each.name), nullptr});
+  for (const auto& [name, written] : files_) out.push_back({file(name), written.get()});
+  return out;
+}
+
+void OutputFolder::sync() const {
   for (const std::string& folder : made_) sync_folder(io::split_path(folder).folder);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An output that is a folder: made where there is none, its small files written beside their names, checked with the
-// main file before anything has its name, and published before it. Leaves the main file to those who write any file.
+// main file before anything has its name. Leaves the main file to those who write any file, and giving names to
+// publish.h.
 #pragma once
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "convert/publish.h"
 #include "core/format.h"
 #include "io/atomic_file.h"
 #include "weighbridge/context.h"
@@ -19,7 +21,7 @@ class OutputFolder {
   // Error misuse/output-kind when a file is there, misuse/output-exists when the folder holds something and `replace`
   // is off, io/create.
   OutputFolder(const core::OutFolder&, const std::string& path, bool replace);
-  ~OutputFolder();  // folders that were made and not published go again
+  ~OutputFolder();  // folders that were made and not kept go again
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
@@ -30,8 +32,12 @@ class OutputFolder {
   void write();
   // Opens the folder as it will be, with the main file as it is so far.
   void check(const io::AtomicFile& main, const Context&) const;
-  // All but the main file.
-  void publish();
+  // All but the main file, for publish_together().
+  std::vector<Beside> beside() const;
+  // Waits until the disk has the folders that were made. Error io/publish.
+  void sync() const;
+  // The main file has its name.
+  void keep() noexcept { kept_ = true; }
 
  private:
   std::string file(const std::string& name) const;
@@ -42,7 +48,7 @@ class OutputFolder {
   bool replace_;
   std::vector<std::string> made_;  // folders, outermost first
   std::vector<std::pair<std::string, std::unique_ptr<io::AtomicFile>>> files_;
-  bool published_ = false;
+  bool kept_ = false;
 };
 
 }  // namespace weighbridge::convert

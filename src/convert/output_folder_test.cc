@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <stdexcept>
 
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
@@ -46,9 +47,8 @@ TEST(OutputFolder, IsThereOnlyOnceItIsPublished) {
   io::AtomicFile main(folder.main());
   folder.write();
   write_main(main);
-  folder.publish();
-  EXPECT_FALSE(std::filesystem::exists(root / "out/main"));
-  main.publish();
+  publish_together(main, folder.beside());
+  folder.keep();
   EXPECT_EQ(test::read_file(root / "out/small"), "text");
   EXPECT_EQ(test::read_file(root / "out/below/small"), "more");
   EXPECT_EQ(test::read_file(root / "out/main"), "all");
@@ -64,8 +64,8 @@ TEST(OutputFolder, WhatAKilledRunLeftIsNothing) {
   io::AtomicFile main(folder.main());
   folder.write();
   write_main(main);
-  folder.publish();
-  main.publish();
+  publish_together(main, folder.beside());
+  folder.keep();
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "out")) files += !entry.is_directory();
   EXPECT_EQ(files, 3U);
@@ -86,8 +86,8 @@ TEST(OutputFolder, AFolderThatHoldsSomethingNeedsTheWord) {
   io::AtomicFile main(folder.main(), {.replace = true, .expected_size = 0});
   folder.write();
   write_main(main);
-  folder.publish();
-  main.publish();
+  publish_together(main, folder.beside());
+  folder.keep();
   EXPECT_EQ(test::read_file(root / "out/small"), "text");
   EXPECT_EQ(test::read_file(root / "out/mine"), "old");
   EXPECT_FALSE(std::filesystem::exists(root / "out/stale"));
@@ -115,6 +115,20 @@ TEST(OutputFolder, IsOpenedBeforeItHasItsName) {
   write_main(main);
   folder.check(main, {});
   EXPECT_EQ(seen, (Names{"main", "small", "below/small"}));
+}
+
+TEST(PublishTogether, AFailureLeavesAllAsTheyWere) {
+  const test::TemporaryFolder root;
+  for (const char* name : {"stale", "old"}) test::write_file(root / name, name);
+  io::AtomicFile replaced(root / "old", {.replace = true, .expected_size = 0}), fresh(root / "fresh");
+  for (io::AtomicFile* file : {&replaced, &fresh}) write_main(*file);
+  const Beside beside[] = {{root / "stale"}, {root / "old", &replaced}, {root / "fresh", &fresh}};
+  io::AtomicFile late(root / "late");
+  EXPECT_THROW(publish_together(late, beside), std::logic_error);  // never synced
+  EXPECT_EQ(test::read_file(root / "stale"), "stale");
+  EXPECT_EQ(test::read_file(root / "old"), "old");
+  EXPECT_FALSE(std::filesystem::exists(root / "fresh"));
+  EXPECT_FALSE(std::filesystem::exists(root / "late"));
 }
 
 }  // namespace

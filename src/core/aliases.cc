@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Equal extents, found by sorting.
+// Equal extents, found by sorting; and what else must be equal for equal elements.
 #include "core/aliases.h"
 
 #include <algorithm>
@@ -32,6 +32,13 @@ std::vector<std::uint32_t> first_aliases(const Model& model) {
     if (a.source == b.source && a.offset == b.offset && a.length == b.length) first[b.ordinal] = first[a.ordinal];
   }
   return first;
+}
+
+bool same_elements(const Part& a, const Part& b) {
+  if (a.dtype() != b.dtype() || a.size() != b.size() || a.encoding() != b.encoding() || a.order() != b.order())
+    return false;
+  return std::ranges::equal(a.strides(), b.strides()) &&
+         (a.strides().empty() || std::ranges::equal(a.shape(), b.shape()));
 }
 
 }  // namespace weighbridge::core

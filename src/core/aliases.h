@@ -12,4 +12,8 @@ namespace weighbridge::core {
 // same extent. A part without bytes is nobody's alias.
 std::vector<std::uint32_t> first_aliases(const Model&);
 
+// Whether two parts of one extent mean the same elements by it: a part of another dtype, encoding, byte order or order
+// of its axes says something else with the same bytes.
+bool same_elements(const Part&, const Part&);
+
 }  // namespace weighbridge::core

@@ -49,6 +49,9 @@ class AtomicFile {
   // appeared meanwhile and `replace` is off; io/publish. Throws std::logic_error when something was written after the
   // last sync.
   void publish();
+  // The target is what was written, even where syncing the folder failed.
+  bool published() const noexcept { return published_; }
+  bool replaces() const noexcept { return options_.replace; }
 
   // The target with links followed; the temporary's path.
   std::string path() const { return target_.path(); }

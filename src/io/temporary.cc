@@ -88,7 +88,10 @@ Target resolve_target(const std::string& path) {
 }
 
 Fd open_folder(const std::string& folder) {
-  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd fd;
+  do {
+    fd = Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  } while (!fd && errno == EINTR);
   if (!fd) base::io_error("open", "cannot open the folder '" + folder + "'", errno);
   return fd;
 }
@@ -114,10 +117,16 @@ void remove_stale(int folder, const std::string& name) noexcept try {
   // Out of memory: what is stale stays until the next run.
 }
 
+std::string temporary_name(const std::string& name) { return prefix_of(name) + random_digits() + std::string(kEnding); }
+
+Fd lock_file(int folder, const std::string& name) noexcept {
+  Fd fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return fd && lock_now(fd.get()) == 0 ? std::move(fd) : Fd();
+}
+
 Temporary create_temporary(int folder, const Target& target, mode_t mode) {
-  const std::string prefix = prefix_of(target.name);
   for (int attempt = 0; attempt < 100; ++attempt) {
-    std::string name = prefix + random_digits() + std::string(kEnding);
+    std::string name = temporary_name(target.name);
     Fd fd(::openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!fd) {
       if (errno == EEXIST || errno == EINTR) continue;

@@ -26,6 +26,12 @@ Fd open_folder(const std::string& folder);
 // Removes temporaries of `name` in the folder that no living process owns. Best effort, never throws.
 void remove_stale(int folder, const std::string& name) noexcept;
 
+// A name that no temporary of `name` has yet had.
+std::string temporary_name(const std::string& name);
+// The file of this name, open and locked, so that it is not stale once it has a temporary's name; empty where that
+// cannot be had.
+Fd lock_file(int folder, const std::string& name) noexcept;
+
 struct Temporary {
   Fd fd;  // read and write, locked
   std::string name;

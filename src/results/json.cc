@@ -356,6 +356,81 @@ std::string completion_to_json(std::string_view shell, std::string_view script) 
   return out.take();
 }
 
+std::string to_json(const TokenizedText& text) {
+  JsonWriter out;
+  out.begin_object();
+  out.key("ids");
+  out.begin_array();
+  for (const std::uint32_t id : text.ids) out.u64(id);
+  out.end_array();
+  texts(out, "tokens", text.tokens);
+  if (!text.offsets.empty()) {
+    out.key("offsets");
+    out.begin_array();
+    for (const auto& [begin, end] : text.offsets) {
+      out.begin_array();
+      out.u64(begin);
+      out.u64(end);
+      out.end_array();
+    }
+    out.end_array();
+  }
+  flag(out, "truncated", text.truncated);
+  if (text.replaced != 0) member(out, "replaced", text.replaced);
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(const EmbeddedText& text) {
+  JsonWriter out;
+  out.begin_object();
+  member(out, "schema", std::uint64_t{kJsonSchema});
+  member(out, "index", text.index);
+  member(out, "tokens", text.tokens);
+  flag(out, "truncated", text.truncated);
+  if (text.replaced != 0) member(out, "replaced", text.replaced);
+  out.key("embedding");
+  out.begin_array();
+  for (const float value : text.embedding) out.number(value);
+  out.end_array();
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view query, std::span<const Scored> results) {
+  JsonWriter out;
+  out.begin_object();
+  member(out, "schema", std::uint64_t{kJsonSchema});
+  member(out, "query", query);
+  out.key("results");
+  out.begin_array();
+  for (const Scored& result : results) {
+    out.begin_object();
+    member(out, "index", result.index);
+    out.key("score");
+    out.number(result.score);
+    member(out, "text", result.text);
+    out.end_object();
+  }
+  out.end_array();
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view path, const Correlation& c) {
+  JsonWriter out;
+  begin(out, path);
+  out.key("spearman");
+  out.number(c.spearman);
+  out.key("pearson");
+  out.number(c.pearson);
+  member(out, "pairs", c.pairs);
+  out.key("seconds");
+  out.number(c.seconds);
+  out.end_object();
+  return out.take();
+}
+
 std::string failure_to_json(std::string_view path, const Report& report) {
   JsonWriter out;
   begin(out, path);

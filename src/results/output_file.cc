@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "io/atomic_file.h"
 
@@ -53,6 +54,13 @@ void OutputFile::write(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(room);
     if (rep_->buffer.size() == kBuffer) rep_->flush();
   }
+}
+
+void OutputFile::rewrite(std::uint64_t offset, std::span<const std::byte> bytes) {
+  rep_->flush();
+  if (!base::fits(offset, bytes.size(), rep_->offset))
+    base::misuse("rewrite", "only bytes that were written can change");
+  rep_->file.write_at(offset, bytes);
 }
 
 void OutputFile::publish() {

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from conftest import floats, safetensors, validated, weighbridge
+from conftest import cbor, floats, safetensors, validated, weighbridge
 
 
 def convert_json(*arguments, status=0):
@@ -60,6 +60,40 @@ def test_a_loss_is_refused_until_allowed(sparse, tmp_path):
     weighbridge("convert", sparse, out, "--allow", "name,layout")
     dense = weighbridge("extract", out, "s", "-o", "-", text=False).stdout
     assert dense == weighbridge("extract", sparse, "s", "--dense", "-o", "-", text=False).stdout == floats(0, 5, 0, 0, 0, 7)
+
+
+def index_entry(name, endianness, offset=64):
+    return {"name": name, "offset": offset, "size": 16, "dtype": "float32", "shape": [2, 2], "encoding": "raw",
+            "data_endianness": endianness}
+
+
+def test_equal_bytes_in_another_order_are_other_elements(tmp_path):
+    """Two tensors share their bytes: of a zt0 in two byte orders, of an STB in two orders of the axes."""
+    zt0, stb = tmp_path / "in.zt0", tmp_path / "in.stb"
+    index = cbor([index_entry("a", "big"), index_entry("b", "little")])
+    zt0.write_bytes(b"ZTEN0001" + bytes(56) + floats(1, 2, 3, 4) + index + struct.pack("<Q", len(index)))
+    head = struct.pack("<4sBBHIIQQ", b"STB0", 1, 0, 2, 0, 0, 128, 144)
+    head += b"".join(struct.pack("<BBBBQQ3I", i, 0, 2, layout, 128, 16, 2, 2, 0) for i, layout in enumerate((0, 1)))
+    stb.write_bytes(head.ljust(128, b"\0") + floats(1, 2, 3, 4))
+    for source in (zt0, stb):
+        before = weighbridge("hash", source).stdout.split()[0]
+        for to in ("zt", "zt0", "stb", "safetensors"):
+            out = tmp_path / f"out.{to}"
+            weighbridge("convert", source, out, "--to", to, status=1)
+            weighbridge("convert", source, out, "--to", to, "--allow", "alias")
+            assert weighbridge("hash", out).stdout.split()[0] == before, (source, to)
+            for path in tmp_path.glob("out.*"):
+                path.unlink()
+
+
+def test_a_sidecar_is_not_written_through_a_link(tmp_path):
+    """Readers follow no link out of the folder, so what was written through one could not be opened again."""
+    source, elsewhere, folder = tmp_path / "w.safetensors", tmp_path / "elsewhere.json", tmp_path / "folder"
+    source.write_bytes(safetensors({"named": ("F32", [2], floats(1, 2))}))
+    folder.mkdir()
+    (folder / "w.khm.json").symlink_to(elsewhere)
+    assert "symbolic link" in weighbridge("convert", source, folder / "w.stb", "--force", status=2).stderr
+    assert not elsewhere.exists() and not (folder / "w.stb").exists()
 
 
 def test_an_existing_output_needs_force(sample, tmp_path):

@@ -4,22 +4,22 @@ import subprocess
 
 import pytest
 
-from robustness import COMMAND, require_strace, write_safetensors
+from jobs import bert, embd, files_below, strays_below
+from robustness import COMMAND, require_strace, run, write_safetensors
 
 ROOM = 192 << 10
 OLD = b"what stood there before\n" * 20
 
-# Mounts a small tmpfs that only this process sees, puts the old target there, runs the command, and copies what is left out.
+# Mounts a small tmpfs that only this process sees, puts the old files there, runs the command, and copies what is left out.
 SCRIPT = """
 set -eu
 disk=$1 size=$2 old=$3 after=$4
 shift 4
 mount -t tmpfs -o size=$size none "$disk"
-if [ -n "$old" ]; then cp "$old" "$disk/"; fi
+cp -r "$old/." "$disk/"
 status=0
 "$@" || status=$?
-ls -A "$disk" >"$after/names"
-cp -r "$disk" "$after/disk"
+cp -r "$disk" "$after/"
 exit $status
 """
 
@@ -37,15 +37,15 @@ def namespace():
 
 
 def on_small_disk(folder, size, old, arguments, prefix=()):
-    """Runs the command with the disk mounted at folder/disk; the result of subprocess.run, and the disk's files afterwards."""
+    """Runs the command with the disk mounted at folder/disk, where the files of the folder `old` stand; the result of
+    subprocess.run, and the disk's files afterwards, temporaries too."""
     disk, after = folder / "disk", folder / "after"
     disk.mkdir()
     after.mkdir()
-    done = subprocess.run([*namespace(), "sh", "-c", SCRIPT, "sh", str(disk), str(size), str(old or ""), str(after),
+    done = subprocess.run([*namespace(), "sh", "-c", SCRIPT, "sh", str(disk), str(size), str(old), str(after),
                            *prefix, COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=60)
-    names = (after / "names").read_text().split()
-    return done, {name: (after / "disk" / name).read_bytes() for name in names}
+    return done, files_below(after / "disk") | dict.fromkeys(strays_below(after / "disk"), "a temporary")
 
 
 @pytest.fixture
@@ -58,52 +58,86 @@ def model(tmp_path):
     return write_safetensors(tmp_path / "model.safetensors", {"w": values})
 
 
-def cases(folder, model, disk):
-    """name -> the old file (None: none) and the words."""
-    old = folder / "out.zt"
-    old.write_bytes(OLD)
+@pytest.fixture
+def old(tmp_path):
+    """A folder for what stands on the disk before."""
+    folder = tmp_path / "old"
+    folder.mkdir()
+    return folder
+
+
+def words_of(name, folder, model, old, disk):
+    """The words of the job, once what it needs is made."""
     small = write_safetensors(folder / "small.safetensors", {"s": [1, 2, 3]})
-    grown = folder / "grown.zt"
-    assert subprocess.run([COMMAND, "convert", small, grown, "-q"], check=False).returncode == 0
+
+    def done(*words):
+        finished = run(*words, "-q")
+        assert finished.returncode == 0, finished.stderr
+
+    def stands(file):
+        (old / file).write_bytes(OLD)
+        return disk / file, "--force"
+
+    def encoder():
+        embd.write(folder / "model.weights", *bert(hidden=64, vocab=600))
+        return folder / "model.weights"
+
+    def many():
+        values = [float(i) for i in range(100_000)]
+        return write_safetensors(folder / "many.safetensors", {f"t{i}": [i] for i in range(16)} | {"w": values})
+
+    if name == "append":
+        done("convert", small, old / "grown.zt")
+        return ["append", disk / "grown.zt", model]
+    if name == "stb-force":
+        done("convert", small, old / "out.stb")
+    if name == "pack-force":
+        done("khlnary", "pack", small, "-o", old / "module")
+        (old / "module/small.knu").rename(old / "module/many.knu")
     return {
-        "convert": (None, ["convert", model, disk / "out.zt"]),
-        "convert-force": (old, ["convert", model, disk / "out.zt", "--force"]),
-        "convert-zstd": (old, ["convert", model, disk / "out.zt", "--force", "--encoding", "zstd"]),
-        "append": (grown, ["append", disk / "grown.zt", model]),
-        "extract": (None, ["extract", model, "w", "-o", disk / "w.npy"]),
-        "extract-glob": (None, ["extract", model, "--glob", "*", "-o", disk / "all"]),
-    }
+        "convert": lambda: ["convert", model, disk / "out.zt"],
+        "convert-force": lambda: ["convert", model, *stands("out.zt")],
+        "convert-zstd": lambda: ["convert", model, *stands("out.zt"), "--encoding", "zstd"],
+        "extract": lambda: ["extract", model, "w", "-o", disk / "w.npy"],
+        "extract-glob": lambda: ["extract", model, "--glob", "*", "-o", disk],
+        "zt0": lambda: ["convert", model, *stands("out.zt"), "--to", "zt0", "--digest", "crc32c"],
+        "stb": lambda: ["convert", model, disk / "out.stb"],
+        "stb-force": lambda: ["convert", model, disk / "out.stb", "--force"],
+        "embd": lambda: ["convert", encoder(), *stands("out.weights")],
+        "slm": lambda: ["slm", "fixture", "tinylm16m", "-o", *stands("out.slm")],
+        "hf": lambda: ["convert", encoder(), disk / "model", "--to", "hf"],
+        "pack": lambda: ["khlnary", "pack", many(), "-o", disk / "module"],
+        "pack-force": lambda: ["khlnary", "pack", many(), "-o", disk / "module", "--force"],
+    }[name]()
 
 
-CASES = ["convert", "convert-force", "convert-zstd", "append", "extract", "extract-glob"]
+CASES = ["convert", "convert-force", "convert-zstd", "append", "extract", "extract-glob", "zt0", "stb", "stb-force", "embd", "slm",
+         "hf", "pack", "pack-force"]
 
 
 @pytest.mark.parametrize("reserves", [True, False], ids=["reserving", "writing"])
 @pytest.mark.parametrize("name", CASES)
-def test_a_full_disk_is_status_4_and_loses_nothing(tmp_path, model, name, reserves):
+def test_a_full_disk_is_status_4_and_loses_nothing(tmp_path, model, old, name, reserves):
     namespace()
     prefix = []
     if not reserves:  # a filesystem that cannot promise room runs full in the middle of the writing
         require_strace()
         prefix = ["strace", "-f", "-qq", "-o", "/dev/null", "--inject=fallocate:error=EOPNOTSUPP"]
-    old, arguments = cases(tmp_path, model, tmp_path / "disk")[name]
-    if name == "extract-glob":
-        arguments = [*arguments[:-1], tmp_path / "disk"]
-    done, left = on_small_disk(tmp_path, ROOM, old, arguments, prefix)
+    words = words_of(name, tmp_path, model, old, tmp_path / "disk")
+    done, left = on_small_disk(tmp_path, ROOM, old, words, prefix)
     assert done.returncode == 4, (done.returncode, done.stderr)
     assert "no space left" in done.stderr.lower(), done.stderr
-    assert left == ({old.name: old.read_bytes()} if old else {})
+    assert left == files_below(old)
 
 
-def test_with_room_the_same_disk_takes_the_file(tmp_path, model):
-    done, left = on_small_disk(tmp_path, 16 << 20, None, ["convert", model, tmp_path / "disk" / "out.zt"])
+def test_with_room_the_same_disk_takes_the_file(tmp_path, model, old):
+    done, left = on_small_disk(tmp_path, 16 << 20, old, ["convert", model, tmp_path / "disk" / "out.zt"])
     assert done.returncode == 0, done.stderr
     assert list(left) == ["out.zt"] and len(left["out.zt"]) > ROOM
 
 
-def test_the_old_file_needs_room_beside_the_new_one(tmp_path, model):
+def test_the_old_file_needs_room_beside_the_new_one(tmp_path, model, old):
     """Replacing is never writing over: with room for one of the two, the old one stays."""
-    old = tmp_path / "out.zt"
-    old.write_bytes(bytes(300_000))
+    (old / "out.zt").write_bytes(bytes(300_000))
     done, left = on_small_disk(tmp_path, 600 << 10, old, ["convert", model, tmp_path / "disk" / "out.zt", "--force"])
     assert done.returncode == 4 and left == {"out.zt": bytes(300_000)}, done.stderr

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from jobs import files_below, strays_below
 from robustness import COMMAND, MIB, contents, require_strace, run, strays, write_safetensors, write_sparse_file
 
 OLD = b"what stood there before\n" * 20
@@ -26,12 +27,12 @@ def bytes_read(pid):
 
 
 class Caught:
-    """The command, stopped once it has read 64 MiB, so that what is done meanwhile happens in the middle for sure."""
+    """The command, stopped once it has read so much, so that what is done meanwhile happens in the middle for sure."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, after=64 * MIB):
         self.process = subprocess.Popen([COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
-        while bytes_read(self.process.pid) < 64 * MIB:
+        while bytes_read(self.process.pid) < after:
             assert self.process.poll() is None, f"it ended before it was caught: {self.process.communicate()}"
             time.sleep(0.001)
         self.process.send_signal(signal.SIGSTOP)
@@ -62,6 +63,44 @@ def test_ctrl_c_is_status_130_in_every_verb(tmp_path, large, words):
     job = Caught(*(word.replace("{in}", str(large)).replace("{out}", str(tmp_path / "out")) for word in words))
     assert job.go_on(signal.SIGINT)[0] == 130
     assert sorted(path.name for path in tmp_path.iterdir()) == ["large.safetensors"]
+
+
+@pytest.mark.parametrize("words", [
+    ["{in}", "{out}/new.zt", "--to", "zt0"], ["{in}", "{out}/new.stb"], ["{in}", "{out}/new.stb", "--force"],
+    ["{in}", "{out}/new", "--to", "hf"]], ids=" ".join)
+def test_a_stopped_convert_to_another_container_leaves_nothing(tmp_path, words):
+    """Of a pair or a folder none is left, and none has come."""
+    there, forced, folder = tmp_path / "there", "--force" in words, words[-1] == "hf"
+    there.mkdir()
+    large = write_sparse_file(tmp_path / "large.safetensors", "F32", 4, 1 << 30)
+    if folder:
+        large = tmp_path / "in"
+        large.mkdir()
+        (large / "config.json").write_text('{"model_type": "other"}')
+        (tmp_path / "large.safetensors").rename(large / "model.safetensors")
+    if forced:
+        done = run("convert", write_safetensors(tmp_path / "small.safetensors", {"old": [1, 2, 3]}), there / "new.stb")
+        assert done.returncode == 0, done.stderr
+    before = files_below(there)
+    job = Caught("convert", *(word.replace("{in}", str(large)).replace("{out}", str(there)) for word in words))
+    assert strays_below(there) != [], "it writes beside the target"
+    assert job.go_on(signal.SIGINT)[0] == 130
+    assert files_below(there) == before and strays_below(there) == []
+
+
+@pytest.mark.parametrize("words", [["verify", "{in}"], ["hash", "{in}"], ["convert", "{in}", "{out}"],
+                                   ["convert", "{in}", "{out}", "--quantise", "q4_0"]], ids=" ".join)
+@pytest.mark.parametrize("how", ["stopped", "cut"])
+def test_slm_in_the_middle(tmp_path, words, how):
+    """The one pass over its payload that opening takes, stopped, and over a file that shrinks."""
+    model, target = tmp_path / "model.slm", tmp_path / "out.slm"
+    assert run("slm", "fixture", "tinylm16m", "-o", model).returncode == 0
+    job = Caught(*(word.replace("{in}", str(model)).replace("{out}", str(target)) for word in words), after=8 * MIB)
+    if how == "cut":
+        os.truncate(model, 12 * MIB)
+    status, said = job.go_on(signal.SIGINT if how == "stopped" else None)
+    assert status == (130 if how == "stopped" else 4), (status, said)
+    assert not target.exists() and strays(tmp_path) == []
 
 
 READERS = [["verify", "{in}"], ["hash", "{in}"], ["hash", "--file", "{in}"], ["convert", "{in}", "{out}", "--force"],

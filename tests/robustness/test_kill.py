@@ -1,42 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-# The writer killed at each system call in turn, and each of its calls failing: the target is then the old file or the new one,
-# byte for byte, and nothing survives the next run.
+# The writer killed at each system call in turn, and each of its calls failing: the output is then the old one or the new one,
+# byte for byte, and nothing survives the next run. Of several files that belong together the main one may be missing after a
+# kill, and never stands beside what speaks of another.
 import subprocess
 
 import pytest
 
-from robustness import COMMAND, JOBS, contents, jobs, require_strace, run, strays
+from jobs import JOBS, PROVED, files_below, make_job, strays_below
+from robustness import COMMAND, require_strace, run
 
 # Memory, signals and questions about descriptors change nothing on the disk: a kill there is a kill before the next call.
 HARMLESS = {"execve", "brk", "mmap", "munmap", "mremap", "mprotect", "madvise", "arch_prctl", "set_tid_address", "rseq",
             "set_robust_list", "prlimit64", "futex", "rt_sigaction", "rt_sigprocmask", "fcntl", "ioctl", "exit_group", "getrandom",
             "sched_getaffinity", "access", "uname"}
+# Nor does looking, reading and closing, which the jobs of each verb are killed at, and the others are not.
+READING = {"read", "pread64", "readlink", "stat", "lstat", "fstat", "newfstatat", "statx", "lseek", "fadvise64", "getdents64",
+           "close", "clock_nanosleep", "sync_file_range"}
+AT_EACH_CALL = JOBS[:6]
+
+
+def changing(name, calls):
+    """The calls of a trace at which a kill may leave something else than a kill at the next one."""
+    calls = [call for call in calls if call[0] not in HARMLESS]
+    if name in AT_EACH_CALL:
+        return calls
+    return [call for call in calls if call[0] not in READING and (call[0] != "openat" or "O_CREAT" in call[2])]
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_killed_at_each_system_call(tmp_path, name):
     require_strace()
-    job = jobs(tmp_path)[name]()
-    calls = [call for call in job.system_calls() if call[0] not in HARMLESS]
+    job = make_job(tmp_path, name)
+    calls = changing(name, job.system_calls())
     assert {"pwrite64", "fsync"} <= {call[0] for call in calls}, "the trace shows no writing"
-    finished = 0
+    finished, followed = 0, set()
     for call, count, line in calls:
         where = f"killed at {line}"
         done = job.run_with(f"{call}:signal=KILL:when={count}")
         assert done.returncode in (-9, 137), f"{where}: it lived on: {done.returncode} {done.stderr}"
         finished += job.require_old_or_new(where)
-        job.require_clean_next_run(where)
+        left = job.left_behind()
+        if name in AT_EACH_CALL or left not in followed:
+            followed.add(left)
+            job.require_clean_next_run(where)
     assert 0 < finished < len(calls), "some kills come before the new file has its name, some after"
 
 
 def test_a_writer_without_care_is_found_out(tmp_path):
     """The check itself: dd, which writes in place, leaves a part of its output behind when it is killed."""
     require_strace()
-    job = jobs(tmp_path)["convert-force"]()
-    job.target.write_bytes(job.old)
-    (tmp_path / "whole").write_bytes(job.new)
+    job = make_job(tmp_path, "convert-force")
+    job.reset()
+    (tmp_path / "whole").write_bytes(job.new[job.main])
     subprocess.run(["strace", "-qq", "-o", "/dev/null", "--inject=write:signal=KILL:when=2", "dd", "bs=64",
-                    f"if={tmp_path / 'whole'}", f"of={job.target}"], capture_output=True, timeout=60)
+                    f"if={tmp_path / 'whole'}", f"of={job.there / job.main}"], capture_output=True, timeout=60)
     with pytest.raises(AssertionError, match="neither old nor new"):
         job.require_old_or_new("dd")
 
@@ -49,41 +66,60 @@ ERRORS = {"pwrite64": ["ENOSPC", "EIO"], "write": ["EIO"], "fallocate": ["ENOSPC
 GOES_ON = {"getdents64", "flock", "openat"}
 
 
+# Calls of which a long job has many alike: some of them stand for all.
+MANY = {"pread64", "openat", "getdents64", "flock"}
+MOST = 8
+
+
+def failing(name, calls):
+    """(call, count, line, error) for each failure that is tried."""
+    for call in dict.fromkeys(call[0] for call in calls):
+        alike = [each for each in calls if each[0] == call and call in ERRORS]
+        step = -(-len(alike) // MOST) if call in MANY and name not in AT_EACH_CALL else 1
+        for each in alike[::step or 1]:
+            for error in ERRORS[call]:
+                yield *each, error
+
+
 @pytest.mark.parametrize("name", JOBS)
 def test_each_call_that_fails_is_status_4(tmp_path, name):
     require_strace()
-    job = jobs(tmp_path)[name]()
+    job = make_job(tmp_path, name)
     tried = set()
-    for call, count, line in job.system_calls():
-        for error in ERRORS.get(call, []):
-            if call == "write" and not line.startswith("write(1"):
-                continue  # words on stderr
-            where = f"{error} from {line}"
-            done = job.run_with(f"{call}:error={error}:when={count}")
-            published = job.require_old_or_new(where)
-            assert strays(tmp_path) == [], where
-            if done.returncode == 0 and call in GOES_ON:
-                assert published, where
-                continue
-            assert done.returncode == 4, f"{where}: status {done.returncode}: {done.stderr}"
-            assert done.stderr.startswith("weighbridge: ") and len(done.stderr.splitlines()) == 1, f"{where}: {done.stderr!r}"
-            tried.add(call)
+    for call, count, line, error in failing(name, job.system_calls()):
+        if call == "write" and not line.startswith("write(1"):
+            continue  # words on stderr
+        where = f"{error} from {line}"
+        done = job.run_with(f"{call}:error={error}:when={count}")
+        published = job.require_old_or_new(where)
+        found = files_below(job.there)
+        assert found in (job.old, job.new) and strays_below(job.there) == [], f"{where}: it left {sorted(found)}"
+        if done.returncode == 0 and call in GOES_ON:
+            assert published, where
+            continue
+        assert done.returncode == 4, f"{where}: status {done.returncode}: {done.stderr}"
+        assert done.stderr.startswith("weighbridge: ") and len(done.stderr.splitlines()) == 1, f"{where}: {done.stderr!r}"
+        tried.add(call)
     assert {"pwrite64", "fsync", "pread64"} <= tried
 
 
-@pytest.mark.parametrize("name", ["convert", "convert-zstd", "convert-force", "append"])
+@pytest.mark.parametrize("name", PROVED)
 def test_a_disk_that_lies_is_found_when_the_file_is_read_back(tmp_path, name):
     """Each write in turn reports success and writes nothing."""
     require_strace()
-    job = jobs(tmp_path)[name]()
+    job = make_job(tmp_path, name)
     lies = 0
     for call, count, line in job.system_calls():
         if call != "pwrite64":
             continue
         written = line.rsplit("=", 1)[1].strip()
         done = job.run_with(f"pwrite64:retval={written}:when={count}")
-        assert done.returncode == 4, f"{line}: status {done.returncode}: {done.stderr}"
-        assert contents(job.target) == job.old and strays(tmp_path) == [], line
+        if done.returncode == 0 and files_below(job.there) == job.new:
+            continue  # what was not written is zero anyway
+        # An .slm is sealed from the bytes on the disk, and a scale that is not there breaks a rule of the format.
+        refused = (1, 4) if "slm/scale-value" in done.stderr else (4,)
+        assert done.returncode in refused, f"{line}: status {done.returncode}: {done.stderr}"
+        assert files_below(job.there) == job.old and strays_below(job.there) == [], line
         lies += 1
     assert lies > 0
 
@@ -91,26 +127,26 @@ def test_a_disk_that_lies_is_found_when_the_file_is_read_back(tmp_path, name):
 @pytest.mark.parametrize("name", JOBS)
 def test_interrupted_calls_go_on(tmp_path, name):
     require_strace()
-    job = jobs(tmp_path)[name]()
+    job = make_job(tmp_path, name)
     for call in ("pwrite64", "pread64", "openat"):
         done = job.run_with(f"{call}:error=EINTR:when=1")
-        assert done.returncode == 0 and contents(job.target) == job.new, f"{call}: {done.returncode} {done.stderr}"
+        assert done.returncode == 0 and files_below(job.there) == job.new, f"{call}: {done.returncode} {done.stderr}"
 
 
 def test_a_live_writer_keeps_its_temporary(tmp_path):
     """What another process still writes is not stale: a second run leaves it alone, and both end well."""
     require_strace()
-    job = jobs(tmp_path)["convert-force"]()
+    job = make_job(tmp_path, "convert-force")
     job.reset()
     slow = subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "--inject=fsync:delay_enter=1500000:when=1",
                              COMMAND, *map(str, job.arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
-        while strays(tmp_path) == []:
+        while strays_below(job.there) == []:
             assert slow.poll() is None, "it ended before its temporary was seen"
-        held = strays(tmp_path)
+        held = strays_below(job.there)
         done = run(*job.arguments)
         assert done.returncode == 0, done.stderr
-        assert strays(tmp_path) == held or slow.poll() is not None
+        assert strays_below(job.there) == held or slow.poll() is not None
     finally:
         assert slow.wait(60) == 0
-    assert contents(job.target) == job.new and strays(tmp_path) == []
+    assert files_below(job.there) == job.new and strays_below(job.there) == []

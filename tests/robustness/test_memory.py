@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Memory that does not grow with the payload: a 3 GiB model under a limit of 512 MiB of address space.
+# Memory that does not grow with the payload: models of more than the address space that the command is given.
 import pathlib
 import shutil
+import struct
 import tempfile
+import zlib
 
 import pytest
 
-from robustness import MIB, Measured, write_sparse_file
+from jobs import bert, embd
+from robustness import MIB, Measured, run, write_safetensors, write_sparse_file
 
 LIMIT = 512 * MIB
 PEAK = 300 * MIB
@@ -57,6 +60,92 @@ def test_compressed_and_back(roomy):
     within_the_limit("convert", target, roomy / "back.safetensors")
     within_the_limit("extract", target, "w", "-o", roomy / "w.npy")
     within_the_limit("inspect", target, "--stats")
+
+
+SMALLER = 600 * MIB  # and yet past the limit
+
+
+def write_sparse_embd(path, payload):
+    """An encoder whose word embeddings are a hole of about that many bytes, with its checksums."""
+    width, words = 64, "embeddings.word_embeddings.weight"
+    vocab = payload // (4 * width)
+    metadata, _, _, tensors = bert(hidden=width, vocab=vocab, missing=(words,))
+    tensors.append(tensors.pop(0))  # the hole at the end
+    data = bytearray(embd.build(metadata, None, None, tensors, flags=embd.TENSORS_ALIGNED | embd.CHECKSUM_ENABLED))
+    fields = list(embd.HEADER.unpack_from(data))
+    place = {name: i for i, name in enumerate(embd.HEADER_FIELDS)}
+    start, hole = fields[place["tensor_data_offset"]], 4 * width * vocab
+    fields[place["tensor_data_size"]] += hole
+    fields[place["total_file_size"]] += hole
+    embd.HEADER.pack_into(data, 0, *fields)
+    struct.pack_into("<I", data, 56, zlib.crc32(data[:56]))
+    sums = [zlib.crc32(data[start:-16]), zlib.crc32(data[:-16])]
+    zeros = bytes(16 * MIB)
+    for done in range(0, hole, len(zeros)):
+        sums = [zlib.crc32(zeros[:hole - done], each) for each in sums]
+    with open(path, "wb") as file:
+        file.write(data[:-16])
+        file.seek(hole, 1)
+        file.write(embd.FOOTER.pack(*sums, b"DBME", 0))
+    return path
+
+
+def test_zt0(roomy):
+    model = write_sparse_file(roomy / "model.safetensors", "BF16", 2, SMALLER)
+    target = roomy / "model.zt"
+    within_the_limit("convert", model, target, "--to", "zt0", "--digest", "sha256")
+    assert target.stat().st_size > SMALLER
+    within_the_limit("verify", target)
+    hashes = {within_the_limit("hash", path).stdout.split()[0] for path in (model, target)}
+    assert len(hashes) == 1
+
+
+def test_stb_and_a_module(roomy):
+    model = write_sparse_file(roomy / "model.safetensors", "F32", 4, SMALLER)
+    target = roomy / "model.stb"
+    within_the_limit("convert", model, target)
+    within_the_limit("verify", target)
+    hashes = {within_the_limit("hash", path).stdout.split()[0] for path in (model, target)}
+    assert len(hashes) == 1
+    target.unlink()
+    within_the_limit("khlnary", "pack", model, "-o", roomy / "module")
+    within_the_limit("khlnary", "verify", roomy / "module/model.knu")
+    within_the_limit("khlnary", "run", roomy / "module/model.knu")
+
+
+def test_embd_and_a_folder(roomy):
+    model = write_sparse_embd(roomy / "model.weights", SMALLER)
+    assert model.stat().st_size > SMALLER
+    within_the_limit("verify", model)
+    within_the_limit("convert", model, roomy / "again.weights")
+    (roomy / "again.weights").unlink()
+    within_the_limit("convert", model, roomy / "folder", "--to", "hf")
+    within_the_limit("verify", roomy / "folder")
+    hashes = {within_the_limit("hash", path).stdout.split()[0] for path in (model, roomy / "folder")}
+    assert len(hashes) == 1
+
+
+def test_slm(roomy):
+    """68 MB, in no more memory than a model of 20 kB takes and a few buffers."""
+    small, large, shift = roomy / "small.slm", roomy / "large.slm", roomy / "shift.adp1"
+    deltas = write_safetensors(roomy / "deltas.safetensors", {"norm.weight": [0.25] * 512})
+    assert run("slm", "fixture", "tiny", "-o", small).returncode == 0
+    least = Measured("verify", small).peak
+
+    def lean(*words):
+        done = Measured(*words)
+        assert done.status == 0, (words, done.stderr)
+        assert done.peak < least + 40 * MIB, f"{words}: {done.peak / MIB:.0f} MiB at the peak, the least is {least / MIB:.0f}"
+
+    lean("slm", "fixture", "tinylm16m", "-o", large)
+    assert large.stat().st_size > 64 * MIB
+    lean("verify", large)
+    lean("hash", large)
+    lean("convert", large, roomy / "again.slm")
+    lean("convert", large, roomy / "q8.slm", "--quantise", "q8_0")
+    lean("verify", roomy / "q8.slm")
+    lean("slm", "adapter", large, deltas, "--kind", "adp1", "-o", shift)
+    lean("slm", "adapt", large, shift, "-o", roomy / "adapted.slm")
 
 
 def test_the_limit_is_in_force():

@@ -15,7 +15,7 @@
 #include "bundle/huggingface/naming.h"
 #include "bundle/huggingface/settings.h"
 #include "bundle/huggingface/vocabulary.h"
-#include "core/plan_text.h"
+#include "core/plan_items.h"
 #include "core/value_json.h"
 #include "registry/registry.h"
 
@@ -28,18 +28,6 @@ using core::subject;
 // What transformers asks of the weights' metadata.
 constexpr std::string_view kFormatKey = "format", kFormatValue = "pt";
 constexpr std::string_view kCreatedAt = "created_at";
-
-std::string kind_text(const Value& value) {
-  switch (value.kind()) {
-    case Value::Kind::integer:
-    case Value::Kind::real: return std::string(name(value.type()));
-    case Value::Kind::boolean: return "boolean";
-    case Value::Kind::bytes: return "bytes";
-    case Value::Kind::map: return "map";
-    case Value::Kind::null: return "null";
-    default: return "list";
-  }
-}
 
 class Planner {
  public:
@@ -57,13 +45,6 @@ class Planner {
   }
 
  private:
-  void lose(LossKind kind, std::string what, std::string from, std::string to) {
-    out_.losses.push_back({kind, std::move(what), std::move(from), std::move(to)});
-  }
-  void change(LossKind kind, std::string what, std::string from, std::string to) {
-    out_.changes.push_back({kind, std::move(what), std::move(from), std::move(to)});
-  }
-
   std::optional<std::string> text_of(std::string_view key) const {
     const Value* const value = model_.attributes().find(key);
     return value == nullptr ? std::nullopt : std::optional(value->to_text());
@@ -78,7 +59,7 @@ class Planner {
 
   // What cannot be text in JSON at all; safetensors' layout says so.
   static bool unspeakable(std::string_view key, const Value& value) {
-    return value.kind() == Value::Kind::foreign || !base::is_utf8(key) || !base::is_utf8(value.to_text());
+    return !core::can_be_text(key, value, value.to_text());
   }
 
   void place(const std::string& key, const Value& value) {
@@ -88,7 +69,7 @@ class Planner {
     if (!placed)
       metadata_.emplace_back(key, value);
     else if (value.kind() != Value::Kind::text)
-      lose(LossKind::attribute_type, indexed("attributes", key), kind_text(value), "text");
+      ledger_.lose(LossKind::attribute_type, indexed("attributes", key), core::type_text(value), "text");
   }
 
   bool place_in_config(const std::string& key, const Value& value, const std::string& text) {
@@ -145,25 +126,26 @@ class Planner {
   void override_metadata() {
     for (const std::string_view key : {kModelName, kModelVersion, kCreatedAt}) {
       if (!overridden(key)) continue;
-      change(LossKind::attribute, indexed("attributes", key), text_of(key).value_or("none"), *asked(key));
+      ledger_.change(LossKind::attribute, indexed("attributes", key), text_of(key).value_or("none"), *asked(key));
       metadata_.emplace_back(key, Value::text(*asked(key)));
     }
     const auto has = [&](std::string_view key) {
       return std::ranges::any_of(metadata_, [&](const Value::Entry& entry) { return entry.first == key; });
     };
     if (bert_ && !has(kModelName))
-      change(LossKind::attribute, indexed("attributes", kModelName), "none", "the name of the folder");
+      ledger_.change(LossKind::attribute, indexed("attributes", kModelName), "none", "the name of the folder");
     if (bert_ && !has(kModelVersion))
-      change(LossKind::attribute, indexed("attributes", kModelVersion), "none", std::string(kFirstVersion));
+      ledger_.change(LossKind::attribute, indexed("attributes", kModelVersion), "none", std::string(kFirstVersion));
     if (!has(kFormatKey)) {
-      change(LossKind::attribute, indexed("attributes", kFormatKey), "none", std::string(kFormatValue));
+      ledger_.change(LossKind::attribute, indexed("attributes", kFormatKey), "none", std::string(kFormatValue));
       metadata_.emplace_back(kFormatKey, Value::text(std::string(kFormatValue)));
     }
   }
 
   void complete(std::string_view key, std::string json) {
     if (!config_.emplace(key, json).second) return;
-    change(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(key)), "none", std::move(json));
+    ledger_.change(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(key)), "none",
+                   std::move(json));
   }
 
   void complete_config() {
@@ -190,8 +172,8 @@ class Planner {
     const Tokenizer* const tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) return;
     if (tokenizer->kind != Tokenizer::Kind::wordpiece) {
-      lose(LossKind::tokenizer, "tokenizer", "of the kind " + std::string(name(tokenizer->kind)),
-           "dropped: a folder holds wordpieces");
+      ledger_.lose(LossKind::tokenizer, "tokenizer", "of the kind " + std::string(name(tokenizer->kind)),
+                   "dropped: a folder holds wordpieces");
       return;
     }
     std::string lines;
@@ -207,10 +189,12 @@ class Planner {
     again.vocab_size =
         static_cast<std::uint32_t>(bert_ ? *positive(*text_of("vocab_size")) : std::uint64_t{again.tokens.size()});
     if (!keeps(*tokenizer, again) || !base::is_utf8(lines)) {
-      lose(LossKind::tokenizer, "tokenizer", "ids, tokens or special tokens that no vocab.txt gives", "dropped");
+      ledger_.lose(LossKind::tokenizer, "tokenizer", "ids, tokens or special tokens that no vocab.txt gives",
+                   "dropped");
       return;
     }
-    if (again != *tokenizer) change(LossKind::tokenizer, "tokenizer", "its order", "special tokens in EMBD's order");
+    if (again != *tokenizer)
+      ledger_.change(LossKind::tokenizer, "tokenizer", "its order", "special tokens in EMBD's order");
     vocabulary_ = std::move(lines);
     special_ = std::move(special);
     expected_tokenizer_ = std::move(again);
@@ -241,15 +225,16 @@ class Planner {
     for (std::uint32_t i = 0; i < model_.size(); ++i) naming.see(model_[i].name());
     const bool add = prefix_ && bert_ && naming.all_plain();
     if (prefix_ && !add)
-      lose(LossKind::attribute, indexed("attributes", kPrefixKey), std::string(kPrefix),
-           "dropped: the names are not those of one encoder");
+      ledger_.lose(LossKind::attribute, indexed("attributes", kPrefixKey), std::string(kPrefix),
+                   "dropped: the names are not those of one encoder");
     core::Draft draft;
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const Tensor tensor = model_[i];
       std::string name(tensor.name());
       if (add && is_encoder(name)) name.insert(0, kPrefix);
       if (bert_ && naming.all_prefixed() && !config_.contains("prefix") && without_prefix(name) != name)
-        change(LossKind::name, subject(tensor), name, std::string(without_prefix(name)) + ", and hf.prefix says so");
+        ledger_.change(LossKind::name, subject(tensor), name,
+                       std::string(without_prefix(name)) + ", and hf.prefix says so");
       judge_words(tensor);
       draft.adopt(name, core::Access::state(tensor), core::Access::record(tensor));
     }
@@ -354,6 +339,7 @@ class Planner {
   const Model& model_;
   const Options& options_;
   core::WriteLayout out_;
+  core::Ledger ledger_{out_};
   bool bert_ = false, prefix_ = false;
   std::map<std::string, std::string> config_;  // key to JSON
   std::vector<Value::Entry> metadata_;         // of the weights

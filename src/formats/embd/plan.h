@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two halves of the writer share: where they name blockers, losses and changes, and what the metadata half
-// finds out for the tensors.
+// What the two halves of the writer share: what the metadata half finds out for the tensors.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,32 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/format.h"
+#include "core/plan_items.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/metadata.h"
 
 namespace weighbridge::embd {
-
-inline std::string indexed(std::string_view what, std::string_view key) {
-  return std::string(what) + "[\"" + std::string(key) + "\"]";
-}
-
-class Ledger {
- public:
-  explicit Ledger(core::WriteLayout& out) : out_(out) {}
-  void block(LossKind kind, std::string subject, std::string from, std::string to) {
-    out_.blockers.push_back({kind, std::move(subject), std::move(from), std::move(to)});
-  }
-  void lose(LossKind kind, std::string subject, std::string from, std::string to) {
-    out_.losses.push_back({kind, std::move(subject), std::move(from), std::move(to)});
-  }
-  void change(LossKind kind, std::string subject, std::string from, std::string to) {
-    out_.changes.push_back({kind, std::move(subject), std::move(from), std::move(to)});
-  }
-
- private:
-  core::WriteLayout& out_;
-};
 
 struct MetadataPlan {
   std::vector<std::pair<std::string, std::string>> entries;  // the required keys first
@@ -44,6 +22,6 @@ struct MetadataPlan {
 };
 
 // Throws Error{misuse} for options that the metadata cannot hold.
-MetadataPlan plan_metadata(const Model&, const Options&, Ledger);
+MetadataPlan plan_metadata(const Model&, const Options&, core::Ledger);
 
 }  // namespace weighbridge::embd

@@ -3,7 +3,6 @@
 // alike; sections follow one another without gaps; the checksums over payload are put in once all of it is written.
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,10 +19,9 @@
 namespace weighbridge::embd {
 namespace {
 
-using Form = core::Payload::Form;
+using core::indexed;
+using core::subject;
 
-// Attributes that say how a quantised tensor is packed: its layout is named as the loss, they go with it.
-constexpr std::string_view kPackingKeys[] = {"bits", "group_size", "packing", "type", "block_size"};
 // The plan reads one tensor, position_ids, because what it holds decides whether leaving it out loses anything
 // (reading E14). No real model has more positions than this.
 constexpr std::uint64_t kMostPositions = 4096;
@@ -42,10 +40,6 @@ void refuse_options(const Options& options) {
                              ": the floating-point dtypes of the format are f32, f16 and bf16");
 }
 
-bool is_quantised(Layout layout) {
-  return layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block;
-}
-
 // Whether the elements are 0, 1, 2, ... [reads]
 bool counts_up(const Part& part) {
   std::uint64_t next = 0;
@@ -61,28 +55,22 @@ bool counts_up(const Part& part) {
 
 class Planner {
  public:
-  Planner(const Model& model, const Options& options) : model_(model), options_(options), ledger_(out_) {}
+  Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
 
   core::WriteLayout run() {
     out_.keep = core::Access::share(model_);
-    for (const auto& [key, value] : model_.extra().entries())
-      ledger_.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+    core::drop_extra(ledger_, model_);
     metadata_ = plan_metadata(model_, options_, ledger_);
     plan_tokenizer();
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
     if (metadata_.numbers) check_architecture(*metadata_.numbers);
-    name_aliases();
+    core::name_copies(ledger_, model_, written_);
     if (out_.blockers.empty()) lay_out();
     return std::move(out_);
   }
 
  private:
-  static std::string subject(const Tensor& tensor) { return indexed("tensors", tensor.name()); }
-
-  DType target_dtype(const Tensor& tensor) const {
-    const DType dtype = tensor.dtype();
-    return options_.cast != DType::unknown && info(dtype).kind == DTypeKind::real ? options_.cast : dtype;
-  }
+  DType target_dtype(const Tensor& tensor) const { return core::target_dtype(tensor, options_); }
 
   void plan_tokenizer() {
     const Tokenizer* const tokenizer = model_.tokenizer();
@@ -109,17 +97,9 @@ class Planner {
   // Everything that EMBD cannot say of one tensor.
   void judge(const Tensor& tensor) {
     judge_text(tensor);
-    if (const Finding* why = tensor.unsupported()) {
-      ledger_.block(LossKind::unsupported, subject(tensor), std::string(tensor.type_name()),
-                    "unknown: " + why->message);
-      return;
-    }
-    if (!tensor.has_shape()) {
-      ledger_.block(LossKind::shape, subject(tensor), "an unknown shape", "EMBD states every shape");
-      return;
-    }
+    if (!core::judge_known(ledger_, tensor, "EMBD states every shape")) return;
     if (judge_position_ids(tensor)) return;
-    judge_parts(tensor);
+    core::judge_dense(ledger_, tensor, target_dtype(tensor), "no digest of its own");
     if (judge_dtype(tensor) && judge_shape(tensor)) written_.push_back(tensor.index());
   }
 
@@ -127,13 +107,8 @@ class Planner {
     if (tensor.name().size() > kMaxText)
       ledger_.block(LossKind::name, subject(tensor), bytes_text(tensor.name().size()),
                     "longer than the " + std::to_string(kMaxText) + " that EMBD allows");
-    const bool packed = is_quantised(tensor.layout());
-    for (const auto& [key, value] : tensor.attributes().entries()) {
-      if (packed && std::ranges::find(kPackingKeys, key) != std::end(kPackingKeys)) continue;
-      ledger_.lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
-    }
-    for (const auto& [key, value] : tensor.extra().entries())
-      ledger_.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+    core::drop_attributes(ledger_, tensor);
+    core::drop_extra(ledger_, tensor);
   }
 
   // Reading E14. True: the tensor stays out of the file.
@@ -148,32 +123,6 @@ class Planner {
     return true;
   }
 
-  void judge_parts(const Tensor& tensor) {
-    const Layout layout = tensor.layout();
-    if (layout != Layout::dense)
-      ledger_.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
-                   "dense " + std::string(name(target_dtype(tensor))));
-    for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
-      const Part part = tensor.part(i);
-      const auto where = [&] { return subject(tensor) + "." + indexed("parts", part.role()); };
-      for (const auto& [key, value] : part.extra().entries())
-        ledger_.lose(LossKind::extra, where() + "." + indexed("extra", key), value.to_text(), "dropped");
-      // The dense form of a quantised tensor is f32, whatever its scales are.
-      if (is_quantised(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
-        ledger_.lose(LossKind::precision, where(), "f64", "f32");
-      if (layout != Layout::dense) continue;
-      if (part.role() != tensor.main().role()) {
-        ledger_.lose(LossKind::layout, where(), std::string(part.role()), "dropped");
-        continue;
-      }
-      if (part.encoding() == Encoding::zstd) ledger_.change(LossKind::layout, where(), "zstd", "raw");
-      if (part.order() == Order::big) ledger_.change(LossKind::layout, where(), "big-endian", "little-endian");
-      if (!part.strides().empty()) ledger_.change(LossKind::layout, where(), "strided", "row-major");
-      if (!part.digest().empty())
-        ledger_.change(LossKind::extra, where(), std::string(part.digest()), "no digest of its own");
-    }
-  }
-
   bool judge_dtype(const Tensor& tensor) {
     const DType from = tensor.dtype(), to = target_dtype(tensor);
     if (dtype_value(to) == kDTypeValues) {
@@ -182,11 +131,7 @@ class Planner {
                     castable ? "no dtype of EMBD: cast it to f32, f16 or bf16" : "no dtype of EMBD");
       return false;
     }
-    if (from != to) {
-      const bool wider = info(to).bits > info(from).bits && info(from).bits >= 16;
-      ledger_.lose(wider ? LossKind::dtype : LossKind::precision, subject(tensor), std::string(name(from)),
-                   std::string(name(to)));
-    }
+    core::judge_cast(ledger_, tensor, to);
     return true;
   }
 
@@ -226,28 +171,6 @@ class Planner {
         ledger_.block(LossKind::dtype, what, std::string(name(tensor->dtype())),
                       "a floating-point dtype, which EMBD requires");
     });
-  }
-
-  // Tensors that share their bytes are written once each.
-  void name_aliases() {
-    struct Stored {
-      std::uint32_t source;
-      std::uint64_t offset, length;
-      std::uint32_t tensor;
-      auto operator<=>(const Stored&) const = default;
-    };
-    std::vector<Stored> stored;
-    for (const std::uint32_t i : written_) {
-      const auto extent = model_[i].main().extent();
-      if (extent && extent->length > 0) stored.push_back({extent->source, extent->offset, extent->length, i});
-    }
-    std::sort(stored.begin(), stored.end());
-    for (std::size_t i = 1; i < stored.size(); ++i) {
-      const Stored &a = stored[i - 1], &b = stored[i];
-      if (std::tie(a.source, a.offset, a.length) != std::tie(b.source, b.offset, b.length)) continue;
-      ledger_.lose(LossKind::alias, subject(model_[b.tensor]), "the bytes of " + subject(model_[a.tensor]),
-                   "a copy of them");
-    }
   }
 
   std::uint64_t aligned(std::uint64_t at) const {
@@ -332,17 +255,7 @@ class Planner {
   }
 
   void add_payload(const Tensor& tensor, DType dtype, std::uint64_t size) {
-    const bool as_it_is = tensor.layout() == Layout::dense && dtype == tensor.dtype();
-    core::Payload payload;
-    payload.form = as_it_is ? Form::logical : Form::dense;
-    payload.dtype = dtype;
-    payload.tensor = tensor;
-    if (as_it_is) {
-      while (tensor.part(payload.part).role() != tensor.main().role()) ++payload.part;
-    }
-    payload.out_tensor = static_cast<std::uint32_t>(out_.tensors.size());
-    payload.role = "data";
-    payload.logical_size = payload.stored_size = size;
+    core::Payload payload = core::dense_payload(out_, tensor, dtype, size);
     if ((metadata_.flags & kTensorsAligned) != 0) payload.alignment = kAlignment;
     out_.payloads.push_back(std::move(payload));
     out_.tensors.push_back({.name = tensor.name(), .from = tensor, .layout = Layout::dense, .dtype = dtype});
@@ -379,7 +292,7 @@ class Planner {
   const Model& model_;
   const Options& options_;
   core::WriteLayout out_;
-  Ledger ledger_;
+  core::Ledger ledger_{out_};
   MetadataPlan metadata_;
   std::optional<VocabularyPlan> vocabulary_;  // none: no vocabulary section
   std::vector<std::uint32_t> written_;        // tensors of the model that go into the file

@@ -13,19 +13,7 @@
 namespace weighbridge::embd {
 namespace {
 
-std::string type_text(const Value& value) {
-  switch (value.kind()) {
-    case Value::Kind::integer:
-    case Value::Kind::real: return std::string(name(value.type()));
-    case Value::Kind::boolean: return "boolean";
-    case Value::Kind::bytes: return "bytes";
-    case Value::Kind::map: return "map";
-    case Value::Kind::list:
-    case Value::Kind::texts:
-    case Value::Kind::numbers: return "list";
-    default: return "null";
-  }
-}
+using core::indexed;
 
 void check_option(std::string_view key, std::string_view text) {
   if (text.size() > kMaxText || !base::is_utf8(text))
@@ -34,7 +22,7 @@ void check_option(std::string_view key, std::string_view text) {
 
 class Planner {
  public:
-  Planner(const Model& model, const Options& options, Ledger ledger)
+  Planner(const Model& model, const Options& options, core::Ledger ledger)
       : model_(model), options_(options), ledger_(ledger), told_(derive(model)) {}
 
   MetadataPlan run() {
@@ -144,17 +132,17 @@ class Planner {
       ledger_.lose(LossKind::attribute, subject, std::move(text), "dropped: " + std::move(why));
       return std::nullopt;
     };
-    if (value.kind() == Value::Kind::foreign || !base::is_utf8(key) || !base::is_utf8(text))
-      return drop("it cannot be text");
+    if (!core::can_be_text(key, value, text)) return drop("it cannot be text");
     if (key.size() > kMaxText || text.size() > kMaxText)
       return drop("EMBD holds texts of up to " + bytes_text(kMaxText));
-    if (value.kind() != Value::Kind::text) ledger_.lose(LossKind::attribute_type, subject, type_text(value), "text");
+    if (value.kind() != Value::Kind::text)
+      ledger_.lose(LossKind::attribute_type, subject, core::type_text(value), "text");
     return text;
   }
 
   const Model& model_;
   const Options& options_;
-  Ledger ledger_;
+  core::Ledger ledger_;
   const Numbers told_;  // by the tensors
   Numbers numbers_;
   bool complete_ = true;
@@ -163,7 +151,7 @@ class Planner {
 
 }  // namespace
 
-MetadataPlan plan_metadata(const Model& model, const Options& options, Ledger ledger) {
+MetadataPlan plan_metadata(const Model& model, const Options& options, core::Ledger ledger) {
   if (!options.created_at.empty() && !is_iso8601(options.created_at))
     base::misuse("created-at", "'" + options.created_at + "' is not an ISO 8601 time such as 2025-01-16T12:00:00Z");
   return Planner(model, options, ledger).run();

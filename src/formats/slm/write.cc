@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "codecs/quantise.h"
 #include "core/dense.h"
-#include "core/plan_text.h"
+#include "core/plan_items.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
@@ -77,27 +77,17 @@ class Planner {
   }
 
  private:
-  void lose(LossKind kind, std::string what, std::string from, std::string to) {
-    out_.losses.push_back({kind, std::move(what), std::move(from), std::move(to)});
-  }
-  void block(LossKind kind, std::string what, std::string from, std::string to) {
-    out_.blockers.push_back({kind, std::move(what), std::move(from), std::move(to)});
-  }
-  void change(LossKind kind, std::string what, std::string from, std::string to) {
-    out_.changes.push_back({kind, std::move(what), std::move(from), std::move(to)});
-  }
-
   void take_tokenizer() {
     const Tokenizer* const tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) {
-      block(LossKind::tokenizer, "tokenizer", "missing", "an .slm needs a tokenizer");
+      ledger_.block(LossKind::tokenizer, "tokenizer", "missing", "an .slm needs a tokenizer");
       return;
     }
     EncodedTokenizer encoded = encode_tokenizer(*tokenizer, hyper_.header.vocab_size);
-    if (!encoded.problem.empty()) block(LossKind::tokenizer, "tokenizer", "a tokenizer", encoded.problem);
+    if (!encoded.problem.empty()) ledger_.block(LossKind::tokenizer, "tokenizer", "a tokenizer", encoded.problem);
     for (const auto& [key, id] : tokenizer->special)
       if (std::ranges::find(kSpecialNames, key) == std::end(kSpecialNames))
-        lose(LossKind::tokenizer, "tokenizer." + indexed("special", key), std::to_string(id), "dropped");
+        ledger_.lose(LossKind::tokenizer, "tokenizer." + indexed("special", key), std::to_string(id), "dropped");
     tokenizer_ = std::move(encoded.section);
   }
 
@@ -106,27 +96,21 @@ class Planner {
       if (key == kHeaderExtra && value.grammar() == kGrammar && value.bytes().size() <= UINT32_MAX - kHeaderSize)
         header_extra_.assign(reinterpret_cast<const char*>(value.bytes().data()), value.bytes().size());
       else
-        lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+        ledger_.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
     }
   }
 
   void judge(const Tensor& tensor) {
-    for (const auto& [key, value] : tensor.extra().entries())
-      lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
-    for (const auto& [key, value] : tensor.attributes().entries())
-      if (!core::is_quantised(tensor.layout()) || !core::is_packing_attribute(key))
-        lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
+    core::drop_extra(ledger_, tensor);
+    core::drop_attributes(ledger_, tensor);
+    if (!core::judge_known(ledger_, tensor, "an .slm states every shape")) return;
     const std::size_t before = out_.blockers.size();
-    if (tensor.unsupported())
-      block(LossKind::unsupported, subject(tensor), std::string(tensor.type_name()),
-            "unknown: " + tensor.unsupported()->message);
-    else if (!tensor.has_shape())
-      block(LossKind::shape, subject(tensor), "an unknown shape", "an .slm states every shape");
-    else if (info(tensor.dtype()).kind != DTypeKind::real)
-      block(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())), "an .slm holds real numbers only");
+    if (info(tensor.dtype()).kind != DTypeKind::real)
+      ledger_.block(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())),
+                    "an .slm holds real numbers only");
     else if (!fits(tensor.shape()))
-      block(LossKind::shape, subject(tensor), shape_text(tensor.shape()),
-            "an .slm has 1 to 4 dimensions of 1 to 4,294,967,295");
+      ledger_.block(LossKind::shape, subject(tensor), shape_text(tensor.shape()),
+                    "an .slm has 1 to 4 dimensions of 1 to 4,294,967,295");
     if (out_.blockers.size() != before) return;
     Out& one = outs_.emplace_back();
     one.from = one.values.tensor = tensor;
@@ -158,9 +142,9 @@ class Planner {
     one.entry.name_hash = known ? name_hash(one.name) : hash;
     if (one.name == given) return;
     if (known)
-      change(LossKind::name, subject(one.from), std::string(given), one.name);
+      ledger_.change(LossKind::name, subject(one.from), std::string(given), one.name);
     else
-      lose(LossKind::name, subject(one.from), std::string(given), one.name + ": an .slm keeps hashes only");
+      ledger_.lose(LossKind::name, subject(one.from), std::string(given), one.name + ": an .slm keeps hashes only");
   }
 
   // The shape that is written, and what heads are added for it (M8).
@@ -183,7 +167,8 @@ class Planner {
         one.values.times = h.hidden_size / hyper_.kv_rows;
       }
     } else if (found != needed) {
-      block(LossKind::shape, subject(one.from), shape_text(shape), spell(needed) + " is what the header asks for");
+      ledger_.block(LossKind::shape, subject(one.from), shape_text(shape),
+                    spell(needed) + " is what the header asks for");
     }
   }
 
@@ -206,7 +191,8 @@ class Planner {
                                        : then == Stored::q8_0 ? x.columns
                                                               : codecs::q4_block_for(x.columns);
       if (block_size > UINT32_MAX)
-        block(LossKind::shape, subject(tensor), shape_text(tensor.shape()), "a row too long for its block_size");
+        ledger_.block(LossKind::shape, subject(tensor), shape_text(tensor.shape()),
+                      "a row too long for its block_size");
       one.entry.block_size = static_cast<std::uint32_t>(block_size);
     }
     name_dtype(one, then);
@@ -218,13 +204,14 @@ class Planner {
     const std::string to(stored_name(static_cast<std::uint32_t>(then)));
     const bool dense = tensor.layout() == Layout::dense;
     if (then != Stored::f32) {
-      lose(LossKind::precision, subject(tensor), std::string(dense ? name(tensor.dtype()) : tensor.type_name()), to);
+      ledger_.lose(LossKind::precision, subject(tensor), std::string(dense ? name(tensor.dtype()) : tensor.type_name()),
+                   to);
     } else if (!dense) {
-      lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()), "dense f32");
+      ledger_.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()), "dense f32");
     } else if (tensor.dtype() == DType::f64) {
-      lose(LossKind::precision, subject(tensor), "f64", to);
+      ledger_.lose(LossKind::precision, subject(tensor), "f64", to);
     } else if (tensor.dtype() != DType::f32) {
-      change(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())), to);
+      ledger_.change(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())), to);
     }
   }
 
@@ -232,19 +219,18 @@ class Planner {
     const Tensor& tensor = one.from;
     for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
       const Part part = tensor.part(i);
-      const auto where = [&] { return subject(tensor) + "." + indexed("parts", part.role()); };
-      for (const auto& [key, value] : part.extra().entries())
-        lose(LossKind::extra, where() + "." + indexed("extra", key), value.to_text(), "dropped");
+      const auto where = [&] { return subject(tensor, part); };
+      core::drop_extra(ledger_, tensor, part);
       const bool main = part.role() == tensor.main().role();
       if ((tensor.layout() == Layout::dense && !main) || (one.codes_as_they_are && !main && part.role() != kScales)) {
-        lose(LossKind::layout, where(), std::string(part.role()), "dropped");
+        ledger_.lose(LossKind::layout, where(), std::string(part.role()), "dropped");
         continue;
       }
-      if (part.encoding() == Encoding::zstd) change(LossKind::layout, where(), "zstd", "raw");
+      if (part.encoding() == Encoding::zstd) ledger_.change(LossKind::layout, where(), "zstd", "raw");
       if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
-        change(LossKind::layout, where(), "big-endian", "little-endian");
-      if (!part.strides().empty()) change(LossKind::layout, where(), "strided", "row-major");
-      if (!part.digest().empty()) change(LossKind::extra, where(), std::string(part.digest()), "no digest");
+        ledger_.change(LossKind::layout, where(), "big-endian", "little-endian");
+      if (!part.strides().empty()) ledger_.change(LossKind::layout, where(), "strided", "row-major");
+      if (!part.digest().empty()) ledger_.change(LossKind::extra, where(), std::string(part.digest()), "no digest");
     }
   }
 
@@ -254,16 +240,16 @@ class Planner {
     std::ranges::stable_sort(order, {}, [](const Out* one) { return one->entry.name_hash; });
     for (std::size_t i = 1; i < order.size(); ++i)
       if (order[i]->entry.name_hash == order[i - 1]->entry.name_hash)
-        block(LossKind::name, subject(order[i]->from), std::string(order[i]->from.name()),
-              "the name hash of " + subject(order[i - 1]->from));
+        ledger_.block(LossKind::name, subject(order[i]->from), std::string(order[i]->from.name()),
+                      "the name hash of " + subject(order[i - 1]->from));
   }
 
   void check_required() {
     const Header& h = hyper_.header;
     if (h.layer_count == 0) return;  // which is a blocker already
     if (h.layer_count > known_.layers()) {
-      block(LossKind::attribute, indexed("attributes", "slm.layer_count"), std::to_string(h.layer_count),
-            "more layers than the " + std::to_string(model_.size()) + " tensors can make");
+      ledger_.block(LossKind::attribute, indexed("attributes", "slm.layer_count"), std::to_string(h.layer_count),
+                    "more layers than the " + std::to_string(model_.size()) + " tensors can make");
       return;
     }
     std::vector<bool> there(known_.places());
@@ -274,7 +260,7 @@ class Planner {
     }
     const auto need = [&](Role role, std::uint32_t layer, std::string why) {
       if (!there[KnownNames::place(role, layer)])
-        block(LossKind::name, indexed("tensors", spell(role, layer)), "missing", std::move(why));
+        ledger_.block(LossKind::name, indexed("tensors", spell(role, layer)), "missing", std::move(why));
     };
     const std::string needed = "an .slm needs it";
     need(Role::tok_embeddings, 0, needed);
@@ -295,8 +281,8 @@ class Planner {
     std::ranges::stable_sort(stored, {}, [](const auto& s) { return s.first; });
     for (std::size_t i = 1; i < stored.size(); ++i)
       if (stored[i].first == stored[i - 1].first)
-        lose(LossKind::alias, subject(stored[i].second->from), "the bytes of " + subject(stored[i - 1].second->from),
-             "a copy of them");
+        ledger_.lose(LossKind::alias, subject(stored[i].second->from),
+                     "the bytes of " + subject(stored[i - 1].second->from), "a copy of them");
   }
 
   void lay_out() {
@@ -312,7 +298,7 @@ class Planner {
     for (Out& one : outs_) {
       place(one, at);
       if (at <= kMost) continue;
-      block(LossKind::shape, subject(one.from), "its size", "more than 2^62 bytes in all");
+      ledger_.block(LossKind::shape, subject(one.from), "its size", "more than 2^62 bytes in all");
       return;
     }
     std::string& head = out_.head = encode_header(h) + header_extra_ + tokenizer_;
@@ -386,6 +372,7 @@ class Planner {
   const Model& model_;
   const Options& options_;
   core::WriteLayout out_;
+  core::Ledger ledger_{out_};
   std::shared_ptr<Sealed> kept_;
   Hyper hyper_;
   KnownNames known_;

@@ -186,6 +186,8 @@ void add_payload(Corpus& c) {
     c.add("payload-checksum", "payload-checksum", f);
   }
   c.changed("padding", dense(), [](std::string& f) { f[300] = 1; });
+  c.changed(
+      "padding", dense(), [](std::string& f) { f[kHeaderSize + kEntrySize + 3] = 1; }, "-after-directory");
   c.changed("not-finite", dense(), [](std::string& f) { put(f, 260, std::numeric_limits<float>::quiet_NaN()); });
   c.changed(
       "not-finite", low_rank(), [](std::string& f) { put(f, 324, std::numeric_limits<float>::infinity()); },

@@ -2,6 +2,7 @@
 // What only the payloads of a package can tell: their checksum, which is one serial chain over all of them, and beside
 // it finite values, ordered element numbers and zero padding.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <mutex>
 #include <string>
@@ -23,7 +24,7 @@ constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;
 class Pass {
  public:
   Pass(const Model& model, const Context& context)
-      : model_(model), source_(*model.sources()[0]), progress_(context, 2 * source_.size()) {
+      : source_(*model.sources()[0]), progress_(context, 2 * source_.size()) {
     quiet_.limits = context.limits;
     source_.read_at(0, std::as_writable_bytes(std::span(&header_, 1)));
     for (std::uint32_t t = 0; t < model.size(); ++t)
@@ -40,7 +41,17 @@ class Pass {
   }
 
  private:
+  // Between the directory and the first payload: fewer bytes than the alignment, as opening has checked.
+  void check_head_padding() {
+    const std::uint64_t end = kHeaderSize + kEntrySize * header_.entry_count;
+    std::array<std::byte, kAlignment> bytes{};
+    const auto gap = std::span(bytes).first(static_cast<std::size_t>(header_.data_offset - end));
+    source_.read_at(end, gap);
+    check_padding(gap, end);
+  }
+
   void chain() {
+    check_head_padding();
     codecs::IndexedChecksum sum;
     std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kPiece, source_.size())));
     std::vector<Extent> extents;
@@ -127,7 +138,6 @@ class Pass {
         core::Findings::make(rule, {.offset = offset, .tensor = tensor}, std::move(expected), std::move(found)));
   }
 
-  const Model& model_;
   const Source& source_;
   core::Progress progress_;
   Context quiet_;

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "core/aliases.h"
+#include "core/plan_items.h"
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
@@ -18,17 +19,10 @@
 namespace weighbridge::stb {
 namespace {
 
-// Attributes that say how a quantised tensor is packed: its layout is named as the loss, they go with it.
-constexpr std::string_view kPackingKeys[] = {"bits", "group_size", "packing", "type", "block_size"};
+using core::indexed;
+using core::subject;
+
 constexpr std::string_view kHeldDTypes = "f32, f16, i8 and i32";
-
-std::string indexed(std::string_view what, std::string_view key) {
-  return std::string(what) + "[\"" + std::string(key) + "\"]";
-}
-
-bool is_quantised(Layout layout) {
-  return layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block;
-}
 
 void refuse_options(const Options& options) {
   if (!options.encoding.empty() && options.encoding != "raw")
@@ -67,108 +61,55 @@ class Planner {
   }
 
  private:
-  void lose(LossKind kind, std::string subject, std::string from, std::string to) {
-    out_.losses.push_back({kind, std::move(subject), std::move(from), std::move(to)});
-  }
-  void block(LossKind kind, std::string subject, std::string from, std::string to) {
-    out_.blockers.push_back({kind, std::move(subject), std::move(from), std::move(to)});
-  }
-  void change(LossKind kind, std::string subject, std::string from, std::string to) {
-    out_.changes.push_back({kind, std::move(subject), std::move(from), std::move(to)});
-  }
-  static std::string subject(const Tensor& tensor) { return indexed("tensors", tensor.name()); }
-
-  DType target_dtype(const Tensor& tensor) const {
-    const DType dtype = tensor.dtype();
-    return options_.cast != DType::unknown && info(dtype).kind == DTypeKind::real ? options_.cast : dtype;
-  }
+  DType target_dtype(const Tensor& tensor) const { return core::target_dtype(tensor, options_); }
 
   // ---- what STB cannot say ----
 
   void judge_model() {
     if (model_.size() > kMaxTensors)
-      block(LossKind::name, "tensors", std::to_string(model_.size()) + " tensors",
-            "more than the " + std::to_string(kMaxTensors) + " that an STB file holds");
-    if (model_.tokenizer()) lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: STB has no place for it");
+      ledger_.block(LossKind::name, "tensors", std::to_string(model_.size()) + " tensors",
+                    "more than the " + std::to_string(kMaxTensors) + " that an STB file holds");
+    if (model_.tokenizer())
+      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: STB has no place for it");
     for (const auto& [key, value] : model_.attributes().entries())
-      lose(LossKind::attribute, indexed("attributes", key), value.to_text(), "dropped: STB has no attributes");
-    for (const auto& [key, value] : model_.extra().entries())
-      lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+      ledger_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(), "dropped: STB has no attributes");
+    core::drop_extra(ledger_, model_);
   }
 
   void judge(const Tensor& tensor) {
-    const bool packed = is_quantised(tensor.layout());
-    for (const auto& [key, value] : tensor.attributes().entries()) {
-      if (packed && std::ranges::find(kPackingKeys, key) != std::end(kPackingKeys)) continue;
-      lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
-    }
-    for (const auto& [key, value] : tensor.extra().entries())
-      lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
-    if (const Finding* why = tensor.unsupported()) {
-      block(LossKind::unsupported, subject(tensor), std::string(tensor.type_name()), "unknown: " + why->message);
-      return;
-    }
-    if (!tensor.has_shape()) {
-      block(LossKind::shape, subject(tensor), "an unknown shape", "STB states every shape");
-      return;
-    }
-    judge_parts(tensor);
+    core::drop_attributes(ledger_, tensor);
+    core::drop_extra(ledger_, tensor);
+    if (!core::judge_known(ledger_, tensor, "STB states every shape")) return;
+    core::judge_dense(ledger_, tensor, target_dtype(tensor));
     judge_dtype(tensor);
     judge_shape(tensor);
-  }
-
-  void judge_parts(const Tensor& tensor) {
-    const Layout layout = tensor.layout();
-    if (layout != Layout::dense)
-      lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
-           "dense " + std::string(name(target_dtype(tensor))));
-    for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
-      const Part part = tensor.part(i);
-      const auto where = [&] { return subject(tensor) + "." + indexed("parts", part.role()); };
-      for (const auto& [key, value] : part.extra().entries())
-        lose(LossKind::extra, where() + "." + indexed("extra", key), value.to_text(), "dropped");
-      // The dense form of a quantised tensor is f32, whatever its scales are.
-      if (is_quantised(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
-        lose(LossKind::precision, where(), "f64", "f32");
-      if (layout != Layout::dense) continue;
-      if (part.role() != tensor.main().role()) {
-        lose(LossKind::layout, where(), std::string(part.role()), "dropped");
-        continue;
-      }
-      if (part.encoding() == Encoding::zstd) change(LossKind::layout, where(), "zstd", "raw");
-      if (part.order() == Order::big) change(LossKind::layout, where(), "big-endian", "little-endian");
-      if (!part.strides().empty()) change(LossKind::layout, where(), "strided", "row-major");
-      if (!part.digest().empty()) change(LossKind::extra, where(), std::string(part.digest()), "no digest");
-    }
   }
 
   void judge_dtype(const Tensor& tensor) {
     const DType from = tensor.dtype(), to = target_dtype(tensor);
     if (dtype_number(to) == kDTypeCount) {
       const std::string what = "no dtype of STB, which has " + std::string(kHeldDTypes);
-      block(LossKind::dtype, subject(tensor), std::string(name(from)),
-            info(from).kind == DTypeKind::real ? what + ": --cast f32 or --cast f16 makes it one" : what);
-    } else if (from != to) {
-      const bool wider = info(to).bits > info(from).bits && info(from).bits >= 16;
-      lose(wider ? LossKind::dtype : LossKind::precision, subject(tensor), std::string(name(from)),
-           std::string(name(to)));
+      ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
+                    info(from).kind == DTypeKind::real ? what + ": --cast f32 or --cast f16 makes it one" : what);
+    } else {
+      core::judge_cast(ledger_, tensor, to);
     }
   }
 
   void judge_shape(const Tensor& tensor) {
     const Shape shape = tensor.shape();
     if (shape.size() > kMaxRank) {
-      block(LossKind::shape, subject(tensor), "rank " + std::to_string(shape.size()),
-            "more than the rank " + std::to_string(kMaxRank) + " that STB allows");
+      ledger_.block(LossKind::shape, subject(tensor), "rank " + std::to_string(shape.size()),
+                    "more than the rank " + std::to_string(kMaxRank) + " that STB allows");
     } else if (shape.size() <= kMaxDirectRank &&
                std::ranges::any_of(shape, [](auto dim) { return dim > UINT32_MAX; })) {
-      block(LossKind::shape, subject(tensor), "a dimension of " + std::to_string(std::ranges::max(shape)),
-            "more than the 2^32 - 1 that STB states for ranks up to 3");
+      ledger_.block(LossKind::shape, subject(tensor), "a dimension of " + std::to_string(std::ranges::max(shape)),
+                    "more than the 2^32 - 1 that STB states for ranks up to 3");
     }
     const auto elements = base::element_count(shape);
     const DType dtype = target_dtype(tensor);
     if (!elements || (info(dtype).bits > 0 && !packed_size(dtype, *elements)))
-      block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bytes");
+      ledger_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bytes");
   }
 
   // ---- the file ----
@@ -188,7 +129,8 @@ class Planner {
     }
     if (own) return ids;
     for (std::uint32_t i = 0; i < model_.size(); ++i) ids[i] = static_cast<std::uint8_t>(i);
-    if (any) change(LossKind::name, "tensors", "tensor ids that not all tensors have, or some share", "ids from 0");
+    if (any)
+      ledger_.change(LossKind::name, "tensors", "tensor ids that not all tensors have, or some share", "ids from 0");
     return ids;
   }
 
@@ -243,46 +185,31 @@ class Planner {
   std::uint64_t place(const Tensor& tensor, DType dtype, std::uint64_t size) {
     core::OutTensor out{.name = tensor.name(), .from = tensor, .layout = Layout::dense, .dtype = dtype};
     const bool as_it_is = tensor.layout() == Layout::dense && dtype == tensor.dtype();
-    std::uint32_t part = 0;
-    while (tensor.part(part).role() != tensor.main().role()) ++part;
-    const std::uint32_t ordinal = part_ + part;
+    const std::uint32_t ordinal = part_ + core::main_part(tensor);
     part_ += tensor.part_count();
     const std::uint32_t twin = first_alias_[ordinal];
     if (twin != ordinal && placed_[twin]) {
       const Placed& other = *placed_[twin];
-      if (as_it_is && other.as_it_is && same_elements(tensor.main(), other.tensor.main())) {
+      if (as_it_is && other.as_it_is && core::same_elements(tensor.main(), other.tensor.main())) {
         out.shared_parts = 1;
         out_.tensors.push_back(std::move(out));
         return other.offset;
       }
-      lose(LossKind::alias, subject(tensor), "the bytes of " + subject(other.tensor), "a copy of them");
+      ledger_.lose(LossKind::alias, subject(tensor), "the bytes of " + subject(other.tensor), "a copy of them");
     }
     const auto start = base::align_up(end_, kAlignment);
     const auto end = start ? base::checked_add(*start, size) : std::nullopt;
     if (!end) {
-      block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+      ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
       return 0;
     }
     end_ = *end;
     placed_[ordinal] = Placed{*start, tensor, as_it_is};
-    core::Payload payload;
-    payload.form = as_it_is ? core::Payload::Form::logical : core::Payload::Form::dense;
-    payload.dtype = dtype;
-    payload.part = as_it_is ? part : 0;
-    payload.tensor = tensor;
-    payload.out_tensor = static_cast<std::uint32_t>(out_.tensors.size());
-    payload.role = "data";
-    payload.logical_size = payload.stored_size = size;
+    core::Payload payload = core::dense_payload(out_, tensor, dtype, size);
     payload.alignment = kAlignment;
     out_.payloads.push_back(std::move(payload));
     out_.tensors.push_back(std::move(out));
     return *start;
-  }
-
-  // Two parts of one extent that mean the same elements by it.
-  static bool same_elements(const Part& a, const Part& b) {
-    return a.dtype() == b.dtype() && a.size() == b.size() && a.encoding() == b.encoding() && a.order() == b.order() &&
-           a.strides().empty() && b.strides().empty();
   }
 
   void finish_sidecar() {
@@ -290,8 +217,9 @@ class Planner {
     const std::size_t names = sidecar_.tensors.size();
     if (names > 0 || sidecar_.shapes) {
       const std::string where = "the sidecar NAME" + std::string(kSidecarExtension) + " beside the output";
-      if (names > 0) change(LossKind::name, "names", std::to_string(names) + (names == 1 ? " name" : " names"), where);
-      if (sidecar_.shapes) change(LossKind::shape, "shapes", "shapes of rank above 3", where);
+      if (names > 0)
+        ledger_.change(LossKind::name, "names", std::to_string(names) + (names == 1 ? " name" : " names"), where);
+      if (sidecar_.shapes) ledger_.change(LossKind::shape, "shapes", "shapes of rank above 3", where);
       sidecar_.files.push_back({.id = 0, .path = {}, .mmap_required = false, .size = out_.size});
       companion.text = [sidecar = std::move(sidecar_)](std::string_view name) { return sidecar_text(sidecar, name); };
     }
@@ -301,6 +229,7 @@ class Planner {
   const Model& model_;
   const Options& options_;
   core::WriteLayout out_;
+  core::Ledger ledger_{out_};
   Sidecar sidecar_;
   std::uint64_t end_ = 0;  // of the payload placed so far
   struct Placed {

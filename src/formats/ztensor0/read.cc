@@ -93,6 +93,8 @@ class Walk {
       }
       read_entry();
       judge_->judge(entry_);
+      // An entry can be one byte and break six rules: what no report keeps is not worth the time (reading G13).
+      if (findings_.errors() >= Report::kMaxFindings) throw Abandon{};
       ascending_ = ascending_ && (count == 1 || last_name_ < entry_.name) && entry_.texts.empty();
       last_name_ = entry_.name;
     }

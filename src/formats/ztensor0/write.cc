@@ -14,7 +14,7 @@
 #include "core/aliases.h"
 #include "core/cbor_value.h"
 #include "core/part_digest.h"
-#include "core/plan_text.h"
+#include "core/plan_items.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/index_out.h"
 #include "formats/ztensor0/layout.h"
@@ -59,33 +59,20 @@ class Planner {
   }
 
  private:
-  void block(LossKind kind, std::string what, std::string from, std::string to) {
-    out_.blockers.push_back({kind, std::move(what), std::move(from), std::move(to)});
-  }
-  void lose(LossKind kind, std::string what, std::string from, std::string to) {
-    out_.losses.push_back({kind, std::move(what), std::move(from), std::move(to)});
-  }
-  void change(LossKind kind, std::string what, std::string from, std::string to) {
-    out_.changes.push_back({kind, std::move(what), std::move(from), std::move(to)});
-  }
-
   void judge_root() {
     for (const auto& [key, value] : model_.attributes().entries())
-      lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
-           "dropped: zTensor 0.1 has custom fields of tensors only");
-    for (const auto& [key, value] : model_.extra().entries())
-      lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+      ledger_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
+                   "dropped: zTensor 0.1 has custom fields of tensors only");
+    core::drop_extra(ledger_, model_);
     if (model_.tokenizer())
-      lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: zTensor 0.1 has no place for it");
+      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: zTensor 0.1 has no place for it");
   }
 
   // Of another zTensor 0.1 file, and stays as it is although nobody here can interpret it.
   bool opaque(const Tensor& tensor) const { return from_zt0_ && tensor.unsupported(); }
 
   DType target_dtype(const Tensor& tensor) const {
-    const DType dtype = tensor.dtype();
-    const bool casts = options_.cast != DType::unknown && info(dtype).kind == DTypeKind::real && !opaque(tensor);
-    return casts ? options_.cast : dtype;
+    return opaque(tensor) ? tensor.dtype() : core::target_dtype(tensor, options_);
   }
 
   // The stored bytes are what the file shall hold.
@@ -103,17 +90,12 @@ class Planner {
   // Everything that zTensor 0.1 cannot say of one tensor.
   void judge(const Tensor& tensor) {
     if (!base::is_utf8(tensor.name()))
-      block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
+      ledger_.block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
     judge_attributes(tensor);
-    for (const auto& [key, value] : tensor.extra().entries())
-      lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+    core::drop_extra(ledger_, tensor);
     if (opaque(tensor)) {
       judge_digest(tensor, tensor.main());
-    } else if (const Finding* why = tensor.unsupported()) {
-      block(LossKind::unsupported, subject(tensor), std::string(tensor.type_name()), "unknown: " + why->message);
-    } else if (!tensor.has_shape()) {
-      block(LossKind::shape, subject(tensor), "an unknown shape", "zTensor 0.1 states every shape");
-    } else {
+    } else if (core::judge_known(ledger_, tensor, "zTensor 0.1 states every shape")) {
       judge_layout(tensor);
       judge_dtype(tensor);
     }
@@ -123,25 +105,24 @@ class Planner {
   void judge_attributes(const Tensor& tensor) {
     OutEntry ignored;
     encode_attributes(tensor, ignored, [&](LossKind kind, const Value::Entry& e, std::string to) {
-      lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(), std::move(to));
+      ledger_.lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(), std::move(to));
     });
   }
 
   void judge_layout(const Tensor& tensor) {
     const Layout layout = tensor.layout();
     if (layout != Layout::dense)
-      lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
-           "dense " + std::string(name(target_dtype(tensor))));
+      ledger_.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+                   "dense " + std::string(name(target_dtype(tensor))));
     for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
       const Part part = tensor.part(i);
-      for (const auto& [key, value] : part.extra().entries())
-        lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(), "dropped");
+      core::drop_extra(ledger_, tensor, part);
       // The dense form of a quantised tensor is f32, whatever its scales are.
       if (core::is_quantised(layout) && part.role() != tensor.main().role() && part.dtype() == DType::f64)
-        lose(LossKind::precision, subject(tensor, part), "f64", "f32");
+        ledger_.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
       if (layout != Layout::dense) continue;
       if (part.role() != tensor.main().role())
-        lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
+        ledger_.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
       else
         judge_stored(tensor, part);
     }
@@ -151,36 +132,33 @@ class Planner {
     judge_digest(tensor, part);
     if (stores(tensor)) return;
     if (part.encoding() == Encoding::zstd)
-      change(LossKind::layout, subject(tensor, part), "zstd",
-             options_.encoding == "zstd" ? "zstd, compressed anew" : "raw");
+      ledger_.change(LossKind::layout, subject(tensor, part), "zstd",
+                     options_.encoding == "zstd" ? "zstd, compressed anew" : "raw");
     if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
-      change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
-    if (!part.strides().empty()) change(LossKind::layout, subject(tensor, part), "strided", "row-major");
+      ledger_.change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
+    if (!part.strides().empty()) ledger_.change(LossKind::layout, subject(tensor, part), "strided", "row-major");
   }
 
   bool keeps_checksum(const Tensor& tensor) const { return stores(tensor) && options_.digest.empty(); }
 
   void judge_digest(const Tensor& tensor, const Part& part) {
     if (part.digest().empty() || keeps_checksum(tensor)) return;
-    change(LossKind::extra, subject(tensor, part), std::string(part.digest()),
-           core::digest_of(options_.digest) == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
+    ledger_.change(
+        LossKind::extra, subject(tensor, part), std::string(part.digest()),
+        core::digest_of(options_.digest) == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
   }
 
   void judge_dtype(const Tensor& tensor) {
     const DType from = tensor.dtype(), to = target_dtype(tensor);
     if (name_of(to).empty()) {
-      block(LossKind::dtype, subject(tensor), std::string(name(from)),
-            "no dtype of zTensor 0.1: a cast can make one of floating-point ones");
+      ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
+                    "no dtype of zTensor 0.1: a cast can make one of floating-point ones");
       return;
     }
-    if (from != to) {
-      const bool wider = info(to).bits > info(from).bits && info(from).bits >= 16;
-      lose(wider ? LossKind::dtype : LossKind::precision, subject(tensor), std::string(name(from)),
-           std::string(name(to)));
-    }
+    core::judge_cast(ledger_, tensor, to);
     const auto elements = base::element_count(tensor.shape());
     if (!elements || !packed_size(to, *elements))
-      block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bytes");
+      ledger_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bytes");
   }
 
   void place_all() {
@@ -192,8 +170,7 @@ class Planner {
     std::uint32_t ordinal = 0;  // of the tensor's first part
     for (std::uint32_t i = 0; i < model_.size(); ordinal += model_[i++].part_count()) {
       const Tensor tensor = model_[i];
-      std::uint32_t main = 0;
-      while (tensor.part(main).role() != tensor.main().role()) ++main;
+      const std::uint32_t main = core::main_part(tensor);
       if (!place(tensor, main, payload_of_[ordinal + main], payload_of_[aliases[ordinal + main]])) return;
     }
   }
@@ -228,8 +205,7 @@ class Planner {
 
   static bool same_bytes(const core::Payload& a, const core::Payload& b) {
     return a.form == b.form && a.form != Form::dense && a.encoding == b.encoding && a.dtype == b.dtype &&
-           a.logical_size == b.logical_size && a.tensor.main().encoding() == b.tensor.main().encoding() &&
-           a.tensor.main().order() == b.tensor.main().order();
+           a.logical_size == b.logical_size && core::same_elements(a.tensor.main(), b.tensor.main());
   }
 
   // `own` becomes the payload's number; `twin` is that of the first tensor with the same extent. False: the file would
@@ -238,7 +214,8 @@ class Planner {
     core::Payload p = payload_of(tensor, main);
     const bool shares = twin != core::kNone && same_bytes(out_.payloads[twin], p);
     if (twin != core::kNone && !shares)
-      lose(LossKind::alias, subject(tensor), "the bytes of " + subject(out_.payloads[twin].tensor), "a copy of them");
+      ledger_.lose(LossKind::alias, subject(tensor), "the bytes of " + subject(out_.payloads[twin].tensor),
+                   "a copy of them");
     own = shares ? twin : static_cast<std::uint32_t>(out_.payloads.size());
     add_entry(tensor, p, own);
     out_.tensors.push_back({.name = tensor.name(),
@@ -250,7 +227,7 @@ class Planner {
     const auto start = base::align_up(at_, kAlignment);
     const auto end = start ? base::checked_add(*start, p.stored_size) : std::nullopt;
     if (!end || *end > kMost) {
-      block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+      ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
       return false;
     }
     at_ = *end;
@@ -330,16 +307,8 @@ class Planner {
     out_.keep = index_;
     if (!out_.blockers.empty()) return;
     // The index as it will be, or, where sizes are bounds only, as long as it can become.
-    std::vector<core::Stored> stored(out_.payloads.size());
-    std::uint64_t at = kMagicSize;
-    for (std::size_t i = 0; i < stored.size(); ++i) {
-      const core::Payload& p = out_.payloads[i];
-      at = *base::align_up(at, kAlignment);
-      stored[i] = {out_.size_exact ? at : UINT64_MAX, out_.size_exact ? p.stored_size : UINT64_MAX,
-                   core::placeholder(p.digest)};
-      at += p.stored_size;
-    }
-    out_.size = at + index_->tail(stored).size();
+    const core::Foreseen foreseen = core::foresee_payloads(out_, kMagicSize);
+    out_.size = foreseen.end + index_->tail(foreseen.stored).size();
     out_.tail = [index = index_](std::span<const core::Stored> made) { return index->tail(made); };
   }
 
@@ -348,6 +317,7 @@ class Planner {
   std::shared_ptr<OutIndex> index_;
   const bool from_zt0_;
   core::WriteLayout out_;
+  core::Ledger ledger_{out_};
   std::uint64_t at_ = kMagicSize;
   std::vector<std::uint32_t> payload_of_;  // of each part of the model in order; kNone: it has none yet
 };

@@ -108,6 +108,20 @@ TEST(Ztensor0Read, ABrokenTensorLeavesTheOthers) {
   EXPECT_EQ(model[0].name(), "good");
 }
 
+// Eight million one-byte entries that lack all six fields took five seconds, for a thousand findings kept.
+TEST(Ztensor0Read, StopsWhereNoReportKeepsMore) {
+  constexpr std::uint32_t kEntries = 100000;
+  std::string index(1, '\x9a');
+  for (int shift = 24; shift >= 0; shift -= 8) index += static_cast<char>(kEntries >> shift);
+  index.append(kEntries, '\xa0');
+  std::string size(8, '\0');
+  base::store_le<std::uint64_t>(reinterpret_cast<std::byte*>(size.data()), index.size());
+  const auto [report, model] = walk("ZTEN0001" + index + size);
+  EXPECT_EQ(report.findings().size(), Report::kMaxFindings);
+  EXPECT_LT(report.errors(), 2 * Report::kMaxFindings);
+  EXPECT_EQ(model.size(), 0U);
+}
+
 TEST(Ztensor0Read, BigEndianComesOutLittleEndianByEveryDoor) {
   const Model model = walk_case("valid-big-endian").model;
   const Part part = model["w"].main();

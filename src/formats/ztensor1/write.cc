@@ -14,7 +14,7 @@
 #include "core/aliases.h"
 #include "core/cbor_value.h"
 #include "core/part_digest.h"
-#include "core/plan_text.h"
+#include "core/plan_items.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/plan.h"
@@ -126,9 +126,7 @@ bool Planner::judge(const Tensor& tensor) {
 bool Planner::judge_parts(const Tensor& tensor, DType cast) {
   const std::size_t before = out_.blockers.size();
   if (cast != DType::unknown) {
-    const DTypeInfo &from = info(tensor.dtype()), &to = info(cast);
-    const bool wider = to.bits > from.bits && from.bits >= 16;
-    lose(wider ? LossKind::dtype : LossKind::precision, subject(tensor), std::string(from.name), std::string(to.name));
+    core::judge_cast(core::Ledger(out_), tensor, cast);
     return true;
   }
   for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
@@ -221,9 +219,9 @@ bool Planner::place_part(const Tensor& tensor, std::uint32_t index, DType cast) 
   const std::uint32_t twin = payload_of_[first_alias_[ordinal]];
   if (twin != UINT32_MAX) {
     const core::Payload &a = out_.payloads[twin], &b = plan.payload;
-    const bool same = a.form == b.form && a.encoding == b.encoding && a.dtype == b.dtype &&
+    const bool same = a.form == b.form && a.form != Form::dense && a.encoding == b.encoding && a.dtype == b.dtype &&
                       a.logical_size == b.logical_size &&
-                      a.tensor.part(a.part).encoding() == plan.component.part.encoding() && a.form != Form::dense;
+                      core::same_elements(a.tensor.part(a.part), plan.component.part);
     if (same) {
       plan.component.payload = payload_of_[ordinal] = twin;
       manifest_->components.push_back(std::move(plan.component));
@@ -350,16 +348,8 @@ core::WriteLayout Planner::finish() {
   out_.keep = manifest_;
   if (!out_.blockers.empty()) return std::move(out_);
   // The manifest as it will be, or, where sizes are bounds only, as long as it can become.
-  std::vector<core::Stored> stored(out_.payloads.size());
-  std::uint64_t at = out_.prefix_length + out_.head.size();
-  for (std::size_t i = 0; i < stored.size(); ++i) {
-    const core::Payload& p = out_.payloads[i];
-    at = *base::align_up(at, kAlignment);
-    stored[i] = {out_.size_exact ? at : UINT64_MAX, out_.size_exact ? p.stored_size : UINT64_MAX,
-                 core::placeholder(p.digest)};
-    at += p.stored_size;
-  }
-  out_.size = at + manifest_->tail(stored).size();
+  const core::Foreseen foreseen = core::foresee_payloads(out_, out_.prefix_length + out_.head.size());
+  out_.size = foreseen.end + manifest_->tail(foreseen.stored).size();
   out_.tail = [manifest = manifest_](std::span<const core::Stored> made) { return manifest->tail(made); };
   return std::move(out_);
 }

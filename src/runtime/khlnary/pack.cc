@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model into a module: STB files of at most 16 tensors, the sidecar that names them, and the words that load them.
 // Leaves writing and proving an STB file to convert, and what STB can hold to its own layout function.
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -12,6 +14,7 @@
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
 #include "io/atomic_file.h"
+#include "io/set_aside.h"
 #include "registry/registry.h"
 #include "runtime/khlnary/rules.h"
 #include "runtime/khlnary/words.h"
@@ -45,14 +48,15 @@ class Packer {
     require_sound();
     require_free();
     collect_shapes();
-    make_folder();
-    // Until the new one stands, no old module may load new files.
-    if (options_.replace) remove(module_path());
-    for (std::uint32_t k = 0; k < file_count(); ++k) write_file(k);
-    remove_stale();
-    sidecar_.module = name_ + ".knu";
-    publish(sidecar_path(), stb::write_sidecar(sidecar_));
-    publish(module_path(), stored(words()));
+    const bool made = make_folder();
+    try {
+      write_all();
+    } catch (...) {
+      take_back();
+      if (made) ::rmdir(folder_.c_str());
+      throw;
+    }
+    for (auto& [path, old] : old_) old.settle();
     packed_.module = module_path();
     packed_.sidecar = sidecar_path();
     packed_.tensors = count();
@@ -222,13 +226,37 @@ class Packer {
 
   // ---- the folder ----
 
-  void require_free() const {
-    std::vector<std::string> paths{module_path(), sidecar_path()};
+  void write_all() {
+    // Until the new module stands, no old one may load new files.
+    for (const std::string& path : paths()) old_.emplace_back(path, io::SetAside(path, options_.replace));
     for (std::uint32_t k = 0; k < file_count(); ++k) {
-      paths.push_back(beside(file_name(k)));
-      paths.push_back(beside(stb::sidecar_name(file_name(k))));
+      write_file(k);
+      published_.push_back(beside(file_name(k)));
+      published_.push_back(beside(stb::sidecar_name(file_name(k))));
     }
-    for (const std::string& path : paths) {
+    sidecar_.module = name_ + ".knu";
+    publish(sidecar_path(), stb::write_sidecar(sidecar_));
+    publish(module_path(), stored(words()));
+  }
+
+  // As it was, the module last.
+  void take_back() noexcept {
+    for (auto each = old_.rbegin(); each != old_.rend(); ++each)
+      each->second.put_back(std::ranges::find(published_, each->first) != published_.end());
+  }
+
+  // Whatever is written, and what an earlier packing may have left, of more tensors too; the module first.
+  std::vector<std::string> paths() const {
+    std::vector<std::string> out{module_path(), sidecar_path()};
+    for (std::uint32_t k = 0; k < (options_.replace ? kMaxPackedFiles : file_count()); ++k) {
+      out.push_back(beside(file_name(k)));
+      out.push_back(beside(stb::sidecar_name(file_name(k))));
+    }
+    return out;
+  }
+
+  void require_free() const {
+    for (const std::string& path : paths()) {
       std::error_code ignored;
       if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) continue;
       if (!options_.replace)
@@ -239,36 +267,29 @@ class Packer {
     }
   }
 
-  void make_folder() const {
+  // Whether there was none.
+  bool make_folder() const {
     std::error_code error;
-    std::filesystem::create_directory(folder_, error);
+    const bool made = std::filesystem::create_directory(folder_, error);
     if (error || !std::filesystem::is_directory(folder_, error))
       base::io_error("create", "the folder " + in_quotes(folder_) + " cannot be made", error.value());
+    return made;
   }
 
-  static void remove(const std::string& path) {
-    std::error_code error;
-    std::filesystem::remove(path, error);
-    if (error) base::io_error("remove", in_quotes(path) + " cannot be removed", error.value());
-  }
-
-  // What an earlier packing of more tensors has left.
-  void remove_stale() const {
-    if (!options_.replace) return;
-    for (std::uint32_t k = file_count(); k < kMaxPackedFiles; ++k) {
-      remove(beside(file_name(k)));
-      remove(beside(stb::sidecar_name(file_name(k))));
-    }
-  }
-
-  void publish(const std::string& path, const std::string& bytes) const {
+  void publish(const std::string& path, const std::string& bytes) {
     io::AtomicFile file(path, {options_.replace, bytes.size()});
     file.write_at(0, std::as_bytes(std::span(bytes)));
     file.sync(bytes.size());
     std::string again(bytes.size(), '\0');
     file.reopen()->read_at(0, std::as_writable_bytes(std::span(again)));
     if (again != bytes) base::io_error("read-back", in_quotes(path) + " does not read back; it was not published");
-    file.publish();
+    published_.push_back(path);
+    try {
+      file.publish();
+    } catch (...) {
+      if (!file.published()) published_.pop_back();
+      throw;
+    }
   }
 
   const Model& model_;
@@ -280,6 +301,8 @@ class Packer {
   std::vector<std::uint32_t> chosen_{};  // tensors of the model
   stb::Sidecar sidecar_{};
   Packed packed_{};
+  std::vector<std::pair<std::string, io::SetAside>> old_{};  // by path
+  std::vector<std::string> published_{};                     // paths that have their new file
   std::uint64_t done_ = 0, total_ = 0;
 };
 

@@ -163,6 +163,10 @@ Model adapt(const Model& base, std::span<const Model> packages, const Context& c
   }
   core::Draft draft;
   const core::State& from = *core::Access::state(base);
+  // Each file that went in counts as an input, also where no tensor's bytes stand in it any more: it may be no output.
+  for (const auto& source : base.sources()) draft.add_source(source);
+  for (const Model& package : packages)
+    for (const auto& source : package.sources()) draft.add_source(source);
   draft.state.attributes = from.attributes;
   draft.state.extra = from.extra;
   draft.state.tokenizer = from.tokenizer;

@@ -2,6 +2,7 @@
 // Adapter packages made from deltas that any container holds.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -50,6 +51,19 @@ void require_float(const Tensor& tensor) {
     base::misuse("adapter-dtype", "the delta " + quoted(tensor.name()) + " is no floating-point tensor");
 }
 
+[[noreturn]] void refuse_value(const Tensor& delta) {
+  base::misuse("adapter-value", "the delta " + quoted(delta.name()) + " has a value that is not finite as f32");
+}
+
+// A package with such a value is malformed; a value too large for f32 would become one.
+void require_finite(const Tensor& delta, const Context& context) {
+  delta.stream_dense(DType::f32, context, [&](std::span<const std::byte> piece) {
+    for (std::size_t i = 0; i < piece.size(); i += sizeof(float))
+      if (!std::isfinite(std::bit_cast<float>(base::load_le<std::uint32_t>(piece.data() + i)))) refuse_value(delta);
+    return true;
+  });
+}
+
 void require_shape(const Tensor& delta, const Tensor& target) {
   if (!std::ranges::equal(delta.shape(), target.shape()))
     base::misuse("adapter-shape", "the delta " + quoted(delta.name()) + " has another shape than the base's tensor");
@@ -64,6 +78,7 @@ Model nonzeros(const Tensor& delta, const Context& context) {
     for (std::size_t i = 0; i < piece.size(); i += sizeof(float), ++at) {
       const float value = std::bit_cast<float>(base::load_le<std::uint32_t>(piece.data() + i));
       if (value == 0) continue;
+      if (!std::isfinite(value)) refuse_value(delta);
       indices->push_back(at);
       values->push_back(value);
     }
@@ -75,7 +90,7 @@ Model nonzeros(const Tensor& delta, const Context& context) {
   return out.build();
 }
 
-void gather_low_rank(const Model& base, const Model& deltas, Gathered& out) {
+void gather_low_rank(const Model& base, const Model& deltas, Gathered& out, const Context& context) {
   for (std::uint32_t i = 0; i < deltas.size(); ++i) {
     const Tensor a = deltas[i];
     const std::string_view name = a.name();
@@ -102,6 +117,8 @@ void gather_low_rank(const Model& base, const Model& deltas, Gathered& out) {
         left[1] == 0 || left[1] > std::min(rows, columns))
       base::misuse("adapter-shape", "the factors of " + quoted(stem) + " do not fit: [" + std::to_string(rows) +
                                         ", r] and [r, " + std::to_string(columns) + "] are needed");
+    require_finite(a, context);
+    require_finite(*b, context);
     delta.count = left[1];
     delta.parts = {a, *b};
     out.deltas.push_back(std::move(delta));
@@ -110,12 +127,12 @@ void gather_low_rank(const Model& base, const Model& deltas, Gathered& out) {
 
 Gathered gather(const Model& base, const Model& deltas, AdapterKind kind, const Context& context) {
   Gathered out;
-  if (kind == AdapterKind::low_rank) {
-    gather_low_rank(base, deltas, out);
-    return out;
-  }
   Context quiet;
   quiet.limits = context.limits;
+  if (kind == AdapterKind::low_rank) {
+    gather_low_rank(base, deltas, out, quiet);
+    return out;
+  }
   for (std::uint32_t i = 0; i < deltas.size(); ++i) {
     const Tensor tensor = deltas[i];
     require_float(tensor);
@@ -123,6 +140,7 @@ Gathered gather(const Model& base, const Model& deltas, AdapterKind kind, const 
     require_shape(tensor, target);
     slm_adapter::Delta delta = delta_for(target);
     if (kind == AdapterKind::dense) {
+      require_finite(tensor, quiet);
       delta.count = *base::element_count(target.shape());
       delta.parts = {tensor};
     } else {

@@ -148,6 +148,53 @@ TEST_F(Adapters, WhatIsNoPackageOrNoBaseIsMisuse) {
   EXPECT_EQ(rule_of(fixture(Fixture::tiny), adapter), "misuse/adapter-base");
 }
 
+TEST_F(Adapters, DeltasThatAreNotFiniteAsF32AreNotPacked) {
+  const auto refused = [&](const Model& deltas, AdapterKind kind) {
+    try {
+      plan_adapter(base_, deltas, kind);
+    } catch (const Error& error) {
+      return error.finding().rule;
+    }
+    return std::string("packed");
+  };
+  const Model nan = norm_delta(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(refused(nan, AdapterKind::dense), "misuse/adapter-value");
+  EXPECT_EQ(refused(nan, AdapterKind::sparse), "misuse/adapter-value");
+  Builder large;
+  const auto held = std::make_shared<const std::vector<double>>(8, 1e300);
+  large.tensor("norm.weight", DType::f64, {8}, {std::as_bytes(std::span(*held)), held});
+  EXPECT_EQ(refused(large.build(), AdapterKind::dense), "misuse/adapter-value");
+  Builder factors;
+  factors.tensor("layers.0.w1.weight.lora_a", DType::f32, {16, 1}, floats(std::vector<float>(16, 1.0F)));
+  factors.tensor("layers.0.w1.weight.lora_b", DType::f32, {1, 8},
+                 floats(std::vector<float>(8, std::numeric_limits<float>::infinity())));
+  EXPECT_EQ(refused(factors.build(), AdapterKind::low_rank), "misuse/adapter-value");
+}
+
+// Each changed tensor's bytes are new, so a package that changes all of them leaves none in the base's own file.
+TEST_F(Adapters, NoInputOfAnAdaptedModelMayBeItsOutput) {
+  Builder all;
+  for (std::uint32_t i = 0; i < base_.size(); ++i) {
+    const Shape shape = base_[i].shape();
+    std::size_t count = 1;
+    for (const std::uint64_t dim : shape) count *= static_cast<std::size_t>(dim);
+    all.tensor(std::string(base_[i].name()), DType::f32, {shape.begin(), shape.end()},
+               floats(std::vector<float>(count, 0.5F)));
+  }
+  const Model adapter = package(base_, all.build(), AdapterKind::dense, "all.adp1");
+  Options options;
+  options.replace = true;
+  const Plan adapted = plan(adapt(base_, std::span(&adapter, 1)), "slm", options);
+  for (const char* const input : {"base.slm", "all.adp1"}) {
+    try {
+      adapted.execute(folder_ / input);
+      ADD_FAILURE() << input << " was replaced";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.finding().rule, "misuse/output-is-input");
+    }
+  }
+}
+
 TEST_F(Adapters, DeltasOfOtherNamesAndShapesAreMisuse) {
   Builder name, shape, factor;
   name.tensor("norm.wieght", DType::f32, {8}, floats(std::vector<float>(8)));

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// embed and similarity: texts as vectors, and how alike they are.
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include "embedding.h"
+#include "npy.h"
+#include "weighbridge/json.h"
+#include "weighbridge/output.h"
+
+namespace weighbridge::cli {
+namespace {
+
+// Vectors as JSON lines or as a NumPy file, on standard output or in a file.
+class Vectors {
+ public:
+  Vectors(Session& session, std::uint64_t dimension) : session_(session), dimension_(dimension) {
+    npy_ = session.args.value(FlagId::output_format) == "npy";
+    const std::string_view path = session.args.value(FlagId::output);
+    if (!path.empty() && path != "-") file_.emplace(std::string(path), session.args.has(FlagId::force));
+    if (npy_ && !file_) throw Misuse("--output-format npy needs -o FILE, since its header states how many there are");
+    if (npy_) write(header(0));
+  }
+  void add(std::uint64_t index, const Embedded& what, std::span<const float> vector) {
+    ++count_;
+    if (npy_)
+      file_->write(std::as_bytes(vector));
+    else
+      write(to_json(EmbeddedText{index, what.tokens, what.replaced, what.truncated, vector}) + "\n");
+  }
+  void publish() {
+    if (npy_) {
+      const std::string again = header(count_);
+      file_->rewrite(0, std::as_bytes(std::span(again)));
+    }
+    if (file_) file_->publish();
+  }
+
+ private:
+  // As long for any count: NumPy's header is padded, and the widest count is asked for.
+  std::string header(std::uint64_t count) const {
+    constexpr std::uint64_t kWidest = 10'000'000'000'000'000'000U;
+    const std::uint64_t shape[] = {count, dimension_}, widest[] = {kWidest, dimension_};
+    std::string out = npy_header("<f4", shape);
+    const std::size_t length = npy_header("<f4", widest).size();
+    if (out.size() == length) return out;
+    out.pop_back();
+    out.append(length - out.size() - 1, ' ');
+    out += '\n';
+    const std::size_t dictionary = length - 10;
+    out[8] = static_cast<char>(dictionary & 0xFFU);
+    out[9] = static_cast<char>(dictionary >> 8);
+    return out;
+  }
+  void write(const std::string& text) {
+    if (file_)
+      file_->write(std::as_bytes(std::span(text)));
+    else
+      session_.out.text(text);
+  }
+
+  Session& session_;
+  std::uint64_t dimension_, count_ = 0;
+  bool npy_ = false;
+  std::optional<OutputFile> file_;
+};
+
+}  // namespace
+
+Status run_embed(Session& session) {
+  const std::string& path = session.args.operands.front();
+  Texts texts(session, 1);
+  Status status = Status::done;
+  const auto embedder = open_embedder(session, path, status);
+  if (!embedder) return status;
+  try {
+    Vectors vectors(session, embedder->dimension());
+    std::uint64_t truncated = 0;
+    embed_all(
+        *embedder, [&](std::string& text) { return !session.out.closed() && texts.next(text); },
+        [&](std::uint64_t index, const std::string&, const Embedded& what, std::span<const float> vector) {
+          truncated += what.truncated ? 1 : 0;
+          vectors.add(index, what, vector);
+        });
+    vectors.publish();
+    if (truncated > 0 && !session.quiet)
+      complain(shown(path) + ": " + grouped(truncated) + (truncated == 1 ? " text was" : " texts were") + " cut to " +
+               grouped(embedder->max_length()) + " tokens (--max-length)");
+  } catch (const Error& error) {
+    return session.fail(path, error);
+  }
+  return Status::done;
+}
+
+Status run_similarity(Session& session) {
+  const std::string& path = session.args.operands.front();
+  Status status = Status::done;
+  const auto embedder = open_embedder(session, path, status);
+  if (!embedder) return status;
+  try {
+    const std::vector<std::string> texts(session.args.operands.begin() + 1, session.args.operands.end());
+    std::vector<std::vector<float>> vectors;
+    for (const std::string& text : texts) vectors.push_back(embedder->embed(text));
+    std::vector<Scored> scores;
+    for (std::size_t i = 1; i < texts.size(); ++i) scores.push_back({i - 1, cosine(vectors[0], vectors[i]), texts[i]});
+    if (session.json) {
+      session.object(to_json(texts[0], scores));
+    } else {
+      for (const Scored& score : scores) {
+        std::array<char, 32> number{};
+        std::snprintf(number.data(), number.size(), "%.6f", score.score);
+        session.out.text(number.data() + (scores.size() == 1 ? std::string() : "  " + shown(score.text)) + "\n");
+      }
+    }
+  } catch (const Error& error) {
+    return session.fail(path, error);
+  }
+  return Status::done;
+}
+
+}  // namespace weighbridge::cli

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Embedders and batches.
+#include "embedding.h"
+
+#include <cmath>
+
+#include "interrupt.h"
+
+namespace weighbridge::cli {
+namespace {
+
+constexpr std::size_t kMostTexts = 1024, kMostBytes = 1 << 20;  // of a batch
+
+EmbedOptions options_of(const Arguments& args) {
+  EmbedOptions options;
+  const std::string_view pooling = args.value(FlagId::pooling), precision = args.value(FlagId::precision);
+  for (const Pooling p : {Pooling::mean, Pooling::cls, Pooling::max})
+    if (pooling == name(p)) options.pooling = p;
+  for (const Precision p : {Precision::f32, Precision::f16, Precision::int8})
+    if (precision == name(p)) options.precision = p;
+  if (args.has(FlagId::normalize) && args.has(FlagId::no_normalize))
+    throw Misuse("--normalize and --no-normalize cannot both hold");
+  if (args.has(FlagId::normalize)) options.normalize = true;
+  if (args.has(FlagId::no_normalize)) options.normalize = false;
+  options.max_length = args.number(FlagId::max_length, 2, UINT32_MAX, 0);
+  options.batch_tokens = args.number(FlagId::batch_tokens, 1, UINT32_MAX, 0);
+  options.heads = args.number(FlagId::heads, 1, 1 << 16, 0);
+  options.threads = args.number(FlagId::threads, 1, 1024, 0);
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& path, Status& status) {
+  EmbedOptions options = options_of(session.args);
+  end_on_bus_error();  // the weights are used where they are mapped
+  const Input input = open_input(session, path);
+  status = input.status;
+  if (!input.model) return nullptr;
+  try {
+    const auto vocabulary = vocabulary_of(session);
+    if (vocabulary) options.vocabulary = &*vocabulary;
+    auto embedder = std::make_unique<Embedder>(*input.model, options);
+    if (!embedder->tokenizer())
+      raise(Kind::misuse, "misuse/no-vocabulary", "the model has no vocabulary: give one with --vocab vocab.txt");
+    return embedder;
+  } catch (const Error& error) {
+    status = session.fail(path, error);
+    return nullptr;
+  }
+}
+
+void embed_all(const Embedder& embedder, const std::function<bool(std::string&)>& next, const UseVector& use) {
+  const auto dimension = static_cast<std::size_t>(embedder.dimension());
+  std::vector<std::string> texts;
+  std::vector<std::string_view> views;
+  std::vector<float> vectors;
+  std::vector<Embedded> what;
+  std::uint64_t index = 0;
+  const auto flush = [&] {
+    views.assign(texts.begin(), texts.end());
+    vectors.resize(texts.size() * dimension);
+    what.resize(texts.size());
+    embedder.embed(views, vectors, what);
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      use(index++, texts[i], what[i], std::span(vectors).subspan(i * dimension, dimension));
+    texts.clear();
+  };
+  std::size_t bytes = 0;
+  for (std::string text; next(text);) {
+    bytes += text.size();
+    texts.push_back(std::move(text));
+    if (texts.size() < kMostTexts && bytes < kMostBytes) continue;
+    flush();
+    bytes = 0;
+  }
+  if (!texts.empty()) flush();
+}
+
+double dot(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
+double cosine(std::span<const float> a, std::span<const float> b) {
+  const double lengths = std::sqrt(dot(a, a) * dot(b, b));
+  return lengths > 0 ? dot(a, b) / lengths : 0;
+}
+
+}  // namespace weighbridge::cli

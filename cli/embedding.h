@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the verbs that embed share: an Embedder from their flags, and texts turned into vectors a batch at a time.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session.h"
+#include "texts.h"
+#include "weighbridge/embed.h"
+
+namespace weighbridge::cli {
+
+// Of the model at `path`. Null: it could not be opened, which was said; `status` says what to answer.
+std::unique_ptr<Embedder> open_embedder(Session&, const std::string& path, Status& status);
+
+// Told of each text in order: its number, the text, what became of it, its vector.
+using UseVector =
+    std::function<void(std::uint64_t index, const std::string& text, const Embedded&, std::span<const float>)>;
+// Embeds what `next` gives until it answers false, in batches of bounded size.
+void embed_all(const Embedder&, const std::function<bool(std::string&)>& next, const UseVector&);
+
+double dot(std::span<const float> a, std::span<const float> b);
+// The cosine of the angle between two vectors; 0 where one is zero.
+double cosine(std::span<const float> a, std::span<const float> b);
+
+}  // namespace weighbridge::cli

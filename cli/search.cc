@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// search: the lines of a corpus nearest in meaning to a query. Owns keeping the corpus' vectors between runs.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "embedding.h"
+#include "npy.h"
+#include "weighbridge/json.h"
+#include "weighbridge/output.h"
+
+namespace weighbridge::cli {
+namespace {
+
+struct Corpus {
+  std::vector<std::string> texts;
+  std::vector<float> vectors;  // texts x dimension
+};
+
+std::vector<std::string> read_corpus(Session& session) {
+  TextReader reader(pull_from(std::string(session.args.value(FlagId::corpus))),
+                    session.args.value(FlagId::input_format) == "jsonl" ? TextForm::jsonl : TextForm::lines,
+                    session.context().limits);
+  std::vector<std::string> out;
+  for (std::string text; reader.next(text);) out.push_back(text);
+  return out;
+}
+
+// The vectors of --vectors where that file is there and has as many of them as the corpus has texts.
+bool read_vectors(const std::string& path, std::uint64_t dimension, Corpus& corpus) {
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::exists(path, ignored)) return false;
+  const std::uint64_t shape[] = {corpus.texts.size(), dimension};
+  const std::string header = npy_header("<f4", shape);
+  const auto source = open_file(path);
+  const std::uint64_t size = header.size() + corpus.texts.size() * dimension * sizeof(float);
+  std::string there(header.size(), '\0');
+  if (source->size() == size) source->read_at(0, std::as_writable_bytes(std::span(there)));
+  if (there != header)
+    raise(Kind::misuse, "misuse/vectors",
+          "'" + path + "' does not hold the " + grouped(corpus.texts.size()) + " vectors of " + grouped(dimension) +
+              " floats that this corpus has: remove it, or name another");
+  corpus.vectors.resize(corpus.texts.size() * static_cast<std::size_t>(dimension));
+  source->read_at(header.size(), std::as_writable_bytes(std::span(corpus.vectors)));
+  return true;
+}
+
+void write_vectors(const std::string& path, std::uint64_t dimension, const Corpus& corpus) {
+  const std::uint64_t shape[] = {corpus.texts.size(), dimension};
+  const std::string header = npy_header("<f4", shape);
+  OutputFile out(path, false);
+  out.write(std::as_bytes(std::span(header)));
+  out.write(std::as_bytes(std::span(corpus.vectors)));
+  out.publish();
+}
+
+Corpus embedded_corpus(Session& session, const Embedder& embedder) {
+  Corpus corpus{read_corpus(session), {}};
+  const std::string kept(session.args.value(FlagId::vectors));
+  if (read_vectors(kept, embedder.dimension(), corpus)) return corpus;
+  std::size_t next = 0;
+  embed_all(
+      embedder,
+      [&](std::string& text) {
+        if (next == corpus.texts.size()) return false;
+        text = corpus.texts[next++];
+        return true;
+      },
+      [&](std::uint64_t, const std::string&, const Embedded&, std::span<const float> vector) {
+        corpus.vectors.insert(corpus.vectors.end(), vector.begin(), vector.end());
+      });
+  if (!kept.empty()) write_vectors(kept, embedder.dimension(), corpus);
+  return corpus;
+}
+
+// Best first; of equal scores the earlier text.
+std::vector<Scored> best(const Corpus& corpus, std::span<const float> query, std::size_t most) {
+  std::vector<Scored> all;
+  for (std::size_t i = 0; i < corpus.texts.size(); ++i)
+    all.push_back(
+        {i, cosine(query, std::span(corpus.vectors).subspan(i * query.size(), query.size())), corpus.texts[i]});
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(std::min(most, all.size()));
+  std::partial_sort(all.begin(), middle, all.end(), [](const Scored& a, const Scored& b) {
+    return a.score != b.score ? a.score > b.score : a.index < b.index;
+  });
+  all.erase(middle, all.end());
+  return all;
+}
+
+}  // namespace
+
+Status run_search(Session& session) {
+  const std::string& path = session.args.operands.front();
+  if (!session.args.has(FlagId::corpus)) throw Misuse("search needs --corpus FILE, a text a line");
+  Status status = Status::done;
+  const auto embedder = open_embedder(session, path, status);
+  if (!embedder) return status;
+  try {
+    const Corpus corpus = embedded_corpus(session, *embedder);
+    const std::size_t most = session.args.number(FlagId::top, 1, 1 << 20, 5);
+    for (std::size_t q = 1; q < session.args.operands.size(); ++q) {
+      const std::string& query = session.args.operands[q];
+      const std::vector<Scored> found = best(corpus, embedder->embed(query), most);
+      if (session.json) {
+        const bool alone = session.args.operands.size() == 2;
+        session.out.text(std::string(alone ? "" : q == 1 ? "[" : ",\n") + to_json(query, found));
+        if (q + 1 == session.args.operands.size()) session.out.text(alone ? "\n" : "]\n");
+        continue;
+      }
+      if (session.args.operands.size() > 2) session.out.text(shown(query) + "\n");
+      for (const Scored& one : found) {
+        std::array<char, 32> number{};
+        std::snprintf(number.data(), number.size(), "%7.4f", one.score);
+        session.out.text(std::string(number.data()) + "  " + std::to_string(one.index + 1) + ": " + shown(one.text) +
+                         "\n");
+      }
+    }
+  } catch (const Error& error) {
+    return session.fail(path, error);
+  }
+  return Status::done;
+}
+
+}  // namespace weighbridge::cli

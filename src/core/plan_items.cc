@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Items of a plan. Subjects are spelt only where something is to be said: most tensors pass without an allocation.
+#include "core/plan_items.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/checked.h"
+#include "base/utf8.h"
+#include "core/part_digest.h"
+
+namespace weighbridge::core {
+
+DType target_dtype(const Tensor& tensor, const Options& options) {
+  const DType dtype = tensor.dtype();
+  return options.cast != DType::unknown && info(dtype).kind == DTypeKind::real ? options.cast : dtype;
+}
+
+void drop_extra(Ledger ledger, const Model& model) {
+  for (const auto& [key, value] : model.extra().entries())
+    ledger.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+}
+
+void drop_extra(Ledger ledger, const Tensor& tensor) {
+  for (const auto& [key, value] : tensor.extra().entries())
+    ledger.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+}
+
+void drop_extra(Ledger ledger, const Tensor& tensor, const Part& part) {
+  for (const auto& [key, value] : part.extra().entries())
+    ledger.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(), "dropped");
+}
+
+void drop_attributes(Ledger ledger, const Tensor& tensor) {
+  const bool packed = is_quantised(tensor.layout());
+  for (const auto& [key, value] : tensor.attributes().entries()) {
+    if (packed && is_packing_attribute(key)) continue;
+    ledger.lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
+  }
+}
+
+bool judge_known(Ledger ledger, const Tensor& tensor, std::string_view states_shape) {
+  if (const Finding* why = tensor.unsupported()) {
+    ledger.block(LossKind::unsupported, subject(tensor), std::string(tensor.type_name()), "unknown: " + why->message);
+    return false;
+  }
+  if (!tensor.has_shape()) {
+    ledger.block(LossKind::shape, subject(tensor), "an unknown shape", std::string(states_shape));
+    return false;
+  }
+  return true;
+}
+
+void judge_dense(Ledger ledger, const Tensor& tensor, DType dtype, std::string_view no_digest) {
+  const Layout layout = tensor.layout();
+  if (layout != Layout::dense)
+    ledger.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+                "dense " + std::string(name(dtype)));
+  for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+    const Part part = tensor.part(i);
+    drop_extra(ledger, tensor, part);
+    // The dense form of a quantised tensor is f32, whatever its scales are.
+    if (is_quantised(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
+      ledger.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
+    if (layout != Layout::dense) continue;
+    if (part.role() != tensor.main().role()) {
+      ledger.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
+      continue;
+    }
+    if (part.encoding() == Encoding::zstd) ledger.change(LossKind::layout, subject(tensor, part), "zstd", "raw");
+    if (part.order() == Order::big)
+      ledger.change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
+    if (!part.strides().empty()) ledger.change(LossKind::layout, subject(tensor, part), "strided", "row-major");
+    if (!part.digest().empty())
+      ledger.change(LossKind::extra, subject(tensor, part), std::string(part.digest()), std::string(no_digest));
+  }
+}
+
+void judge_cast(Ledger ledger, const Tensor& tensor, DType to) {
+  const DType from = tensor.dtype();
+  if (from == to) return;
+  const bool wider = info(to).bits > info(from).bits && info(from).bits >= 16;
+  ledger.lose(wider ? LossKind::dtype : LossKind::precision, subject(tensor), std::string(name(from)),
+              std::string(name(to)));
+}
+
+void name_copies(Ledger ledger, const Model& model, const std::vector<std::uint32_t>& tensors) {
+  struct Bytes {
+    std::uint32_t source;
+    std::uint64_t offset, length;
+    std::uint32_t tensor;
+    auto operator<=>(const Bytes&) const = default;
+  };
+  std::vector<Bytes> stored;
+  stored.reserve(tensors.size());
+  for (const std::uint32_t i : tensors) {
+    const Tensor tensor = model[i];
+    if (tensor.part_count() == 0) continue;
+    const auto extent = tensor.main().extent();
+    if (extent && extent->length > 0) stored.push_back({extent->source, extent->offset, extent->length, i});
+  }
+  if (!std::ranges::is_sorted(stored)) std::ranges::sort(stored);
+  for (std::size_t i = 1; i < stored.size(); ++i) {
+    const Bytes &a = stored[i - 1], &b = stored[i];
+    if (std::tie(a.source, a.offset, a.length) != std::tie(b.source, b.offset, b.length)) continue;
+    ledger.lose(LossKind::alias, subject(model[b.tensor]), "the bytes of " + subject(model[a.tensor]),
+                "a copy of them");
+  }
+}
+
+std::uint32_t main_part(const Tensor& tensor) {
+  std::uint32_t part = 0;
+  while (tensor.part(part).role() != tensor.main().role()) ++part;
+  return part;
+}
+
+Payload dense_payload(const WriteLayout& out, const Tensor& tensor, DType dtype, std::uint64_t size) {
+  const bool as_it_is = tensor.layout() == Layout::dense && dtype == tensor.dtype();
+  Payload payload;
+  payload.form = as_it_is ? Payload::Form::logical : Payload::Form::dense;
+  payload.dtype = dtype;
+  payload.tensor = tensor;
+  if (as_it_is) payload.part = main_part(tensor);
+  payload.out_tensor = static_cast<std::uint32_t>(out.tensors.size());
+  payload.role = "data";
+  payload.logical_size = payload.stored_size = size;
+  return payload;
+}
+
+std::string type_text(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::integer:
+    case Value::Kind::real: return std::string(name(value.type()));
+    case Value::Kind::boolean: return "boolean";
+    case Value::Kind::bytes: return "bytes";
+    case Value::Kind::map: return "map";
+    case Value::Kind::list:
+    case Value::Kind::texts:
+    case Value::Kind::numbers: return "list";
+    default: return "null";
+  }
+}
+
+bool can_be_text(std::string_view key, const Value& value, std::string_view text) {
+  return value.kind() != Value::Kind::foreign && base::is_utf8(key) && base::is_utf8(text);
+}
+
+Foreseen foresee_payloads(const WriteLayout& out, std::uint64_t at) {
+  Foreseen foreseen;
+  foreseen.stored.resize(out.payloads.size());
+  for (std::size_t i = 0; i < out.payloads.size(); ++i) {
+    const Payload& p = out.payloads[i];
+    at = *base::align_up(at, p.alignment);
+    foreseen.stored[i] = {out.size_exact ? at : UINT64_MAX, out.size_exact ? p.stored_size : UINT64_MAX,
+                          placeholder(p.digest)};
+    at += p.stored_size;
+  }
+  foreseen.end = at;
+  return foreseen;
+}
+
+}  // namespace weighbridge::core

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The encoder itself: a batch of sequences through all layers to one vector each. Owns the working memory and how a
+// crew of threads shares a batch; leaves which sequences make a batch to embed.cc.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <vector>
+
+#include "runtime/bert/weights.h"
+#include "runtime/kernels/team.h"
+
+namespace weighbridge::bert {
+
+// A sequence of ids and where its vector goes.
+struct Sequence {
+  const std::uint32_t* ids;
+  std::size_t length;
+  float* out;
+};
+
+// What one crew computes in: room for `tokens` tokens, in sequences of at most `longest`.
+class Workspace {
+ public:
+  Workspace(const Config&, Precision, std::size_t tokens, std::size_t longest, unsigned members);
+
+  float *x, *query_key_value, *context,
+      *wide;                // [tokens, hidden], [tokens, 3 hidden], [tokens, hidden], [tokens, intermediate]
+  std::uint8_t* codes;      // [tokens, the wider of the two, rounded up]: int8 activations
+  float* code_scale;        // [tokens]
+  std::int32_t* code_zero;  // [tokens]
+  float* scratch(unsigned rank) const noexcept { return scratch_ + rank * scratch_size_; }
+  std::exception_ptr failure;  // of the member that read the embeddings
+
+ private:
+  Block block_;
+  float* scratch_;
+  std::size_t scratch_size_;
+};
+
+class Encoder {
+ public:
+  Encoder(const Config& config, const Weights& weights, Precision precision)
+      : config_(config), weights_(weights), precision_(precision) {}
+
+  // All members of a crew call it with the same arguments. Sequences stand one behind the other, without padding.
+  // What goes wrong is left in workspace.failure.
+  void run(std::span<const Sequence>, Workspace&, const kernels::Crew&) const noexcept;
+
+ private:
+  void embed(std::span<const Sequence>, Workspace&) const;
+  void layer(const Layer&, std::span<const Sequence>, std::size_t tokens, Workspace&, const kernels::Crew&) const;
+  void attend(std::span<const Sequence>, Workspace&, const kernels::Crew&) const;
+  void pool(const Sequence&, const float* rows) const;
+
+  const Config& config_;
+  const Weights& weights_;
+  const Precision precision_;
+};
+
+}  // namespace weighbridge::bert

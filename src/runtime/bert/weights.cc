@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads, checks and packs the weights, matrix by matrix, several at once.
+#include "runtime/bert/weights.h"
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#include <algorithm>
+#include <new>
+#include <string>
+
+#include "base/fail.h"
+#include "codecs/kernels.h"
+
+namespace weighbridge::bert {
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kLargePage = std::size_t{1} << 21;
+
+void require_real(const Tensor& tensor) {
+  const DType type = tensor.dtype();
+  if (type != DType::f32 && type != DType::f16 && type != DType::bf16 && type != DType::f64)
+    fail("dtype", tensor.name(),
+         "tensor '" + std::string(tensor.name()) + "' holds " + std::string(tensor.type_name()) +
+             ", and weights are real numbers");
+}
+
+// All elements of a tensor as f32, in place where they can be used so.
+class Floats {
+ public:
+  explicit Floats(const Tensor& tensor) {
+    if (tensor.why_no_view(DType::f32) == NoView::none) {
+      values_ = tensor.as<float>();
+    } else {
+      require_real(tensor);
+      copy_ = tensor.to_dense(DType::f32);
+      values_ = {reinterpret_cast<const float*>(copy_.data.get()),
+                 static_cast<std::size_t>(copy_.size / sizeof(float))};
+    }
+    if (!kernels::kernels().all_finite(values_.data(), values_.size()))
+      fail("not-finite", tensor.name(),
+           "tensor '" + std::string(tensor.name()) + "' holds a value that is not a finite number");
+  }
+  const float* data() const noexcept { return values_.data(); }
+  std::size_t size() const noexcept { return values_.size(); }
+
+ private:
+  std::span<const float> values_;
+  Array copy_;
+};
+
+std::vector<float> vector_of(const Model& model, const Config& config, const std::string& name, std::uint64_t size) {
+  const Floats floats(require(model, config, name, {size}));
+  return {floats.data(), floats.data() + floats.size()};
+}
+
+Norm norm_of(const Model& model, const Config& config, const std::string& name) {
+  return {vector_of(model, config, name + ".weight", config.hidden),
+          vector_of(model, config, name + ".bias", config.hidden)};
+}
+
+std::size_t packed_bytes(std::size_t n, std::size_t k, Precision precision) {
+  switch (precision) {
+    case Precision::f32: return kernels::packed_size(n, k) * sizeof(float);
+    case Precision::f16: return kernels::packed_size(n, k) * sizeof(std::uint16_t);
+    case Precision::int8: return kernels::packed_size(n, kernels::int8_depth(k));
+  }
+  return 0;
+}
+
+void pack_f16(const Tensor& tensor, const float* weights, Linear& out) {
+  const std::size_t count = kernels::packed_size(out.n, out.k);
+  std::vector<float> panels(count);
+  kernels::kernels().pack_f32(weights, out.k, out.n, out.k, panels.data());
+  codecs::kernels().from_f32[static_cast<std::size_t>(DType::f16)](panels.data(), out.packed, count);
+  constexpr std::uint16_t kInfinity = 0x7C00;
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(out.packed);
+  if (std::any_of(halves, halves + count, [](std::uint16_t half) { return (half & kInfinity) == kInfinity; }))
+    fail("not-finite", tensor.name(),
+         "tensor '" + std::string(tensor.name()) + "' holds a value past 65504, the largest that f16 has: use f32");
+}
+
+// Fills `out`, whose n, k and packed are set.
+void pack(const Model& model, const Config& config, const std::string& name, Precision precision, Linear& out) {
+  const Tensor tensor = require(model, config, name + ".weight", {out.n, out.k});
+  const Floats weights(tensor);
+  out.bias = vector_of(model, config, name + ".bias", out.n);
+  out.bias.resize(kernels::round_up(out.n, kernels::kLanes));
+  if (precision == Precision::int8) {
+    out.scale.resize(out.bias.size());
+    out.sum.resize(out.bias.size());
+    kernels::pack_i8(weights.data(), out.n, out.k, reinterpret_cast<std::int8_t*>(out.packed), out.scale.data(),
+                     out.sum.data());
+  } else if (precision == Precision::f16) {
+    pack_f16(tensor, weights.data(), out);
+  } else {
+    kernels::kernels().pack_f32(weights.data(), out.k, out.n, out.k, reinterpret_cast<float*>(out.packed));
+  }
+}
+
+// The position embeddings, each with the embedding of token type 0, which every token has.
+std::vector<float> places_of(const Model& model, const Config& config) {
+  const Floats positions(
+      require(model, config, "embeddings.position_embeddings.weight", {config.positions, config.hidden}));
+  const std::string types_name = config.prefix + "embeddings.token_type_embeddings.weight";
+  const auto types_tensor = model.find(types_name);
+  const std::uint64_t types_count =
+      types_tensor && types_tensor->has_shape() && !types_tensor->shape().empty() ? types_tensor->shape()[0] : 0;
+  const Floats types(require(model, config, "embeddings.token_type_embeddings.weight",
+                             {types_count == 0 ? 2 : types_count, config.hidden}));
+  std::vector<float> out(positions.size());
+  const auto width = static_cast<std::size_t>(config.hidden);
+  for (std::size_t row = 0; row < config.positions; ++row)
+    kernels::kernels().add(positions.data() + row * width, types.data(), out.data() + row * width, width);
+  return out;
+}
+
+}  // namespace
+
+void Block::Free::operator()(std::byte* p) const noexcept { ::operator delete(p, std::align_val_t(kLargePage)); }
+
+Block::Block(std::size_t bytes)
+    : data_(
+          static_cast<std::byte*>(::operator new(kernels::round_up(bytes, kLargePage), std::align_val_t(kLargePage)))) {
+#ifdef __linux__
+  madvise(data_.get(), kernels::round_up(bytes, kLargePage), MADV_HUGEPAGE);  // a hint: what it answers changes nothing
+#endif
+}
+
+Table::Table(Tensor tensor, std::size_t width) : tensor_(tensor), width_(width) {
+  if (tensor_.why_no_view(DType::f32) == NoView::none) {
+    in_place_ = tensor_.as<float>();
+  } else if (tensor_.layout() != Layout::dense || tensor_.main().encoding() != Encoding::raw) {
+    copy_ = tensor_.to_dense(DType::f32);
+    in_place_ = {reinterpret_cast<const float*>(copy_.data.get()),
+                 static_cast<std::size_t>(copy_.size / sizeof(float))};
+  }
+}
+
+const float* Table::row(std::uint32_t id, std::span<float> out) const {
+  if (!in_place_.empty()) return in_place_.data() + id * width_;
+  tensor_.rows_into(id, 1, DType::f32, std::as_writable_bytes(out));
+  return out.data();
+}
+
+Weights load_weights(const Model& model, const Config& config, Precision precision, Executor& executor) {
+  Weights out;
+  const Tensor words = require(model, config, "embeddings.word_embeddings.weight", {config.vocabulary, config.hidden});
+  require_real(words);
+  out.words = Table(words, static_cast<std::size_t>(config.hidden));
+  out.places = places_of(model, config);
+  out.embedding_norm = norm_of(model, config, "embeddings.LayerNorm");
+  out.layers.resize(static_cast<std::size_t>(config.layers));
+  const auto wide = static_cast<std::size_t>(config.hidden), deep = static_cast<std::size_t>(config.intermediate);
+  struct Step {
+    Linear* to;
+    std::string name;
+    std::size_t offset;
+  };
+  std::vector<Step> steps;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < out.layers.size(); ++i) {
+    Layer& layer = out.layers[i];
+    const std::string at = "encoder.layer." + std::to_string(i) + ".";
+    const auto add = [&](Linear& to, const char* name, std::size_t n, std::size_t k) {
+      require(model, config, at + name + ".weight", {n, k});  // before memory is taken for it
+      to.n = n;
+      to.k = k;
+      steps.push_back({&to, at + name, total});
+      total += kernels::round_up(packed_bytes(n, k, precision), kLine);
+    };
+    add(layer.query, "attention.self.query", wide, wide);
+    add(layer.key, "attention.self.key", wide, wide);
+    add(layer.value, "attention.self.value", wide, wide);
+    add(layer.attention_out, "attention.output.dense", wide, wide);
+    add(layer.up, "intermediate.dense", deep, wide);
+    add(layer.down, "output.dense", wide, deep);
+    layer.attention_norm = norm_of(model, config, at + "attention.output.LayerNorm");
+    layer.out_norm = norm_of(model, config, at + "output.LayerNorm");
+  }
+  out.panels = Block(total);
+  for (const Step& step : steps) step.to->packed = out.panels.as<std::byte>() + step.offset;
+  executor.for_each(steps.size(), [&](std::uint64_t i) {
+    const Step& step = steps[static_cast<std::size_t>(i)];
+    pack(model, config, step.name, precision, *step.to);
+  });
+  return out;
+}
+
+}  // namespace weighbridge::bert

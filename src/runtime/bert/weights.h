@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weights of an encoder as they are computed with: matrices packed once, small vectors copied, the table of word
+// embeddings where it lies. Owns the check that every weight is finite.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/bert/config.h"
+#include "runtime/kernels/kernels.h"
+#include "weighbridge/context.h"
+
+namespace weighbridge::bert {
+
+// Memory for numbers that vectors run over: 64-byte aligned, in large pages where the system has them, not initialised.
+class Block {
+ public:
+  Block() = default;
+  explicit Block(std::size_t bytes);
+  template <class T> T* as() const noexcept { return reinterpret_cast<T*>(data_.get()); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const noexcept;
+  };
+  std::unique_ptr<std::byte, Free> data_;
+};
+
+// out = in * w^T + bias, in the precision of the model.
+struct Linear {
+  std::size_t n = 0, k = 0;
+  std::vector<float> bias;      // n, padded to 16
+  std::byte* packed = nullptr;  // f32, f16 or int8 panels, in Weights::panels
+  std::vector<float> scale;     // int8
+  std::vector<std::int32_t> sum;
+};
+
+struct Norm {
+  std::vector<float> gamma, beta;
+};
+
+struct Layer {
+  Linear query, key, value, attention_out, up, down;
+  Norm attention_norm, out_norm;
+};
+
+// The rows of a table that may be larger than everything else.
+class Table {
+ public:
+  Table() = default;
+  Table(Tensor, std::size_t width);
+  // Row `id` into `out`, or where it lies when it can be used in place.
+  const float* row(std::uint32_t id, std::span<float> out) const;
+  std::string_view name() const noexcept { return tensor_.name(); }
+
+ private:
+  Tensor tensor_;
+  std::size_t width_ = 0;
+  std::span<const float> in_place_;
+  Array copy_;
+};
+
+struct Weights {
+  Table words;
+  std::vector<float> places;  // [positions, hidden]: the position embedding plus that of token type 0
+  Norm embedding_norm;
+  Block panels;  // all matrices, one behind the other in the order of use
+  std::vector<Layer> layers;
+};
+
+// [reads] Throws what fail() throws. `model` must outlive the result.
+Weights load_weights(const Model& model, const Config&, Precision, Executor&);
+
+}  // namespace weighbridge::bert

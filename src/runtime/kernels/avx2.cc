@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels for processors with AVX2 and FMA. Nothing but the loops is compiled with these instructions.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "runtime/kernels/kernels.h"
+
+#if defined(__x86_64__)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c")
+#endif
+namespace weighbridge::kernels {
+namespace {
+#include "runtime/kernels/vector_avx2.inc"
+
+#include "runtime/kernels/loops.inc"
+constexpr Kernels kKernels = make_kernels("avx2");
+}  // namespace
+}  // namespace weighbridge::kernels
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace weighbridge::kernels {
+const Kernels* avx2_kernels() noexcept { return &kKernels; }
+}  // namespace weighbridge::kernels
+#else
+namespace weighbridge::kernels {
+const Kernels* avx2_kernels() noexcept { return nullptr; }
+}  // namespace weighbridge::kernels
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels for any processor. Nothing but the loops is compiled with these instructions.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "codecs/small_float.h"
+#include "runtime/kernels/kernels.h"
+
+namespace weighbridge::kernels {
+namespace {
+#include "runtime/kernels/vector_plain.inc"
+
+#include "runtime/kernels/loops.inc"
+constexpr Kernels kKernels = make_kernels("plain");
+}  // namespace
+}  // namespace weighbridge::kernels
+
+namespace weighbridge::kernels {
+const Kernels* plain_kernels() noexcept { return &kKernels; }
+}  // namespace weighbridge::kernels

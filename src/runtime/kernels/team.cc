@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads of a team, and how they wait for each other.
+#include "runtime/kernels/team.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <chrono>
+
+namespace weighbridge::kernels {
+namespace {
+
+inline void pause() noexcept {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+using std::chrono::microseconds;
+using std::chrono::steady_clock;
+
+// Within a job the others are never far; between jobs a caller may be gone for good.
+constexpr microseconds kWithinJob{500}, kBetweenJobs{100};
+// So long the processor is kept. Past it the one that is waited for is perhaps not running, and is given this
+// processor.
+constexpr microseconds kAlone{15};
+
+// Returns once `word` is no longer `old`: spins, then lets others run in between, then sleeps until notified.
+void wait_while(const std::atomic<unsigned>& word, unsigned old, microseconds awake) noexcept {
+  constexpr int kLooks = 32;  // between two looks at the clock
+  const auto begin = steady_clock::now();
+  for (steady_clock::duration waited{}; waited < awake; waited = steady_clock::now() - begin) {
+    for (int i = 0; i < kLooks; ++i) {
+      if (word.load(std::memory_order_acquire) != old) return;
+      pause();
+    }
+    if (waited > kAlone) std::this_thread::yield();
+  }
+  while (word.load(std::memory_order_acquire) == old) word.wait(old, std::memory_order_acquire);
+}
+
+}  // namespace
+
+void Barrier::arrive_and_wait() noexcept {
+  const unsigned round = round_.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    round_.store(round + 1, std::memory_order_release);
+    round_.notify_all();
+    return;
+  }
+  wait_while(round_, round, kWithinJob);
+}
+
+Team::Team(unsigned threads) : barrier_(threads > 1 ? threads : 1) {
+  if (threads > 1) threads_.reserve(threads - 1);
+  try {
+    for (unsigned rank = 1; rank < threads; ++rank) threads_.emplace_back([this, rank] { work(rank); });
+  } catch (...) {
+    stopping_.store(true);
+    job_.fetch_add(1);
+    job_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    throw;
+  }
+}
+
+Team::~Team() {
+  stopping_.store(true);
+  job_.fetch_add(1);
+  job_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Team::run(const std::function<void(const Crew&)>& body) noexcept {
+  if (threads_.empty()) return body(Crew{});
+  body_ = &body;
+  busy_.store(size() - 1, std::memory_order_relaxed);
+  job_.fetch_add(1, std::memory_order_release);
+  job_.notify_all();
+  body(Crew{.rank = 0, .size = size(), .barrier = &barrier_});
+  for (unsigned left = busy_.load(std::memory_order_acquire); left != 0; left = busy_.load(std::memory_order_acquire))
+    wait_while(busy_, left, kWithinJob);
+}
+
+void Team::work(unsigned rank) noexcept {
+  for (unsigned seen = 0;; ++seen) {
+    wait_while(job_, seen, kBetweenJobs);
+    if (stopping_.load()) return;
+    (*body_)(Crew{.rank = rank, .size = size(), .barrier = &barrier_});
+    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_all();
+  }
+}
+
+}  // namespace weighbridge::kernels

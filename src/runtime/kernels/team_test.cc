@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A team runs each job once on each thread, and its barriers hold, awake or asleep.
+#include "runtime/kernels/team.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace weighbridge::kernels {
+namespace {
+
+TEST(Team, RunsEachRankOnce) {
+  for (const unsigned threads : {1U, 2U, 3U, 5U}) {
+    Team team(threads);
+    ASSERT_EQ(team.size(), threads);
+    for (int job = 0; job < 50; ++job) {
+      std::vector<int> runs(threads);
+      team.run([&](const Crew& crew) { ++runs[crew.rank]; });
+      EXPECT_EQ(runs, std::vector<int>(threads, 1));
+    }
+  }
+}
+
+TEST(Team, BarriersSeparateSteps) {
+  Team team(4);
+  std::vector<int> values(4);
+  bool right = true;
+  team.run([&](const Crew& crew) {
+    for (int step = 1; step <= 200; ++step) {
+      values[crew.rank] = step;
+      crew.sync();
+      const int sum = std::accumulate(values.begin(), values.end(), 0);
+      crew.sync();
+      if (sum != 4 * step) right = false;
+    }
+  });
+  EXPECT_TRUE(right);
+}
+
+TEST(Team, WakesFromSleep) {
+  Team team(3);
+  int total = 0;
+  for (int job = 0; job < 3; ++job) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // longer than anyone spins
+    team.run([&](const Crew& crew) {
+      if (crew.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      crew.sync();
+      if (crew.rank == 2) ++total;
+    });
+  }
+  EXPECT_EQ(total, 3);
+}
+
+TEST(Team, SharesCoverEverythingOnce) {
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{100}}) {
+    std::size_t next = 0;
+    for (unsigned rank = 0; rank < 3; ++rank) {
+      const auto [begin, end] = Crew{.rank = rank, .size = 3}.share(count);
+      EXPECT_EQ(begin, next);
+      next = end;
+    }
+    EXPECT_EQ(next, count);
+  }
+}
+
+}  // namespace
+}  // namespace weighbridge::kernels

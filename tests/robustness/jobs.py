@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every way in which the command makes files of models, as jobs that can be killed, failed and begun again: what stood there
+# before, the words, what they make of it. Leaves what must hold afterwards to the tests.
+import pathlib
+import shutil
+import struct
+import sys
+
+from robustness import ROOT, STRAY, run, write_safetensors
+
+sys.path.insert(0, str(ROOT / "tests/witness"))
+import embd  # noqa: E402
+
+OLD = b"what stood there before\n" * 20
+
+
+def files_below(folder):
+    """Relative path -> bytes; folders with None; temporaries are left out."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+            for path in sorted(folder.rglob("*")) if not STRAY.fullmatch(path.name)}
+
+
+def strays_below(folder):
+    """Names of temporaries that were left at any depth."""
+    return sorted(path.name for path in folder.rglob("*") if STRAY.fullmatch(path.name))
+
+
+class Job:
+    """Makes `main` and what belongs to it, in the folder `there`, which holds nothing else. Of several files that belong
+    together it is the last to get its name: without it there is no output."""
+
+    def __init__(self, folder, arguments, main, before=None):
+        self.folder, self.there = folder, folder / "there"
+        self.main = str(main.relative_to(self.there))
+        self.arguments = [*arguments, "--threads", "1"]
+        self.before = folder / "before"
+        if before is not None and not self.before.exists():
+            self.there.mkdir()
+            before()
+            self.there.rename(self.before)
+        self.before.mkdir(exist_ok=True)
+        self.old = files_below(self.before)
+        self.reset()
+        done = run(*self.arguments)
+        assert done.returncode == 0, done.stderr
+        self.new = files_below(self.there)
+        assert self.main in self.new and self.new != self.old and strays_below(self.there) == []
+
+    def reset(self):
+        """As it was before: the old files or none, and nothing beside them."""
+        shutil.rmtree(self.there, ignore_errors=True)
+        shutil.copytree(self.before, self.there)
+
+    def system_calls(self):
+        """The calls of one run, in order: (name, how many times it was called until then, the line of the trace)."""
+        self.reset()
+        trace = self.folder / "trace"
+        done = run(*self.arguments, prefix=["strace", "-qq", "-o", trace])
+        assert done.returncode == 0, done.stderr
+        seen, calls = {}, []
+        for line in trace.read_text().splitlines():
+            name = line.split("(")[0]
+            seen[name] = seen.get(name, 0) + 1
+            calls.append((name, seen[name], line))
+        trace.unlink()
+        return calls
+
+    def run_with(self, injection):
+        """A run from the start under `strace --inject=injection`."""
+        self.reset()
+        return run(*self.arguments, prefix=["strace", "-qq", "-o", "/dev/null", f"--inject={injection}"])
+
+    def require_old_or_new(self, where):
+        """The old files or the new ones, byte for byte; or, of several that belong together, without the main one, and then
+        nothing opens. Says whether they are the new ones."""
+        found = files_below(self.there)
+        if found in (self.old, self.new):
+            return found == self.new
+        files = {name for name, data in found.items() if data is not None}
+        names = {name for name, data in self.new.items() if data is not None}
+        if self.main in files or (names == {self.main} and files - set(self.old)):
+            changed = [name for name in files if found[name] not in (self.old.get(name), self.new.get(name))]
+            raise AssertionError(f"{where}: neither old nor new: {sorted(files)}, of neither {changed}")
+        folder = self.there / pathlib.Path(self.main).parent
+        if self.main.endswith(".safetensors") and folder.exists():
+            assert run("verify", folder).returncode != 0, f"{where}: it opens without its weights: {sorted(files)}"
+        return False
+
+    def left_behind(self):
+        """What a next run has to deal with: which files are there, of which side, and temporaries of what."""
+        found = files_below(self.there)
+        sides = tuple((name, data == self.old.get(name), data == self.new.get(name)) for name, data in found.items())
+        return sides, tuple(sorted({stray.rsplit("-", 1)[0] for stray in strays_below(self.there)}))
+
+    def require_clean_next_run(self, where):
+        """The next run makes the files, and leaves nothing of the one before beside them."""
+        found = files_below(self.there)
+        if found != self.new or strays_below(self.there):
+            part = found != self.old and "--force" not in self.arguments  # whole files, which only a person may replace
+            done = run(*self.arguments, *(["--force"] if part else []))
+            assert done.returncode == 0, f"{where}: {done.stderr}"
+        assert files_below(self.there) == self.new, where
+        assert strays_below(self.there) == [], where
+
+
+# ---- inputs ----
+
+
+def bert(hidden=4, layers=1, vocab=8, positions=4, seed=1, missing=()):
+    """metadata, vocabulary, special ids and tensors of a small encoder, as embd.build takes them."""
+    metadata = {"model_name": "small", "model_version": "1.0", "embedding_dim": str(hidden), "vocab_size": str(vocab),
+                "num_layers": str(layers), "num_attention_heads": "2", "hidden_size": str(hidden),
+                "intermediate_size": str(2 * hidden), "max_position_emb": str(positions),
+                "created_at": "2026-01-31T12:00:00Z", "pooling_mode": "mean"}
+    tokens = [b"[PAD]", b"[UNK]", b"[CLS]", b"[SEP]", b"[MASK]"] + [b"word%d" % i for i in range(seed, seed + vocab - 5)]
+    special = dict(zip(("pad", "unk", "cls", "sep", "mask"), range(5)))
+    tensors = []
+    for name, shape in embd.required_tensors(hidden, layers, 2 * hidden, vocab, positions):
+        count = 1
+        for dim in shape:
+            count *= dim
+        data = b"" if name in missing else struct.pack(f"<{count}f", *(seed + i / 8 for i in range(count)))
+        tensors.append((name, "f32", shape, data))
+    return metadata, tokens, special, tensors
+
+
+def inputs(folder):
+    """The files that jobs begin with, by name."""
+    made = {name: folder / file for name, file in {
+        "first": "first.safetensors", "second": "second.safetensors", "twin": "twin.safetensors", "bare": "bare.safetensors",
+        "embd": "model.weights", "embd-twin": "twin.weights", "slm": "base.slm", "deltas": "deltas.safetensors",
+        "adapter": "shift.adp1", "pack": "pack.safetensors", "pack-twin": "other/pack.safetensors", "text": "text.txt"}.items()}
+    if made["first"].exists():
+        return made
+    long = [0.5 * i for i in range(700)]
+    write_safetensors(made["first"], {"a.weight": long, "a.bias": [1, 2, 3]})
+    write_safetensors(made["second"], {"b.weight": [-1.0 * i for i in range(300)]})
+    write_safetensors(made["twin"], {"b.weight": [-value for value in long], "b.bias": [4, 5, 6]})
+    write_safetensors(made["bare"], {"0": long, "1": [1, 2, 3]})
+    embd.write(made["embd"], *bert())
+    embd.write(made["embd-twin"], *bert(seed=2))
+    made["pack-twin"].parent.mkdir()
+    write_safetensors(made["pack"], {f"layer.{i}": [i, i + 1] for i in range(18)})
+    write_safetensors(made["pack-twin"], {f"other.{i}": [-i, i] for i in range(18)})
+    write_safetensors(made["deltas"], {"norm.weight": [0.25] * 8})  # tiny's hidden size
+    made["text"].write_text("CONST_I8 40\nRET\n")
+    for words in (["slm", "fixture", "tiny", "-o", made["slm"]],
+                  ["slm", "adapter", made["slm"], made["deltas"], "--kind", "adp1", "-o", made["adapter"]]):
+        done = run(*words)
+        assert done.returncode == 0, done.stderr
+    return made
+
+
+def make_job(folder, name):
+    """The job of this name (JOBS), in a folder of its own."""
+    made, there = inputs(folder), folder / "there"
+
+    def convert(source, target, *more, main=None, before=None):
+        return Job(folder, ["convert", made[source], there / target, *more], there / (main or target), before)
+
+    def done(*words):
+        finished = run(*words)
+        assert finished.returncode == 0, finished.stderr
+
+    def stands(file):
+        return lambda: (there / file).write_bytes(OLD)
+
+    def converted(source, target, *more):
+        return lambda: done("convert", made[source], there / target, *more)
+
+    def old_folder():
+        """Another model of the same shapes, with files that would speak of the new one."""
+        converted("embd-twin", "model", "--to", "hf")()
+        (there / "model/modules.json").write_text("[]\n")
+        (there / "model/README.md").write_text("mine\n")
+
+    hf, pack = ("--to", "hf"), ["khlnary", "pack", made["pack"], "-o", there / "module"]
+    weights, module = "model/model.safetensors", there / "module/pack.knu"
+    slm, slm_out = made["slm"], there / "out.slm"
+    makers = {
+        "convert": lambda: convert("first", "new.zt"),
+        "convert-zstd": lambda: convert("first", "new.zt", "--encoding", "zstd", "--digest", "sha256"),
+        "convert-force": lambda: convert("first", "out.zt", "--force", before=stands("out.zt")),
+        "append": lambda: Job(folder, ["append", there / "grown.zt", made["second"]], there / "grown.zt",
+                              converted("first", "grown.zt")),
+        "extract": lambda: Job(folder, ["extract", made["first"], "a.weight", "-o", there / "w.npy"], there / "w.npy"),
+        "extract-force": lambda: Job(folder, ["extract", made["first"], "a.weight", "-o", there / "w.npy", "--force"],
+                                     there / "w.npy", stands("w.npy")),
+        "zt0": lambda: convert("first", "new.zt", "--to", "zt0", "--digest", "sha256"),
+        "zt0-force": lambda: convert("first", "out.zt", "--to", "zt0", "--force", before=stands("out.zt")),
+        "stb": lambda: convert("first", "new.stb"),
+        "stb-force": lambda: convert("first", "out.stb", "--force", before=converted("twin", "out.stb")),
+        "stb-force-bare": lambda: convert("bare", "out.stb", "--force", before=converted("twin", "out.stb")),
+        "embd": lambda: convert("embd", "new.weights"),
+        "embd-force": lambda: convert("embd", "out.weights", "--force", before=stands("out.weights")),
+        "slm-fixture": lambda: Job(folder, ["slm", "fixture", "tiny", "-o", slm_out], slm_out),
+        "slm-force": lambda: convert("slm", "out.slm", "--quantise", "q8_0", "--force", before=stands("out.slm")),
+        "slm-adapter": lambda: Job(folder, ["slm", "adapter", slm, made["deltas"], "--kind", "adp1", "-o", there / "out.adp1"],
+                                   there / "out.adp1"),
+        "slm-adapt": lambda: Job(folder, ["slm", "adapt", slm, made["adapter"], "-o", slm_out, "--force"], slm_out,
+                                 stands("out.slm")),
+        "hf": lambda: convert("embd", "model", *hf, main=weights),
+        "hf-force": lambda: convert("embd", "model", *hf, "--force", main=weights, before=old_folder),
+        "pack": lambda: Job(folder, pack, module),
+        "pack-force": lambda: Job(folder, [*pack, "--force"], module,
+                                  lambda: done("khlnary", "pack", made["pack-twin"], "-o", there / "module")),
+        "assemble": lambda: Job(folder, ["khlnary", "assemble", made["text"], "-o", there / "m.knu", "--force"], there / "m.knu",
+                                stands("m.knu")),
+    }
+    return makers[name]()
+
+
+JOBS = ["convert", "convert-zstd", "convert-force", "append", "extract", "extract-force", "zt0", "zt0-force", "stb", "stb-force",
+        "stb-force-bare", "embd", "embd-force", "slm-fixture", "slm-force", "slm-adapter", "slm-adapt", "hf", "hf-force", "pack",
+        "pack-force", "assemble"]
+# Those that read back what they wrote before it has its name.
+PROVED = [name for name in JOBS if not name.startswith("extract") and name != "assemble"]
