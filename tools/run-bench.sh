@@ -9,3 +9,4 @@ library=build/bench/bench/library_bench
 python=python3
 [ -x build/venv/bin/python ] && python=build/venv/bin/python
 "$python" bench/processes.py build/bench-data --ours build/bench/weighbridge --roofs "$library" --peers "${PEERS-}" --json build/bench/processes.json "$@"
+"$python" bench/pairs.py build/bench-data --ours build/bench/weighbridge --samples build/bench/bench/sample_files --roofs "$library" --json build/bench/pairs.json

@@ -13,12 +13,13 @@ import pytest
 
 from conftest import COMMAND, floats, safetensors, validated, weighbridge
 
-VERBS = ["inspect", "verify", "convert", "append", "extract", "hash", "formats", "completion"]
+VERBS = ["inspect", "verify", "convert", "append", "extract", "hash", "khlnary", "slm", "embed", "similarity", "search", "tokenize", "evaluate",
+         "formats", "completion"]
 
 
 def test_alone_it_says_what_it_is_for():
     out = weighbridge().stdout
-    assert all(f"  {verb} " in out for verb in VERBS) and len(out.splitlines()) < 16
+    assert all(f"  {verb} " in out for verb in VERBS) and len(out.splitlines()) < 24
 
 
 def test_version_and_help():
