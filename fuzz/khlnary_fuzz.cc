@@ -95,7 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace weighbridge;
   if (size < 2) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 2, size - 2);
-  const std::size_t length = std::min<std::size_t>(rest.size(), data[0] | data[1] << 8);
+  const std::size_t length = std::min(rest.size(), std::size_t{data[0]} | std::size_t{data[1]} << 8);
   const std::string module(rest.substr(0, length)), sidecar(rest.substr(length));
   fuzz::try_module(module, sidecar);
   fuzz::try_module(fuzz::mended(module), sidecar);
