@@ -17,8 +17,8 @@ namespace {
 class Vectors {
  public:
   Vectors(Session& session, std::uint64_t dimension) : session_(session), dimension_(dimension) {
-    npy_ = session.args.value(FlagId::output_format) == "npy";
-    const std::string_view path = session.args.value(FlagId::output);
+    const std::string_view path = session.args.value(FlagId::output), form = session.args.value(FlagId::output_format);
+    npy_ = form == "npy" || (form.empty() && path.ends_with(".npy"));  // as extract goes by the name
     if (!path.empty() && path != "-") file_.emplace(std::string(path), session.args.has(FlagId::force));
     if (npy_ && !file_) throw Misuse("--output-format npy needs -o FILE, since its header states how many there are");
     if (npy_) write(header(0));

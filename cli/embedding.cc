@@ -31,12 +31,13 @@ EmbedOptions options_of(const Arguments& args) {
 
 }  // namespace
 
-std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& path, Status& status) {
+std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& path, Status& status, Model* model) {
   EmbedOptions options = options_of(session.args);
   end_on_bus_error();  // the weights are used where they are mapped
   const Input input = open_input(session, path);
   status = input.status;
   if (!input.model) return nullptr;
+  if (model) *model = *input.model;
   try {
     const auto vocabulary = vocabulary_of(session);
     if (vocabulary) options.vocabulary = &*vocabulary;

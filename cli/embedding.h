@@ -13,7 +13,8 @@
 namespace weighbridge::cli {
 
 // Of the model at `path`. Null: it could not be opened, which was said; `status` says what to answer.
-std::unique_ptr<Embedder> open_embedder(Session&, const std::string& path, Status& status);
+// `model` is given what was opened, for who wants it.
+std::unique_ptr<Embedder> open_embedder(Session&, const std::string& path, Status& status, Model* model = nullptr);
 
 // Told of each text in order: its number, the text, what became of it, its vector.
 using UseVector =

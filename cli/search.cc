@@ -10,6 +10,7 @@
 
 #include "embedding.h"
 #include "npy.h"
+#include "weighbridge/hash.h"
 #include "weighbridge/json.h"
 #include "weighbridge/output.h"
 
@@ -30,10 +31,34 @@ std::vector<std::string> read_corpus(Session& session) {
   return out;
 }
 
-// The vectors of --vectors where that file is there and has as many of them as the corpus has texts.
-bool read_vectors(const std::string& path, std::uint64_t dimension, Corpus& corpus) {
+// What the vectors depend on: the weights, the options that shape a vector, the texts.
+std::string key_of(const Session& session, const Model& model, const Embedder& embedder, const Corpus& corpus) {
+  std::string all = content_digest(model, session.context()).hex();
+  for (const std::string_view part : {name(embedder.pooling()), name(embedder.precision()),
+                                      std::string_view(embedder.normalize() ? "normalized" : "as they are")})
+    all.append("\n").append(part);
+  all.append("\n").append(std::to_string(embedder.max_length()));
+  for (const std::string& text : corpus.texts)
+    all.append("\n").append(std::to_string(text.size())).append(" ").append(text);
+  const auto held = std::make_shared<const std::string>(std::move(all));
+  return file_sha256(*memory_source({std::as_bytes(std::span(*held)), held})).hex() + "\n";
+}
+
+std::string read_text(const std::string& path) {
+  const auto source = open_file(path);
+  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(source->size(), 4096)), '\0');
+  source->read_at(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+// The vectors of --vectors where that file is there and was made for this corpus.
+bool read_vectors(const std::string& path, const std::string& key, std::uint64_t dimension, Corpus& corpus) {
   std::error_code ignored;
   if (path.empty() || !std::filesystem::exists(path, ignored)) return false;
+  if (!std::filesystem::exists(path + ".key", ignored) || read_text(path + ".key") != key)
+    raise(Kind::misuse, "misuse/vectors",
+          "'" + path + "' holds vectors of another corpus, model or options, says '" + path +
+              ".key': remove it, or name another");
   const std::uint64_t shape[] = {corpus.texts.size(), dimension};
   const std::string header = npy_header("<f4", shape);
   const auto source = open_file(path);
@@ -49,7 +74,10 @@ bool read_vectors(const std::string& path, std::uint64_t dimension, Corpus& corp
   return true;
 }
 
-void write_vectors(const std::string& path, std::uint64_t dimension, const Corpus& corpus) {
+void write_vectors(const std::string& path, const std::string& key, std::uint64_t dimension, const Corpus& corpus) {
+  OutputFile key_file(path + ".key", true);
+  key_file.write(std::as_bytes(std::span(key)));
+  key_file.publish();
   const std::uint64_t shape[] = {corpus.texts.size(), dimension};
   const std::string header = npy_header("<f4", shape);
   OutputFile out(path, false);
@@ -58,10 +86,11 @@ void write_vectors(const std::string& path, std::uint64_t dimension, const Corpu
   out.publish();
 }
 
-Corpus embedded_corpus(Session& session, const Embedder& embedder) {
+Corpus embedded_corpus(Session& session, const Model& model, const Embedder& embedder) {
   Corpus corpus{read_corpus(session), {}};
   const std::string kept(session.args.value(FlagId::vectors));
-  if (read_vectors(kept, embedder.dimension(), corpus)) return corpus;
+  const std::string key = kept.empty() ? std::string() : key_of(session, model, embedder, corpus);
+  if (read_vectors(kept, key, embedder.dimension(), corpus)) return corpus;
   std::size_t next = 0;
   embed_all(
       embedder,
@@ -73,7 +102,7 @@ Corpus embedded_corpus(Session& session, const Embedder& embedder) {
       [&](std::uint64_t, const std::string&, const Embedded&, std::span<const float> vector) {
         corpus.vectors.insert(corpus.vectors.end(), vector.begin(), vector.end());
       });
-  if (!kept.empty()) write_vectors(kept, embedder.dimension(), corpus);
+  if (!kept.empty()) write_vectors(kept, key, embedder.dimension(), corpus);
   return corpus;
 }
 
@@ -97,10 +126,11 @@ Status run_search(Session& session) {
   const std::string& path = session.args.operands.front();
   if (!session.args.has(FlagId::corpus)) throw Misuse("search needs --corpus FILE, a text a line");
   Status status = Status::done;
-  const auto embedder = open_embedder(session, path, status);
+  Model model;
+  const auto embedder = open_embedder(session, path, status, &model);
   if (!embedder) return status;
   try {
-    const Corpus corpus = embedded_corpus(session, *embedder);
+    const Corpus corpus = embedded_corpus(session, model, *embedder);
     const std::size_t most = session.args.number(FlagId::top, 1, 1 << 20, 5);
     for (std::size_t q = 1; q < session.args.operands.size(); ++q) {
       const std::string& query = session.args.operands[q];

@@ -142,7 +142,9 @@ void append_matrix(std::string& page, std::string_view title, const wb::Model& s
 std::string conversions_page() {
   std::string page =
       "# Conversions\n\nWhat the plan of each conversion says, for three small models; made by `make docs` from the "
-      "plans themselves. `weighbridge convert IN OUT --dry-run` prints the plan of any file, tensor by tensor.\n\n"
+      "plans themselves. `weighbridge convert IN OUT --dry-run` prints the plan of any file, with --json all of it."
+      " The samples carry the metadata that EMBD and SLM ask for; a bare safetensors of an encoder lacks them, and its "
+      "Hugging Face folder has them.\n\n"
       "A row is the sample as that container holds it; a container without a row cannot hold it. *refused*: no option "
       "can write it. *loses*: a reader of the output cannot get it back, and `--allow KIND` is needed. *respelt*: "
       "recomputed or written another way, nothing is lost.\n";

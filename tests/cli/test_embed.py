@@ -113,8 +113,9 @@ def test_similarity_and_search(model, tmp_path):
                           "search")
         assert found["results"][0]["index"] == 1 and len(found["results"]) == 2
     assert np.load(kept).shape == (3, HIDDEN)
-    corpus.write_text("a\n")
-    weighbridge("search", model, "--corpus", corpus, "--vectors", kept, "a", status=2)
+    weighbridge("search", model, "--corpus", corpus, "--vectors", kept, "a", "--pooling", "cls", status=2)
+    corpus.write_text("a\na scale for lorries\na\n")  # as many texts, other ones
+    assert "another corpus" in weighbridge("search", model, "--corpus", corpus, "--vectors", kept, "a", status=2).stderr
 
 
 def test_evaluate(model, tmp_path):
@@ -130,6 +131,7 @@ def test_evaluate(model, tmp_path):
     (["embed", "{model}"], 2, "--input"),
     (["embed", "{model}", "a", "--input", "x"], 2, "not both"),
     (["embed", "{model}", "a", "--output-format", "npy"], 2, "-o FILE"),
+    (["embed", "{plain}", "a", "--heads", "2"], 1, "embeddings.word_embeddings.weight"),
     (["embed", "{model}", "--input", "absent.txt"], 4, "absent.txt"),
     (["embed", "{model}", "a", "--pooling", "sum"], 2, "mean"),
     (["search", "{model}", "a"], 2, "--corpus"),

@@ -52,7 +52,8 @@ class Planner {
       complete_ = false;
       const std::string_view tensor = teller(key);
       ledger_.block(LossKind::attribute, subject, "absent",
-                    tensor.empty() ? "a key that EMBD requires and that no tensor tells"
+                    tensor.empty() ? "a key that EMBD requires and that no tensor tells: convert the model's Hugging "
+                                     "Face folder, whose config.json has it"
                                    : "a key that EMBD requires and that no tensor " + std::string(tensor) + " tells");
       return;
     }

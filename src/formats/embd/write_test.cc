@@ -139,7 +139,8 @@ TEST_F(EmbdWrite, AsksForTheHeadsByName) {
   Source source;
   source.attributes.clear();
   EXPECT_EQ(text_of(source.layout().blockers),
-            "attributes[\"num_attention_heads\"]: absent -> a key that EMBD requires and that no tensor tells\n");
+            "attributes[\"num_attention_heads\"]: absent -> a key that EMBD requires and that no tensor tells: convert "
+            "the model's Hugging Face folder, whose config.json has it\n");
 }
 
 TEST_F(EmbdWrite, TakesTheCallersWordFirst) {

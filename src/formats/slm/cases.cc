@@ -239,7 +239,8 @@ void add_valid(Corpus& c) {
   // Two entries that share payload: aliases.
   std::string bytes = with(tensor("#00000000000000aa", {kH})).bytes();
   const std::size_t shared = 192 + 64 * 11;
-  bytes = patched(std::move(bytes), shared + kOffsetAt, bytes.substr(192 + 64 + kOffsetAt, 8));
+  const std::string first_offset = bytes.substr(192 + 64 + kOffsetAt, 8);
+  bytes = patched(std::move(bytes), shared + kOffsetAt, first_offset);
   c.add("valid-alias", "", sealed(bytes.substr(0, bytes.size() - 64)));
 }
 

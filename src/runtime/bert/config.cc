@@ -80,7 +80,8 @@ std::uint64_t count_heads(const Model& model, const Config& config, std::uint64_
   const std::uint64_t heads = asked != 0 ? asked : said.value_or(0);
   if (heads == 0)
     fail("missing-key", {},
-         "the model's metadata have no key 'num_attention_heads', which no tensor tells: give it as an option, or open "
+         "the model's metadata have no key 'num_attention_heads', which no tensor tells: give it with --heads "
+         "(EmbedOptions::heads), or open "
          "the model as a .weights file or a Hugging Face folder");
   if (config.hidden % heads != 0)
     fail("heads", {},
