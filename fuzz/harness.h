@@ -74,9 +74,10 @@ inline void expect_report(const Report& report, std::uint64_t size) {
   }
 }
 
-// For the planted bugs: signs that stand in no seed's names, and that a fuzzer puts there by changing one byte.
+// For the planted bugs: signs that stand in no seed's names (# does, in names that are hashes), and that a fuzzer puts
+// there by changing one byte.
 inline bool has_forbidden_sign(std::string_view name) {
-  return name.find_first_of("!#$%&*+;<=>?@GHJKQXY`{|}~") != std::string_view::npos;
+  return name.find_first_of("!$%&*+;<=>?@GHJKQXY`{|}~") != std::string_view::npos;
 }
 
 }  // namespace weighbridge::fuzz
