@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // embed and similarity: texts as vectors, and how alike they are.
-#include <array>
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <optional>
 #include <vector>
 
@@ -109,9 +109,8 @@ Status run_similarity(Session& session) {
       session.object(to_json(texts[0], scores));
     } else {
       for (const Scored& score : scores) {
-        std::array<char, 32> number{};
-        std::snprintf(number.data(), number.size(), "%.6f", score.score);
-        session.out.text(number.data() + (scores.size() == 1 ? std::string() : "  " + shown(score.text)) + "\n");
+        session.out.text(fmt::format("{:.6f}", score.score) +
+                         (scores.size() == 1 ? std::string() : "  " + shown(score.text)) + "\n");
       }
     }
   } catch (const Error& error) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // evaluate sts: how well the cosines of sentence pairs follow what people said of them.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <vector>
 
@@ -106,10 +106,8 @@ Status run_evaluate(Session& session) {
     if (session.json) {
       session.object(to_json(path, result));
     } else {
-      std::array<char, 160> line{};
-      std::snprintf(line.data(), line.size(), "Spearman %.4f, Pearson %.4f, %llu pairs in %.2f s\n", result.spearman,
-                    result.pearson, static_cast<unsigned long long>(result.pairs), result.seconds);
-      session.out.text(line.data());
+      session.out.text(fmt::format("Spearman {:.4f}, Pearson {:.4f}, {} pairs in {:.2f} s\n", result.spearman,
+                                   result.pearson, result.pairs, result.seconds));
     }
   } catch (const Error& error) {
     return session.fail(path, error);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // search: the lines of a corpus nearest in meaning to a query. Owns keeping the corpus' vectors between runs.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -143,10 +142,7 @@ Status run_search(Session& session) {
       }
       if (session.args.operands.size() > 2) session.out.text(shown(query) + "\n");
       for (const Scored& one : found) {
-        std::array<char, 32> number{};
-        std::snprintf(number.data(), number.size(), "%7.4f", one.score);
-        session.out.text(std::string(number.data()) + "  " + std::to_string(one.index + 1) + ": " + shown(one.text) +
-                         "\n");
+        session.out.text(fmt::format("{:7.4f}  {}: ", one.score, one.index + 1) + shown(one.text) + "\n");
       }
     }
   } catch (const Error& error) {

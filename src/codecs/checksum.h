@@ -98,6 +98,7 @@ Hash128 xxh3_128(std::span<const std::byte> data) noexcept;
 // Lower-case hexadecimal, two digits a byte, most significant first for numbers.
 std::string to_hex(std::span<const std::byte> bytes);
 std::string to_hex(std::uint32_t value);   // 8 digits
+std::string to_hex(std::uint64_t value);   // 16 digits
 std::string to_hex(const Hash128& value);  // 32 digits
 // Hexadecimal of either letter case into exactly out.size() bytes; false, and out unspecified, for anything else.
 bool from_hex(std::string_view text, std::span<std::byte> out) noexcept;

@@ -111,6 +111,11 @@ std::string to_hex(std::uint32_t value) {
   base::store_be(bytes, value);
   return to_hex(bytes);
 }
+std::string to_hex(std::uint64_t value) {
+  std::byte bytes[8];
+  base::store_be(bytes, value);
+  return to_hex(bytes);
+}
 std::string to_hex(const Hash128& value) {
   std::byte bytes[16];
   base::store_be(bytes, value.high);

@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "codecs/checksum.h"
+
 namespace weighbridge::codecs {
 
 void IndexedChecksum::update(std::span<const std::byte> bytes) noexcept {
@@ -20,10 +22,6 @@ std::uint64_t indexed_checksum(std::span<const std::byte> bytes, std::uint64_t s
   return sum.value();
 }
 
-std::string checksum_text(std::uint64_t value) {
-  std::string out = "0x";
-  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[value >> shift & 15];
-  return out;
-}
+std::string checksum_text(std::uint64_t value) { return "0x" + to_hex(value); }
 
 }  // namespace weighbridge::codecs

@@ -6,18 +6,13 @@
 #include <string>
 
 #include "codecs/checksum.h"
+#include "core/words.h"
 
 namespace weighbridge::core {
 namespace {
 
 std::string at(std::string_view what, std::string_view key) {
   return std::string(what) + "[\"" + std::string(key) + "\"]";
-}
-
-std::string spell(Shape shape) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  return out + "]";
 }
 
 class Comparison {
@@ -71,7 +66,8 @@ class Comparison {
     differ(LossKind::dtype, where, name(a.dtype()), name(b.dtype()));
     differ(LossKind::unsupported, where, a.unsupported() ? a.unsupported()->message : "",
            b.unsupported() ? b.unsupported()->message : "");
-    differ(LossKind::shape, where, a.has_shape() ? spell(a.shape()) : "", b.has_shape() ? spell(b.shape()) : "");
+    differ(LossKind::shape, where, a.has_shape() ? shape_text(a.shape()) : "",
+           b.has_shape() ? shape_text(b.shape()) : "");
     entries(LossKind::attribute, where + ".attributes", a.attributes(), b.attributes());
     entries(LossKind::extra, where + ".extra", a.extra(), b.extra());
     for (std::uint32_t i = 0; i < a.part_count(); ++i) {
@@ -91,7 +87,7 @@ class Comparison {
     differ(LossKind::dtype, where, a.dtype_name(), b.dtype_name());
     // Only dense parts have a shape that every container keeps.
     if (layout == Layout::dense && !std::ranges::equal(a.shape(), b.shape()))
-      add(LossKind::shape, where, spell(a.shape()), spell(b.shape()));
+      add(LossKind::shape, where, shape_text(a.shape()), shape_text(b.shape()));
     entries(LossKind::extra, where + ".extra", a.extra(), b.extra());
     if (a.size() != b.size()) {
       add(LossKind::precision, where, std::to_string(a.size()) + " bytes", std::to_string(b.size()) + " bytes");

@@ -15,16 +15,6 @@ using wire::JsonWriter;
 
 constexpr std::size_t kPiece = 128 << 10;
 
-void member(JsonWriter& out, std::string_view key, std::string_view text) {
-  out.key(key);
-  out.string(text);
-}
-
-void member(JsonWriter& out, std::string_view key, std::uint64_t number) {
-  out.key(key);
-  out.u64(number);
-}
-
 void flag(JsonWriter& out, std::string_view key, bool value) {
   out.key(key);
   out.boolean(value);

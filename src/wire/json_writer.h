@@ -61,4 +61,14 @@ class JsonWriter {
   std::string out_{};
 };
 
+// A key and its value: what most members are.
+inline void member(JsonWriter& out, std::string_view key, std::string_view text) {
+  out.key(key);
+  out.string(text);
+}
+inline void member(JsonWriter& out, std::string_view key, std::uint64_t number) {
+  out.key(key);
+  out.u64(number);
+}
+
 }  // namespace weighbridge::wire

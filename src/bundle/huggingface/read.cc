@@ -12,15 +12,12 @@
 #include "bundle/huggingface/settings.h"
 #include "bundle/huggingface/vocabulary.h"
 #include "bundle/huggingface/weights.h"
+#include "core/words.h"
 
 namespace weighbridge::huggingface {
 namespace {
 
-std::string shape_text(Shape shape) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  return out + "]";
-}
+using core::shape_text;
 
 class Loader {
  public:

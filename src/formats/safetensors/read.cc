@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "core/common_rules.h"
+#include "core/words.h"
 #include "formats/safetensors/entry.h"
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
@@ -18,6 +19,9 @@
 
 namespace weighbridge::safetensors {
 namespace {
+
+using core::bytes_text;
+using core::excerpt;
 
 using wire::JsonString;
 
@@ -39,17 +43,6 @@ struct Place {
   std::uint32_t name_at = 0, offsets_at = 0;  // in the header's text
   std::uint32_t tensor = core::kNone;         // in the draft; none: broken, so only its range counts
 };
-
-std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
-
-// The start of a token, for messages.
-std::string excerpt(std::string_view raw) {
-  constexpr std::size_t kMost = 40;
-  if (raw.size() <= kMost) return std::string(raw);
-  std::size_t cut = kMost;
-  while (cut > 0 && (static_cast<unsigned char>(raw[cut]) & 0xC0U) == 0x80U) --cut;  // not inside a character
-  return std::string(raw.substr(0, cut)) + "...";
-}
 
 class Walk {
  public:

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "codecs/checksum.h"
+
 namespace weighbridge::slm {
 namespace {
 
@@ -44,11 +46,7 @@ std::string spell(Role role, std::uint32_t layer) {
   return static_cast<std::uint32_t>(role) < kModelRoles ? std::string(part) + ".weight" : layer_name(layer, part);
 }
 
-std::string spell_hash(std::uint64_t hash) {
-  std::string out = "#";
-  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[hash >> shift & 15];
-  return out;
-}
+std::string spell_hash(std::uint64_t hash) { return "#" + codecs::to_hex(hash); }
 
 std::optional<std::uint64_t> parse_hash(std::string_view name) noexcept {
   if (name.size() != 17 || name[0] != '#') return std::nullopt;

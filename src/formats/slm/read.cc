@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/common_rules.h"
+#include "core/words.h"
 #include "formats/slm/checksum.h"
 #include "formats/slm/content.h"
 #include "formats/slm/directory.h"
@@ -23,9 +24,9 @@
 namespace weighbridge::slm {
 namespace {
 
-constexpr std::uint64_t kMostTrailing = 63;  // what alignment accounts for (M16)
+using core::bytes_text;
 
-std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+constexpr std::uint64_t kMostTrailing = 63;  // what alignment accounts for (M16)
 
 class Walk {
  public:

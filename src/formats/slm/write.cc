@@ -11,6 +11,7 @@
 #include "codecs/quantise.h"
 #include "core/dense.h"
 #include "core/plan_items.h"
+#include "core/words.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
@@ -109,7 +110,7 @@ class Planner {
       ledger_.block(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())),
                     "an .slm holds real numbers only");
     else if (!fits(tensor.shape()))
-      ledger_.block(LossKind::shape, subject(tensor), shape_text(tensor.shape()),
+      ledger_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
                     "an .slm has 1 to 4 dimensions of 1 to 4,294,967,295");
     if (out_.blockers.size() != before) return;
     Out& one = outs_.emplace_back();
@@ -126,12 +127,6 @@ class Planner {
     return !shape.empty() && shape.size() <= kMaxRank && std::ranges::all_of(shape, dim) && elements &&
            *elements <= kMost / sizeof(float);
   }
-  static std::string shape_text(Shape shape) {
-    std::string out = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-    return out + "]";
-  }
-
   void take_name(Out& one) {
     const std::string_view given = one.from.name();
     const auto parsed = parse_hash(given);
@@ -167,7 +162,7 @@ class Planner {
         one.values.times = h.hidden_size / hyper_.kv_rows;
       }
     } else if (found != needed) {
-      ledger_.block(LossKind::shape, subject(one.from), shape_text(shape),
+      ledger_.block(LossKind::shape, subject(one.from), core::shape_text(shape),
                     spell(needed) + " is what the header asks for");
     }
   }
@@ -191,7 +186,7 @@ class Planner {
                                        : then == Stored::q8_0 ? x.columns
                                                               : codecs::q4_block_for(x.columns);
       if (block_size > UINT32_MAX)
-        ledger_.block(LossKind::shape, subject(tensor), shape_text(tensor.shape()),
+        ledger_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
                       "a row too long for its block_size");
       one.entry.block_size = static_cast<std::uint32_t>(block_size);
     }

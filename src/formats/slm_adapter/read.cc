@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
 #include "core/common_rules.h"
 #include "formats/slm_adapter/format.h"
@@ -141,7 +142,7 @@ class Walk {
     Entry e;
     std::memcpy(&e, directory_.data() + i * kEntrySize, kEntrySize);
     at_ = kHeaderSize + i * kEntrySize;
-    name_ = "#" + codecs::checksum_text(e.name_hash).substr(2);
+    name_ = "#" + codecs::to_hex(e.name_hash);
     broken_ = false;
     const auto shape = check_dims(e);
     if (!shape) return;

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
 #include "formats/slm_adapter/format.h"
 
@@ -78,7 +79,7 @@ core::WriteLayout package_layout(Kind kind, const Identity& base, const std::vec
     std::ranges::transform(delta.dims, entry.dims, [](std::uint64_t d) { return static_cast<std::uint32_t>(d); });
     entry.count = delta.count;
     const auto tensor = static_cast<std::uint32_t>(out.tensors.size());
-    names->push_back("#" + codecs::checksum_text(delta.name_hash).substr(2));
+    names->push_back("#" + codecs::to_hex(delta.name_hash));
     out.tensors.push_back({.name = names->back(),
                            .from = delta.parts.front(),
                            .layout = kind == Kind::dense ? Layout::dense : Layout::structural,

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "core/common_rules.h"
+#include "core/words.h"
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/rules.h"
@@ -17,13 +18,8 @@
 namespace weighbridge::stb {
 namespace {
 
-std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
-
-std::string shape_text(Shape shape) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  return out + "]";
-}
+using core::bytes_text;
+using core::shape_text;
 
 // The logical axes from the outermost in storage to the innermost (reading S8). Empty for a rank that the storage says
 // nothing about, and for rank 0.

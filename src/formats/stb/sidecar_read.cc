@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "core/common_rules.h"
+#include "core/words.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/rules.h"
 #include "formats/stb/sidecar.h"
@@ -18,6 +19,8 @@
 namespace weighbridge::stb {
 namespace {
 
+using core::excerpt;
+
 constexpr std::uint64_t kSchema = 1;
 constexpr std::uint64_t kMaxId = 255, kMaxIds = kMaxId + 1;
 // As many as tensors that 256 files of 256 ids can have; a shape that none of them has is of no use.
@@ -25,15 +28,6 @@ constexpr std::uint64_t kMaxTensorsOfAll = kMaxIds * kMaxTensors;
 
 // Thrown to leave a text that is no JSON, or one whose further errors nobody would read.
 struct Abandon {};
-
-// The start of a token, for messages.
-std::string excerpt(std::string_view raw) {
-  constexpr std::size_t kMost = 40;
-  if (raw.size() <= kMost) return std::string(raw);
-  std::size_t cut = kMost;
-  while (cut > 0 && (static_cast<unsigned char>(raw[cut]) & 0xC0U) == 0x80U) --cut;  // not inside a character
-  return std::string(raw.substr(0, cut)) + "...";
-}
 
 class Parser {
  public:

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cbor_report.h"
 #include "core/cbor_value.h"
 #include "core/common_rules.h"
 #include "formats/ztensor1/entry.h"
@@ -65,16 +66,8 @@ class Walk {
   // After a pull that did not do its work: goes on only if the CBOR is sound.
   void need_sound() {
     if (in_.ok()) return;
-    const wire::CborError& error = in_.error();
-    const core::At where{.offset = at(error.offset)};
-    if (error.code == wire::CborErrorCode::too_deep) {
-      findings_.report(core::rules::kLimitDepth, where,
-                       "at most " + std::to_string(std::min(context_.limits.depth, kDeepest)));
-    } else if (error.code == wire::CborErrorCode::trailing_bytes) {
-      findings_.report(rules::kTrailing, where);
-    } else {
-      findings_.report(rules::kCbor, where, {}, {}, error.sentence);
-    }
+    core::report_cbor(findings_, in_.error(), begin_, std::min(context_.limits.depth, kDeepest), rules::kTrailing,
+                      rules::kCbor);
     throw Abandon{};
   }
 

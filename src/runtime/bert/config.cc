@@ -7,20 +7,17 @@
 #include <optional>
 
 #include "base/fail.h"
+#include "core/words.h"
 
 namespace weighbridge::bert {
 namespace {
+
+using core::shape_text;
 
 constexpr std::string_view kWords = "embeddings.word_embeddings.weight",
                            kPositions = "embeddings.position_embeddings.weight";
 constexpr std::uint64_t kUsualLength = 256;    // max_seq_length where nothing says it
 constexpr std::uint64_t kMostColumns = 65536;  // so that a sum of products of bytes fits 32 bits
-
-std::string shape_text(Shape shape) {
-  std::string out = "[";
-  for (const std::uint64_t d : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(d);
-  return out + "]";
-}
 
 Tensor find(const Model& model, const Config& config, std::string_view name) {
   const std::string full = config.prefix + std::string(name);

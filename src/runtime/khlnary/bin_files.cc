@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/words.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/rules.h"
 #include "runtime/khlnary/rules.h"
@@ -13,7 +14,7 @@
 namespace weighbridge::khlnary {
 namespace {
 
-std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+using core::bytes_text;
 
 std::string called(const stb::BinFile& entry) {
   return "file " + std::to_string(entry.id) + ", '" + escape_for_display(entry.path) + "'";

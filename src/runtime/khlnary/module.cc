@@ -7,13 +7,14 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "core/common_rules.h"
+#include "core/words.h"
 #include "runtime/khlnary/rules.h"
 #include "runtime/khlnary/words.h"
 
 namespace weighbridge::khlnary {
 namespace {
 
-std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+using core::bytes_text;
 
 // A word of the function table is the FUNC_DEF of its function.
 void check_functions(const Module::Rep& module, core::Findings& findings) {

@@ -16,16 +16,6 @@ using wire::JsonWriter;
 constexpr std::uint64_t kJsonSchema = 1;
 constexpr std::size_t kMostOfStack = 16;  // cells of the stack's top in the JSON of a step
 
-void member(JsonWriter& out, std::string_view key, std::string_view text) {
-  out.key(key);
-  out.string(text);
-}
-
-void member(JsonWriter& out, std::string_view key, std::uint64_t number) {
-  out.key(key);
-  out.u64(number);
-}
-
 void begin(JsonWriter& out, std::string_view path, std::string_view action) {
   out.begin_object();
   member(out, "schema", kJsonSchema);

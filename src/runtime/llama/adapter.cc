@@ -16,15 +16,15 @@
 #include "codecs/indexed_checksum.h"
 #include "core/findings.h"
 #include "core/state.h"
+#include "core/words.h"
 #include "formats/slm_adapter/format.h"
 #include "runtime/llama/adapter_identity.h"
 #include "weighbridge/slm.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge::slm {
 namespace {
 
-std::string quoted(std::string_view name) { return "\"" + escape_for_display(name) + "\""; }
+using core::quoted;
 
 std::uint64_t stated(const Model& package, std::string_view key) {
   const Value* value = package.attributes().find(std::string(slm_adapter::kPrefix) + std::string(key));
@@ -79,31 +79,26 @@ std::span<float> floats(const Array& array) {
   return {reinterpret_cast<float*>(array.data.get()), static_cast<std::size_t>(array.size / sizeof(float))};
 }
 
-Array dense_part(const Part& part) {
+std::vector<float> floats(const Part& part) {
   const Bytes stored = part.stored();  // raw and little-endian, as the format's reader has checked
-  Array out;
-  out.dtype = part.dtype();
-  out.size = stored.span.size();
-  out.data = std::shared_ptr<std::byte[]>(new std::byte[static_cast<std::size_t>(out.size)]);
-  std::ranges::copy(stored.span, out.data.get());
+  std::vector<float> out(stored.span.size() / sizeof(float));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = std::bit_cast<float>(base::load_le<std::uint32_t>(stored.span.data() + i * sizeof(float)));
   return out;
 }
 
 void add_sparse(std::span<float> to, const Tensor& delta) {
-  const Bytes indices = delta.part(slm_adapter::kIndices)->stored(),
-              values = delta.part(slm_adapter::kValues)->stored();
-  for (std::size_t i = 0; i < values.span.size() / sizeof(float); ++i) {
-    const auto at = base::load_le<std::uint64_t>(indices.span.data() + 8 * i);
-    to[static_cast<std::size_t>(at)] += std::bit_cast<float>(base::load_le<std::uint32_t>(values.span.data() + 4 * i));
-  }
+  const Bytes indices = delta.part(slm_adapter::kIndices)->stored();
+  const std::vector<float> values = floats(*delta.part(slm_adapter::kValues));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    to[static_cast<std::size_t>(base::load_le<std::uint64_t>(indices.span.data() + 8 * i))] += values[i];
 }
 
 // Summed in f64 over the inner rank in ascending order, rounded once to f32, then added.
 void add_low_rank(std::span<float> to, const Tensor& delta) {
   const Part a_part = *delta.part(slm_adapter::kA), b_part = *delta.part(slm_adapter::kB);
   const std::size_t rows = a_part.shape()[0], inner = a_part.shape()[1], columns = b_part.shape()[1];
-  const Array a_array = dense_part(a_part), b_array = dense_part(b_part);
-  const std::span<const float> a = floats(a_array), b = floats(b_array);
+  const std::vector<float> a = floats(a_part), b = floats(b_part);
   std::vector<double> sums(columns);
   for (std::size_t row = 0; row < rows; ++row) {
     std::ranges::fill(sums, 0.0);

@@ -12,15 +12,15 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "convert/plan_maker.h"
+#include "core/words.h"
 #include "formats/slm_adapter/format.h"
 #include "runtime/llama/adapter_identity.h"
 #include "weighbridge/slm.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge::slm {
 namespace {
 
-std::string quoted(std::string_view name) { return "\"" + escape_for_display(name) + "\""; }
+using core::quoted;
 
 constexpr std::string_view kFactorA = ".lora_a", kFactorB = ".lora_b";
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How messages spell sizes, shapes, names and texts that may be long.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "weighbridge/model.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge::core {
+
+inline std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+
+// "[2, 3]"
+inline std::string shape_text(Shape shape) {
+  std::string out = "[";
+  for (const std::uint64_t dim : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(dim);
+  return out + "]";
+}
+
+// In double quotes, harmless to a terminal.
+inline std::string quoted(std::string_view text) { return "\"" + escape_for_display(text) + "\""; }
+
+// The start of a text, cut between characters.
+inline std::string excerpt(std::string_view text, std::size_t most = 40) {
+  if (text.size() <= most) return std::string(text);
+  std::size_t cut = most;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) --cut;
+  return std::string(text.substr(0, cut)) + "...";
+}
+
+}  // namespace weighbridge::core
