@@ -42,6 +42,7 @@ class TextReader {
   std::vector<char> buffer_;
   std::size_t at_ = 0, end_ = 0;
   std::uint64_t offset_ = 0;  // of buffer_[end_] in the stream
+  std::uint64_t line_ = 0;    // lines of JSON read
 };
 
 }  // namespace weighbridge

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// weighbridge/tokenize.h: text to ids and back. Owns WordPiece, the tokenizer of BERT and its kin. Leaves the
-// vocabulary itself to model.h (Tokenizer), and what is done with the ids to the runtimes.
+// weighbridge/tokenize.h: text to ids and back. Owns WordPiece, the tokenizer of BERT and its kin, and BytePair, that
+// of language models. Leaves the vocabulary itself to model.h (Tokenizer), and what is done with the ids to the
+// runtimes. What follows is of WordPiece; BytePair says its own below.
 //
 // EXACT      The ids are those of Hugging Face's tokenizers for a BERT vocabulary: the same cleaning, spacing, lower
 //            casing, stripping of accents, splitting and longest matches, the same Unicode of each, special tokens in
@@ -16,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -55,7 +57,8 @@ class WordPiece {
   // [SEP], or whose ids and tokens do not go together. Special tokens are those that it names; where it names none for
   // a role, the token of BERT's own spelling ("[CLS]"). Of equal tokens the last one counts.
   explicit WordPiece(const Tokenizer&, const WordPieceOptions& = {});
-  // The vocabulary of a vocab.txt: a token a line, its id the number of the line from 0.
+  // The vocabulary of a vocab.txt: a token a line, its id the number of the line from 0. Throws Error{malformed} with
+  // rule "tokenizer/utf8" where it is no valid UTF-8.
   static Tokenizer vocabulary(std::string_view vocab_txt);
 
   // The most ids that a text of this many bytes can have, [CLS] and [SEP] included.
@@ -78,6 +81,73 @@ class WordPiece {
  private:
   struct Rep;
   std::shared_ptr<const Rep> rep_;
+};
+
+struct BytePairOptions {
+  // One space before a text that is not empty, which decoding drops behind BOS. Unset: where the vocabulary is of
+  // sentencepiece origin (bpe, ids 3..258 the bytes in order, BOS 1, EOS 2).
+  std::optional<bool> prefix_space{};
+};
+
+// What encode() puts around a text. A prompt has no EOS behind it.
+struct FrameOptions {
+  bool bos = true, eos = false;
+  std::uint64_t max_length = 0;  // ids in all, BOS and EOS included; 0: no limit
+};
+
+// The tokenizers of language models, kinds byte and bpe, as SLM has them (readings M10, M11, M14, M17).
+//
+// ENCODING   byte: each byte is the token of its value. bpe: a character of UTF-8 starts as the token that it spells
+// (of
+//            several the highest id), unless a merge gives that token; then, and where it spells none, as its bytes,
+//            and bytes that are no UTF-8 singly. A byte is the token that it spells (of several the highest id), else
+//            the id of its value where no token has that id, else UNK. Then the merge of lowest rank is done, leftmost
+//            first, until none is left; of equal pairs the lowest rank counts, then the first. A special token that the
+//            text spells is text like any other.
+// DECODING   BOS, EOS and PAD give nothing; UNK and ids without bytes '?'. An id that is UNK and PAD is UNK.
+// THREADS    Immutable; every member may run concurrently. A copy is one reference count.
+// COST       Time O(n log n) and memory O(n) in the length of the text, whatever the merges are.
+class BytePair {
+ public:
+  // Throws Error{malformed} with rule "tokenizer/..." for a vocabulary that is wordpiece, does not name BOS, EOS and
+  // UNK (PAD: UNK where it names none), or whose ids, tokens and merges do not go together.
+  explicit BytePair(const Tokenizer&, const BytePairOptions& = {});
+
+  // The first ids that fit max_length, BOS and EOS kept. Misuse: no room for those; a text of 4 GiB or more.
+  std::vector<std::uint32_t> encode(std::string_view text, const FrameOptions& = {}) const;
+  // Misuse: an id that is not in the vocabulary.
+  std::string decode(std::span<const std::uint32_t> ids) const;
+
+  // Its bytes, which need be no UTF-8; nullopt: none (special tokens without a record), or no such id. Lives as long as
+  // any copy.
+  std::optional<std::string_view> token(std::uint32_t id) const noexcept;
+  std::uint32_t size() const noexcept;  // the vocabulary as declared
+  std::uint32_t bos() const noexcept;
+  std::uint32_t eos() const noexcept;
+  std::uint32_t pad() const noexcept;
+  std::uint32_t unk() const noexcept;
+  bool prefix_space() const noexcept;
+
+  class Decoder;
+
+ private:
+  struct Rep;
+  std::shared_ptr<const Rep> rep_;
+};
+
+// Decodes a stream of ids. All that push() and finish() return is together what decode() gives, and no push() ends
+// inside a character: a beginning of one is kept until it is whole, or until what follows is none of it; invalid bytes
+// come out as they are. Of one thread at a time.
+class BytePair::Decoder {
+ public:
+  explicit Decoder(const BytePair&);
+  std::string push(std::uint32_t id);  // misuse: an id that is not in the vocabulary
+  std::string finish();                // what was kept; the decoder is as new then
+
+ private:
+  std::shared_ptr<const Rep> rep_;
+  std::string kept_;  // at most 3 bytes
+  bool after_bos_ = false;
 };
 
 }  // namespace weighbridge

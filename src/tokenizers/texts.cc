@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::size_t kBuffer = 64 << 10;
 
-[[noreturn]] void fail(const char* rule, std::uint64_t offset, const char* sentence) {
+[[noreturn]] void fail(const char* rule, std::uint64_t offset, std::string sentence) {
   Finding finding;
   finding.rule = rule;
   finding.offset = offset;
-  finding.message = sentence;
+  finding.message = std::move(sentence);
   throw Error(std::move(finding));
 }
 
@@ -87,12 +87,16 @@ bool TextReader::next_line(std::string& line) {
 bool TextReader::next(std::string& text) {
   if (form_ == TextForm::lines) return next_line(text);
   std::string line;
+  std::uint64_t begin = 0;
   do {
+    begin = offset_ - (end_ - at_);
     if (!next_line(line)) return false;
+    ++line_;
   } while (line.find_first_not_of(" \t") == std::string::npos);
   if (!text_of(line, text))
-    fail("texts/jsonl", offset_ - (end_ - at_) - line.size(),
-         "a line is neither a JSON string nor an object with a member \"text\" that is one");
+    fail(
+        "texts/jsonl", begin,
+        "line " + std::to_string(line_) + " is neither a JSON string nor an object with a member \"text\" that is one");
   return true;
 }
 

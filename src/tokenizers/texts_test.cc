@@ -49,6 +49,8 @@ TEST(TextReader, ALineThatIsNeitherIsMalformedAtItsPlace) {
     } catch (const Error& error) {
       EXPECT_EQ(error.finding().rule, "texts/jsonl");
       EXPECT_EQ(error.kind(), Kind::malformed);
+      EXPECT_EQ(error.finding().offset, 5U);
+      EXPECT_TRUE(error.finding().message.starts_with("line 2 is ")) << error.what();
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/utf8.h"
 #include "tokenizers/characters.h"
 #include "tokenizers/wordpiece.h"
 
@@ -117,6 +118,13 @@ WordPiece::WordPiece(const Tokenizer& from, const WordPieceOptions& options) {
 }
 
 Tokenizer WordPiece::vocabulary(std::string_view vocab_txt) {
+  if (const std::size_t at = base::find_invalid_utf8(vocab_txt); at != std::string_view::npos) {
+    Finding finding;
+    finding.rule = "tokenizer/utf8";
+    finding.offset = at;
+    finding.message = "the vocabulary is not valid UTF-8";
+    throw Error(std::move(finding));
+  }
   Tokenizer out;
   while (!vocab_txt.empty()) {
     const std::size_t end = std::min(vocab_txt.find('\n'), vocab_txt.size());

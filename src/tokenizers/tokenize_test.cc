@@ -228,8 +228,18 @@ TEST(WordPiece, IdsAndTokensInAnyOrder) {
 }
 
 TEST(WordPiece, TokensThatAreNoUtf8MatchNothing) {
-  const WordPiece tokenizer(WordPiece::vocabulary("[UNK]\n[CLS]\n[SEP]\n\xE4\xB8\n\xE4\xB8\x81\n"));
+  Tokenizer vocabulary;
+  for (const char* token : {"[UNK]", "[CLS]", "[SEP]", "\xE4\xB8", "\xE4\xB8\x81"}) vocabulary.tokens.push_back(token);
+  vocabulary.vocab_size = 5;
+  const WordPiece tokenizer(vocabulary);
   EXPECT_EQ(plain("\xE4\xB8\x80\xE4\xB8\x81", tokenizer), (Names{"[UNK]", "\xE4\xB8\x81"}));
+}
+
+TEST(WordPiece, AVocabularyFileThatIsNoUtf8IsRefusedAtItsPlace) {
+  const Finding found = thrown([] { WordPiece::vocabulary("[UNK]\n[CLS]\n[SEP]\n\xE4\xB8\n"); });
+  EXPECT_EQ(found.rule, "tokenizer/utf8");
+  EXPECT_EQ(found.kind, Kind::malformed);
+  EXPECT_EQ(found.offset, 18U);
 }
 
 // Time in proportion to the text: at a step for each character of a word, a megabyte would take hours.

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public BytePair: what a vocabulary must have, BOS and EOS around a text, the space before it, and decoding.
+// Leaves the merging to merges.cc.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "tokenizers/characters.h"
+#include "tokenizers/merges.h"
+#include "weighbridge/tokenize.h"
+
+namespace weighbridge {
+namespace {
+
+using tokenizers::SpelledToken;
+
+constexpr std::uint32_t kByteVocabulary = 260;  // reading M10: the bytes, BOS, EOS, PAD, UNK
+
+struct SpecialIds {
+  std::uint32_t bos = 0, eos = 0, pad = 0, unk = 0;
+  bool operator==(const SpecialIds&) const = default;
+};
+
+std::string outside(std::uint64_t id, std::uint32_t size) {
+  return std::to_string(id) + ", and the vocabulary has " + std::to_string(size) + " ids";
+}
+
+SpecialIds special_ids(const Tokenizer& from) {
+  const auto named = [&](std::string_view role) -> std::optional<std::uint32_t> {
+    const auto at = std::ranges::find(from.special, role, &std::pair<std::string, std::uint32_t>::first);
+    if (at == from.special.end()) return std::nullopt;
+    if (at->second >= from.vocab_size)
+      base::malformed("tokenizer/special",
+                      "the id of \"" + std::string(role) + "\" is " + outside(at->second, from.vocab_size));
+    return at->second;
+  };
+  const auto needed = [&](std::string_view role) {
+    if (const auto id = named(role)) return *id;
+    base::malformed("tokenizer/special", "the vocabulary names no token for \"" + std::string(role) + "\"");
+  };
+  SpecialIds out{.bos = needed("bos"), .eos = needed("eos"), .unk = needed("unk")};
+  out.pad = named("pad").value_or(out.unk);
+  return out;
+}
+
+// In order of their ids; views of `tokens`.
+std::vector<SpelledToken> by_id(const Texts& tokens, std::span<const std::uint32_t> ids, std::uint32_t size) {
+  if (!ids.empty() && ids.size() != tokens.size())
+    base::malformed("tokenizer/ids", "the vocabulary has " + std::to_string(tokens.size()) + " tokens and " +
+                                         std::to_string(ids.size()) + " ids");
+  std::vector<SpelledToken> out;
+  out.reserve(tokens.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::uint64_t id = ids.empty() ? i : ids[i];
+    if (id >= size) base::malformed("tokenizer/ids", "a token's id is " + outside(id, size));
+    if (tokens[i].empty()) base::malformed("tokenizer/tokens", "the token " + std::to_string(id) + " has no bytes");
+    out.push_back({tokens[i], static_cast<std::uint32_t>(id)});
+  }
+  if (!ids.empty()) std::ranges::sort(out, {}, &SpelledToken::id);
+  const auto twice = std::ranges::adjacent_find(out, {}, &SpelledToken::id);
+  if (twice != out.end()) base::malformed("tokenizer/ids", "two tokens have the id " + std::to_string(twice->id));
+  return out;
+}
+
+void check_merges(const Tokenizer& from, std::span<const SpelledToken> tokens) {
+  for (const Tokenizer::Merge& merge : from.merges) {
+    for (const std::uint32_t id : {merge.left, merge.right, merge.output})
+      if (id >= from.vocab_size)
+        base::malformed("tokenizer/merges", "a merge has the id " + outside(id, from.vocab_size));
+    if (merge.output >= 256 && tokenizers::find_token(tokens, merge.output) == nullptr)
+      base::malformed("tokenizer/merges", "a merge gives the token " + std::to_string(merge.output) +
+                                              ", which the vocabulary does not spell");
+  }
+}
+
+void check(const Tokenizer& from, const SpecialIds& special) {
+  if (from.kind == Tokenizer::Kind::byte &&
+      (from.vocab_size != kByteVocabulary || special != SpecialIds{256, 257, 258, 259} || from.tokens.size() != 0 ||
+       !from.merges.empty()))
+    base::malformed(
+        "tokenizer/byte",
+        "a byte tokenizer has 260 ids, BOS 256, EOS 257, PAD 258 and UNK 259, and neither tokens nor merges");
+}
+
+const Tokenizer& of_our_kinds(const Tokenizer& from) {
+  if (from.kind == Tokenizer::Kind::wordpiece)
+    base::malformed("tokenizer/kind", "the tokenizer is of kind wordpiece, and byte or bpe is needed");
+  return from;
+}
+
+// Reading M14.
+bool is_of_sentencepiece(std::span<const SpelledToken> tokens, const SpecialIds& special) {
+  if (special.bos != 1 || special.eos != 2) return false;
+  for (std::uint32_t value = 0; value < 256; ++value) {
+    const SpelledToken* token = tokenizers::find_token(tokens, 3 + value);
+    if (token == nullptr || token->bytes.size() != 1 || static_cast<unsigned char>(token->bytes[0]) != value)
+      return false;
+  }
+  return true;
+}
+
+// How many bytes at the end may be the beginning of a character.
+std::size_t unfinished(std::string_view text) noexcept {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
+    const auto first = static_cast<unsigned char>(text[text.size() - back]);
+    if ((first & 0xC0U) == 0x80) continue;
+    if (first < 0xC2 || first > 0xF4) return 0;
+    const tokenizers::DecodedText character = tokenizers::decode_replacing(text, text.size() - back);
+    return !character.valid && character.length == back ? back : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+struct BytePair::Rep {
+  Rep(const Tokenizer& from, const BytePairOptions& options)
+      : kind(of_our_kinds(from).kind),
+        size(from.vocab_size),
+        special(special_ids(from)),
+        texts(from.tokens),
+        tokens(by_id(texts, from.ids, size)),
+        merges(tokens, checked(from), size, special.unk),
+        prefix_space(options.prefix_space.value_or(is_of_sentencepiece(tokens, special))) {
+    for (std::uint32_t value = 0; value < 256; ++value)
+      every_byte[value] = static_cast<char>(static_cast<unsigned char>(value));
+  }
+
+  std::span<const Tokenizer::Merge> checked(const Tokenizer& from) const {
+    check(from, special);
+    check_merges(from, tokens);
+    return from.merges;
+  }
+
+  std::optional<std::string_view> token(std::uint32_t id) const noexcept {
+    if (const SpelledToken* found = tokenizers::find_token(tokens, id)) return found->bytes;
+    if (id < 256 && id < size) return std::string_view(&every_byte[id], 1);
+    return std::nullopt;
+  }
+
+  // What an id adds to a text. `after_bos`: the id before was BOS; is set for the next one.
+  std::string_view piece(std::uint32_t id, bool& after_bos) const {
+    if (id >= size) base::misuse("token", "the id " + outside(id, size));
+    const bool first = std::exchange(after_bos, id == special.bos);
+    if (id == special.bos || id == special.eos) return {};
+    if (id == special.unk) return "?";
+    if (id == special.pad) return {};
+    std::string_view out = token(id).value_or("?");
+    if (first && prefix_space && out.starts_with(' ')) out.remove_prefix(1);
+    return out;
+  }
+
+  const Tokenizer::Kind kind;
+  const std::uint32_t size;
+  const SpecialIds special;
+  const Texts texts;
+  const std::vector<SpelledToken> tokens;  // in order of ids; views of texts
+  const tokenizers::Merges merges;
+  const bool prefix_space;
+  std::array<char, 256> every_byte{};  // what ids below 256 without a record spell
+};
+
+BytePair::BytePair(const Tokenizer& from, const BytePairOptions& options)
+    : rep_(std::make_shared<const Rep>(from, options)) {}
+
+std::vector<std::uint32_t> BytePair::encode(std::string_view text, const FrameOptions& options) const {
+  const std::uint64_t room = options.max_length == 0 ? std::numeric_limits<std::uint64_t>::max() : options.max_length;
+  const std::uint64_t behind = options.eos ? 1 : 0, around = behind + (options.bos ? 1 : 0);
+  if (room < around)
+    base::misuse("max-length", "no room for BOS and EOS: the length is at most " + std::to_string(room));
+  if (text.size() >= std::numeric_limits<std::uint32_t>::max())
+    base::misuse("text", "a text of " + std::to_string(text.size()) + " bytes, and 4294967294 is the most");
+  std::string spaced;
+  if (rep_->prefix_space && !text.empty()) {
+    spaced.reserve(text.size() + 1);
+    spaced.append(1, ' ').append(text);
+    text = spaced;
+  }
+  std::vector<std::uint32_t> out;
+  if (options.bos) out.push_back(rep_->special.bos);
+  const std::uint64_t enough = room - behind;
+  if (rep_->kind == Tokenizer::Kind::byte) {
+    text = text.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(text.size(), enough - out.size())));
+    for (const char c : text) out.push_back(static_cast<unsigned char>(c));
+  } else {
+    rep_->merges.encode(text, enough, out);
+    if (out.size() > enough) out.resize(static_cast<std::size_t>(enough));
+  }
+  if (options.eos) out.push_back(rep_->special.eos);
+  return out;
+}
+
+std::string BytePair::decode(std::span<const std::uint32_t> ids) const {
+  std::string out;
+  bool after_bos = false;
+  for (const std::uint32_t id : ids) out += rep_->piece(id, after_bos);
+  return out;
+}
+
+std::optional<std::string_view> BytePair::token(std::uint32_t id) const noexcept { return rep_->token(id); }
+std::uint32_t BytePair::size() const noexcept { return rep_->size; }
+std::uint32_t BytePair::bos() const noexcept { return rep_->special.bos; }
+std::uint32_t BytePair::eos() const noexcept { return rep_->special.eos; }
+std::uint32_t BytePair::pad() const noexcept { return rep_->special.pad; }
+std::uint32_t BytePair::unk() const noexcept { return rep_->special.unk; }
+bool BytePair::prefix_space() const noexcept { return rep_->prefix_space; }
+
+BytePair::Decoder::Decoder(const BytePair& tokenizer) : rep_(tokenizer.rep_) {}
+
+std::string BytePair::Decoder::push(std::uint32_t id) {
+  const std::string_view piece = rep_->piece(id, after_bos_);
+  std::string out = std::exchange(kept_, {});
+  out += piece;
+  kept_.assign(out, out.size() - unfinished(out));
+  out.resize(out.size() - kept_.size());
+  return out;
+}
+
+std::string BytePair::Decoder::finish() {
+  after_bos_ = false;
+  return std::exchange(kept_, {});
+}
+
+}  // namespace weighbridge
