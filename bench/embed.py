@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times sentence embeddings of a MiniLM-shaped BERT in turns with ONNX Runtime, from ids to vectors, in one run.
+"""Times sentence embeddings of a MiniLM-shaped BERT in turns with ONNX Runtime, in one run: ids to vectors, and text to vectors.
 
-usage: embed.py MODEL.safetensors --ours EMBED_BENCH [--threads 2] [--turns 5] [--heads 12] [--peer PYTHON]
+usage: embed.py MODEL.safetensors --ours EMBED_BENCH [--cli WEIGHBRIDGE --vocab VOCAB.txt [--texts TEXTS]] [--peer PYTHON]
 
-EMBED_BENCH is the program that bench/embed_bench.cc becomes. PYTHON has numpy, onnx and onnxruntime; without it ours is timed
-alone. The peer's graph is made here from the same weights, with ONNX Runtime's own fused operators (EmbedLayerNormalization,
-Attention, SkipLayerNormalization, BiasGelu), and once more with quantize_dynamic (int8, weights per channel). Both answers
-are compared before the clock starts. Each turn times each figure with each program for a second; what is printed is the best
-and the median of all turns, and the ratio of the best ones."""
+EMBED_BENCH is the program that bench/embed_bench.cc becomes. PYTHON has numpy, onnx, onnxruntime and, for text, tokenizers; without
+it ours is timed alone. The peer's graph is made here from the same weights, with ONNX Runtime's own fused operators
+(EmbedLayerNormalization, Attention, SkipLayerNormalization, BiasGelu), and once more with quantize_dynamic (int8, weights per
+channel). TEXTS is an STS-B file (sentence, sentence, score in CSV) or a text a line; the peer tokenises them as one batch, sorts them
+by length and computes up to 32 of one length at once, so that nothing is padded. Its answers are compared with ours before the clock
+starts. Each turn times each figure with each program for a second; what is printed is the best and the median of all turns, and the
+ratio of the best ones. WEIGHBRIDGE makes a .weights file of the model, which is then what ours opens, and shows how much memory
+embedding takes as texts become ten times as many."""
 import argparse
+import csv
 import json
 import os
 import re
@@ -104,28 +108,113 @@ def peer(o):
                 worst[precision] = min(worst[precision], float(v @ np.array(one["embedding"])))
         assert worst["f32"] > 0.999999, worst
         print("peer's cosine to the reference, worst text: " + json.dumps(worst), file=sys.stderr)
+    texts, tokenizer = read_texts(o.texts), None
+    if texts:
+        from tokenizers import BertWordPieceTokenizer
+        tokenizer = BertWordPieceTokenizer(o.vocab, lowercase=True)
+        tokenizer.enable_truncation(256)
+
+    def from_text(precision):
+        encoded = [e.ids for e in tokenizer.encode_batch(texts)]
+        order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
+        out = np.empty((len(texts), weights["embeddings.word_embeddings.weight"].shape[1]), np.float32)
+        begin = 0
+        while begin < len(order):
+            end = begin + 1
+            while end < min(len(order), begin + 32) and len(encoded[order[end]]) == len(encoded[order[begin]]):
+                end += 1
+            out[order[begin:end]] = run(precision, np.array([encoded[i] for i in order[begin:end]], np.int32))
+            begin = end
+        return out
+
+    if o.answers:
+        close = (np.load(o.answers) * from_text("f32")).sum(1).min()
+        assert close > 0.999999, close
+        print(f"ours and the peer's, {len(texts)} texts in f32: cosine at least {close:.7f}", file=sys.stderr)
     rng = np.random.default_rng(1)
     print(json.dumps({"version": ort.__version__}), flush=True)
     for line in sys.stdin:
         figure, precision = line.split()
-        ids = rng.integers(1996, 29000, SHAPES[figure]).astype(np.int32)
+        if figure == "texts":
+            job = lambda: from_text(precision)  # noqa: E731
+        else:
+            ids = rng.integers(1996, 29000, SHAPES[figure]).astype(np.int32)
+            job = lambda: run(precision, ids)  # noqa: E731
         times, end = [], time.perf_counter() + o.seconds
-        run(precision, ids)
-        while len(times) < 3 or time.perf_counter() < end:
+        if figure != "texts":  # those were all embedded once
+            job()
+        while len(times) < (1 if figure == "texts" else 3) or time.perf_counter() < end:
             begin = time.perf_counter()
-            run(precision, ids)
+            job()
             times.append((time.perf_counter() - begin) * 1e3)
         print(json.dumps([min(times), statistics.median(times)]), flush=True)
 
 
 def ours(o, figure, precision):
-    env = dict(os.environ, WEIGHBRIDGE_EMBED_MODEL=o.model, WEIGHBRIDGE_EMBED_HEADS=str(o.heads),
-               WEIGHBRIDGE_EMBED_THREADS=str(o.threads))
-    out = subprocess.run([o.ours, f"--benchmark_filter=^embed/{figure}_{precision}/", f"--benchmark_min_time={o.seconds}",
+    env = dict(os.environ, WEIGHBRIDGE_EMBED_MODEL=o.weights or o.model, WEIGHBRIDGE_EMBED_THREADS=str(o.threads),
+               WEIGHBRIDGE_EMBED_TEXTS=o.lines, **({} if o.weights else {"WEIGHBRIDGE_EMBED_HEADS": str(o.heads)}))
+    name = {"texts": f"embed_texts/{precision}", "ready": f"ready/{precision}"}.get(figure, f"embed/{figure}_{precision}")
+    out = subprocess.run([o.ours, f"--benchmark_filter=^{name}/", f"--benchmark_min_time={o.seconds}",
                           "--benchmark_format=json"], env=env, check=True, capture_output=True, text=True).stdout
     one = json.loads(re.sub(r"\binf\b", "0", out))["benchmarks"][0]
     assert not one.get("error_occurred"), one
     return one["best_ms"], one["median_ms"]
+
+
+def read_texts(path):
+    """The sentences of an STS-B file, all first ones before the second ones, or lines."""
+    if not path:
+        return []
+    with open(path, encoding="utf-8", newline="") as f:
+        if not path.endswith(".csv"):
+            return f.read().splitlines()
+        rows = list(csv.reader(f))
+    return [row[side].replace("\n", " ") for side in (0, 1) for row in rows]
+
+
+def make_weights(o, folder):
+    """The model as a .weights file, which holds its vocabulary and its number of heads."""
+    made = os.path.join(folder, "model")
+    os.mkdir(made)
+    os.symlink(os.path.abspath(o.model), os.path.join(made, "model.safetensors"))
+    os.symlink(os.path.abspath(o.vocab), os.path.join(made, "vocab.txt"))
+    shapes = {k: v.shape for k, v in tensors(o.model).items()}
+    words, layers = shapes["embeddings.word_embeddings.weight"], 0
+    while f"encoder.layer.{layers}.output.dense.weight" in shapes:
+        layers += 1
+    with open(os.path.join(made, "config.json"), "w", encoding="utf-8") as f:
+        json.dump({"architectures": ["BertModel"], "model_type": "bert", "vocab_size": words[0], "hidden_size": words[1],
+                   "num_hidden_layers": layers, "num_attention_heads": o.heads, "hidden_act": "gelu", "type_vocab_size": 2,
+                   "intermediate_size": shapes["encoder.layer.0.intermediate.dense.weight"][0], "layer_norm_eps": 1e-12,
+                   "max_position_embeddings": shapes["embeddings.position_embeddings.weight"][0]}, f)
+    o.weights = os.path.join(folder, "model.weights")
+    subprocess.run([o.cli, "convert", made, o.weights], check=True, capture_output=True)
+
+
+def resident(o, precision, lines, folder):
+    """The most memory that embedding so many lines takes, in MiB."""
+    path = os.path.join(folder, "lines.txt")
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(f"text {i}\n" for i in range(lines))
+    process = subprocess.Popen([o.cli, "embed", o.weights, "--precision", precision, "--threads", str(o.threads), "--input", path],
+                               stdout=subprocess.DEVNULL)
+    most = 0
+    while process.poll() is None:  # what wait4() tells would include this interpreter, before it became another program
+        with open(f"/proc/{process.pid}/status", encoding="utf-8") as f:
+            most = max([most] + [int(line.split()[1]) for line in f if line.startswith("VmHWM")])
+        time.sleep(0.01)
+    assert process.returncode == 0, process.returncode
+    return most / 1024
+
+
+def memory(o, folder):
+    size, shapes = 0, {k: v.size for k, v in tensors(o.model).items()}
+    words = shapes["embeddings.word_embeddings.weight"]
+    for precision, bytes_ in (("f32", 4), ("f16", 2), ("int8", 1)):
+        size = (words * 4 + (sum(shapes.values()) - words) * bytes_) / 2**20
+        few, many = (resident(o, precision, lines, folder) for lines in (o.lines_few, 10 * o.lines_few))
+        print(f"resident     {precision:5} {o.lines_few:,} texts: {few:.0f} MiB; {10 * o.lines_few:,}: {many:.0f} MiB; "
+              f"its weights {size:.0f} MiB and 64: {size + 64:.0f}", flush=True)
 
 
 def main():
@@ -138,35 +227,75 @@ def main():
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--peer", default="", help="a python3 with onnxruntime")
     parser.add_argument("--golden", default="", help="texts and vectors that the peer is checked with")
+    parser.add_argument("--cli", default="", help="the command weighbridge, for .weights and text")
+    parser.add_argument("--vocab", default="", help="the model's vocabulary, for the same")
+    parser.add_argument("--texts", default="", help="STS-B's CSV, or a text a line")
+    parser.add_argument("--figures", default="query16,text128,batch32x128,texts,ready,memory")
+    parser.add_argument("--lines-few", type=int, default=2000, help="texts of the smaller measurement of memory")
+    parser.add_argument("--answers", default="", help=argparse.SUPPRESS)
     parser.add_argument("--as-peer", action="store_true", help=argparse.SUPPRESS)
     o = parser.parse_args()
     if o.as_peer:
         return peer(o)
+    with tempfile.TemporaryDirectory() as folder:
+        compare(o, folder)
+    return 0
+
+
+def prepare_text(o, folder):
+    """What text needs; returns what the peer is told beside its own arguments."""
+    if not (o.cli and o.vocab):
+        return []
+    make_weights(o, folder)
+    if not o.texts:
+        return []
+    o.lines, answers = os.path.join(folder, "texts.txt"), os.path.join(folder, "answers.npy")
+    with open(o.lines, "w", encoding="utf-8") as f:
+        f.writelines(text + "\n" for text in read_texts(o.texts))
+    subprocess.run([o.cli, "embed", o.weights, "--input", o.lines, "--output-format", "npy", "-o", answers], check=True)
+    return ["--answers", answers]
+
+
+def compare(o, folder):
+    o.weights = o.lines = ""
+    more = prepare_text(o, folder)
     child = None
     if o.peer:
-        env = dict(os.environ, OMP_NUM_THREADS=str(o.threads))
-        child = subprocess.Popen([o.peer, os.path.abspath(__file__), *sys.argv[1:], "--as-peer"], env=env, text=True,
+        env = dict(os.environ, OMP_NUM_THREADS=str(o.threads), RAYON_NUM_THREADS=str(o.threads))
+        child = subprocess.Popen([o.peer, os.path.abspath(__file__), *sys.argv[1:], *more, "--as-peer"], env=env, text=True,
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         print("onnxruntime " + json.loads(child.stdout.readline())["version"])
     print(f"{o.threads} threads, {o.turns} turns of {o.seconds:g} s; milliseconds: best, median")
-    for figure, (texts, length) in SHAPES.items():
-        for precision in ("f32", "f16", "int8"):
-            times = {"ours": [], "onnxruntime": []}
-            for _ in range(o.turns):
-                times["ours"].append(ours(o, figure, precision))
-                if child:
-                    child.stdin.write(f"{figure} {'int8' if precision == 'int8' else 'f32'}\n")
-                    child.stdin.flush()
-                    times["onnxruntime"].append(json.loads(child.stdout.readline()))
-            best = {name: min(t[0] for t in all_) for name, all_ in times.items() if all_}
-            for name, value in best.items():
-                median = statistics.median(t[1] for t in times[name])
-                print(f"{figure:12} {precision:5} {name:12} {value:9.3f} {median:9.3f}   {texts * length / value * 1e3:9.0f} tokens/s"
-                      + (f"   ours takes {best['ours'] / value:.2f} of it" if name != "ours" else ""), flush=True)
+    for figure in o.figures.split(","):
+        if figure == "memory":
+            if o.weights:
+                memory(o, folder)
+        elif figure != "texts" or o.lines:
+            for precision in ("f32", "f16", "int8"):
+                time_figure(o, child, figure, precision)
     if child:
         child.stdin.close()
         child.wait()
-    return 0
+
+
+def time_figure(o, child, figure, precision):
+    times = {"ours": [], "onnxruntime": []}
+    for _ in range(o.turns):
+        times["ours"].append(ours(o, figure, precision))
+        if child and figure != "ready":
+            child.stdin.write(f"{figure} {'int8' if precision == 'int8' else 'f32'}\n")
+            child.stdin.flush()
+            times["onnxruntime"].append(json.loads(child.stdout.readline()))
+    best = {name: min(t[0] for t in all_) for name, all_ in times.items() if all_}
+    for name, value in best.items():
+        median = statistics.median(t[1] for t in times[name])
+        line = f"{figure:12} {precision:5} {name:12} {value:9.3f} {median:9.3f}"
+        if figure == "texts":
+            line += f"   {len(read_texts(o.texts)) / value * 1e3:9.0f} texts/s"
+        elif figure in SHAPES:
+            line += f"   {SHAPES[figure][0] * SHAPES[figure][1] / value * 1e3:9.0f} tokens/s"
+        ratio = statistics.median(t[1] for t in times["ours"]) / median
+        print(line + (f"   ours takes {best['ours'] / value:.2f} of it (median {ratio:.2f})" if name != "ours" else ""), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Embedding with real or made-up weights: how near the products come to the roof of the machine, one query of 16
-// tokens, 32 texts of 128, and opening. Before the clock starts, answers are checked: products against sums in double,
-// vectors against the same texts alone. $WEIGHBRIDGE_EMBED_MODEL names a model (any container; $WEIGHBRIDGE_EMBED_HEADS
-// where it has no metadata); without it one of the same shape is made of random numbers, which takes as long.
+// tokens, 32 texts of 128, texts of $WEIGHBRIDGE_EMBED_TEXTS (one a line), and opening. Before the clock starts,
+// answers are checked: products against sums in double, vectors against the same texts alone. $WEIGHBRIDGE_EMBED_MODEL
+// names a model (any container; $WEIGHBRIDGE_EMBED_HEADS where it has no metadata); without it one of the same shape is
+// made of random numbers, which takes as long.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
+#include "runtime/kernels/half.h"
 #include "runtime/kernels/kernels.h"
 #include "weighbridge/embed.h"
 #include "weighbridge/open.h"
@@ -52,9 +56,13 @@ template <class T> class Aligned {
 
 // ---- kernels, on one thread ----
 
+enum class Unit { f32, half, bytes };
+
 #if defined(__x86_64__)
-// What one core can do: independent chains of fused multiply-adds, or of byte products, in registers alone.
-template <bool Bytes> [[gnu::target("avx512f,avx512vnni")]] double roof() {
+constexpr int kOperations[] = {32, 64, 128};  // of one instruction, by Unit
+
+// What one core can do: independent chains of fused multiply-adds or of byte products, in registers alone.
+template <Unit Kind> [[gnu::target("avx512f,avx512vnni")]] double roof() {
   constexpr int kRounds = 100'000;
   double best = 0;
   for (int trial = 0; trial < 20; ++trial) {
@@ -62,11 +70,22 @@ template <bool Bytes> [[gnu::target("avx512f,avx512vnni")]] double roof() {
     __m512 s0 = a, s1 = a, s2 = a, s3 = a, s4 = a, s5 = a, s6 = a, s7 = a, s8 = a, s9 = a, s10 = a, s11 = a;
     const auto begin = std::chrono::steady_clock::now();
     for (int round = 0; round < kRounds; ++round) {
-      if constexpr (Bytes)
+      if constexpr (Kind == Unit::bytes)
         asm volatile(
             "vpdpbusd %12, %13, %0\n vpdpbusd %12, %13, %1\n vpdpbusd %12, %13, %2\n vpdpbusd %12, %13, %3\n"
             "vpdpbusd %12, %13, %4\n vpdpbusd %12, %13, %5\n vpdpbusd %12, %13, %6\n vpdpbusd %12, %13, %7\n"
             "vpdpbusd %12, %13, %8\n vpdpbusd %12, %13, %9\n vpdpbusd %12, %13, %10\n vpdpbusd %12, %13, %11"
+            : "+v"(s0), "+v"(s1), "+v"(s2), "+v"(s3), "+v"(s4), "+v"(s5), "+v"(s6), "+v"(s7), "+v"(s8), "+v"(s9),
+              "+v"(s10), "+v"(s11)
+            : "v"(a), "v"(b));
+      else if constexpr (Kind == Unit::half)
+        asm volatile(
+            "vfmadd231ph %12, %13, %0\n vfmadd231ph %12, %13, %1\n vfmadd231ph %12, %13, %2\n vfmadd231ph %12, %13, "
+            "%3\n"
+            "vfmadd231ph %12, %13, %4\n vfmadd231ph %12, %13, %5\n vfmadd231ph %12, %13, %6\n vfmadd231ph %12, %13, "
+            "%7\n"
+            "vfmadd231ph %12, %13, %8\n vfmadd231ph %12, %13, %9\n vfmadd231ph %12, %13, %10\n vfmadd231ph %12, %13, "
+            "%11"
             : "+v"(s0), "+v"(s1), "+v"(s2), "+v"(s3), "+v"(s4), "+v"(s5), "+v"(s6), "+v"(s7), "+v"(s8), "+v"(s9),
               "+v"(s10), "+v"(s11)
             : "v"(a), "v"(b));
@@ -81,27 +100,28 @@ template <bool Bytes> [[gnu::target("avx512f,avx512vnni")]] double roof() {
             : "v"(a), "v"(b));
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    best = std::max(best, 12.0 * kRounds * (Bytes ? 128 : 32) / took.count());
+    best = std::max(best, 12.0 * kRounds * kOperations[static_cast<int>(Kind)] / took.count());
   }
   return best;
 }
 #endif
-double roof_of(bool bytes) {
+double roof_of(Unit unit) {
 #if defined(__x86_64__)
+  if (unit == Unit::half) return wk::half_kernels() == nullptr ? 0 : roof<Unit::half>();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni"))
-    return bytes ? roof<true>() : roof<false>();
+    return unit == Unit::bytes ? roof<Unit::bytes>() : roof<Unit::f32>();
 #endif
   return 0;
 }
 
-void count_operations(benchmark::State& state, std::size_t m, std::size_t n, std::size_t k, bool bytes) {
-  static const double roofs[] = {roof_of(false), roof_of(true)};
-  state.counters["roof"] = roofs[bytes] / 1e9;
+void count_operations(benchmark::State& state, std::size_t m, std::size_t n, std::size_t k, Unit unit) {
+  static const double roofs[] = {roof_of(Unit::f32), roof_of(Unit::half), roof_of(Unit::bytes)};
+  const double roof = roofs[static_cast<int>(unit)];
+  state.counters["roof"] = roof / 1e9;
   const double operations = 2.0 * static_cast<double>(m * n * k);
   state.counters["GOP/s"] = benchmark::Counter(operations / 1e9, benchmark::Counter::kIsIterationInvariantRate);
-  if (roofs[bytes] > 0)
-    state.counters["of_roof"] =
-        benchmark::Counter(operations / roofs[bytes], benchmark::Counter::kIsIterationInvariantRate);
+  if (roof > 0)
+    state.counters["of_roof"] = benchmark::Counter(operations / roof, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void product_f32(benchmark::State& state) {
@@ -121,7 +141,37 @@ void product_f32(benchmark::State& state) {
     wk::kernels().product_f32(task, all);
     benchmark::ClobberMemory();
   }
-  count_operations(state, m, n, k, false);
+  count_operations(state, m, n, k, Unit::f32);
+}
+
+void product_half(benchmark::State& state) {
+  const auto m = static_cast<std::size_t>(state.range(0)), n = static_cast<std::size_t>(state.range(1)),
+             k = static_cast<std::size_t>(state.range(2));
+  const wk::HalfKernels* half = wk::half_kernels();
+  if (half == nullptr) return state.SkipWithError("this processor has no AVX512-FP16");
+  const auto a = numbers(m * k, 1, 1), w = numbers(n * k, 2, 1), bias = numbers(wk::round_up(n, 16), 3, 1);
+  Aligned<std::uint16_t> packed(wk::half_packed_size(n, k));
+  Aligned<std::uint32_t> halves(m * k);
+  Aligned<float> c(m * n);
+  std::vector<float> scale(bias.size()), a_scale(m);
+  half->pack(w.data(), n, k, packed.data(), scale.data());
+  for (std::size_t i = 0; i < m; ++i) half->halve_row(a.data() + i * k, k, halves.data() + i * k, a_scale[i]);
+  const wk::ProductHalf task{{n, k, bias.data(), wk::Activation::none, nullptr, 0, c.data(), n},
+                             halves.data(),
+                             k,
+                             a_scale.data(),
+                             packed.data(),
+                             scale.data()};
+  const wk::Range all{0, m, 0, wk::half_panel_count(n)};
+  half->product(task, all);
+  double sum = bias[n - 1];
+  for (std::size_t p = 0; p < k; ++p) sum += double{a[(m - 1) * k + p]} * double{w[(n - 1) * k + p]};
+  if (std::fabs(sum - c.data()[m * n - 1]) > 0.05) return state.SkipWithError("wrong product");
+  for (auto _ : state) {
+    half->product(task, all);
+    benchmark::ClobberMemory();
+  }
+  count_operations(state, m, n, k, Unit::half);
 }
 
 void product_i8(benchmark::State& state) {
@@ -153,7 +203,7 @@ void product_i8(benchmark::State& state) {
     wk::kernels().product_i8(task, all);
     benchmark::ClobberMemory();
   }
-  count_operations(state, m, n, k, true);
+  count_operations(state, m, n, k, Unit::bytes);
 }
 
 void attention(benchmark::State& state) {
@@ -167,10 +217,11 @@ void attention(benchmark::State& state) {
     wk::kernels().attention(task);
     benchmark::ClobberMemory();
   }
-  count_operations(state, length, length, 2 * head, false);
+  count_operations(state, length, length, 2 * head, Unit::f32);
 }
 
 BENCHMARK(product_f32)->Args({128, 384, 384})->Args({128, 1536, 384})->Args({128, 384, 1536})->Args({16, 1536, 384});
+BENCHMARK(product_half)->Args({128, 384, 384})->Args({128, 1536, 384})->Args({128, 384, 1536})->Args({16, 1536, 384});
 BENCHMARK(product_i8)->Args({128, 384, 384})->Args({128, 1536, 384})->Args({128, 384, 1536})->Args({16, 1536, 384});
 BENCHMARK(attention)->Args({128, 32})->Args({16, 32})->Args({256, 32});
 
@@ -209,9 +260,12 @@ wb::Model made_up() {
   out.attribute("num_attention_heads", wb::Value::text("12"));
   return out.build();
 }
+// A named model is opened anew.
 wb::Model opened() {
   const char* named = std::getenv("WEIGHBRIDGE_EMBED_MODEL");
-  return named == nullptr ? made_up() : wb::open(named, {}, {.access = wb::Access::mapped});
+  if (named != nullptr) return wb::open(named, {}, {.access = wb::Access::mapped});
+  static const wb::Model made = made_up();
+  return made;
 }
 wb::EmbedOptions options(wb::Precision precision) {
   const char* heads = std::getenv("WEIGHBRIDGE_EMBED_HEADS");
@@ -265,12 +319,37 @@ BENCHMARK_CAPTURE(embed, batch32x128_f32, wb::Precision::f32, 32, 128)->UseRealT
 BENCHMARK_CAPTURE(embed, batch32x128_f16, wb::Precision::f16, 32, 128)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed, batch32x128_int8, wb::Precision::int8, 32, 128)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-void ready(benchmark::State& state, wb::Precision precision) {
-  const wb::Model model = opened();
+void embed_texts(benchmark::State& state, wb::Precision precision) {
+  const char* named = std::getenv("WEIGHBRIDGE_EMBED_TEXTS");
+  if (named == nullptr) return state.SkipWithError("WEIGHBRIDGE_EMBED_TEXTS names no texts");
+  std::ifstream file(named);
+  std::vector<std::string> texts;
+  for (std::string line; std::getline(file, line);) texts.push_back(line);
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  const wb::Embedder& it = embedder(precision);
+  std::vector<float> out(texts.size() * it.dimension());
+  it.embed(views, out);
+  const auto alone = it.embed(views.back());
+  if (!std::equal(alone.begin(), alone.end(), out.end() - static_cast<std::ptrdiff_t>(alone.size())))
+    return state.SkipWithError("a text alone gives another vector");
   std::vector<double> times;
   for (auto _ : state) {
     const auto begin = std::chrono::steady_clock::now();
-    const wb::Embedder it(model, options(precision));
+    it.embed(views, out);
+    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  report(state, std::move(times));
+}
+BENCHMARK_CAPTURE(embed_texts, f32, wb::Precision::f32)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(embed_texts, f16, wb::Precision::f16)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(embed_texts, int8, wb::Precision::int8)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// From a file in the page cache to an Embedder that can be used.
+void ready(benchmark::State& state, wb::Precision precision) {
+  std::vector<double> times;
+  for (auto _ : state) {
+    const auto begin = std::chrono::steady_clock::now();
+    const wb::Embedder it(opened(), options(precision));
     times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     benchmark::DoNotOptimize(it.dimension());
   }

@@ -8,8 +8,10 @@
 //            ("gelu", the exact error function; "gelu_new" and "gelu_pytorch_tanh" are its tanh form),
 //            "max_seq_length" (256, or the positions where they are fewer), "pooling_mode" ("mean"), "normalize"
 //            (true), "do_lower_case" (true).
-// SAME BITS  The vector of a text is the same alone, in any batch, in any order, with any number of threads, and on any
-//            processor.
+// SAME BITS  The vector of a text is the same alone, in any batch, in any order and with any number of threads. In f32
+//            and int8 it is the same on any processor too. In f16 there are two kinds of processors, those with
+//            AVX512-FP16 and all others: within a kind the bits are the same, between them vectors differ as they do
+//            from exact ones.
 // THREADS    Every const member may run concurrently; calls of embed() take turns, each with all of the threads.
 // MEMORY     Constant in the number of texts. The table of word embeddings is used where it lies and never copied when
 //            the model was opened with Access::map; matrices are packed once, in the precision that computes.
@@ -30,9 +32,10 @@
 namespace weighbridge {
 
 enum class Pooling : std::uint8_t { mean, cls, max };
-// What the products of weights compute in. f32: exact to 2e-6. f16: weights rounded to f16, half the memory, sums in
-// f32. int8: codes of 8 bits for weights (a scale a row) and activations (a scale and a zero point a token), sums
-// exact.
+// What the products of weights compute in. f32: exact to 2e-6. f16: weights rounded to f16, half the memory; where the
+// processor has AVX512-FP16, activations too (each row scaled by a power of two, so that none overflows), multiplied
+// and summed 64 at a time in f16; elsewhere all else is f32. Weights past 65504 are refused. int8: codes of 8 bits for
+// weights (a scale a row) and activations (a scale and a zero point a token), sums exact.
 enum class Precision : std::uint8_t { f32, f16, int8 };
 
 std::string_view name(Pooling) noexcept;    // "mean", "cls", "max"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <future>
 #include <mutex>
 #include <string>
 
@@ -28,7 +29,8 @@ std::optional<WordPiece> make_tokenizer(const Model& model, const bert::Config& 
   if (out.size() > config.vocabulary)
     bert::fail("vocabulary", config.prefix + "embeddings.word_embeddings.weight",
                "the vocabulary has ids up to " + std::to_string(out.size() - 1) + ", and tensor '" + config.prefix +
-                   "embeddings.word_embeddings.weight' has " + std::to_string(config.vocabulary) + " rows");
+                   "embeddings.word_embeddings.weight' has " + std::to_string(config.vocabulary) +
+                   " rows in this model");
   return out;
 }
 
@@ -56,11 +58,14 @@ struct Embedder::Rep {
       : model(std::move(opened)),
         config(bert::read_config(model, options)),
         precision(options.precision),
-        tokenizer(make_tokenizer(model, config, options)),
         round_tokens(options.batch_tokens == 0 ? kRoundTokens : options.batch_tokens),
         executor(thread_executor(options.threads)),
-        weights(bert::load_weights(model, config, precision, *executor)),
-        encoder(config, weights, precision),
+        coming(std::async(executor->concurrency() > 1 ? std::launch::async : std::launch::deferred,
+                          [&] { return make_tokenizer(model, config, options); })),
+        arithmetic(bert::arithmetic_of(precision)),
+        weights(bert::load_weights(model, config, arithmetic, *executor)),
+        encoder(config, weights, arithmetic),
+        tokenizer(coming.get()),
         team(executor->concurrency()) {
     executor.reset();
   }
@@ -68,11 +73,13 @@ struct Embedder::Rep {
   const Model model;
   const bert::Config config;
   const Precision precision;
-  const std::optional<WordPiece> tokenizer;
   const std::uint64_t round_tokens;
-  std::shared_ptr<Executor> executor;  // for opening only
+  std::shared_ptr<Executor> executor;            // for opening only
+  std::future<std::optional<WordPiece>> coming;  // the tokenizer, made while the weights are packed
+  const bert::Arithmetic arithmetic;
   const bert::Weights weights;
   const bert::Encoder encoder;
+  const std::optional<WordPiece> tokenizer;
   std::mutex turn;  // guards what follows
   kernels::Team team;
   std::vector<bert::Workspace> spaces;  // one a thread, made when it is first needed; the first serves a crew of all
@@ -90,7 +97,7 @@ void Embedder::Rep::make_room(std::size_t length) {
                                   static_cast<std::size_t>(std::max<std::uint64_t>(config.positions, kBatchTokens)));
   spaces.clear();
   for (unsigned i = 0; i < team.size(); ++i)
-    spaces.emplace_back(config, precision, longest, longest, i == 0 ? team.size() : 1);
+    spaces.emplace_back(config, arithmetic, longest, longest, i == 0 ? team.size() : 1);
 }
 
 void Embedder::Rep::run_together(std::span<const Sequence> batch) {
@@ -152,7 +159,7 @@ void check_room(std::size_t texts, std::uint64_t dimension, std::size_t room) {
 void Embedder::embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what) const {
   Rep& rep = *rep_;
   if (!rep.tokenizer)
-    base::misuse("vocabulary", "the model has no vocabulary, which text needs: give one, or embed ids");
+    base::misuse("no-vocabulary", "the model has no vocabulary, which text needs: give one, or embed ids");
   check_room(texts.size(), dimension(), out.size());
   if (!what.empty() && what.size() != texts.size())
     base::misuse("embed", "there are " + std::to_string(texts.size()) + " texts, and room to tell of " +

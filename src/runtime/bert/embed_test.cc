@@ -42,9 +42,10 @@ std::vector<float> embed_all(const Embedder& embedder, const std::vector<Ids>& t
   return out;
 }
 
-TEST(Embedder, GivesTheSameBitsInAnyBatchAndOrderWithAnyThreads) {
-  const Model model = test::bert_model(kShape).build();
+void expect_same_bits(const test::BertShape& shape) {
+  const Model model = test::bert_model(shape).build();
   const std::vector<Ids> texts = some_ids();
+  const auto width = static_cast<std::ptrdiff_t>(shape.hidden);
   for (const Precision precision : {Precision::f32, Precision::f16, Precision::int8}) {
     const Embedder alone(model, {.precision = precision, .threads = 1});
     std::vector<float> expected;
@@ -59,13 +60,19 @@ TEST(Embedder, GivesTheSameBitsInAnyBatchAndOrderWithAnyThreads) {
         const Embedder embedder(model, {.precision = precision, .threads = threads, .batch_tokens = batch});
         EXPECT_EQ(embed_all(embedder, texts), expected) << threads << " " << batch;
         const auto reversed = embed_all(embedder, backwards);
-        for (std::size_t i = 0; i < texts.size(); ++i)
-          EXPECT_TRUE(std::equal(expected.begin() + static_cast<std::ptrdiff_t>(i * 24),
-                                 expected.begin() + static_cast<std::ptrdiff_t>((i + 1) * 24),
-                                 reversed.begin() + static_cast<std::ptrdiff_t>((texts.size() - 1 - i) * 24)));
+        for (std::ptrdiff_t i = 0, count = std::ssize(texts); i < count; ++i)
+          EXPECT_TRUE(std::equal(expected.begin() + i * width, expected.begin() + (i + 1) * width,
+                                 reversed.begin() + (count - 1 - i) * width));
       }
     }
   }
+}
+
+TEST(Embedder, GivesTheSameBitsInAnyBatchAndOrderWithAnyThreads) { expect_same_bits(kShape); }
+
+// Products of several panels and chains in every precision, panels that are not whole, fewer of them than threads.
+TEST(Embedder, GivesTheSameBitsWhenItIsWide) {
+  expect_same_bits({.hidden = 120, .layers = 2, .heads = 5, .intermediate = 330, .vocabulary = 40, .positions = 300});
 }
 
 TEST(Embedder, ServesManyCallersAtOnce) {
@@ -193,7 +200,7 @@ TEST(EmbedderRefuses, ValuesThatAreNotFinite) {
 }
 
 TEST(EmbedderRefuses, KeysThatDoNotFit) {
-  EXPECT_EQ(why_not(changed("", nullptr, "num_attention_heads")).rule, "embed/missing-key");
+  EXPECT_EQ(why_not(changed("", nullptr, "num_attention_heads")).rule, "misuse/no-heads");
   EXPECT_EQ(Embedder(changed("", nullptr, "num_attention_heads"), {.heads = 3, .threads = 1}).dimension(), 24U);
   EXPECT_EQ(why_not(changed("", nullptr, "num_attention_heads", "5")).rule, "embed/heads");
   EXPECT_EQ(why_not(changed("", nullptr, "num_attention_heads", "x")).rule, "embed/key");
@@ -216,7 +223,7 @@ TEST(EmbedderRefuses, TextWithoutAVocabularyAndOneThatDoesNotFit) {
   const Model without = out.build();
   const Embedder embedder(without, {.threads = 1});
   EXPECT_EQ(embedder.tokenizer(), nullptr);
-  EXPECT_EQ(test::thrown([&] { embedder.embed("a"); }).rule, "misuse/vocabulary");
+  EXPECT_EQ(test::thrown([&] { embedder.embed("a"); }).rule, "misuse/no-vocabulary");
   EXPECT_EQ(embed_all(embedder, {{1, 2}}).size(), 24U);
   EXPECT_NE(Embedder(without, {.threads = 1, .vocabulary = sample.tokenizer()}).tokenizer(), nullptr);
   const Tokenizer large = test::sample_wordpieces(41);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/kernels/half.h"
+
 namespace weighbridge::bert {
 namespace {
 
@@ -20,26 +22,54 @@ struct Rows {
   std::size_t stride;
 };
 
+// Bytes of one activation as products read it beside its f32; 0 where they read that.
+std::size_t code_size(Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::half) return sizeof(std::uint32_t);
+  return arithmetic == Arithmetic::int8 ? sizeof(std::uint8_t) : 0;
+}
+
+// Bytes of a panel that is not the last one.
+std::size_t panel_bytes(std::size_t k, Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::f32: return kernels::kPanel * k * sizeof(float);
+    case Arithmetic::widened: return kernels::kPanel * k * sizeof(std::uint16_t);
+    case Arithmetic::half: return kernels::kHalfPanel * k * sizeof(std::uint16_t);
+    case Arithmetic::int8: return kernels::kPanel * kernels::int8_depth(k);
+  }
+  return 0;
+}
+
+}  // namespace
+
 // One matrix applied to all tokens, as this member's share of it. Rows are shared out only where there are fewer panels
 // than members: a member's weights then stay in its cache.
 class Step {
  public:
-  Step(const Workspace& space, Precision precision, std::size_t tokens, const Crew& crew)
-      : space_(space), precision_(precision), tokens_(tokens), crew_(crew) {}
+  Step(const Workspace& space, Arithmetic arithmetic, std::size_t tokens, const Crew& crew)
+      : space_(space), arithmetic_(arithmetic), tokens_(tokens), crew_(crew) {}
 
-  // Codes of the rows that the products to come read; nothing where those read f32.
-  void quantise(Rows rows, std::size_t k) const {
-    if (precision_ != Precision::int8) return;
+  // This member's share of the rows as the products to come read them; a barrier has to follow.
+  void prepare(Rows rows, std::size_t k) const {
     const auto [begin, end] = crew_.share(tokens_);
-    const std::size_t stride = kernels::int8_depth(k);
-    for (std::size_t row = begin; row < end; ++row)
-      kernels::kernels().quantise_row(rows.values + row * rows.stride, k, space_.codes + row * stride,
-                                      space_.code_scale[row], space_.code_zero[row]);
+    for (std::size_t row = begin; row < end; ++row) {
+      const float* values = rows.values + row * rows.stride;
+      if (arithmetic_ == Arithmetic::half)
+        kernels::half_kernels()->halve_row(values, k, halves() + row * k, space_.code_scale[row]);
+      else if (arithmetic_ == Arithmetic::int8)
+        kernels::kernels().quantise_row(values, k, bytes() + row * kernels::int8_depth(k), space_.code_scale[row],
+                                        space_.code_zero[row]);
+    }
+  }
+  // The same, and the barrier, where there is anything to do.
+  void prepare_all(Rows rows, std::size_t k) const {
+    if (code_size(arithmetic_) == 0) return;
+    prepare(rows, k);
     crew_.sync();
   }
 
-  void apply(const Linear& linear, Rows in, kernels::Activation activation, const float* residual, float* out,
-             std::size_t out_stride) const {
+  // `next` is what will be applied after it, null if nothing.
+  void apply(const Linear& linear, const Linear* next, Rows in, kernels::Activation activation, const float* residual,
+             float* out, std::size_t out_stride) const {
     const kernels::Product common{.n = linear.n,
                                   .k = linear.k,
                                   .bias = linear.bias.data(),
@@ -47,30 +77,57 @@ class Step {
                                   .residual = residual,
                                   .residual_stride = out_stride,
                                   .c = out,
-                                  .c_stride = out_stride};
-    if (precision_ == Precision::int8) {
-      const kernels::ProductI8 product{common,
-                                       space_.codes,
-                                       kernels::int8_depth(linear.k),
-                                       space_.code_scale,
-                                       space_.code_zero,
-                                       reinterpret_cast<const std::int8_t*>(linear.packed),
-                                       linear.scale.data(),
-                                       linear.sum.data()};
-      each_range(linear.n, [&](const kernels::Range& range) { kernels::kernels().product_i8(product, range); });
-    } else if (precision_ == Precision::f16) {
-      const kernels::ProductF16 product{common, in.values, in.stride,
-                                        reinterpret_cast<const std::uint16_t*>(linear.packed)};
-      each_range(linear.n, [&](const kernels::Range& range) { kernels::kernels().product_f16(product, range); });
-    } else {
-      const kernels::ProductF32 product{common, in.values, in.stride, reinterpret_cast<const float*>(linear.packed)};
-      each_range(linear.n, [&](const kernels::Range& range) { kernels::kernels().product_f32(product, range); });
+                                  .c_stride = out_stride,
+                                  .after = next == nullptr ? nullptr : first_panel(*next)};
+    const kernels::Kernels& set = kernels::kernels();
+    switch (arithmetic_) {
+      case Arithmetic::f32: {
+        const kernels::ProductF32 product{common, in.values, in.stride, reinterpret_cast<const float*>(linear.packed)};
+        return each_range(linear.n, [&](const kernels::Range& range) { set.product_f32(product, range); });
+      }
+      case Arithmetic::widened: {
+        const kernels::ProductF16 product{common, in.values, in.stride,
+                                          reinterpret_cast<const std::uint16_t*>(linear.packed)};
+        return each_range(linear.n, [&](const kernels::Range& range) { set.product_f16(product, range); });
+      }
+      case Arithmetic::half: {
+        const kernels::ProductHalf product{common,
+                                           halves(),
+                                           linear.k,
+                                           space_.code_scale,
+                                           reinterpret_cast<const std::uint16_t*>(linear.packed),
+                                           linear.scale.data()};
+        return each_range(linear.n,
+                          [&](const kernels::Range& range) { kernels::half_kernels()->product(product, range); });
+      }
+      case Arithmetic::int8: {
+        const kernels::ProductI8 product{common,
+                                         bytes(),
+                                         kernels::int8_depth(linear.k),
+                                         space_.code_scale,
+                                         space_.code_zero,
+                                         reinterpret_cast<const std::int8_t*>(linear.packed),
+                                         linear.scale.data(),
+                                         linear.sum.data()};
+        return each_range(linear.n, [&](const kernels::Range& range) { set.product_i8(product, range); });
+      }
     }
   }
 
  private:
+  std::uint32_t* halves() const noexcept { return reinterpret_cast<std::uint32_t*>(space_.codes); }
+  std::uint8_t* bytes() const noexcept { return reinterpret_cast<std::uint8_t*>(space_.codes); }
+
+  std::size_t panel_count(std::size_t n) const noexcept {
+    return arithmetic_ == Arithmetic::half ? kernels::half_panel_count(n) : kernels::panel_count(n);
+  }
+  // Where this member's share of the panels begins.
+  const std::byte* first_panel(const Linear& linear) const noexcept {
+    return linear.packed + crew_.share(panel_count(linear.n)).first * panel_bytes(linear.k, arithmetic_);
+  }
+
   template <class Call> void each_range(std::size_t n, Call call) const {
-    const std::size_t panels = kernels::panel_count(n);
+    const std::size_t panels = panel_count(n);
     const std::size_t slices = panels >= crew_.size
                                    ? 1
                                    : std::min<std::size_t>((tokens_ + kernels::kTileRows - 1) / kernels::kTileRows,
@@ -86,26 +143,32 @@ class Step {
   }
 
   const Workspace& space_;
-  const Precision precision_;
+  const Arithmetic arithmetic_;
   const std::size_t tokens_;
   const Crew& crew_;
 };
 
-void normalise_rows(const Config& config, const Norm& norm, float* x, std::size_t tokens, const Crew& crew) {
+namespace {
+
+// Normalises this member's share of x and prepares it for the products to come. A barrier has to follow.
+void normalise(const Config& config, const Norm& norm, float* x, std::size_t tokens, const Step& step,
+               const Crew& crew) {
+  const std::size_t hidden = hidden_of(config);
   const auto [begin, end] = crew.share(tokens);
-  kernels::kernels().layer_norm(x + begin * hidden_of(config), end - begin, hidden_of(config), norm.gamma.data(),
-                                norm.beta.data(), config.epsilon);
+  kernels::kernels().layer_norm(x + begin * hidden, end - begin, hidden, norm.gamma.data(), norm.beta.data(),
+                                config.epsilon);
+  step.prepare({x, hidden}, hidden);
 }
 
 }  // namespace
 
-Workspace::Workspace(const Config& config, Precision precision, std::size_t tokens, std::size_t longest,
+Workspace::Workspace(const Config& config, Arithmetic arithmetic, std::size_t tokens, std::size_t longest,
                      unsigned members) {
   const std::size_t hidden = hidden_of(config), intermediate = intermediate_of(config);
   const std::size_t line = kernels::kLanes * sizeof(float);
   scratch_size_ = kernels::round_up(
       kernels::attention_scratch(longest, static_cast<std::size_t>(config.hidden / config.heads)), kernels::kLanes);
-  const std::size_t code_width = precision == Precision::int8 ? kernels::int8_depth(std::max(hidden, intermediate)) : 0;
+  const std::size_t code_width = code_size(arithmetic) * kernels::int8_depth(std::max(hidden, intermediate));
   const std::size_t sizes[] = {tokens * hidden * sizeof(float),
                                tokens * 3 * hidden * sizeof(float),
                                tokens * hidden * sizeof(float),
@@ -116,7 +179,7 @@ Workspace::Workspace(const Config& config, Precision precision, std::size_t toke
                                tokens * sizeof(std::int32_t)};
   std::size_t total = 0;
   for (const std::size_t size : sizes) total += kernels::round_up(size, line);
-  block_ = Block(total);
+  block_ = kernels::Block(total);
   std::byte* at = block_.as<std::byte>();
   std::byte* places[std::size(sizes)];
   for (std::size_t i = 0; i < std::size(sizes); ++i) {
@@ -129,7 +192,7 @@ Workspace::Workspace(const Config& config, Precision precision, std::size_t toke
   context = floats(2);
   wide = floats(3);
   scratch_ = floats(4);
-  codes = reinterpret_cast<std::uint8_t*>(places[5]);
+  codes = places[5];
   code_scale = floats(6);
   code_zero = reinterpret_cast<std::int32_t*>(places[7]);
 }
@@ -147,9 +210,12 @@ void Encoder::run(std::span<const Sequence> sequences, Workspace& space, const C
   }
   crew.sync();
   if (space.failure) return;
-  normalise_rows(config_, weights_.embedding_norm, space.x, tokens, crew);
+  const Step step(space, arithmetic_, tokens, crew);
+  normalise(config_, weights_.embedding_norm, space.x, tokens, step, crew);
   crew.sync();
-  for (const Layer& each : weights_.layers) layer(each, sequences, tokens, space, crew);
+  for (std::size_t i = 0; i < weights_.layers.size(); ++i)
+    layer(weights_.layers[i], i + 1 < weights_.layers.size() ? &weights_.layers[i + 1].query : nullptr, sequences,
+          tokens, space, step, crew);
   std::size_t row = 0;
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     if (i % crew.size == crew.rank) pool(sequences[i], space.x + row * hidden_of(config_));
@@ -174,31 +240,29 @@ void Encoder::embed(std::span<const Sequence> sequences, Workspace& space) const
   }
 }
 
-void Encoder::layer(const Layer& layer, std::span<const Sequence> sequences, std::size_t tokens, Workspace& space,
-                    const Crew& crew) const {
+// x is normalised and prepared, before and after.
+void Encoder::layer(const Layer& layer, const Linear* next, std::span<const Sequence> sequences, std::size_t tokens,
+                    Workspace& space, const Step& step, const Crew& crew) const {
   const std::size_t hidden = hidden_of(config_);
   const Rows x{space.x, hidden}, context{space.context, hidden}, wide{space.wide, intermediate_of(config_)};
   const auto plain = kernels::Activation::none;
-  const Step step(space, precision_, tokens, crew);
-  step.quantise(x, hidden);
-  step.apply(layer.query, x, plain, nullptr, space.query_key_value, 3 * hidden);
-  step.apply(layer.key, x, plain, nullptr, space.query_key_value + hidden, 3 * hidden);
-  step.apply(layer.value, x, plain, nullptr, space.query_key_value + 2 * hidden, 3 * hidden);
+  step.apply(layer.query, &layer.key, x, plain, nullptr, space.query_key_value, 3 * hidden);
+  step.apply(layer.key, &layer.value, x, plain, nullptr, space.query_key_value + hidden, 3 * hidden);
+  step.apply(layer.value, &layer.attention_out, x, plain, nullptr, space.query_key_value + 2 * hidden, 3 * hidden);
   crew.sync();
   attend(sequences, space, crew);
   crew.sync();
-  step.quantise(context, hidden);
-  step.apply(layer.attention_out, context, plain, space.x, space.x, hidden);
+  step.prepare_all(context, hidden);
+  step.apply(layer.attention_out, &layer.up, context, plain, space.x, space.x, hidden);
   crew.sync();
-  normalise_rows(config_, layer.attention_norm, space.x, tokens, crew);
+  normalise(config_, layer.attention_norm, space.x, tokens, step, crew);
   crew.sync();
-  step.quantise(x, hidden);
-  step.apply(layer.up, x, config_.activation, nullptr, space.wide, wide.stride);
+  step.apply(layer.up, &layer.down, x, config_.activation, nullptr, space.wide, wide.stride);
   crew.sync();
-  step.quantise(wide, wide.stride);
-  step.apply(layer.down, wide, plain, space.x, space.x, hidden);
+  step.prepare_all(wide, wide.stride);
+  step.apply(layer.down, next, wide, plain, space.x, space.x, hidden);
   crew.sync();
-  normalise_rows(config_, layer.out_norm, space.x, tokens, crew);
+  normalise(config_, layer.out_norm, space.x, tokens, step, crew);
   crew.sync();
 }
 

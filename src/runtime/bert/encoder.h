@@ -23,26 +23,28 @@ struct Sequence {
 // What one crew computes in: room for `tokens` tokens, in sequences of at most `longest`.
 class Workspace {
  public:
-  Workspace(const Config&, Precision, std::size_t tokens, std::size_t longest, unsigned members);
+  Workspace(const Config&, Arithmetic, std::size_t tokens, std::size_t longest, unsigned members);
 
   float *x, *query_key_value, *context,
-      *wide;                // [tokens, hidden], [tokens, 3 hidden], [tokens, hidden], [tokens, intermediate]
-  std::uint8_t* codes;      // [tokens, the wider of the two, rounded up]: int8 activations
-  float* code_scale;        // [tokens]
-  std::int32_t* code_zero;  // [tokens]
+      *wide;          // [tokens, hidden], [tokens, 3 hidden], [tokens, hidden], [tokens, intermediate]
+  std::byte* codes;   // [tokens, the wider of the two, rounded up]: activations as half and int8 products read them
+  float* code_scale;  // [tokens]
+  std::int32_t* code_zero;  // [tokens]: int8
   float* scratch(unsigned rank) const noexcept { return scratch_ + rank * scratch_size_; }
   std::exception_ptr failure;  // of the member that read the embeddings
 
  private:
-  Block block_;
+  kernels::Block block_;
   float* scratch_;
   std::size_t scratch_size_;
 };
 
+class Step;  // the products of one member, in encoder.cc
+
 class Encoder {
  public:
-  Encoder(const Config& config, const Weights& weights, Precision precision)
-      : config_(config), weights_(weights), precision_(precision) {}
+  Encoder(const Config& config, const Weights& weights, Arithmetic arithmetic)
+      : config_(config), weights_(weights), arithmetic_(arithmetic) {}
 
   // All members of a crew call it with the same arguments. Sequences stand one behind the other, without padding.
   // What goes wrong is left in workspace.failure.
@@ -50,13 +52,14 @@ class Encoder {
 
  private:
   void embed(std::span<const Sequence>, Workspace&) const;
-  void layer(const Layer&, std::span<const Sequence>, std::size_t tokens, Workspace&, const kernels::Crew&) const;
+  void layer(const Layer&, const Linear* next, std::span<const Sequence>, std::size_t tokens, Workspace&, const Step&,
+             const kernels::Crew&) const;
   void attend(std::span<const Sequence>, Workspace&, const kernels::Crew&) const;
   void pool(const Sequence&, const float* rows) const;
 
   const Config& config_;
   const Weights& weights_;
-  const Precision precision_;
+  const Arithmetic arithmetic_;
 };
 
 }  // namespace weighbridge::bert

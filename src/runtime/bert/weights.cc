@@ -2,22 +2,18 @@
 // Reads, checks and packs the weights, matrix by matrix, several at once.
 #include "runtime/bert/weights.h"
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
 #include <algorithm>
-#include <new>
+#include <cmath>
 #include <string>
 
 #include "base/fail.h"
 #include "codecs/kernels.h"
+#include "runtime/kernels/half.h"
 
 namespace weighbridge::bert {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kLargePage = std::size_t{1} << 21;
 
 void require_real(const Tensor& tensor) {
   const DType type = tensor.dtype();
@@ -61,42 +57,52 @@ Norm norm_of(const Model& model, const Config& config, const std::string& name) 
           vector_of(model, config, name + ".bias", config.hidden)};
 }
 
-std::size_t packed_bytes(std::size_t n, std::size_t k, Precision precision) {
-  switch (precision) {
-    case Precision::f32: return kernels::packed_size(n, k) * sizeof(float);
-    case Precision::f16: return kernels::packed_size(n, k) * sizeof(std::uint16_t);
-    case Precision::int8: return kernels::packed_size(n, kernels::int8_depth(k));
+std::size_t packed_bytes(std::size_t n, std::size_t k, Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::f32: return kernels::packed_size(n, k) * sizeof(float);
+    case Arithmetic::widened: return kernels::packed_size(n, k) * sizeof(std::uint16_t);
+    case Arithmetic::half: return kernels::half_packed_size(n, k) * sizeof(std::uint16_t);
+    case Arithmetic::int8: return kernels::packed_size(n, kernels::int8_depth(k));
   }
   return 0;
 }
 
-void pack_f16(const Tensor& tensor, const float* weights, Linear& out) {
-  const std::size_t count = kernels::packed_size(out.n, out.k);
-  std::vector<float> panels(count);
-  kernels::kernels().pack_f32(weights, out.k, out.n, out.k, panels.data());
-  codecs::kernels().from_f32[static_cast<std::size_t>(DType::f16)](panels.data(), out.packed, count);
-  constexpr std::uint16_t kInfinity = 0x7C00;
-  const auto* halves = reinterpret_cast<const std::uint16_t*>(out.packed);
-  if (std::any_of(halves, halves + count, [](std::uint16_t half) { return (half & kInfinity) == kInfinity; }))
+// Every processor refuses the same models, though half arithmetic could take these.
+void require_halves(const Tensor& tensor, const Floats& weights) {
+  constexpr float kFirstPast = 65520;  // what rounds to 65536, which f16 does not have
+  if (std::any_of(weights.data(), weights.data() + weights.size(),
+                  [](float weight) { return std::fabs(weight) >= kFirstPast; }))
     fail("not-finite", tensor.name(),
          "tensor '" + std::string(tensor.name()) + "' holds a value past 65504, the largest that f16 has: use f32");
 }
 
+void pack_widened(const float* weights, const Linear& out) {
+  const std::size_t count = kernels::packed_size(out.n, out.k);
+  std::vector<float> panels(count);
+  kernels::kernels().pack_f32(weights, out.k, out.n, out.k, panels.data());
+  codecs::kernels().from_f32[static_cast<std::size_t>(DType::f16)](panels.data(), out.packed, count);
+}
+
 // Fills `out`, whose n, k and packed are set.
-void pack(const Model& model, const Config& config, const std::string& name, Precision precision, Linear& out) {
+void pack(const Model& model, const Config& config, const std::string& name, Arithmetic arithmetic, Linear& out) {
   const Tensor tensor = require(model, config, name + ".weight", {out.n, out.k});
   const Floats weights(tensor);
   out.bias = vector_of(model, config, name + ".bias", out.n);
   out.bias.resize(kernels::round_up(out.n, kernels::kLanes));
-  if (precision == Precision::int8) {
-    out.scale.resize(out.bias.size());
-    out.sum.resize(out.bias.size());
-    kernels::pack_i8(weights.data(), out.n, out.k, reinterpret_cast<std::int8_t*>(out.packed), out.scale.data(),
-                     out.sum.data());
-  } else if (precision == Precision::f16) {
-    pack_f16(tensor, weights.data(), out);
-  } else {
-    kernels::kernels().pack_f32(weights.data(), out.k, out.n, out.k, reinterpret_cast<float*>(out.packed));
+  switch (arithmetic) {
+    case Arithmetic::f32:
+      return kernels::kernels().pack_f32(weights.data(), out.k, out.n, out.k, reinterpret_cast<float*>(out.packed));
+    case Arithmetic::widened: require_halves(tensor, weights); return pack_widened(weights.data(), out);
+    case Arithmetic::half:
+      require_halves(tensor, weights);
+      out.scale.resize(out.bias.size());
+      return kernels::half_kernels()->pack(weights.data(), out.n, out.k, reinterpret_cast<std::uint16_t*>(out.packed),
+                                           out.scale.data());
+    case Arithmetic::int8:
+      out.scale.resize(out.bias.size());
+      out.sum.resize(out.bias.size());
+      return kernels::pack_i8(weights.data(), out.n, out.k, reinterpret_cast<std::int8_t*>(out.packed),
+                              out.scale.data(), out.sum.data());
   }
 }
 
@@ -119,14 +125,13 @@ std::vector<float> places_of(const Model& model, const Config& config) {
 
 }  // namespace
 
-void Block::Free::operator()(std::byte* p) const noexcept { ::operator delete(p, std::align_val_t(kLargePage)); }
-
-Block::Block(std::size_t bytes)
-    : data_(
-          static_cast<std::byte*>(::operator new(kernels::round_up(bytes, kLargePage), std::align_val_t(kLargePage)))) {
-#ifdef __linux__
-  madvise(data_.get(), kernels::round_up(bytes, kLargePage), MADV_HUGEPAGE);  // a hint: what it answers changes nothing
-#endif
+Arithmetic arithmetic_of(Precision precision) noexcept {
+  switch (precision) {
+    case Precision::f32: return Arithmetic::f32;
+    case Precision::f16: return kernels::half_kernels() != nullptr ? Arithmetic::half : Arithmetic::widened;
+    case Precision::int8: return Arithmetic::int8;
+  }
+  return Arithmetic::f32;
 }
 
 Table::Table(Tensor tensor, std::size_t width) : tensor_(tensor), width_(width) {
@@ -145,7 +150,7 @@ const float* Table::row(std::uint32_t id, std::span<float> out) const {
   return out.data();
 }
 
-Weights load_weights(const Model& model, const Config& config, Precision precision, Executor& executor) {
+Weights load_weights(const Model& model, const Config& config, Arithmetic arithmetic, Executor& executor) {
   Weights out;
   const Tensor words = require(model, config, "embeddings.word_embeddings.weight", {config.vocabulary, config.hidden});
   require_real(words);
@@ -169,7 +174,7 @@ Weights load_weights(const Model& model, const Config& config, Precision precisi
       to.n = n;
       to.k = k;
       steps.push_back({&to, at + name, total});
-      total += kernels::round_up(packed_bytes(n, k, precision), kLine);
+      total += kernels::round_up(packed_bytes(n, k, arithmetic), kLine);
     };
     add(layer.query, "attention.self.query", wide, wide);
     add(layer.key, "attention.self.key", wide, wide);
@@ -180,11 +185,11 @@ Weights load_weights(const Model& model, const Config& config, Precision precisi
     layer.attention_norm = norm_of(model, config, at + "attention.output.LayerNorm");
     layer.out_norm = norm_of(model, config, at + "output.LayerNorm");
   }
-  out.panels = Block(total);
+  out.panels = kernels::Block(total);
   for (const Step& step : steps) step.to->packed = out.panels.as<std::byte>() + step.offset;
   executor.for_each(steps.size(), [&](std::uint64_t i) {
     const Step& step = steps[static_cast<std::size_t>(i)];
-    pack(model, config, step.name, precision, *step.to);
+    pack(model, config, step.name, arithmetic, *step.to);
   });
   return out;
 }

@@ -4,37 +4,27 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "runtime/bert/config.h"
+#include "runtime/kernels/block.h"
 #include "runtime/kernels/kernels.h"
 #include "weighbridge/context.h"
 
 namespace weighbridge::bert {
 
-// Memory for numbers that vectors run over: 64-byte aligned, in large pages where the system has them, not initialised.
-class Block {
- public:
-  Block() = default;
-  explicit Block(std::size_t bytes);
-  template <class T> T* as() const noexcept { return reinterpret_cast<T*>(data_.get()); }
+// What a precision means on this processor. widened: f16 weights, everything else f32; half: f16 all the way.
+enum class Arithmetic : std::uint8_t { f32, widened, half, int8 };
+Arithmetic arithmetic_of(Precision) noexcept;
 
- private:
-  struct Free {
-    void operator()(std::byte* p) const noexcept;
-  };
-  std::unique_ptr<std::byte, Free> data_;
-};
-
-// out = in * w^T + bias, in the precision of the model.
+// out = in * w^T + bias, in the arithmetic of the model.
 struct Linear {
   std::size_t n = 0, k = 0;
-  std::vector<float> bias;      // n, padded to 16
-  std::byte* packed = nullptr;  // f32, f16 or int8 panels, in Weights::panels
-  std::vector<float> scale;     // int8
-  std::vector<std::int32_t> sum;
+  std::vector<float> bias;        // n, padded to 16
+  std::byte* packed = nullptr;    // panels of codes, f16 or f32, in Weights::panels
+  std::vector<float> scale;       // half and int8
+  std::vector<std::int32_t> sum;  // int8
 };
 
 struct Norm {
@@ -66,11 +56,11 @@ struct Weights {
   Table words;
   std::vector<float> places;  // [positions, hidden]: the position embedding plus that of token type 0
   Norm embedding_norm;
-  Block panels;  // all matrices, one behind the other in the order of use
+  kernels::Block panels;  // all matrices, one behind the other in the order of use
   std::vector<Layer> layers;
 };
 
 // [reads] Throws what fail() throws. `model` must outlive the result.
-Weights load_weights(const Model& model, const Config&, Precision, Executor&);
+Weights load_weights(const Model& model, const Config&, Arithmetic, Executor&);
 
 }  // namespace weighbridge::bert

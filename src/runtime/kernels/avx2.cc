@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -24,6 +25,10 @@ namespace {
 #include "runtime/kernels/vector_avx2.inc"
 
 #include "runtime/kernels/loops.inc"
+
+#include "runtime/kernels/generate.inc"
+
+#include "runtime/kernels/table.inc"
 constexpr Kernels kKernels = make_kernels("avx2");
 }  // namespace
 }  // namespace weighbridge::kernels

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels for processors with AVX-512 and its byte products (VNNI). Nothing but the loops is compiled with these
-// instructions.
+// The kernels for processors with AVX-512 and its byte products (VNNI), and those in f16 where they have AVX512-FP16
+// too. Nothing but the loops is compiled with these instructions.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
+#include "runtime/kernels/half.h"
 #include "runtime/kernels/kernels.h"
 
 #if defined(__x86_64__)
@@ -26,7 +28,24 @@ namespace {
 #include "runtime/kernels/vector_avx512.inc"
 
 #include "runtime/kernels/loops.inc"
+
+#include "runtime/kernels/generate.inc"
+
+#include "runtime/kernels/table.inc"
 constexpr Kernels kKernels = make_kernels("avx512");
+}  // namespace
+}  // namespace weighbridge::kernels
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512fp16"))), \
+                                 apply_to = function)
+#else
+#pragma GCC target("avx512fp16")
+#endif
+namespace weighbridge::kernels {
+namespace {
+#include "runtime/kernels/half_avx512fp16.inc"
+constexpr HalfKernels kHalfKernels{pack_half, halve_row, product_half};
 }  // namespace
 }  // namespace weighbridge::kernels
 #if defined(__clang__)
@@ -37,9 +56,11 @@ constexpr Kernels kKernels = make_kernels("avx512");
 
 namespace weighbridge::kernels {
 const Kernels* avx512_kernels() noexcept { return &kKernels; }
+const HalfKernels* avx512fp16_kernels() noexcept { return &kHalfKernels; }
 }  // namespace weighbridge::kernels
 #else
 namespace weighbridge::kernels {
 const Kernels* avx512_kernels() noexcept { return nullptr; }
+const HalfKernels* avx512fp16_kernels() noexcept { return nullptr; }
 }  // namespace weighbridge::kernels
 #endif

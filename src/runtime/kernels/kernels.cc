@@ -8,21 +8,30 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+
+#include "runtime/kernels/half.h"
 
 namespace weighbridge::kernels {
 namespace {
 
 #if defined(__x86_64__)
-// Conversions of halves, which clang 16 has no name for in __builtin_cpu_supports().
+// Conversions of halves, and arithmetic in them, which clang 16 has no names for in __builtin_cpu_supports(). The
+// second counts only where the system keeps the registers of AVX-512, which the caller asks for first.
 bool has_f16c() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+bool has_avx512fp16() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & bit_AVX512FP16) != 0;
 }
 #endif
 
 struct Choice {
   const Kernels* sets[3] = {plain_kernels(), nullptr, nullptr};
   std::size_t count = 1;
+  const HalfKernels* half = nullptr;
 
   Choice() noexcept {
 #if defined(__x86_64__)
@@ -31,8 +40,10 @@ struct Choice {
     if (avx2) sets[count++] = avx2_kernels();
     if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512vnni"))
+        __builtin_cpu_supports("avx512vnni")) {
       sets[count++] = avx512_kernels();
+      if (has_avx512fp16()) half = avx512fp16_kernels();
+    }
 #endif
   }
 };
@@ -46,6 +57,7 @@ const Choice& choice() noexcept {
 
 const Kernels& kernels() noexcept { return *choice().sets[choice().count - 1]; }
 std::span<const Kernels* const> all_kernels() noexcept { return {choice().sets, choice().count}; }
+const HalfKernels* half_kernels() noexcept { return choice().half; }
 
 void pack_i8(const float* w, std::size_t n, std::size_t k, std::int8_t* out, float* scale, std::int32_t* sum) {
   const std::size_t depth = int8_depth(k);
@@ -67,6 +79,47 @@ void pack_i8(const float* w, std::size_t n, std::size_t k, std::int8_t* out, flo
     }
     scale[row] = step;
     sum[row] = total;
+  }
+}
+
+void pack_codes_i8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
+                   std::int8_t* out, std::int32_t* sum) {
+  const std::size_t depth = int8_depth(k), end = std::min(first + rows, n);
+  for (std::size_t row = first; row < round_up(end, kLanes); ++row) {
+    const std::size_t panel = row / kPanel, width = panel_width(n, panel);
+    std::int8_t* to = out + panel * kPanel * depth + 4 * (row % kPanel);
+    const std::int8_t* from = codes + row * k;
+    std::int32_t total = 0;
+    for (std::size_t p = 0; p < depth; p += 4, to += 4 * width) {
+      std::int8_t four[4] = {};
+      if (row < n) std::memcpy(four, from + p, std::min<std::size_t>(4, k - p));
+      std::memcpy(to, four, sizeof four);
+      total += four[0] + four[1] + four[2] + four[3];
+    }
+    sum[row] = total;
+  }
+}
+
+void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t block, std::size_t n, std::size_t k,
+                   std::size_t first, std::size_t rows, std::uint8_t* out) {
+  const std::size_t blocks = k / kBlock, end = std::min(first + rows, n);
+  for (std::size_t row = first; row < round_up(end, kLanes); ++row) {
+    const std::size_t panel = row / kPanel, width = panel_width(n, panel) / kLanes, column = row % kLanes;
+    std::uint8_t* to = out + (panel * (kPanel / kLanes) * blocks + row % kPanel / kLanes) * kQ4Bytes;
+    for (std::size_t b = 0; b < blocks; ++b, to += width * kQ4Bytes) {
+      const float scale = row < n ? scales[row * (k / block) + b * kBlock / block] : 0.0F;
+      std::memcpy(to + column * sizeof scale, &scale, sizeof scale);
+      std::uint8_t* bytes = to + kLanes * sizeof scale + 4 * column;
+      const std::uint8_t* from = codes + (row * k + b * kBlock) / 2;
+      for (std::size_t e = 0; e < 4; ++e, bytes += 4 * kLanes, from += 4) {
+        unsigned in[4] = {};
+        if (row < n) std::copy_n(from, 4, in);
+        // Eight values, k = 8e to 8e + 7, as pairs four apart. Flipping the upper bit adds 8: -8 to 7 become 0 to 15.
+        const unsigned pairs[] = {(in[0] & 15U) | in[2] << 4, in[0] >> 4 | (in[2] & 0xF0U), (in[1] & 15U) | in[3] << 4,
+                                  in[1] >> 4 | (in[3] & 0xF0U)};
+        for (std::size_t t = 0; t < 4; ++t) bytes[t] = static_cast<std::uint8_t>(pairs[t] ^ 0x88U);
+      }
+    }
   }
 }
 

@@ -16,7 +16,7 @@
 
 namespace weighbridge::kernels {
 
-inline constexpr std::size_t kLanes = 16, kPanel = 48;
+inline constexpr std::size_t kLanes = 16, kPanel = 48, kTileRows = 8;
 
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
@@ -39,7 +39,8 @@ struct Range {
 };
 
 // c = activation(bias + a * w^T) + residual: a [m, k], w packed [n, k], bias [n] padded to 16, c and residual [m, n].
-// residual may be null, and may be c.
+// residual may be null, and may be c. `after`: weights that the caller needs next, asked for while the last panel is
+// computed; changes nothing else.
 struct Product {
   std::size_t n, k;
   const float* bias;
@@ -48,6 +49,7 @@ struct Product {
   std::size_t residual_stride;
   float* c;
   std::size_t c_stride;
+  const void* after = nullptr;
 };
 struct ProductF32 : Product {
   const float* a;
@@ -81,10 +83,43 @@ struct Attention {
   std::size_t out_stride;
   float* scratch;  // attention_scratch(length, head) floats, 64-byte aligned
 };
-constexpr std::size_t kTileRows = 8;
 constexpr std::size_t attention_scratch(std::size_t length, std::size_t head) noexcept {
   return round_up(length, kLanes) * (head + round_up(head, kLanes) + kTileRows);
 }
+
+// Weights of four bits with a scale for each kBlock of k: a stands for code * scale of its block, w for
+// (code - 8) * scale of its block. k is a multiple of kBlock. Panels of w hold, block by block and vector by vector,
+// 16 scales and 4 x 64 bytes of codes: byte [e][4 c + t] has k = 8 e + t of column c in its low half, k = 8 e + 4 + t
+// in the high one. Rows of a stand in groups, each block by block: the codes of its rows, their scales, and -8 times
+// the sums of their codes. A group is kTileRows rows, or the one row that there is.
+inline constexpr std::size_t kBlock = 32, kQ4Bytes = kLanes * sizeof(float) + kLanes * kBlock / 2;
+inline constexpr std::size_t kQ4RowBytes = kBlock + sizeof(float) + sizeof(std::int32_t);
+constexpr std::size_t packed_q4_size(std::size_t n, std::size_t k) noexcept {
+  return round_up(n, kLanes) / kLanes * (k / kBlock) * kQ4Bytes;
+}
+constexpr std::size_t q4_group(std::size_t rows) noexcept { return rows == 1 ? 1 : kTileRows; }
+constexpr std::size_t q4_rows_size(std::size_t rows, std::size_t k) noexcept {
+  return round_up(rows, q4_group(rows)) * (k / kBlock) * kQ4RowBytes;
+}
+struct ProductQ4 : Product {
+  const std::byte* a;  // q4_rows_size(rows, k) bytes, which quantise_blocks() fills
+  std::size_t group;   // q4_group(rows)
+  const std::uint8_t* w;
+};
+
+// One head of one sequence, whose keys and values were kept: row r sees the first `first` + r keys. keys hold panels
+// of 48 positions, [head][48] each, values a row of `head` for each position, and 16 floats more behind the last. What
+// stands past the last key may be any numbers.
+struct CausalAttention {
+  const float* q;
+  std::size_t q_stride, rows, first, head;
+  float scale;
+  const float *keys, *values;
+  float* out;
+  std::size_t out_stride;
+  float* scratch;  // causal_scratch(keys that the last row sees) floats, 64-byte aligned
+};
+constexpr std::size_t causal_scratch(std::size_t length) noexcept { return kTileRows * round_up(length, kPanel); }
 
 struct Kernels {
   const char* name;
@@ -105,6 +140,22 @@ struct Kernels {
   // Codes of one row by its own range, zero included, so that zero is a code; n codes, then zeros up to the padding.
   void (*quantise_row)(const float* x, std::size_t n, std::uint8_t* codes, float& scale, std::int32_t& zero);
   void (*product_i8)(const ProductI8&, const Range&);
+
+  // gate[i] = silu(gate[i]) * up[i], silu(x) = x / (1 + exp(-x)).
+  void (*silu_product)(float* gate, const float* up, std::size_t n);
+  // out[i] = x[i] / sqrt(mean of squares + epsilon) * weight[i].
+  void (*rms_norm)(const float* x, std::size_t width, const float* weight, float epsilon, float* out);
+  // Turns each pair (x[2i], x[2i + 1]) by an angle: x[i] = x[i] * cosines[i] + x[i ^ 1] * sines[i], where both of a
+  // pair have its cosine, the first one -sine and the second sine. n is even.
+  void (*rotate)(float* x, std::size_t n, const float* cosines, const float* sines);
+  // The place of the largest, the first of equal ones; 0 where none is a number. n > 0.
+  std::size_t (*largest)(const float* x, std::size_t n);
+  // The sum of exp(x[i] - top), top no less than any x[i].
+  float (*exp_sum)(const float* x, std::size_t n, float top);
+  // Row `row` of those that `group` is for, into `out`, where all rows begin.
+  void (*quantise_blocks)(const float* x, std::size_t k, std::size_t row, std::size_t group, std::byte* out);
+  void (*product_q4)(const ProductQ4&, const Range&);
+  void (*causal_attention)(const CausalAttention&);
 };
 
 // The best for this processor.
@@ -115,6 +166,15 @@ std::span<const Kernels* const> all_kernels() noexcept;
 // Codes of a matrix [n, k] by the largest magnitude of each row, packed for product_i8: panels of [k / 4][width][4].
 // scale and sum have round_up(n, 16) elements.
 void pack_i8(const float* w, std::size_t n, std::size_t k, std::int8_t* out, float* scale, std::int32_t* sum);
+
+// The same from codes that are there already: `rows` of them from row `first`, a multiple of kPanel, of a matrix
+// [n, k].
+void pack_codes_i8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
+                   std::int8_t* out, std::int32_t* sum);
+// Codes of four bits, two's complement, element 2i in the low half of a byte, with scales [n, k / block], block a
+// multiple of kBlock.
+void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t block, std::size_t n, std::size_t k,
+                   std::size_t first, std::size_t rows, std::uint8_t* out);
 
 // The tables of each instruction set, for kernels.cc; null where it is not compiled in.
 const Kernels* plain_kernels() noexcept;

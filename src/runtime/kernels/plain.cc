@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "codecs/small_float.h"
 #include "runtime/kernels/kernels.h"
@@ -14,6 +15,10 @@ namespace {
 #include "runtime/kernels/vector_plain.inc"
 
 #include "runtime/kernels/loops.inc"
+
+#include "runtime/kernels/generate.inc"
+
+#include "runtime/kernels/table.inc"
 constexpr Kernels kKernels = make_kernels("plain");
 }  // namespace
 }  // namespace weighbridge::kernels

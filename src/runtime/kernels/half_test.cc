@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products in f16 give the bits of a twin that computes each operation in double and rounds it once, at awkward sizes
+// and with the worst of numbers. Skips where the processor has no such arithmetic.
+#include "runtime/kernels/half.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "codecs/small_float.h"
+
+namespace weighbridge::kernels {
+namespace {
+
+#define WB_REQUIRE_HALF() \
+  if (half_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX512-FP16"
+
+// ---- the twin ----
+
+// The nearest f16, even on a tie.
+double round_to_half(double value) {
+  int exponent = 0;
+  std::frexp(value, &exponent);  // |value| is in [2^(exponent - 1), 2^exponent)
+  const double unit = std::ldexp(1.0, std::max(exponent, -13) - 11);
+  const double rounded = std::nearbyint(value / unit) * unit;
+  return std::fabs(rounded) < 65536 ? rounded : std::copysign(std::numeric_limits<double>::infinity(), value);
+}
+// a * b + c of halves, rounded once: a double holds the sum, unless the product is so much smaller than c that it
+// changes nothing, or the sum is past all halves.
+double fma_half(double a, double b, double c) { return round_to_half(a * b + c); }
+
+struct Scaled {
+  std::vector<double> values;
+  float scale;
+};
+Scaled scaled(const float* x, std::size_t n) {
+  float most = 0;
+  for (std::size_t i = 0; i < n; ++i) most = std::max(most, std::fabs(x[i]));
+  int exponent = 0;
+  std::frexp(most, &exponent);
+  const int power = most < std::numeric_limits<float>::min() ? 126 : std::min(4 - exponent, 126);
+  Scaled out{{}, std::ldexp(1.0F, -power)};
+  for (std::size_t i = 0; i < n; ++i) out.values.push_back(round_to_half(std::ldexp(double{x[i]}, power)));
+  return out;
+}
+
+struct Shape {
+  std::size_t m, n, k;
+};
+struct Matrices {
+  std::vector<float> a, w, bias;
+};
+
+float element(const Scaled& a, const Scaled& w, float bias) {
+  float sum = 0;
+  for (std::size_t begin = 0; begin < a.values.size(); begin += kHalfChain) {
+    double chain = 0;
+    for (std::size_t p = begin; p < std::min(begin + kHalfChain, a.values.size()); ++p)
+      chain = fma_half(a.values[p], w.values[p], chain);
+    sum += static_cast<float>(chain);
+  }
+  return std::fma(sum, w.scale * a.scale, bias);
+}
+std::vector<float> twin(const Matrices& in, const Shape& s) {
+  std::vector<float> out(s.m * s.n);
+  std::vector<Scaled> columns;
+  for (std::size_t j = 0; j < s.n; ++j) columns.push_back(scaled(in.w.data() + j * s.k, s.k));
+  for (std::size_t i = 0; i < s.m; ++i) {
+    const Scaled row = scaled(in.a.data() + i * s.k, s.k);
+    for (std::size_t j = 0; j < s.n; ++j) out[i * s.n + j] = element(row, columns[j], in.bias[j]);
+  }
+  return out;
+}
+
+// ---- what it is compared with ----
+
+std::vector<float> numbers(std::size_t count, std::uint64_t seed, float size = 2.0F) {
+  std::vector<float> out(count);
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15U + 1;
+  for (float& value : out) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    value = static_cast<float>(static_cast<std::int32_t>(state >> 32)) / 2147483648.0F * size;
+  }
+  return out;
+}
+Matrices matrices(const Shape& s) {
+  Matrices out{numbers(s.m * s.k, 1), numbers(s.n * s.k, 2), numbers(s.n, 3)};
+  out.bias.resize(round_up(s.n, kLanes));
+  return out;
+}
+
+std::vector<float> product(const Matrices& in, const Shape& s, Activation activation, const float* residual,
+                           std::size_t rows = 1000, std::size_t panels = 1000) {
+  const HalfKernels& half = *half_kernels();
+  std::vector<std::uint16_t> w(half_packed_size(s.n, s.k), 0x7C00);
+  std::vector<std::uint32_t> a(s.m * s.k);
+  std::vector<float> a_scale(s.m), w_scale(in.bias.size()), c(s.m * s.n, -1.0F);
+  half.pack(in.w.data(), s.n, s.k, w.data(), w_scale.data());
+  for (std::size_t i = 0; i < s.m; ++i) half.halve_row(in.a.data() + i * s.k, s.k, a.data() + i * s.k, a_scale[i]);
+  const ProductHalf task{{s.n, s.k, in.bias.data(), activation, residual, s.n, c.data(), s.n},
+                         a.data(),
+                         s.k,
+                         a_scale.data(),
+                         w.data(),
+                         w_scale.data()};
+  for (std::size_t panel = 0; panel < half_panel_count(s.n); panel += panels)
+    for (std::size_t row = 0; row < s.m; row += rows)
+      half.product(task, {row, std::min(row + rows, s.m), panel, std::min(panel + panels, half_panel_count(s.n))});
+  return c;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+std::string name(const Shape& s) { return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k); }
+
+constexpr Shape kShapes[] = {{1, 1, 1},     {1, 16, 3},   {2, 17, 16},   {3, 33, 33},  {4, 49, 63},
+                             {5, 96, 64},   {6, 144, 65}, {7, 31, 130},  {8, 384, 48}, {9, 97, 200},
+                             {16, 64, 192}, {23, 50, 18}, {19, 200, 384}};
+
+// ---- tests ----
+
+TEST(Halves, TheTwinRoundsOnce) {
+  const double least = std::ldexp(1.0, -24);
+  EXPECT_EQ(round_to_half(1 + std::ldexp(1.0, -11)), 1.0);
+  EXPECT_EQ(round_to_half(1 + std::ldexp(3.0, -11)), 1 + std::ldexp(1.0, -9));
+  EXPECT_EQ(fma_half(3, 683, 0), 2048.0);      // 2049 is a tie
+  EXPECT_EQ(fma_half(3, 683, least), 2050.0);  // and this is past it, which a product rounded first would not show
+  EXPECT_EQ(round_to_half(65519), 65504.0);
+  EXPECT_EQ(round_to_half(65520), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(round_to_half(1.5 * least), 2 * least);
+  EXPECT_EQ(round_to_half(0.5 * least), 0.0);
+}
+
+TEST(Halves, RowsAreScaledAndRoundedToTheNearest) {
+  WB_REQUIRE_HALF();
+  std::vector<std::vector<float>> rows{{0.0F},
+                                       {-0.0F, 0.0F},
+                                       {1e-45F},
+                                       {1e-38F, -3e-39F},
+                                       {3.4e38F, 1.0F},
+                                       {-15.9999F, 16.0F},
+                                       {1.0F, std::ldexp(1.0F, -30)}};
+  for (const std::size_t n : std::initializer_list<std::size_t>{1, 15, 16, 17, 100})
+    rows.push_back(numbers(n, n, 3e4F));
+  for (const auto& row : rows) {
+    std::vector<std::uint32_t> halves(row.size() + 1, 7);
+    float scale = 0;
+    half_kernels()->halve_row(row.data(), row.size(), halves.data(), scale);
+    const Scaled expected = scaled(row.data(), row.size());
+    EXPECT_EQ(scale, expected.scale);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      EXPECT_EQ(halves[i] >> 16, halves[i] & 0xFFFFU);
+      EXPECT_EQ(std::bit_cast<float>(codecs::decode_float<codecs::kF16>(static_cast<std::uint16_t>(halves[i]))),
+                expected.values[i]);
+    }
+    EXPECT_EQ(halves.back(), 7U);
+  }
+}
+
+TEST(Halves, ProductsAreThoseOfTheTwin) {
+  WB_REQUIRE_HALF();
+  for (const Shape& s : kShapes) {
+    const Matrices in = matrices(s);
+    const auto expected = twin(in, s);
+    EXPECT_TRUE(same_bits(product(in, s, Activation::none, nullptr), expected)) << name(s);
+    const auto residual = numbers(s.m * s.n, 4);
+    auto with_residual = expected;
+    for (std::size_t i = 0; i < residual.size(); ++i) with_residual[i] += residual[i];
+    EXPECT_TRUE(same_bits(product(in, s, Activation::none, residual.data()), with_residual)) << name(s);
+  }
+}
+
+// The activation is that of the f32 kernels: a product with a matrix of one changes nothing else.
+TEST(Halves, AreActivated) {
+  WB_REQUIRE_HALF();
+  const Shape s{9, 97, 70};
+  const Matrices in = matrices(s);
+  const auto before = twin(in, s);
+  const std::vector<float> one(kLanes, 1.0F), nothing(kLanes);
+  std::vector<float> expected(before.size());
+  for (const Activation activation : {Activation::gelu, Activation::gelu_tanh}) {
+    const Kernels& plain = *all_kernels()[0];
+    plain.product_f32(
+        {{1, 1, nothing.data(), activation, nullptr, 0, expected.data(), 1}, before.data(), 1, one.data()},
+        {0, before.size(), 0, 1});
+    EXPECT_TRUE(same_bits(product(in, s, activation, nullptr), expected));
+  }
+}
+
+TEST(Halves, DoNotDependOnHowTheyAreSharedOut) {
+  WB_REQUIRE_HALF();
+  const Shape s{21, 300, 100};
+  const Matrices in = matrices(s);
+  const auto whole = product(in, s, Activation::gelu, nullptr);
+  for (const std::size_t rows : std::initializer_list<std::size_t>{1, 5, 8, 20})
+    EXPECT_TRUE(same_bits(product(in, s, Activation::gelu, nullptr, rows, 1), whole)) << rows;
+}
+
+// All of the largest magnitude and one sign; outliers far past what f16 has; rows next to nothing.
+TEST(Halves, DoNotOverflow) {
+  WB_REQUIRE_HALF();
+  const Shape s{5, 40, 192};
+  Matrices in{std::vector<float>(s.m * s.k, 15.9999F), std::vector<float>(s.n * s.k, 65504.0F),
+              std::vector<float>(round_up(s.n, kLanes))};
+  std::fill_n(in.a.begin() + static_cast<std::ptrdiff_t>(s.k), s.k, 1e30F);
+  std::fill_n(in.a.begin() + static_cast<std::ptrdiff_t>(2 * s.k), s.k, 1e-40F);
+  std::fill_n(in.a.begin() + static_cast<std::ptrdiff_t>(3 * s.k), s.k, 0.0F);
+  in.a[4 * s.k + 3] = -3e9F;
+  in.w[7] = -1e-7F;
+  const auto c = product(in, s, Activation::none, nullptr);
+  EXPECT_TRUE(same_bits(c, twin(in, s)));
+  for (std::size_t i = 0; i < s.m; ++i) {
+    double expected = 0;
+    for (std::size_t p = 0; p < s.k; ++p) expected += double{in.a[i * s.k + p]} * double{in.w[s.k + p]};
+    // Equal products round to the same side: a chain of 64 loses up to 64 / 2^12 of its sum.
+    EXPECT_NEAR(c[i * s.n + 1], expected, std::fabs(expected) * 0.016) << i;
+  }
+}
+
+}  // namespace
+}  // namespace weighbridge::kernels
