@@ -30,7 +30,7 @@ build: setup ## build the command: build/release/weighbridge
 build-demo:
 	@tools/install-packages.sh demo
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
-	cmake --build build/release -j $(JOBS) --target weighbridge sample_model
+	cmake --build build/release -j $(JOBS) --target weighbridge sample_model sample_encoder
 
 demo: ## build, make a sample model and walk it through everything
 	@tools/demo.sh

@@ -172,7 +172,10 @@ Status run_convert(Session& session) {
     if (std::filesystem::equivalent(path, output, ignored))
       raise(Kind::misuse, "misuse/output-is-input", "'" + output + "' is the input itself");
     refuse_existing(output, format, session.args);
-    const Input input = open_input(session, path);
+    std::shared_ptr<const Source> tokenizer;
+    if (session.args.has(FlagId::tokenizer))
+      tokenizer = session.source(std::string(session.args.value(FlagId::tokenizer)));
+    const Input input = open_input(session, path, Checks::all, std::move(tokenizer));
     if (!input.model) return input.status;
     session.remarks(path, input.report);
     return carry_out(session, path, output, plan(*input.model, format, options));

@@ -71,23 +71,21 @@ class Vectors {
 
 Status run_embed(Session& session) {
   const std::string& path = session.args.operands.front();
-  Texts texts(session, 1);
-  Status status = Status::done;
-  const auto embedder = open_embedder(session, path, status);
-  if (!embedder) return status;
   try {
+    Texts texts(session, 1);
+    Status status = Status::done;
+    const auto embedder = open_embedder(session, path, status);
+    if (!embedder) return status;
     Vectors vectors(session, embedder->dimension());
-    std::uint64_t truncated = 0;
+    Remarks remarks;
     embed_all(
         *embedder, [&](std::string& text) { return !session.out.closed() && texts.next(text); },
         [&](std::uint64_t index, const std::string&, const Embedded& what, std::span<const float> vector) {
-          truncated += what.truncated ? 1 : 0;
           vectors.add(index, what, vector);
-        });
+        },
+        remarks);
     vectors.publish();
-    if (truncated > 0 && !session.quiet)
-      complain(shown(path) + ": " + grouped(truncated) + (truncated == 1 ? " text was" : " texts were") + " cut to " +
-               grouped(embedder->max_length()) + " tokens (--max-length)");
+    remarks.say(session, path, *embedder);
   } catch (const Error& error) {
     return session.fail(path, error);
   }
@@ -102,7 +100,8 @@ Status run_similarity(Session& session) {
   try {
     const std::vector<std::string> texts(session.args.operands.begin() + 1, session.args.operands.end());
     std::vector<std::vector<float>> vectors;
-    for (const std::string& text : texts) vectors.push_back(embedder->embed(text));
+    Remarks remarks;
+    for (const std::string& text : texts) vectors.push_back(embed_one(*embedder, text, remarks));
     std::vector<Scored> scores;
     for (std::size_t i = 1; i < texts.size(); ++i) scores.push_back({i - 1, cosine(vectors[0], vectors[i]), texts[i]});
     if (session.json) {
@@ -113,6 +112,7 @@ Status run_similarity(Session& session) {
                          (scores.size() == 1 ? std::string() : "  " + shown(score.text)) + "\n");
       }
     }
+    remarks.say(session, path, *embedder);
   } catch (const Error& error) {
     return session.fail(path, error);
   }

@@ -5,11 +5,12 @@
 #include <cmath>
 
 #include "interrupt.h"
+#include "output.h"
 
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kMostTexts = 1024, kMostBytes = 1 << 20;  // of a batch
+constexpr std::size_t kMostTexts = 1024, kMostBytes = 64 << 10;  // of a batch, between which Ctrl-C is heeded
 
 EmbedOptions options_of(const Arguments& args) {
   EmbedOptions options;
@@ -29,6 +30,11 @@ EmbedOptions options_of(const Arguments& args) {
   return options;
 }
 
+bool is_about_vocabulary(const Error& error) {
+  const std::string& rule = error.finding().rule;
+  return rule == "embed/vocabulary" || rule.starts_with("tokenizer/");
+}
+
 }  // namespace
 
 std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& path, Status& status, Model* model) {
@@ -42,16 +48,36 @@ std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& pat
     const auto vocabulary = vocabulary_of(session);
     if (vocabulary) options.vocabulary = &*vocabulary;
     auto embedder = std::make_unique<Embedder>(*input.model, options);
-    if (!embedder->tokenizer())
-      raise(Kind::misuse, "misuse/no-vocabulary", "the model has no vocabulary: give one with --vocab vocab.txt");
+    if (!embedder->tokenizer()) no_vocabulary();
     return embedder;
   } catch (const Error& error) {
-    status = session.fail(path, error);
+    const bool of_vocabulary = options.vocabulary != nullptr && is_about_vocabulary(error);
+    status = session.fail(of_vocabulary ? session.args.value(FlagId::vocab) : path, error);
     return nullptr;
   }
 }
 
-void embed_all(const Embedder& embedder, const std::function<bool(std::string&)>& next, const UseVector& use) {
+void Remarks::add(const Embedded& what) {
+  truncated_ += what.truncated ? 1 : 0;
+  damaged_ += what.replaced > 0 ? 1 : 0;
+  replaced_ += what.replaced;
+}
+
+void Remarks::say(const Session& session, std::string_view path, const Embedder& embedder) const {
+  if (session.quiet) return;
+  const auto texts = [](std::uint64_t n, const char* one, const char* many) {
+    return grouped(n) + (n == 1 ? one : many);
+  };
+  if (truncated_ > 0)
+    complain(shown(path) + ": " + texts(truncated_, " text was", " texts were") + " cut to " +
+             grouped(embedder.max_length()) + " tokens (--max-length)");
+  if (replaced_ > 0)
+    complain(shown(path) + ": " + texts(damaged_, " text held", " texts held") + " invalid UTF-8, read as " +
+             texts(replaced_, " replacement character", " replacement characters"));
+}
+
+void embed_all(const Embedder& embedder, const std::function<bool(std::string&)>& next, const UseVector& use,
+               Remarks& remarks) {
   const auto dimension = static_cast<std::size_t>(embedder.dimension());
   std::vector<std::string> texts;
   std::vector<std::string_view> views;
@@ -59,10 +85,12 @@ void embed_all(const Embedder& embedder, const std::function<bool(std::string&)>
   std::vector<Embedded> what;
   std::uint64_t index = 0;
   const auto flush = [&] {
+    if (interrupted() != 0) throw Cancelled{};
     views.assign(texts.begin(), texts.end());
     vectors.resize(texts.size() * dimension);
     what.resize(texts.size());
     embedder.embed(views, vectors, what);
+    for (const Embedded& one : what) remarks.add(one);
     for (std::size_t i = 0; i < texts.size(); ++i)
       use(index++, texts[i], what[i], std::span(vectors).subspan(i * dimension, dimension));
     texts.clear();
@@ -76,6 +104,14 @@ void embed_all(const Embedder& embedder, const std::function<bool(std::string&)>
     bytes = 0;
   }
   if (!texts.empty()) flush();
+}
+
+std::vector<float> embed_one(const Embedder& embedder, std::string_view text, Remarks& remarks) {
+  std::vector<float> out(static_cast<std::size_t>(embedder.dimension()));
+  Embedded what;
+  embedder.embed(std::span(&text, 1), out, std::span(&what, 1));
+  remarks.add(what);
+  return out;
 }
 
 double dot(std::span<const float> a, std::span<const float> b) {

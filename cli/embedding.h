@@ -16,11 +16,23 @@ namespace weighbridge::cli {
 // `model` is given what was opened, for who wants it.
 std::unique_ptr<Embedder> open_embedder(Session&, const std::string& path, Status& status, Model* model = nullptr);
 
+// What befell texts on their way in, for one remark about all of them.
+class Remarks {
+ public:
+  void add(const Embedded&);
+  // On standard error, unless there is nothing to say or --quiet.
+  void say(const Session&, std::string_view path, const Embedder&) const;
+
+ private:
+  std::uint64_t truncated_ = 0, damaged_ = 0, replaced_ = 0;
+};
+
 // Told of each text in order: its number, the text, what became of it, its vector.
 using UseVector =
     std::function<void(std::uint64_t index, const std::string& text, const Embedded&, std::span<const float>)>;
 // Embeds what `next` gives until it answers false, in batches of bounded size.
-void embed_all(const Embedder&, const std::function<bool(std::string&)>& next, const UseVector&);
+void embed_all(const Embedder&, const std::function<bool(std::string&)>& next, const UseVector&, Remarks&);
+std::vector<float> embed_one(const Embedder&, std::string_view text, Remarks&);
 
 double dot(std::span<const float> a, std::span<const float> b);
 // The cosine of the angle between two vectors; 0 where one is zero.

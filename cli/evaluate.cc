@@ -22,10 +22,10 @@ struct Pairs {
 
 // Records of sentence, sentence, score; a first record whose score is no number is a heading.
 Pairs read_pairs(Session& session, const std::string& path) {
-  TextReader reader(pull_from(path), TextForm::lines, session.context().limits);
+  TextFile file(session, path, TextForm::lines);
   Pairs out;
   std::vector<std::string> fields;
-  for (std::uint64_t record = 1; reader.next_record(fields); ++record) {
+  for (std::uint64_t record = 1; file.next_record(fields); ++record) {
     if (fields.size() == 1 && fields[0].empty()) continue;
     double score = 0;
     const std::string& text = fields.back();
@@ -36,11 +36,14 @@ Pairs read_pairs(Session& session, const std::string& path) {
       out.texts.push_back(fields[1]);
       out.scores.push_back(score);
     } else if (record != 1) {
-      raise(Kind::malformed, "texts/pairs",
-            "record " + std::to_string(record) + " of '" + path + "' is not a sentence, a sentence and a number");
+      about_file(file.name(), [&] {
+        raise(Kind::malformed, "texts/pairs",
+              "record " + std::to_string(record) + " is not a sentence, a sentence and a number");
+      });
     }
   }
-  if (out.scores.size() < 2) raise(Kind::malformed, "texts/pairs", "'" + path + "' has fewer than two pairs");
+  if (out.scores.size() < 2)
+    about_file(file.name(), [] { raise(Kind::malformed, "texts/pairs", "there are fewer than two pairs"); });
   return out;
 }
 
@@ -85,6 +88,7 @@ Status run_evaluate(Session& session) {
     std::vector<double> cosines;
     std::vector<float> before;
     std::size_t next = 0;
+    Remarks remarks;
     embed_all(
         *embedder,
         [&](std::string& text) {
@@ -97,7 +101,8 @@ Status run_evaluate(Session& session) {
             before.assign(vector.begin(), vector.end());
           else
             cosines.push_back(cosine(before, vector));
-        });
+        },
+        remarks);
     Correlation result;
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     result.pairs = pairs.scores.size();
@@ -109,6 +114,7 @@ Status run_evaluate(Session& session) {
       session.out.text(fmt::format("Spearman {:.4f}, Pearson {:.4f}, {} pairs in {:.2f} s\n", result.spearman,
                                    result.pearson, result.pairs, result.seconds));
     }
+    remarks.say(session, path, *embedder);
   } catch (const Error& error) {
     return session.fail(path, error);
   }

@@ -17,11 +17,13 @@ constexpr std::uint32_t kInspect = bit(VerbId::inspect), kVerify = bit(VerbId::v
                         kKhlnary = bit(VerbId::khlnary), kSlm = bit(VerbId::slm), kEmbed = bit(VerbId::embed),
                         kSimilarity = bit(VerbId::similarity), kSearch = bit(VerbId::search),
                         kTokenize = bit(VerbId::tokenize), kEvaluate = bit(VerbId::evaluate),
+                        kGenerate = bit(VerbId::generate), kPerplexity = bit(VerbId::perplexity),
                         kFormats = bit(VerbId::formats), kCompletion = bit(VerbId::completion);
 constexpr std::uint32_t kWrites = kConvert | kAppend;
 constexpr std::uint32_t kVectors = kEmbed | kSimilarity | kSearch | kEvaluate;
+constexpr std::uint32_t kRuns = kGenerate | kPerplexity;
 constexpr std::uint32_t kComputes =
-    kInspect | kVerify | kWrites | kExtract | kHash | kKhlnary | kSlm | kVectors | kTokenize;
+    kInspect | kVerify | kWrites | kExtract | kHash | kKhlnary | kSlm | kVectors | kTokenize | kRuns;
 constexpr std::uint32_t kAll = kComputes | kFormats | kCompletion;
 
 constexpr std::array<Verb, kVerbCount> kVerbs{{
@@ -41,6 +43,7 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "allowed by name. Then writes beside OUT, reads back, compares, and only then gives OUT its name.",
      "weighbridge convert model.safetensors model.zt --encoding zstd --digest sha256\n"
      "weighbridge convert model.zt half.safetensors --cast f16\n"
+     "weighbridge convert stories260K.bin stories.slm --tokenizer tok512.bin\n"
      "weighbridge convert model.zt model.safetensors --dry-run"},
     {VerbId::append, "append", "TARGET SOURCE", 2, 2, "add the tensors of one file behind those of another",
      "TARGET must be of a container that can grow (zt). A new file is made whose first bytes are TARGET's, and\n"
@@ -78,36 +81,87 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "weighbridge khlnary disassemble module/model.knu -o model.txt\n"
      "weighbridge khlnary assemble model.txt -o again.knu",
      kKhlnaryActions},
-    {VerbId::slm, "slm", "ACTION ...", 1, kAny, "make fixtures, and make and apply adapter packages for .slm models",
+    {VerbId::slm, "slm", "ACTION ...", 1, kAny, "fixtures, adapter packages and the chain of evidence of .slm models",
      "fixture KIND           writes a deterministic model with -o OUT: tiny, tiny-tied, tiny-bpe or tinylm16m, in\n"
      "                       --dtype f32, q8_0 or q4_0\n"
      "adapter BASE DELTAS    packs the deltas that DELTAS holds, in any container, for the model BASE: --kind adp1\n"
      "                       (dense), asp1 (sparse) or alr1 (low rank: NAME.lora_a and NAME.lora_b), -o OUT\n"
      "adapt BASE ADAPTER...  writes BASE with the packages added, in the order given: -o OUT. Nothing is written\n"
-     "                       unless every identity that a package states is BASE's",
+     "                       unless every identity that a package states is BASE's\n"
+     "source-template [MODEL]              a source.manifest to fill in, shape and tokenizer taken from MODEL\n"
+     "review-safetensors-candidate IN      whether a safetensors file or folder can become an .slm: --manifest\n"
+     "extract-safetensors-source IN        a source folder of it: --manifest, --review\n"
+     "validate-source FOLDER               every rule of a source folder\n"
+     "convert-trained FOLDER               an .slm of it: --validation\n"
+     "convert-safetensors-trained IN       an .slm of a reviewed candidate: --manifest, --review\n"
+     "manifest MODEL                       its provenance, by --source-kind\n"
+     "validate-manifest MODEL              makes each field of MODEL.manifest again\n"
+     "runtime-smoke MODEL                  runs fixed prompts\n"
+     "eval-template MODEL                  evaluation cases to fill in\n"
+     "eval MODEL                           runs them; status 1 when one gives another text\n"
+     "quality-gate GATE MODEL              runtime-smoke, or assistant-quality with --decision and --decided-by\n"
+     "admission-record MODEL               joins all of it for one artifact\n"
+     "promotion-ledger append LEDGER MODEL [ADAPTER...], verify LEDGER, show LEDGER\n"
+     "selector-registry LEDGER             what may be offered: selector.registry beside the ledger\n"
+     "minimodel-template MODEL             a MiniModel manifest to fill in: NAME.minimodel\n"
+     "verify-manifest MANIFEST             a MiniModel manifest by itself\n"
+     "verify-artifact MODEL [MANIFEST]     MODEL against it: size, SHA-256, every rule of .slm\n"
+     "write-import-receipt MODEL [MANIFEST]  (or import-receipt) a receipt, once that has passed\n"
+     "docs/slm-chain.md has the records that these write, and how they follow one another. From manifest on, records "
+     "lie\n"
+     "beside MODEL, under its name with an ending of their own; -o OUT puts one elsewhere.",
      "weighbridge slm fixture tinylm16m --dtype q8_0 -o tinylm.slm\n"
      "weighbridge slm adapter base.slm deltas.safetensors --kind alr1 -o shift.alr1\n"
-     "weighbridge slm adapt base.slm shift.alr1 -o shifted.slm",
+     "weighbridge slm adapt base.slm shift.alr1 -o shifted.slm\n"
+     "weighbridge slm runtime-smoke stories.slm\n"
+     "weighbridge slm promotion-ledger append models/promotion.ledger models/stories.slm",
      kSlmActions},
     {VerbId::embed, "embed", "MODEL [TEXT...]", 1, kAny, "turn texts into vectors",
-     "MODEL is a BERT encoder in any container that holds its tensors, or its folder; .weights has all that is\n"
-     "needed. Texts are arguments, or --input FILE|- with one a line, or as JSON lines. Prints a JSON object for\n"
-     "each, or writes a NumPy file. A text's vector is the same alone, in any batch, with any number of threads.",
+     "MODEL is a BERT encoder: a .weights file or a Hugging Face folder, which have all that is needed, or another\n"
+     "container of its tensors, with --vocab and --heads where it does not say. Texts are arguments, or --input "
+     "FILE|-\n"
+     "with one a line, or as JSON lines. Prints a JSON object for each, or writes a NumPy file. \"truncated\" says "
+     "that\n"
+     "a text was longer than the model reads, \"replaced\" how often it was no valid UTF-8. A text's vector is the "
+     "same\n"
+     "alone, in any batch, with any number of threads.",
      "weighbridge embed minilm.weights \"How do I reset my password?\"\n"
      "weighbridge embed minilm.weights --input texts.jsonl --input-format jsonl --output-format npy -o vectors.npy"},
     {VerbId::similarity, "similarity", "MODEL TEXT...", 3, kAny, "say how alike texts are in meaning",
-     "The cosine of the first text's vector with that of each other.",
+     "The cosine of the first text's vector with that of each other: 1 for equal, about 0 for nothing in common. A "
+     "number,\n"
+     "or a line for each other text.",
      "weighbridge similarity minilm.weights \"a weighbridge\" \"a scale for lorries\""},
     {VerbId::search, "search", "MODEL QUERY...", 2, kAny, "find the texts of a corpus that are nearest to a query",
-     "--corpus FILE holds a text a line. --vectors FILE.npy keeps the corpus' vectors, so that the next search need\n"
+     "Prints, best first, the cosine with the query, the text's number in the corpus, and the text; numbers count from "
+     "1,\n"
+     "with --json from 0. --corpus FILE|- holds a text a line, or JSON lines; blank texts are counted and never "
+     "found.\n"
+     "--vectors FILE.npy keeps the corpus' vectors, a row for each text as embed writes them, so that the next search "
+     "need\n"
      "not make them again; FILE.npy.key says for which corpus, model and options they are.",
      "weighbridge search minilm.weights --corpus docs.txt --top 5 \"which lorry is too heavy?\""},
     {VerbId::tokenize, "tokenize", "MODEL [TEXT...]", 1, kAny, "show texts as the ids that a model reads",
-     "Ids as embed uses them, special tokens included unless --no-special. Texts come as for embed.",
-     "weighbridge tokenize minilm.weights \"Unaffable naïveté\" --json"},
+     "Ids as embed and generate use them, special tokens included unless --no-special, cut where embed cuts. Texts "
+     "come\n"
+     "as for embed.",
+     "weighbridge tokenize minilm.weights \"Unaffable naïveté\" --json\n"
+     "weighbridge tokenize stories.slm \"Once upon a time\" --json"},
     {VerbId::evaluate, "evaluate", "sts MODEL CSV", 3, 3, "measure a model on sentence pairs with scores",
-     "sts: records of a sentence, a sentence and a score; prints how well the cosines follow the scores.",
+     "sts: CSV is a file of sentence, sentence, score, a heading above them or not. Prints Spearman's and Pearson's\n"
+     "correlation of the cosines with the scores.",
      "weighbridge evaluate sts minilm.weights stsb.csv --json", kEvaluations},
+    {VerbId::generate, "generate", "MODEL", 1, 1, "continue a text with a language model",
+     "MODEL is an .slm. Prints what it adds to the prompt as it comes, up to the end that the model gives it,\n"
+     "--max-tokens, a --stop text or a full context. Takes the likeliest token each time, unless --temperature says\n"
+     "how freely to draw; the same --seed gives the same text on any machine, with any number of threads. Of the\n"
+     "likeliest tokens --top-k are kept, of these the likeliest whose probabilities reach --top-p.",
+     "weighbridge generate stories.slm --prompt \"Once upon a time\" --max-tokens 200\n"
+     "weighbridge generate stories.slm --temperature 0.8 --top-p 0.9 --seed 7 --json\n"
+     "weighbridge generate stories.slm --adapter shift.alr1 --prompt \"Once\""},
+    {VerbId::perplexity, "perplexity", "MODEL", 1, 1, "measure how well a language model foresees a text",
+     "Natural logarithm over every token of --input, in windows of the context less one, each behind a BOS.",
+     "weighbridge perplexity stories.slm --input text.txt --json"},
     {VerbId::formats, "formats", "", 0, 0, "list the containers that this build knows", "", "weighbridge formats"},
     {VerbId::completion, "completion", "SHELL", 1, 1, "print a completion script for bash, zsh or fish", "",
      "weighbridge completion bash > ~/.local/share/bash-completion/completions/weighbridge\n"
@@ -147,6 +201,8 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
      "with --quantise: the norms too"},
     {FlagId::keep_gqa, "keep-gqa", 0, Takes::nothing, "", Choice::any, kConvert,
      "write .slm with fewer key and value heads than query heads, padded, in place of repeating them"},
+    {FlagId::tokenizer, "tokenizer", 0, Takes::value, "FILE", Choice::file, kConvert | kSlm,
+     "the tokenizer file of a llama2.c checkpoint; else NAME.tokenizer beside it"},
     {FlagId::omit_layout_field, "omit-layout-field", 0, Takes::nothing, "", Choice::any, kConvert,
      "write zt0 without the field `layout`, which the published readers want"},
     {FlagId::created_at, "created-at", 0, Takes::value, "TIME", Choice::any, kConvert,
@@ -182,11 +238,30 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
     {FlagId::without, "without", 0, Takes::value, "GLOB", Choice::any, kKhlnary,
      "pack: leave out the tensors whose whole name matches"},
     {FlagId::slm_dtype, "dtype", 0, Takes::value, "DTYPE", Choice::stored, kSlm,
-     "fixture: f32, q8_0 or q4_0; f32 otherwise"},
+     "fixture, convert-trained, convert-safetensors-trained: f32, q8_0 or q4_0; f32 otherwise"},
+    {FlagId::source_kind, "source-kind", 0, Takes::value, "KIND", Choice::source_kind, kSlm,
+     "manifest: deterministic-smoke, or converted-trained, which needs MODEL.conversion"},
+    {FlagId::decision, "decision", 0, Takes::value, "WORD", Choice::decision, kSlm,
+     "quality-gate: approve or reject, what was decided after the evaluation"},
+    {FlagId::decided_by, "decided-by", 0, Takes::value, "WHO", Choice::any, kSlm, "quality-gate: who decided"},
+    {FlagId::stated_at, "at", 0, Takes::value, "TIME", Choice::any, kSlm,
+     "the time a record states: 2026-01-31T12:00:00Z; else SOURCE_DATE_EPOCH's, else none"},
+    {FlagId::byte_budget, "byte-budget", 0, Takes::value, "N", Choice::number, kSlm,
+     "selector-registry: the most bytes of one file; 33554432 otherwise"},
+    {FlagId::check, "check", 0, Takes::nothing, "", Choice::any, kSlm,
+     "selector-registry, import-receipt: write nothing, say whether what stands still fits"},
     {FlagId::kind, "kind", 0, Takes::value, "KIND", Choice::adapter, kSlm,
      "adapter: adp1 (dense), asp1 (sparse) or alr1 (low rank)"},
-    {FlagId::input, "input", 0, Takes::value, "FILE", Choice::file, kEmbed | kTokenize,
-     "the texts, one a line; - is standard input"},
+    {FlagId::manifest, "manifest", 0, Takes::value, "FILE", Choice::file, kSlm,
+     "review, extract, convert-safetensors-trained: the filled-in source.manifest"},
+    {FlagId::review, "review", 0, Takes::value, "FILE", Choice::file, kSlm,
+     "extract, convert-safetensors-trained: the record of the candidate's review"},
+    {FlagId::validation, "validation", 0, Takes::value, "FILE", Choice::file, kSlm,
+     "convert-trained: the record of the source's validation"},
+    {FlagId::safety_bound, "safety-bound", 0, Takes::value, "X", Choice::any, kSlm,
+     "review, validate-source: no |value| may be above it; 65504 otherwise"},
+    {FlagId::input, "input", 0, Takes::value, "FILE", Choice::file, kEmbed | kTokenize | kRuns,
+     "the texts, one a line (generate and perplexity: the text); - is standard input"},
     {FlagId::input_format, "input-format", 0, Takes::value, "FORM", Choice::text_form, kEmbed | kTokenize | kSearch,
      "lines, or jsonl: a JSON string or {\"text\": ...} a line"},
     {FlagId::output_format, "output-format", 0, Takes::value, "FORM", Choice::vector_form, kEmbed,
@@ -206,13 +281,33 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
      "a vocab.txt, in place of the model's own vocabulary"},
     {FlagId::heads, "heads", 0, Takes::value, "N", Choice::number, kVectors,
      "attention heads, for a container that does not say"},
-    {FlagId::no_special, "no-special", 0, Takes::nothing, "", Choice::any, kTokenize, "without [CLS] and [SEP]"},
+    {FlagId::no_special, "no-special", 0, Takes::nothing, "", Choice::any, kTokenize,
+     "without [CLS] and [SEP], or BOS"},
     {FlagId::offsets, "offsets", 0, Takes::nothing, "", Choice::any, kTokenize,
-     "with --json: where each token stands in the text, in characters"},
-    {FlagId::corpus, "corpus", 0, Takes::value, "FILE", Choice::file, kSearch, "the texts to search, one a line"},
+     "with --json: where each token stands in the text, in characters (wordpiece)"},
+    {FlagId::corpus, "corpus", 0, Takes::value, "FILE", Choice::file, kSearch,
+     "the texts to search; - is standard input"},
     {FlagId::top, "top", 0, Takes::value, "N", Choice::number, kSearch, "how many to show; 5 otherwise"},
     {FlagId::vectors, "vectors", 0, Takes::value, "FILE", Choice::file, kSearch,
      "keep the corpus' vectors in this .npy, or take them from it"},
+    {FlagId::prompt, "prompt", 'p', Takes::value, "TEXT", Choice::any, kGenerate,
+     "the text to continue; else --input, or none: the model begins by itself"},
+    {FlagId::max_tokens, "max-tokens", 0, Takes::value, "N", Choice::number, kGenerate,
+     "how many to generate at most; 256 otherwise"},
+    {FlagId::temperature, "temperature", 0, Takes::value, "T", Choice::any, kGenerate,
+     "0 takes the likeliest token, 1 draws as the model says, more is freer; 0 otherwise"},
+    {FlagId::top_k, "top-k", 0, Takes::value, "K", Choice::number, kGenerate,
+     "draw from the K likeliest, 1 to 1024; 1024 otherwise"},
+    {FlagId::top_p, "top-p", 0, Takes::value, "P", Choice::any, kGenerate,
+     "of these from the likeliest that reach this probability together; 1 otherwise"},
+    {FlagId::seed, "seed", 0, Takes::value, "N", Choice::number, kGenerate, "of the drawing; 1 otherwise"},
+    {FlagId::stop, "stop", 0, Takes::each, "TEXT", Choice::any, kGenerate, "end before this text; may be given again"},
+    {FlagId::adapter, "adapter", 0, Takes::each, "FILE", Choice::file, kRuns,
+     "an adapter package to add to the model's weights; may be given again, added in order"},
+    {FlagId::context, "context", 0, Takes::value, "N", Choice::number, kRuns,
+     "tokens to hold at most; else as many as the model was made for"},
+    {FlagId::no_prefix_space, "no-prefix-space", 0, Takes::nothing, "", Choice::any, kRuns | kTokenize,
+     "put no space before a text, which tokenizers of sentencepiece origin do"},
     {FlagId::file, "file", 0, Takes::nothing, "", Choice::any, kHash, "the plain SHA-256 of the file's bytes"},
     {FlagId::threads, "threads", 0, Takes::value, "N", Choice::number, kComputes,
      "how many to use; one for each processor otherwise"},
@@ -265,6 +360,8 @@ std::vector<std::string_view> words(Choice choice) {
     case Choice::quantisation: out = {"q8_0", "q4_0"}; break;
     case Choice::stored: out = {"f32", "q8_0", "q4_0"}; break;
     case Choice::adapter: out = {"adp1", "asp1", "alr1"}; break;
+    case Choice::source_kind: out = {"deterministic-smoke", "converted-trained"}; break;
+    case Choice::decision: out = {"approve", "reject"}; break;
     case Choice::text_form: out = {"lines", "jsonl"}; break;
     case Choice::vector_form: out = {"jsonl", "npy"}; break;
     case Choice::pooling: out = {"mean", "cls", "max"}; break;

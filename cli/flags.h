@@ -11,7 +11,29 @@ namespace weighbridge::cli {
 
 inline constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 inline constexpr std::string_view kEvaluations[] = {"sts"};
-inline constexpr std::string_view kSlmActions[] = {"fixture", "adapter", "adapt"};
+inline constexpr std::string_view kSlmActions[] = {"fixture",
+                                                   "adapter",
+                                                   "adapt",
+                                                   "source-template",
+                                                   "review-safetensors-candidate",
+                                                   "extract-safetensors-source",
+                                                   "validate-source",
+                                                   "convert-trained",
+                                                   "convert-safetensors-trained",
+                                                   "manifest",
+                                                   "validate-manifest",
+                                                   "runtime-smoke",
+                                                   "eval-template",
+                                                   "eval",
+                                                   "quality-gate",
+                                                   "admission-record",
+                                                   "promotion-ledger",
+                                                   "selector-registry",
+                                                   "minimodel-template",
+                                                   "verify-manifest",
+                                                   "verify-artifact",
+                                                   "write-import-receipt",
+                                                   "import-receipt"};
 inline constexpr std::string_view kKhlnaryActions[] = {"run", "verify", "disassemble", "assemble", "pack"};
 
 enum class VerbId : std::uint8_t {
@@ -28,10 +50,12 @@ enum class VerbId : std::uint8_t {
   search,
   tokenize,
   evaluate,
+  generate,
+  perplexity,
   formats,
   completion
 };
-inline constexpr std::size_t kVerbCount = 15;
+inline constexpr std::size_t kVerbCount = 17;
 
 struct Verb {
   VerbId id;
@@ -61,6 +85,7 @@ enum class FlagId : std::uint8_t {
   quantise,
   quantise_norms,
   keep_gqa,
+  tokenizer,
   omit_layout_field,
   created_at,
   model_name,
@@ -80,7 +105,17 @@ enum class FlagId : std::uint8_t {
   authority,
   without,
   slm_dtype,
+  source_kind,
+  decision,
+  decided_by,
+  stated_at,
+  byte_budget,
+  check,
   kind,
+  manifest,
+  review,
+  validation,
+  safety_bound,
   input,
   input_format,
   output_format,
@@ -97,6 +132,16 @@ enum class FlagId : std::uint8_t {
   corpus,
   top,
   vectors,
+  prompt,
+  max_tokens,
+  temperature,
+  top_k,
+  top_p,
+  seed,
+  stop,
+  adapter,
+  context,
+  no_prefix_space,
   file,
   threads,
   limit,
@@ -104,14 +149,15 @@ enum class FlagId : std::uint8_t {
   json,
   help
 };
-inline constexpr std::size_t kFlagCount = 57;
+inline constexpr std::size_t kFlagCount = 78;
 
 enum class Takes : std::uint8_t {
   nothing,
   value,
   optional_value,
-  values
-};  // values: may be given again, and with commas
+  values,
+  each
+};  // values: may be given again, and with commas; each: may be given again, each as it is
 // What a value can be, for checking and completion.
 enum class Choice : std::uint8_t {
   any,
@@ -127,6 +173,8 @@ enum class Choice : std::uint8_t {
   quantisation,
   stored,
   adapter,
+  source_kind,
+  decision,
   text_form,
   vector_form,
   pooling,

@@ -28,6 +28,8 @@ Status run_verb(Session& session) {
     case VerbId::search: return run_search(session);
     case VerbId::tokenize: return run_tokenize(session);
     case VerbId::evaluate: return run_evaluate(session);
+    case VerbId::generate: return run_generate(session);
+    case VerbId::perplexity: return run_perplexity(session);
     case VerbId::formats: return run_formats(session);
     case VerbId::completion: break;
   }
@@ -37,6 +39,7 @@ Status run_verb(Session& session) {
 bool writes_files(const Arguments& arguments) {
   const VerbId id = arguments.verb;
   if (id == VerbId::khlnary || id == VerbId::embed) return arguments.has(FlagId::output);
+  if (id == VerbId::search) return arguments.has(FlagId::vectors);
   return id == VerbId::slm || id == VerbId::convert || id == VerbId::append || id == VerbId::extract;
 }
 

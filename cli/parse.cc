@@ -65,7 +65,8 @@ void check_flag(const Flag& flag, std::vector<std::string> values, Arguments& in
   if (flag.takes == Takes::nothing) values.clear();
   if (flag.takes == Takes::optional_value) std::erase(values, "");
   if (flag.takes == Takes::values) values = split_commas(values);
-  if (flag.takes != Takes::values && values.size() > 1) throw Misuse(dashed(flag) + " is given more than once");
+  const bool once = flag.takes != Takes::values && flag.takes != Takes::each;
+  if (once && values.size() > 1) throw Misuse(dashed(flag) + " is given more than once");
   for (const std::string& value : values) {
     if (value.empty()) throw Misuse(dashed(flag) + " has an empty value");
     if (flag.id == FlagId::dense) check_dense(flag, value, into);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -22,21 +23,24 @@ struct Corpus {
 };
 
 std::vector<std::string> read_corpus(Session& session) {
-  TextReader reader(pull_from(std::string(session.args.value(FlagId::corpus))),
-                    session.args.value(FlagId::input_format) == "jsonl" ? TextForm::jsonl : TextForm::lines,
-                    session.context().limits);
+  TextFile file(session, std::string(session.args.value(FlagId::corpus)), text_form(session.args));
   std::vector<std::string> out;
-  for (std::string text; reader.next(text);) out.push_back(text);
+  for (std::string text; file.next(text);) out.push_back(text);
   return out;
 }
 
-// What the vectors depend on: the weights, the options that shape a vector, the texts.
+// What the vectors depend on: the weights, the options and metadata that shape a vector, the vocabulary, the texts.
 std::string key_of(const Session& session, const Model& model, const Embedder& embedder, const Corpus& corpus) {
   std::string all = content_digest(model, session.context()).hex();
   for (const std::string_view part : {name(embedder.pooling()), name(embedder.precision()),
                                       std::string_view(embedder.normalize() ? "normalized" : "as they are")})
     all.append("\n").append(part);
-  all.append("\n").append(std::to_string(embedder.max_length()));
+  all.append("\n").append(std::to_string(embedder.max_length())).append("\n").append(session.args.value(FlagId::heads));
+  for (const std::string_view key : {"num_attention_heads", "layer_norm_eps", "hidden_act", "do_lower_case"})
+    if (const Value* value = model.attributes().find(key))
+      all.append("\n").append(key).append(" ").append(value->to_text());
+  const WordPiece& words = *embedder.tokenizer();
+  for (std::uint32_t id = 0; id < words.size(); ++id) all.append("\n").append(words.token(id).value_or(""));
   for (const std::string& text : corpus.texts)
     all.append("\n").append(std::to_string(text.size())).append(" ").append(text);
   const auto held = std::make_shared<const std::string>(std::move(all));
@@ -73,23 +77,25 @@ bool read_vectors(const std::string& path, const std::string& key, std::uint64_t
   return true;
 }
 
-void write_vectors(const std::string& path, const std::string& key, std::uint64_t dimension, const Corpus& corpus) {
+void write_vectors(OutputFile& out, const std::string& path, const std::string& key, std::uint64_t dimension,
+                   const Corpus& corpus) {
   OutputFile key_file(path + ".key", true);
   key_file.write(std::as_bytes(std::span(key)));
   key_file.publish();
   const std::uint64_t shape[] = {corpus.texts.size(), dimension};
   const std::string header = npy_header("<f4", shape);
-  OutputFile out(path, false);
   out.write(std::as_bytes(std::span(header)));
   out.write(std::as_bytes(std::span(corpus.vectors)));
   out.publish();
 }
 
-Corpus embedded_corpus(Session& session, const Model& model, const Embedder& embedder) {
+Corpus embedded_corpus(Session& session, const Model& model, const Embedder& embedder, Remarks& remarks) {
   Corpus corpus{read_corpus(session), {}};
   const std::string kept(session.args.value(FlagId::vectors));
   const std::string key = kept.empty() ? std::string() : key_of(session, model, embedder, corpus);
   if (read_vectors(kept, key, embedder.dimension(), corpus)) return corpus;
+  std::optional<OutputFile> out;
+  if (!kept.empty()) out.emplace(kept, false);  // before the work, so that what cannot be written is said at once
   std::size_t next = 0;
   embed_all(
       embedder,
@@ -100,17 +106,21 @@ Corpus embedded_corpus(Session& session, const Model& model, const Embedder& emb
       },
       [&](std::uint64_t, const std::string&, const Embedded&, std::span<const float> vector) {
         corpus.vectors.insert(corpus.vectors.end(), vector.begin(), vector.end());
-      });
-  if (!kept.empty()) write_vectors(kept, key, embedder.dimension(), corpus);
+      },
+      remarks);
+  if (out) write_vectors(*out, kept, key, embedder.dimension(), corpus);
   return corpus;
 }
 
-// Best first; of equal scores the earlier text.
+bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos; }
+
+// Best first; of equal scores the earlier text. Blank lines are near to everything that says little, and no answer.
 std::vector<Scored> best(const Corpus& corpus, std::span<const float> query, std::size_t most) {
   std::vector<Scored> all;
   for (std::size_t i = 0; i < corpus.texts.size(); ++i)
-    all.push_back(
-        {i, cosine(query, std::span(corpus.vectors).subspan(i * query.size(), query.size())), corpus.texts[i]});
+    if (!blank(corpus.texts[i]))
+      all.push_back(
+          {i, cosine(query, std::span(corpus.vectors).subspan(i * query.size(), query.size())), corpus.texts[i]});
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>(std::min(most, all.size()));
   std::partial_sort(all.begin(), middle, all.end(), [](const Scored& a, const Scored& b) {
     return a.score != b.score ? a.score > b.score : a.index < b.index;
@@ -124,16 +134,17 @@ std::vector<Scored> best(const Corpus& corpus, std::span<const float> query, std
 Status run_search(Session& session) {
   const std::string& path = session.args.operands.front();
   if (!session.args.has(FlagId::corpus)) throw Misuse("search needs --corpus FILE, a text a line");
+  const std::size_t most = session.args.number(FlagId::top, 1, 1 << 20, 5);
   Status status = Status::done;
   Model model;
   const auto embedder = open_embedder(session, path, status, &model);
   if (!embedder) return status;
   try {
-    const Corpus corpus = embedded_corpus(session, model, *embedder);
-    const std::size_t most = session.args.number(FlagId::top, 1, 1 << 20, 5);
+    Remarks remarks;
+    const Corpus corpus = embedded_corpus(session, model, *embedder, remarks);
     for (std::size_t q = 1; q < session.args.operands.size(); ++q) {
       const std::string& query = session.args.operands[q];
-      const std::vector<Scored> found = best(corpus, embedder->embed(query), most);
+      const std::vector<Scored> found = best(corpus, embed_one(*embedder, query, remarks), most);
       if (session.json) {
         const bool alone = session.args.operands.size() == 2;
         session.out.text(std::string(alone ? "" : q == 1 ? "[" : ",\n") + to_json(query, found));
@@ -145,6 +156,7 @@ Status run_search(Session& session) {
         session.out.text(fmt::format("{:7.4f}  {}: ", one.score, one.index + 1) + shown(one.text) + "\n");
       }
     }
+    remarks.say(session, path, *embedder);
   } catch (const Error& error) {
     return session.fail(path, error);
   }

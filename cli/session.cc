@@ -169,6 +169,7 @@ void Session::print_failure(std::string_view path, const Report& report) {
 
 Status Session::fail(std::string_view path, const Error& error) {
   progress_.clear();
+  if (const auto* const other = dynamic_cast<const FileError*>(&error)) path = other->path();
   Report report;
   report.add(error.finding());
   print_failure(path, report);
@@ -205,10 +206,10 @@ void print_findings(Output& out, std::string_view path, const Report& report) {
     out.text(shown(path) + ": and " + grouped(report.total() - report.findings().size()) + " findings more\n");
 }
 
-Input open_input(Session& session, const std::string& path, Checks checks) {
+Input open_input(Session& session, const std::string& path, Checks checks, std::shared_ptr<const Source> tokenizer) {
   Input input;
   try {
-    const OpenOptions options{.checks = checks};
+    const OpenOptions options{.checks = checks, .tokenizer = std::move(tokenizer)};
     input.model = path == "-" ? open(session.source(path), input.report, session.context(), options)
                               : open(path, input.report, session.context(), options);
     if (!input.model) input.status = session.fail(path, input.report);

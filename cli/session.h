@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "arguments.h"
 #include "output.h"
@@ -57,6 +58,26 @@ class Session {
   Context context_;
 };
 
+// An Error for which another file than the verb's own is at fault: fail() names that one.
+class FileError : public Error {
+ public:
+  FileError(std::string path, const Error& error) : Error(error), path_(std::move(path)) {}
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
+// What `work` gives; an Error in it is one of the file at `path`.
+template <class Work> auto about_file(const std::string& path, Work&& work) {
+  try {
+    return work();
+  } catch (const FileError&) {
+    throw;
+  } catch (const Error& error) {
+    throw FileError(path, error);
+  }
+}
+
 // Throws Error: for what a verb finds wrong with a file, so that --json has it as well. The message is exact, not
 // escaped.
 [[noreturn]] void raise(Kind kind, std::string rule, std::string message);
@@ -72,7 +93,8 @@ struct Input {
 };
 // The bytes that a model was read from: of its file, or of all files of its folder that were looked at.
 std::uint64_t bytes_read_from(const Model&);
-Input open_input(Session& session, const std::string& path, Checks checks = Checks::all);
+Input open_input(Session& session, const std::string& path, Checks checks = Checks::all,
+                 std::shared_ptr<const Source> tokenizer = {});
 
 // * any characters, ? one character of UTF-8, [a-z] and [!a-z] one of these bytes; the whole text must match. Takes
 // time in proportion to both lengths' product at worst.
@@ -94,6 +116,8 @@ Status run_similarity(Session&);
 Status run_search(Session&);
 Status run_tokenize(Session&);
 Status run_evaluate(Session&);
+Status run_generate(Session&);
+Status run_perplexity(Session&);
 Status run_formats(Session&);
 Status run_completion(Session&);
 

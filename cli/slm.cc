@@ -1,88 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// slm: fixtures of known sizes, adapter packages made and applied. Owns the words; the work is the library's.
-#include "weighbridge/slm.h"
-
+// slm: the table of its actions and the choice among them; slm_package.cc, slm_source.cc and slm_admission.cc do them.
 #include <algorithm>
-#include <filesystem>
 #include <vector>
 
 #include "nearest.h"
 #include "session.h"
-#include "weighbridge/json.h"
+#include "slm_actions.h"
+#include "weighbridge/chain.h"
 
 namespace weighbridge::cli {
 namespace {
 
+enum class Writes : std::uint8_t { always, maybe, never };  // -o OUT
+
 struct Action {
   std::string_view name;
   std::size_t least, most;  // operands besides the action
-  Status (*run)(Session&, std::span<const std::string> operands);
+  Status (*run)(Session&, Operands);
   std::vector<FlagId> flags;  // besides those that every action takes
+  Writes writes = Writes::always;
 };
-
-std::string output_of(const Session& session) { return std::string(session.args.value(FlagId::output)); }
-
-// Writes what the plan says and tells of it in convert's words.
-Status carry_out(Session& session, const std::string& from, const Plan& plan) {
-  const std::string output = output_of(session);
-  plan.execute(output, session.context());
-  session.progress().clear();
-  if (session.json)
-    session.object(to_json(from, output, plan, true));
-  else if (!session.quiet)
-    session.out.text(shown(from) + " -> " + shown(output) + " (" + std::string(plan.to) +
-                     "): " + grouped(plan.tensors) + (plan.tensors == 1 ? " tensor, " : " tensors, ") +
-                     grouped(plan.output_size) + " bytes, written\n");
-  return Status::done;
-}
-
-Status make_fixture(Session& session, std::span<const std::string> operands) {
-  const auto kind = slm::fixture_from_name(operands[0]);
-  if (!kind) throw Misuse("slm fixture makes tiny, tiny-tied, tiny-bpe or tinylm16m, not " + quote(operands[0]));
-  Options options;
-  options.replace = session.args.has(FlagId::force);
-  if (const std::string_view dtype = session.args.value(FlagId::slm_dtype); !dtype.empty() && dtype != "f32") {
-    options.quantise = dtype;
-    options.quantise_norms = true;  // as the original packer does, whose sizes these are
-  }
-  return carry_out(session, operands[0], plan(slm::fixture(*kind), "slm", options));
-}
-
-// The models of the paths, or nothing once one of them has failed, which was said.
-std::vector<Model> open_all(Session& session, std::span<const std::string> paths, Status& status) {
-  std::vector<Model> out;
-  for (const std::string& path : paths) {
-    const Input input = open_input(session, path);
-    if (!input.model) {
-      status = input.status;
-      return {};
-    }
-    session.remarks(path, input.report);
-    out.push_back(*input.model);
-  }
-  return out;
-}
-
-Status make_adapter(Session& session, std::span<const std::string> operands) {
-  if (!session.args.has(FlagId::kind)) throw Misuse("slm adapter needs --kind adp1, asp1 or alr1");
-  Status status = Status::done;
-  const std::vector<Model> models = open_all(session, operands, status);
-  if (models.empty()) return status;
-  Options options;
-  options.replace = session.args.has(FlagId::force);
-  const auto kind = slm::adapter_kind_from_name(session.args.value(FlagId::kind));
-  return carry_out(session, operands[1], slm::plan_adapter(models[0], models[1], *kind, options, session.context()));
-}
-
-Status apply_adapters(Session& session, std::span<const std::string> operands) {
-  Status status = Status::done;
-  const std::vector<Model> models = open_all(session, operands, status);
-  if (models.empty()) return status;
-  Options options;
-  options.replace = session.args.has(FlagId::force);
-  const Model adapted = slm::adapt(models[0], std::span(models).subspan(1), session.context());
-  return carry_out(session, operands[0], plan(adapted, "slm", options));
-}
 
 const std::vector<Action>& actions() {
   using enum FlagId;
@@ -90,6 +27,26 @@ const std::vector<Action>& actions() {
       {"fixture", 1, 1, make_fixture, {slm_dtype}},
       {"adapter", 2, 2, make_adapter, {kind}},
       {"adapt", 2, kAny, apply_adapters, {}},
+      {"source-template", 0, 1, make_source_template, {tokenizer}},
+      {"review-safetensors-candidate", 1, 1, review_candidate, {manifest, safety_bound}},
+      {"extract-safetensors-source", 1, 1, extract_source, {manifest, review}},
+      {"validate-source", 1, 1, validate_source, {safety_bound}},
+      {"convert-trained", 1, 1, convert_trained, {validation, slm_dtype}},
+      {"convert-safetensors-trained", 1, 1, convert_safetensors_trained, {manifest, review, slm_dtype}},
+      {"manifest", 1, 1, make_slm_manifest, {source_kind}, Writes::maybe},
+      {"validate-manifest", 1, 1, validate_slm_manifest, {}, Writes::never},
+      {"runtime-smoke", 1, 1, smoke_model, {}, Writes::maybe},
+      {"eval-template", 1, 1, make_cases, {}, Writes::maybe},
+      {"eval", 1, 1, run_cases, {}, Writes::maybe},
+      {"quality-gate", 2, 2, pass_gate, {decision, decided_by, stated_at}, Writes::maybe},
+      {"admission-record", 1, 1, admit_model, {}, Writes::maybe},
+      {"promotion-ledger", 2, kAny, keep_ledger, {stated_at}, Writes::never},
+      {"selector-registry", 1, 1, make_registry, {byte_budget, FlagId::check}, Writes::maybe},
+      {"minimodel-template", 1, 1, make_minimodel, {stated_at}, Writes::maybe},
+      {"verify-manifest", 1, 1, verify_minimodel, {}, Writes::never},
+      {"verify-artifact", 1, 2, verify_artifact, {}, Writes::never},
+      {"write-import-receipt", 1, 2, make_receipt, {stated_at, FlagId::check}, Writes::maybe},
+      {"import-receipt", 1, 2, make_receipt, {stated_at, FlagId::check}, Writes::maybe},
   };
   return all;
 }
@@ -115,10 +72,29 @@ void check(const Action& action, const Arguments& args) {
                  std::to_string(given) + "; see 'weighbridge slm --help'");
   if (args.value(FlagId::output) == "-")
     throw Misuse("slm writes files only, since it reads back what it has written: name an output");
-  if (!args.has(FlagId::output)) throw Misuse("slm " + std::string(action.name) + " needs -o OUT");
+  if (args.has(FlagId::output) && action.writes == Writes::never)
+    throw Misuse("slm " + std::string(action.name) + " takes no --output");
+  if (!args.has(FlagId::output) && action.writes == Writes::always)
+    throw Misuse("slm " + std::string(action.name) + " needs -o OUT");
 }
 
 }  // namespace
+
+std::string output_of(const Session& session) { return std::string(session.args.value(FlagId::output)); }
+
+Status tell(Session& session, const std::string& subject, const chain::Outcome& outcome) {
+  session.progress().clear();
+  if (session.json) {
+    session.object(outcome.json);
+  } else {
+    for (const Finding& finding : outcome.report.findings()) session.out.text(Session::sentence(finding) + "\n");
+    if (!session.quiet)
+      session.out.text(shown(subject) + ": " + (outcome.passed ? "passed" : "refused") +
+                       (outcome.path.empty() ? "" : ", " + shown(outcome.path) + " written") + ", sha256 " +
+                       outcome.sha256 + "\n");
+  }
+  return outcome.passed ? Status::done : Status::invalid;
+}
 
 Status run_slm(Session& session) {
   const Action& action = find_action(session.args.operands[0]);
@@ -127,7 +103,7 @@ Status run_slm(Session& session) {
   try {
     return action.run(session, operands);
   } catch (const Error& error) {
-    return session.fail(operands[0], error);
+    return session.fail(operands.empty() ? output_of(session) : operands[0], error);
   }
 }
 

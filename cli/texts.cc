@@ -29,35 +29,54 @@ TextPull pull_from(const std::string& path) {
   };
 }
 
+TextForm text_form(const Arguments& args) {
+  return args.value(FlagId::input_format) == "jsonl" ? TextForm::jsonl : TextForm::lines;
+}
+
+TextFile::TextFile(Session& session, std::string path, TextForm form)
+    : name_(path == "-" ? "standard input" : path),
+      reader_(about_file(name_, [&] { return pull_from(path); }), form, session.context().limits) {}
+
+bool TextFile::next(std::string& text) {
+  return about_file(name_, [&] { return reader_.next(text); });
+}
+bool TextFile::next_record(std::vector<std::string>& fields) {
+  return about_file(name_, [&] { return reader_.next_record(fields); });
+}
+
 Texts::Texts(Session& session, std::size_t first) {
   const Arguments& args = session.args;
   operands_ = std::span(args.operands).subspan(std::min(first, args.operands.size()));
   const bool input = args.has(FlagId::input);
   if (input && !operands_.empty()) throw Misuse("texts are given as arguments or by --input, not both");
   if (!input && operands_.empty()) throw Misuse("there is no text: give some as arguments, or --input FILE");
-  if (!input) return;
-  const TextForm form = args.value(FlagId::input_format) == "jsonl" ? TextForm::jsonl : TextForm::lines;
-  reader_.emplace(pull_from(std::string(args.value(FlagId::input))), form, session.context().limits);
+  if (input) file_.emplace(session, std::string(args.value(FlagId::input)), text_form(args));
 }
 
 bool Texts::next(std::string& text) {
-  if (reader_) return reader_->next(text);
+  if (file_) return file_->next(text);
   if (operands_.empty()) return false;
   text = operands_.front();
   operands_ = operands_.subspan(1);
   return true;
 }
 
+void no_vocabulary() {
+  raise(Kind::misuse, "misuse/no-vocabulary", "the model has no vocabulary: give one with --vocab vocab.txt");
+}
+
 std::optional<Tokenizer> vocabulary_of(Session& session) {
   if (!session.args.has(FlagId::vocab)) return std::nullopt;
   const std::string path(session.args.value(FlagId::vocab));
-  const auto source = open_file(path);
-  if (source->size() > session.context().limits.header)
-    raise(Kind::malformed, "limit/header",
-          "the vocabulary is larger than the limit allows (Limits::header, --limit header=BYTES)");
-  std::string text(static_cast<std::size_t>(source->size()), '\0');
-  source->read_at(0, std::as_writable_bytes(std::span(text)));
-  return WordPiece::vocabulary(text);
+  return about_file(path, [&]() -> std::optional<Tokenizer> {
+    const auto source = open_file(path);
+    if (source->size() > session.context().limits.header)
+      raise(Kind::malformed, "limit/header",
+            "the vocabulary is larger than the limit allows (Limits::header, --limit header=BYTES)");
+    std::string text(static_cast<std::size_t>(source->size()), '\0');
+    source->read_at(0, std::as_writable_bytes(std::span(text)));
+    return WordPiece::vocabulary(text);
+  });
 }
 
 }  // namespace weighbridge::cli

@@ -13,6 +13,19 @@
 
 namespace weighbridge::cli {
 
+// A file's texts, or standard input's for "-". What is wrong with them is a FileError.
+class TextFile {
+ public:
+  TextFile(Session&, std::string path, TextForm);
+  bool next(std::string& text);
+  bool next_record(std::vector<std::string>& fields);
+  const std::string& name() const noexcept { return name_; }  // as errors have it
+
+ private:
+  std::string name_;
+  TextReader reader_;
+};
+
 class Texts {
  public:
   // Operands from `first` on, or --input FILE|- in --input-format. Throws Misuse where there are both, or neither.
@@ -21,13 +34,18 @@ class Texts {
 
  private:
   std::span<const std::string> operands_;
-  std::optional<TextReader> reader_;
+  std::optional<TextFile> file_;
 };
+
+// --input-format.
+TextForm text_form(const Arguments&);
 
 // Reads a file, or standard input for "-", a buffer at a time.
 TextPull pull_from(const std::string& path);
 
-// The vocabulary of --vocab, or nothing.
+// The vocabulary of --vocab, or nothing. What is wrong with it is a FileError.
 std::optional<Tokenizer> vocabulary_of(Session&);
+// Throws the Error of a model without one.
+[[noreturn]] void no_vocabulary();
 
 }  // namespace weighbridge::cli

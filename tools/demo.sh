@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The main job, end to end: inspect a model, convert it, prove the copy, flip one byte and see it caught. First on a sample that
-# the project makes itself, then, where the Python package index can be reached, on the real all-MiniLM-L6-v2 weights.
+# The main job, end to end: inspect a model, convert it, prove the copy, flip one byte and see it caught; then a sentence encoder
+# put to work: texts into vectors, and a small search by meaning. First on samples that the project makes itself, then, where the
+# Python package index can be reached, on the real all-MiniLM-L6-v2.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 make --no-print-directory build-demo
@@ -12,13 +13,24 @@ mkdir -p "$work"
 bold='' plain=''
 if [ -t 1 ] && [ -z "${NO_COLOR-}" ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); fi
 say() { printf '\n%s# %s%s\n' "$bold" "$*" "$plain"; }
-# Shows a command as a person would type it, then runs it.
-run() { printf '$ weighbridge %s\n' "$*"; "$wb" "$@"; }
+# A command as a person would type it.
+spell() {
+  local word
+  printf '$ weighbridge'
+  for word; do
+    case $word in
+      *[[:space:]]*) printf ' "%s"' "$word" ;;
+      *) printf ' %s' "$word" ;;
+    esac
+  done
+  printf '\n'
+}
+run() { spell "$@"; "$wb" "$@"; }
 # The same, for a command that must fail with the status given first.
 run_expecting() {
   local wanted=$1 status=0
   shift
-  printf '$ weighbridge %s\n' "$*"
+  spell "$@"
   "$wb" "$@" || status=$?
   printf '(exit status %s)\n' "$status"
   [ "$status" -eq "$wanted" ] || { echo "demo: status $wanted was expected" >&2; exit 1; }
@@ -49,13 +61,43 @@ walk() {
   run_expecting 1 verify broken.zt
 }
 
+# meaning MODEL: texts into vectors, how alike they are, and which of a few lines answers a question
+meaning() {
+  local model=$1
+  say "Texts into vectors, an object a line (cut here behind three numbers)"
+  run embed "$model" "How do I reset my password?" "Every lorry crosses the scale." | sed -E 's/("embedding":\[([^,]*,){3}).*/\1 .../'
+  say "How alike are they in meaning?"
+  run similarity "$model" "a weighbridge" "a scale for lorries" "a bowl of soup"
+  say "Which of these lines answers a question? Their vectors are kept for the next one"
+  run search "$model" --corpus depot.txt --vectors depot.npy --top 2 "which lorry is too heavy?" "I forgot my password"
+}
+
 cd "$work"
+cat >depot.txt <<'TEXTS'
+The truck weighs more than the bridge can carry.
+Every lorry crosses the scale before it enters.
+Forgot your login? We send a link to your email.
+Fresh bread is in the oven at six in the morning.
+Tomorrow brings rain, and snow on the hills.
+A trailer with forty tonnes of load is over the limit.
+TEXTS
+
 say "A sample model that this project makes itself: build/demo/sample.safetensors"
 ../release/examples/sample_model sample.safetensors
 walk sample encoder.layer.0.attention.self.query.weight
 
+say "A tiny sentence encoder that this project makes itself, with the words of a topic put close by hand: build/demo/sample.weights"
+../release/examples/sample_encoder sample.weights
+run verify sample.weights
+rm -f depot.npy depot.npy.key
+meaning sample.weights
+
 if ../../tools/fetch-minilm.sh; then
   say "The same with the real all-MiniLM-L6-v2 weights: build/demo/minilm.safetensors"
   walk minilm embeddings.LayerNorm.weight
+  say "The folder of all-MiniLM-L6-v2 becomes one file with everything that embedding needs: build/demo/minilm.weights"
+  run convert all-MiniLM-L6-v2 minilm.weights --force
+  rm -f depot.npy depot.npy.key
+  meaning minilm.weights
 fi
 say "Done. The files are in build/demo; the command is build/release/weighbridge"

@@ -40,7 +40,8 @@ struct FormatInfo {
   std::span<const std::string_view> extensions;  // lower case, no dot; the first one is the usual one
   std::string_view versions;                     // "1.1, keys of 1.2"
   bool reads = true, writes = true;
-  bool folder = false;  // a folder of files rather than one file
+  bool folder = false;          // a folder of files rather than one file
+  bool tokenizer_file = false;  // its tokenizer is a file of its own: OpenOptions::tokenizer
   Holds holds;
   std::span<const Rule> rules;
 };

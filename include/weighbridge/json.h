@@ -100,6 +100,22 @@ struct Correlation {
 };
 std::string to_json(std::string_view path, const Correlation&);
 
+// What a language model added to a prompt.
+struct GeneratedText {
+  std::uint64_t prompt_tokens = 0;
+  std::span<const std::uint32_t> tokens;
+  std::string_view text, stopped;
+  double tokens_per_second = 0;
+};
+std::string to_json(const GeneratedText&);
+
+// How well a language model foresees a text.
+struct Likelihood {
+  std::uint64_t tokens = 0;
+  double mean_nll = 0, perplexity = 0, seconds = 0;
+};
+std::string to_json(std::string_view path, const Likelihood&);
+
 // A metadata value, in the JSON type that is nearest to it.
 std::string to_json(const Value&);
 

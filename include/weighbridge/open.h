@@ -20,6 +20,9 @@ struct OpenOptions {
   Checks checks = Checks::all;
   // The side file of a container that has one (STB: NAME.khm.json); null: the one beside the file, if there is one.
   std::shared_ptr<const Source> sidecar{};
+  // The tokenizer file of a container whose tokenizer is one (FormatInfo::tokenizer_file); null: the one beside the
+  // file, if there is one (llama2c: NAME.tokenizer). Misuse for other containers.
+  std::shared_ptr<const Source> tokenizer{};
 };
 
 // A path is a file, or a folder that the registry of bundles knows (a Hugging Face folder). Throws Error: the first

@@ -37,6 +37,7 @@ std::optional<huggingface::Folder> folder_at(const std::string& path, const Open
       base::misuse("not-a-folder", "'" + path + "' is a file, and " + options.format + " is a folder of files");
     return std::nullopt;
   }
+  if (options.tokenizer) base::misuse("tokenizer", "'" + path + "' is a directory, which holds its tokenizer itself");
   if (!wanted && !options.format.empty())
     base::misuse("not-a-file", "'" + path + "' is a directory, and " + options.format + " is one file");
   huggingface::Folder folder = huggingface::open_folder(path, options.access);

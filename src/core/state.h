@@ -94,7 +94,8 @@ struct Draft {
   State state;
   // What the caller of open() asked for.
   Checks checks = Checks::all;
-  std::shared_ptr<const Source> sidecar{};  // read instead of the neighbour that the format would look for
+  // Read instead of the neighbours that the format would look for.
+  std::shared_ptr<const Source> sidecar{}, tokenizer{};
 
   // Keeps the header for good; views into the returned text become names without a copy.
   std::string_view retain_header(std::string header);

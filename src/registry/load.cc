@@ -2,6 +2,7 @@
 // Detection, then the format's walker.
 #include "registry/load.h"
 
+#include <string>
 #include <utility>
 
 #include "base/fail.h"
@@ -17,9 +18,15 @@ Loaded load(const std::shared_ptr<const Source>& source, const Context& context,
     findings.report(*std::move(detected.finding));
     return {};
   }
+  if (options.tokenizer && !detected.format->info.tokenizer_file)
+    base::misuse("tokenizer",
+                 "a tokenizer file belongs to a container that has none of its own, as a llama2.c "
+                 "checkpoint is, and this file is of the format " +
+                     std::string(detected.format->info.name));
   core::Draft draft;
   draft.checks = options.checks;
   draft.sidecar = options.sidecar;
+  draft.tokenizer = options.tokenizer;
   draft.add_source(source);
   detected.format->read(*source, context, findings, draft);
   return {detected.format, draft.finish()};

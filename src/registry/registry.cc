@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "formats/embd/format.h"
+#include "formats/llama2c/format.h"
 #include "formats/safetensors/format.h"
 #include "formats/slm/format.h"
 #include "formats/slm_adapter/format.h"
@@ -18,6 +19,7 @@ std::span<const core::Format* const> formats() noexcept {
   static constexpr const core::Format* kFormats[] = {
       &safetensors::kFormat, &ztensor1::kFormat, &ztensor0::kFormat,    &stb::kFormat,
       &embd::kFormat,        &slm::kFormat,      &slm_adapter::kFormat,
+      &llama2c::kFormat,  // without a magic, so behind those that have one
   };
   return kFormats;
 }

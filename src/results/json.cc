@@ -421,6 +421,37 @@ std::string to_json(std::string_view path, const Correlation& c) {
   return out.take();
 }
 
+std::string to_json(const GeneratedText& text) {
+  JsonWriter out;
+  out.begin_object();
+  member(out, "schema", std::uint64_t{kJsonSchema});
+  member(out, "prompt_tokens", text.prompt_tokens);
+  out.key("tokens");
+  out.begin_array();
+  for (const std::uint32_t id : text.tokens) out.u64(id);
+  out.end_array();
+  member(out, "text", text.text);
+  member(out, "stopped", text.stopped);
+  out.key("tokens_per_second");
+  out.number(text.tokens_per_second);
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view path, const Likelihood& likelihood) {
+  JsonWriter out;
+  begin(out, path);
+  member(out, "tokens", likelihood.tokens);
+  out.key("mean_nll");
+  out.number(likelihood.mean_nll);
+  out.key("perplexity");
+  out.number(likelihood.perplexity);
+  out.key("seconds");
+  out.number(likelihood.seconds);
+  out.end_object();
+  return out.take();
+}
+
 std::string failure_to_json(std::string_view path, const Report& report) {
   JsonWriter out;
   begin(out, path);

@@ -44,6 +44,12 @@ def model(tmp_path_factory):
     return out
 
 
+@pytest.fixture(scope="module")
+def bare(model):
+    """The same tensors in a container that has neither metadata nor a vocabulary, both of which flags can give."""
+    return model.parent / "tiny/model.safetensors", model.parent / "tiny/vocab.txt"
+
+
 def embedded(*arguments):
     return [validated(line, "embed") for line in weighbridge("embed", *arguments).stdout.splitlines()]
 
@@ -92,8 +98,28 @@ def test_a_long_text_is_cut_and_says_so(model):
     assert value["truncated"] is True and value["tokens"] == POSITIONS and "cut to" in done.stderr
 
 
-def test_invalid_utf8_is_counted(model):
-    assert json.loads(weighbridge("embed", model, b"a \xff scale".decode("utf-8", "surrogateescape")).stdout)["replaced"] == 1
+def test_invalid_utf8_is_counted(model, tmp_path):
+    text = b"a \xff scale".decode("utf-8", "surrogateescape")
+    done = weighbridge("embed", model, text)
+    assert validated(done.stdout, "embed")["replaced"] == 1
+    assert "1 text held invalid UTF-8, read as 1 replacement character" in done.stderr
+    done = weighbridge("embed", model, text, "a \xff\xff".encode("latin-1").decode("utf-8", "surrogateescape"), "-o", tmp_path / "v.npy")
+    assert "2 texts held invalid UTF-8, read as 3 replacement characters" in done.stderr
+    assert weighbridge("embed", model, text, "--quiet").stderr == ""
+    assert weighbridge("tokenize", model, text).stdout.endswith("  (1 replaced)\n")
+    assert json.loads(weighbridge("tokenize", model, text, "--json").stdout)["inputs"][0]["replaced"] == 1
+
+
+def test_no_verb_cuts_a_text_silently(model, tmp_path):
+    long, corpus, pairs = "a " * 100, tmp_path / "docs.txt", tmp_path / "pairs.csv"
+    corpus.write_text(f"{long}\n{long}\na\n")
+    pairs.write_text(f"a,{long},1\na,is,2\n")
+    for words, count in ((["similarity", model, "a", long], "1 text was"), (["search", model, "--corpus", corpus, long], "3 texts were"),
+                         (["evaluate", "sts", model, pairs], "1 text was")):
+        assert f"{count} cut to {POSITIONS} tokens (--max-length)" in weighbridge(*words).stderr
+        assert weighbridge(*words, "--quiet").stderr == ""
+    assert weighbridge("tokenize", model, long).stdout.count("/") == POSITIONS
+    assert weighbridge("tokenize", model, long, "--max-length", "100").stdout.count("/") == 100
 
 
 def test_tokenize(model):
@@ -116,6 +142,75 @@ def test_similarity_and_search(model, tmp_path):
     weighbridge("search", model, "--corpus", corpus, "--vectors", kept, "a", "--pooling", "cls", status=2)
     corpus.write_text("a\na scale for lorries\na\n")  # as many texts, other ones
     assert "another corpus" in weighbridge("search", model, "--corpus", corpus, "--vectors", kept, "a", status=2).stderr
+
+
+def test_blank_lines_of_a_corpus_are_counted_and_not_found(model, tmp_path):
+    corpus, kept = tmp_path / "docs.txt", tmp_path / "v.npy"
+    corpus.write_text("\na scale\n \t\nis\n\n")
+    words = ["search", model, "--corpus", corpus, "--vectors", kept, "--top", "9", ""]
+    for _ in range(2):
+        assert sorted(line.split()[1] for line in weighbridge(*words).stdout.splitlines()) == ["2:", "4:"]
+    assert np.load(kept).shape == (5, HIDDEN)  # a row for each line, as embed writes them
+
+
+def test_kept_vectors_are_of_one_vocabulary_and_number_of_heads(bare, tmp_path):
+    weights, vocabulary = bare
+    corpus, kept, other = tmp_path / "docs.txt", tmp_path / "v.npy", tmp_path / "other.txt"
+    corpus.write_text("a scale\n")
+    other.write_text("\n".join(WORDS[:5] + WORDS[:4:-1]) + "\n")
+    words = ["search", weights, "--corpus", corpus, "--vectors", kept, "a"]
+    weighbridge(*words, "--vocab", vocabulary, "--heads", "2")
+    weighbridge(*words, "--vocab", vocabulary, "--heads", "2")
+    for flags in (["--vocab", other, "--heads", "2"], ["--vocab", vocabulary, "--heads", "4"]):
+        assert "another corpus, model or options" in weighbridge(*words, *flags, status=2).stderr
+
+
+def test_what_flags_give_is_what_the_folder_says(model, bare):
+    weights, vocabulary = bare
+    assert embedded(weights, "--vocab", vocabulary, "--heads", "2", "a scale") == embedded(model, "a scale")
+
+
+def failure(*arguments, status):
+    done = weighbridge(*arguments, "--json", status=status)
+    value = validated(done.stdout.splitlines()[-1], "failure")
+    assert done.stderr.startswith(f"weighbridge: {value['path']}: ")
+    return value["path"], value["findings"][0]["rule"], value["findings"][0]["offset"]
+
+
+def test_the_file_at_fault_is_named(model, bare, tmp_path):
+    weights, vocabulary = bare
+    bad, long, short, broken = tmp_path / "bad.jsonl", tmp_path / "long.txt", tmp_path / "short.txt", tmp_path / "broken.txt"
+    bad.write_text('"a"\n\n{"text": 3}\n')
+    long.write_text(vocabulary.read_text() + "more\n")
+    short.write_text(vocabulary.read_text().replace("[CLS]\n", ""))
+    broken.write_bytes(b"[PAD]\n\xff\n")
+    absent = tmp_path / "absent"
+    for verb in (["embed", model, "--input"], ["tokenize", model, "--input"], ["search", model, "q", "--corpus"]):
+        assert failure(*verb, bad, "--input-format", "jsonl", status=1) == (str(bad), "texts/jsonl", 5)
+        assert failure(*verb, absent, status=4)[0] == str(absent)
+    assert failure("evaluate", "sts", model, bad, status=1)[:2] == (str(bad), "texts/pairs")
+    assert failure("evaluate", "sts", model, absent, status=4)[0] == str(absent)
+    assert failure("embed", weights, "a", "--heads", "2", "--vocab", long, status=1)[:2] == (str(long), "embed/vocabulary")
+    for verb in (["embed", weights, "a", "--heads", "2"], ["tokenize", weights, "a"]):
+        assert failure(*verb, "--vocab", short, status=1)[:2] == (str(short), "tokenizer/special")
+        assert failure(*verb, "--vocab", broken, status=1) == (str(broken), "tokenizer/utf8", 6)
+        assert failure(*verb, "--vocab", absent, status=4)[0] == str(absent)
+
+
+def test_what_a_flag_can_supply_is_misuse(bare):
+    weights, vocabulary = bare
+    assert failure("embed", weights, "a", "--vocab", vocabulary, status=2) == (str(weights), "misuse/no-heads", None)
+    assert failure("embed", weights, "a", "--heads", "2", status=2) == (str(weights), "misuse/no-vocabulary", None)
+    assert failure("tokenize", weights, "a", status=2) == (str(weights), "misuse/no-vocabulary", None)
+    assert failure("embed", weights, "a", "--vocab", vocabulary, "--heads", "3", status=2)[1] == "misuse/heads"
+    assert failure("embed", weights, "a", "--vocab", vocabulary, "--heads", "2", "--max-length", "17", status=2)[1] == "misuse/max-length"
+
+
+def test_tokens_before_a_failure_are_a_whole_object(model, tmp_path):
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('"a"\n1\n')
+    first, last = weighbridge("tokenize", model, "--input", bad, "--input-format", "jsonl", "--json", status=1).stdout.splitlines()
+    assert validated(first, "tokenize")["inputs"][0]["ids"] == [2, 5, 3] and "line 2" in validated(last, "failure")["findings"][0]["message"]
 
 
 def test_evaluate(model, tmp_path):

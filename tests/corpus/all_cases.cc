@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "formats/embd/format.h"
+#include "formats/llama2c/format.h"
 #include "formats/safetensors/format.h"
 #include "formats/slm/format.h"
 #include "formats/slm_adapter/format.h"
@@ -71,6 +72,7 @@ const std::vector<FormatCorpus>& all_cases() {
       {&embd::kFormat, embd::cases()},
       {&slm::kFormat, slm::cases()},
       {&slm_adapter::kFormat, slm_adapter::cases()},
+      {&llama2c::kFormat, llama2c::cases()},
   };
   return all;
 }

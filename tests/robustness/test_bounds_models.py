@@ -274,3 +274,20 @@ def test_an_adapter_package(tmp_path):
         data_offset = slm_adapter.FIELD_AT["data_offset"]
         path.write_bytes(bytes(patched) if at == data_offset else slm_adapter.reseal(bytes(patched)))
         require_bounded(len(data), "verify", path)
+
+
+@pytest.mark.parametrize("words", [["embed"], ["embed", "-o", "vectors.npy"], ["tokenize", "--json"]], ids=" ".join)
+def test_texts_stream(tmp_path, words):
+    """A hundred times the texts, no more memory: neither the texts nor their vectors are held."""
+    model, few, many = tmp_path / "model.weights", tmp_path / "few.txt", tmp_path / "many.txt"
+    embd.write(model, *bert())
+    few.write_text("word1 word2\n" * 1000)
+    many.write_text("word1 word2\n" * 100_000)
+    peaks = []
+    for texts in (few, many):
+        done = Measured(words[0], model, "--input", texts, *(str(tmp_path / texts.stem) + ".npy" if w == "vectors.npy" else w for w in words[1:]))
+        assert done.status == 0, done.stderr
+        peaks.append(done.peak)
+    assert peaks[1] < peaks[0] + 4 * MIB, [peak / MIB for peak in peaks]
+    if "-o" in words:
+        assert np.load(tmp_path / "many.npy", mmap_mode="r").shape == (100_000, 4)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from jobs import files_below, strays_below
+from jobs import bert, embd, files_below, strays_below
 from robustness import COMMAND, MIB, contents, require_strace, run, strays, write_safetensors, write_sparse_file
 
 OLD = b"what stood there before\n" * 20
@@ -106,6 +106,18 @@ def test_slm_in_the_middle(tmp_path, words, how):
 READERS = [["verify", "{in}"], ["hash", "{in}"], ["hash", "--file", "{in}"], ["convert", "{in}", "{out}", "--force"],
            ["extract", "{in}", "w", "-o", "{out}", "--force"], ["inspect", "{in}", "--stats"]]
 MAKERS = [words for words in READERS if words[0] in ("verify", "convert")]
+
+
+@pytest.mark.parametrize("words", [["embed", "{model}", "--input", "{in}", "-o", "{out}"],
+                                   ["search", "{model}", "q", "--corpus", "{in}", "--vectors", "{out}"]], ids=" ".join)
+def test_embedding_in_the_middle(tmp_path, words):
+    model, texts, out = tmp_path / "model.weights", tmp_path / "texts.txt", tmp_path / "vectors.npy"
+    embd.write(model, *bert())
+    texts.write_text("word1 word2\n" * 400_000)
+    names = {"{model}": model, "{in}": texts, "{out}": out}
+    job = Caught(*(names.get(word, word) for word in words), after=texts.stat().st_size * (1 if "search" in words else 0.5))
+    assert job.go_on(signal.SIGINT)[0] == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.weights", "texts.txt"]
 
 
 def caught(words, large, target):

@@ -113,6 +113,39 @@ inline Files tiny_shards() {
   return out;
 }
 
+// A Llama's folder as far as its tokenizer goes: bytes as sentencepiece has them, then what `pieces` lists, as JSON.
+struct TinyLlama {
+  std::string pieces = R"("a":259,"b":260,"ab":261)";
+  std::string merges = R"(["a b"])";
+  std::string normalizer = R"({"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"\u2581"},)"
+                           R"({"type":"Replace","pattern":{"String":" "},"content":"\u2581"}]})";
+  std::string pre_tokenizer = "null";
+  std::string model = R"("byte_fallback":true,"unk_token":"<unk>")";  // further keys
+  std::string added = R"({"id":1,"content":"<s>"})";
+  std::string config = R"("vocab_size":300)";
+  bool bytes = true;  // <unk>, <s>, </s> and the bytes stand first
+};
+
+inline std::string tokenizer_json(const TinyLlama& llama) {
+  std::string vocabulary;
+  if (llama.bytes) {
+    vocabulary = R"("<unk>":0,"<s>":1,"</s>":2,)";
+    for (int b = 0; b < 256; ++b) {
+      constexpr const char* kDigits = "0123456789ABCDEF";
+      vocabulary += std::string("\"<0x") + kDigits[b >> 4] + kDigits[b & 15] + ">\":" + std::to_string(3 + b) + ",";
+    }
+  }
+  return R"({"added_tokens":[)" + llama.added + R"(],"normalizer":)" + llama.normalizer + R"(,"pre_tokenizer":)" +
+         llama.pre_tokenizer + R"(,"model":{"type":"BPE",)" + llama.model + R"(,"vocab":{)" + vocabulary +
+         llama.pieces + R"(},"merges":)" + llama.merges + "}}";
+}
+
+inline Files tiny_llama(const TinyLlama& llama = {}) {
+  return {{"config.json", R"({"model_type":"llama",)" + llama.config + "}"},
+          {"tokenizer.json", tokenizer_json(llama)},
+          {"model.safetensors", safetensors({{"model.norm.weight", {2}}})}};
+}
+
 inline void write_files(const std::string& folder, const Files& files) {
   for (const auto& [name, bytes] : files) {
     const std::filesystem::path path = std::filesystem::path(folder) / name;

@@ -35,6 +35,22 @@ std::optional<std::string> named_text(const ConfigKey& key, const Member& member
 // The value for a message, unless it is long.
 std::string shown(std::string_view raw) { return raw.size() > 60 ? std::string{} : std::string(raw); }
 
+bool is_of(std::string_view model_type, std::string_view architectures, std::string_view type, std::string_view start) {
+  if (!model_type.empty()) return model_type == type;
+  if (architectures.empty()) return false;
+  wire::JsonReader in(architectures);
+  wire::JsonString first;
+  return in.enter_array() && in.next_element() && in.read_string(first) && first.raw.starts_with(start);
+}
+
+// An id, or the first of a list of ids.
+std::optional<std::uint64_t> id_of(std::string_view raw) {
+  wire::JsonReader in(raw);
+  std::uint64_t id = 0;
+  if (raw.starts_with('[') && (!in.enter_array() || !in.next_element())) return std::nullopt;
+  return !raw.empty() && in.read_u64(id) ? std::optional(id) : std::nullopt;
+}
+
 }  // namespace
 
 const ConfigKey* find_config_key(std::string_view config) noexcept {
@@ -54,11 +70,11 @@ std::optional<std::uint64_t> positive(std::string_view text) noexcept {
 }
 
 bool is_bert(std::string_view model_type, std::string_view architectures) {
-  if (!model_type.empty()) return model_type == "\"bert\"";
-  if (architectures.empty()) return false;
-  wire::JsonReader in(architectures);
-  wire::JsonString first;
-  return in.enter_array() && in.next_element() && in.read_string(first) && first.raw.starts_with("Bert");
+  return is_of(model_type, architectures, "\"bert\"", "Bert");
+}
+
+bool is_llama(std::string_view model_type, std::string_view architectures) {
+  return is_of(model_type, architectures, "\"llama\"", "Llama");
 }
 
 Config read_config(Reading& reading, const JsonObject& json) {
@@ -68,6 +84,13 @@ Config read_config(Reading& reading, const JsonObject& json) {
     return member == nullptr ? std::string_view{} : member->raw;
   };
   out.bert = is_bert(raw(kModelType), raw(kArchitectures));
+  out.llama = is_llama(raw(kModelType), raw(kArchitectures));
+  if (out.llama) {
+    out.vocab_size = positive(raw("vocab_size"));
+    out.bos = id_of(raw("bos_token_id"));
+    out.eos = id_of(raw("eos_token_id"));
+    out.pad = id_of(raw("pad_token_id"));
+  }
   for (const ConfigKey& key : kConfigKeys) {
     if (!out.bert) break;
     const Member* const member = json.find(key.config);

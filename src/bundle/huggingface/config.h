@@ -33,6 +33,8 @@ inline constexpr ConfigKey kConfigKeys[] = {
 // Same as hidden_size, which is EMBD's rule (reading E13): config.json has no place for it.
 inline constexpr std::string_view kEmbeddingDim = "embedding_dim";
 inline constexpr std::string_view kModelName = "model_name", kModelVersion = "model_version", kFirstVersion = "1.0.0";
+// What a BPE tokenizer does beside its merges, which nothing but tokenizer.json can say.
+inline constexpr std::string_view kTokenizerUnheld = "tokenizer_unheld";
 inline constexpr std::string_view kOwn = "hf.", kPrefixKey = "hf.prefix", kModelType = "model_type",
                                   kArchitectures = "architectures";
 
@@ -45,10 +47,14 @@ std::optional<std::uint64_t> positive(std::string_view text) noexcept;
 // so.
 bool is_bert(std::string_view model_type, std::string_view architectures);
 
+// The same for "llama" and "Llama".
+bool is_llama(std::string_view model_type, std::string_view architectures);
+
 struct Config {
-  bool bert = false;
+  bool bert = false, llama = false;
   std::optional<std::uint64_t> vocab_size, hidden_size;
-  std::vector<Value::Entry> named, others;  // attributes: EMBD's own keys, then "hf."
+  std::optional<std::uint64_t> bos, eos, pad;  // ids of a Llama's special tokens
+  std::vector<Value::Entry> named, others;     // attributes: EMBD's own keys, then "hf."
 };
 // Reports what is missing or wrong. A config that is no BERT has only `others`.
 Config read_config(Reading&, const JsonObject&);

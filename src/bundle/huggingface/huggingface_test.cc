@@ -152,6 +152,24 @@ std::vector<Case> vocabulary_cases() {
       {"special-missing", {"hf/special-missing"}, lines(replaced(testing::kTinyVocabulary, "[CLS]", "[cls]"))}};
 }
 
+std::vector<Case> llama_cases() {
+  const std::string metaspace = R"({"type":"Metaspace","replacement":"\u2581","split":false})";
+  Limits little;
+  little.memory = 64 * 250;
+  return {
+      {"token-id", {"hf/token-id"}, testing::tiny_llama({.added = R"({"id":5,"content":"other"})"})},
+      {"token-id-own", {"hf/token-id"}, testing::tiny_llama({.pieces = R"("a":258)", .merges = "[]"})},
+      {"merges", {"hf/merges"}, testing::tiny_llama({.merges = R"(["a b","a c"])"})},
+      {"merges-sum", {"hf/merges"}, testing::tiny_llama({.merges = R"(["b a"])"})},
+      {"merges-three", {"hf/merges"}, testing::tiny_llama({.merges = R"([["a","b","a"]])"})},
+      {"merges-numbers", {"hf/merges"}, testing::tiny_llama({.merges = "[1]"})},
+      {"merges-object", {"hf/merges"}, testing::tiny_llama({.merges = "{}"})},
+      {"vocab-value-llama", {"hf/vocab-value"}, testing::tiny_llama({.pieces = R"("a":-1)"})},
+      {"limit-memory-llama", {"limit/memory", "hf/vocab-value"}, testing::tiny_llama(), little},
+      {"leading-space", {"hf/leading-space"}, testing::tiny_llama({.normalizer = "null", .pre_tokenizer = metaspace})},
+  };
+}
+
 std::vector<Case> weight_cases() {
   const Files no_weights = with("model.safetensors", std::nullopt);
   Limits few;
@@ -195,7 +213,7 @@ std::vector<Case> weight_cases() {
 
 std::vector<Case> cases() {
   std::vector<Case> out;
-  for (auto make : {json_cases, config_cases, vocabulary_cases, weight_cases})
+  for (auto make : {json_cases, config_cases, vocabulary_cases, llama_cases, weight_cases})
     for (Case& each : make()) out.push_back(std::move(each));
   return out;
 }
@@ -246,7 +264,7 @@ TEST(HuggingFaceRead, MutationsAreFindingsOrModels) {
   constexpr char kBytes[] = "\0\"{}[],:0-\\\xff/";
   std::size_t broken = 0;
   for (int round = 0; round < 4000; ++round) {
-    Files files = round % 2 == 0 ? tiny() : tiny_shards();
+    Files files = round % 3 == 0 ? tiny() : round % 3 == 1 ? tiny_shards() : testing::tiny_llama();
     auto chosen = std::next(files.begin(), static_cast<std::ptrdiff_t>(random(files.size())));
     std::string& bytes = chosen->second;
     const std::size_t at = random(bytes.size()), count = std::min(bytes.size() - at, 1 + random(8));

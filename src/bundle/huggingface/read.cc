@@ -45,7 +45,7 @@ class Loader {
       config_ = read_config(reading_, *config);
     else if (reading_.findings.errors() == before)
       reading_.findings.report(rules::kConfigMissing, {});
-    files_ = read_tokenizer(reading_, config_.vocab_size, config_.bert);
+    files_ = read_tokenizer(reading_, config_);
     draft_.state.tokenizer = std::move(files_.tokenizer);
     if (config_.bert) settings_ = read_settings(reading_);
   }
@@ -83,6 +83,7 @@ class Loader {
       if (files_.lower_case) set(kLowerCase, *files_.lower_case ? "true" : "false");
     }
     for (auto& [key, value] : config_.others) draft_.set_attribute(std::move(key), std::move(value));
+    if (!files_.unheld.empty()) set(kTokenizerUnheld, files_.unheld);
     if (strip_) set(kPrefixKey, std::string(kPrefix));
     add_metadata(std::move(metadata));
   }

@@ -8,23 +8,15 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "bundle/huggingface/byte_pairs.h"
 #include "bundle/huggingface/rules.h"
-#include "core/common_rules.h"
+#include "bundle/huggingface/vocabulary_json.h"
 
 namespace weighbridge::huggingface {
 namespace {
 
 using wire::JsonKind;
 using wire::JsonReader;
-using wire::JsonString;
-
-// What a token takes in memory beside its text while it is read; a file can hold one in every byte.
-constexpr std::uint64_t kTokenCost = 64;
-
-struct Entry {
-  std::uint64_t id = 0;
-  JsonString text;
-};
 
 // tokenizer.json as far as it counts here.
 struct JsonVocabulary {
@@ -38,13 +30,18 @@ std::string place(std::string_view file, std::uint64_t id) {
 
 class TokenizerReader {
  public:
-  TokenizerReader(Reading& reading, std::optional<std::uint64_t> vocab_size, bool bert)
-      : reading_(reading), findings_(reading.findings), vocab_size_(vocab_size), bert_(bert) {}
+  TokenizerReader(Reading& reading, const Config& declared)
+      : reading_(reading),
+        findings_(reading.findings),
+        declared_(declared),
+        vocab_size_(declared.vocab_size),
+        bert_(declared.bert) {}
 
   TokenizerFiles run() {
     TokenizerFiles out;
     std::optional<JsonVocabulary> json;
     if (const auto file = read_object(reading_, kTokenizerJson)) {
+      if (declared_.llama) return of_llama(*file);
       out.lower_case = lower_case_of(*file);
       json = vocabulary_of(*file);
     }
@@ -61,6 +58,24 @@ class TokenizerReader {
   }
 
  private:
+  TokenizerFiles of_llama(const JsonObject& file) {
+    TokenizerFiles out;
+    const Member* const member = file.find("model");
+    const auto model = member != nullptr ? object_in(reading_, file.file, member->raw) : std::nullopt;
+    const std::string type = model ? model->text("type").value_or("none") : "none";
+    if (type != "BPE") {
+      findings_.report(rules::kTokenizerKind, {}, "BPE", type, file.file.name);
+      return out;
+    }
+    const Declared declared{
+        .vocab_size = vocab_size_, .bos = declared_.bos, .eos = declared_.eos, .pad = declared_.pad};
+    auto pairs = read_byte_pairs(reading_, file, *model, read_object(reading_, kTokenizerConfig), declared);
+    if (!pairs) return out;
+    out.tokenizer = std::move(pairs->tokenizer);
+    out.unheld = std::move(pairs->unheld);
+    return out;
+  }
+
   std::optional<Texts> read_lines() {
     const TextFile file = read_text(reading_, kVocabTxt);
     reported_ = reported_ || file.present;
@@ -71,15 +86,8 @@ class TokenizerReader {
     }
     const auto ends =
         static_cast<std::uint64_t>(std::ranges::count_if(*file.text, [](char c) { return c == '\n' || c == '\r'; }));
-    if (over_memory(ends + 1, kVocabTxt)) return std::nullopt;
+    if (over_memory(reading_, ends + 1, kVocabTxt)) return std::nullopt;
     return tokens_of_lines(*file.text);
-  }
-
-  bool over_memory(std::uint64_t tokens, std::string_view file) {
-    if (tokens <= reading_.limits.memory / kTokenCost) return false;
-    findings_.report(core::rules::kLimitMemory, {}, "at most " + std::to_string(reading_.limits.memory) + " bytes", {},
-                     file);
-    return true;
   }
 
   // A BertNormalizer's own setting, or a step of a sequence that lowers.
@@ -132,58 +140,23 @@ class TokenizerReader {
       return std::nullopt;
     }
     const Member* const vocabulary = model ? model->find("vocab") : nullptr;
-    std::vector<Entry> entries;
-    if (vocabulary == nullptr || !read_entries(vocabulary->raw, entries)) {
+    std::vector<VocabularyEntry> entries;
+    if (vocabulary == nullptr || !read_entries(reading_, file.file, vocabulary->raw, entries)) {
       const std::uint64_t at = vocabulary != nullptr ? file.offset(*vocabulary) : 0;
       findings_.report(rules::kVocabValue, {.offset = at}, {}, {}, file.file.name);
       return std::nullopt;
     }
     const std::size_t own = entries.size();
-    add_added(file, entries);
+    add_added(reading_, file, entries);
     return by_id(file, std::move(entries), own);
   }
 
-  bool read_entries(std::string_view raw, std::vector<Entry>& entries) {
-    JsonReader in(raw, reading_.limits.depth);
-    if (!in.enter_object()) return false;
-    for (Entry entry; in.next_key(entry.text);) {
-      if (!in.read_u64(entry.id)) return false;
-      entries.push_back(entry);
-      if (over_memory(entries.size(), kTokenizerJson)) return false;
-    }
-    return in.ok();
-  }
-
-  void add_added(const JsonObject& file, std::vector<Entry>& entries) {
-    const Member* const list = file.find("added_tokens");
-    if (list == nullptr) return;
-    JsonReader in(list->raw, reading_.limits.depth);
-    if (!in.enter_array()) return;
-    while (in.next_element()) {
-      const std::size_t depth = in.depth();
-      Entry entry;
-      bool id = false, text = false;
-      if (in.enter_object()) {
-        for (JsonString key; in.next_key(key);) {
-          if (key.raw == "id")
-            id = in.read_u64(entry.id) || (in.skip_value(), false);
-          else if (key.raw == "content")
-            text = in.read_string(entry.text) || (in.skip_value(), false);
-          else
-            in.skip_value();
-        }
-      }
-      in.unwind(depth);
-      if (id && text) entries.push_back(entry);
-    }
-  }
-
-  std::optional<JsonVocabulary> by_id(const JsonObject& file, std::vector<Entry> entries, std::size_t own) {
-    std::ranges::stable_sort(entries, {}, &Entry::id);
+  std::optional<JsonVocabulary> by_id(const JsonObject& file, std::vector<VocabularyEntry> entries, std::size_t own) {
+    std::ranges::stable_sort(entries, {}, &VocabularyEntry::id);
     JsonVocabulary out;
     out.own = own;
     std::string scratch;
-    for (const Entry& entry : entries) {
+    for (const VocabularyEntry& entry : entries) {
       const std::string_view text = wire::json_text(entry.text, scratch);
       const std::size_t next = out.tokens.size();
       // A token that was added may stand in the model's vocabulary as well.
@@ -264,6 +237,7 @@ class TokenizerReader {
 
   Reading& reading_;
   core::Findings& findings_;
+  const Config& declared_;
   std::optional<std::uint64_t> vocab_size_;
   bool bert_;
   bool other_kind_ = false;  // tokenizer.json is of a kind that is not read
@@ -299,8 +273,8 @@ Tokenizer wordpieces(Texts tokens, const SpecialTexts& special) {
   return out;
 }
 
-TokenizerFiles read_tokenizer(Reading& reading, std::optional<std::uint64_t> vocab_size, bool bert) {
-  return TokenizerReader(reading, vocab_size, bert).run();
+TokenizerFiles read_tokenizer(Reading& reading, const Config& declared) {
+  return TokenizerReader(reading, declared).run();
 }
 
 }  // namespace weighbridge::huggingface

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "bundle/huggingface/config.h"
 #include "bundle/huggingface/json_file.h"
 #include "weighbridge/model.h"
 
@@ -26,10 +27,11 @@ using SpecialTexts = std::array<std::string, kSpecialTokens.size()>;  // empty: 
 struct TokenizerFiles {
   std::optional<Tokenizer> tokenizer;
   std::optional<bool> lower_case;
+  std::string unheld;  // of a Llama: what the tokenizer does beside its merges
 };
-// `vocab_size` as config.json declares it. Reports what is wrong; `bert` where a vocabulary and its special tokens are
-// missed when they are not there.
-TokenizerFiles read_tokenizer(Reading&, std::optional<std::uint64_t> vocab_size, bool bert);
+// Reports what is wrong. A BERT's vocabulary and special tokens are missed when they are not there; a Llama's tokenizer
+// is a BPE, all others are wordpieces.
+TokenizerFiles read_tokenizer(Reading&, const Config&);
 
 // One token a line, as Python reads lines of text: \n, \r\n and \r end one, the last may lack its end.
 Texts tokens_of_lines(std::string_view text);

@@ -3,21 +3,23 @@
 #include "formats/slm/hyper.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/plan_text.h"
 #include "formats/slm/header.h"
 #include "formats/slm/names.h"
+#include "formats/slm/neutral.h"
 
 namespace weighbridge::slm {
 namespace {
 
 using core::indexed;
 
-constexpr std::string_view kLayers = "layers.";
+// What transformers takes where a configuration does not say.
+constexpr float kUsualTheta = 10000;
 
 class Deriver {
  public:
@@ -26,70 +28,113 @@ class Deriver {
 
   Hyper run() {
     h_.model_type = u32("model_type").value_or(kModelType);
-    h_.flags = u32("flags").value_or(0);
+    h_.flags = flags();
     h_.special_token_count = u32("special_token_count").value_or(kMinSpecialTokens);
-    h_.vocab_size = tensor_tells("vocab_size", spell(Role::tok_embeddings, 0), 0);
-    h_.hidden_size = tensor_tells("hidden_size", spell(Role::tok_embeddings, 0), 1);
-    h_.ffn_size = tensor_tells("ffn_size", spell(Role::w1, 0), 0);
+    h_.vocab_size = tensor_tells("vocab_size", Role::tok_embeddings, 0);
+    h_.hidden_size = tensor_tells("hidden_size", Role::tok_embeddings, 1);
+    h_.ffn_size = tensor_tells("ffn_size", Role::w1, 0);
     h_.layer_count = layers();
     h_.head_count = stated("head_count");
     h_.max_context = stated("max_context");
-    h_.rope_theta = f32("rope_theta");
+    h_.rope_theta = theta();
     h_.rms_norm_epsilon = f32("rms_norm_epsilon");
-    const auto dim = u32("head_dim");
-    h_.head_dim = dim ? *dim : h_.head_count == 0 ? 0 : h_.hidden_size / h_.head_count;
+    derive_head_dim();
     derive_kv();
-    drop_others();
+    judge_others(model_, used_, out_);
     if (out_.blockers.size() == before_) check();
     return {h_, kv_rows_};
   }
 
  private:
   static std::string key(std::string_view field) { return std::string(kPrefix) + std::string(field); }
-  void block(std::string_view field, std::string from, std::string to) {
-    out_.blockers.push_back({LossKind::attribute, indexed("attributes", key(field)), std::move(from), std::move(to)});
+  void block(const std::string& attribute, std::string from, std::string to) {
+    out_.blockers.push_back({LossKind::attribute, indexed("attributes", attribute), std::move(from), std::move(to)});
+  }
+  void block_missing(std::string_view field, std::string why) { block(key(field), "missing", std::move(why)); }
+
+  std::optional<Stated> stated_value(std::string_view field) {
+    auto found = find_stated(model_, field);
+    if (found) used_.push_back(found->key);
+    return found;
   }
 
   std::optional<std::uint32_t> u32(std::string_view field) {
-    const Value* const value = model_.attributes().find(key(field));
-    if (!value) return std::nullopt;
-    const auto number = value->as_u64();
+    const auto found = stated_value(field);
+    if (!found) return std::nullopt;
+    const auto number = found->value->as_u64();
     if (number && *number <= UINT32_MAX) return static_cast<std::uint32_t>(*number);
-    block(field, value->to_text(), "a whole number below 2^32 is needed");
+    block(found->key, found->value->to_text(), "a whole number below 2^32 is needed");
     return 0;
+  }
+
+  // Its own field, or whether the output is tied in so many words.
+  std::uint32_t flags() {
+    const auto found = find_stated(model_, "flags");
+    const auto tied = found ? found->value->as_bool() : std::nullopt;
+    if (!tied) return u32("flags").value_or(0);
+    used_.push_back(found->key);
+    return *tied ? kTiedOutput : 0;
+  }
+
+  // Newer configurations have it inside of rope_parameters; the oldest do not say it.
+  float theta() {
+    if (find_stated(model_, "rope_theta")) return f32("rope_theta");
+    bool folder = false;
+    for (const auto& [name, value] : model_.attributes().entries()) {
+      folder |= name == "hf.model_type";
+      if (name != "hf.rope_parameters" && name != "rope_parameters") continue;
+      const Rotation rotation = parse_rotation(value.to_text());
+      if (!rotation.plain || !rotation.theta) continue;
+      used_.push_back(name);
+      return static_cast<float>(*rotation.theta);
+    }
+    if (!folder) return f32("rope_theta");
+    out_.changes.push_back(
+        {LossKind::attribute, indexed("attributes", "hf.rope_theta"), "none", "10000, as transformers takes it"});
+    return kUsualTheta;
+  }
+
+  void derive_head_dim() {
+    const std::uint32_t even = h_.head_count == 0 ? 0 : h_.hidden_size / h_.head_count;
+    const auto found = find_stated(model_, "head_dim");
+    h_.head_dim = u32("head_dim").value_or(even);
+    if (found && found->key != key("head_dim") && h_.head_dim != even)
+      block(found->key, found->value->to_text(),
+            std::to_string(even) + ": the heads of an .slm share hidden_size evenly");
   }
 
   std::uint32_t stated(std::string_view field) {
     if (const auto value = u32(field)) return *value;
-    block(field, "missing", "the header states it, and no tensor tells");
+    block_missing(field, "the header states it, and no tensor tells");
     return 0;
   }
 
   float f32(std::string_view field) {
-    const Value* const value = model_.attributes().find(key(field));
-    if (!value) {
-      block(field, "missing", "the header states it, and no tensor tells");
+    const auto found = stated_value(field);
+    if (!found) {
+      block_missing(field, "the header states it, and no tensor tells");
       return 0;
     }
+    const Value* const value = found->value;
     if (const auto number = value->as_f64()) {
       const float rounded = static_cast<float>(*number);
       // Text is of a container that holds no numbers: its shortest decimal stands for the f32.
       if (value->kind() != Value::Kind::text && static_cast<double>(rounded) != *number)
-        out_.losses.push_back({LossKind::precision, indexed("attributes", key(field)), value->to_text(),
+        out_.losses.push_back({LossKind::precision, indexed("attributes", found->key), value->to_text(),
                                Value::real(rounded, DType::f32).to_text()});
       return rounded;
     }
-    block(field, value->to_text(), "a number is needed");
+    block(found->key, value->to_text(), "a number is needed");
     return 0;
   }
 
   // The attribute, else a dimension of a tensor of rank 2.
-  std::uint32_t tensor_tells(std::string_view field, const std::string& tensor, std::size_t dimension) {
+  std::uint32_t tensor_tells(std::string_view field, Role role, std::size_t dimension) {
     if (const auto value = u32(field)) return *value;
-    const auto found = model_.find(tensor);
+    const auto found = find_role(model_, role, 0);
     if (found && found->has_shape() && found->shape().size() == 2 && found->shape()[dimension] <= UINT32_MAX)
       return static_cast<std::uint32_t>(found->shape()[dimension]);
-    block(field, "missing", "neither this attribute nor a tensor \"" + tensor + "\" of two dimensions tells");
+    block_missing(field, "neither this attribute nor a tensor \"" + spell(role, 0) + "\" of two dimensions tells");
     return 0;
   }
 
@@ -97,20 +142,16 @@ class Deriver {
     if (const auto value = u32("layer_count")) return *value;
     std::uint32_t layers = 0;
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
-      const std::string_view name = model_[i].name();
-      if (!name.starts_with(kLayers)) continue;
-      std::uint32_t n = 0;
-      const auto [end, error] = std::from_chars(name.data() + kLayers.size(), name.data() + name.size(), n);
-      const bool whole = error == std::errc() && end != name.data() + name.size() && *end == '.';
-      if (whole && n < model_.size()) layers = std::max(layers, n + 1);  // more layers than tensors are none
+      const auto n = layer_of(model_[i].name());
+      if (n && *n < model_.size()) layers = std::max(layers, *n + 1);  // more layers than tensors are none
     }
-    if (layers == 0) block("layer_count", "missing", "neither this attribute nor a tensor \"layers.0. ...\" tells");
+    if (layers == 0) block_missing("layer_count", "neither this attribute nor a tensor \"layers.0. ...\" tells");
     return layers;
   }
 
   // M8. Without the attribute, fewer rows in wk than hidden_size tell.
   void derive_kv() {
-    const auto wk = model_.find(spell(Role::wk, 0));
+    const auto wk = find_role(model_, Role::wk, 0);
     std::uint64_t rows = h_.hidden_size;
     if (wk && wk->has_shape() && wk->shape().size() == 2) rows = wk->shape()[0];
     const auto attribute = u32("kv_head_count");
@@ -132,17 +173,6 @@ class Deriver {
     repeated_from_ = h_.kv_head_count;
   }
 
-  void drop_others() {
-    for (const auto& [name, value] : model_.attributes().entries()) {
-      bool held = false;
-      for (const U32Field& f : kU32Fields) held |= f.attribute && name == key(f.name);
-      for (const F32Field& f : kF32Fields) held |= name == key(f.name);
-      if (!held)
-        out_.losses.push_back({LossKind::attribute, indexed("attributes", name), value.to_text(),
-                               "dropped: an .slm holds its header's fields only"});
-    }
-  }
-
   // By the reader's own rules.
   void check() {
     Header whole = h_;
@@ -159,6 +189,7 @@ class Deriver {
   const Options& options_;
   core::WriteLayout& out_;
   const std::size_t before_;
+  std::vector<std::string> used_;  // attributes that the header takes
   Header h_;
   std::uint64_t kv_rows_ = 0;
   std::uint32_t repeated_from_ = 0;

@@ -118,6 +118,8 @@ inline constexpr std::string_view kSpecialNames[] = {"bos", "eos", "pad", "unk"}
 // What the model calls them.
 inline constexpr std::string_view kPrefix = "slm.", kData = "data", kScales = "scales", kType = "type",
                                   kBlockSize = "block_size";
+// What the source's tokenizer does beside vocabulary and merges, in words, where some reader of it left that out.
+inline constexpr std::string_view kTokenizerUnheld = "tokenizer_unheld";
 inline constexpr std::string_view kHeaderExtra = "header";  // header bytes past 108 (M15), foreign of grammar kGrammar
 inline constexpr std::string_view kGrammar = "slm";
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/slm/layout.h"
+#include "weighbridge/model.h"
 
 namespace weighbridge::slm {
 
@@ -53,6 +54,21 @@ struct Known {
   Role role = Role::tok_embeddings;
   bool alias = false;  // layers.N.attn_norm.weight
 };
+
+// A tensor that goes by Hugging Face's name for it, "model.layers.3.self_attn.q_proj.weight", with or without "model.".
+struct Respelt {
+  std::string name;         // "layers.3.wq.weight"
+  bool half_split = false;  // its rows pair the halves of a head for the rotation, not neighbours (reading M9)
+};
+std::optional<Respelt> from_hugging_face(std::string_view name);
+// The bias of one of the model's tensors that has such a name: "model.layers.3.self_attn.q_proj.bias".
+bool is_bias(const Model&, std::string_view name);
+// Tables of the rotation, which rope_theta tells.
+bool is_rotary_table(std::string_view name) noexcept;
+// N of "layers.N. ..." or "model.layers.N. ...".
+std::optional<std::uint32_t> layer_of(std::string_view name) noexcept;
+// The model's tensor of this role, by either name.
+std::optional<Tensor> find_role(const Model&, Role, std::uint32_t layer);
 
 // The names of a model of so many layers, found by their hashes. The caller bounds `layers` by what its file can hold.
 class KnownNames {

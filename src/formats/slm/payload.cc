@@ -38,12 +38,24 @@ void stream_plain(const Tensor& tensor, const Context& context, const FloatSink&
   });
 }
 
-void stream_repeated(const Values& values, const Context& context, const FloatSink& sink) {
-  if (values.head > context.limits.memory / sizeof(float))
-    base::malformed("limit/memory", "one key or value head of tensor \"" + escape_for_display(values.tensor.name()) +
+// Row j x half + i of a head, j 0 or 1, becomes row 2i + j: from halves that rotate together to neighbours that do.
+void pair_rows(std::span<const float> head, std::size_t row, std::vector<float>& out) {
+  const std::size_t half = head.size() / row / 2;
+  out.clear();
+  for (std::size_t i = 0; i < half; ++i)
+    for (const std::size_t from : {i, half + i}) {
+      const auto one = head.subspan(from * row, row);
+      out.insert(out.end(), one.begin(), one.end());
+    }
+}
+
+void stream_heads(const Values& values, const Context& context, const FloatSink& sink) {
+  const std::uint64_t buffers = values.paired_row == 0 ? 1 : 2;
+  if (values.head > context.limits.memory / sizeof(float) / buffers)
+    base::malformed("limit/memory", "one head of tensor \"" + escape_for_display(values.tensor.name()) +
                                         "\" is larger than the limit of " + std::to_string(context.limits.memory) +
-                                        " bytes (Limits::memory, --limit memory=BYTES)");
-  std::vector<float> head;
+                                        " bytes allows (Limits::memory, --limit memory=BYTES)");
+  std::vector<float> head, paired;
   head.reserve(static_cast<std::size_t>(values.head));
   stream_plain(values.tensor, context, [&](std::span<const float> piece) {
     while (!piece.empty()) {
@@ -51,6 +63,10 @@ void stream_repeated(const Values& values, const Context& context, const FloatSi
       head.insert(head.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(n));
       piece = piece.subspan(n);
       if (head.size() < values.head) continue;
+      if (values.paired_row != 0) {
+        pair_rows(head, static_cast<std::size_t>(values.paired_row), paired);
+        head.swap(paired);
+      }
       for (std::uint64_t i = 0; i < values.times; ++i) sink(head);
       head.clear();
     }
@@ -61,7 +77,7 @@ void stream(const Values& values, const Context& context, const FloatSink& sink)
   if (values.head == 0)
     stream_plain(values.tensor, context, sink);
   else
-    stream_repeated(values, context, sink);
+    stream_heads(values, context, sink);
   const std::vector<float> zeros(static_cast<std::size_t>(std::min<std::uint64_t>(kTile, values.added_zeros)));
   for (std::uint64_t left = values.added_zeros; left > 0;) {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left, zeros.size()));

@@ -2,6 +2,7 @@
 // Model to .slm: the one layout that plan and writer share. Header, tokenizer section, directory, then each tensor's
 // payload with its scales right after it, all at multiples of 64 (reading M5); the checksum goes in last.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,7 @@ void refuse_options(const Options& options) {
 struct Out {
   Tensor from;
   std::string name;
+  std::optional<Respelt> respelt;  // it has Hugging Face's name
   Entry entry;                     // offsets follow in lay_out()
   bool codes_as_they_are = false;  // the source's own codes and scales
   bool f32_as_it_is = false;       // the source's own values
@@ -81,9 +83,14 @@ class Planner {
   void take_tokenizer() {
     const Tokenizer* const tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) {
-      ledger_.block(LossKind::tokenizer, "tokenizer", "missing", "an .slm needs a tokenizer");
+      ledger_.block(
+          LossKind::tokenizer, "tokenizer", "missing",
+          "an .slm needs one: a folder's tokenizer.json, or what --tokenizer names for a llama2.c checkpoint");
       return;
     }
+    if (const Value* const unheld = model_.attributes().find(kTokenizerUnheld))
+      ledger_.lose(LossKind::tokenizer, "tokenizer", unheld->to_text(),
+                   "left out: an .slm holds a vocabulary and its merges only");
     EncodedTokenizer encoded = encode_tokenizer(*tokenizer, hyper_.header.vocab_size);
     if (!encoded.problem.empty()) ledger_.block(LossKind::tokenizer, "tokenizer", "a tokenizer", encoded.problem);
     for (const auto& [key, id] : tokenizer->special)
@@ -102,6 +109,15 @@ class Planner {
   }
 
   void judge(const Tensor& tensor) {
+    if (is_rotary_table(tensor.name())) {
+      ledger_.change(LossKind::layout, subject(tensor), std::string(tensor.type_name()),
+                     "left out: rope_theta tells it");
+      return;
+    }
+    if (is_bias(model_, tensor.name())) {
+      ledger_.block(LossKind::name, subject(tensor), std::string(tensor.type_name()), "an .slm has no biases");
+      return;
+    }
     core::drop_extra(ledger_, tensor);
     core::drop_attributes(ledger_, tensor);
     if (!core::judge_known(ledger_, tensor, "an .slm states every shape")) return;
@@ -127,10 +143,15 @@ class Planner {
     return !shape.empty() && shape.size() <= kMaxRank && std::ranges::all_of(shape, dim) && elements &&
            *elements <= kMost / sizeof(float);
   }
+  static std::uint64_t hash_of(std::string_view given) {
+    if (const auto respelt = from_hugging_face(given)) return name_hash(respelt->name);
+    return parse_hash(given).value_or(name_hash(given));
+  }
+
   void take_name(Out& one) {
     const std::string_view given = one.from.name();
-    const auto parsed = parse_hash(given);
-    const std::uint64_t hash = parsed.value_or(name_hash(given));
+    one.respelt = from_hugging_face(given);
+    const std::uint64_t hash = hash_of(given);
     const Known* const known = known_.find(hash);
     one.name = known_.name(hash);
     // A known name is written by its own hash, which an alias is not.
@@ -164,6 +185,13 @@ class Planner {
     } else if (found != needed) {
       ledger_.block(LossKind::shape, subject(one.from), core::shape_text(shape),
                     spell(needed) + " is what the header asks for");
+      return;
+    }
+    if (one.respelt && one.respelt->half_split) {
+      one.values.head = std::uint64_t{h.head_dim} * h.hidden_size;
+      one.values.paired_row = h.hidden_size;
+      ledger_.change(LossKind::layout, subject(one.from), "rows whose halves rotate together",
+                     "rows whose neighbours do, as an .slm rotates them");
     }
   }
 
@@ -250,8 +278,7 @@ class Planner {
     std::vector<bool> there(known_.places());
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const std::string_view given = model_[i].name();
-      if (const Known* const known = known_.find(parse_hash(given).value_or(name_hash(given))))
-        there[KnownNames::place(*known)] = true;
+      if (const Known* const known = known_.find(hash_of(given))) there[KnownNames::place(*known)] = true;
     }
     const auto need = [&](Role role, std::uint32_t layer, std::string why) {
       if (!there[KnownNames::place(role, layer)])
@@ -261,7 +288,7 @@ class Planner {
     need(Role::tok_embeddings, 0, needed);
     need(Role::norm, 0, needed);
     if ((h.flags & kTiedOutput) == 0)
-      need(Role::output, 0, needed + " unless the attribute slm.flags is 1: output tied to the embeddings");
+      need(Role::output, 0, needed + " unless the attribute slm.flags is 1 or tie_word_embeddings true");
     for (std::uint32_t layer = 0; layer < h.layer_count; ++layer)
       for (std::uint32_t r = 0; r < kLayerRoles; ++r) need(static_cast<Role>(kModelRoles + r), layer, needed);
   }
@@ -319,7 +346,7 @@ class Planner {
                                       : dtype == Stored::q8_0 ? Layout::quantized_row
                                                               : Layout::quantized_block,
                             .dtype = DType::f32,
-                            .same_shape = stands(one)});
+                            .same_shape = one.values.times == 1 && one.values.added_zeros == 0});
     const DType codes = dtype == Stored::f32 ? DType::f32 : dtype == Stored::q8_0 ? DType::i8 : DType::u8;
     core::Payload data = payload(one, kData, codes, one.entry.byte_length = payload_size(one.entry.dtype, x));
     if (dtype == Stored::f32 && !one.f32_as_it_is) {

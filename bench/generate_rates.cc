@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast a language model runs. Owns models of known shapes with made-up weights, and a loop that times what it is
+// asked for, so that a driver can take turns with others (generate.py). Before the first figure it checks that tokens
+// fed together and one by one have the same logits.
+//
+// usage: generate_rates make SHAPE FORM OUT.slm      SHAPE 15M, 110M; FORM f32, q8_0, q4_0
+//        generate_rates run MODEL.slm THREADS        then lines on standard input: "decode SECONDS", "prompt SECONDS";
+//                                                    each is answered with "BEST MEDIAN" in tokens a second
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weighbridge/convert.h"
+#include "weighbridge/generate.h"
+#include "weighbridge/open.h"
+
+namespace {
+
+namespace wb = weighbridge;
+using Clock = std::chrono::steady_clock;
+using Ids = std::vector<std::uint32_t>;
+
+constexpr std::size_t kTokens = 128;  // of a prompt, and decoded behind one another
+
+struct Shape {
+  std::string_view name;
+  std::uint64_t hidden, layers, heads, ffn, vocabulary, context;
+};
+constexpr Shape kShapes[] = {{"15M", 288, 6, 6, 768, 32000, 1024}, {"110M", 768, 12, 12, 2048, 32000, 1024}};
+
+// Uniform values about 0.02 wide: their sum of squares, not their distribution, is what the numbers depend on.
+wb::Bytes noise(std::uint64_t count, std::uint64_t seed) {
+  auto values = std::make_shared<std::vector<float>>(count);
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15U + 1;
+  for (float& value : *values) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    value = static_cast<float>(static_cast<std::int32_t>(state >> 32)) / 2147483648.0F * 0.035F;
+  }
+  return {std::as_bytes(std::span(*values)), values};
+}
+wb::Bytes ones(std::uint64_t count) {
+  auto values = std::make_shared<std::vector<float>>(count, 1.0F);
+  return {std::as_bytes(std::span(*values)), values};
+}
+
+wb::Tokenizer tokenizer(std::uint64_t vocabulary) {
+  wb::Tokenizer out;
+  out.kind = wb::Tokenizer::Kind::bpe;
+  out.vocab_size = static_cast<std::uint32_t>(vocabulary);
+  out.special = {{"bos", 256}, {"eos", 257}, {"pad", 258}, {"unk", 259}};
+  return out;
+}
+
+wb::Model make(const Shape& s) {
+  wb::Builder builder;
+  const auto number = [&](const char* key, std::uint64_t value) {
+    builder.attribute("slm." + std::string(key), wb::Value::integer(value, wb::DType::u32));
+  };
+  number("model_type", 1), number("flags", 1), number("vocab_size", s.vocabulary), number("special_token_count", 4);
+  number("hidden_size", s.hidden), number("layer_count", s.layers), number("head_count", s.heads);
+  number("kv_head_count", s.heads), number("head_dim", s.hidden / s.heads), number("ffn_size", s.ffn);
+  number("max_context", s.context);
+  builder.attribute("slm.rope_theta", wb::Value::real(10000, wb::DType::f32));
+  builder.attribute("slm.rms_norm_epsilon", wb::Value::real(static_cast<double>(1e-5F), wb::DType::f32));
+  builder.tokenizer(tokenizer(s.vocabulary));
+  std::uint64_t seed = 0;
+  const auto matrix = [&](const std::string& name, std::uint64_t rows, std::uint64_t columns) {
+    builder.tensor(name + ".weight", wb::DType::f32, {rows, columns}, noise(rows * columns, ++seed));
+  };
+  const auto norm = [&](const std::string& name) {
+    builder.tensor(name + ".weight", wb::DType::f32, {s.hidden}, ones(s.hidden));
+  };
+  matrix("tok_embeddings", s.vocabulary, s.hidden);
+  for (std::uint64_t i = 0; i < s.layers; ++i) {
+    const std::string at = "layers." + std::to_string(i) + ".";
+    norm(at + "attention_norm");
+    for (const char* which : {"wq", "wk", "wv", "wo"}) matrix(at + which, s.hidden, s.hidden);
+    norm(at + "ffn_norm");
+    matrix(at + "w1", s.ffn, s.hidden), matrix(at + "w2", s.hidden, s.ffn), matrix(at + "w3", s.ffn, s.hidden);
+  }
+  norm("norm");
+  return builder.build();
+}
+
+int make_file(const std::string& shape, const std::string& form, const std::string& path) {
+  const auto* found =
+      std::find_if(std::begin(kShapes), std::end(kShapes), [&](const Shape& s) { return s.name == shape; });
+  if (found == std::end(kShapes)) return 2;
+  wb::Options options;
+  options.replace = true;
+  if (form != "f32") options.quantise = form;
+  wb::plan(make(*found), "slm", options).execute(path, {.executor = wb::thread_executor()});
+  return 0;
+}
+
+Ids prompt(const wb::Generator& generator) {
+  Ids out;
+  for (std::uint32_t i = 0; i < kTokens; ++i)
+    out.push_back((17 + i * 13) % static_cast<std::uint32_t>(generator.vocabulary()));
+  return out;
+}
+
+void decode(wb::Session& session, const Ids& ids) {
+  session.rewind();
+  for (const std::uint32_t id : ids) session.feed(std::span(&id, 1));
+}
+void feed(wb::Session& session, const Ids& ids) {
+  session.rewind();
+  session.feed(ids);
+}
+
+bool consistent(const wb::Generator& generator) {
+  const Ids ids = prompt(generator);
+  wb::Session one = generator.session(), all = generator.session();
+  decode(one, ids);
+  feed(all, ids);
+  return std::ranges::equal(one.logits(), all.logits());
+}
+
+int run(const std::string& path, unsigned threads) {
+  const wb::Generator generator(wb::open(path, {}, {.access = wb::Access::mapped, .checks = wb::Checks::structure}),
+                                {.threads = threads});
+  if (!consistent(generator)) {
+    std::cerr << "tokens fed together and one by one have other logits\n";
+    return 1;
+  }
+  const Ids ids = prompt(generator);
+  wb::Session session = generator.session();
+  std::string what;
+  double seconds = 0;
+  while (std::cin >> what >> seconds) {
+    std::vector<double> rates;
+    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+    do {
+      const auto begin = Clock::now();
+      what == "decode" ? decode(session, ids) : feed(session, ids);
+      rates.push_back(static_cast<double>(ids.size()) / std::chrono::duration<double>(Clock::now() - begin).count());
+    } while (Clock::now() < end);
+    std::ranges::sort(rates);
+    std::printf("%.1f %.1f\n", rates.back(), rates[rates.size() / 2]);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const std::vector<std::string> args(words + 1, words + count);
+  try {
+    if (args.size() == 4 && args[0] == "make") return make_file(args[1], args[2], args[3]);
+    if (args.size() == 3 && args[0] == "run") return run(args[1], static_cast<unsigned>(std::atoi(args[2].c_str())));
+    std::cerr << "usage: generate_rates make SHAPE FORM OUT.slm | run MODEL.slm THREADS\n";
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+  return 2;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate and perplexity: a language model's texts, and how well it foresees others'.
+#include "weighbridge/generate.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <vector>
+
+#include "interrupt.h"
+#include "session.h"
+#include "texts.h"
+#include "weighbridge/json.h"
+#include "weighbridge/slm.h"
+
+namespace weighbridge::cli {
+namespace {
+
+template <class Number> Number number_of(const Arguments& args, FlagId id, std::string_view what, Number otherwise) {
+  if (!args.has(id)) return otherwise;
+  const std::string_view text = args.value(id);
+  Number out{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw Misuse("--" + std::string(flag(id).name) + " needs " + std::string(what) + ", not " + quote(text));
+  return out;
+}
+
+Sampling sampling_of(const Arguments& args) {
+  Sampling out;
+  out.temperature = number_of<double>(args, FlagId::temperature, "a number", out.temperature);
+  out.top_p = number_of<double>(args, FlagId::top_p, "a number", out.top_p);
+  out.top_k = args.number(FlagId::top_k, 1, 1024, out.top_k);
+  out.seed = number_of<std::uint64_t>(args, FlagId::seed, "a whole number", out.seed);
+  return out;
+}
+
+// The whole of a file or of standard input. `limit` bounds what is held.
+std::string whole_text(Session& session, const std::string& path) {
+  const TextPull pull = pull_from(path);
+  std::string out;
+  for (;;) {
+    const std::size_t had = out.size();
+    out.resize(had + (std::size_t{1} << 16));
+    const std::size_t got = pull(std::span(out).subspan(had));
+    out.resize(had + got);
+    if (got == 0) return out;
+    if (out.size() > session.context().limits.memory)
+      raise(Kind::malformed, "limit/memory",
+            "the text is larger than the limit allows (Limits::memory, --limit memory=BYTES)");
+  }
+}
+
+// The model at the verb's first operand with its --adapter packages, ready to run. Null: it could not be opened, which
+// was said; `status` says what to answer.
+std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
+  const Arguments& args = session.args;
+  GeneratorOptions options;
+  options.threads = args.number(FlagId::threads, 1, 1024, 0);
+  options.context = args.number(FlagId::context, 2, UINT32_MAX, 0);
+  if (args.has(FlagId::no_prefix_space)) options.tokenizer.prefix_space = false;
+  end_on_bus_error();  // the weights are used where they are mapped
+  std::vector<Model> models;
+  std::vector<std::string> paths{args.operands.front()};
+  paths.insert(paths.end(), args.values(FlagId::adapter).begin(), args.values(FlagId::adapter).end());
+  for (const std::string& path : paths) {
+    const Input input = open_input(session, path);
+    status = input.status;
+    if (!input.model) return nullptr;
+    session.remarks(path, input.report);
+    models.push_back(*input.model);
+  }
+  session.progress().clear();
+  if (models.size() > 1) models[0] = slm::adapt(models[0], std::span(models).subspan(1), session.context());
+  return std::make_unique<Generator>(models[0], options);
+}
+
+// A piece of text as it goes to a person's terminal: lines and tabs stay, whatever else could command it is escaped.
+std::string for_terminal(std::string_view piece) {
+  std::string out;
+  while (!piece.empty()) {
+    const std::size_t end = piece.find_first_of("\n\t");
+    out += shown(piece.substr(0, end));
+    if (end == std::string_view::npos) break;
+    out += piece[end];
+    piece.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+Status run_generate(Session& session) {
+  const Arguments& args = session.args;
+  const std::string& path = args.operands.front();
+  if (args.has(FlagId::prompt) && args.has(FlagId::input))
+    throw Misuse("a prompt is given by --prompt or by --input, not both");
+  GenerateOptions options;
+  options.max_tokens = args.number(FlagId::max_tokens, 0, UINT32_MAX, 256);
+  options.sampling = sampling_of(args);
+  options.stop = args.values(FlagId::stop);
+  try {
+    const std::string prompt = args.has(FlagId::input) ? whole_text(session, std::string(args.value(FlagId::input)))
+                                                       : std::string(args.value(FlagId::prompt));
+    Status status = Status::done;
+    const auto generator = open_generator(session, status);
+    if (!generator) return status;
+    const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+    if (!session.json)
+      options.on_text = [&](std::string_view piece) {
+        session.out.text(terminal ? for_terminal(piece) : std::string(piece));
+        session.out.flush();
+        return !session.out.closed();
+      };
+    const Generated text = generator->session().generate(prompt, options);
+    if (session.json) {
+      const double rate = text.seconds > 0 ? static_cast<double>(text.tokens.size()) / text.seconds : 0;
+      session.object(to_json(GeneratedText{text.prompt_tokens, text.tokens, text.text, name(text.stopped), rate}));
+    } else {
+      session.out.text("\n");
+      if (text.stopped == Stopped::context && !session.quiet)
+        complain(shown(path) + ": the context of " + grouped(generator->context()) + " tokens is full");
+    }
+  } catch (const Error& error) {
+    return session.fail(path, error);
+  }
+  return Status::done;
+}
+
+Status run_perplexity(Session& session) {
+  const Arguments& args = session.args;
+  const std::string& path = args.operands.front();
+  if (!args.has(FlagId::input)) throw Misuse("perplexity needs a text: --input FILE, or - for standard input");
+  try {
+    const std::string text = whole_text(session, std::string(args.value(FlagId::input)));
+    Status status = Status::done;
+    const auto generator = open_generator(session, status);
+    if (!generator) return status;
+    const auto begin = std::chrono::steady_clock::now();
+    // The bar counts bytes, as everywhere.
+    Context context = session.context();
+    if (context.progress)
+      context.progress = [&, tell = context.progress](std::uint64_t done, std::uint64_t total) {
+        return tell(done * text.size() / total, text.size());
+      };
+    const Perplexity result = perplexity(*generator, text, context);
+    session.progress().clear();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (session.json)
+      session.object(to_json(path, Likelihood{result.tokens, result.nll, result.perplexity, seconds}));
+    else
+      session.out.text(fmt::format("{} tokens, mean negative log likelihood {:.4f}, perplexity {:.4f}\n",
+                                   grouped(result.tokens), result.nll, result.perplexity));
+  } catch (const Error& error) {
+    return session.fail(path, error);
+  }
+  return Status::done;
+}
+
+}  // namespace weighbridge::cli

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The actions of the verb slm, one function each; slm.cc has the table of them. Each is given its operands, as many as
+// the table says, and flags that the table names.
+#pragma once
+#include <span>
+#include <string>
+
+#include "session.h"
+
+namespace weighbridge::chain {
+struct Outcome;
+}
+
+namespace weighbridge::cli {
+
+using Operands = std::span<const std::string>;
+
+std::string output_of(const Session&);
+// Prints what a step of the chain found, and what it wrote; the exit status says whether it passed.
+Status tell(Session&, const std::string& subject, const chain::Outcome&);
+
+// slm_package.cc: fixtures and adapter packages
+Status make_fixture(Session&, Operands);
+Status make_adapter(Session&, Operands);
+Status apply_adapters(Session&, Operands);
+
+// slm_source.cc: from reviewed weights to an .slm
+Status make_source_template(Session&, Operands);
+Status review_candidate(Session&, Operands);
+Status extract_source(Session&, Operands);
+Status validate_source(Session&, Operands);
+Status convert_trained(Session&, Operands);
+Status convert_safetensors_trained(Session&, Operands);
+
+// slm_admission.cc: from an .slm to what may be offered
+Status make_slm_manifest(Session&, Operands);
+Status validate_slm_manifest(Session&, Operands);
+Status smoke_model(Session&, Operands);
+Status make_cases(Session&, Operands);
+Status run_cases(Session&, Operands);
+Status pass_gate(Session&, Operands);
+Status admit_model(Session&, Operands);
+Status keep_ledger(Session&, Operands);
+Status make_registry(Session&, Operands);
+Status make_minimodel(Session&, Operands);
+Status verify_minimodel(Session&, Operands);
+Status verify_artifact(Session&, Operands);
+Status make_receipt(Session&, Operands);
+
+}  // namespace weighbridge::cli

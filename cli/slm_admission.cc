@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// slm's actions from an .slm to what a user interface may offer. Owns the words and where records lie; the work is the
+// library's.
+#include <algorithm>
+#include <charconv>
+
+#include "session.h"
+#include "slm_actions.h"
+#include "weighbridge/chain.h"
+
+namespace weighbridge::cli {
+namespace {
+
+bool replaces(const Session& session) { return session.args.has(FlagId::force); }
+std::string value(const Session& session, FlagId id) { return std::string(session.args.value(id)); }
+
+// The evidence beside `model`, with -o in place of the record that the action writes.
+chain::Evidence evidence(const Session& session, const std::string& model,
+                         std::string chain::Evidence::*written = nullptr) {
+  chain::Evidence out = chain::evidence_beside(model);
+  if (written && session.args.has(FlagId::output)) out.*written = output_of(session);
+  return out;
+}
+
+std::string minimodel_of(const std::string& model) {
+  constexpr std::string_view kEnding = ".slm";
+  return (model.ends_with(kEnding) ? model.substr(0, model.size() - kEnding.size()) : model) + ".minimodel";
+}
+
+std::uint64_t byte_budget(const Session& session) {
+  const std::string_view text = session.args.value(FlagId::byte_budget);
+  std::uint64_t out = chain::RegistryOptions{}.byte_budget;
+  if (text.empty()) return out;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc{} || end != text.data() + text.size() || out == 0)
+    throw Misuse("--byte-budget takes a number of bytes above 0, not " + quote(text));
+  return out;
+}
+
+// The ledger as it stands, whose links were checked.
+Status show_ledger(Session& session, const std::string& ledger) {
+  const chain::Outcome outcome = chain::verify_ledger(ledger);
+  if (session.json) {
+    session.object(outcome.json);
+    return Status::done;
+  }
+  std::string_view lines = outcome.record;
+  for (std::size_t end = lines.find('\n'); end != std::string_view::npos; end = lines.find('\n')) {
+    session.out.shown(lines.substr(0, end));
+    session.out.text("\n");
+    lines.remove_prefix(end + 1);
+  }
+  return Status::done;
+}
+
+}  // namespace
+
+Status make_slm_manifest(Session& session, Operands operands) {
+  if (!session.args.has(FlagId::source_kind))
+    throw Misuse("slm manifest needs --source-kind deterministic-smoke or converted-trained");
+  return tell(session, operands[0],
+              chain::write_slm_manifest(evidence(session, operands[0], &chain::Evidence::manifest),
+                                        session.args.value(FlagId::source_kind), replaces(session), session.context()));
+}
+
+Status validate_slm_manifest(Session& session, Operands operands) {
+  return tell(session, operands[0], chain::validate_slm_manifest(evidence(session, operands[0]), session.context()));
+}
+
+Status smoke_model(Session& session, Operands operands) {
+  return tell(session, operands[0],
+              chain::runtime_smoke(evidence(session, operands[0], &chain::Evidence::smoke), replaces(session),
+                                   session.context()));
+}
+
+Status make_cases(Session& session, Operands operands) {
+  return tell(session, operands[0],
+              chain::evaluation_template(evidence(session, operands[0], &chain::Evidence::cases), replaces(session),
+                                         session.context()));
+}
+
+Status run_cases(Session& session, Operands operands) {
+  return tell(session, operands[0],
+              chain::run_evaluation(evidence(session, operands[0], &chain::Evidence::evaluation), replaces(session),
+                                    session.context()));
+}
+
+Status pass_gate(Session& session, Operands operands) {
+  std::string word = operands[0];
+  std::ranges::transform(word, word.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  const auto gate = chain::gate_from_name(word);
+  if (!gate) throw Misuse("slm quality-gate is runtime-smoke or assistant-quality, not " + quote(operands[0]));
+  const bool smoke = *gate == chain::Gate::runtime_smoke;
+  const chain::Decision decision{value(session, FlagId::decision), value(session, FlagId::decided_by),
+                                 value(session, FlagId::stated_at)};
+  if (smoke && (!decision.decision.empty() || !decision.by.empty() || !decision.at.empty()))
+    throw Misuse("slm quality-gate runtime-smoke takes no --decision, --decided-by or --at: nobody decides it");
+  const auto written = smoke ? &chain::Evidence::smoke_gate : &chain::Evidence::quality_gate;
+  return about_file(operands[1], [&] {
+    return tell(session, operands[1],
+                chain::quality_gate(*gate, evidence(session, operands[1], written), decision, replaces(session),
+                                    session.context()));
+  });
+}
+
+Status admit_model(Session& session, Operands operands) {
+  return tell(session, operands[0],
+              chain::write_admission(evidence(session, operands[0], &chain::Evidence::admission), replaces(session),
+                                     session.context()));
+}
+
+Status keep_ledger(Session& session, Operands operands) {
+  const std::string &action = operands[0], &ledger = operands[1];
+  if (action == "append") {
+    if (operands.size() < 3) throw Misuse("slm promotion-ledger append takes LEDGER MODEL [ADAPTER...]");
+    return about_file(operands[2], [&] {
+      return tell(session, operands[2],
+                  chain::append_to_ledger(ledger, chain::evidence_beside(operands[2]), operands.subspan(3),
+                                          value(session, FlagId::stated_at), session.context()));
+    });
+  }
+  if (action != "verify" && action != "show")
+    throw Misuse("slm promotion-ledger does append, verify or show, not " + quote(action));
+  if (operands.size() != 2 || session.args.has(FlagId::stated_at))
+    throw Misuse("slm promotion-ledger " + action + " takes LEDGER and nothing else");
+  return about_file(ledger, [&] {
+    return action == "show" ? show_ledger(session, ledger) : tell(session, ledger, chain::verify_ledger(ledger));
+  });
+}
+
+Status make_registry(Session& session, Operands operands) {
+  const std::string& ledger = operands[0];
+  const std::size_t slash = ledger.rfind('/');
+  const std::string beside = slash == std::string::npos ? std::string() : ledger.substr(0, slash + 1);
+  const std::string registry = session.args.has(FlagId::output) ? output_of(session) : beside + "selector.registry";
+  if (session.args.has(FlagId::check)) {
+    if (session.args.has(FlagId::byte_budget))
+      throw Misuse("--check takes the registry's own budget: no --byte-budget");
+    return tell(session, registry, chain::check_selector_registry(ledger, registry, session.context()));
+  }
+  return tell(
+      session, ledger,
+      chain::write_selector_registry(
+          ledger, registry, {.byte_budget = byte_budget(session), .replace = replaces(session)}, session.context()));
+}
+
+Status make_minimodel(Session& session, Operands operands) {
+  const std::string out = session.args.has(FlagId::output) ? output_of(session) : minimodel_of(operands[0]);
+  return tell(session, operands[0],
+              chain::minimodel_template(operands[0], out, value(session, FlagId::stated_at), replaces(session),
+                                        session.context()));
+}
+
+Status verify_minimodel(Session& session, Operands operands) {
+  return tell(session, operands[0], chain::verify_minimodel_manifest(operands[0]));
+}
+
+Status verify_artifact(Session& session, Operands operands) {
+  const std::string manifest = operands.size() > 1 ? operands[1] : minimodel_of(operands[0]);
+  return tell(session, operands[0], chain::verify_minimodel_artifact(operands[0], manifest, session.context()));
+}
+
+Status make_receipt(Session& session, Operands operands) {
+  const std::string manifest = operands.size() > 1 ? operands[1] : minimodel_of(operands[0]);
+  const std::string receipt = session.args.has(FlagId::output) ? output_of(session) : manifest + "-receipt";
+  if (session.args.has(FlagId::check)) {
+    if (session.args.has(FlagId::stated_at)) throw Misuse("--check writes nothing: no --at");
+    return tell(session, operands[0], chain::check_import_receipt(operands[0], manifest, receipt, session.context()));
+  }
+  return tell(session, operands[0],
+              chain::write_import_receipt(operands[0], manifest, receipt, value(session, FlagId::stated_at),
+                                          replaces(session), session.context()));
+}
+
+}  // namespace weighbridge::cli

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// slm's fixtures of known sizes, and adapter packages made and applied. Owns the words; the work is the library's.
+#include <vector>
+
+#include "session.h"
+#include "slm_actions.h"
+#include "weighbridge/json.h"
+#include "weighbridge/slm.h"
+
+namespace weighbridge::cli {
+namespace {
+
+// Writes what the plan says and tells of it in convert's words.
+Status carry_out(Session& session, const std::string& from, const Plan& plan) {
+  const std::string output = output_of(session);
+  plan.execute(output, session.context());
+  session.progress().clear();
+  if (session.json)
+    session.object(to_json(from, output, plan, true));
+  else if (!session.quiet)
+    session.out.text(shown(from) + " -> " + shown(output) + " (" + std::string(plan.to) +
+                     "): " + grouped(plan.tensors) + (plan.tensors == 1 ? " tensor, " : " tensors, ") +
+                     grouped(plan.output_size) + " bytes, written\n");
+  return Status::done;
+}
+
+// The models of the paths, or nothing once one of them has failed, which was said.
+std::vector<Model> open_all(Session& session, std::span<const std::string> paths, Status& status) {
+  std::vector<Model> out;
+  for (const std::string& path : paths) {
+    const Input input = open_input(session, path);
+    if (!input.model) {
+      status = input.status;
+      return {};
+    }
+    session.remarks(path, input.report);
+    out.push_back(*input.model);
+  }
+  return out;
+}
+
+}  // namespace
+
+Status make_fixture(Session& session, std::span<const std::string> operands) {
+  const auto kind = slm::fixture_from_name(operands[0]);
+  if (!kind) throw Misuse("slm fixture makes tiny, tiny-tied, tiny-bpe or tinylm16m, not " + quote(operands[0]));
+  Options options;
+  options.replace = session.args.has(FlagId::force);
+  if (const std::string_view dtype = session.args.value(FlagId::slm_dtype); !dtype.empty() && dtype != "f32") {
+    options.quantise = dtype;
+    options.quantise_norms = true;  // as the original packer does, whose sizes these are
+  }
+  return carry_out(session, operands[0], plan(slm::fixture(*kind), "slm", options));
+}
+
+Status make_adapter(Session& session, std::span<const std::string> operands) {
+  if (!session.args.has(FlagId::kind)) throw Misuse("slm adapter needs --kind adp1, asp1 or alr1");
+  Status status = Status::done;
+  const std::vector<Model> models = open_all(session, operands, status);
+  if (models.empty()) return status;
+  Options options;
+  options.replace = session.args.has(FlagId::force);
+  const auto kind = slm::adapter_kind_from_name(session.args.value(FlagId::kind));
+  return carry_out(session, operands[1], slm::plan_adapter(models[0], models[1], *kind, options, session.context()));
+}
+
+Status apply_adapters(Session& session, std::span<const std::string> operands) {
+  Status status = Status::done;
+  const std::vector<Model> models = open_all(session, operands, status);
+  if (models.empty()) return status;
+  Options options;
+  options.replace = session.args.has(FlagId::force);
+  const Model adapted = slm::adapt(models[0], std::span(models).subspan(1), session.context());
+  return carry_out(session, operands[0], plan(adapted, "slm", options));
+}
+
+}  // namespace weighbridge::cli

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// slm's source chain: from reviewed weights to an .slm. Owns the words; the work is the library's.
+#include <charconv>
+
+#include "session.h"
+#include "slm_actions.h"
+#include "weighbridge/chain.h"
+
+namespace weighbridge::cli {
+namespace {
+
+// A file that an action cannot do without.
+std::string needed(const Session& session, FlagId id) {
+  if (session.args.has(id)) return std::string(session.args.value(id));
+  throw Misuse("slm " + session.args.operands[0] + " needs --" + std::string(flag(id).name) + " FILE");
+}
+
+double safety_bound(const Session& session) {
+  if (!session.args.has(FlagId::safety_bound)) return chain::kDefaultSafetyBound;
+  const std::string_view text = session.args.value(FlagId::safety_bound);
+  double out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc{} || end != text.data() + text.size())
+    throw Misuse("--safety-bound must be a number, not " + quote(text));
+  return out;
+}
+
+bool replaces(const Session& session) { return session.args.has(FlagId::force); }
+
+chain::TrainedOptions trained_options(const Session& session) {
+  chain::TrainedOptions out;
+  if (session.args.has(FlagId::slm_dtype)) out.dtype = session.args.value(FlagId::slm_dtype);
+  out.output = output_of(session);
+  out.replace = replaces(session);
+  return out;
+}
+
+}  // namespace
+
+Status make_source_template(Session& session, Operands operands) {
+  std::optional<Model> model;
+  if (!operands.empty()) {
+    std::shared_ptr<const Source> tokenizer;
+    if (session.args.has(FlagId::tokenizer)) tokenizer = session.source(needed(session, FlagId::tokenizer));
+    const Input input = open_input(session, operands[0], Checks::all, std::move(tokenizer));
+    if (!input.model) return input.status;
+    session.remarks(operands[0], input.report);
+    model = *input.model;
+  } else if (session.args.has(FlagId::tokenizer)) {
+    throw Misuse("slm source-template takes --tokenizer with a MODEL only");
+  }
+  const std::string output = output_of(session);
+  return tell(session, operands.empty() ? output : operands[0],
+              chain::write_source_template(model, output, replaces(session)));
+}
+
+Status review_candidate(Session& session, Operands operands) {
+  chain::ReviewOptions options;
+  options.manifest = session.args.value(FlagId::manifest);
+  options.safety_bound = safety_bound(session);
+  options.output = output_of(session);
+  options.replace = replaces(session);
+  return tell(session, operands[0], chain::review_candidate(operands[0], options, session.context()));
+}
+
+Status extract_source(Session& session, Operands operands) {
+  chain::ExtractOptions options;
+  options.review = needed(session, FlagId::review);
+  options.manifest = needed(session, FlagId::manifest);
+  options.folder = output_of(session);
+  options.replace = replaces(session);
+  return tell(session, operands[0], chain::extract_source(operands[0], options, session.context()));
+}
+
+Status validate_source(Session& session, Operands operands) {
+  chain::ValidateOptions options;
+  options.safety_bound = safety_bound(session);
+  options.output = output_of(session);
+  options.replace = replaces(session);
+  return tell(session, operands[0], chain::validate_source(operands[0], options, session.context()));
+}
+
+Status convert_trained(Session& session, Operands operands) {
+  return tell(session, operands[0],
+              chain::convert_trained(operands[0], needed(session, FlagId::validation), trained_options(session),
+                                     session.context()));
+}
+
+Status convert_safetensors_trained(Session& session, Operands operands) {
+  return tell(session, operands[0],
+              chain::convert_safetensors_trained(operands[0], needed(session, FlagId::review),
+                                                 needed(session, FlagId::manifest), trained_options(session),
+                                                 session.context()));
+}
+
+}  // namespace weighbridge::cli

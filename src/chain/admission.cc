@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Admission records.
+#include "chain/admission.h"
+
+#include "chain/outcome.h"
+
+namespace weighbridge::chain {
+namespace {
+
+constexpr Key kKeys[] = {
+    {.name = "admission_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
+    {.name = "path", .about = "file name of the artifact"},
+    {.name = "bytes", .type = Type::number, .about = "its size"},
+    {.name = "artifact_sha256", .type = Type::digest, .about = "of its bytes"},
+    {.name = "checksum", .type = Type::checksum, .about = "the container's own"},
+    {.name = "quantization", .type = Type::choice, .choices = "f32|q8_0|q4_0|mixed", .about = "dtype label"},
+    {.name = "structure", .type = Type::choice, .choices = "accepted", .about = "every rule of .slm holds"},
+    {.name = "source_kind", .type = Type::choice, .choices = "converted-trained", .about = "the manifest's"},
+    {.name = "manifest_sha256", .type = Type::digest, .about = "provenance"},
+    {.name = "smoke_sha256", .type = Type::digest, .about = "runtime smoke"},
+    {.name = "smoke_gate_sha256", .type = Type::digest, .about = "its gate"},
+    {.name = "cases_sha256", .type = Type::digest, .about = "evaluation cases"},
+    {.name = "evaluation_sha256", .type = Type::digest, .about = "evaluation"},
+    {.name = "quality_gate_sha256", .type = Type::digest, .about = "its gate"},
+    {.name = "quality_claim", .type = Type::choice, .choices = "evaluated-cases-passed", .about = "the gate's"},
+    {.name = "admission", .type = Type::choice, .choices = "admitted", .about = "no record is written of another"},
+    kSealKey,
+};
+constexpr Schema kSchema{.name = "slm.admission", .keys = kKeys};
+
+Record make_admission(const QualityEvidence& evidence) {
+  const Artifact& artifact = evidence.smoke.provenance.artifact;
+  Record out(kSchema);
+  out.set("admission_version", "1").set("path", artifact.name).set("bytes", artifact.bytes);
+  out.set("artifact_sha256", artifact.sha256).set("checksum", artifact.checksum("file"));
+  out.set("quantization", artifact.model.dtype_label()).set("structure", "accepted").set("source_kind", kTrainedKind);
+  out.set("manifest_sha256", evidence.smoke.provenance.manifest.sha256);
+  out.set("smoke_sha256", evidence.smoke.smoke.sha256).set("smoke_gate_sha256", evidence.smoke.gate.sha256);
+  out.set("cases_sha256", evidence.cases.sha256).set("evaluation_sha256", evidence.evaluation.sha256);
+  out.set("quality_gate_sha256", evidence.gate.sha256);
+  out.set("quality_claim", evidence.gate.record.get("quality_claim")).set("admission", "admitted");
+  seal(out);
+  return out;
+}
+
+}  // namespace
+
+const Schema& admission_schema() { return kSchema; }
+
+Evidence evidence_beside(const std::string& artifact) {
+  return {.artifact = artifact,
+          .conversion = artifact + ".conversion",
+          .manifest = artifact + ".manifest",
+          .smoke = artifact + ".smoke",
+          .smoke_gate = artifact + ".smoke-gate",
+          .cases = artifact + ".cases",
+          .evaluation = artifact + ".evaluation",
+          .quality_gate = artifact + ".quality-gate",
+          .admission = artifact + ".admission"};
+}
+
+Admitted read_admission(const Evidence& at, const Context& context) {
+  ReadRecord record = read_evidence(kSchema, at.admission, "slm admission-record");
+  QualityEvidence evidence = read_quality_gate(at, context);
+  compare(record, make_admission(evidence));
+  return {std::move(evidence), std::move(record)};
+}
+
+Outcome write_admission(const Evidence& at, bool replace, const Context& context) {
+  return conclude("admission-record", make_admission(read_quality_gate(at, context)), {}, at.admission, replace);
+}
+
+}  // namespace weighbridge::chain

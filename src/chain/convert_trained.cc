@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// convert-trained and convert-safetensors-trained: an .slm by the same plan as any conversion, and the record that says
+// where it comes from. Structure is accepted then, quality is pending: nothing here looks at what it says.
+#include "base/fail.h"
+#include "chain/candidate.h"
+#include "chain/evidence.h"
+#include "chain/outcome.h"
+#include "chain/review.h"
+#include "chain/source_manifest.h"
+#include "chain/source_schemas.h"
+#include "chain/validate_source.h"
+#include "weighbridge/chain.h"
+
+namespace weighbridge::chain {
+namespace {
+
+void require_trained(const Record& manifest) {
+  if (const std::string_view kind = manifest.get("source_kind"); kind != "trained")
+    refuse("smoke-claim", "source_kind", "is " + std::string(kind) + ": only a trained source is converted as one", {},
+           "trained", std::string(kind));
+  for (const char* const key : {"identity", "license", "dataset", "training_summary"})
+    if (is_placeholder(manifest.get(key)))
+      refuse("placeholder", key, "is still to be filled in", {}, "a text", std::string(manifest.get(key)));
+}
+
+// Writes the artifact, reads it back under the full validator, and writes the record of both.
+Outcome write(std::string_view step, const Model& model, const ReadRecord& manifest, Record record,
+              const TrainedOptions& options, const Context& context) {
+  const Plan judged = plan(model, "slm", chain_options(options.dtype, options.replace));
+  judged.execute(options.output, context);
+  const Artifact artifact = read_artifact(options.output, context);
+
+  record.set("record", "slm-conversion").set("schema_version", "1").set("source_kind", kTrainedKind);
+  for (const std::string_view key : {"identity", "license", "dataset", "training_summary", "source_dtype"})
+    record.set(key, manifest.record.get(key));
+  record.set("manifest_sha256", manifest.sha256);
+  set_shape(record, shape_of(artifact.model));
+  record.set("artifact.name", artifact.name).set("artifact.bytes", artifact.bytes);
+  record.set("artifact.sha256", artifact.sha256).set("artifact.checksum", artifact.checksum("file"));
+  record.set("artifact.tokenizer_checksum", artifact.checksum("tokenizer"));
+  record.set("artifact.tensor_layout_checksum", artifact.checksum("tensor_layout"));
+  record.set("artifact.quantization", artifact.model.dtype_label());
+  record.set("tensor_count", std::uint64_t{artifact.model.size()}).set("parameter_count", artifact.parameters);
+  record.set("structure", "accepted").set("quality", "pending");
+  seal(record);
+  return conclude(step, record, {}, options.output + std::string(kConversionEnding), options.replace);
+}
+
+}  // namespace
+
+Outcome convert_trained(const std::string& folder, const std::string& validation, const TrainedOptions& options,
+                        const Context& context) {
+  const Validated source = read_validation(validation, folder, context);
+  const ReadRecord& manifest = source.now.manifest;
+  require_trained(manifest.record);
+  Record record(kConversionSchema);
+  record.set("route", "source").set("validation_sha256", source.record.sha256);
+  for (const std::string_view key : {"review_sha256", "candidate_sha256"})
+    if (manifest.record.has(key)) record.set(key, manifest.record.get(key));
+  return write("convert-trained", source.now.model, manifest, std::move(record), options, context);
+}
+
+Outcome convert_safetensors_trained(const std::string& candidate, const std::string& review,
+                                    const std::string& manifest, const TrainedOptions& options,
+                                    const Context& context) {
+  const Candidate source = read_candidate(candidate, manifest, context);
+  if (!source.manifest)
+    base::misuse("manifest", "a trained model needs its source.manifest: who made it, from what, how");
+  require_trained(source.manifest->record);
+  const ReadRecord reviewed = read_review(review, source, context);
+  Record record(kConversionSchema);
+  record.set("route", "safetensors").set("review_sha256", reviewed.sha256).set("candidate_sha256", source.sha256);
+  return write("convert-safetensors-trained", source.model, *source.manifest, std::move(record), options, context);
+}
+
+}  // namespace weighbridge::chain

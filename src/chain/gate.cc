@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gates, in the order of their conditions.
+#include "chain/gate.h"
+
+#include "chain/evaluation.h"
+#include "chain/outcome.h"
+#include "chain/smoke.h"
+
+namespace weighbridge::chain {
+namespace {
+
+constexpr Key kSmokeKeys[] = {
+    {.name = "gate_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
+    {.name = "gate", .type = Type::choice, .choices = "runtime-smoke", .about = "which one was passed"},
+    {.name = "artifact_sha256", .type = Type::digest, .about = "of the model"},
+    {.name = "manifest_sha256", .type = Type::digest, .about = "of its manifest"},
+    {.name = "smoke_sha256", .type = Type::digest, .about = "of the smoke record"},
+    {.name = "source_kind",
+     .type = Type::choice,
+     .choices = "deterministic-smoke|converted-trained",
+     .about = "the manifest's"},
+    {.name = "quality_claim",
+     .type = Type::choice,
+     .choices = "runtime-execution-smoke-only",
+     .about = "no more, for either kind"},
+    {.name = "result", .type = Type::choice, .choices = "passed", .about = "no record is written of another"},
+    kSealKey,
+};
+constexpr Schema kSmokeGate{.name = "slm.smoke-gate", .keys = kSmokeKeys};
+
+constexpr Key kQualityKeys[] = {
+    {.name = "gate_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
+    {.name = "gate", .type = Type::choice, .choices = "assistant-quality", .about = "which one was passed"},
+    {.name = "artifact_sha256", .type = Type::digest, .about = "of the model"},
+    {.name = "manifest_sha256", .type = Type::digest, .about = "of its manifest"},
+    {.name = "smoke_gate_sha256", .type = Type::digest, .about = "of the smoke gate's record"},
+    {.name = "cases_sha256", .type = Type::digest, .about = "of the evaluation's cases"},
+    {.name = "evaluation_sha256", .type = Type::digest, .about = "of the evaluation"},
+    {.name = "source_kind", .type = Type::choice, .choices = "converted-trained", .about = "the manifest's"},
+    {.name = "cases", .type = Type::number, .about = "the evaluation's"},
+    {.name = "failures", .type = Type::number, .about = "the evaluation's"},
+    {.name = "scope", .about = "the cases'"},
+    {.name = "safety_review", .about = "the cases'"},
+    {.name = "decision", .type = Type::choice, .choices = "approve", .about = "as given"},
+    {.name = "decided_by", .about = "as given"},
+    {.name = "decided_at", .type = Type::time, .required = false, .about = "as given, or SOURCE_DATE_EPOCH"},
+    {.name = "quality_claim", .type = Type::choice, .choices = "evaluated-cases-passed", .about = "no more than that"},
+    {.name = "result", .type = Type::choice, .choices = "passed", .about = "no record is written of another"},
+    kSealKey,
+};
+constexpr Schema kQualityGate{.name = "slm.quality-gate", .keys = kQualityKeys};
+
+Record make_smoke_gate(const Provenance& of, const ReadRecord& smoke) {
+  Record out(kSmokeGate);
+  out.set("gate_version", "1").set("gate", "runtime-smoke").set("artifact_sha256", of.artifact.sha256);
+  out.set("manifest_sha256", of.manifest.sha256).set("smoke_sha256", smoke.sha256);
+  out.set("source_kind", of.manifest.record.get("source_kind"));
+  out.set("quality_claim", "runtime-execution-smoke-only").set("result", "passed");
+  seal(out);
+  return out;
+}
+
+void check_trained(const Provenance& of) {
+  if (!of.trained())
+    refuse("smoke-claim", "source_kind",
+           "a deterministic smoke model passes the smoke gate and no other, whatever its evaluation says", {},
+           std::string(kTrainedKind), std::string(of.manifest.record.get("source_kind")));
+}
+
+// What the evaluation and its cases lack.
+void check_quality(const Record& cases, const Record& evaluation) {
+  if (evaluation.number("cases") == 0)
+    refuse("no-cases", "cases", "is 0: nothing was evaluated", {}, "at least 1", "0");
+  if (const std::uint64_t failures = evaluation.number("failures"); failures != 0)
+    refuse("failed-cases", "failures", "is " + std::to_string(failures) + ": each case has to give its expected text",
+           {}, "0", std::to_string(failures));
+  if (evaluation.get("held_out.result") == "failed")
+    refuse("held-out", "held_out.mean_nll", "is above the bound that the cases set", {},
+           "at most " + std::string(cases.get("held_out.max_mean_nll")),
+           std::string(evaluation.get("held_out.mean_nll")));
+  if (is_placeholder(cases.get("safety_review")))
+    refuse("safety-review", "safety_review", "no safety review is recorded in the slm.cases");
+  if (is_placeholder(cases.get("scope"))) refuse("scope", "scope", "the slm.cases do not say what they cover");
+}
+
+void check_decision(const Decision& decision) {
+  if (decision.decision.empty() || is_placeholder(decision.by))
+    refuse("decision", "decision", "is not recorded: say --decision approve or reject, and --decided-by whom");
+  if (decision.decision != "approve")
+    refuse("decision", "decision", "is not to approve", {}, "approve", decision.decision);
+}
+
+Record make_quality_gate(const SmokeEvidence& smoke, const ReadRecord& cases, const ReadRecord& evaluation,
+                         const Decision& decision) {
+  const Provenance& of = smoke.provenance;
+  Record out(kQualityGate);
+  out.set("gate_version", "1").set("gate", "assistant-quality").set("artifact_sha256", of.artifact.sha256);
+  out.set("manifest_sha256", of.manifest.sha256).set("smoke_gate_sha256", smoke.gate.sha256);
+  out.set("cases_sha256", cases.sha256).set("evaluation_sha256", evaluation.sha256);
+  out.set("source_kind", kTrainedKind);
+  out.set("cases", evaluation.record.number("cases")).set("failures", evaluation.record.number("failures"));
+  out.set("scope", cases.record.get("scope")).set("safety_review", cases.record.get("safety_review"));
+  out.set("decision", "approve").set("decided_by", decision.by);
+  if (!decision.at.empty()) out.set("decided_at", decision.at);
+  out.set("quality_claim", "evaluated-cases-passed").set("result", "passed");
+  seal(out);
+  return out;
+}
+
+struct Evaluated {
+  SmokeEvidence smoke;
+  ReadRecord cases, evaluation;
+};
+Evaluated read_evaluated(const Evidence& at, const Context& context) {
+  SmokeEvidence smoke = read_smoke_gate(at, context);
+  check_trained(smoke.provenance);
+  ReadRecord cases = read_cases(smoke.provenance, at.cases);
+  ReadRecord evaluation = read_evaluation(smoke.provenance, cases, at, context);
+  check_quality(cases.record, evaluation.record);
+  return {std::move(smoke), std::move(cases), std::move(evaluation)};
+}
+
+}  // namespace
+
+const Schema& smoke_gate_schema() { return kSmokeGate; }
+const Schema& quality_gate_schema() { return kQualityGate; }
+
+std::string_view name(Gate gate) noexcept {
+  return gate == Gate::runtime_smoke ? "runtime-smoke" : "assistant-quality";
+}
+
+std::optional<Gate> gate_from_name(std::string_view text) noexcept {
+  for (const Gate gate : {Gate::runtime_smoke, Gate::assistant_quality})
+    if (text == name(gate)) return gate;
+  return std::nullopt;
+}
+
+SmokeEvidence read_smoke_gate(const Evidence& at, const Context& context) {
+  Provenance provenance = read_provenance(at, context);
+  ReadRecord smoke = read_smoke(provenance, at.smoke);
+  ReadRecord gate = read_evidence(kSmokeGate, at.smoke_gate, "slm quality-gate runtime-smoke");
+  compare(gate, make_smoke_gate(provenance, smoke));
+  return {std::move(provenance), std::move(smoke), std::move(gate)};
+}
+
+QualityEvidence read_quality_gate(const Evidence& at, const Context& context) {
+  Evaluated all = read_evaluated(at, context);
+  ReadRecord gate = read_evidence(kQualityGate, at.quality_gate, "slm quality-gate assistant-quality");
+  const Decision decision{std::string(gate.record.get("decision")), std::string(gate.record.get("decided_by")),
+                          std::string(gate.record.get("decided_at"))};
+  check_decision(decision);
+  compare(gate, make_quality_gate(all.smoke, all.cases, all.evaluation, decision));
+  return {std::move(all.smoke), std::move(all.cases), std::move(all.evaluation), std::move(gate)};
+}
+
+Outcome quality_gate(Gate gate, const Evidence& at, const Decision& given, bool replace, const Context& context) {
+  if (gate == Gate::runtime_smoke) {
+    const Provenance provenance = read_provenance(at, context);
+    const ReadRecord smoke = read_smoke(provenance, at.smoke);
+    return conclude("quality-gate", make_smoke_gate(provenance, smoke), {}, at.smoke_gate, replace);
+  }
+  Decision decision = given;
+  decision.at = stated_time(given.at).value_or("");
+  const Evaluated all = read_evaluated(at, context);
+  check_decision(decision);
+  return conclude("quality-gate", make_quality_gate(all.smoke, all.cases, all.evaluation, decision), {},
+                  at.quality_gate, replace);
+}
+
+}  // namespace weighbridge::chain

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ledger: its links, and what may be added.
+#include "chain/ledger.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/fail.h"
+#include "chain/admission.h"
+#include "chain/outcome.h"
+#include "io/fd.h"
+#include "weighbridge/open.h"
+#include "weighbridge/slm.h"
+
+namespace weighbridge::chain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Key kKeys[] = {
+    {.name = "ledger_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
+    {.name = "entries", .type = Type::number, .about = "how many there are"},
+    {.name = "head", .type = Type::digest, .about = "digest of the last entry; zeros where there is none"},
+    {.name = "entry.N.previous", .type = Type::digest, .about = "digest of the entry before; zeros for the first"},
+    {.name = "entry.N.kind", .type = Type::choice, .choices = "model|adapter", .about = "what was promoted"},
+    {.name = "entry.N.path", .about = "relative to the ledger's folder, in which it stays"},
+    {.name = "entry.N.bytes", .type = Type::number, .about = "size of the file"},
+    {.name = "entry.N.sha256", .type = Type::digest, .about = "of the file"},
+    {.name = "entry.N.quantization",
+     .type = Type::choice,
+     .required = false,
+     .choices = "f32|q8_0|q4_0|mixed",
+     .about = "of a model"},
+    {.name = "entry.N.admission_sha256", .type = Type::digest, .required = false, .about = "of a model's admission"},
+    {.name = "entry.N.adapter_kind",
+     .type = Type::choice,
+     .required = false,
+     .choices = "adp1|asp1|alr1",
+     .about = "of an adapter"},
+    {.name = "entry.N.base_sha256", .type = Type::digest, .required = false, .about = "of the model an adapter is for"},
+    {.name = "entry.N.promoted_at", .type = Type::time, .required = false, .about = "as given, or SOURCE_DATE_EPOCH"},
+    {.name = "entry.N.digest", .type = Type::digest, .about = "SHA-256 of the entry's lines above, as they stand"},
+};
+constexpr Schema kSchema{.name = "promotion.ledger", .keys = kKeys};
+
+const std::string kNoDigest(64, '0');
+
+// The digest that closes an entry: of its lines, in order, LF behind each.
+std::string entry_digest(const Record& ledger, std::uint64_t entry) {
+  std::string lines;
+  for (const auto& [key, value] : ledger.lines())
+    if (key.starts_with(entry_row(entry)) && key != entry_row(entry) + "digest") lines += key + "=" + value + "\n";
+  return sha256_hex(lines);
+}
+
+[[noreturn]] void broken(std::uint64_t entry, const char* key, std::string message, std::string expected,
+                         std::string_view found) {
+  refuse("ledger", entry_row(entry) + key, std::move(message), {}, std::move(expected), std::string(found));
+}
+
+// An entry of its kind has what that kind needs and nothing of the other.
+void check_kind(const Record& ledger, std::uint64_t entry) {
+  const std::string row = entry_row(entry);
+  const bool model = ledger.get(row + "kind") == "model";
+  for (const char* const key : {"quantization", "admission_sha256"})
+    if (ledger.has(row + key) != model) broken(entry, key, model ? "is missing" : "is no key of an adapter", {}, {});
+  for (const char* const key : {"adapter_kind", "base_sha256"})
+    if (ledger.has(row + key) == model) broken(entry, key, model ? "is no key of a model" : "is missing", {}, {});
+}
+
+// Forged digests do not lead out of the folder either.
+void check_path(const Record& ledger, std::uint64_t entry) {
+  const std::string path(ledger.get(entry_row(entry) + "path"));
+  bool good = !path.empty() && path.find('\\') == std::string::npos && !fs::path(path).is_absolute();
+  for (const fs::path& part : fs::path(path)) good = good && part != ".." && part != "." && !part.empty();
+  if (!good) broken(entry, "path", "leaves the ledger's folder", "a relative path without ..", path);
+}
+
+std::string link_of(const Record& ledger, std::uint64_t entry) {
+  return entry == 0 ? kNoDigest : std::string(ledger.get(entry_row(entry - 1) + "digest"));
+}
+
+void check_links(const Record& ledger) {
+  const std::uint64_t entries = ledger.rows("entry");
+  // Digests of all entries in one pass over the lines.
+  std::vector<std::string> lines(entries);
+  for (const auto& [key, value] : ledger.lines()) {
+    if (!key.starts_with("entry.") || key.ends_with(".digest")) continue;
+    lines[std::stoull(key.substr(6))] += key + "=" + value + "\n";
+  }
+  for (std::uint64_t i = 0; i < entries; ++i) {
+    const std::string_view previous = ledger.get(entry_row(i) + "previous");
+    if (const std::string before = link_of(ledger, i); previous != before)
+      broken(i, "previous", "does not continue the entry before: an entry was removed, put in or moved here", before,
+             previous);
+    const std::string_view digest = ledger.get(entry_row(i) + "digest");
+    if (const std::string made = sha256_hex(lines[i]); digest != made)
+      broken(i, "digest", "does not fit the entry's lines: the entry was edited", made, digest);
+    check_kind(ledger, i);
+    check_path(ledger, i);
+  }
+  if (ledger.number("entries") != entries)
+    refuse("ledger", "entries", "is not how many there are: an entry was removed or added", {},
+           std::string(ledger.get("entries")), std::to_string(entries));
+  if (const std::string last = link_of(ledger, entries); ledger.get("head") != last)
+    refuse("ledger", "head", "is not the last entry's digest: an entry was removed or added", {},
+           std::string(ledger.get("head")), last);
+}
+
+// Absolute, links followed.
+fs::path real_path(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  fs::path out = error ? fs::path() : fs::weakly_canonical(absolute, error);
+  if (error) base::io_error("open", "'" + path + "' cannot be found", error.value());
+  return out;
+}
+
+// `path` as an entry states it.
+std::string path_in(const std::string& ledger, const std::string& path) {
+  const std::string relative = real_path(path).lexically_relative(folder_of_record(ledger)).generic_string();
+  if (relative.empty() || relative == "." || relative.starts_with(".."))
+    refuse("path", {}, "'" + path + "' is not in the ledger's folder, nor in one below it");
+  return relative;
+}
+
+// The last entry of the model or adapter under this path, where it is this file.
+bool stands(const Record& ledger, std::string_view path, std::string_view sha256) {
+  for (std::uint64_t i = ledger.rows("entry"); i-- > 0;)
+    if (ledger.get(entry_row(i) + "path") == path) return ledger.get(entry_row(i) + "sha256") == sha256;
+  return false;
+}
+
+// Held while entries are added: of two appends at once the second waits, and then sees the first one's entries.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& ledger) {
+    const std::string folder = io::split_path(ledger).folder;
+    held_ = io::Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!held_) base::io_error("open", "'" + folder + "' cannot be opened", errno);
+    while (::flock(held_.get(), LOCK_EX) != 0)
+      if (errno != EINTR) base::io_error("lock", "'" + folder + "' cannot be locked", errno);
+  }
+
+ private:
+  io::Fd held_{};
+};
+
+class Appender {
+ public:
+  Appender(Record& ledger, std::string at) : ledger_(ledger), at_(std::move(at)) {}
+
+  void begin(const char* kind, const std::string& path, std::uint64_t bytes, const std::string& sha256) {
+    row_ = entry_row(entry_ = ledger_.rows("entry"));
+    ledger_.set(row_ + "previous", link_of(ledger_, entry_)).set(row_ + "kind", kind).set(row_ + "path", path);
+    ledger_.set(row_ + "bytes", bytes).set(row_ + "sha256", sha256);
+  }
+  void set(const char* key, std::string_view value) { ledger_.set(row_ + key, value); }
+  void end() {
+    if (!at_.empty()) ledger_.set(row_ + "promoted_at", at_);
+    const std::string digest = entry_digest(ledger_, entry_);
+    ledger_.set(row_ + "digest", digest).set("head", digest).set("entries", entry_ + 1);
+    ++added_;
+  }
+  std::uint64_t added() const noexcept { return added_; }
+
+ private:
+  Record& ledger_;
+  std::string at_, row_{};
+  std::uint64_t entry_ = 0, added_ = 0;
+};
+
+Record ledger_to_append_to(const std::string& path) {
+  std::error_code unknown;
+  if (fs::exists(path, unknown)) return read_ledger(path).record;
+  Record out(kSchema);
+  out.set("ledger_version", "1").set("entries", std::uint64_t{0}).set("head", kNoDigest);
+  return out;
+}
+
+}  // namespace
+
+const Schema& ledger_schema() { return kSchema; }
+fs::path folder_of_record(const std::string& path) { return real_path(path).parent_path(); }
+std::string entry_row(std::uint64_t entry) { return "entry." + std::to_string(entry) + "."; }
+
+ReadRecord read_ledger(const std::string& path) {
+  ReadRecord out = read_evidence(kSchema, path, "slm promotion-ledger append");
+  check_links(out.record);
+  return out;
+}
+
+std::string check_adapter(const Artifact& base, const std::string& path, const Context& context) {
+  const Model package = open(path, context);
+  std::string kind(package.version());  // the package's magic: ADP1
+  std::ranges::transform(kind, kind.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  if (!slm::adapter_kind_from_name(kind))
+    refuse("adapter", {}, "'" + path + "' is no adapter package", 0, "adp1, asp1 or alr1", kind);
+  try {
+    slm::adapt(base.model, std::span(&package, 1), context);
+  } catch (const Error& error) {  // that it is another model's is no misuse here, but what is wrong with the file
+    refuse("adapter", {}, "'" + path + "' does not fit '" + base.name + "': " + error.what());
+  }
+  return kind;
+}
+
+Outcome append_to_ledger(const std::string& path, const Evidence& at, std::span<const std::string> adapters,
+                         const std::string& time, const Context& context) {
+  const FolderLock lock(path);
+  Record ledger = ledger_to_append_to(path);
+  const Admitted admitted = read_admission(at, context);
+  const Artifact& artifact = admitted.evidence.smoke.provenance.artifact;
+  Appender appender(ledger, stated_time(time).value_or(""));
+  if (const std::string name = path_in(path, at.artifact); !stands(ledger, name, artifact.sha256)) {
+    appender.begin("model", name, artifact.bytes, artifact.sha256);
+    appender.set("quantization", artifact.model.dtype_label());
+    appender.set("admission_sha256", admitted.record.sha256);
+    appender.end();
+  }
+  for (const std::string& adapter : adapters) {
+    const std::string name = path_in(path, adapter), kind = check_adapter(artifact, adapter, context);
+    const Stamp file = stamp(adapter, context);
+    if (stands(ledger, name, file.sha256)) continue;
+    appender.begin("adapter", name, file.bytes, file.sha256);
+    appender.set("adapter_kind", kind);
+    appender.set("base_sha256", artifact.sha256);
+    appender.end();
+  }
+  if (appender.added() == 0)
+    refuse("promoted", {}, "'" + at.artifact + "' and all adapters named stand in the ledger as they are");
+  return conclude("promotion-ledger", ledger, {}, path, true);
+}
+
+Outcome verify_ledger(const std::string& path) {
+  const ReadRecord ledger = read_ledger(path);
+  return report_on("promotion-ledger", ledger.record, ledger.sha256, {}, {});
+}
+
+}  // namespace weighbridge::chain

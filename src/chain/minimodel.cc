@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// MiniModel manifests: the table, what is refused by name, the signed form.
+#include "chain/minimodel.h"
+
+#include <algorithm>
+
+#include "chain/outcome.h"
+#include "core/words.h"
+
+namespace weighbridge::chain {
+namespace {
+
+using core::quoted, core::excerpt;
+
+constexpr std::string_view kSignature = "signature.", kSchemaId = "minimodel.manifest.v0";
+
+// Sorted, as the signed form is.
+constexpr Key kKeys[] = {
+    {.name = "artifact.acquisition",
+     .type = Type::choice,
+     .choices = "user-local-file|user-external-download|consent-peer-transfer",
+     .about = "how a user comes by it"},
+    {.name = "artifact.byte_count", .type = Type::number, .about = "size of the file"},
+    {.name = "artifact.kind", .type = Type::choice, .choices = "slm", .about = "the container"},
+    {.name = "artifact.project_server_url", .type = Type::choice, .choices = "none", .about = "there is no server"},
+    {.name = "artifact.sha256", .type = Type::tagged, .about = "of the file"},
+    {.name = "license.route", .type = Type::word, .about = "where the licence stands, a path, never an address"},
+    {.name = "manifest.created_utc", .type = Type::time, .about = "as given, or SOURCE_DATE_EPOCH"},
+    {.name = "manifest.kind", .type = Type::choice, .choices = "minimodel.manifest", .about = "constant"},
+    {.name = "manifest.schema_checksum",
+     .type = Type::tagged,
+     .about = "of the schema that its maker followed; only its form is checked"},
+    {.name = "manifest.schema_id", .type = Type::choice, .choices = "minimodel.manifest.v0", .about = "constant"},
+    {.name = "manifest.version", .type = Type::choice, .choices = "0", .about = "constant"},
+    {.name = "model.id", .type = Type::word, .about = "filled in by the publisher"},
+    {.name = "model.version", .type = Type::word, .about = "filled in by the publisher"},
+    {.name = "model_card.route", .type = Type::word, .about = "as license.route"},
+    {.name = "publisher.id", .type = Type::word, .about = "filled in by the publisher"},
+    {.name = "publisher.key_id", .type = Type::word, .about = "filled in by the publisher"},
+    {.name = "signature.algorithm", .type = Type::word, .required = false, .about = "carried, not verified"},
+    {.name = "signature.value", .type = Type::word, .required = false, .about = "carried, not verified"},
+    {.name = "slm.checksum", .type = Type::checksum, .required = false, .about = "the container's own (ours)"},
+    {.name = "slm.ffn_size", .type = Type::number, .required = false, .about = "header (ours)"},
+    {.name = "slm.format_version", .type = Type::choice, .choices = "1", .about = "of the container"},
+    {.name = "slm.head_count", .type = Type::number, .required = false, .about = "header (ours)"},
+    {.name = "slm.head_dim", .type = Type::number, .required = false, .about = "header (ours)"},
+    {.name = "slm.hidden_size", .type = Type::number, .required = false, .about = "header (ours)"},
+    {.name = "slm.kv_head_count", .type = Type::number, .required = false, .about = "header (ours)"},
+    {.name = "slm.layer_count", .type = Type::number, .required = false, .about = "header (ours)"},
+    {.name = "slm.max_context", .type = Type::number, .required = false, .about = "header (ours)"},
+    {.name = "slm.quantization",
+     .type = Type::choice,
+     .required = false,
+     .choices = "f32|q8_0|q4_0|mixed",
+     .about = "dtype label (ours)"},
+    {.name = "slm.tensor_layout_checksum",
+     .type = Type::checksum,
+     .required = false,
+     .about = "the container's own (ours)"},
+    {.name = "slm.tokenizer_checksum",
+     .type = Type::checksum,
+     .required = false,
+     .about = "the container's own (ours)"},
+    {.name = "slm.vocab_size", .type = Type::number, .required = false, .about = "header (ours)"},
+};
+static_assert(std::ranges::is_sorted(kKeys, {}, &Key::name), "the signed form is what lines() gives");
+constexpr Schema kSchema{.name = "MiniModel manifest", .keys = kKeys, .comments = true, .crlf = true};
+
+// Of this table: what ours states as manifest.schema_checksum.
+std::string schema_checksum() {
+  std::string text = std::string(kSchemaId) + "\n";
+  for (const Key& key : kKeys)
+    text += std::string(key.name) + " " + std::string(name(key.type)) + (key.required ? " required " : " optional ") +
+            std::string(key.choices) + "\n";
+  return tagged(sha256_hex(text));
+}
+
+bool is_key_character(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.'; }
+
+// Words that make something act, or fetch: no key has one as a part of it.
+constexpr std::string_view kActive[] = {"command", "commands", "cmd",  "exec",  "execute", "script",
+                                        "scripts", "callback", "hook", "hooks", "eval",    "shell",
+                                        "url",     "urls",     "uri",  "href",  "download"};
+
+bool is_active(std::string_view key) {
+  if (key == "artifact.project_server_url") return false;  // required, and always none
+  for (std::size_t begin = 0; begin <= key.size();) {
+    const std::size_t end = std::min(key.find_first_of("._", begin), key.size());
+    if (std::ranges::find(kActive, key.substr(begin, end - begin)) != std::end(kActive)) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+// An address or a scheme that does something: "https://", "javascript:", "data:".
+bool is_address(std::string_view value) {
+  if (value.find("://") != std::string_view::npos || value.starts_with("//")) return true;
+  const std::size_t colon = value.find(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  return std::ranges::all_of(value.substr(0, colon), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' || c == '-';
+  });
+}
+
+struct Line {
+  std::uint64_t offset = 0;
+  std::string_view text;  // without its end
+};
+std::vector<Line> lines_of(std::string_view bytes) {
+  std::vector<Line> out;
+  for (std::size_t begin = 0; begin < bytes.size();) {
+    const std::size_t end = std::min(bytes.find('\n', begin), bytes.size());
+    std::string_view line = bytes.substr(begin, end - begin);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    out.push_back({begin, line});
+    begin = end + 1;
+  }
+  return out;
+}
+
+// What is refused by name before the table, to which all of it would be an unknown key or a wrong value.
+void check_lines(std::string_view bytes) {
+  for (const Line& line : lines_of(bytes)) {
+    if (line.text.empty() || line.text[0] == '#') continue;
+    const std::size_t split = std::min(line.text.find('='), line.text.size());
+    const std::string_view key = line.text.substr(0, split);
+    const std::string_view value = split < line.text.size() ? line.text.substr(split + 1) : std::string_view{};
+    if (!std::ranges::all_of(key, is_key_character))
+      refuse("key", {}, "a key has lower-case letters, digits, dots and underscores, unlike " + quoted(excerpt(key)),
+             line.offset, {}, excerpt(key));
+    if (is_active(key))
+      refuse("active-content", key, "a manifest holds no commands, scripts, callbacks or addresses", line.offset);
+    const bool is_encoded = key.ends_with("sha256") || key.ends_with("checksum") || key.starts_with(kSignature);
+    if (!is_encoded && is_address(value))
+      refuse("active-content", key, "is an address, which a manifest has none of: " + quoted(excerpt(value)),
+             line.offset + split + 1, {}, excerpt(value));
+  }
+}
+
+void check_comments(std::string_view bytes) {
+  for (const Line& line : lines_of(bytes))
+    if (line.text.empty() || line.text[0] == '#')
+      refuse("comment", {}, "a signed manifest has no comments and no empty lines", line.offset);
+}
+
+std::string signed_form_of(const Record& manifest) {
+  std::string out;
+  for (const auto& [key, value] : manifest.lines())
+    if (!key.starts_with(kSignature)) out += key + "=" + value + "\n";
+  return out;
+}
+
+Record make_manifest(const Artifact& artifact, const std::string& created) {
+  Record out(kSchema);
+  out.set("artifact.acquisition", "user-local-file").set("artifact.byte_count", artifact.bytes);
+  out.set("artifact.kind", "slm").set("artifact.project_server_url", "none");
+  out.set("artifact.sha256", tagged(artifact.sha256));
+  out.set("license.route", "<licence>").set("model_card.route", "<model-card>");
+  out.set("manifest.created_utc", created).set("manifest.kind", "minimodel.manifest");
+  out.set("manifest.schema_checksum", schema_checksum()).set("manifest.schema_id", kSchemaId);
+  out.set("manifest.version", "0");
+  out.set("model.id", "<model>").set("model.version", "<version>");
+  out.set("publisher.id", "<publisher>").set("publisher.key_id", "<key>");
+  out.set("slm.format_version", artifact.model.version()).set("slm.checksum", artifact.checksum("file"));
+  out.set("slm.tokenizer_checksum", artifact.checksum("tokenizer"));
+  out.set("slm.tensor_layout_checksum", artifact.checksum("tensor_layout"));
+  out.set("slm.quantization", artifact.model.dtype_label());
+  for (const char* const field : {"vocab_size", "hidden_size", "layer_count", "head_count", "kv_head_count", "head_dim",
+                                  "ffn_size", "max_context"})
+    out.set(std::string("slm.") + field, artifact.header(field));
+  return out;
+}
+
+}  // namespace
+
+const Schema& minimodel_schema() { return kSchema; }
+
+std::string tagged(std::string_view lower_hex) {
+  std::string out = "sha256:";
+  for (const char c : lower_hex) out += c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c;
+  return out;
+}
+
+MiniModel read_minimodel(const std::string& path) {
+  const std::string bytes = read_bytes(path);
+  check_lines(bytes);
+  MiniModel out{{parse_record(kSchema, bytes), bytes, sha256_hex(bytes)}, {}, false};
+  const Record& manifest = out.manifest.record;
+  out.has_signature = manifest.has("signature.algorithm") || manifest.has("signature.value");
+  if (out.has_signature) {
+    if (!manifest.has("signature.algorithm") || !manifest.has("signature.value"))
+      refuse("missing", "signature", "has an algorithm and a value, both or neither");
+    check_comments(bytes);
+  }
+  for (const auto& [key, value] : manifest.lines())
+    if (is_placeholder(value)) refuse("placeholder", key, "was not filled in: " + quoted(value));
+  out.signed_form = signed_form_of(manifest);
+  return out;
+}
+
+Artifact read_verified_artifact(const std::string& path, const MiniModel& minimodel, const Context& context) {
+  const Record& manifest = minimodel.manifest.record;
+  const auto mismatch = [&](std::string_view key, const std::string& found) {
+    const std::string stated(manifest.get(key));
+    refuse("artifact-mismatch", key, "in the MiniModel manifest is " + stated + ", where '" + path + "' has " + found,
+           {}, stated, found);
+  };
+  // Size and digest first: a file that was changed is named as that, not by the rule that the change happens to break.
+  const Stamp file = stamp(path, context);
+  if (file.bytes != manifest.number("artifact.byte_count")) mismatch("artifact.byte_count", std::to_string(file.bytes));
+  if (tagged(file.sha256) != manifest.get("artifact.sha256")) mismatch("artifact.sha256", tagged(file.sha256));
+  Artifact artifact = read_artifact(path, context);
+  const Record actual = make_manifest(artifact, std::string(manifest.get("manifest.created_utc")));
+  for (const auto& [key, value] : actual.lines())
+    if ((key.starts_with("slm.") || key == "artifact.byte_count" || key == "artifact.sha256") && manifest.has(key) &&
+        manifest.get(key) != value)
+      mismatch(key, value);
+  return artifact;
+}
+
+Outcome minimodel_template(const std::string& artifact, const std::string& manifest, const std::string& created,
+                           bool replace, const Context& context) {
+  const std::string time = stated_time(created).value_or("1970-01-01T00:00:00Z");
+  return conclude("minimodel-template", make_manifest(read_artifact(artifact, context), time), {}, manifest, replace);
+}
+
+namespace {
+
+Outcome report_on_minimodel(std::string_view step, const MiniModel& minimodel) {
+  Report report;
+  if (minimodel.has_signature) {
+    Finding finding;
+    finding.rule = "chain/signature";
+    finding.severity = Severity::warning;
+    finding.message = "the signature is not verified: how its key is found is not published";
+    report.add(std::move(finding));
+  }
+  Outcome out = report_on(step, minimodel.manifest.record, minimodel.manifest.sha256, std::move(report), {});
+  out.record = minimodel.signed_form;
+  return out;
+}
+
+}  // namespace
+
+Outcome verify_minimodel_manifest(const std::string& manifest) {
+  return report_on_minimodel("verify-manifest", read_minimodel(manifest));
+}
+
+Outcome verify_minimodel_artifact(const std::string& artifact, const std::string& manifest, const Context& context) {
+  const MiniModel minimodel = read_minimodel(manifest);
+  read_verified_artifact(artifact, minimodel, context);
+  return report_on_minimodel("verify-artifact", minimodel);
+}
+
+}  // namespace weighbridge::chain

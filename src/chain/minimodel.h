@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// MiniModel manifest v0, as published: its keys, its signed form, and an artifact against it. Signatures are carried,
+// not verified: how keys are found is not published.
+#pragma once
+#include "chain/evidence.h"
+
+namespace weighbridge::chain {
+
+const Schema& minimodel_schema();
+
+struct MiniModel {
+  ReadRecord manifest;
+  std::string signed_form;  // keys sorted, without signature keys, LF
+  bool has_signature = false;
+};
+// Error{malformed}: chain/active-content for commands, scripts, callbacks and addresses; chain/comment for a comment in
+// a signed manifest; chain/placeholder; parse_record()'s.
+MiniModel read_minimodel(const std::string& path);
+// [reads] The artifact, which the manifest speaks of: bytes, SHA-256, every rule of .slm, what the manifest says of the
+// header. Error{malformed} chain/artifact-mismatch names the key.
+Artifact read_verified_artifact(const std::string& path, const MiniModel&, const Context&);
+
+std::string tagged(std::string_view lower_hex);  // "sha256:" and upper-case digits
+
+}  // namespace weighbridge::chain

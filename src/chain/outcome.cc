@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outcomes.
+#include "chain/outcome.h"
+
+#include <cmath>
+#include <utility>
+
+#include "base/fail.h"
+#include "chain/record_value.h"
+#include "wire/json_writer.h"
+
+namespace weighbridge::chain {
+namespace {
+
+void write_finding(wire::JsonWriter& out, const Finding& finding) {
+  out.begin_object();
+  wire::member(out, "rule", finding.rule);
+  wire::member(out, "severity", name(finding.severity));
+  if (finding.has_tensor) wire::member(out, "tensor", printable(finding.tensor));
+  if (!finding.expected.empty()) wire::member(out, "expected", printable(finding.expected));
+  if (!finding.found.empty()) wire::member(out, "found", printable(finding.found));
+  wire::member(out, "message", printable(finding.message));
+  out.end_object();
+}
+
+std::string to_json(std::string_view step, const Record& record, const Outcome& outcome) {
+  wire::JsonWriter out;
+  out.begin_object();
+  wire::member(out, "schema", std::uint64_t{1});
+  wire::member(out, "step", step);
+  out.key("passed");
+  out.boolean(outcome.passed);
+  out.key("record");
+  out.begin_object();
+  out.key("path");
+  if (outcome.path.empty())
+    out.null();
+  else
+    out.string(printable(outcome.path));
+  wire::member(out, "sha256", outcome.sha256);
+  out.key("fields");
+  out.raw(record.json());
+  out.end_object();
+  out.key("findings");
+  out.begin_array();
+  for (const Finding& finding : outcome.report.findings()) write_finding(out, finding);
+  out.end_array();
+  out.end_object();
+  return out.take();
+}
+
+}  // namespace
+
+Outcome report_on(std::string_view step, const Record& record, std::string sha256, Report report,
+                  const std::string& path) {
+  Outcome out;
+  out.passed = report.valid();
+  out.report = std::move(report);
+  out.path = path;
+  out.record = record.text();
+  out.sha256 = std::move(sha256);
+  out.json = to_json(step, record, out);
+  return out;
+}
+
+Outcome conclude(std::string_view step, const Record& record, Report report, const std::string& path, bool replace) {
+  Outcome out = report_on(step, record, record.digest(), std::move(report), path);
+  if (!path.empty()) publish(path, out.record, replace);
+  return out;
+}
+
+void object_to(Report& report, std::string_view rule, std::string message, std::string_view tensor,
+               std::string expected, std::string found) {
+  Finding finding;
+  finding.rule = "chain/" + std::string(rule);
+  finding.message = std::move(message);
+  finding.tensor = tensor;
+  finding.has_tensor = !tensor.empty();
+  finding.expected = std::move(expected);
+  finding.found = std::move(found);
+  report.add(std::move(finding));
+}
+
+void require_bound(double safety_bound) {
+  if (!(safety_bound > 0) || !std::isfinite(safety_bound))
+    base::misuse("safety-bound", "a safety bound is a number above 0");
+}
+
+}  // namespace weighbridge::chain

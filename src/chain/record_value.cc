@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of records.
+#include "chain/record_value.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/utf8.h"
+#include "codecs/checksum.h"
+
+namespace weighbridge::chain {
+namespace {
+
+constexpr std::string_view kLower = "0123456789abcdef", kUpper = "0123456789ABCDEF";
+
+bool is_hex(std::string_view text, std::size_t digits, std::string_view alphabet) noexcept {
+  return text.size() == digits && text.find_first_not_of(alphabet) == std::string_view::npos;
+}
+
+bool is_choice(std::string_view choices, std::string_view text) noexcept {
+  for (std::size_t begin = 0; begin <= choices.size();) {
+    const std::size_t end = std::min(choices.find('|', begin), choices.size());
+    if (choices.substr(begin, end - begin) == text) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+bool is_word(std::string_view text) noexcept {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+bool starts_with_checksum(std::string_view text) noexcept {
+  return text.starts_with("0x") && is_hex(text.substr(2), 16, kLower);
+}
+
+bool allows(const Key& key, std::string_view text) {
+  switch (key.type) {
+    case Type::text: return true;
+    case Type::word: return is_word(text);
+    case Type::choice: return is_choice(key.choices, text);
+    case Type::number: return parse_number(text).has_value();
+    case Type::real: return parse_real(text).has_value();
+    case Type::boolean: return text == "true" || text == "false";
+    case Type::dims: return parse_dims(text).has_value();
+    case Type::digest: return is_hex(text, 64, kLower);
+    case Type::tagged: return text.starts_with("sha256:") && is_hex(text.substr(7), 64, kUpper);
+    case Type::checksum: return starts_with_checksum(text);
+    case Type::time: return is_time(text);
+  }
+  return false;
+}
+
+void append_hex(std::string& to, char c) {
+  to += "\\x";
+  to += codecs::to_hex(std::as_bytes(std::span(&c, 1)));
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const base::Decoded character = base::decode_utf8(text, at);
+    const char c = text[at];
+    if (!character.valid)
+      append_hex(out, c);
+    else if (c == '\\')
+      out += "\\\\";
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\r')
+      out += "\\r";
+    else if (c == '\t')
+      out += "\\t";
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      append_hex(out, c);
+    else
+      out += text.substr(at, character.length);
+    at += character.length;
+  }
+  return out;
+}
+
+std::optional<std::string> unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '\\') {
+      if (static_cast<unsigned char>(text[at]) < 0x20 || text[at] == 0x7f) return std::nullopt;
+      out += text[at];
+      continue;
+    }
+    if (++at == text.size()) return std::nullopt;
+    switch (text[at]) {
+      case '\\': out += '\\'; break;
+      case 'n': out += '\n'; break;
+      case 'r': out += '\r'; break;
+      case 't': out += '\t'; break;
+      case 'x': {
+        std::byte byte{};
+        if (!codecs::from_hex(text.substr(at + 1, 2), std::span(&byte, 1))) return std::nullopt;
+        out += static_cast<char>(byte);
+        at += 2;
+        break;
+      }
+      default: return std::nullopt;
+    }
+  }
+  return out;
+}
+
+bool digits(std::string_view text) noexcept {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+std::optional<std::string> parse_value(const Key& key, std::string_view spelt) {
+  if (key.type == Type::text) return unescaped(spelt);
+  if (!allows(key, spelt)) return std::nullopt;
+  return std::string(spelt);
+}
+
+std::optional<std::string> spell_value(const Key& key, std::string_view meaning) {
+  if (key.type == Type::text) return escaped(meaning);
+  if (!allows(key, meaning)) return std::nullopt;
+  return std::string(meaning);
+}
+
+std::string expectation(const Key& key) {
+  switch (key.type) {
+    case Type::text: return "a text, its backslashes and control characters spelt \\\\, \\n, \\r, \\t or \\xHH";
+    case Type::word: return "printable ASCII without a space";
+    case Type::choice: {
+      std::string out = "one of " + std::string(key.choices);
+      for (std::size_t at = 0; (at = out.find('|', at)) != std::string::npos;) out.replace(at, 1, ", ");
+      return key.choices.find('|') == std::string_view::npos ? std::string(key.choices) : out;
+    }
+    case Type::number: return "a whole number below 2^64 without leading zeros";
+    case Type::real: return "a finite number";
+    case Type::boolean: return "true or false";
+    case Type::dims: return "1 to 4 sizes with x between them";
+    case Type::digest: return "64 lower-case hexadecimal digits";
+    case Type::tagged: return "sha256: and 64 upper-case hexadecimal digits";
+    case Type::checksum: return "0x and 16 lower-case hexadecimal digits";
+    case Type::time: return "a time like 2026-01-31T12:00:00Z";
+  }
+  return {};
+}
+
+std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
+  if (!digits(text) || (text.size() > 1 && text[0] == '0')) return std::nullopt;
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parse_real(std::string_view text) noexcept {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::optional<std::vector<std::uint64_t>> parse_dims(std::string_view text) {
+  std::vector<std::uint64_t> out;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('x', begin), text.size());
+    const auto size = parse_number(text.substr(begin, end - begin));
+    if (!size || *size == 0 || out.size() == 4) return std::nullopt;
+    out.push_back(*size);
+    begin = end + 1;
+  }
+  return out;
+}
+
+bool is_time(std::string_view text) noexcept {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
+  if (text.size() != kForm.size()) return false;
+  for (std::size_t i = 0; i < kForm.size(); ++i)
+    if (kForm[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != kForm[i]) return false;
+  const auto two = [&](std::size_t at) { return (text[at] - '0') * 10 + (text[at + 1] - '0'); };
+  const int year = two(0) * 100 + two(2), month = two(5), day = two(8);
+  if (month < 1 || month > 12) return false;
+  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+  constexpr int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  const int days = kDays[month - 1] + (month == 2 && leap ? 1 : 0);
+  return day >= 1 && day <= days && two(11) < 24 && two(14) < 60 && two(17) < 60;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const base::Decoded character = base::decode_utf8(text, at);
+    base::append_utf8(out, character.code_point);
+    at += character.length;
+  }
+  return out;
+}
+
+}  // namespace weighbridge::chain

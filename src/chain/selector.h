@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of selector.registry, for tests and documentation. chain.h has what makes and checks one.
+#pragma once
+#include "chain/record.h"
+
+namespace weighbridge::chain {
+
+const Schema& selector_schema();
+
+}  // namespace weighbridge::chain

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Provenance.
+#include "chain/slm_manifest.h"
+
+#include "base/fail.h"
+#include "chain/outcome.h"
+#include "chain/source_schemas.h"
+#include "core/words.h"
+
+namespace weighbridge::chain {
+namespace {
+
+constexpr std::string_view kSmokeClaim = "runtime-execution-smoke-only", kNotClaimed = "not-claimed";
+
+// Numbers of the .slm header, under the header's own names.
+constexpr std::string_view kNumbers[] = {"vocab_size", "special_token_count", "hidden_size", "layer_count",
+                                         "head_count", "kv_head_count",       "head_dim",    "ffn_size",
+                                         "max_context"};
+
+constexpr Key kKeys[] = {
+    {.name = "manifest_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
+    {.name = "path", .about = "file name of the artifact, which lies beside the manifest"},
+    {.name = "bytes", .type = Type::number, .about = "its size"},
+    {.name = "sha256", .type = Type::digest, .about = "of all its bytes"},
+    {.name = "slm_version", .type = Type::choice, .choices = "1", .about = "the container's version"},
+    {.name = "checksum", .type = Type::checksum, .about = "the container's own, of the file"},
+    {.name = "tokenizer_checksum", .type = Type::checksum, .about = "the container's own, of the tokenizer section"},
+    {.name = "tensor_layout_checksum", .type = Type::checksum, .about = "the container's own, of the directory"},
+    {.name = "vocab_size", .type = Type::number, .about = "header"},
+    {.name = "special_token_count", .type = Type::number, .about = "header"},
+    {.name = "hidden_size", .type = Type::number, .about = "header"},
+    {.name = "layer_count", .type = Type::number, .about = "header"},
+    {.name = "head_count", .type = Type::number, .about = "header"},
+    {.name = "kv_head_count", .type = Type::number, .about = "header"},
+    {.name = "head_dim", .type = Type::number, .about = "header"},
+    {.name = "ffn_size", .type = Type::number, .about = "header"},
+    {.name = "max_context", .type = Type::number, .about = "header"},
+    {.name = "rope_theta", .type = Type::real, .about = "header"},
+    {.name = "rms_norm_epsilon", .type = Type::real, .about = "header"},
+    {.name = "tied_output", .type = Type::boolean, .about = "header, flags bit 0"},
+    {.name = "tokenizer", .type = Type::choice, .choices = "byte|bpe", .about = "kind of the tokenizer section"},
+    {.name = "tensor_count", .type = Type::number, .about = "entries of the directory"},
+    {.name = "parameter_count", .type = Type::number, .about = "elements of all tensors"},
+    {.name = "quantization", .type = Type::choice, .choices = "f32|q8_0|q4_0|mixed", .about = "dtype label"},
+    {.name = "source_kind",
+     .type = Type::choice,
+     .choices = "deterministic-smoke|converted-trained",
+     .about = "what the artifact was made from"},
+    {.name = "source_sha256",
+     .type = Type::digest,
+     .required = false,
+     .about = "of NAME.slm.conversion (converted-trained)"},
+    {.name = "quality_claim",
+     .type = Type::choice,
+     .choices = "runtime-execution-smoke-only|quality-pending",
+     .about = "what may be said of it by its kind"},
+    {.name = "trained_quality_claim",
+     .type = Type::choice,
+     .choices = "not-claimed|evaluation-pending",
+     .about = "not-claimed for a smoke model, always"},
+    {.name = "admission_status",
+     .type = Type::choice,
+     .choices = "not-admissible|structure-accepted",
+     .about = "not-admissible for a smoke model, always"},
+    {.name = "required_next_gate",
+     .type = Type::choice,
+     .choices = "runtime-smoke|assistant-quality",
+     .about = "the gate that the artifact's kind has to pass last"},
+    kSealKey,
+};
+constexpr Schema kSchema{.name = "slm.manifest", .keys = kKeys};
+
+void set_claims(Record& out, bool trained) {
+  out.set("quality_claim", trained ? "quality-pending" : kSmokeClaim);
+  out.set("trained_quality_claim", trained ? "evaluation-pending" : kNotClaimed);
+  out.set("admission_status", trained ? "structure-accepted" : "not-admissible");
+  out.set("required_next_gate", trained ? "assistant-quality" : "runtime-smoke");
+}
+
+// A smoke model that says more of itself than that it runs is told so, whatever else is wrong.
+void check_claims(const Record& manifest) {
+  if (manifest.get("source_kind") != kSmokeKind) return;
+  Record modest(kSchema);
+  set_claims(modest, false);
+  for (const std::string_view key :
+       {"quality_claim", "trained_quality_claim", "admission_status", "required_next_gate"})
+    if (manifest.get(key) != modest.get(key))
+      refuse("smoke-claim", key, "a deterministic smoke model shows that the runtime runs, and can claim nothing more",
+             {}, std::string(modest.get(key)), std::string(manifest.get(key)));
+}
+
+SourceOf source_of(const Artifact& artifact, const std::string& kind, const Evidence& at) {
+  return {kind, kind == kTrainedKind ? check_conversion(artifact, at.conversion) : std::string()};
+}
+
+}  // namespace
+
+const Schema& slm_manifest_schema() { return kSchema; }
+
+Record make_slm_manifest(const Artifact& artifact, const SourceOf& source) {
+  const bool trained = source.kind == kTrainedKind;
+  Record out(kSchema);
+  out.set("manifest_version", "1");
+  out.set("path", artifact.name).set("bytes", artifact.bytes).set("sha256", artifact.sha256);
+  out.set("slm_version", artifact.model.version());
+  out.set("checksum", artifact.checksum("file"));
+  out.set("tokenizer_checksum", artifact.checksum("tokenizer"));
+  out.set("tensor_layout_checksum", artifact.checksum("tensor_layout"));
+  for (const std::string_view field : kNumbers) out.set(field, artifact.header(field));
+  out.set("rope_theta", artifact.real_header("rope_theta"));
+  out.set("rms_norm_epsilon", artifact.real_header("rms_norm_epsilon"));
+  out.set_flag("tied_output", (artifact.header("flags") & 1U) != 0);
+  const Tokenizer* const tokenizer = artifact.model.tokenizer();
+  out.set("tokenizer", name(tokenizer ? tokenizer->kind : Tokenizer::Kind::byte));
+  out.set("tensor_count", std::uint64_t{artifact.model.size()});
+  out.set("parameter_count", artifact.parameters);
+  out.set("quantization", artifact.model.dtype_label());
+  out.set("source_kind", source.kind);
+  if (trained) out.set("source_sha256", source.sha256);
+  set_claims(out, trained);
+  seal(out);
+  return out;
+}
+
+std::string check_conversion(const Artifact& artifact, const std::string& path) {
+  const ReadRecord given = read_evidence(kConversionSchema, path, "slm convert-trained");
+  Record again(kConversionSchema);
+  for (const auto& [key, value] : given.record.lines())
+    if (key != kSeal) again.set(key, given.record.get(key));
+  again.set("artifact.name", artifact.name).set("artifact.bytes", artifact.bytes);
+  again.set("artifact.sha256", artifact.sha256).set("artifact.checksum", artifact.checksum("file"));
+  again.set("artifact.tokenizer_checksum", artifact.checksum("tokenizer"));
+  again.set("artifact.tensor_layout_checksum", artifact.checksum("tensor_layout"));
+  again.set("artifact.quantization", artifact.model.dtype_label());
+  seal(again);
+  compare(given, again);
+  return given.sha256;
+}
+
+Provenance read_provenance(const Evidence& at, const Context& context) {
+  ReadRecord manifest = read_evidence(kSchema, at.manifest, "slm manifest");
+  check_claims(manifest.record);
+  Artifact artifact = read_artifact(at.artifact, context);
+  const std::string kind(manifest.record.get("source_kind"));
+  compare(manifest, make_slm_manifest(artifact, source_of(artifact, kind, at)));
+  return {std::move(artifact), std::move(manifest)};
+}
+
+Outcome write_slm_manifest(const Evidence& at, std::string_view source_kind, bool replace, const Context& context) {
+  if (source_kind != kSmokeKind && source_kind != kTrainedKind)
+    base::misuse("source-kind",
+                 "a source is deterministic-smoke or converted-trained, not " + core::quoted(source_kind));
+  const Artifact artifact = read_artifact(at.artifact, context);
+  const SourceOf source = source_of(artifact, std::string(source_kind), at);
+  return conclude("manifest", make_slm_manifest(artifact, source), {}, at.manifest, replace);
+}
+
+Outcome validate_slm_manifest(const Evidence& at, const Context& context) {
+  const Provenance of = read_provenance(at, context);
+  return report_on("validate-manifest", of.manifest.record, of.manifest.sha256, {}, {});
+}
+
+}  // namespace weighbridge::chain

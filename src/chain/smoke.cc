@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fixed prompts and their record.
+#include "chain/smoke.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "chain/outcome.h"
+#include "weighbridge/generate.h"
+
+namespace weighbridge::chain {
+namespace {
+
+// Fixed: a change of these makes every smoke record stale. Short enough for a context of 32 bytes.
+constexpr std::string_view kPrompts[] = {"", "Once upon a time", "The", "1, 2, 3"};
+constexpr std::uint64_t kTokens = 16;
+
+constexpr Key kKeys[] = {
+    {.name = "smoke_version", .type = Type::choice, .choices = "1", .about = "of this grammar and its prompts"},
+    {.name = "artifact_sha256", .type = Type::digest, .about = "of the model that ran"},
+    {.name = "manifest_sha256", .type = Type::digest, .about = "of its manifest"},
+    {.name = "quality_claim",
+     .type = Type::choice,
+     .choices = "runtime-execution-smoke-only",
+     .about = "a smoke shows no more, whatever the model is"},
+    {.name = "max_tokens", .type = Type::number, .about = "of each prompt's continuation"},
+    {.name = "generated_tokens", .type = Type::number, .about = "of all prompts"},
+    {.name = "prompt.N.text", .about = "fixed"},
+    {.name = "prompt.N.prompt_tokens", .type = Type::number, .about = "with BOS"},
+    {.name = "prompt.N.ids", .about = "generated, greedily, with commas between"},
+    {.name = "prompt.N.stopped", .type = Type::choice, .choices = "eos|length|context", .about = "why it ended"},
+    {.name = "prompt.N.text_sha256", .type = Type::digest, .about = "of the generated text"},
+    {.name = "result", .type = Type::choice, .choices = "passed", .about = "no record is written of another"},
+    kSealKey,
+};
+constexpr Schema kSchema{.name = "slm.smoke", .keys = kKeys};
+
+std::string ids_text(std::span<const std::uint32_t> ids) {
+  std::string out;
+  for (const std::uint32_t id : ids) out += (out.empty() ? "" : ",") + std::to_string(id);
+  return out;
+}
+
+Generated run(const Generator& generator, std::string_view prompt) {
+  Session session = generator.session();
+  GenerateOptions options;
+  options.max_tokens = kTokens;
+  Generated out;
+  try {
+    out = session.generate(prompt, options);
+  } catch (const Error& error) {  // a context of a few tokens has no room for the prompt
+    if (error.kind() != Kind::misuse) throw;
+    refuse("smoke", {}, "the prompt \"" + std::string(prompt) + "\" cannot be run: " + error.what());
+  }
+  if (!std::ranges::all_of(session.logits(), [](float logit) { return std::isfinite(logit); }))
+    refuse("smoke", {}, "a logit behind the prompt \"" + std::string(prompt) + "\" is not finite");
+  return out;
+}
+
+}  // namespace
+
+const Schema& smoke_schema() { return kSchema; }
+
+Record make_smoke(const Provenance& of) {
+  const Generator generator(of.artifact.model);
+  Record out(kSchema);
+  out.set("smoke_version", "1").set("artifact_sha256", of.artifact.sha256).set("manifest_sha256", of.manifest.sha256);
+  out.set("quality_claim", "runtime-execution-smoke-only").set("max_tokens", kTokens);
+  std::uint64_t tokens = 0;
+  for (std::size_t i = 0; i < std::size(kPrompts); ++i) {
+    const Generated text = run(generator, kPrompts[i]);
+    if (run(generator, kPrompts[i]).tokens != text.tokens)
+      refuse("smoke", {}, "two runs of the prompt \"" + std::string(kPrompts[i]) + "\" gave different tokens");
+    const std::string row = "prompt." + std::to_string(i) + ".";
+    out.set(row + "text", kPrompts[i]).set(row + "prompt_tokens", text.prompt_tokens);
+    out.set(row + "ids", ids_text(text.tokens)).set(row + "stopped", name(text.stopped));
+    out.set(row + "text_sha256", sha256_hex(text.text));
+    tokens += text.tokens.size();
+  }
+  if (tokens == 0) refuse("smoke", {}, "the model ends every prompt at once: it generates no token");
+  out.set("generated_tokens", tokens).set("result", "passed");
+  seal(out);
+  return out;
+}
+
+ReadRecord read_smoke(const Provenance& of, const std::string& path) {
+  ReadRecord out = read_evidence(kSchema, path, "slm runtime-smoke");
+  compare(out, make_smoke(of));
+  return out;
+}
+
+Outcome runtime_smoke(const Evidence& at, bool replace, const Context& context) {
+  return conclude("runtime-smoke", make_smoke(read_provenance(at, context)), {}, at.smoke, replace);
+}
+
+}  // namespace weighbridge::chain

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of llama2.c checkpoints, and detection without a magic.
+#include "formats/llama2c/format.h"
+
+#include "base/endian.h"
+#include "formats/llama2c/rules.h"
+
+namespace weighbridge::llama2c {
+namespace {
+
+constexpr std::string_view kExtensions[] = {"bin"};
+constexpr DType kDTypes[] = {DType::f32};
+constexpr Layout kLayouts[] = {Layout::dense};
+constexpr Encoding kEncodings[] = {Encoding::raw};
+
+}  // namespace
+
+bool matches(const core::Glance& glance) {
+  if (glance.head.size() < kHeaderSize) return false;
+  if (base::load_le<std::uint32_t>(glance.head.data()) == kLaterMagic) return true;
+  const Header header = load_header(glance.head.data());
+  Report report;
+  core::Findings findings(report, core::Findings::Mode::all);
+  return check_fields(header, findings) && file_size(header) == glance.size;
+}
+
+constexpr core::Format kFormat = {
+    .info = {.name = "llama2c",
+             .title = "llama2.c checkpoint",
+             .extensions = kExtensions,
+             .versions = "0, the legacy layout; its tokenizer file",
+             .reads = true,
+             .writes = false,
+             .folder = false,
+             .tokenizer_file = true,
+             .holds = {.dtypes = kDTypes,
+                       .layouts = kLayouts,
+                       .encodings = kEncodings,
+                       .digests = {},
+                       .attributes = "the header's fields",
+                       .names = false,
+                       .tokenizer = true,
+                       .max_tensors = UINT64_MAX},
+             .rules = rules::kAll},
+    .matches = matches,
+    .read = read,
+    .check_content = check_content,
+    .content_can_fail = true,
+    .layout = nullptr,
+    .append = nullptr,
+};
+
+}  // namespace weighbridge::llama2c

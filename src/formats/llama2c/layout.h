@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a llama2.c checkpoint of the legacy layout (export.py, version 0) and of its tokenizer file: sizes,
+// bounds, the order of the tensors. Source: llama2.c's run.c, read_checkpoint() and build_tokenizer(). All integers and
+// floats are little-endian.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace weighbridge::llama2c {
+
+// run.c's Config.
+struct Header {
+  std::int32_t dim = 0, hidden_dim = 0, n_layers = 0, n_heads = 0, n_kv_heads = 0;
+  std::int32_t vocab_size = 0;  // below 0: an output matrix of its own stands at the end
+  std::int32_t seq_len = 0;
+};
+inline constexpr std::uint64_t kHeaderSize = 28;
+
+// The one list of the header's fields, in the order of the file. The bounds are far above any real model's and keep the
+// file's length below 2^62; `most` of vocab_size is that of its magnitude.
+struct Field {
+  std::string_view name;
+  std::int32_t Header::*value;
+  std::int32_t most;
+};
+inline constexpr Field kFields[] = {
+    {"dim", &Header::dim, 1 << 20},
+    {"hidden_dim", &Header::hidden_dim, 1 << 22},
+    {"n_layers", &Header::n_layers, 1 << 12},
+    {"n_heads", &Header::n_heads, 1 << 20},
+    {"n_kv_heads", &Header::n_kv_heads, 1 << 20},
+    {"vocab_size", &Header::vocab_size, 1 << 24},
+    {"seq_len", &Header::seq_len, 1 << 24},
+};
+static_assert(sizeof kFields / sizeof kFields[0] * 4 == kHeaderSize && sizeof(Header) == kHeaderSize);
+constexpr std::uint64_t field_at(std::int32_t Header::*value) noexcept {
+  for (std::size_t i = 0; i < sizeof kFields / sizeof kFields[0]; ++i)
+    if (kFields[i].value == value) return 4 * i;
+  return kHeaderSize;
+}
+
+// The magic of versions 1 and later, "ak42" as an integer.
+inline constexpr std::uint32_t kLaterMagic = 0x616b3432;
+
+// A run of tensors of one kind: one, or one for each layer, in the order of the file. The names are those that Meta's
+// own checkpoints, and .slm files, give them.
+struct Run {
+  std::string_view name;
+  bool layered;
+};
+inline constexpr Run kRuns[] = {
+    {"tok_embeddings", false},
+    {"attention_norm", true},
+    {"wq", true},
+    {"wk", true},
+    {"wv", true},
+    {"wo", true},
+    {"ffn_norm", true},
+    {"w1", true},
+    {"w2", true},
+    {"w3", true},
+    {"norm", false},
+};
+// Tables that run.c reads past, since it computes the rotation anew.
+inline constexpr std::string_view kRopeTables[] = {"freq_cis_real", "freq_cis_imag"};
+
+// What run.c is compiled with: the checkpoint does not say.
+inline constexpr float kRopeTheta = 10000.0F, kNormEpsilon = 1e-5F;
+
+// The tokenizer file: i32 max_token_length, then for each token f32 score, i32 length and the bytes.
+inline constexpr std::uint64_t kTokenizerHeaderSize = 4, kTokenRecordSize = 8;
+inline constexpr std::int32_t kMostTokenLength = 256;
+// run.c's encode(): ids that are not looked up but known.
+inline constexpr std::uint32_t kUnk = 0, kBos = 1, kEos = 2, kFirstByte = 3, kAfterBytes = kFirstByte + 256;
+inline constexpr std::string_view kTokenizerExtension = ".tokenizer";  // beside the checkpoint
+
+}  // namespace weighbridge::llama2c

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// A llama2.c checkpoint to Model: the one walker behind open and verify. Seven integers say where every tensor lies;
+// the tokenizer file is read by tokenizer_file.cc.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/endian.h"
+#include "core/common_rules.h"
+#include "core/words.h"
+#include "formats/llama2c/format.h"
+#include "formats/llama2c/rules.h"
+#include "formats/llama2c/tokenizer_file.h"
+
+namespace weighbridge::llama2c {
+namespace {
+
+using core::bytes_text;
+
+// The header's sizes as unsigned numbers, once they are known to be sound.
+struct Sizes {
+  explicit Sizes(const Header& h)
+      : dim(static_cast<std::uint64_t>(h.dim)),
+        hidden(static_cast<std::uint64_t>(h.hidden_dim)),
+        layers(static_cast<std::uint64_t>(h.n_layers)),
+        head(dim / static_cast<std::uint64_t>(h.n_heads)),
+        kv(head * static_cast<std::uint64_t>(h.n_kv_heads)),
+        vocab(static_cast<std::uint64_t>(h.vocab_size < 0 ? -h.vocab_size : h.vocab_size)),
+        context(static_cast<std::uint64_t>(h.seq_len)),
+        tied(h.vocab_size > 0) {}
+
+  // Rows and columns of a tensor; rank 1 where there are no columns.
+  std::pair<std::uint64_t, std::uint64_t> of(std::string_view name) const noexcept {
+    if (name == "tok_embeddings" || name == "output") return {vocab, dim};
+    if (name == "wk" || name == "wv") return {kv, dim};
+    if (name == "wq" || name == "wo") return {dim, dim};
+    if (name == "w1" || name == "w3") return {hidden, dim};
+    if (name == "w2") return {dim, hidden};
+    return {dim, 0};
+  }
+
+  std::uint64_t dim, hidden, layers, head, kv, vocab, context;
+  bool tied;
+};
+
+class Walk {
+ public:
+  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
+      : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
+
+  void run() {
+    draft_.state.format = kFormat.info.name;
+    if (!read_header()) return;
+    add_attributes();
+    add_tensors();
+    draft_.index_names();  // made here, and all different
+    read_tokenizer();
+  }
+
+ private:
+  bool read_header() {
+    const std::uint64_t size = source_.size();
+    if (size < kHeaderSize) {
+      findings_.report(rules::kTooShort, {.offset = size}, bytes_text(kHeaderSize), bytes_text(size));
+      return false;
+    }
+    std::byte bytes[kHeaderSize];
+    source_.read_at(0, bytes);
+    if (base::load_le<std::uint32_t>(bytes) == kLaterMagic) {
+      findings_.report(rules::kVersion, {.offset = 0}, {},
+                       "version " + std::to_string(base::load_le<std::uint32_t>(bytes + 4)));
+      return false;
+    }
+    header_ = load_header(bytes);
+    if (!check_fields(header_, findings_)) return false;
+    draft_.state.version = "0";
+    if (const std::uint64_t needed = file_size(header_); needed != size) {
+      findings_.report(rules::kLength, {.offset = std::min(needed, size)}, bytes_text(needed), bytes_text(size));
+      return false;
+    }
+    const Sizes s(header_);
+    const std::uint64_t tensors = s.layers * 9 + 4 + (s.tied ? 0 : 1);
+    if (tensors > limits_.tensors) {
+      findings_.report(core::rules::kLimitTensors, {.offset = field_at(&Header::n_layers)},
+                       "at most " + std::to_string(limits_.tensors), std::to_string(tensors));
+      return false;
+    }
+    return true;
+  }
+
+  // In the words of Hugging Face's configurations, which other containers carry too.
+  void add_attributes() {
+    const auto integer = [&](const char* key, std::int32_t value) {
+      draft_.set_attribute(key, Value::integer(std::int64_t{value}, DType::i32));
+    };
+    integer("hidden_size", header_.dim);
+    integer("intermediate_size", header_.hidden_dim);
+    integer("num_hidden_layers", header_.n_layers);
+    integer("num_attention_heads", header_.n_heads);
+    integer("num_key_value_heads", header_.n_kv_heads);
+    integer("vocab_size", header_.vocab_size < 0 ? -header_.vocab_size : header_.vocab_size);
+    integer("max_position_embeddings", header_.seq_len);
+    draft_.set_attribute("tie_word_embeddings", Value::boolean(header_.vocab_size > 0));
+    draft_.set_attribute("rope_theta", Value::real(static_cast<double>(kRopeTheta), DType::f32));
+    draft_.set_attribute("rms_norm_eps", Value::real(static_cast<double>(kNormEpsilon), DType::f32));
+  }
+
+  void add_tensors() {
+    const Sizes s(header_);
+    for (const Run& run : kRuns) {
+      const auto [rows, columns] = s.of(run.name);
+      const std::string part(run.name);
+      if (!run.layered) add(part + ".weight", rows, columns);
+      for (std::uint64_t layer = 0; run.layered && layer < s.layers; ++layer)
+        add("layers." + std::to_string(layer) + "." + part + ".weight", rows, columns);
+    }
+    for (const std::string_view table : kRopeTables) add(std::string(table), s.context, s.head / 2);
+    if (!s.tied) add("output.weight", s.vocab, s.dim);
+  }
+
+  // The header's bounds keep all sizes within 64 bits, and the file's length is their sum.
+  void add(const std::string& name, std::uint64_t rows, std::uint64_t columns) {
+    const std::uint64_t dims[] = {rows, columns};
+    const Shape shape(dims, columns == 0 ? 1 : 2);
+    const std::uint64_t length = rows * std::max<std::uint64_t>(columns, 1) * sizeof(float);
+    draft_.add_tensor(name, Layout::dense, DType::f32, shape);
+    draft_.add_part("data", DType::f32, shape, Encoding::raw, {0, at_, length}, length);
+    at_ += length;
+  }
+
+  // The file that the caller names, or that lies beside the checkpoint.
+  void read_tokenizer() {
+    const auto file = draft_.tokenizer ? draft_.tokenizer : source_.neighbour(tokenizer_name(source_.name()));
+    if (!file) return;
+    draft_.add_source(file);
+    draft_.state.tokenizer =
+        read_tokenizer_file(*file, static_cast<std::uint32_t>(Sizes(header_).vocab), limits_, findings_);
+  }
+
+  const Source& source_;
+  const Limits& limits_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  Header header_;
+  std::uint64_t at_ = kHeaderSize;
+};
+
+}  // namespace
+
+Header load_header(const std::byte* bytes) noexcept {
+  Header out;
+  for (const Field& field : kFields) {
+    out.*field.value = static_cast<std::int32_t>(base::load_le<std::uint32_t>(bytes));
+    bytes += 4;
+  }
+  return out;
+}
+
+bool check_fields(const Header& h, core::Findings& findings) {
+  for (const Field& field : kFields) {
+    const std::int64_t value = h.*field.value;
+    const std::int64_t magnitude = field.value == &Header::vocab_size && value < 0 ? -value : value;
+    if (magnitude >= 1 && magnitude <= field.most) continue;
+    findings.report(rules::kField, {.offset = field_at(field.value)}, "1 to " + std::to_string(field.most),
+                    std::to_string(value), field.name);
+    return false;  // one says that this is no checkpoint; the others would not help
+  }
+  bool good = true;
+  if (h.dim % h.n_heads != 0 || h.dim / h.n_heads % 2 != 0) {
+    findings.report(rules::kHeads, {.offset = field_at(&Header::n_heads)}, {},
+                    std::to_string(h.n_heads) + " heads of " + std::to_string(h.dim) + " in all");
+    good = false;
+  }
+  if (h.n_heads % h.n_kv_heads != 0) {
+    findings.report(rules::kKvHeads, {.offset = field_at(&Header::n_kv_heads)}, {},
+                    std::to_string(h.n_kv_heads) + " for " + std::to_string(h.n_heads));
+    good = false;
+  }
+  return good;
+}
+
+std::uint64_t file_size(const Header& h) noexcept {
+  const Sizes s(h);
+  std::uint64_t values = 2 * s.context * (s.head / 2) + (s.tied ? 0 : s.vocab * s.dim);
+  for (const Run& run : kRuns) {
+    const auto [rows, columns] = s.of(run.name);
+    values += rows * std::max<std::uint64_t>(columns, 1) * (run.layered ? s.layers : 1);
+  }
+  return kHeaderSize + values * sizeof(float);
+}
+
+void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  Walk(source, context, findings, draft).run();
+}
+
+}  // namespace weighbridge::llama2c

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the numbers of a language model and says, with the tensor or the key, what does not fit.
+#include "runtime/llama/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "core/words.h"
+
+namespace weighbridge::llama {
+namespace {
+
+constexpr std::uint64_t kMost = UINT32_MAX;
+constexpr std::size_t kMostColumns = 65536;  // so that a sum of products of bytes fits 32 bits
+constexpr std::string_view kTiedKey = "flags";
+
+const Value& value_of(const Model& model, std::string_view field) {
+  const std::string key = "slm." + std::string(field);
+  if (const Value* found = model.attributes().find(key)) return *found;
+  fail("missing-key", {},
+       "the model's metadata have no '" + key + "', which a language model needs: convert it to .slm first");
+}
+
+std::size_t count_of(const Model& model, std::string_view field) {
+  const Value& value = value_of(model, field);
+  const auto number = value.as_u64();
+  if (!number || *number == 0 || *number > kMost)
+    fail("key", {},
+         "the model's metadata say 'slm." + std::string(field) + "' is " + value.to_text() +
+             ", where a whole number from 1 to 4,294,967,295 is needed");
+  return static_cast<std::size_t>(*number);
+}
+
+double real_of(const Model& model, std::string_view field) {
+  const Value& value = value_of(model, field);
+  const auto number = value.as_f64();
+  if (!number || !std::isfinite(*number) || *number <= 0)
+    fail("key", {},
+         "the model's metadata say 'slm." + std::string(field) + "' is " + value.to_text() +
+             ", where a positive number is needed");
+  return *number;
+}
+
+void require_fit(bool fits, std::string message) {
+  if (!fits) fail("heads", {}, std::move(message));
+}
+
+void check_numbers(const Config& c) {
+  const auto text = [](std::size_t n) { return std::to_string(n); };
+  require_fit(c.head % 2 == 0 && c.heads * c.head == c.hidden,
+              "slm.head_count " + text(c.heads) + " times slm.head_dim " + text(c.head) +
+                  ", which is even, has to be slm.hidden_size " + text(c.hidden));
+  require_fit(c.kv_heads <= c.heads && c.heads % c.kv_heads == 0,
+              "slm.kv_head_count " + text(c.kv_heads) + " does not divide slm.head_count " + text(c.heads));
+  if (c.hidden > kMostColumns || c.ffn > kMostColumns)
+    base::unsupported("generate/width", "the model is " + text(std::max(c.hidden, c.ffn)) +
+                                            " wide, and this build runs models of at most " + text(kMostColumns));
+}
+
+}  // namespace
+
+void fail(std::string_view what, std::string_view tensor, std::string message) {
+  Finding finding;
+  finding.rule = "generate/" + std::string(what);
+  finding.kind = Kind::malformed;
+  finding.tensor = std::string(tensor);
+  finding.has_tensor = !tensor.empty();
+  finding.message = std::move(message);
+  throw Error(std::move(finding));
+}
+
+std::string layer_name(std::size_t layer, std::string_view part) {
+  return "layers." + std::to_string(layer) + "." + std::string(part) + ".weight";
+}
+
+Tensor require(const Model& model, const std::string& name, std::size_t rows, std::size_t columns) {
+  const auto found = model.find(name);
+  if (!found) fail("missing-tensor", name, "the model has no tensor '" + name + "'");
+  std::vector<std::uint64_t> shape{rows};
+  if (columns != 0) shape.push_back(columns);
+  if (!found->has_shape() || !std::ranges::equal(found->shape(), shape))
+    fail("shape", name,
+         "tensor '" + name + "' has to be " + core::shape_text(shape) + ", and is " +
+             (found->has_shape() ? core::shape_text(found->shape()) : "of no known shape"));
+  return *found;
+}
+
+Config read_config(const Model& model, std::uint64_t context) {
+  Config c;
+  c.vocabulary = count_of(model, "vocab_size");
+  c.hidden = count_of(model, "hidden_size");
+  c.layers = count_of(model, "layer_count");
+  c.heads = count_of(model, "head_count");
+  c.kv_heads = count_of(model, "kv_head_count");
+  c.head = count_of(model, "head_dim");
+  c.ffn = count_of(model, "ffn_size");
+  c.context = count_of(model, "max_context");
+  c.theta = real_of(model, "rope_theta");
+  c.epsilon = static_cast<float>(real_of(model, "rms_norm_epsilon"));
+  c.tied = (value_of(model, kTiedKey).as_u64().value_or(0) & 1U) != 0;
+  check_numbers(c);
+  if (c.layers > model.size())
+    fail("layers", {},
+         "slm.layer_count is " + std::to_string(c.layers) + ", and the model has " + std::to_string(model.size()) +
+             " tensors");
+  if (context > c.context)
+    base::misuse("context", "a context of " + std::to_string(context) + " tokens is more than the " +
+                                std::to_string(c.context) + " that the model was made for");
+  if (context != 0) c.context = static_cast<std::size_t>(context);
+  return c;
+}
+
+}  // namespace weighbridge::llama

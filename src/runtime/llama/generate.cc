@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public Generator and Session: ids to steps, steps to threads, tokens to text.
+#include "weighbridge/generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "base/fail.h"
+#include "core/words.h"
+#include "runtime/llama/network.h"
+#include "runtime/llama/numbers.h"
+#include "runtime/llama/sampler.h"
+#include "runtime/llama/stop.h"
+
+namespace weighbridge {
+namespace {
+
+// Weights that one core's own cache holds are computed with sooner than two cores can agree on anything.
+constexpr std::size_t kOneThread = std::size_t{2} << 20;
+
+BytePair make_tokenizer(const Model& model, const llama::Config& config, const BytePairOptions& options) {
+  if (model.tokenizer() == nullptr)
+    llama::fail("tokenizer", {}, "the model has no tokenizer, without which texts cannot become tokens");
+  BytePair out(*model.tokenizer(), options);
+  if (out.size() != config.vocabulary)
+    llama::fail(
+        "tokenizer", {},
+        "the tokenizer has " + std::to_string(out.size()) + " ids, and the model " + std::to_string(config.vocabulary));
+  return out;
+}
+
+void check_memory(const llama::Config& config) {
+  const Limits limits;
+  if (llama::Cache::bytes(config) > limits.decoded)
+    base::misuse("context", "a context of " + std::to_string(config.context) + " tokens takes " +
+                                core::bytes_text(llama::Cache::bytes(config)) +
+                                ": ask for a shorter one with --context (GeneratorOptions::context)");
+}
+
+}  // namespace
+
+std::string_view name(Stopped stopped) noexcept {
+  switch (stopped) {
+    case Stopped::eos: return "eos";
+    case Stopped::length: return "length";
+    case Stopped::text: return "text";
+    case Stopped::context: return "context";
+    case Stopped::cancelled: return "cancelled";
+  }
+  return "";
+}
+
+struct Generator::Rep {
+  Rep(Model opened, const GeneratorOptions& options)
+      : model(std::move(opened)),
+        config(llama::read_config(model, options.context)),
+        tokenizer(make_tokenizer(model, config, options.tokenizer)),
+        executor(thread_executor(options.threads)),
+        weights(llama::load_weights(model, config, *executor)),
+        network(config, weights),
+        team(options.threads == 0 && weights.packed_bytes <= kOneThread ? 1 : executor->concurrency()) {
+    executor.reset();
+  }
+
+  const Model model;
+  const llama::Config config;
+  const BytePair tokenizer;
+  std::shared_ptr<Executor> executor;  // for opening only
+  const llama::Weights weights;
+  const llama::Network network;
+  std::mutex turn;  // guards team
+  kernels::Team team;
+};
+
+struct Session::Rep {
+  explicit Rep(Generator::Rep& owner) : generator(owner), cache(owner.config), space(owner.config, owner.team.size()) {}
+
+  Generator::Rep& generator;
+  llama::Cache cache;
+  llama::Workspace space;
+  std::vector<std::uint32_t> ids;
+  bool has_logits = false;
+
+  std::span<const float> last_logits() const { return {space.logits, generator.config.vocabulary}; }
+  void check(std::span<const std::uint32_t> more) const;
+  void feed(std::span<const std::uint32_t> more, const std::function<void(std::span<const float>)>* sink);
+  void feed_piece(std::span<const std::uint32_t> piece, bool last,
+                  const std::function<void(std::span<const float>)>* sink);
+};
+
+Generator::Generator(Model model, const GeneratorOptions& options) {
+  rep_ = std::make_unique<Rep>(std::move(model), options);
+  check_memory(rep_->config);
+}
+Generator::~Generator() = default;
+Generator::Generator(Generator&&) noexcept = default;
+Generator& Generator::operator=(Generator&&) noexcept = default;
+
+std::uint64_t Generator::vocabulary() const noexcept { return rep_->config.vocabulary; }
+std::uint64_t Generator::context() const noexcept { return rep_->config.context; }
+unsigned Generator::threads() const noexcept { return rep_->team.size(); }
+const BytePair& Generator::tokenizer() const noexcept { return rep_->tokenizer; }
+
+Session Generator::session() const {
+  try {
+    return Session(std::make_unique<Session::Rep>(*rep_));
+  } catch (const std::bad_alloc&) {
+    base::misuse("context", "there is no memory for a context of " + std::to_string(rep_->config.context) +
+                                " tokens: ask for a shorter one with --context (GeneratorOptions::context)");
+  }
+}
+
+Session::Session(std::unique_ptr<Rep> rep) noexcept : rep_(std::move(rep)) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+std::span<const std::uint32_t> Session::ids() const noexcept { return rep_->ids; }
+
+void Session::Rep::check(std::span<const std::uint32_t> more) const {
+  if (more.empty()) base::misuse("generate", "there are no tokens to feed");
+  if (more.size() > generator.config.context - ids.size())
+    base::misuse("context", std::to_string(more.size()) + " tokens behind " + std::to_string(ids.size()) +
+                                " are more than the context of " + std::to_string(generator.config.context));
+  for (const std::uint32_t id : more)
+    if (id >= generator.config.vocabulary)
+      base::misuse("generate", "the id " + std::to_string(id) + " is not one of the " +
+                                   std::to_string(generator.config.vocabulary) + " of the vocabulary");
+}
+
+void Session::Rep::feed(std::span<const std::uint32_t> more, const std::function<void(std::span<const float>)>* sink) {
+  check(more);
+  ids.reserve(ids.size() + more.size());
+  has_logits = false;
+  for (std::size_t at = 0; at < more.size(); at += llama::Workspace::kMostTokens) {
+    const auto piece = more.subspan(at, std::min(more.size() - at, llama::Workspace::kMostTokens));
+    feed_piece(piece, at + piece.size() == more.size(), sink);
+    ids.insert(ids.end(), piece.begin(), piece.end());
+  }
+  has_logits = true;
+}
+
+void Session::Rep::feed_piece(std::span<const std::uint32_t> piece, bool last,
+                              const std::function<void(std::span<const float>)>* sink) {
+  const std::size_t most = llama::Workspace::kMostLogits, vocabulary = generator.config.vocabulary;
+  const llama::Network& network = generator.network;
+  const auto run = [&](const std::function<void(const kernels::Crew&)>& body) {
+    const std::lock_guard lock(generator.turn);
+    generator.team.run(body);
+  };
+  run([&](const kernels::Crew& crew) {
+    network.forward({piece, ids.size(), cache, space}, crew);
+    if (last && sink == nullptr) network.logits(space, piece.size() - 1, 1, crew);
+  });
+  if (sink == nullptr) return;
+  for (std::size_t row = 0; row < piece.size(); row += most) {
+    const std::size_t rows = std::min(most, piece.size() - row);
+    run([&](const kernels::Crew& crew) { network.logits(space, row, rows, crew); });
+    (*sink)({space.logits, rows * vocabulary});
+    // What logits() shows stands in the first row.
+    if (row + rows == piece.size()) std::copy_n(space.logits + (rows - 1) * vocabulary, vocabulary, space.logits);
+  }
+}
+
+void Session::feed(std::span<const std::uint32_t> ids) { rep_->feed(ids, nullptr); }
+void Session::feed(std::span<const std::uint32_t> ids, const std::function<void(std::span<const float>)>& sink) {
+  rep_->feed(ids, &sink);
+}
+
+std::span<const float> Session::logits() const {
+  if (!rep_->has_logits) base::misuse("generate", "there are no logits before tokens have been fed");
+  return rep_->last_logits();
+}
+
+std::uint32_t Session::likeliest() const {
+  static_cast<void>(logits());
+  llama::Workspace::Best best{-INFINITY, UINT32_MAX};
+  for (const llama::Workspace::Best& one : rep_->space.best)
+    if (one.id != UINT32_MAX && (best.id == UINT32_MAX || one.logit > best.logit)) best = one;
+  return best.id;
+}
+
+void Session::rewind(std::uint64_t count) {
+  if (count > rep_->ids.size())
+    base::misuse("generate", "a session of " + std::to_string(rep_->ids.size()) + " tokens cannot go back to " +
+                                 std::to_string(count));
+  rep_->ids.resize(static_cast<std::size_t>(count));
+  rep_->has_logits = false;
+}
+
+Generated Session::generate(std::string_view prompt, const GenerateOptions& options) {
+  Rep& rep = *rep_;
+  const BytePair& tokenizer = rep.generator.tokenizer;
+  llama::check_sampling(options.sampling);
+  llama::StopTexts text(options.stop);
+  llama::Sampler sampler(options.sampling);
+  Generated out;
+
+  const bool fresh = rep.ids.empty();
+  const std::vector<std::uint32_t> fed = tokenizer.encode(prompt, {.bos = fresh});
+  const std::size_t room = rep.generator.config.context - rep.ids.size();
+  if (fed.size() >= room)
+    base::misuse("prompt", "the prompt has " + std::to_string(fed.size()) + " tokens, and the context has room for " +
+                               std::to_string(room) + ", one of them for an answer");
+  BytePair::Decoder decoder(tokenizer);
+  for (const std::uint32_t id : fed) static_cast<void>(decoder.push(id));
+  // Half a character at the end of a prompt is none of the answer; what follows BOS directly has its space dropped.
+  if (fed.empty() || fed.back() != tokenizer.bos()) static_cast<void>(decoder.finish());
+  if (!fed.empty())
+    rep.feed(fed, nullptr);
+  else
+    static_cast<void>(logits());
+  out.prompt_tokens = fed.size();
+
+  const auto say = [&](const std::string& piece) {
+    out.text += piece;
+    if (!piece.empty() && options.on_text && !options.on_text(piece)) out.stopped = Stopped::cancelled;
+    return out.stopped != Stopped::cancelled;
+  };
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  while (out.tokens.size() < options.max_tokens) {
+    const std::uint32_t id = sampler.greedy() ? likeliest() : sampler.draw(rep.last_logits());
+    if (id == tokenizer.eos()) {
+      out.stopped = Stopped::eos;
+      break;
+    }
+    out.tokens.push_back(id);
+    const std::string certain = text.push(decoder.push(id));
+    if (!say(certain)) break;
+    if (text.found()) {
+      out.stopped = Stopped::text;
+      break;
+    }
+    if (rep.ids.size() == rep.generator.config.context) {
+      out.stopped = Stopped::context;
+      break;
+    }
+    rep.feed(std::span(&id, 1), nullptr);
+  }
+  if (out.stopped != Stopped::cancelled) {
+    const std::string rest = text.push(decoder.finish()) + text.finish();
+    if (text.found()) out.stopped = Stopped::text;
+    say(rest);
+  }
+  out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return out;
+}
+
+Perplexity perplexity(const Generator& generator, std::string_view text, const Context& context) {
+  return perplexity(generator, generator.tokenizer().encode(text, {.bos = false}), context);
+}
+
+Perplexity perplexity(const Generator& generator, std::span<const std::uint32_t> ids, const Context& context) {
+  if (ids.empty()) base::misuse("perplexity", "the text has no tokens");
+  if (generator.context() < 2) base::misuse("perplexity", "the context has room for one token only");
+  const auto vocabulary = static_cast<std::size_t>(generator.vocabulary());
+  const auto window = static_cast<std::size_t>(generator.context() - 1);
+  Session session = generator.session();
+  Perplexity out;
+  double total = 0;
+  for (std::size_t at = 0; at < ids.size(); at += window) {
+    const auto scored = ids.subspan(at, std::min(window, ids.size() - at));
+    std::vector<std::uint32_t> fed{generator.tokenizer().bos()};
+    fed.insert(fed.end(), scored.begin(), scored.end() - 1);
+    std::size_t next = 0;
+    session.rewind();
+    session.feed(fed, [&](std::span<const float> rows) {
+      for (; !rows.empty(); rows = rows.subspan(vocabulary), ++next) {
+        const float* row = rows.data();
+        const float top = row[kernels::kernels().largest(row, vocabulary)];
+        total += llama::logarithm(static_cast<double>(kernels::kernels().exp_sum(row, vocabulary, top))) +
+                 static_cast<double>(top) - static_cast<double>(row[scored[next]]);
+      }
+      if (context.progress && !context.progress(at + next, ids.size())) throw Cancelled();
+    });
+  }
+  out.tokens = ids.size();
+  out.nll = total / static_cast<double>(ids.size());
+  out.perplexity = std::exp(out.nll);
+  return out;
+}
+
+}  // namespace weighbridge

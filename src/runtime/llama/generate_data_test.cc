@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Generator against the float64 reference of a real model, stories260K, in every form. Skips with a sentence where
+// the test data is absent.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/kernels/kernels.h"
+#include "support/temporary_folder.h"
+#include "support/test_data.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/generate.h"
+#include "weighbridge/open.h"
+
+namespace weighbridge {
+namespace {
+
+using Ids = std::vector<std::uint32_t>;
+
+// The checkpoint as an .slm, quantised where `kind` says so.
+class Stories {
+ public:
+  explicit Stories(std::string_view kind = {}) {
+    const Model checkpoint = open(*test::test_data("llama/stories260K.bin"), {},
+                                  {.tokenizer = open_file(*test::test_data("llama/tok512.bin"))});
+    Options options;
+    options.quantise = kind;
+    const std::string path = folder_ / "stories.slm";
+    plan(checkpoint, "slm", options).execute(path);
+    model_ = open(path, {}, {.access = Access::mapped});
+  }
+  Generator generator(unsigned threads = 1) const { return Generator(model_, {.threads = threads}); }
+
+ private:
+  test::TemporaryFolder folder_;
+  Model model_;
+};
+
+nlohmann::json golden() {
+  std::ifstream file(*test::test_data("llama/stories260K_golden.json"));
+  return nlohmann::json::parse(file);
+}
+
+Ids greedy(const Generator& generator, std::uint64_t count) {
+  Session session = generator.session();
+  return session.generate("", {.max_tokens = count}).tokens;
+}
+
+#define WB_REQUIRE_STORIES()                             \
+  if (!test::test_data("llama/stories260K_golden.json")) \
+  GTEST_SKIP() << "llama/stories260K_golden.json is not in ../shared/data or $WEIGHBRIDGE_TEST_DATA"
+
+TEST(Stories260K, GreedyIdsTextAndLogitsAreThoseOfTheReference) {
+  WB_REQUIRE_STORIES();
+  const Stories stories;
+  const Generator generator = stories.generator();
+  const auto expected = golden();
+  Session session = generator.session();
+  const Generated text = session.generate("", {.max_tokens = 200});
+  const Ids ids = expected["greedy_ids_first_64"];
+  ASSERT_EQ(text.tokens.size(), 200U);
+  EXPECT_EQ(Ids(text.tokens.begin(), text.tokens.begin() + 64), ids);
+  const std::string characters = expected["text_first_200_chars"];
+  EXPECT_EQ(text.text.substr(0, characters.size()), characters);
+  EXPECT_EQ(text.stopped, Stopped::length);
+
+  session.rewind();
+  double most = 0;
+  std::size_t position = 0;
+  Ids fed{1};
+  fed.insert(fed.end(), ids.begin(), ids.end());
+  for (const auto& step : expected["steps"]) {
+    for (; position <= step["pos"]; ++position) session.feed(std::span(&fed[position], 1));
+    ASSERT_EQ(fed[position - 1], step["input"]);
+    EXPECT_EQ(session.likeliest(), step["argmax"]);
+    const auto logits = session.logits();
+    for (std::size_t i = 0; i < 8; ++i)
+      most = std::max(most, std::fabs(double{logits[i]} - step["logits_first8"][i].get<double>()));
+    EXPECT_NEAR(*std::max_element(logits.begin(), logits.end()), step["max"], 1e-4);
+    double sum = 0, squares = 0;
+    for (const float logit : logits) {
+      sum += double{logit};
+      squares += double{logit} * double{logit};
+    }
+    EXPECT_NEAR(sum, step["sum"], 1e-4 * static_cast<double>(logits.size()));
+    EXPECT_NEAR(std::sqrt(squares), step["l2"], 1e-3);
+  }
+  EXPECT_LT(most, 1e-4);
+  std::printf("largest difference of a logit %.3g\n", most);
+}
+
+TEST(Stories260K, LikelihoodOfWhatGreedyDecodingGives) {
+  WB_REQUIRE_STORIES();
+  const Stories plain;
+  const Ids ids = greedy(plain.generator(), 200);
+  struct Bound {
+    std::string_view kind;
+    double all, first_64;
+  };
+  for (const Bound& bound : {Bound{"", 0.4734, 0.3973}, Bound{"q8_0", 0.480, 0.402}, Bound{"q4_0", 0.60, 0.56}}) {
+    const Stories stories(bound.kind);
+    const Generator generator = stories.generator();
+    const double all = perplexity(generator, ids).nll, first = perplexity(generator, std::span(ids).first(64)).nll;
+    std::printf("%s: %.4f over 200 ids, %.4f over 64\n", bound.kind.empty() ? "f32" : bound.kind.data(), all, first);
+    if (bound.kind.empty()) {
+      EXPECT_NEAR(all, bound.all, 1e-4);
+      EXPECT_NEAR(first, bound.first_64, 1e-4);
+    } else {
+      EXPECT_LE(all, bound.all);
+      EXPECT_LE(first, bound.first_64);
+    }
+  }
+}
+
+TEST(Stories260K, LogitsDependOnTheIdsAlone) {
+  WB_REQUIRE_STORIES();
+  for (const std::string_view kind : {"", "q8_0", "q4_0"}) {
+    const Stories stories(kind);
+    const Generator one = stories.generator(1), two = stories.generator(2);
+    Ids ids = greedy(one, 300);
+    ids.insert(ids.begin(), 1);
+    const auto after = [&](const Generator& generator, std::initializer_list<std::size_t> pieces) {
+      Session session = generator.session();
+      std::span<const std::uint32_t> left(ids);
+      for (const std::size_t piece : pieces) {
+        session.feed(left.first(piece));
+        left = left.subspan(piece);
+      }
+      while (!left.empty()) {
+        session.feed(left.first(1));
+        left = left.subspan(1);
+      }
+      return std::vector<float>(session.logits().begin(), session.logits().end());
+    };
+    const auto alone = after(one, {});
+    EXPECT_EQ(alone, after(one, {301})) << kind;
+    EXPECT_EQ(alone, after(two, {})) << kind;
+    EXPECT_EQ(alone, after(two, {7, 130, 1, 129})) << kind;
+  }
+}
+
+TEST(Stories260K, OneSeedGivesOneTextWithAnyNumberOfThreads) {
+  WB_REQUIRE_STORIES();
+  const Stories stories;
+  const GenerateOptions options{.max_tokens = 100, .sampling = {.temperature = 0.9, .top_p = 0.9, .seed = 7}};
+  const Generator one = stories.generator(1), two = stories.generator(2);
+  Session first = one.session(), second = two.session(), third = two.session();
+  const Generated a = first.generate("Once upon a time", options), b = second.generate("Once upon a time", options);
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.text, b.text);
+  GenerateOptions other = options;
+  other.sampling.seed = 8;
+  EXPECT_NE(third.generate("Once upon a time", other).text, a.text);
+}
+
+TEST(Stories260K, PerplexityOfALongTextGoesInWindows) {
+  WB_REQUIRE_STORIES();
+  const Stories stories;
+  const Generator generator = stories.generator(2);
+  Ids ids = greedy(generator, 511);
+  const double whole = perplexity(generator, ids).nll;
+  Ids twice = ids;
+  twice.insert(twice.end(), ids.begin(), ids.begin() + 100);
+  const double head = perplexity(generator, std::span(ids).first(100)).nll;
+  EXPECT_NEAR(perplexity(generator, twice).nll, (511 * whole + 100 * head) / 611, 1e-12);
+  EXPECT_EQ(perplexity(generator, twice).tokens, 611U);
+}
+
+}  // namespace
+}  // namespace weighbridge

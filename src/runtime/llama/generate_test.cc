@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generator and Session on fixtures: against a plain computation in double, and what is refused.
+#include "weighbridge/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/temporary_folder.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/open.h"
+#include "weighbridge/slm.h"
+
+namespace weighbridge {
+namespace {
+
+using Ids = std::vector<std::uint32_t>;
+using Matrix = std::vector<double>;
+
+// Reading M9 step by step, one token after the other, in double.
+class Plain {
+ public:
+  explicit Plain(const Model& model) : model_(model) {
+    hidden_ = number("hidden_size"), layers_ = number("layer_count"), heads_ = number("head_count");
+    kv_heads_ = number("kv_head_count"), head_ = number("head_dim"), ffn_ = number("ffn_size");
+    epsilon_ = *model.attributes().find("slm.rms_norm_epsilon")->as_f64();
+    theta_ = *model.attributes().find("slm.rope_theta")->as_f64();
+    keys_.resize(layers_), values_.resize(layers_);
+  }
+
+  Matrix feed(std::uint32_t id) {
+    const Matrix table = of("tok_embeddings.weight");
+    Matrix x(table.begin() + static_cast<std::ptrdiff_t>(id * hidden_),
+             table.begin() + static_cast<std::ptrdiff_t>((id + 1) * hidden_));
+    for (std::size_t l = 0; l < layers_; ++l) {
+      const std::string at = "layers." + std::to_string(l) + ".";
+      const Matrix n = norm(x, of(at + "attention_norm.weight"));
+      Matrix q = times(of(at + "wq.weight"), n), k = times(of(at + "wk.weight"), n), v = times(of(at + "wv.weight"), n);
+      turn(q, heads_), turn(k, kv_heads_);
+      keys_[l].push_back(k), values_[l].push_back(v);
+      add(x, times(of(at + "wo.weight"), attend(q, l)));
+      const Matrix m = norm(x, of(at + "ffn_norm.weight"));
+      Matrix gate = times(of(at + "w1.weight"), m);
+      const Matrix up = times(of(at + "w3.weight"), m);
+      for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
+      add(x, times(of(at + "w2.weight"), gate));
+    }
+    ++position_;
+    const bool tied = (*model_.attributes().find("slm.flags")->as_u64() & 1U) != 0;
+    return times(tied ? table : of("output.weight"), norm(x, of("norm.weight")));
+  }
+
+ private:
+  std::size_t number(const char* field) const {
+    return static_cast<std::size_t>(*model_.attributes().find("slm." + std::string(field))->as_u64());
+  }
+  Matrix of(const std::string& name) const {
+    const Array array = model_[name].to_dense(DType::f32);
+    const auto* values = reinterpret_cast<const float*>(array.data.get());
+    return {values, values + array.size / sizeof(float)};
+  }
+  static Matrix times(const Matrix& w, const Matrix& x) {
+    Matrix out(w.size() / x.size());
+    for (std::size_t i = 0; i < out.size(); ++i)
+      for (std::size_t j = 0; j < x.size(); ++j) out[i] += w[i * x.size() + j] * x[j];
+    return out;
+  }
+  static void add(Matrix& x, const Matrix& y) {
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+  }
+  Matrix norm(const Matrix& x, const Matrix& weight) const {
+    double squares = 0;
+    for (const double value : x) squares += value * value;
+    const double by = 1 / std::sqrt(squares / static_cast<double>(x.size()) + epsilon_);
+    Matrix out(x);
+    for (std::size_t i = 0; i < x.size(); ++i) out[i] *= by * weight[i];
+    return out;
+  }
+  void turn(Matrix& x, std::size_t heads) const {
+    for (std::size_t h = 0; h < heads; ++h)
+      for (std::size_t i = 0; i < head_; i += 2) {
+        const double angle =
+            static_cast<double>(position_) * std::pow(theta_, -static_cast<double>(i) / static_cast<double>(head_));
+        double &a = x[h * head_ + i], &b = x[h * head_ + i + 1];
+        const double old = a;
+        a = a * std::cos(angle) - b * std::sin(angle);
+        b = old * std::sin(angle) + b * std::cos(angle);
+      }
+  }
+  Matrix attend(const Matrix& q, std::size_t layer) const {
+    Matrix out(hidden_);
+    for (std::size_t h = 0; h < heads_; ++h) {
+      const std::size_t at = h / (heads_ / kv_heads_) * head_;
+      Matrix weight;
+      double total = 0;
+      for (const Matrix& k : keys_[layer]) {
+        double score = 0;
+        for (std::size_t d = 0; d < head_; ++d) score += q[h * head_ + d] * k[at + d];
+        weight.push_back(std::exp(score / std::sqrt(static_cast<double>(head_))));
+        total += weight.back();
+      }
+      for (std::size_t p = 0; p < weight.size(); ++p)
+        for (std::size_t d = 0; d < head_; ++d) out[h * head_ + d] += weight[p] / total * values_[layer][p][at + d];
+    }
+    return out;
+  }
+
+  const Model& model_;
+  std::size_t hidden_, layers_, heads_, kv_heads_, head_, ffn_, position_ = 0;
+  double epsilon_, theta_;
+  std::vector<std::vector<Matrix>> keys_, values_;
+};
+
+// The largest error of a logit beside the largest logit.
+double furthest(const Model& model, std::size_t tokens) {
+  Plain plain(model);
+  const Generator generator(model, {.threads = 2});
+  Session session = generator.session();
+  double most = 0, largest = 0;
+  for (std::uint32_t i = 0; i < tokens; ++i) {
+    const std::uint32_t id = (i * 37 + 11) % 256;
+    const Matrix expected = plain.feed(id);
+    session.feed(std::span(&id, 1));
+    for (std::size_t j = 0; j < expected.size(); ++j) {
+      most = std::max(most, std::fabs(expected[j] - static_cast<double>(session.logits()[j])));
+      largest = std::max(largest, std::fabs(expected[j]));
+    }
+  }
+  return most / largest;
+}
+
+// A fixture written and read again, as q8_0 or q4_0 where `kind` says so, with the options of a conversion.
+Model written(slm::Fixture which, std::string_view kind) {
+  static const test::TemporaryFolder folder;
+  static int count = 0;
+  const std::string path = folder / (std::to_string(count++) + ".slm");
+  Options options;
+  options.quantise = kind;
+  plan(slm::fixture(which), "slm", options).execute(path);
+  return open(path, {}, {.access = Access::mapped});
+}
+
+TEST(Generate, LogitsAreThoseOfAPlainComputation) {
+  EXPECT_LT(furthest(slm::fixture(slm::Fixture::tiny), 20), 2e-6);
+  EXPECT_LT(furthest(slm::fixture(slm::Fixture::tiny_tied), 20), 2e-6);
+  EXPECT_LT(furthest(slm::fixture(slm::Fixture::tinylm16m), 3), 2e-5);
+}
+
+TEST(Generate, QuantisedLogitsAreNearThoseOfWhatTheCodesStandFor) {
+  for (const std::string_view kind : {"q8_0", "q4_0"}) {
+    EXPECT_LT(furthest(written(slm::Fixture::tiny, kind), 10), 0.02) << kind;
+    EXPECT_LT(furthest(written(slm::Fixture::tinylm16m, kind), 2), 0.02) << kind;
+  }
+}
+
+// Four query heads over two heads of keys and values, whose rows past the heads are not used (reading M8).
+Model grouped() {
+  const Model full = slm::fixture(slm::Fixture::tiny);
+  Builder builder;
+  for (const auto& [key, value] : full.attributes().entries()) {
+    builder.attribute(std::string(key), key == "slm.head_count"      ? Value::integer(std::uint64_t{4}, DType::u32)
+                                        : key == "slm.kv_head_count" ? Value::integer(std::uint64_t{2}, DType::u32)
+                                        : key == "slm.head_dim"      ? Value::integer(std::uint64_t{2}, DType::u32)
+                                                                     : value);
+  }
+  builder.tokenizer(*full.tokenizer());
+  for (std::uint32_t i = 0; i < full.size(); ++i) builder.tensor(std::string(full[i].name()), full, full[i]);
+  return builder.build();
+}
+
+TEST(Generate, GroupedQueriesReadTheHeadsOfTheirGroup) { EXPECT_LT(furthest(grouped(), 20), 2e-6); }
+
+TEST(Generate, AnEmptyPromptStartsFromBosAndAPromptIsFedInOnePiece) {
+  const Model model = slm::fixture(slm::Fixture::tiny);
+  const Generator generator(model);
+  EXPECT_EQ(generator.threads(), 1U);  // it is small
+  Session session = generator.session();
+  const Generated first = session.generate("", {.max_tokens = 3});
+  EXPECT_EQ(first.prompt_tokens, 1U);
+  EXPECT_EQ(session.ids()[0], generator.tokenizer().bos());
+  Session other = generator.session();
+  EXPECT_EQ(other.generate("abc", {.max_tokens = 0}).prompt_tokens, 4U);
+  EXPECT_EQ(other.ids().size(), 4U);
+  const std::uint32_t next = other.likeliest();
+  EXPECT_EQ(other.generate("", {.max_tokens = 1}).tokens, Ids{next});
+}
+
+TEST(Generate, StopsWhenTheContextIsFull) {
+  const Generator generator(slm::fixture(slm::Fixture::tiny), {.context = 8});
+  Session session = generator.session();
+  const Generated text = session.generate("abc", {.max_tokens = 100});
+  if (text.stopped != Stopped::eos) {
+    EXPECT_EQ(text.stopped, Stopped::context);
+    EXPECT_EQ(text.tokens.size(), 5U);
+    EXPECT_EQ(session.ids().size(), 8U);
+  }
+}
+
+TEST(Generate, ACallbackThatSaysNoCancels) {
+  const Generator generator(slm::fixture(slm::Fixture::tinylm16m));
+  Session session = generator.session();
+  int pieces = 0;
+  const Generated text =
+      session.generate("a", {.max_tokens = 50, .on_text = [&](std::string_view) { return ++pieces < 2; }});
+  EXPECT_EQ(pieces, 2);
+  EXPECT_EQ(text.stopped, Stopped::cancelled);
+  EXPECT_LT(text.tokens.size(), 50U);
+}
+
+TEST(Generate, SessionsOfOneGeneratorRunAtOnce) {
+  const Generator generator(slm::fixture(slm::Fixture::tinylm16m), {.threads = 2});
+  const auto run = [&](std::string_view prompt) {
+    Session session = generator.session();
+    return session.generate(prompt, {.max_tokens = 12}).tokens;
+  };
+  const Ids a = run("one"), b = run("two");
+  Ids again_a, again_b;
+  std::thread other([&] { again_a = run("one"); });
+  again_b = run("two");
+  other.join();
+  EXPECT_EQ(a, again_a);
+  EXPECT_EQ(b, again_b);
+}
+
+TEST(Generate, RewindingForgets) {
+  const Generator generator(slm::fixture(slm::Fixture::tiny));
+  Session session = generator.session();
+  session.feed(Ids{1, 2, 3, 4});
+  const std::vector<float> logits(session.logits().begin(), session.logits().end());
+  session.rewind(2);
+  EXPECT_THROW(static_cast<void>(session.logits()), Error);
+  session.feed(Ids{3, 4});
+  EXPECT_TRUE(std::ranges::equal(logits, session.logits()));
+  EXPECT_THROW(session.rewind(5), Error);
+}
+
+TEST(Generate, WhatCannotBeIsMisuseAndLeavesTheSession) {
+  const Generator generator(slm::fixture(slm::Fixture::tiny));
+  Session session = generator.session();
+  EXPECT_THROW(static_cast<void>(session.likeliest()), Error);
+  EXPECT_THROW(session.feed(Ids{}), Error);
+  EXPECT_THROW(session.feed(Ids{260}), Error);
+  EXPECT_THROW(session.feed(Ids(generator.context() + 1, 1)), Error);
+  EXPECT_THROW(session.generate(std::string(generator.context() - 1, 'a')), Error);
+  EXPECT_THROW(session.generate("a", {.sampling = {.temperature = -1}}), Error);
+  EXPECT_THROW(session.generate("a", {.stop = {""}}), Error);
+  EXPECT_TRUE(session.ids().empty());
+  EXPECT_EQ(session.generate(std::string(generator.context() - 2, 'a'), {.max_tokens = 0}).prompt_tokens,
+            generator.context() - 1);
+  EXPECT_THROW(Generator(slm::fixture(slm::Fixture::tiny), {.context = 1000}), Error);
+  EXPECT_THROW(static_cast<void>(perplexity(generator, "")), Error);
+}
+
+// The fixture with one attribute or tensor changed, or none where `name` is empty.
+std::string refusal(const std::string& key, const Value& value, const std::string& tensor = {}, float with = 0) {
+  const Model full = slm::fixture(slm::Fixture::tiny);
+  Builder builder;
+  for (const auto& [name, own] : full.attributes().entries())
+    builder.attribute(std::string(name), name == key ? value : own);
+  builder.tokenizer(*full.tokenizer());
+  for (std::uint32_t i = 0; i < full.size(); ++i) {
+    if (full[i].name() != tensor) {
+      builder.tensor(std::string(full[i].name()), full, full[i]);
+    } else if (with != 0) {
+      auto values = std::make_shared<std::vector<float>>(full[i].main().count(), with);
+      builder.tensor(tensor, DType::f32, {full[i].shape().begin(), full[i].shape().end()},
+                     Bytes{std::as_bytes(std::span(*values)), values});
+    }
+  }
+  try {
+    const Generator generator(builder.build());
+  } catch (const Error& error) {
+    return error.finding().rule + ": " + error.what();
+  }
+  return {};
+}
+
+TEST(Generate, AModelThatDoesNotFitIsRefusedByName) {
+  const auto number = [](std::uint64_t n) { return Value::integer(n, DType::u32); };
+  EXPECT_NE(refusal("slm.hidden_size", number(16)).find("slm.hidden_size"), std::string::npos);
+  EXPECT_NE(refusal("slm.kv_head_count", number(3)).find("slm.kv_head_count"), std::string::npos);
+  EXPECT_NE(refusal("slm.layer_count", number(4000000000)).find("generate/layers"), std::string::npos);
+  EXPECT_NE(refusal("slm.layer_count", number(2)).find("layers.1."), std::string::npos);
+  EXPECT_NE(refusal("slm.vocab_size", number(300)).find("the tokenizer has 260 ids"), std::string::npos);
+  EXPECT_NE(refusal("slm.rope_theta", Value::real(-1, DType::f32)).find("slm.rope_theta"), std::string::npos);
+  EXPECT_NE(refusal({}, {}, "layers.0.w2.weight").find("layers.0.w2.weight"), std::string::npos);
+  EXPECT_NE(refusal({}, {}, "layers.0.w2.weight", INFINITY).find("generate/not-finite"), std::string::npos);
+  EXPECT_NE(refusal({}, {}, "norm.weight", NAN).find("norm.weight"), std::string::npos);
+}
+
+TEST(Perplexity, IsTheMeanOfWhatEachTokenCosts) {
+  const Model model = slm::fixture(slm::Fixture::tiny);
+  const Generator generator(model);
+  Plain plain(model);
+  const std::string text = "weigh";
+  double total = 0;
+  Matrix logits = plain.feed(generator.tokenizer().bos());
+  for (const char c : text) {
+    double sum = 0;
+    for (const double logit : logits) sum += std::exp(logit);
+    total += std::log(sum) - logits[static_cast<unsigned char>(c)];
+    logits = plain.feed(static_cast<unsigned char>(c));
+  }
+  const Perplexity result = perplexity(generator, text);
+  EXPECT_EQ(result.tokens, text.size());
+  EXPECT_NEAR(result.nll, total / static_cast<double>(text.size()), 1e-6);
+  EXPECT_NEAR(result.perplexity, std::exp(result.nll), 1e-12);
+}
+
+}  // namespace
+}  // namespace weighbridge

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network itself (reading M9): some tokens of one sequence through all layers to logits. Owns the cache of keys and
+// values, the working memory, and how a crew of threads shares a step.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/kernels/block.h"
+#include "runtime/kernels/team.h"
+#include "runtime/llama/config.h"
+#include "runtime/llama/weights.h"
+
+namespace weighbridge::llama {
+
+// Keys and values of one sequence, as Kernels::causal_attention() takes them, head by head.
+class Cache {
+ public:
+  explicit Cache(const Config&);
+  float* keys(std::size_t layer, std::size_t kv_head) const noexcept;
+  float* values(std::size_t layer, std::size_t kv_head) const noexcept;
+  static std::uint64_t bytes(const Config&) noexcept;
+
+ private:
+  const std::size_t kv_heads_, keys_size_, values_size_;  // floats of one head
+  kernels::Block block_;
+};
+
+// What a step computes in.
+class Workspace {
+ public:
+  // Tokens that go through the layers together: enough to make loading the weights cheap.
+  static constexpr std::size_t kMostTokens = 128;
+
+  Workspace(const Config&, std::size_t members);
+
+  float *x, *query, *key, *value, *context, *gate, *up;  // [kMostTokens, width]
+  float* turns;   // [kMostTokens, 2 head]: cosines and sines as Kernels::rotate() takes them
+  float* logits;  // [kMostLogits, vocabulary]
+  static constexpr std::size_t kMostLogits = 16;
+  // One row's activations as a product takes them; row 0 of each member's own when one token is all there is.
+  struct Codes {
+    float* normed;
+    std::uint8_t* bytes;
+    float* scale;
+    std::int32_t* zero;
+    std::byte* blocks;  // as ProductQ4 has them
+  };
+  Codes shared{};
+  std::vector<Codes> own;
+  float* scratch(std::size_t member) const noexcept { return scratch_ + member * scratch_size_; }
+
+  struct Best {
+    alignas(64) float logit;
+    std::uint32_t id;
+  };
+  std::vector<Best> best;  // of each member's share of the last row
+
+ private:
+  kernels::Block block_;
+  float* scratch_ = nullptr;
+  std::size_t scratch_size_;
+};
+
+class Network {
+ public:
+  Network(const Config&, const Weights&);
+
+  // One step of a sequence that has `position` tokens in its cache.
+  struct Step {
+    std::span<const std::uint32_t> ids;  // at most Workspace::kMostTokens
+    std::size_t position;
+    const Cache& cache;
+    Workspace& space;
+  };
+  // Layers only: x of all rows. All members of a crew call it with the same arguments, as those below.
+  void forward(const Step&, const kernels::Crew&) const noexcept;
+  // Logits of `rows` rows from row `first` of the last forward(), at most kMostLogits; and the best of the last one.
+  void logits(Workspace&, std::size_t first, std::size_t rows, const kernels::Crew&) const noexcept;
+
+ private:
+  struct Operand;
+  Operand prepare(const float* in, std::size_t width, const float* norm, std::size_t rows,
+                  std::span<const Linear* const> users, Workspace&, const kernels::Crew&) const;
+  void product(const Linear&, const Operand&, const float* residual, float* out, std::size_t panel_begin,
+               std::size_t panel_end) const;
+  void begin(const Step&, std::size_t row) const;
+  void layer(std::size_t index, const Step&, const kernels::Crew&) const;
+  void attend(std::size_t index, const Step&, const kernels::Crew&) const;
+
+  const Config& config_;
+  const Weights& weights_;
+  std::vector<double> frequencies_;  // of the pairs of a head, in radians a position
+};
+
+}  // namespace weighbridge::llama

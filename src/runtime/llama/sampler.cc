@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the top k in one pass over the logits, then works on those alone. Numbers are f64 of our own functions, so that
+// a seed means the same text everywhere.
+#include "runtime/llama/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/fail.h"
+#include "runtime/llama/numbers.h"
+
+namespace weighbridge::llama {
+namespace {
+
+constexpr std::uint32_t kMostTopK = 1024;  // reading M20
+
+using Candidate = std::pair<float, std::uint32_t>;
+// The likelier first, of equal ones the lower id.
+bool before(const Candidate& a, const Candidate& b) noexcept {
+  return a.first != b.first ? a.first > b.first : a.second < b.second;
+}
+
+}  // namespace
+
+void check_sampling(const Sampling& s) {
+  if (!(s.temperature >= 0) || !std::isfinite(s.temperature))
+    base::misuse("temperature", "a temperature of " + std::to_string(s.temperature) + " is none: 0 or more");
+  if (s.top_k > kMostTopK)
+    base::misuse("top-k", "a top-k of " + std::to_string(s.top_k) + " is more than " + std::to_string(kMostTopK));
+  if (!(s.top_p > 0 && s.top_p <= 1))
+    base::misuse("top-p", "a top-p of " + std::to_string(s.top_p) + " is not above 0 and at most 1");
+}
+
+Sampler::Sampler(const Sampling& sampling) : sampling_(sampling), state_(sampling.seed) {
+  if (sampling_.top_k == 0) sampling_.top_k = sampling_.temperature == 0 ? 1 : kMostTopK;
+}
+
+// splitmix64 (Steele, Lea and Flood, 2014).
+double Sampler::uniform() noexcept {
+  std::uint64_t x = state_ += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-53;
+}
+
+std::uint32_t Sampler::draw(std::span<const float> logits) {
+  // A heap whose front is the least likely of those kept.
+  kept_.clear();
+  for (std::uint32_t id = 0; id < logits.size(); ++id) {
+    const Candidate one{logits[id], id};
+    if (std::isnan(one.first)) continue;
+    if (kept_.size() < sampling_.top_k) {
+      kept_.push_back(one);
+      std::push_heap(kept_.begin(), kept_.end(), before);
+    } else if (before(one, kept_.front())) {
+      std::pop_heap(kept_.begin(), kept_.end(), before);
+      kept_.back() = one;
+      std::push_heap(kept_.begin(), kept_.end(), before);
+    }
+  }
+  if (kept_.empty()) return 0;
+  std::sort_heap(kept_.begin(), kept_.end(), before);
+
+  weights_.clear();
+  const double most = static_cast<double>(kept_.front().first);
+  double total = 0;
+  for (const Candidate& one : kept_) {
+    const double under = most - static_cast<double>(one.first);
+    weights_.push_back(under == 0 ? 1 : exponential(-under / sampling_.temperature));
+    total += weights_.back();
+  }
+  double cut = 0;
+  std::size_t count = 0;
+  while (count < weights_.size() && (count == 0 || cut < sampling_.top_p * total)) cut += weights_[count++];
+  double left = uniform() * cut;
+  for (std::size_t i = 0; i < count; ++i) {
+    left -= weights_[i];
+    if (left < 0) return kept_[i].second;
+  }
+  return kept_[count - 1].second;
+}
+
+}  // namespace weighbridge::llama

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads, checks and packs the weights, a piece of a matrix at a time and several at once.
+#include "runtime/llama/weights.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/endian.h"
+#include "core/words.h"
+
+namespace weighbridge::llama {
+namespace {
+
+using kernels::kPanel;
+
+constexpr std::string_view kData = "data", kScales = "scales", kBlockSize = "block_size";
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // of packed weights: what one thread does at a time
+
+[[noreturn]] void not_finite(std::string_view name) {
+  fail("not-finite", name, "tensor '" + std::string(name) + "' holds a value that is not a finite number");
+}
+
+// How a tensor is stored, as far as it computes in that form.
+struct Found {
+  Form form = Form::f32;
+  std::size_t block = 0;  // q4_0: columns that share a scale
+};
+// The part of this role, which has to hold `bytes` bytes: containers other than .slm leave that to their users.
+Part part_of(const Tensor& tensor, std::string_view role, std::uint64_t bytes) {
+  const auto part = tensor.part(role);
+  if (!part || part->size() != bytes)
+    fail("parts", tensor.name(),
+         "tensor '" + std::string(tensor.name()) + "' is " + std::string(tensor.type_name()) + ", and its part '" +
+             std::string(role) + "' has " + (part ? core::bytes_text(part->size()) : "no bytes") + " in place of " +
+             std::to_string(bytes));
+  return *part;
+}
+Part codes_of(const Tensor& tensor, const Found& found) {
+  const std::uint64_t count = tensor.shape()[0] * tensor.shape()[1];
+  return part_of(tensor, kData, found.form == Form::q8_0 ? count : count / 2);
+}
+Part scales_part(const Tensor& tensor, const Found& found) {
+  return part_of(tensor, kScales, tensor.shape()[0] * tensor.shape()[1] / found.block * sizeof(float));
+}
+
+// Of a matrix.
+Found form_of(const Tensor& tensor) {
+  const std::uint64_t columns = tensor.shape()[1];
+  if (tensor.layout() == Layout::quantized_row && tensor.type_name() == "q8_0")
+    return {Form::q8_0, static_cast<std::size_t>(columns)};
+  if (tensor.layout() != Layout::quantized_block || tensor.type_name() != "q4_0") return {};
+  const Value* size = tensor.attributes().find(kBlockSize);
+  const std::uint64_t block = size != nullptr ? size->as_u64().value_or(0) : 0;
+  if (block == 0 || block % 2 != 0 || columns % block != 0) return {};
+  return {Form::q4_0, static_cast<std::size_t>(block)};
+}
+
+// All elements of a tensor as f32, in place where they can be used so.
+class Floats {
+ public:
+  explicit Floats(const Tensor& tensor) {
+    if (tensor.why_no_view(DType::f32) == NoView::none) {
+      values_ = tensor.as<float>();
+    } else {
+      copy_ = tensor.to_dense(DType::f32);
+      values_ = {reinterpret_cast<const float*>(copy_.data.get()),
+                 static_cast<std::size_t>(copy_.size / sizeof(float))};
+    }
+  }
+  const float* data() const noexcept { return values_.data(); }
+  std::size_t size() const noexcept { return values_.size(); }
+
+ private:
+  std::span<const float> values_;
+  Array copy_;
+};
+
+std::vector<float> scales_of(const Tensor& tensor, const Found& found) {
+  const Stored stored(scales_part(tensor, found));
+  std::vector<float> out(stored.size() / sizeof(float));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = std::bit_cast<float>(base::load_le<std::uint32_t>(stored.data() + i * sizeof(float)));
+  if (!out.empty() && !kernels::kernels().all_finite(out.data(), out.size())) not_finite(tensor.name());
+  return out;
+}
+
+std::size_t packed_bytes(const Linear& linear) {
+  switch (linear.form) {
+    case Form::f32: return kernels::packed_size(linear.n, linear.k) * sizeof(float);
+    case Form::q8_0: return kernels::packed_size(linear.n, kernels::int8_depth(linear.k));
+    case Form::q4_0: return kernels::packed_q4_size(linear.n, linear.k);
+  }
+  return 0;
+}
+
+// A matrix that waits to be packed, and its source.
+struct Job {
+  Linear* to;
+  Tensor tensor;
+  Found found;
+  std::size_t at = 0;  // in the panels
+  // Filled by prepare().
+  std::shared_ptr<Floats> floats{};
+  std::shared_ptr<Stored> codes{};
+  std::shared_ptr<std::vector<float>> scales{};
+
+  void prepare() {
+    if (to->form == Form::f32) {
+      floats = std::make_shared<Floats>(tensor);
+      return;
+    }
+    codes = std::make_shared<Stored>(codes_of(tensor, found));
+    scales = std::make_shared<std::vector<float>>(scales_of(tensor, found));
+    if (to->form == Form::q8_0) {
+      to->scale = *scales;
+      to->scale.resize(kernels::round_up(to->n, kernels::kLanes));
+      to->sum.resize(to->scale.size());
+    }
+  }
+  // Rows from `first`, a multiple of kPanel.
+  void pack(std::size_t first, std::size_t rows) const {
+    const std::size_t n = to->n, k = to->k, end = std::min(first + rows, n);
+    switch (to->form) {
+      case Form::f32: {
+        const float* from = floats->data() + first * k;
+        if (!kernels::kernels().all_finite(from, (end - first) * k)) not_finite(tensor.name());
+        kernels::kernels().pack_f32(from, k, end - first, k, reinterpret_cast<float*>(to->packed) + first * k);
+        return;
+      }
+      case Form::q8_0:
+        kernels::pack_codes_i8(reinterpret_cast<const std::int8_t*>(codes->data()), n, k, first, rows,
+                               reinterpret_cast<std::int8_t*>(to->packed), to->sum.data());
+        return;
+      case Form::q4_0:
+        kernels::pack_codes_q4(reinterpret_cast<const std::uint8_t*>(codes->data()), scales->data(), found.block, n, k,
+                               first, rows, reinterpret_cast<std::uint8_t*>(to->packed));
+    }
+  }
+};
+
+class Loader {
+ public:
+  Loader(const Model& model, const Config& config) : model_(model), config_(config) {}
+
+  Weights load(Executor& executor) {
+    const std::size_t h = config_.hidden;
+    const Tensor words = require(model_, "tok_embeddings.weight", config_.vocabulary, h);
+    out_.words = Table(words, h);
+    out_.layers.resize(config_.layers);
+    for (std::size_t i = 0; i < config_.layers; ++i) layer(i);
+    out_.norm = vector_of("norm.weight");
+    add(out_.output, config_.tied ? words : require(model_, "output.weight", config_.vocabulary, h), config_.vocabulary,
+        h);
+    out_.zeros.resize(kernels::round_up(std::max({config_.vocabulary, h, config_.ffn}), kernels::kLanes));
+    pack(executor);
+    return std::move(out_);
+  }
+
+ private:
+  std::vector<float> vector_of(const std::string& name) const {
+    const Floats floats(require(model_, name, config_.hidden, 0));
+    if (!kernels::kernels().all_finite(floats.data(), floats.size())) not_finite(name);
+    return {floats.data(), floats.data() + floats.size()};
+  }
+
+  void layer(std::size_t i) {
+    const std::size_t h = config_.hidden, f = config_.ffn;
+    Layer& layer = out_.layers[i];
+    layer.attention_norm = vector_of(layer_name(i, "attention_norm"));
+    layer.ffn_norm = vector_of(layer_name(i, "ffn_norm"));
+    const auto matrix = [&](Linear& to, std::string_view part, std::size_t rows, std::size_t columns,
+                            std::size_t used) {
+      add(to, require(model_, layer_name(i, part), rows, columns), used, columns);
+    };
+    matrix(layer.query, "wq", h, h, h);
+    // Of keys and values only the heads that there are (reading M8); what is stored past them is not used.
+    matrix(layer.key, "wk", h, h, config_.kv_width());
+    matrix(layer.value, "wv", h, h, config_.kv_width());
+    matrix(layer.out, "wo", h, h, h);
+    matrix(layer.gate, "w1", f, h, f);
+    matrix(layer.up, "w3", f, h, f);
+    matrix(layer.down, "w2", h, f, h);
+  }
+
+  void add(Linear& to, const Tensor& tensor, std::size_t rows, std::size_t columns) {
+    to.n = rows;
+    to.k = columns;
+    const Found found = form_of(tensor);
+    // Blocks that the kernel does not know are computed with as f32, which is what they stand for.
+    to.form = found.form == Form::q4_0 && found.block % kernels::kBlock != 0 ? Form::f32 : found.form;
+    jobs_.push_back({&to, tensor, found, plan_.add(packed_bytes(to))});
+  }
+
+  void pack(Executor& executor) {
+    out_.packed_bytes = plan_.size();
+    out_.panels = kernels::Block(out_.packed_bytes);
+    for (Job& job : jobs_) job.to->packed = out_.panels.as<std::byte>() + job.at;
+    executor.for_each(jobs_.size(), [&](std::uint64_t i) { jobs_[static_cast<std::size_t>(i)].prepare(); });
+    struct Piece {
+      const Job* job;
+      std::size_t first, rows;
+    };
+    std::vector<Piece> pieces;
+    for (const Job& job : jobs_) {
+      const std::size_t row = std::max<std::size_t>(packed_bytes(*job.to) / job.to->n, 1);
+      const std::size_t rows = kernels::round_up(std::max<std::size_t>(kPieceBytes / row, 1), kPanel);
+      for (std::size_t first = 0; first < job.to->n; first += rows) pieces.push_back({&job, first, rows});
+    }
+    executor.for_each(pieces.size(), [&](std::uint64_t i) {
+      const Piece& piece = pieces[static_cast<std::size_t>(i)];
+      piece.job->pack(piece.first, piece.rows);
+    });
+  }
+
+  const Model& model_;
+  const Config& config_;
+  Weights out_;
+  std::vector<Job> jobs_;
+  kernels::BlockPlan plan_;
+};
+
+}  // namespace
+
+Stored::Stored(const Part& part) : bytes_(part.why_no_view() == NoView::none ? part.view() : part.stored()) {}
+
+Table::Table(const Tensor& tensor, std::size_t width) : width_(width) {
+  const Found found = form_of(tensor);
+  form_ = found.form;
+  block_ = found.block;
+  if (form_ != Form::f32) {
+    data_ = Stored(codes_of(tensor, found));
+    scales_ = Stored(scales_part(tensor, found));
+  } else if (tensor.why_no_view(DType::f32) == NoView::none) {
+    data_ = Stored(tensor.main());
+  } else {
+    copy_ = tensor.to_dense(DType::f32);
+  }
+}
+
+void Table::row(std::uint32_t id, float* out) const noexcept {
+  const std::size_t first = std::size_t{id} * width_;
+  const auto scale = [&](std::size_t i) {
+    return std::bit_cast<float>(base::load_le<std::uint32_t>(scales_.data() + i * sizeof(float)));
+  };
+  switch (form_) {
+    case Form::f32: {
+      const std::byte* from = copy_.data ? copy_.data.get() : data_.data();
+      std::memcpy(out, from + first * sizeof(float), width_ * sizeof(float));
+      return;
+    }
+    case Form::q8_0: {
+      const auto* codes = reinterpret_cast<const std::int8_t*>(data_.data()) + first;
+      const float by = scale(id);
+      for (std::size_t i = 0; i < width_; ++i) out[i] = static_cast<float>(codes[i]) * by;
+      return;
+    }
+    case Form::q4_0: {
+      const auto* codes = reinterpret_cast<const std::uint8_t*>(data_.data());
+      for (std::size_t i = 0; i < width_; ++i) {
+        const int code = ((codes[(first + i) / 2] >> ((first + i) % 2 * 4) & 15) ^ 8) - 8;
+        out[i] = static_cast<float>(code) * scale((first + i) / block_);
+      }
+    }
+  }
+}
+
+Weights load_weights(const Model& model, const Config& config, Executor& executor) {
+  return Loader(model, config).load(executor);
+}
+
+}  // namespace weighbridge::llama

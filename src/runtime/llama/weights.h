@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weights of a language model as they are computed with: matrices packed once in the form that their dtype asks
+// for, the table of embeddings where it lies. Owns the check that every weight is finite.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/kernels/block.h"
+#include "runtime/kernels/kernels.h"
+#include "runtime/llama/config.h"
+#include "weighbridge/context.h"
+#include "weighbridge/model.h"
+
+namespace weighbridge::llama {
+
+enum class Form : std::uint8_t { f32, q8_0, q4_0 };
+
+// out = in * w^T, w [n, k].
+struct Linear {
+  std::size_t n = 0, k = 0;
+  Form form = Form::f32;
+  std::byte* packed = nullptr;  // in Weights::panels
+  std::vector<float> scale;     // q8_0, padded to 16
+  std::vector<std::int32_t> sum;
+};
+
+struct Layer {
+  std::vector<float> attention_norm, ffn_norm;
+  Linear query, key, value, out, gate, up, down;
+};
+
+// The payload of a part, mapped where it can be, else copied.
+class Stored {
+ public:
+  Stored() = default;
+  explicit Stored(const Part&);
+  const std::byte* data() const noexcept { return bytes_.span.data(); }
+  std::size_t size() const noexcept { return bytes_.span.size(); }
+
+ private:
+  Bytes bytes_;
+};
+
+// Rows of the table of embeddings as f32: code times scale for the quantised forms.
+class Table {
+ public:
+  Table() = default;
+  Table(const Tensor&, std::size_t width);
+  void row(std::uint32_t id, float* out) const noexcept;
+
+ private:
+  Form form_ = Form::f32;
+  std::size_t width_ = 0, block_ = 0;
+  Stored data_, scales_;
+  Array copy_;  // of what has no form of its own
+};
+
+struct Weights {
+  Table words;
+  std::vector<Layer> layers;
+  std::vector<float> norm;
+  Linear output;
+  kernels::Block panels;
+  std::size_t packed_bytes = 0;  // of panels
+  std::vector<float> zeros;      // a bias for every product
+};
+
+// [reads] Throws what fail() throws. `model` must outlive the result.
+Weights load_weights(const Model&, const Config&, Executor&);
+
+}  // namespace weighbridge::llama

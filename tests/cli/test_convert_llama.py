@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+# Llama models on their way into .slm: what the command says of llama2.c checkpoints, of their tokenizer files and of folders.
+import importlib.util
+import json
+import shutil
+
+import pytest
+
+from conftest import ROOT, floats, safetensors, validated, weighbridge
+
+np = pytest.importorskip("numpy")
+
+spec = importlib.util.spec_from_file_location("witness_llama2c", ROOT / "tests/witness/llama2c.py")
+llama2c = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(llama2c)
+
+CONFIG = {"dim": 8, "hidden_dim": 6, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "vocab_size": 262, "seq_len": 16}
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    path = tmp_path / "small.bin"
+    path.write_bytes(llama2c.write(CONFIG, llama2c.random_blocks(CONFIG)))
+    return path
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    path = tmp_path / "tok262.bin"
+    path.write_bytes(llama2c.write_tokenizer(llama2c.byte_pieces() + [(-1.0, b"ab"), (-2.0, b"a"), (-3.0, b"b")]))
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "llama"
+    path.mkdir()
+    (path / "config.json").write_text(json.dumps(llama2c.hugging_face_config(CONFIG)))
+    tensors = llama2c.hugging_face_tensors(CONFIG, llama2c.random_blocks(CONFIG))
+    (path / "model.safetensors").write_bytes(safetensors(
+        {name: ("F32", list(array.shape), np.ascontiguousarray(array, "<f4").tobytes()) for name, array in tensors.items()}))
+    vocabulary = {raw.decode().strip(): i for i, (_, raw) in enumerate(llama2c.byte_pieces())} | {"ab": 259, "a": 260, "b": 261}
+    (path / "tokenizer.json").write_text(json.dumps({
+        "added_tokens": [{"id": i, "content": text, "special": True} for i, text in enumerate(["<unk>", "<s>", "</s>"])],
+        "normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "Prepend", "prepend": "\u2581"},
+            {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
+        "pre_tokenizer": None,
+        "model": {"type": "BPE", "byte_fallback": True, "unk_token": "<unk>", "vocab": vocabulary, "merges": ["a b"]}}))
+    return path
+
+
+def test_without_a_tokenizer_it_names_the_flag(tmp_path, checkpoint):
+    done = weighbridge("convert", checkpoint, tmp_path / "out.slm", status=1)
+    assert "--tokenizer" in done.stderr and not (tmp_path / "out.slm").exists()
+    told = validated(weighbridge("convert", "--json", checkpoint, tmp_path / "out.slm", status=1).stdout, "convert")
+    assert [item["subject"] for item in told["blockers"]] == ["tokenizer"]
+    weighbridge("convert", "--allow", "tokenizer", checkpoint, tmp_path / "out.slm", status=1)
+
+
+def test_with_one_it_is_written(tmp_path, checkpoint, tokens):
+    told = validated(weighbridge("convert", "--json", checkpoint, tmp_path / "out.slm", "--tokenizer", tokens).stdout, "convert")
+    assert told["written"] and told["losses"] == []
+    assert {item["subject"] for item in told["changes"]} == {
+        'attributes["slm.kv_head_count"]', 'tensors["freq_cis_real"]', 'tensors["freq_cis_imag"]'}
+    shown = validated(weighbridge("inspect", "--json", tmp_path / "out.slm").stdout, "inspect")
+    assert shown["attributes"]["slm.head_count"] == 4 and len(shown["tensors"]) == 20
+
+
+def test_the_file_beside_it_is_found(tmp_path, checkpoint, tokens):
+    shutil.copy(tokens, tmp_path / "small.tokenizer")
+    weighbridge("convert", checkpoint, tmp_path / "out.slm")
+    (tmp_path / "small.tokenizer").write_bytes(tokens.read_bytes()[:-1])
+    done = weighbridge("verify", checkpoint, status=1)
+    assert "llama2c/tokenizer-short" in done.stdout
+
+
+@pytest.mark.parametrize("change,rule", [
+    (lambda data: data[:-1], "tokenizer-short"), (lambda data: data + b"x", "tokenizer-trailing"),
+    (lambda data: data[:4] + floats(float("nan")) + data[8:], "token-score"),
+    (lambda data: bytes(4) + data[4:], "token-length"), (lambda data: data.replace(b"<0x41>", b"<0x4a>"), "tokenizer-bytes")])
+def test_a_tokenizer_that_does_not_fit(tmp_path, checkpoint, tokens, change, rule):
+    tokens.write_bytes(change(tokens.read_bytes()))
+    done = weighbridge("convert", checkpoint, tmp_path / "out.slm", "--tokenizer", tokens, status=1)
+    assert f"llama2c/{rule}" in done.stderr and not (tmp_path / "out.slm").exists()
+
+
+def test_the_flag_is_for_containers_without_a_tokenizer(tmp_path, checkpoint, tokens, folder, sample):
+    weighbridge("convert", checkpoint, tmp_path / "out.slm", "--tokenizer", tokens)
+    for source in (tmp_path / "out.slm", sample, folder):
+        done = weighbridge("convert", source, tmp_path / "other.zt", "--tokenizer", tokens, status=2)
+        assert "tokenizer" in done.stderr, source
+    weighbridge("convert", checkpoint, tmp_path / "no.slm", "--tokenizer", tmp_path / "absent", status=4)
+    # The tokenizer file is an input too.
+    before = tokens.read_bytes()
+    weighbridge("convert", checkpoint, tokens, "--to", "slm", "--force", "--tokenizer", tokens, status=2)
+    assert tokens.read_bytes() == before
+
+
+def test_no_checkpoint_is_written(tmp_path, sample):
+    assert "does not say which container" in weighbridge("convert", sample, tmp_path / "out.bin", status=2).stderr
+    weighbridge("convert", sample, tmp_path / "out", "--to", "llama2c", status=2)
+    listed = {each["name"]: each for each in json.loads(weighbridge("formats", "--json").stdout)["formats"]}
+    assert listed["llama2c"]["reads"] and not listed["llama2c"]["writes"]
+
+
+@pytest.mark.parametrize("change,rule", [
+    (lambda data: data[:-4], "length"), (lambda data: data + bytes(4), "length"), (lambda data: data[:20], "too-short"),
+    (lambda data: b"24ka\x01\0\0\0" + data[8:], "version"), (lambda data: data[:12] + b"\x08\0\0\0" + data[16:], "heads"),
+    (lambda data: data[:-4] + floats(float("inf")), "not-finite")])
+def test_broken_checkpoints(checkpoint, change, rule):
+    checkpoint.write_bytes(change(checkpoint.read_bytes()))
+    told = validated(weighbridge("verify", "--json", checkpoint, status=1).stdout, "verify")
+    assert told["format"] == "llama2c" and [f["rule"] for f in told["findings"]] == ["llama2c/" + rule]
+
+
+def test_detection_does_not_need_the_extension(tmp_path, checkpoint):
+    other = checkpoint.rename(tmp_path / "model.dat")
+    assert json.loads(weighbridge("inspect", "--json", other).stdout)["format"] == "llama2c"
+    other.write_bytes(other.read_bytes()[:-1])
+    assert "llama2c" not in weighbridge("verify", other, status=1).stdout
+
+
+def test_a_folder_becomes_an_slm(tmp_path, folder):
+    told = validated(weighbridge("convert", "--json", folder, tmp_path / "out.slm", "--quantise", "q8_0").stdout, "convert")
+    assert told["written"] and {loss["kind"] for loss in told["losses"]} == {"precision"}
+    weighbridge("verify", "--quiet", tmp_path / "out.slm")
+    # The folder itself keeps its names and its order of rows.
+    shown = json.loads(weighbridge("inspect", "--json", folder).stdout)
+    assert "model.layers.1.self_attn.k_proj.weight" in {tensor["name"] for tensor in shown["tensors"]}
+
+
+def test_a_folder_of_pickles_says_so(tmp_path, folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    done = weighbridge("convert", folder, tmp_path / "out.slm", status=1)
+    assert "pytorch_model.bin" in done.stderr and "hf/pickle" in done.stderr
+
+
+def test_a_tokenizer_that_splits_texts_is_a_loss(tmp_path, folder):
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["pre_tokenizer"] = {"type": "Split", "pattern": {"Regex": "\\s+"}, "behavior": "Isolated", "invert": False}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    done = weighbridge("convert", folder, tmp_path / "out.slm", status=1)
+    assert "--allow tokenizer" in done.stderr and "regular expression" in done.stdout
+    weighbridge("convert", folder, tmp_path / "out.slm", "--allow", "tokenizer")
+    weighbridge("verify", "--quiet", tmp_path / "out.slm")
