@@ -310,7 +310,7 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
      "put no space before a text, which tokenizers of sentencepiece origin do"},
     {FlagId::file, "file", 0, Takes::nothing, "", Choice::any, kHash, "the plain SHA-256 of the file's bytes"},
     {FlagId::threads, "threads", 0, Takes::value, "N", Choice::number, kComputes,
-     "how many to use; one for each processor otherwise"},
+     "how many to use; one for each processor otherwise (for a language model of less than 2 MiB one)"},
     {FlagId::limit, "limit", 0, Takes::values, "NAME=N", Choice::any, kComputes,
      "raise or lower a budget: header, decoded, memory in bytes (K, M, G), tensors, depth"},
     {FlagId::quiet, "quiet", 'q', Takes::nothing, "", Choice::any, kComputes,

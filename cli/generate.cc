@@ -53,6 +53,23 @@ std::string whole_text(Session& session, const std::string& path) {
   }
 }
 
+// The model with its packages; an error names the package that is at fault by itself, where one is.
+Model adapted(std::span<const Model> models, std::span<const std::string> paths, const Context& context) {
+  try {
+    return slm::adapt(models[0], models.subspan(1), context);
+  } catch (const Error&) {
+    for (std::size_t i = 1; i < models.size(); ++i)
+      about_file(paths[i], [&] { return slm::adapt(models[0], models.subspan(i, 1), context); });
+    throw;
+  }
+}
+
+// The whole of --input.
+std::string input_text(Session& session) {
+  const std::string path(session.args.value(FlagId::input));
+  return about_file(path, [&] { return whole_text(session, path); });
+}
+
 // The model at the verb's first operand with its --adapter packages, ready to run. Null: it could not be opened, which
 // was said; `status` says what to answer.
 std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
@@ -73,7 +90,7 @@ std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
     models.push_back(*input.model);
   }
   session.progress().clear();
-  if (models.size() > 1) models[0] = slm::adapt(models[0], std::span(models).subspan(1), session.context());
+  if (models.size() > 1) models[0] = adapted(models, paths, session.context());
   return std::make_unique<Generator>(models[0], options);
 }
 
@@ -102,8 +119,7 @@ Status run_generate(Session& session) {
   options.sampling = sampling_of(args);
   options.stop = args.values(FlagId::stop);
   try {
-    const std::string prompt = args.has(FlagId::input) ? whole_text(session, std::string(args.value(FlagId::input)))
-                                                       : std::string(args.value(FlagId::prompt));
+    const std::string prompt = args.has(FlagId::input) ? input_text(session) : std::string(args.value(FlagId::prompt));
     Status status = Status::done;
     const auto generator = open_generator(session, status);
     if (!generator) return status;
@@ -120,9 +136,13 @@ Status run_generate(Session& session) {
       session.object(to_json(GeneratedText{text.prompt_tokens, text.tokens, text.text, name(text.stopped), rate}));
     } else {
       session.out.text("\n");
+      session.out.flush();
       if (text.stopped == Stopped::context && !session.quiet)
         complain(shown(path) + ": the context of " + grouped(generator->context()) + " tokens is full");
     }
+    if (options.sampling.temperature == 0 && !session.quiet &&
+        (args.has(FlagId::top_k) || args.has(FlagId::top_p) || args.has(FlagId::seed)))
+      complain("--top-k, --top-p and --seed change nothing at --temperature 0, which takes the likeliest token");
   } catch (const Error& error) {
     return session.fail(path, error);
   }
@@ -134,7 +154,7 @@ Status run_perplexity(Session& session) {
   const std::string& path = args.operands.front();
   if (!args.has(FlagId::input)) throw Misuse("perplexity needs a text: --input FILE, or - for standard input");
   try {
-    const std::string text = whole_text(session, std::string(args.value(FlagId::input)));
+    const std::string text = input_text(session);
     Status status = Status::done;
     const auto generator = open_generator(session, status);
     if (!generator) return status;

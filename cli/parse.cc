@@ -68,7 +68,8 @@ void check_flag(const Flag& flag, std::vector<std::string> values, Arguments& in
   const bool once = flag.takes != Takes::values && flag.takes != Takes::each;
   if (once && values.size() > 1) throw Misuse(dashed(flag) + " is given more than once");
   for (const std::string& value : values) {
-    if (value.empty()) throw Misuse(dashed(flag) + " has an empty value");
+    // An empty prompt is none: the model begins by itself.
+    if (value.empty() && flag.id != FlagId::prompt) throw Misuse(dashed(flag) + " has an empty value");
     if (flag.id == FlagId::dense) check_dense(flag, value, into);
     check_word(flag, value);
   }

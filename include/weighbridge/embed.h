@@ -14,7 +14,7 @@
 //            from exact ones.
 // THREADS    Every const member may run concurrently; calls of embed() take turns, each with all of the threads.
 // MEMORY     Constant in the number of texts. The table of word embeddings is used where it lies and never copied when
-//            the model was opened with Access::map; matrices are packed once, in the precision that computes.
+//            the model was opened with Access::mapped; matrices are packed once, in the precision that computes.
 // ERRORS     Error{malformed} with rule "embed/..." names the tensor or the key that is missing, misshapen or not
 //            finite; Error{unsupported} an activation that is not known; Error{misuse} what the caller asked for.
 #pragma once

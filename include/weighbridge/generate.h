@@ -14,10 +14,11 @@
 // THREADS    A Generator is immutable and may serve any number of sessions at once; their steps take turns, each with
 //            all threads. One Session is used by one thread at a time.
 // MEMORY     Weights are packed once, in the precision that computes; the table of embeddings is used where it lies
-//            when the model was opened with Access::map. A session keeps 2 * layers * kv_heads * head_dim floats a
+//            when the model was opened with Access::mapped. A session keeps 2 * layers * kv_heads * head_dim floats a
 //            token.
 // ERRORS     Error{malformed} with rule "generate/..." names the tensor or key that is missing, misshapen or not
-//            finite; Error{misuse} what the caller asked for. What throws leaves a session as it was.
+//            finite, and weights whose sums are not; Error{misuse} what the caller asked for. What throws leaves a
+//            session as it was.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -36,7 +37,8 @@
 namespace weighbridge {
 
 struct GeneratorOptions {
-  unsigned threads = 0;       // 0: one for each processor this process may use
+  // 0: one for each processor this process may use, which is also the most; one for a model of less than 2 MiB.
+  unsigned threads = 0;
   std::uint64_t context = 0;  // tokens that a session can hold; 0: as many as the model was made for, which is the most
   BytePairOptions tokenizer{};  // how texts become ids
 };

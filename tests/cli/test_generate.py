@@ -58,6 +58,17 @@ def test_one_seed_gives_one_text_with_any_number_of_threads(stories):
     assert len(texts) == 1 and generated(*flags, "--seed", 8)["text"] not in texts
 
 
+def test_an_empty_prompt_is_none(tiny):
+    assert generated(tiny, "--prompt", "", "--max-tokens", 3) | {"tokens_per_second": 0} == \
+        generated(tiny, "--max-tokens", 3) | {"tokens_per_second": 0}
+
+
+def test_flags_that_change_nothing_are_said(tiny):
+    done = weighbridge("generate", tiny, "--seed", 7, "--max-tokens", 1, text=False)
+    assert b"--temperature 0" in done.stderr
+    assert weighbridge("generate", tiny, "--seed", 7, "--max-tokens", 1, "--quiet", text=False).stderr == b""
+
+
 def test_a_stop_text_ends_it_and_is_not_printed(stories):
     result = generated(stories, "--stop", "Lily", "--stop", ", red", "--max-tokens", 100)
     assert result["stopped"] == "text" and result["text"].endswith("named ")
@@ -69,6 +80,9 @@ def test_a_full_context_is_said(tiny):
     if result["stopped"] == "context":
         said = weighbridge("generate", tiny, "-p", "abc", "--max-tokens", 1000, text=False).stderr
         assert b"context of 32 tokens is full" in said
+        together = subprocess.run([COMMAND, "generate", tiny, "-p", "abc", "--max-tokens", "1000"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, check=True).stdout
+        assert b"\nweighbridge: " in together, "the sentence stands on a line of its own"
 
 
 def test_an_adapter_changes_the_text_and_one_for_another_model_is_refused(tmp_path, tiny, stories):
@@ -79,6 +93,7 @@ def test_an_adapter_changes_the_text_and_one_for_another_model_is_refused(tmp_pa
     plain, shifted = generated(tiny, "--max-tokens", 5), generated(tiny, "--adapter", package, "--max-tokens", 5)
     assert plain["tokens"] != shifted["tokens"]
     done = weighbridge("generate", stories, "--adapter", package, "--max-tokens", 5, status=2)
+    assert done.stderr.startswith(f"weighbridge: {package}: ")
     assert done.stdout == "" and len(done.stderr.splitlines()) == 1
 
 
@@ -104,7 +119,7 @@ def test_perplexity_is_the_mean_over_the_tokens(tmp_path, stories):
     (["--stop", ""], 2, "--stop has an empty value"),
     (["--context", "64"], 2, "32 that the model was made for"),
     (["--adapter", "absent.alr1"], 4, "absent.alr1"),
-    (["--input", "absent.txt"], 4, "absent.txt"),
+    (["--input", "absent.txt"], 4, "weighbridge: absent.txt: "),
 ])
 def test_bad_input_is_one_sentence_and_no_text(tmp_path, tiny, arguments, status, word):
     done = weighbridge("generate", tiny, *arguments, status=status, cwd=tmp_path)

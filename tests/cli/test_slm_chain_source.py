@@ -438,7 +438,7 @@ def test_misuse_of_the_chain_is_one_sentence(tmp_path, arguments, word):
 
 
 def test_a_llama_checkpoint_goes_all_the_way(tmp_path):
-    data = pathlib.Path(os.environ.get("WEIGHBRIDGE_TEST_DATA", "")) / "llama"
+    data = pathlib.Path(os.environ.get("WEIGHBRIDGE_TEST_DATA") or ROOT.parent / "shared/data") / "llama"
     if not (data / "stories260K.bin").exists():
         pytest.skip("needs llama/stories260K.bin of the test data")
     chain = Chain(tmp_path)
@@ -637,3 +637,16 @@ def test_a_review_beside_the_source_is_bound(chain):
     assert "review_sha256" in chain.do_validate(status=1).stdout
     copy.unlink()
     assert "review.record" in chain.do_validate(status=1).stderr
+
+
+def test_no_step_writes_over_what_it_read(chain):
+    tensor = next((chain.source / "tensors").iterdir())
+    for action in (["review-safetensors-candidate", chain.candidate, "--manifest", chain.template, "-o", chain.candidate],
+                   ["review-safetensors-candidate", chain.candidate, "--manifest", chain.template, "-o", chain.template],
+                   ["validate-source", chain.source, "-o", chain.manifest], ["validate-source", chain.source, "-o", tensor],
+                   ["convert-trained", chain.source, "--validation", chain.validation, "-o", chain.validation],
+                   ["convert-safetensors-trained", chain.candidate, "--manifest", chain.template, "--review", chain.review,
+                    "-o", chain.review]):
+        before = action[-1].read_bytes()
+        assert "is the input" in weighbridge("slm", *action, "--force", status=2).stderr
+        assert action[-1].read_bytes() == before

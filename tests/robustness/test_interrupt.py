@@ -31,7 +31,8 @@ class Caught:
 
     def __init__(self, *arguments, after=64 * MIB):
         self.process = subprocess.Popen([COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
+                                        stderr=subprocess.PIPE, text=True,
+                                        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup ignores it
         while bytes_read(self.process.pid) < after:
             assert self.process.poll() is None, f"it ended before it was caught: {self.process.communicate()}"
             time.sleep(0.001)

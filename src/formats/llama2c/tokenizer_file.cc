@@ -80,7 +80,7 @@ class Reader {
       if (!std::isfinite(score))
         return fail(rules::kTokenScore, at, {}, Value::real(static_cast<double>(score), DType::f32).to_text(), which);
       if (length < 1 || length > most)
-        return fail(rules::kTokenLength, at + 4, "1 to " + std::to_string(i32(0)), std::to_string(length), which);
+        return fail(rules::kTokenLength, at + 4, "1 to " + std::to_string(most), std::to_string(length), which);
       at += kTokenRecordSize;
       const auto count = static_cast<std::uint64_t>(length);
       if (!base::fits(at, count, bytes_.size()))

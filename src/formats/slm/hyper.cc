@@ -78,7 +78,16 @@ class Deriver {
 
   // Newer configurations have it inside of rope_parameters; the oldest do not say it.
   float theta() {
-    if (find_stated(model_, "rope_theta")) return f32("rope_theta");
+    if (find_stated(model_, "rope_theta")) {
+      const float plain = f32("rope_theta");
+      for (const auto& [name, value] : model_.attributes().entries())
+        if (const auto nested =
+                name.ends_with("rope_parameters") ? parse_rotation(value.to_text()).theta : std::nullopt;
+            nested && static_cast<float>(*nested) != plain)
+          block(name, value.to_text(),
+                "rope_theta says " + find_stated(model_, "rope_theta")->value->to_text() + ", and both cannot hold");
+      return plain;
+    }
     bool folder = false;
     for (const auto& [name, value] : model_.attributes().entries()) {
       folder |= name == "hf.model_type";

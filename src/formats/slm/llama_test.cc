@@ -205,6 +205,16 @@ TEST(SlmLlama, ThetaIsTakenFromWhereItStands) {
   EXPECT_EQ(theta({{"hf.rope_theta", "absent"}}), 10000.0);
   EXPECT_EQ(theta({{"hf.rope_theta", "absent"}, {"hf.rope_parameters", R"({"rope_theta":1e6,"rope_type":"default"})"}}),
             1000000.0);
+  const auto both = [](std::string_view nested) {
+    return layout(folder({{"hf.rope_theta", "10000.0"},
+                          {"hf.rope_parameters",
+                           R"({"rope_theta":)" + std::string(nested) + R"(,"rope_type":"default"})"}})
+                      .build(),
+                  {})
+        .blockers.size();
+  };
+  EXPECT_EQ(both("1e4"), 0U);
+  EXPECT_EQ(both("5e5"), 1U) << "two that differ";
   const Rotation none = parse_rotation("[1]");
   EXPECT_FALSE(none.plain);
 }

@@ -59,7 +59,7 @@ struct Generator::Rep {
       : model(std::move(opened)),
         config(llama::read_config(model, options.context)),
         tokenizer(make_tokenizer(model, config, options.tokenizer)),
-        executor(thread_executor(options.threads)),
+        executor(thread_executor(std::min(options.threads, thread_executor()->concurrency()))),
         weights(llama::load_weights(model, config, *executor)),
         network(config, weights),
         team(options.threads == 0 && weights.packed_bytes <= kOneThread ? 1 : executor->concurrency()) {
@@ -87,6 +87,7 @@ struct Session::Rep {
 
   std::span<const float> last_logits() const { return {space.logits, generator.config.vocabulary}; }
   void check(std::span<const std::uint32_t> more) const;
+  void require_numbers(const float* logits, std::size_t rows) const;
   void feed(std::span<const std::uint32_t> more, const std::function<void(std::span<const float>)>* sink);
   void feed_piece(std::span<const std::uint32_t> piece, bool last,
                   const std::function<void(std::span<const float>)>* sink);
@@ -144,6 +145,11 @@ void Session::Rep::feed(std::span<const std::uint32_t> more, const std::function
   has_logits = true;
 }
 
+void Session::Rep::require_numbers(const float* logits, std::size_t rows) const {
+  if (kernels::kernels().all_finite(logits, rows * generator.config.vocabulary)) return;
+  llama::fail("overflow", {}, "the model's logits are no finite numbers: its weights are too large to compute with");
+}
+
 void Session::Rep::feed_piece(std::span<const std::uint32_t> piece, bool last,
                               const std::function<void(std::span<const float>)>* sink) {
   const std::size_t most = llama::Workspace::kMostLogits, vocabulary = generator.config.vocabulary;
@@ -156,10 +162,14 @@ void Session::Rep::feed_piece(std::span<const std::uint32_t> piece, bool last,
     network.forward({piece, ids.size(), cache, space}, crew);
     if (last && sink == nullptr) network.logits(space, piece.size() - 1, 1, crew);
   });
-  if (sink == nullptr) return;
+  if (sink == nullptr) {
+    if (last) require_numbers(space.logits, 1);
+    return;
+  }
   for (std::size_t row = 0; row < piece.size(); row += most) {
     const std::size_t rows = std::min(most, piece.size() - row);
     run([&](const kernels::Crew& crew) { network.logits(space, row, rows, crew); });
+    require_numbers(space.logits, rows);
     (*sink)({space.logits, rows * vocabulary});
     // What logits() shows stands in the first row.
     if (row + rows == piece.size()) std::copy_n(space.logits + (rows - 1) * vocabulary, vocabulary, space.logits);
@@ -204,8 +214,9 @@ Generated Session::generate(std::string_view prompt, const GenerateOptions& opti
   const std::vector<std::uint32_t> fed = tokenizer.encode(prompt, {.bos = fresh});
   const std::size_t room = rep.generator.config.context - rep.ids.size();
   if (fed.size() >= room)
-    base::misuse("prompt", "the prompt has " + std::to_string(fed.size()) + " tokens, and the context has room for " +
-                               std::to_string(room) + ", one of them for an answer");
+    base::misuse("prompt", "the prompt has " + std::to_string(fed.size()) + (fed.size() == 1 ? " token" : " tokens") +
+                               ", and the context has room for " + std::to_string(room) +
+                               ", one of them for an answer");
   BytePair::Decoder decoder(tokenizer);
   for (const std::uint32_t id : fed) static_cast<void>(decoder.push(id));
   // Half a character at the end of a prompt is none of the answer; what follows BOS directly has its space dropped.

@@ -292,6 +292,35 @@ TEST(Generate, AModelThatDoesNotFitIsRefusedByName) {
   EXPECT_NE(refusal({}, {}, "norm.weight", NAN).find("norm.weight"), std::string::npos);
 }
 
+TEST(Generate, LogitsThatAreNoNumbersAreRefused) {
+  const Model full = slm::fixture(slm::Fixture::tiny);
+  Builder builder;
+  for (const auto& [name, value] : full.attributes().entries()) builder.attribute(std::string(name), value);
+  builder.tokenizer(*full.tokenizer());
+  for (std::uint32_t i = 0; i < full.size(); ++i) {
+    if (full[i].name() != "norm.weight") {
+      builder.tensor(std::string(full[i].name()), full, full[i]);
+      continue;
+    }
+    auto values = std::make_shared<std::vector<float>>(full[i].main().count(), 3e38F);
+    builder.tensor("norm.weight", DType::f32, {values->size()}, Bytes{std::as_bytes(std::span(*values)), values});
+  }
+  const Generator generator(builder.build());
+  Session session = generator.session();
+  try {
+    session.generate("a");
+    ADD_FAILURE() << "generated from logits that are no numbers";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.finding().rule, "generate/overflow");
+  }
+  EXPECT_THROW(static_cast<void>(perplexity(generator, "abc")), Error);
+}
+
+TEST(Generate, NoMoreThreadsThanProcessorsAreUsed) {
+  const Generator generator(slm::fixture(slm::Fixture::tiny), {.threads = 1000});
+  EXPECT_LE(generator.threads(), thread_executor()->concurrency());
+}
+
 TEST(Perplexity, IsTheMeanOfWhatEachTokenCosts) {
   const Model model = slm::fixture(slm::Fixture::tiny);
   const Generator generator(model);

@@ -25,11 +25,10 @@ bool before(const Candidate& a, const Candidate& b) noexcept {
 
 void check_sampling(const Sampling& s) {
   if (!(s.temperature >= 0) || !std::isfinite(s.temperature))
-    base::misuse("temperature", "a temperature of " + std::to_string(s.temperature) + " is none: 0 or more");
+    base::misuse("temperature", "a temperature has to be 0 or more, and finite");
   if (s.top_k > kMostTopK)
     base::misuse("top-k", "a top-k of " + std::to_string(s.top_k) + " is more than " + std::to_string(kMostTopK));
-  if (!(s.top_p > 0 && s.top_p <= 1))
-    base::misuse("top-p", "a top-p of " + std::to_string(s.top_p) + " is not above 0 and at most 1");
+  if (!(s.top_p > 0 && s.top_p <= 1)) base::misuse("top-p", "top-p has to be above 0 and at most 1");
 }
 
 Sampler::Sampler(const Sampling& sampling) : sampling_(sampling), state_(sampling.seed) {
