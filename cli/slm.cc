@@ -102,6 +102,8 @@ Status run_slm(Session& session) {
   const std::span<const std::string> operands = std::span(session.args.operands).subspan(1);
   try {
     return action.run(session, operands);
+  } catch (const chain::RecordError& error) {
+    return session.fail(error.path(), error);
   } catch (const Error& error) {
     return session.fail(operands.empty() ? output_of(session) : operands[0], error);
   }

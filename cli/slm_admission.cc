@@ -14,6 +14,17 @@ namespace {
 bool replaces(const Session& session) { return session.args.has(FlagId::force); }
 std::string value(const Session& session, FlagId id) { return std::string(session.args.value(id)); }
 
+// As about_file, but a record that is at fault is named itself.
+template <class Work> Status about_evidence(const std::string& path, Work&& work) {
+  return about_file(path, [&] {
+    try {
+      return work();
+    } catch (const chain::RecordError& error) {
+      throw FileError(error.path(), error);
+    }
+  });
+}
+
 // The evidence beside `model`, with -o in place of the record that the action writes.
 chain::Evidence evidence(const Session& session, const std::string& model,
                          std::string chain::Evidence::*written = nullptr) {
@@ -97,7 +108,7 @@ Status pass_gate(Session& session, Operands operands) {
   if (smoke && (!decision.decision.empty() || !decision.by.empty() || !decision.at.empty()))
     throw Misuse("slm quality-gate runtime-smoke takes no --decision, --decided-by or --at: nobody decides it");
   const auto written = smoke ? &chain::Evidence::smoke_gate : &chain::Evidence::quality_gate;
-  return about_file(operands[1], [&] {
+  return about_evidence(operands[1], [&] {
     return tell(session, operands[1],
                 chain::quality_gate(*gate, evidence(session, operands[1], written), decision, replaces(session),
                                     session.context()));
@@ -114,7 +125,7 @@ Status keep_ledger(Session& session, Operands operands) {
   const std::string &action = operands[0], &ledger = operands[1];
   if (action == "append") {
     if (operands.size() < 3) throw Misuse("slm promotion-ledger append takes LEDGER MODEL [ADAPTER...]");
-    return about_file(operands[2], [&] {
+    return about_evidence(operands[2], [&] {
       return tell(session, operands[2],
                   chain::append_to_ledger(ledger, chain::evidence_beside(operands[2]), operands.subspan(3),
                                           value(session, FlagId::stated_at), session.context()));
@@ -124,7 +135,7 @@ Status keep_ledger(Session& session, Operands operands) {
     throw Misuse("slm promotion-ledger does append, verify or show, not " + quote(action));
   if (operands.size() != 2 || session.args.has(FlagId::stated_at))
     throw Misuse("slm promotion-ledger " + action + " takes LEDGER and nothing else");
-  return about_file(ledger, [&] {
+  return about_evidence(ledger, [&] {
     return action == "show" ? show_ledger(session, ledger) : tell(session, ledger, chain::verify_ledger(ledger));
   });
 }

@@ -5,7 +5,8 @@
 //
 // RECORDS  Each step leaves a line-oriented record, `key=value`, bound to what it speaks of by SHA-256. Records are
 //          deterministic: the same inputs give the same bytes; times are those given, or SOURCE_DATE_EPOCH's, or none.
-//          They are written as conversions are: a temporary beside, synced, renamed.
+//          They are written as conversions are: a temporary beside, synced, renamed. `replace` replaces a record of the
+//          same kind and nothing else (misuse/output-kind); no step writes over what it read (misuse/output-is-input).
 // ERRORS   Error{malformed} "chain/..." names the record's key, the tensor or the file that is wrong, what was expected
 //          and found; Error{misuse} what the caller asked for; Error{io} the machine. A step that judges says no in its
 //          Outcome.
@@ -24,6 +25,16 @@
 #include "weighbridge/model.h"
 
 namespace weighbridge::chain {
+
+// An Error that is about a record, not about the model or folder that the step was called for.
+class RecordError : public Error {
+ public:
+  RecordError(std::string path, Finding finding) : Error(std::move(finding)), path_(std::move(path)) {}
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
 
 // What a step found, and the record that it wrote.
 struct Outcome {
@@ -93,7 +104,7 @@ Outcome convert_safetensors_trained(const std::string& candidate, const std::str
 // Each step reads all evidence that it stands on and makes it again from the artifact: a record that says anything else
 // than what comes out now is refused, and the refusal names the record's key, both values and the line. A record of
 // another artifact is Error chain/stale, a missing one chain/missing-evidence. No step writes anything when it refuses;
-// an evaluation alone leaves its record when cases fail.
+// an evaluation leaves its record when cases fail, and a rejection is one.
 
 // Where the evidence of one artifact lies.
 struct Evidence {
@@ -128,15 +139,18 @@ struct Decision {
 };
 // [reads] runtime_smoke: manifest and smoke hold, for either kind of source. assistant_quality: the smoke gate passed
 // too, and chain/smoke-claim (the source is no converted-trained one), chain/no-cases, chain/failed-cases,
-// chain/held-out, chain/safety-review, chain/scope, chain/decision say what is lacking.
+// chain/held-out, chain/safety-review, chain/scope, chain/decision say what is lacking. To reject needs the evidence
+// but none of those conditions; its record takes the place of an approval, is not passed, and no admission comes after
+// it.
 Outcome quality_gate(Gate, const Evidence&, const Decision&, bool replace, const Context& = {});
 
 // [reads] Joins structure, provenance, smoke, evaluation and both gates of one artifact.
 Outcome write_admission(const Evidence&, bool replace, const Context& = {});
 
-// [reads] Adds the artifact, and adapters that fit it, behind the ledger's last entry; makes the ledger where there is
-// none. Needs the admission record. Paths in a ledger are relative to its folder and stay in it. chain/promoted: all of
-// it stands there already.
+// [reads] Adds the artifact, and adapters that fit it and run on it, behind the ledger's last entry; makes the ledger
+// where there is none. chain/adapter: a package that does not fit, or with which the fixed prompts do not run. Needs
+// the admission record. Paths in a ledger are relative to its folder and stay in it. chain/promoted: all of it stands
+// there already.
 Outcome append_to_ledger(const std::string& ledger, const Evidence&, std::span<const std::string> adapters,
                          const std::string& at, const Context& = {});
 // Every link from the first entry to the head. chain/ledger names the first that is broken.

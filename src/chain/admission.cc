@@ -67,7 +67,8 @@ Admitted read_admission(const Evidence& at, const Context& context) {
 }
 
 Outcome write_admission(const Evidence& at, bool replace, const Context& context) {
-  return conclude("admission-record", make_admission(read_quality_gate(at, context)), {}, at.admission, replace);
+  return conclude("admission-record", make_admission(read_quality_gate(at, context)), {},
+                  output_of(at, &Evidence::admission, replace));
 }
 
 }  // namespace weighbridge::chain

@@ -24,7 +24,7 @@ TEST(Admission, EveryFieldOfEveryRecordIsCaughtByTheNextStep) {
   gate.smoke_gate = folder / "gate";
   expect_each_field_is_caught(smoke_schema(), at.smoke, [&] { quality_gate(Gate::runtime_smoke, gate, {}, true); });
   gate = at;
-  gate.quality_gate = folder / "gate";
+  gate.quality_gate = folder / "quality";
   const auto assistant = [&] { quality_gate(Gate::assistant_quality, gate, kApproved, true); };
   expect_each_field_is_caught(smoke_gate_schema(), at.smoke_gate, assistant);
   expect_each_field_is_caught(cases_schema(), at.cases, assistant);
@@ -146,8 +146,72 @@ TEST_F(Quality, NeedsEachOfItsConditions) {
   const auto good = [](Record& cases) { cases.set("scope", "fixture").set("safety_review", "read"); };
   EXPECT_EQ(with(good, {}), "chain/decision");
   EXPECT_EQ(with(good, {"approve", "", ""}), "chain/decision");
-  EXPECT_EQ(with(good, {"reject", "the test", ""}), "chain/decision");
+  EXPECT_EQ(with(good, {"later", "the test", ""}), "chain/decision");
   EXPECT_EQ(with([](Record& cases) { cases.set("case.0.expected", "something else"); }), "chain/failed-cases");
+}
+
+TEST_F(Quality, APlaceholderIsNoReviewNoScopeAndNobody) {
+  for (const char* const text : {"", " ", "\xE2\x80\x8B",
+                                 "To"
+                                 "Do",
+                                 "tbd.",
+                                 "T\xE2\x80\x8B"
+                                 "BA",
+                                 "<who>", "-", "--", "n/a", "None", "not  done", "Unknown",
+                                 "x"
+                                 "xx",
+                                 "Fix"
+                                 "me!",
+                                 "placeholder", "na"})
+    EXPECT_TRUE(says_nothing(text)) << text;
+  for (const char* const text : {"none needed, by the test", "Nora", "a", "\xC3\x89va", "todo lists are written"})
+    EXPECT_FALSE(says_nothing(text)) << text;
+  EXPECT_EQ(with([](Record& cases) { cases.set("safety_review", "not done"); }), "chain/safety-review");
+  EXPECT_EQ(with([](Record& cases) { cases.set("safety_review", "read").set("scope", "n/a"); }), "chain/scope");
+  EXPECT_EQ(with([](Record& cases) { cases.set("scope", "fixture"); }, {"approve",
+                                                                        "To"
+                                                                        "Do",
+                                                                        ""}),
+            "chain/decision");
+}
+
+TEST_F(Quality, ARejectionTakesThePlaceOfTheApproval) {
+  const Outcome rejected = quality_gate(Gate::assistant_quality, at_, {"reject", "the test", ""}, true);
+  EXPECT_FALSE(rejected.passed);
+  const Record gate = read_record(quality_gate_schema(), at_.quality_gate).record;
+  EXPECT_EQ(gate.get("decision"), "reject");
+  EXPECT_EQ(gate.get("passed"), "false");
+  EXPECT_EQ(rule([&] { write_admission(at_, true); }), "chain/rejected");
+  EXPECT_EQ(rule([&] { append_to_ledger(folder_ / "promotion.ledger", at_, {}, {}); }), "chain/rejected");
+}
+
+TEST_F(Quality, NoStepWritesOverItsEvidence) {
+  for (const auto member : {&Evidence::artifact, &Evidence::manifest, &Evidence::cases}) {
+    Evidence over = at_;
+    over.smoke = at_.*member;
+    const std::string before = read_file(over.smoke);
+    EXPECT_EQ(rule([&] { runtime_smoke(over, true); }), "misuse/output-is-input");
+    over.smoke = folder_ / "link";
+    std::filesystem::create_symlink(at_.*member, over.smoke);
+    EXPECT_EQ(rule([&] { runtime_smoke(over, true); }), "misuse/output-is-input");
+    std::filesystem::remove(over.smoke);
+    EXPECT_EQ(read_file(at_.*member), before);
+  }
+  Evidence other = at_;
+  other.smoke = folder_ / "notes";
+  write_file(other.smoke, "a letter\n");
+  EXPECT_EQ(rule([&] { runtime_smoke(other, true); }), "misuse/output-kind");
+  EXPECT_EQ(read_file(other.smoke), "a letter\n");
+}
+
+TEST_F(Quality, ARecordAtFaultIsNamedItself) {
+  write_file(at_.smoke, std::string(70000, 'x') + "\n");
+  try {
+    quality_gate(Gate::runtime_smoke, at_, {}, true);
+    ADD_FAILURE();
+  } catch (const RecordError& error) {
+    EXPECT_EQ(error.path(), at_.smoke);
+  }
 }
 
 TEST_F(Quality, NeedsCases) {

@@ -98,6 +98,7 @@ class Reader {
 
  private:
   void add_file(const Source& source, std::string name) {
+    out_.paths.emplace_back(source.name());
     out_.files.push_back({std::move(name), source.size(), file_sha256(source, context_).hex()});
   }
 
@@ -130,6 +131,7 @@ class Reader {
   // The manifest's shape in place of the candidate's own, which must not say otherwise.
   void apply(const Model& model, const std::string& path) {
     out_.manifest = read_record(kSourceSchema, path);
+    out_.paths.push_back(path);
     const Record& record = out_.manifest->record;
     Builder builder;
     std::vector<std::string> replaced;

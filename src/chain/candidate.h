@@ -25,6 +25,7 @@ struct License {
 struct Candidate {
   Model model;                       // with the manifest's shape and tokenizer where there is one
   std::vector<CandidateFile> files;  // by name
+  std::vector<std::string> paths;    // of these files and of the manifest
   std::string sha256;                // of "SHA256  NAME\n" of each
   std::vector<License> licenses;     // as found
   std::optional<ReadRecord> manifest;

@@ -6,6 +6,7 @@
 #include "chain/evidence.h"
 #include "chain/outcome.h"
 #include "chain/review.h"
+#include "chain/source_folder.h"
 #include "chain/source_manifest.h"
 #include "chain/source_schemas.h"
 #include "chain/validate_source.h"
@@ -25,7 +26,10 @@ void require_trained(const Record& manifest) {
 
 // Writes the artifact, reads it back under the full validator, and writes the record of both.
 Outcome write(std::string_view step, const Model& model, const ReadRecord& manifest, Record record,
-              const TrainedOptions& options, const Context& context) {
+              const TrainedOptions& options, const std::vector<std::string>& inputs, const Context& context) {
+  require_other_file({options.output, options.replace, inputs});
+  const Output beside{options.output + std::string(kConversionEnding), options.replace, inputs};
+  check_output(kConversionSchema, beside);
   const Plan judged = plan(model, "slm", chain_options(options.dtype, options.replace));
   judged.execute(options.output, context);
   const Artifact artifact = read_artifact(options.output, context);
@@ -43,7 +47,7 @@ Outcome write(std::string_view step, const Model& model, const ReadRecord& manif
   record.set("tensor_count", std::uint64_t{artifact.model.size()}).set("parameter_count", artifact.parameters);
   record.set("structure", "accepted").set("quality", "pending");
   seal(record);
-  return conclude(step, record, {}, options.output + std::string(kConversionEnding), options.replace);
+  return conclude(step, record, {}, beside);
 }
 
 }  // namespace
@@ -57,7 +61,9 @@ Outcome convert_trained(const std::string& folder, const std::string& validation
   record.set("route", "source").set("validation_sha256", source.record.sha256);
   for (const std::string_view key : {"review_sha256", "candidate_sha256"})
     if (manifest.record.has(key)) record.set(key, manifest.record.get(key));
-  return write("convert-trained", source.now.model, manifest, std::move(record), options, context);
+  std::vector<std::string> inputs = source_files(folder);
+  inputs.push_back(validation);
+  return write("convert-trained", source.now.model, manifest, std::move(record), options, inputs, context);
 }
 
 Outcome convert_safetensors_trained(const std::string& candidate, const std::string& review,
@@ -70,7 +76,10 @@ Outcome convert_safetensors_trained(const std::string& candidate, const std::str
   const ReadRecord reviewed = read_review(review, source, context);
   Record record(kConversionSchema);
   record.set("route", "safetensors").set("review_sha256", reviewed.sha256).set("candidate_sha256", source.sha256);
-  return write("convert-safetensors-trained", source.model, *source.manifest, std::move(record), options, context);
+  std::vector<std::string> inputs = source.paths;
+  inputs.push_back(review);
+  return write("convert-safetensors-trained", source.model, *source.manifest, std::move(record), options, inputs,
+               context);
 }
 
 }  // namespace weighbridge::chain

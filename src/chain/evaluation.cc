@@ -93,10 +93,14 @@ void check_cases(const Record& cases) {
   }
 }
 
+std::string held_out_path(const Record& cases, const std::string& folder) {
+  return (std::filesystem::path(folder) / std::string(cases.get("held_out.path"))).string();
+}
+
 void score_held_out(const Generator& generator, const Record& cases, const std::string& folder, Record& out,
                     const Context& context) {
   if (!cases.has("held_out.path")) return;
-  const std::string path = (std::filesystem::path(folder) / std::string(cases.get("held_out.path"))).string();
+  const std::string path = held_out_path(cases, folder);
   const std::string text = read_bytes(path, kMostHeldOut);
   if (const std::string digest = sha256_hex(text); digest != cases.get("held_out.sha256"))
     refuse("stale", "held_out.sha256", "is not the digest of '" + path + "'", {},
@@ -166,10 +170,12 @@ ReadRecord read_cases(const Provenance& of, const std::string& path) {
   if (!std::filesystem::exists(path, unknown))
     refuse("missing-evidence", {}, "there is no slm.cases at '" + path + "'; slm eval-template writes one to fill in");
   ReadRecord out = read_record(kCases, path);
-  check_bound(out.record, "artifact_sha256", of.artifact.sha256);
-  check_bound(out.record, "manifest_sha256", of.manifest.sha256);
-  check_held_out(out.record);
-  check_cases(out.record);
+  about_record(path, [&] {
+    check_bound(out.record, "artifact_sha256", of.artifact.sha256);
+    check_bound(out.record, "manifest_sha256", of.manifest.sha256);
+    check_held_out(out.record);
+    check_cases(out.record);
+  });
   return out;
 }
 
@@ -204,7 +210,8 @@ ReadRecord read_evaluation(const Provenance& of, const ReadRecord& cases, const 
 }
 
 Outcome evaluation_template(const Evidence& at, bool replace, const Context& context) {
-  return conclude("eval-template", make_cases_template(read_provenance(at, context)), {}, at.cases, replace);
+  return conclude("eval-template", make_cases_template(read_provenance(at, context)), {},
+                  output_of(at, &Evidence::cases, replace));
 }
 
 Outcome run_evaluation(const Evidence& at, bool replace, const Context& context) {
@@ -219,7 +226,9 @@ Outcome run_evaluation(const Evidence& at, bool replace, const Context& context)
     object_to(report, "held-out", "the held-out text's mean negative log likelihood is above its bound", {},
               "at most " + std::string(cases.record.get("held_out.max_mean_nll")),
               std::string(record.get("held_out.mean_nll")));
-  return conclude("eval", record, std::move(report), at.evaluation, replace);
+  Output output = output_of(at, &Evidence::evaluation, replace);
+  if (cases.record.has("held_out.path")) output.inputs.push_back(held_out_path(cases.record, folder_of(at.cases)));
+  return conclude("eval", record, std::move(report), output);
 }
 
 }  // namespace weighbridge::chain

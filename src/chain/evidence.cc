@@ -105,7 +105,9 @@ ReadRecord read_evidence(const Schema& schema, const std::string& path, std::str
   if (const std::string text = out.record.text(); text != out.bytes) {
     std::size_t at = 0;
     while (at < text.size() && at < out.bytes.size() && text[at] == out.bytes[at]) ++at;
-    refuse("spelling", {}, "the " + std::string(schema.name) + " is not spelt as it was written", at);
+    about_record(path, [&] {
+      refuse("spelling", {}, "the " + std::string(schema.name) + " is not spelt as it was written", at);
+    });
   }
   return out;
 }

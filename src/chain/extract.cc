@@ -65,11 +65,12 @@ std::string dims_text(Shape shape) {
 }
 
 // One tensor's file and its row.
-void write_tensor(const Tensor& tensor, std::uint64_t i, const ExtractOptions& options, const Context& context,
-                  Record& manifest) {
+void write_tensor(const Tensor& tensor, std::uint64_t i, const ExtractOptions& options,
+                  const std::vector<std::string>& inputs, const Context& context, Record& manifest) {
   const std::string path = std::string(kTensorFolder) + "/" + std::string(tensor.name()) + ".f32";
   if (const std::string problem = path_problem(path); !problem.empty())
     refuse("path", tensor.name(), "cannot be the name of a file: it " + problem);
+  require_other_file({options.folder + "/" + path, options.replace, inputs});
   clear(options.folder + "/" + path, options.replace);
   io::AtomicFile file(options.folder + "/" + path);
   codecs::Sha256 sha;
@@ -97,6 +98,15 @@ Outcome extract_source(const std::string& candidate, const ExtractOptions& optio
   if (!source.manifest) base::misuse("manifest", "a source needs its source.manifest: who made it, from what, how");
   const ReadRecord reviewed = read_review(options.review, source, context);
 
+  std::vector<std::string> inputs = source.paths;
+  inputs.push_back(options.review);
+  const std::string manifest_path = options.folder + "/" + std::string(kSourceManifest),
+                    copy = options.folder + "/" + std::string(kReviewCopy), between = options.folder + "/.extract.slm";
+  for (const auto& [schema, path] : {std::pair{&kSourceSchema, &manifest_path}, std::pair{&kReviewSchema, &copy}})
+    if (!std::filesystem::is_symlink(*path))  // of a link it is the link alone that goes
+      check_output(*schema, {*path, options.replace, inputs});
+  require_other_file({between, true, inputs});
+
   Record manifest(kSourceSchema);
   for (const std::string_view key :
        {"schema_version", "identity", "source_kind", "source_dtype", "license", "dataset", "training_summary"})
@@ -107,17 +117,15 @@ Outcome extract_source(const std::string& candidate, const ExtractOptions& optio
   make_folder(options.folder, options.replace);
   make_folder(options.folder + "/" + std::string(kTensorFolder), options.replace);
   // Without it the folder is no source, whatever happens below.
-  const std::string manifest_path = options.folder + "/" + std::string(kSourceManifest);
   clear(manifest_path, options.replace);
-  const Intermediate converted(source.model, options.folder + "/.extract.slm", context);
+  const Intermediate converted(source.model, between, context);
   const Model& model = converted.model();
   set_shape(manifest, shape_of(model));
   manifest.set("tensor_count", std::uint64_t{model.size()});
-  for (std::uint32_t i = 0; i < model.size(); ++i) write_tensor(model[i], i, options, context, manifest);
-  const std::string copy = options.folder + "/" + std::string(kReviewCopy);
+  for (std::uint32_t i = 0; i < model.size(); ++i) write_tensor(model[i], i, options, inputs, context, manifest);
   clear(copy, options.replace);
   publish(copy, reviewed.bytes, false);
-  return conclude("extract-safetensors-source", manifest, {}, manifest_path, false);
+  return conclude("extract-safetensors-source", manifest, {}, {manifest_path, false, inputs});
 }
 
 }  // namespace weighbridge::chain

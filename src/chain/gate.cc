@@ -41,11 +41,14 @@ constexpr Key kQualityKeys[] = {
     {.name = "failures", .type = Type::number, .about = "the evaluation's"},
     {.name = "scope", .about = "the cases'"},
     {.name = "safety_review", .about = "the cases'"},
-    {.name = "decision", .type = Type::choice, .choices = "approve", .about = "as given"},
+    {.name = "decision", .type = Type::choice, .choices = "approve|reject", .about = "as given"},
     {.name = "decided_by", .about = "as given"},
     {.name = "decided_at", .type = Type::time, .required = false, .about = "as given, or SOURCE_DATE_EPOCH"},
-    {.name = "quality_claim", .type = Type::choice, .choices = "evaluated-cases-passed", .about = "no more than that"},
-    {.name = "result", .type = Type::choice, .choices = "passed", .about = "no record is written of another"},
+    {.name = "quality_claim",
+     .type = Type::choice,
+     .choices = "evaluated-cases-passed|not-claimed",
+     .about = "no more than that; not-claimed where it is rejected"},
+    {.name = "passed", .type = Type::boolean, .about = "false where the decision is to reject"},
     kSealKey,
 };
 constexpr Schema kQualityGate{.name = "slm.quality-gate", .keys = kQualityKeys};
@@ -78,17 +81,22 @@ void check_quality(const Record& cases, const Record& evaluation) {
     refuse("held-out", "held_out.mean_nll", "is above the bound that the cases set", {},
            "at most " + std::string(cases.get("held_out.max_mean_nll")),
            std::string(evaluation.get("held_out.mean_nll")));
-  if (is_placeholder(cases.get("safety_review")))
-    refuse("safety-review", "safety_review", "no safety review is recorded in the slm.cases");
-  if (is_placeholder(cases.get("scope"))) refuse("scope", "scope", "the slm.cases do not say what they cover");
+  if (says_nothing(cases.get("safety_review")))
+    refuse("safety-review", "safety_review", "no safety review is recorded in the slm.cases", {}, "what was reviewed",
+           std::string(cases.get("safety_review")));
+  if (says_nothing(cases.get("scope")))
+    refuse("scope", "scope", "the slm.cases do not say what they cover", {}, "what the cases cover",
+           std::string(cases.get("scope")));
 }
 
 void check_decision(const Decision& decision) {
-  if (decision.decision.empty() || is_placeholder(decision.by))
+  if (decision.decision.empty() || says_nothing(decision.by))
     refuse("decision", "decision", "is not recorded: say --decision approve or reject, and --decided-by whom");
-  if (decision.decision != "approve")
-    refuse("decision", "decision", "is not to approve", {}, "approve", decision.decision);
+  if (decision.decision != "approve" && decision.decision != "reject")
+    refuse("decision", "decision", "is approve or reject", {}, "approve or reject", decision.decision);
 }
+
+bool approves(const Decision& decision) { return decision.decision == "approve"; }
 
 Record make_quality_gate(const SmokeEvidence& smoke, const ReadRecord& cases, const ReadRecord& evaluation,
                          const Decision& decision) {
@@ -100,9 +108,10 @@ Record make_quality_gate(const SmokeEvidence& smoke, const ReadRecord& cases, co
   out.set("source_kind", kTrainedKind);
   out.set("cases", evaluation.record.number("cases")).set("failures", evaluation.record.number("failures"));
   out.set("scope", cases.record.get("scope")).set("safety_review", cases.record.get("safety_review"));
-  out.set("decision", "approve").set("decided_by", decision.by);
+  const bool approved = approves(decision);
+  out.set("decision", decision.decision).set("decided_by", decision.by);
   if (!decision.at.empty()) out.set("decided_at", decision.at);
-  out.set("quality_claim", "evaluated-cases-passed").set("result", "passed");
+  out.set("quality_claim", approved ? "evaluated-cases-passed" : "not-claimed").set_flag("passed", approved);
   seal(out);
   return out;
 }
@@ -116,7 +125,6 @@ Evaluated read_evaluated(const Evidence& at, const Context& context) {
   check_trained(smoke.provenance);
   ReadRecord cases = read_cases(smoke.provenance, at.cases);
   ReadRecord evaluation = read_evaluation(smoke.provenance, cases, at, context);
-  check_quality(cases.record, evaluation.record);
   return {std::move(smoke), std::move(cases), std::move(evaluation)};
 }
 
@@ -148,7 +156,12 @@ QualityEvidence read_quality_gate(const Evidence& at, const Context& context) {
   ReadRecord gate = read_evidence(kQualityGate, at.quality_gate, "slm quality-gate assistant-quality");
   const Decision decision{std::string(gate.record.get("decision")), std::string(gate.record.get("decided_by")),
                           std::string(gate.record.get("decided_at"))};
-  check_decision(decision);
+  about_record(at.quality_gate, [&] {
+    check_decision(decision);
+    if (!approves(decision))
+      refuse("rejected", "decision", "of the assistant-quality gate is to reject this model", {}, "approve", "reject");
+  });
+  check_quality(all.cases.record, all.evaluation.record);
   compare(gate, make_quality_gate(all.smoke, all.cases, all.evaluation, decision));
   return {std::move(all.smoke), std::move(all.cases), std::move(all.evaluation), std::move(gate)};
 }
@@ -157,14 +170,20 @@ Outcome quality_gate(Gate gate, const Evidence& at, const Decision& given, bool 
   if (gate == Gate::runtime_smoke) {
     const Provenance provenance = read_provenance(at, context);
     const ReadRecord smoke = read_smoke(provenance, at.smoke);
-    return conclude("quality-gate", make_smoke_gate(provenance, smoke), {}, at.smoke_gate, replace);
+    return conclude("quality-gate", make_smoke_gate(provenance, smoke), {},
+                    output_of(at, &Evidence::smoke_gate, replace));
   }
   Decision decision = given;
   decision.at = stated_time(given.at).value_or("");
   const Evaluated all = read_evaluated(at, context);
   check_decision(decision);
-  return conclude("quality-gate", make_quality_gate(all.smoke, all.cases, all.evaluation, decision), {},
-                  at.quality_gate, replace);
+  Report report;
+  if (approves(decision))
+    check_quality(all.cases.record, all.evaluation.record);
+  else
+    object_to(report, "rejected", "the decision is to reject this model", {}, "approve", "reject");
+  return conclude("quality-gate", make_quality_gate(all.smoke, all.cases, all.evaluation, decision), std::move(report),
+                  output_of(at, &Evidence::quality_gate, replace));
 }
 
 }  // namespace weighbridge::chain

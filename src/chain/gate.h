@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two gates: NAME.slm.smoke-gate and NAME.slm.quality-gate. A gate's record exists only where it was passed.
+// The two gates: NAME.slm.smoke-gate and NAME.slm.quality-gate. A smoke gate's record exists only where it
+// was passed; the other's says who decided, and how.
 #pragma once
 #include "chain/slm_manifest.h"
 

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "chain/admission.h"
 #include "chain/outcome.h"
+#include "chain/smoke.h"
 #include "io/fd.h"
 #include "weighbridge/open.h"
 #include "weighbridge/slm.h"
@@ -189,7 +190,7 @@ std::string entry_row(std::uint64_t entry) { return "entry." + std::to_string(en
 
 ReadRecord read_ledger(const std::string& path) {
   ReadRecord out = read_evidence(kSchema, path, "slm promotion-ledger append");
-  check_links(out.record);
+  about_record(path, [&] { check_links(out.record); });
   return out;
 }
 
@@ -201,7 +202,7 @@ std::string check_adapter(const Artifact& base, const std::string& path, const C
   if (!slm::adapter_kind_from_name(kind))
     refuse("adapter", {}, "'" + path + "' is no adapter package", 0, "adp1, asp1 or alr1", kind);
   try {
-    slm::adapt(base.model, std::span(&package, 1), context);
+    check_runs(slm::adapt(base.model, std::span(&package, 1), context));
   } catch (const Error& error) {  // that it is another model's is no misuse here, but what is wrong with the file
     refuse("adapter", {}, "'" + path + "' does not fit '" + base.name + "': " + error.what());
   }
@@ -232,7 +233,11 @@ Outcome append_to_ledger(const std::string& path, const Evidence& at, std::span<
   }
   if (appender.added() == 0)
     refuse("promoted", {}, "'" + at.artifact + "' and all adapters named stand in the ledger as they are");
-  return conclude("promotion-ledger", ledger, {}, path, true);
+  Output output = output_of(at, &Evidence::artifact, true);
+  output.path = path;
+  output.inputs.push_back(at.artifact);
+  output.inputs.insert(output.inputs.end(), adapters.begin(), adapters.end());
+  return conclude("promotion-ledger", ledger, {}, output);
 }
 
 Outcome verify_ledger(const std::string& path) {

@@ -181,7 +181,9 @@ std::string tagged(std::string_view lower_hex) {
   return out;
 }
 
-MiniModel read_minimodel(const std::string& path) {
+namespace {
+
+MiniModel parse_minimodel(const std::string& path) {
   const std::string bytes = read_bytes(path);
   check_lines(bytes);
   MiniModel out{{parse_record(kSchema, bytes), bytes, sha256_hex(bytes)}, {}, false};
@@ -196,6 +198,12 @@ MiniModel read_minimodel(const std::string& path) {
     if (is_placeholder(value)) refuse("placeholder", key, "was not filled in: " + quoted(value));
   out.signed_form = signed_form_of(manifest);
   return out;
+}
+
+}  // namespace
+
+MiniModel read_minimodel(const std::string& path) {
+  return about_record(path, [&] { return parse_minimodel(path); });
 }
 
 Artifact read_verified_artifact(const std::string& path, const MiniModel& minimodel, const Context& context) {
@@ -221,7 +229,8 @@ Artifact read_verified_artifact(const std::string& path, const MiniModel& minimo
 Outcome minimodel_template(const std::string& artifact, const std::string& manifest, const std::string& created,
                            bool replace, const Context& context) {
   const std::string time = stated_time(created).value_or("1970-01-01T00:00:00Z");
-  return conclude("minimodel-template", make_manifest(read_artifact(artifact, context), time), {}, manifest, replace);
+  return conclude("minimodel-template", make_manifest(read_artifact(artifact, context), time), {},
+                  {manifest, replace, {artifact}});
 }
 
 namespace {

@@ -2,11 +2,17 @@
 // Outcomes.
 #include "chain/outcome.h"
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <span>
 #include <utility>
 
 #include "base/fail.h"
 #include "chain/record_value.h"
+#include "io/fd.h"
+#include "weighbridge/source.h"
+#include "weighbridge/text.h"
 #include "wire/json_writer.h"
 
 namespace weighbridge::chain {
@@ -63,9 +69,44 @@ Outcome report_on(std::string_view step, const Record& record, std::string sha25
   return out;
 }
 
-Outcome conclude(std::string_view step, const Record& record, Report report, const std::string& path, bool replace) {
-  Outcome out = report_on(step, record, record.digest(), std::move(report), path);
-  if (!path.empty()) publish(path, out.record, replace);
+Output output_of(const Evidence& at, std::string Evidence::*written, bool replace) {
+  Output out{at.*written, replace};
+  for (const auto member :
+       {&Evidence::artifact, &Evidence::conversion, &Evidence::manifest, &Evidence::smoke, &Evidence::smoke_gate,
+        &Evidence::cases, &Evidence::evaluation, &Evidence::quality_gate, &Evidence::admission})
+    if (member != written) out.inputs.push_back(at.*member);
+  return out;
+}
+
+void require_other_file(const Output& output) {
+  for (const std::string& input : output.inputs)
+    if (!input.empty() && io::same_file(output.path, input))
+      base::misuse("output-is-input", "the output " + escape_for_display(output.path) + " is the input " +
+                                          escape_for_display(input) + ": give another name");
+}
+
+void check_output(const Schema& schema, const Output& output) {
+  require_other_file(output);
+  std::error_code unknown;
+  if (!output.replace || !std::filesystem::is_regular_file(output.path, unknown)) return;  // publish() judges those
+  constexpr std::uint64_t kBeginning = 2 * kMaxLine;
+  const auto source = open_file(output.path);
+  std::string bytes(static_cast<std::size_t>(std::min(source->size(), kBeginning)), '\0');
+  source->read_at(0, std::as_writable_bytes(std::span(bytes)));
+  if (!begins_as(schema, bytes))
+    base::misuse("output-kind", "the output " + escape_for_display(output.path) + " is there and is no " +
+                                    std::string(schema.name) +
+                                    ", which alone is replaced here: remove it or give another name");
+}
+
+void publish_record(const Schema& schema, const Output& output, std::string_view bytes) {
+  check_output(schema, output);
+  publish(output.path, bytes, output.replace);
+}
+
+Outcome conclude(std::string_view step, const Record& record, Report report, const Output& output) {
+  Outcome out = report_on(step, record, record.digest(), std::move(report), output.path);
+  publish_record(record.schema(), output, out.record);
   return out;
 }
 

@@ -133,6 +133,21 @@ TEST_F(Promotion, ALargerOrChangedArtifactIsRefusedByName) {
   EXPECT_EQ(thrown([&] { write_selector_registry(ledger_, other / "selector.registry"); }).kind, Kind::misuse);
 }
 
+TEST_F(Promotion, AnAdapterThatDoesNotRunIsNotPromoted) {
+  Builder deltas;
+  const auto held = std::make_shared<std::vector<float>>(8, 3e38F);
+  deltas.tensor("norm.weight", DType::f32, {8}, Bytes{std::as_bytes(std::span(*held)), held});
+  const std::string adapter = folder_ / "large.adp1";
+  slm::plan_adapter(open(a_.artifact), deltas.build(), slm::AdapterKind::dense).execute(adapter);
+  EXPECT_EQ(thrown([&] { append_to_ledger(ledger_, a_, std::span(&adapter, 1), {}); }).rule, "chain/adapter");
+}
+
+TEST_F(Promotion, TheRegistryIsNotWrittenOverTheLedgerOrAModel) {
+  for (const std::string& over : {ledger_, a_.artifact, folder_ / "shift.adp1"})
+    EXPECT_EQ(thrown([&] { write_selector_registry(ledger_, over, {.replace = true}); }).rule,
+              "misuse/output-is-input");
+}
+
 class MiniModelManifest : public ::testing::Test {
  protected:
   MiniModelManifest() {

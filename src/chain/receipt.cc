@@ -55,8 +55,8 @@ Outcome write_import_receipt(const std::string& artifact, const std::string& man
                              const std::string& at, bool replace, const Context& context) {
   const MiniModel minimodel = read_minimodel(manifest);
   const Artifact verified = read_verified_artifact(artifact, minimodel, context);
-  return conclude("write-import-receipt", make_receipt(verified, minimodel, stated_time(at).value_or("")), {}, receipt,
-                  replace);
+  return conclude("write-import-receipt", make_receipt(verified, minimodel, stated_time(at).value_or("")), {},
+                  {receipt, replace, {artifact, manifest}});
 }
 
 Outcome check_import_receipt(const std::string& artifact, const std::string& manifest, const std::string& receipt,

@@ -246,6 +246,28 @@ class RecordParser {
 
 Record parse_record(const Schema& schema, std::string_view bytes) { return RecordParser(schema, bytes).run(); }
 
+bool begins_as(const Schema& schema, std::string_view bytes) {
+  constexpr int kPairs = 2;
+  const Record record(schema);
+  int seen = 0;
+  for (std::size_t at = 0; at < bytes.size() && seen < kPairs;) {
+    const std::size_t end = std::min(bytes.find('\n', at), bytes.size());
+    std::string_view line = bytes.substr(at, end - at);
+    at = end + 1;
+    if (schema.crlf && line.ends_with('\r')) line.remove_suffix(1);
+    if (schema.comments && (line.empty() || line[0] == '#')) continue;
+    const std::size_t split = line.find('=');
+    const auto place = split == std::string_view::npos ? std::nullopt : record.place(line.substr(0, split));
+    if (!place || (!schema.comments && seen == 0 && place->key != 0)) return false;
+    const Key& key = schema.keys[place->key];
+    const std::string_view value = line.substr(split + 1);
+    const bool open = schema.comments && is_placeholder(value);
+    if (key.type == Type::choice && !open && !parse_value(key, value)) return false;
+    ++seen;
+  }
+  return seen != 0 || bytes.empty();
+}
+
 std::string read_bytes(const std::string& path, std::uint64_t most) {
   const auto source = open_file(path);
   if (source->size() > most)
@@ -260,7 +282,7 @@ std::string read_bytes(const std::string& path, std::uint64_t most) {
 
 ReadRecord read_record(const Schema& schema, const std::string& path) {
   std::string bytes = read_bytes(path);
-  Record record = parse_record(schema, bytes);
+  Record record = about_record(path, [&] { return parse_record(schema, bytes); });
   std::string digest = sha256_hex(bytes);
   return {std::move(record), std::move(bytes), std::move(digest)};
 }
@@ -274,10 +296,6 @@ void publish(const std::string& path, std::string_view bytes, bool replace) {
 
 std::string sha256_hex(std::string_view bytes) {
   return codecs::to_hex(codecs::sha256(std::as_bytes(std::span(bytes))));
-}
-
-bool is_placeholder(std::string_view value) noexcept {
-  return value.empty() || (value.front() == '<' && value.back() == '>');
 }
 
 std::optional<std::string> stated_time(std::string_view given) {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "weighbridge/chain.h"
 #include "weighbridge/error.h"
 
 namespace weighbridge::chain {
@@ -95,6 +96,7 @@ class Record {
     auto operator<=>(const Place&) const = default;
   };
   friend class RecordParser;
+  friend bool begins_as(const Schema&, std::string_view);
   std::optional<Place> place(std::string_view key) const noexcept;
   std::string full_key(const Place&) const;
 
@@ -120,12 +122,31 @@ struct ReadRecord {
 std::string read_bytes(const std::string& path, std::uint64_t most = kMaxRecord);
 ReadRecord read_record(const Schema&, const std::string& path);
 
+// What is malformed in `work` is said to be so in the record at `path`.
+template <class Work> auto about_record(const std::string& path, Work&& work) {
+  try {
+    return work();
+  } catch (const RecordError&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() != Kind::malformed) throw;
+    throw RecordError(path, error.finding());
+  }
+}
+
+// Whether these first bytes of a file are those of a record of this kind, which may be broken further on: the first two
+// pairs, with placeholders where people fill them in. An empty file is.
+bool begins_as(const Schema&, std::string_view bytes);
+
 // As if the power may go: a temporary beside it, synced, then renamed. Misuse: it exists and `replace` is off.
 void publish(const std::string& path, std::string_view bytes, bool replace);
 
 std::string sha256_hex(std::string_view bytes);
 // A value still to be filled in, "<who trained it>", or an empty one.
 bool is_placeholder(std::string_view value) noexcept;
+// A sentence of somebody's that says nothing: blank, in angle brackets, punctuation alone, or one of a few words that
+// hold a place (docs/slm-chain.md lists them), whatever is around them that cannot be seen.
+bool says_nothing(std::string_view text);
 bool is_time(std::string_view) noexcept;
 // The time that a record is to state: `given` (misuse unless it is one), else SOURCE_DATE_EPOCH's, else none: a clock
 // would make two runs differ.

@@ -138,9 +138,10 @@ ReadRecord read_review(const std::string& path, const Candidate& candidate, cons
 
 Outcome review_candidate(const std::string& candidate, const ReviewOptions& options, const Context& context) {
   require_bound(options.safety_bound);
-  Review result = review(read_candidate(candidate, options.manifest, context), options.safety_bound, context);
-  return conclude("review-safetensors-candidate", result.record, std::move(result.report), options.output,
-                  options.replace);
+  const Candidate read = read_candidate(candidate, options.manifest, context);
+  Review result = review(read, options.safety_bound, context);
+  return conclude("review-safetensors-candidate", result.record, std::move(result.report),
+                  {options.output, options.replace, read.paths});
 }
 
 }  // namespace weighbridge::chain

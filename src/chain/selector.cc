@@ -63,6 +63,13 @@ class Selection {
     return std::move(out_);
   }
 
+  // The ledger and every file that it names.
+  std::vector<std::string> inputs(const std::string& ledger) const {
+    std::vector<std::string> out{ledger};
+    for (std::uint64_t i = 0; i < ledger_.record.rows("entry"); ++i) out.push_back((folder_ / get(i, "path")).string());
+    return out;
+  }
+
  private:
   std::string_view get(std::uint64_t entry, const char* key) const {
     return ledger_.record.get(entry_row(entry) + key);
@@ -135,8 +142,9 @@ const Schema& selector_schema() { return kSchema; }
 Outcome write_selector_registry(const std::string& ledger, const std::string& registry, const RegistryOptions& options,
                                 const Context& context) {
   check_folder(ledger, registry);
-  return conclude("selector-registry", Selection(ledger, options.byte_budget, context).make(), {}, registry,
-                  options.replace);
+  Selection selection(ledger, options.byte_budget, context);
+  const Record record = selection.make();
+  return conclude("selector-registry", record, {}, {registry, options.replace, selection.inputs(ledger)});
 }
 
 Outcome check_selector_registry(const std::string& ledger, const std::string& registry, const Context& context) {

@@ -152,7 +152,7 @@ Outcome write_slm_manifest(const Evidence& at, std::string_view source_kind, boo
                  "a source is deterministic-smoke or converted-trained, not " + core::quoted(source_kind));
   const Artifact artifact = read_artifact(at.artifact, context);
   const SourceOf source = source_of(artifact, std::string(source_kind), at);
-  return conclude("manifest", make_slm_manifest(artifact, source), {}, at.manifest, replace);
+  return conclude("manifest", make_slm_manifest(artifact, source), {}, output_of(at, &Evidence::manifest, replace));
 }
 
 Outcome validate_slm_manifest(const Evidence& at, const Context& context) {

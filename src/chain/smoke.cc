@@ -48,8 +48,8 @@ Generated run(const Generator& generator, std::string_view prompt) {
   Generated out;
   try {
     out = session.generate(prompt, options);
-  } catch (const Error& error) {  // a context of a few tokens has no room for the prompt
-    if (error.kind() != Kind::misuse) throw;
+  } catch (const Error& error) {  // no room for the prompt in a context of a few tokens, or logits that are not finite
+    if (error.kind() == Kind::io) throw;
     refuse("smoke", {}, "the prompt \"" + std::string(prompt) + "\" cannot be run: " + error.what());
   }
   if (!std::ranges::all_of(session.logits(), [](float logit) { return std::isfinite(logit); }))
@@ -60,6 +60,11 @@ Generated run(const Generator& generator, std::string_view prompt) {
 }  // namespace
 
 const Schema& smoke_schema() { return kSchema; }
+
+void check_runs(const Model& model) {
+  const Generator generator(model);
+  for (const std::string_view prompt : kPrompts) run(generator, prompt);
+}
 
 Record make_smoke(const Provenance& of) {
   const Generator generator(of.artifact.model);
@@ -90,7 +95,8 @@ ReadRecord read_smoke(const Provenance& of, const std::string& path) {
 }
 
 Outcome runtime_smoke(const Evidence& at, bool replace, const Context& context) {
-  return conclude("runtime-smoke", make_smoke(read_provenance(at, context)), {}, at.smoke, replace);
+  return conclude("runtime-smoke", make_smoke(read_provenance(at, context)), {},
+                  output_of(at, &Evidence::smoke, replace));
 }
 
 }  // namespace weighbridge::chain

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 
 #include "base/fail.h"
 #include "chain/record.h"
+#include "chain/source_schemas.h"
 #include "io/file_source.h"
 #include "io/temporary.h"
 
@@ -34,6 +36,15 @@ std::string path_problem(std::string_view path) {
   if (name.front() == '.' || name.front() == '-') return "begins with a dot or a dash";
   if (name.size() > kMaxName) return "has a name of more than 255 bytes";
   return {};
+}
+
+std::vector<std::string> source_files(const std::string& folder) {
+  std::vector<std::string> out{folder + "/" + std::string(kSourceManifest), folder + "/" + std::string(kReviewCopy)};
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder + "/" + std::string(kTensorFolder), error), end;
+       !error && at != end; at.increment(error))
+    out.push_back(at->path().string());
+  return out;
 }
 
 SourceFolder::SourceFolder(const std::string& path) : path_(path), folder_(io::open_folder(path)) {

@@ -22,6 +22,9 @@ inline constexpr std::string_view kTensorFolder = "tensors";
 // Why a path is none; empty where it is good.
 std::string path_problem(std::string_view path);
 
+// The files of a source folder, which a step that reads it may not write over: manifest, review and tensors.
+std::vector<std::string> source_files(const std::string& folder);
+
 class SourceFolder {
  public:
   // Error io/open; chain/path where source.manifest's folder "tensors" is missing or a link.

@@ -178,7 +178,10 @@ Outcome write_source_template(const std::optional<Model>& model, const std::stri
     if (model->tokenizer() != nullptr) set_tokenizer(record, *model->tokenizer());
   }
   const std::string text = fill_in(record);
-  publish(output, text, replace);
+  Output target{output, replace};
+  if (model)
+    for (const auto& source : model->sources()) target.inputs.emplace_back(source->name());
+  publish_record(kSourceSchema, target, text);
   Outcome out = report_on("source-template", record, sha256_hex(text), {}, output);
   out.record = text;
   return out;

@@ -27,7 +27,12 @@ constexpr std::size_t kPiece = std::size_t{1} << 20;
 class Validator {
  public:
   Validator(const std::string& folder, double bound, const Context& context)
-      : folder_(folder), bound_(bound), context_(context), record_(kValidationSchema), manifest_(read_manifest()) {}
+      : path_(folder),
+        folder_(folder),
+        bound_(bound),
+        context_(context),
+        record_(kValidationSchema),
+        manifest_(read_manifest()) {}
 
   Validation run() {
     record_.set("record", "slm-source-validation").set("schema_version", "1").set("manifest_sha256", manifest_.sha256);
@@ -57,7 +62,8 @@ class Validator {
 
   ReadRecord read_manifest() const {
     std::string bytes = read_small(std::string(kSourceManifest));
-    Record record = parse_record(kSourceSchema, bytes);
+    Record record =
+        about_record(path_ + "/" + std::string(kSourceManifest), [&] { return parse_record(kSourceSchema, bytes); });
     std::string digest = sha256_hex(bytes);
     return {std::move(record), std::move(bytes), std::move(digest)};
   }
@@ -218,6 +224,7 @@ class Validator {
     return model;
   }
 
+  const std::string path_;
   SourceFolder folder_;
   const double bound_;
   const Context& context_;
@@ -248,7 +255,8 @@ Validated read_validation(const std::string& path, const std::string& folder, co
 Outcome validate_source(const std::string& folder, const ValidateOptions& options, const Context& context) {
   require_bound(options.safety_bound);
   Validation result = validate(folder, options.safety_bound, context);
-  return conclude("validate-source", result.record, std::move(result.report), options.output, options.replace);
+  return conclude("validate-source", result.record, std::move(result.report),
+                  {options.output, options.replace, source_files(folder)});
 }
 
 }  // namespace weighbridge::chain

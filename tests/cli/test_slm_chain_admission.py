@@ -111,3 +111,18 @@ def test_a_missing_file_is_io_and_missing_evidence_is_not(smoke, tmp_path):
     weighbridge("slm", "manifest", tmp_path / "none.slm", "--source-kind", "deterministic-smoke", status=4)
     assert "slm.smoke" in weighbridge("slm", "quality-gate", "runtime-smoke", smoke, status=1).stderr
     assert json.loads(weighbridge("slm", "promotion-ledger", "verify", tmp_path / "none", "--json", status=1).stdout)
+
+
+@pytest.mark.parametrize("action", [["runtime-smoke"], ["eval-template"], ["minimodel-template"],
+                                    ["manifest", "--source-kind", "deterministic-smoke"]])
+def test_the_model_is_not_written_over(smoke, action):
+    before = smoke.read_bytes()
+    done = weighbridge("slm", action[0], smoke, *action[1:], "-o", smoke, "--force", status=2)
+    assert "is the input" in done.stderr and smoke.read_bytes() == before
+
+
+def test_a_broken_ledger_is_blamed_not_the_model(smoke, tmp_path):
+    ledger = tmp_path / "bad.ledger"
+    ledger.write_text("nothing\n")
+    done = weighbridge("slm", "promotion-ledger", "append", ledger, smoke, status=1)
+    assert done.stderr.startswith(f"weighbridge: {ledger}: ")
