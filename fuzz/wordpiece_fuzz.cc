@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "base/utf8.h"
 #include "harness.h"
 #include "tokenizers/characters.h"
 #include "tokenizers/unicode_tables_generated.h"
@@ -181,6 +182,21 @@ void expect_same(const WordPiece& tokenizer, const Plain& plain, std::string_vie
   for (const TokenSpan& span : spans) expect(span.begin <= span.end && span.end <= text.size(), "a span past the text");
 }
 
+// The words, as far as they are UTF-8: what is not has to be refused.
+Tokenizer vocabulary_of(std::string_view words) {
+  const std::size_t end = base::find_invalid_utf8(words);
+  if (end != std::string_view::npos) {
+    bool refused = false;
+    try {
+      WordPiece::vocabulary(std::string(kSpecials) + std::string(words));
+    } catch (const Error& error) {
+      refused = error.finding().rule == "tokenizer/utf8";
+    }
+    expect(refused, "a vocabulary that is no UTF-8 was taken");
+  }
+  return WordPiece::vocabulary(std::string(kSpecials) + std::string(words.substr(0, end)));
+}
+
 }  // namespace
 }  // namespace weighbridge::fuzz
 
@@ -189,8 +205,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view input(reinterpret_cast<const char*>(data) + 1, size - 1);
   const std::size_t middle = std::min(input.find('\xFF'), input.size());
-  const Tokenizer vocabulary =
-      WordPiece::vocabulary(std::string(fuzz::kSpecials) + std::string(input.substr(0, middle)));
+  const Tokenizer vocabulary = fuzz::vocabulary_of(input.substr(0, middle));
   const std::string text(input.substr(std::min(middle + 1, input.size())));
   WordPieceOptions options{.lower_case = (data[0] & 1) == 0, .space_chinese = (data[0] & 2) == 0};
   if (data[0] & 4) options.strip_accents = (data[0] & 8) != 0;
