@@ -5,7 +5,9 @@
 usage: embed.py MODEL.safetensors --ours EMBED_BENCH [--cli WEIGHBRIDGE --vocab VOCAB.txt [--texts TEXTS]] [--peer PYTHON]
 
 EMBED_BENCH is the program that bench/embed_bench.cc becomes. PYTHON has numpy, onnx, onnxruntime and, for text, tokenizers; without
-it ours is timed alone. The peer's graph is made here from the same weights, with ONNX Runtime's own fused operators
+it ours is timed alone. With --model-folder, the Hugging Face folder of the same model, sentence-transformers takes its turns too, in
+f32: the query as ids, the texts batched as it does; --sentence-transformers names the python that has it where PYTHON has not. The
+graph of ONNX Runtime is made here from the same weights, with its own fused operators
 (EmbedLayerNormalization, Attention, SkipLayerNormalization, BiasGelu), and once more with quantize_dynamic (int8, weights per
 channel). TEXTS is an STS-B file (sentence, sentence, score in CSV) or a text a line; the peer tokenises them as one batch, sorts them
 by length and computes up to 32 of one length at once, so that nothing is padded. Its answers are compared with ours before the clock
@@ -140,14 +142,49 @@ def peer(o):
         else:
             ids = rng.integers(1996, 29000, SHAPES[figure]).astype(np.int32)
             job = lambda: run(precision, ids)  # noqa: E731
-        times, end = [], time.perf_counter() + o.seconds
         if figure != "texts":  # those were all embedded once
             job()
-        while len(times) < (1 if figure == "texts" else 3) or time.perf_counter() < end:
-            begin = time.perf_counter()
-            job()
-            times.append((time.perf_counter() - begin) * 1e3)
-        print(json.dumps([min(times), statistics.median(times)]), flush=True)
+        time_job(o, job, 1 if figure == "texts" else 3)
+
+
+def time_job(o, job, least):
+    times, end = [], time.perf_counter() + o.seconds
+    while len(times) < least or time.perf_counter() < end:
+        begin = time.perf_counter()
+        job()
+        times.append((time.perf_counter() - begin) * 1e3)
+    print(json.dumps([min(times), statistics.median(times)]), flush=True)
+
+
+def sentence_transformers(o):
+    """The same for sentence-transformers, in f32."""
+    try:
+        import torch
+        from sentence_transformers import SentenceTransformer, __version__
+    except ImportError as error:
+        print(json.dumps({"missing": str(error)}), flush=True)
+        return
+    torch.set_num_threads(o.threads)
+    model, texts = SentenceTransformer(o.model_folder, device="cpu"), read_texts(o.texts)
+    model.max_seq_length = 256
+
+    def query():
+        ids = torch.randint(1996, 29000, SHAPES["query16"])
+        with torch.no_grad():
+            return model({"input_ids": ids, "token_type_ids": ids * 0, "attention_mask": ids * 0 + 1})["sentence_embedding"].numpy()
+
+    def embed_texts():
+        return model.encode(texts, batch_size=32, normalize_embeddings=True, show_progress_bar=False)
+
+    if o.answers:
+        import numpy as np
+        close = (np.load(o.answers) * embed_texts()).sum(1).min()
+        assert close > 0.999999, close
+        print(f"ours and sentence-transformers', {len(texts)} texts in f32: cosine at least {close:.7f}", file=sys.stderr)
+    query()
+    print(json.dumps({"version": f"{__version__} with torch {torch.__version__}"}), flush=True)
+    for line in sys.stdin:
+        time_job(o, {"query16": query, "texts": embed_texts}[line.split()[0]], 1 if "texts" in line else 3)
 
 
 def ours(o, figure, precision):
@@ -226,6 +263,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--peer", default="", help="a python3 with onnxruntime")
+    parser.add_argument("--sentence-transformers", default="", help="a python3 with it, if not that of --peer")
+    parser.add_argument("--model-folder", default="", help="the model as a Hugging Face folder, for sentence-transformers")
     parser.add_argument("--golden", default="", help="texts and vectors that the peer is checked with")
     parser.add_argument("--cli", default="", help="the command weighbridge, for .weights and text")
     parser.add_argument("--vocab", default="", help="the model's vocabulary, for the same")
@@ -233,10 +272,10 @@ def main():
     parser.add_argument("--figures", default="query16,text128,batch32x128,texts,ready,memory")
     parser.add_argument("--lines-few", type=int, default=2000, help="texts of the smaller measurement of memory")
     parser.add_argument("--answers", default="", help=argparse.SUPPRESS)
-    parser.add_argument("--as-peer", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--as-peer", choices=("onnxruntime", "sentence-transformers"), help=argparse.SUPPRESS)
     o = parser.parse_args()
     if o.as_peer:
-        return peer(o)
+        return peer(o) if o.as_peer == "onnxruntime" else sentence_transformers(o)
     with tempfile.TemporaryDirectory() as folder:
         compare(o, folder)
     return 0
@@ -259,12 +298,7 @@ def prepare_text(o, folder):
 def compare(o, folder):
     o.weights = o.lines = ""
     more = prepare_text(o, folder)
-    child = None
-    if o.peer:
-        env = dict(os.environ, OMP_NUM_THREADS=str(o.threads), RAYON_NUM_THREADS=str(o.threads))
-        child = subprocess.Popen([o.peer, os.path.abspath(__file__), *sys.argv[1:], *more, "--as-peer"], env=env, text=True,
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        print("onnxruntime " + json.loads(child.stdout.readline())["version"])
+    children = start_peers(o, more)
     print(f"{o.threads} threads, {o.turns} turns of {o.seconds:g} s; milliseconds: best, median")
     for figure in o.figures.split(","):
         if figure == "memory":
@@ -272,24 +306,48 @@ def compare(o, folder):
                 memory(o, folder)
         elif figure != "texts" or o.lines:
             for precision in ("f32", "f16", "int8"):
-                time_figure(o, child, figure, precision)
-    if child:
+                time_figure(o, children, figure, precision)
+    for child in children.values():
         child.stdin.close()
         child.wait()
 
 
-def time_figure(o, child, figure, precision):
-    times = {"ours": [], "onnxruntime": []}
+def start_peers(o, more):
+    """Those that are there, by name; a sentence about each."""
+    env = dict(os.environ, OMP_NUM_THREADS=str(o.threads), RAYON_NUM_THREADS=str(o.threads))
+    found = {}
+    for name, python in (("onnxruntime", o.peer), ("sentence-transformers", (o.sentence_transformers or o.peer) if o.model_folder else "")):
+        if not python:
+            print(f"{name} is not timed: none was named")
+            continue
+        child = subprocess.Popen([python, os.path.abspath(__file__), *sys.argv[1:], *more, "--as-peer", name], env=env, text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        told = json.loads(child.stdout.readline())
+        if "missing" in told:
+            print(f"{name} is not timed: {told['missing']}")
+            continue
+        found[name] = child
+        print(name, told["version"])
+    return found
+
+
+def takes_part(name, figure):
+    return figure in (("query16", "texts") if name == "sentence-transformers" else (*SHAPES, "texts"))
+
+
+def time_figure(o, children, figure, precision):
+    peers = [name for name in children if takes_part(name, figure)]
+    times = {name: [] for name in ("ours", *peers)}
     for _ in range(o.turns):
         times["ours"].append(ours(o, figure, precision))
-        if child and figure != "ready":
-            child.stdin.write(f"{figure} {'int8' if precision == 'int8' else 'f32'}\n")
-            child.stdin.flush()
-            times["onnxruntime"].append(json.loads(child.stdout.readline()))
-    best = {name: min(t[0] for t in all_) for name, all_ in times.items() if all_}
+        for name in peers:
+            children[name].stdin.write(f"{figure} {'int8' if precision == 'int8' else 'f32'}\n")
+            children[name].stdin.flush()
+            times[name].append(json.loads(children[name].stdout.readline()))
+    best = {name: min(t[0] for t in all_) for name, all_ in times.items()}
     for name, value in best.items():
         median = statistics.median(t[1] for t in times[name])
-        line = f"{figure:12} {precision:5} {name:12} {value:9.3f} {median:9.3f}"
+        line = f"{figure:12} {precision:5} {name:21} {value:9.3f} {median:9.3f}"
         if figure == "texts":
             line += f"   {len(read_texts(o.texts)) / value * 1e3:9.0f} texts/s"
         elif figure in SHAPES:

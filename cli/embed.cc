@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "embedding.h"
-#include "npy.h"
 #include "weighbridge/json.h"
+#include "weighbridge/npy.h"
 #include "weighbridge/output.h"
 
 namespace weighbridge::cli {

@@ -6,9 +6,9 @@
 
 #include "file_names.h"
 #include "interrupt.h"
-#include "npy.h"
 #include "session.h"
 #include "weighbridge/json.h"
+#include "weighbridge/npy.h"
 #include "weighbridge/output.h"
 
 namespace weighbridge::cli {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "embedding.h"
-#include "npy.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/json.h"
+#include "weighbridge/npy.h"
 #include "weighbridge/output.h"
 
 namespace weighbridge::cli {

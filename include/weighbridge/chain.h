@@ -184,4 +184,29 @@ Outcome write_import_receipt(const std::string& artifact, const std::string& man
 Outcome check_import_receipt(const std::string& artifact, const std::string& manifest, const std::string& receipt,
                              const Context& = {});
 
+// ---- What a user interface may offer ----
+
+// What came with a model; empty paths: it did not come. Without the ledger, the registry is taken at its seal's word.
+struct OfferEvidence {
+  std::string manifest{}, receipt{}, registry{}, ledger{};
+};
+struct Offers {
+  struct Check {
+    std::string step;  // "artifact", "minimodel-manifest", "import-receipt", "selector-registry"
+    std::optional<Finding> why_not;
+  };
+  struct Adapter {
+    std::string path;
+    std::optional<Finding> why_not;  // none: it may be offered
+  };
+  std::vector<Check> checks;
+  std::vector<Adapter> adapters;  // as they were given
+  // {"schema":1,"checks":[{"step","passed","finding"}],"adapters":[{"path","offered","finding"}]}
+  std::string json;
+};
+// [reads] An adapter may be offered once artifact, manifest, receipt and registry all hold, the registry lists its
+// bytes for this model, and it fits and runs. Says no in what it returns; throws Cancelled only.
+Offers offers(const std::string& artifact, const OfferEvidence&, std::span<const std::string> adapters,
+              const Context& = {});
+
 }  // namespace weighbridge::chain

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// weighbridge/generate.h: runs a small language model. Owns Generator (a model ready to run), Session (one text in the
-// making) and perplexity(). Leaves opening to open.h, the tokenizer to tokenize.h, adapters to slm.h: a Model that
-// adapt() made runs as any other.
+// weighbridge/generate.h: runs a small language model. Owns Generator (a model ready to run), Session (what it has
+// read so far), Generation (a text in the making) and perplexity(). Leaves opening to open.h, the tokenizer to
+// tokenize.h, adapters to slm.h: a Model that adapt() made runs as any other.
 //
 // MODEL      What an .slm holds, in any container that kept it: the header's numbers as attributes "slm.hidden_size"
 //            and so on, tensors by their names, f32, q8_0 and q4_0 as they come, mixed too (readings M4, M8, M9). An
@@ -73,6 +73,7 @@ struct Generated {
 };
 
 class Session;
+class Generation;
 
 class Generator {
  public:
@@ -118,11 +119,35 @@ class Session {
   // stops it. An empty prompt in an empty session is BOS alone. Misuse: a prompt of as many tokens as the context has
   // room for or more, bounds of Sampling, an empty stop text.
   Generated generate(std::string_view prompt, const GenerateOptions& = {});
+  // The same, a token at a time, for callers that have other things to do in between. on_text is not called.
+  Generation begin(std::string_view prompt, const GenerateOptions& = {});
 
  private:
   friend class Generator;
+  friend class Generation;
   struct Rep;
   explicit Session(std::unique_ptr<Rep>) noexcept;
+  std::unique_ptr<Rep> rep_;
+};
+
+// A text in the making. It must not outlive its Session, which nobody else may use until it has ended.
+class Generation {
+ public:
+  ~Generation();
+  Generation(Generation&&) noexcept;
+  Generation& operator=(Generation&&) noexcept;
+
+  // One token more; false: that was all. What throws can be tried again.
+  bool step();
+  // Ends it where it is, unless it has ended.
+  void cancel();
+  // So far. `text` only ever grows, never by half a character; `stopped` and `seconds` stand once it has ended.
+  const Generated& result() const noexcept;
+
+ private:
+  friend class Session;
+  struct Rep;
+  explicit Generation(std::unique_ptr<Rep>) noexcept;
   std::unique_ptr<Rep> rep_;
 };
 

@@ -116,6 +116,12 @@ struct Likelihood {
 };
 std::string to_json(std::string_view path, const Likelihood&);
 
+// One thing found, as it stands in the other objects' "findings".
+std::string to_json(const Finding&);
+// As inspect --stats has it in a tensor.
+std::string to_json(const Stats&);
+std::string to_json(const Histogram&);
+
 // A metadata value, in the JSON type that is nearest to it.
 std::string to_json(const Value&);
 

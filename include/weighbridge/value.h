@@ -24,7 +24,7 @@ struct Texts {
   std::size_t size() const noexcept { return ends.size(); }
   std::string_view operator[](std::size_t i) const noexcept {
     const std::uint64_t begin = i == 0 ? 0 : ends[i - 1];
-    return std::string_view(blob).substr(begin, ends[i] - begin);
+    return std::string_view(blob).substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(ends[i] - begin));
   }
   void push_back(std::string_view text) {
     blob.append(text);

@@ -13,6 +13,7 @@
 #include "weighbridge/json.h"
 #include "weighbridge/khlnary.h"
 #include "weighbridge/model.h"
+#include "weighbridge/npy.h"
 #include "weighbridge/open.h"
 #include "weighbridge/output.h"
 #include "weighbridge/slm.h"

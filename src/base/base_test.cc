@@ -223,6 +223,10 @@ TEST(Fail, EachKindHasItsRuleAndSeverity) {
   EXPECT_EQ(unsupported.severity, Severity::unsupported);
   EXPECT_EQ(unsupported.kind, Kind::unsupported);
   EXPECT_EQ(thrown([] { base::malformed("stb/size", "short"); }).kind, Kind::malformed);
+  const Finding beyond = thrown([] { base::beyond_address_space(std::uint64_t{1} << 40); });
+  EXPECT_EQ(beyond.rule, "limit/address-space");
+  EXPECT_EQ(beyond.kind, Kind::unsupported);
+  EXPECT_NE(beyond.message.find("1099511627776"), std::string::npos);
 }
 
 TEST(Names, KindsAndSeveritiesAreTheirEnumerators) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on numbers that a file supplied. Owns the one extent test and the checked sums and products (reading G1).
+// Arithmetic on numbers that a file supplied. Owns the one extent test, the checked sums and products (reading G1), and
+// the one gate from 64-bit lengths to those of memory.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+
+#include "base/fail.h"
 
 namespace weighbridge::base {
 
@@ -22,6 +26,14 @@ constexpr std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_
   std::uint64_t out = 0;
   if (__builtin_mul_overflow(a, b, &out)) return std::nullopt;
   return out;
+}
+
+// A length or an index as memory counts them. Where addresses have 32 bits, as in WebAssembly, error
+// unsupported limit/address-space for a value that they cannot hold; elsewhere nothing but a conversion.
+constexpr std::size_t to_size(std::uint64_t value) noexcept(sizeof(std::size_t) == sizeof(std::uint64_t)) {
+  if constexpr (sizeof(std::size_t) < sizeof(std::uint64_t))
+    if (value > SIZE_MAX) beyond_address_space(value);
+  return static_cast<std::size_t>(value);
 }
 
 // Number of elements of a shape: 0 as soon as one dimension is 0, whatever the others; nullopt past 2^64 - 1; 1 for

@@ -166,6 +166,12 @@ class ThreadExecutor final : public Executor {
 
 thread_local const ThreadExecutor* ThreadExecutor::current_ = nullptr;
 
+#if defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
+constexpr bool kThreads = false;
+#else
+constexpr bool kThreads = true;
+#endif
+
 // Those that this process may run on, which containers and taskset make fewer than the machine has.
 unsigned usable_processors() noexcept {
 #ifdef __linux__
@@ -188,7 +194,7 @@ std::shared_ptr<Executor> inline_executor() {
 
 std::shared_ptr<Executor> thread_executor(unsigned threads) {
   if (threads == 0) threads = usable_processors();
-  if (threads == 1) return inline_executor();
+  if (threads == 1 || !kThreads) return inline_executor();
   return std::make_shared<ThreadExecutor>(threads);
 }
 

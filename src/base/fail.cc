@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four ways to throw Error.
+// The ways to throw Error.
 #include "base/fail.h"
 
 #include <system_error>
@@ -34,6 +34,11 @@ void unsupported(std::string_view rule, std::string message) {
 
 void malformed(std::string_view rule, std::string message) {
   raise(std::string(rule), Kind::malformed, Severity::error, std::move(message));
+}
+
+void beyond_address_space(std::uint64_t value) {
+  unsupported("limit/address-space",
+              std::to_string(value) + " bytes or elements at once are more memory than this build can address");
 }
 
 }  // namespace weighbridge::base

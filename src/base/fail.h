@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Short ways to throw the library's one exception. Owns the spelling of misuse and io findings.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,5 +17,7 @@ namespace weighbridge::base {
 [[noreturn]] void unsupported(std::string_view rule, std::string message);
 // Throws Error of kind malformed with rule `rule`, for payload that turns out broken while it is read.
 [[noreturn]] void malformed(std::string_view rule, std::string message);
+// Throws Error of kind unsupported with rule "limit/address-space": `value` bytes or elements at once. For checked.h.
+[[noreturn]] void beyond_address_space(std::uint64_t value);
 
 }  // namespace weighbridge::base

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "base/checked.h"
 #include "base/endian.h"
 #include "bundle/bundle.h"
 #include "chain/outcome.h"
@@ -122,7 +123,7 @@ class Reader {
         out_.licenses.push_back({name, "sha256", file_sha256(*source, context_).hex()});
         continue;
       }
-      std::string text(std::min(source->size(), kMaxReadme), '\0');
+      std::string text(base::to_size(std::min(source->size(), kMaxReadme)), '\0');
       source->read_at(0, std::as_writable_bytes(std::span(text)));
       read_front_matter(text, out_.licenses);
     }

@@ -47,6 +47,8 @@ ReadRecord read_evidence(const Schema&, const std::string& path, std::string_vie
 inline constexpr std::string_view kSeal = "record_sha256";
 inline constexpr Key kSealKey{.name = kSeal, .type = Type::digest, .about = "SHA-256 of all lines above"};
 void seal(Record&);
+// All its other keys, to be sealed anew.
+Record without_seal(const Record&);
 
 // `given` must say what `again` does, made from what is there now. Error{malformed} names the first key that differs,
 // both values and the line: chain/stale for a digest of something else, chain/seal where only the seal is wrong,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "chain/admission.h"
 #include "chain/outcome.h"
@@ -87,10 +88,10 @@ std::string link_of(const Record& ledger, std::uint64_t entry) {
 void check_links(const Record& ledger) {
   const std::uint64_t entries = ledger.rows("entry");
   // Digests of all entries in one pass over the lines.
-  std::vector<std::string> lines(entries);
+  std::vector<std::string> lines(base::to_size(entries));
   for (const auto& [key, value] : ledger.lines()) {
     if (!key.starts_with("entry.") || key.ends_with(".digest")) continue;
-    lines[std::stoull(key.substr(6))] += key + "=" + value + "\n";
+    lines[base::to_size(std::stoull(key.substr(6)))] += key + "=" + value + "\n";
   }
   for (std::uint64_t i = 0; i < entries; ++i) {
     const std::string_view previous = ledger.get(entry_row(i) + "previous");
@@ -98,7 +99,7 @@ void check_links(const Record& ledger) {
       broken(i, "previous", "does not continue the entry before: an entry was removed, put in or moved here", before,
              previous);
     const std::string_view digest = ledger.get(entry_row(i) + "digest");
-    if (const std::string made = sha256_hex(lines[i]); digest != made)
+    if (const std::string made = sha256_hex(lines[base::to_size(i)]); digest != made)
       broken(i, "digest", "does not fit the entry's lines: the entry was edited", made, digest);
     check_kind(ledger, i);
     check_path(ledger, i);

@@ -11,23 +11,13 @@
 #include "base/fail.h"
 #include "chain/record_value.h"
 #include "io/fd.h"
+#include "weighbridge/json.h"
 #include "weighbridge/source.h"
 #include "weighbridge/text.h"
 #include "wire/json_writer.h"
 
 namespace weighbridge::chain {
 namespace {
-
-void write_finding(wire::JsonWriter& out, const Finding& finding) {
-  out.begin_object();
-  wire::member(out, "rule", finding.rule);
-  wire::member(out, "severity", name(finding.severity));
-  if (finding.has_tensor) wire::member(out, "tensor", printable(finding.tensor));
-  if (!finding.expected.empty()) wire::member(out, "expected", printable(finding.expected));
-  if (!finding.found.empty()) wire::member(out, "found", printable(finding.found));
-  wire::member(out, "message", printable(finding.message));
-  out.end_object();
-}
 
 std::string to_json(std::string_view step, const Record& record, const Outcome& outcome) {
   wire::JsonWriter out;
@@ -49,7 +39,7 @@ std::string to_json(std::string_view step, const Record& record, const Outcome& 
   out.end_object();
   out.key("findings");
   out.begin_array();
-  for (const Finding& finding : outcome.report.findings()) write_finding(out, finding);
+  for (const Finding& finding : outcome.report.findings()) out.raw(weighbridge::to_json(finding));
   out.end_array();
   out.end_object();
   return out.take();

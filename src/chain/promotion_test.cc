@@ -148,6 +148,78 @@ TEST_F(Promotion, TheRegistryIsNotWrittenOverTheLedgerOrAModel) {
               "misuse/output-is-input");
 }
 
+// The first model, its manifest, receipt and registry, as a page that shows them has them.
+class Offered : public Promotion {
+ protected:
+  Offered() {
+    write_selector_registry(ledger_, registry_);
+    minimodel_template(a_.artifact, with_.manifest, {}, false);
+    std::string text = read_file(with_.manifest);
+    for (const char* const key :
+         {"license.route", "model_card.route", "model.id", "model.version", "publisher.id", "publisher.key_id"})
+      replace_line(text, key, "test/one");
+    write_file(with_.manifest, text);
+    write_import_receipt(a_.artifact, with_.manifest, with_.receipt, {}, false);
+  }
+  // Rule of why the adapter is not offered; empty where it is.
+  std::string refusal(const std::string& adapter) const {
+    const Offers found = offers(a_.artifact, with_, std::span(&adapter, 1));
+    EXPECT_EQ(found.adapters.size(), 1U);
+    return found.adapters[0].why_not ? found.adapters[0].why_not->rule : "";
+  }
+  // The first check that does not hold.
+  std::optional<Offers::Check> failed() const {
+    for (Offers::Check& check : offers(a_.artifact, with_, {}).checks)
+      if (check.why_not) return std::move(check);
+    return std::nullopt;
+  }
+  const std::string adapter_ = folder_ / "shift.adp1";
+  OfferEvidence with_{folder_ / "a.minimodel", folder_ / "a.receipt", registry_, ledger_};
+};
+
+TEST_F(Offered, AListedAdapterThatFits) {
+  EXPECT_FALSE(failed());
+  EXPECT_EQ(refusal(adapter_), "");
+  with_.ledger.clear();
+  EXPECT_EQ(refusal(adapter_), "");
+}
+
+TEST_F(Offered, NothingWithoutEachOfTheRecords) {
+  for (std::string OfferEvidence::*const one :
+       {&OfferEvidence::manifest, &OfferEvidence::receipt, &OfferEvidence::registry}) {
+    const std::string path = std::exchange(with_.*one, "");
+    EXPECT_EQ(failed().value().why_not->rule, "chain/missing-evidence");
+    EXPECT_EQ(refusal(adapter_), "chain/not-offered");
+    with_.*one = folder_ / "absent";
+    EXPECT_NE(refusal(adapter_), "");
+    with_.*one = path;
+  }
+}
+
+TEST_F(Offered, NoAdapterThatTheRegistryDoesNotListOrThatWasChanged) {
+  const std::string other = folder_ / "other.adp1";
+  std::string bytes = read_file(adapter_);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  write_file(other, bytes);
+  EXPECT_EQ(refusal(other), "chain/not-listed");
+  EXPECT_EQ(refusal(folder_ / "absent.adp1"), "io/open");
+  const Offers other_model = offers(b_.artifact, {.registry = registry_, .ledger = ledger_}, {});
+  EXPECT_FALSE(other_model.checks.back().why_not) << "the registry lists it, the other records are another's";
+}
+
+TEST_F(Offered, NothingOnceAnyRecordIsTamperedWith) {
+  with_.ledger.clear();  // the registry's seal has to hold by itself
+  expect_each_field_is_caught(selector_schema(), registry_, [&] {
+    if (const auto found = failed()) throw Error(*found->why_not);
+  });
+  std::string bytes = read_file(a_.artifact);
+  bytes[bytes.size() - 100] = static_cast<char>(bytes[bytes.size() - 100] ^ 1);
+  write_file(a_.artifact, bytes);
+  EXPECT_EQ(failed().value().step, "artifact");
+  EXPECT_EQ(failed().value().why_not->rule, "slm/checksum");
+  EXPECT_EQ(refusal(adapter_), "chain/not-offered");
+}
+
 class MiniModelManifest : public ::testing::Test {
  protected:
   MiniModelManifest() {

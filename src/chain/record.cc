@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "chain/record_value.h"
@@ -275,7 +276,7 @@ std::string read_bytes(const std::string& path, std::uint64_t most) {
            "'" + path + "' has " + core::bytes_text(source->size()) + ", more than the " + core::bytes_text(most) +
                " that such a file can have",
            most);
-  std::string bytes(source->size(), '\0');
+  std::string bytes(base::to_size(source->size()), '\0');
   source->read_at(0, std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }

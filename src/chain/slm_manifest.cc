@@ -124,9 +124,7 @@ Record make_slm_manifest(const Artifact& artifact, const SourceOf& source) {
 
 std::string check_conversion(const Artifact& artifact, const std::string& path) {
   const ReadRecord given = read_evidence(kConversionSchema, path, "slm convert-trained");
-  Record again(kConversionSchema);
-  for (const auto& [key, value] : given.record.lines())
-    if (key != kSeal) again.set(key, given.record.get(key));
+  Record again = without_seal(given.record);
   again.set("artifact.name", artifact.name).set("artifact.bytes", artifact.bytes);
   again.set("artifact.sha256", artifact.sha256).set("artifact.checksum", artifact.checksum("file"));
   again.set("artifact.tokenizer_checksum", artifact.checksum("tokenizer"));

@@ -55,7 +55,7 @@ class Validator {
     const auto source = folder_.file(name);
     if (source->size() > kMaxRecord)
       refuse("size", name, "has " + core::bytes_text(source->size()) + ", more than a record can", kMaxRecord);
-    std::string bytes(source->size(), '\0');
+    std::string bytes(base::to_size(source->size()), '\0');
     source->read_at(0, std::as_writable_bytes(std::span(bytes)));
     return bytes;
   }
@@ -152,9 +152,10 @@ class Validator {
     codecs::Sha256 sha;
     codecs::IndexedChecksum checksum;
     ValueCounter counter(bound_);
-    std::vector<std::byte> piece(std::min<std::uint64_t>(kPiece, source.size()));
+    std::vector<std::byte> piece(base::to_size(std::min<std::uint64_t>(kPiece, source.size())));
     for (std::uint64_t at = 0; at < source.size();) {
-      const auto part = std::span(piece).first(std::min<std::uint64_t>(piece.size(), source.size() - at));
+      const auto part =
+          std::span(piece).first(base::to_size(std::min<std::uint64_t>(piece.size(), source.size() - at)));
       source.read_at(at, part);
       sha.update(part);
       checksum.update(part);
@@ -178,10 +179,10 @@ class Validator {
                   std::shared_ptr<const Source> source) {
     if (!names_.emplace(name, 0).second) return object("duplicate", name, "is the name of two rows");
     builder_.tensor(name, DType::f32, dims, [source](std::uint64_t offset, std::span<std::byte> out) {
-      const std::uint64_t count = std::min<std::uint64_t>(out.size(), source->size() - offset);
+      const std::size_t count = base::to_size(std::min<std::uint64_t>(out.size(), source->size() - offset));
       source->read_at(offset, out.first(count));
       if (offset + count == source->size()) source->check_unchanged();
-      return static_cast<std::size_t>(count);
+      return count;
     });
   }
 

@@ -32,7 +32,7 @@ bool holds(std::span<const std::byte> data, std::uint64_t rows, std::uint64_t co
 
 void widen(DType dtype, std::span<const std::byte> data, std::uint64_t at, std::size_t n, double* to) noexcept {
   const std::uint64_t bytes = info(dtype).bits / 8;
-  cast(dtype, data.subspan(static_cast<std::size_t>(at * bytes), static_cast<std::size_t>(n * bytes)), DType::f64,
+  cast(dtype, data.subspan(base::to_size(at * bytes), base::to_size(n * bytes)), DType::f64,
        std::as_writable_bytes(std::span(to, n)), n);
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 through OpenSSL, XXH3-128 through xxh3_kernel.h, and hexadecimal. The CRCs are in crc.cc.
+// SHA-256 through OpenSSL or, in builds without it, sha256_portable.h; XXH3-128 through xxh3_kernel.h; hexadecimal. The
+// CRCs are in crc.cc.
+#ifndef WEIGHBRIDGE_PORTABLE_CHECKSUMS
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#endif
 
 #include <array>
 #include <cstdint>
@@ -10,23 +13,11 @@
 
 #include "base/endian.h"
 #include "codecs/checksum.h"
+#include "codecs/sha256_portable.h"
 #include "codecs/xxh3_kernel.h"
 
 namespace weighbridge::codecs {
 namespace {
-
-// The algorithm, fetched once without reading OpenSSL's configuration files (they cost start-up time, and a broken one
-// would break us). Never freed: threads may outlive main's statics.
-const EVP_MD* sha256_algorithm() {
-  static const EVP_MD* const algorithm = [] {
-    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr);
-    return EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  }();
-  if (algorithm == nullptr) throw std::bad_alloc();
-  return algorithm;
-}
-
-EVP_MD_CTX* context(void* p) noexcept { return static_cast<EVP_MD_CTX*>(p); }
 
 constexpr char kDigits[] = "0123456789abcdef";
 
@@ -43,14 +34,39 @@ int digit_value(char c) noexcept { return kDigitValues[static_cast<unsigned char
 
 }  // namespace
 
+#ifdef WEIGHBRIDGE_PORTABLE_CHECKSUMS
+namespace {
+PortableSha256* context(void* p) noexcept { return static_cast<PortableSha256*>(p); }
+}  // namespace
+
+void Sha256::Free::operator()(void* p) const noexcept { delete context(p); }
+Sha256::Sha256() : context_(new PortableSha256) {}
+void Sha256::reset() { context(context_.get())->reset(); }
+void Sha256::update(std::span<const std::byte> data) { context(context_.get())->update(data); }
+Digest256 Sha256::finish() { return context(context_.get())->finish(); }
+#else
+namespace {
+
+// The algorithm, fetched once without reading OpenSSL's configuration files (they cost start-up time, and a broken one
+// would break us). Never freed: threads may outlive main's statics.
+const EVP_MD* sha256_algorithm() {
+  static const EVP_MD* const algorithm = [] {
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr);
+    return EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  }();
+  if (algorithm == nullptr) throw std::bad_alloc();
+  return algorithm;
+}
+
+EVP_MD_CTX* context(void* p) noexcept { return static_cast<EVP_MD_CTX*>(p); }
+
+}  // namespace
+
 void Sha256::Free::operator()(void* p) const noexcept { EVP_MD_CTX_free(context(p)); }
 Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
   if (!context_) throw std::bad_alloc();
   reset();
 }
-Sha256::~Sha256() = default;
-Sha256::Sha256(Sha256&&) noexcept = default;
-Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 // OpenSSL fails below only when it is out of memory: algorithm and lengths are fixed.
 void Sha256::reset() {
@@ -67,6 +83,11 @@ Digest256 Sha256::finish() {
   std::memcpy(digest.data(), out, sizeof out);
   return digest;
 }
+#endif
+
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 Digest256 sha256(std::span<const std::byte> data) {
   thread_local Sha256 hasher;  // saves four allocations a call: callers hash many small leaves

@@ -13,25 +13,14 @@
 #include <vector>
 
 #include "base/endian.h"
+#include "codecs/sha256_portable.h"
 
 namespace weighbridge::codecs {
 namespace {
 
-constexpr std::size_t kBlock = 64;
-// A batch takes about as long as OpenSSL takes for this many messages of its longest one's length.
+constexpr std::size_t kBlock = kSha256Block;
+// A batch takes about as long as class Sha256 takes for this many messages of its longest one's length.
 constexpr std::uint64_t kWorth = 8;
-
-constexpr std::array<std::uint32_t, 8> kStart = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-constexpr std::array<std::uint32_t, 64> kRound = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
 // Word i of every lane's state side by side.
 struct alignas(64) State {
@@ -40,31 +29,12 @@ struct alignas(64) State {
 using Blocks = std::array<const std::byte*, kShaLanes>;  // where each lane's next blocks stand
 using Compress = void (*)(State&, const Blocks&, std::size_t blocks);
 
-constexpr std::uint32_t rotate(std::uint32_t x, int n) noexcept { return x >> n | x << (32 - n); }
-
 void compress_portable(State& state, const Blocks& from, std::size_t blocks) {
   for (std::size_t lane = 0; lane < kShaLanes; ++lane) {
-    const std::byte* data = from[lane];
-    for (std::size_t block = 0; block < blocks; ++block, data += kBlock) {
-      std::uint32_t w[64];
-      for (std::size_t i = 0; i < 16; ++i) w[i] = base::load_be<std::uint32_t>(data + 4 * i);
-      for (std::size_t i = 16; i < 64; ++i)
-        w[i] = w[i - 16] + (rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ w[i - 15] >> 3) + w[i - 7] +
-               (rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ w[i - 2] >> 10);
-      std::uint32_t v[8];
-      for (std::size_t i = 0; i < 8; ++i) v[i] = state.words[i][lane];
-      for (std::size_t i = 0; i < 64; ++i) {
-        const std::uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        const std::uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-        const std::uint32_t first =
-            v[7] + (rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25)) + choice + kRound[i] + w[i];
-        const std::uint32_t second = (rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22)) + majority;
-        for (std::size_t j = 7; j > 0; --j) v[j] = v[j - 1];
-        v[4] += first;
-        v[0] = first + second;
-      }
-      for (std::size_t i = 0; i < 8; ++i) state.words[i][lane] += v[i];
-    }
+    Sha256State one;
+    for (std::size_t i = 0; i < one.size(); ++i) one[i] = state.words[i][lane];
+    sha256_compress(one, from[lane], blocks);
+    for (std::size_t i = 0; i < one.size(); ++i) state.words[i][lane] = one[i];
   }
 }
 
@@ -135,7 +105,7 @@ template <std::size_t I> WB_LANES void one_round(Words (&v)[8], Words (&w)[16]) 
   xor_rotated<2>(sum0, a);
   xor_rotated<13>(sum0, a);
   xor_rotated<22>(sum0, a);
-  const Words first = h + (w[I % 16] + kRound[I]) + ((e & f) | (~e & g)) + sum1;
+  const Words first = h + (w[I % 16] + kSha256Round[I]) + ((e & f) | (~e & g)) + sum1;
   d += first;
   h = first + ((a & b) | (c & (a | b))) + sum0;
   if constexpr (I < 48) {
@@ -270,7 +240,7 @@ Digest256 digest_of(const State& state, std::size_t lane) noexcept {
 // At most kShaLanes messages, in step as far as each has whole blocks.
 void hash_batch(const Job& job, std::span<const std::size_t> messages, Compress compress) {
   State state;
-  for (std::size_t i = 0; i < 8; ++i) std::fill_n(state.words[i], kShaLanes, kStart[i]);
+  for (std::size_t i = 0; i < 8; ++i) std::fill_n(state.words[i], kShaLanes, kSha256Start[i]);
   std::array<Lane, kShaLanes> lanes;
   for (std::size_t l = 0; l < messages.size(); ++l) lanes[l].begin(messages[l], job.prefix, job.lengths[messages[l]]);
   for (std::size_t under_way = messages.size(); under_way > 0;) {

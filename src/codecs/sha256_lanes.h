@@ -14,10 +14,10 @@ namespace weighbridge::codecs {
 
 constexpr std::size_t kShaLanes = 16;
 
-// How messages are hashed. `automatic` takes the lanes where there are enough messages of like length, else OpenSSL;
-// the others are for tests, which compare them with ==, and the last two use the lanes even for a single message. A
-// path that this processor or this build lacks answers as `openssl` does.
-enum class ShaPath : std::uint8_t { automatic, openssl, portable, avx512 };
+// How messages are hashed. `automatic` takes the lanes where there are enough messages of like length, else class
+// Sha256; the others are for tests, which compare them with ==, and the last two use the lanes even for a single
+// message. A path that this processor or this build lacks answers as `single` does.
+enum class ShaPath : std::uint8_t { automatic, single, portable, avx512 };
 bool has(ShaPath) noexcept;
 
 // out[i] = SHA-256 of prefix + messages[i]; out is as long as messages. Throws std::bad_alloc.

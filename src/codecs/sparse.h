@@ -80,6 +80,7 @@ class CsrChecker {
   SparseReport finish();
 
  private:
+  std::uint64_t bound_of(std::uint64_t row) const;
   void end_indptr();
   void end_row();
 

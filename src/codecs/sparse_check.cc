@@ -109,7 +109,7 @@ void CsrChecker::indices(std::span<const std::byte> piece) {
   if (!is_index(indptr_dtype_) || !is_index(index_dtype_)) return;
   const std::uint64_t count = piece.size() / (info(index_dtype_).bits / 8);
   for (std::uint64_t i = 0; i < count; ++i, ++indices_seen_) {
-    while (keep_bounds_ && row_number_ < rows_ && indices_seen_ >= bounds_[row_number_ + 1]) end_row();
+    while (keep_bounds_ && row_number_ < rows_ && indices_seen_ >= bound_of(row_number_ + 1)) end_row();
     std::uint64_t col = 0;
     const bool good = load_index(index_dtype_, piece.data(), i, col);
     if (!good || col >= cols_)
@@ -128,14 +128,16 @@ void CsrChecker::indices(std::span<const std::byte> piece) {
   }
 }
 
+std::uint64_t CsrChecker::bound_of(std::uint64_t row) const { return bounds_[base::to_size(row)]; }
+
 // Duplicates among the collected indices of one row.
 void CsrChecker::end_row() {
   std::uint64_t total = 0;
   for (const auto& [entry, before] : find_repeated(row_, total))
-    report_.add(
-        violation(SparseFault::duplicate, bounds_[row_number_] + entry, "one", "two",
-                  fmt::format("entry {} repeats row {}, column {} of entry {}; the values add up",
-                              bounds_[row_number_] + entry, row_number_, row_[entry], bounds_[row_number_] + before)));
+    report_.add(violation(
+        SparseFault::duplicate, bound_of(row_number_) + entry, "one", "two",
+        fmt::format("entry {} repeats row {}, column {} of entry {}; the values add up", bound_of(row_number_) + entry,
+                    row_number_, row_[base::to_size(entry)], bound_of(row_number_) + before)));
   report_.total += total;
   row_.clear();
   ++row_number_;
@@ -178,13 +180,13 @@ void CooChecker::coords(std::span<const std::byte> piece) {
   for (std::uint64_t i = 0; i < count; ++i, ++seen_) {
     const std::uint64_t dimension = seen_ / nnz_, entry = seen_ % nnz_;
     if (dimension >= shape_.size()) continue;  // finish() tells of the count
+    const std::uint64_t size = shape_[base::to_size(dimension)];
     std::uint64_t index = 0;
     const bool good = load_index(dtype_, piece.data(), i, index);
-    if (!good || index >= shape_[dimension]) {
-      report_.add(violation(SparseFault::index_range, seen_, fmt::format("less than {}", shape_[dimension]),
-                            spell(good, index),
+    if (!good || index >= size) {
+      report_.add(violation(SparseFault::index_range, seen_, fmt::format("less than {}", size), spell(good, index),
                             fmt::format("coordinate {} of entry {} is outside dimension {}, which has {}",
-                                        spell(good, index), entry, dimension, shape_[dimension])));
+                                        spell(good, index), entry, dimension, size)));
       keep_keys_ = report_.duplicates_checked = false;
       keys_ = {};
     }
@@ -192,7 +194,7 @@ void CooChecker::coords(std::span<const std::byte> piece) {
     if (dimension == 0)
       keys_.push_back(index);
     else
-      keys_[entry] = keys_[entry] * shape_[dimension] + index;
+      keys_[base::to_size(entry)] = keys_[base::to_size(entry)] * size + index;
   }
 }
 

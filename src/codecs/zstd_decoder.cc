@@ -10,6 +10,7 @@
 #include <new>
 #include <optional>
 
+#include "base/checked.h"
 #include "base/endian.h"
 #include "codecs/zstd.h"
 
@@ -154,9 +155,9 @@ ZstdResult ZstdDecoder::decode(std::uint64_t demanded, std::uint64_t memory_limi
   // A result no larger than its window is its own window: decoded straight into one buffer of exactly that size.
   const bool direct = demanded <= header.window;
   s.begin(direct);
-  s.output.resize(direct ? std::max<std::size_t>(static_cast<std::size_t>(demanded), 1) : ZSTD_DStreamOutSize());
+  s.output.resize(direct ? std::max<std::size_t>(base::to_size(demanded), 1) : ZSTD_DStreamOutSize());
   s.output.shrink_to_fit();
-  ZSTD_outBuffer out{s.output.data(), direct ? static_cast<std::size_t>(demanded) : s.output.size(), 0};
+  ZSTD_outBuffer out{s.output.data(), direct ? base::to_size(demanded) : s.output.size(), 0};
   std::uint64_t taken = 0, made = 0;  // stored bytes before the input buffer, decoded bytes before the output buffer
   for (;;) {
     const std::size_t in_before = in.pos, out_before = out.pos;
@@ -195,7 +196,7 @@ ZstdResult ZstdDecoder::decode(std::uint64_t demanded, std::uint64_t memory_limi
     rest = std::span(s.input).first(fill(rest.size(), 4));
   }
   if (!rest.empty()) return trailing(end, rest);
-  if (direct && demanded > 0 && !sink(std::span(s.output).first(static_cast<std::size_t>(demanded))))
+  if (direct && demanded > 0 && !sink(std::span(s.output).first(base::to_size(demanded))))
     return fault(ZstdFault::stopped, end, "the reader stopped");
   return {};
 }

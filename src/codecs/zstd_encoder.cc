@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/zstd.h"
 
@@ -54,7 +55,7 @@ ZstdEncoder& ZstdEncoder::operator=(ZstdEncoder&&) noexcept = default;
 
 std::uint64_t zstd_compress_bound(std::uint64_t size) noexcept {
   if (size > SIZE_MAX) return 0;
-  const std::size_t bound = ZSTD_compressBound(static_cast<std::size_t>(size));
+  const std::size_t bound = ZSTD_compressBound(base::to_size(size));
   return ZSTD_isError(bound) != 0 || bound < size ? 0 : bound;
 }
 
@@ -74,7 +75,7 @@ void ZstdEncoder::push(std::span<const std::byte> piece, const Sink& sink) {
   if (piece.size() > s.size - s.taken)
     base::misuse("encode", "more bytes were pushed than the zstd frame was begun for");
   s.taken += piece.size();
-  const auto most = static_cast<std::size_t>(s.at_once() ? s.size : kPiece);
+  const auto most = base::to_size(s.at_once() ? s.size : kPiece);
   s.gathered.reserve(most);
   while (!piece.empty()) {
     const auto part = piece.first(std::min(piece.size(), most - s.gathered.size()));

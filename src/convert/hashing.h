@@ -16,7 +16,7 @@ namespace weighbridge::convert {
 
 struct Record {
   std::vector<core::Stored> stored;            // of each payload
-  std::vector<std::uint64_t> first_hash;       // of each payload, in hashes; one more at the end
+  std::vector<std::size_t> first_hash;         // of each payload, in hashes; one more at the end
   std::vector<codecs::Hash128> hashes;         // of segments: see hashed_bytes()
   std::vector<codecs::Hash128> prefix_hashes;  // of segments of the prefix
   std::optional<std::string> sealed_head;      // the head as it was left by WriteLayout::seal

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "core/buffers.h"
 #include "core/logical.h"
@@ -37,7 +38,7 @@ class ReadBack {
   std::uint64_t tasks() const noexcept { return tasks_.size(); }
 
   void perform(std::uint64_t i) try {
-    const Task& task = tasks_[i];
+    const Task& task = tasks_[base::to_size(i)];
     switch (task.kind) {
       case Task::Kind::prefix: prefix(task.offset); break;
       case Task::Kind::batch: batch(task.first, task.last); break;
@@ -79,7 +80,8 @@ class ReadBack {
       const auto bytes =
           lease.span().first(static_cast<std::size_t>(std::min<std::uint64_t>(kSegment, expected.size() - done)));
       source_->read_at(offset + done, bytes);
-      if (!std::ranges::equal(bytes, std::as_bytes(std::span(expected.substr(done, bytes.size()))))) differs(what);
+      if (!std::ranges::equal(bytes, std::as_bytes(std::span(expected.substr(base::to_size(done), bytes.size())))))
+        differs(what);
       done += bytes.size();
     }
   }
@@ -183,7 +185,7 @@ class ReadBack {
     const core::BufferPool::Lease lease(buffers_);
     const auto bytes = lease.span().first(static_cast<std::size_t>(std::min(kSegment, layout_.prefix_length - offset)));
     source_->read_at(offset, bytes);
-    if (codecs::xxh3_128(bytes) != record_.prefix_hashes[offset / kSegment])
+    if (codecs::xxh3_128(bytes) != record_.prefix_hashes[base::to_size(offset / kSegment)])
       differs("the bytes that were there before, at offset " + std::to_string(offset));
     progress_.add(bytes.size());
   }
@@ -197,7 +199,7 @@ class ReadBack {
     } else {
       core::read_direct(opened_part(i), offset, bytes);
     }
-    if (codecs::xxh3_128(bytes) != record_.hashes_of(i)[offset / kSegment]) bytes_differ(i);
+    if (codecs::xxh3_128(bytes) != record_.hashes_of(i)[base::to_size(offset / kSegment)]) bytes_differ(i);
     progress_.add(bytes.size());
   }
 
@@ -206,8 +208,8 @@ class ReadBack {
     std::vector<core::PartRead> reads;
     std::size_t used = 0;
     const auto out_of = [&](std::size_t i) {
-      return lease.span().subspan(static_cast<std::size_t>(record_.stored[i].offset - record_.stored[first].offset),
-                                  static_cast<std::size_t>(record_.stored[i].length));
+      return lease.span().subspan(base::to_size(record_.stored[i].offset - record_.stored[first].offset),
+                                  base::to_size(record_.stored[i].length));
     };
     for (std::size_t i = first; i < last; ++i) {
       used += out_of(i).size();
@@ -244,7 +246,7 @@ class ReadBack {
   Model model_;
   std::vector<Tensor> opened_;  // of layout_.tensors
   std::vector<Task> tasks_;
-  core::BufferPool buffers_{static_cast<std::size_t>(kSegment)};
+  core::BufferPool buffers_{base::to_size(kSegment)};
 };
 
 }  // namespace

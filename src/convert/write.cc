@@ -85,10 +85,10 @@ class Writer {
   void prepare() {
     record_.stored.resize(payloads_.size());
     record_.first_hash.reserve(payloads_.size() + 1);
-    std::uint64_t total = 0;
+    std::size_t total = 0;
     for (const Payload& p : payloads_) {
       record_.first_hash.push_back(total);
-      total += segments(hashed_bytes(p));
+      total = base::to_size(total + segments(hashed_bytes(p)));
     }
     record_.first_hash.push_back(total);
     record_.hashes.resize(total);
@@ -117,14 +117,14 @@ class Writer {
   }
 
   void copy_prefix() {
-    record_.prefix_hashes.resize(segments(layout_.prefix_length));
+    record_.prefix_hashes.resize(base::to_size(segments(layout_.prefix_length)));
     executor_.for_each(record_.prefix_hashes.size(), [this](std::uint64_t i) {
       const core::BufferPool::Lease lease(buffers_);
       const std::uint64_t offset = i * kSegment;
       const auto bytes =
           lease.span().first(static_cast<std::size_t>(std::min(kSegment, layout_.prefix_length - offset)));
       layout_.prefix_source->read_at(offset, bytes);
-      record_.prefix_hashes[i] = codecs::xxh3_128(bytes);
+      record_.prefix_hashes[base::to_size(i)] = codecs::xxh3_128(bytes);
       put(offset, bytes);
       progress_.add(bytes.size());
     });
@@ -166,11 +166,11 @@ class Writer {
     encoded_.clear();
     encoded_.resize(to_encode.empty() ? 0 : last - first);
     window_ = first;
-    executor_.for_each(to_encode.size(), [&](std::uint64_t i) { encode(to_encode[i]); });
+    executor_.for_each(to_encode.size(), [&](std::uint64_t i) { encode(to_encode[base::to_size(i)]); });
     for (std::size_t i = first; i < last; ++i)
       place(i, needs_encoding(payloads_[i]) ? encoded_[i - first].size() : payloads_[i].stored_size);
     const std::vector<Task> tasks = divide(first, last);
-    executor_.for_each(tasks.size(), [&](std::uint64_t i) { perform(tasks[i]); });
+    executor_.for_each(tasks.size(), [&](std::uint64_t i) { perform(tasks[base::to_size(i)]); });
     for (const auto& [payload, crcs] : crcs_) join(payload, crcs);
     crcs_.clear();
     for (std::size_t i = 0; i < turns_.size(); ++i) record_.stored[turned_[i]].digest = turns_[i]->digest.finish();
@@ -198,7 +198,7 @@ class Writer {
   void encode(std::size_t i) {
     const Payload& p = payloads_[i];
     std::vector<std::byte>& out = encoded_[i - window_];
-    out.reserve(static_cast<std::size_t>(p.stored_size));
+    out.reserve(base::to_size(p.stored_size));
     SegmentHasher hasher(p.logical_size, record_.hashes_of(i));
     Digester digest(p.digest);
     const auto encoder = take_encoder();
@@ -271,7 +271,7 @@ class Writer {
       turns_.push_back(std::make_unique<Turns>(p.digest));
       turned_.push_back(i);
     } else if (p.digest == core::PartDigest::crc32c) {
-      crcs_.emplace_back(i, std::vector<std::uint32_t>(segments(p.stored_size)));
+      crcs_.emplace_back(i, std::vector<std::uint32_t>(base::to_size(segments(p.stored_size))));
     }
     const std::size_t shared = turn ? turns_.size() - 1 : crcs_.size() - 1;
     for (std::uint64_t offset = 0; offset < p.stored_size; offset += kSegment)
@@ -300,7 +300,7 @@ class Writer {
     const Payload& p = payloads_[task.first];
     const auto bytes = lease.span().first(static_cast<std::size_t>(std::min(kSegment, p.stored_size - task.offset)));
     read_range(p, task.offset, bytes);
-    record_.hashes_of(task.first)[task.offset / kSegment] = codecs::xxh3_128(bytes);
+    record_.hashes_of(task.first)[base::to_size(task.offset / kSegment)] = codecs::xxh3_128(bytes);
     put(record_.stored[task.first].offset + task.offset, bytes);
     if (task.kind == Task::Kind::turn) {
       Turns& turns = *turns_[task.shared];
@@ -313,7 +313,7 @@ class Writer {
       turns.next = task.offset + bytes.size();
       turns.changed.notify_all();
     } else if (p.digest == core::PartDigest::crc32c) {
-      crcs_[task.shared].second[task.offset / kSegment] = codecs::crc32c(bytes);
+      crcs_[task.shared].second[base::to_size(task.offset / kSegment)] = codecs::crc32c(bytes);
     }
     progress_.add(bytes.size());
   }
@@ -354,14 +354,14 @@ class Writer {
     const core::BufferPool::Lease lease(buffers_), scratch(buffers_);
     const std::uint64_t begin = record_.stored[first].offset;
     const std::uint64_t end = record_.stored[last - 1].offset + record_.stored[last - 1].length;
-    const auto all = lease.span().first(static_cast<std::size_t>(end - begin));
+    const auto all = lease.span().first(base::to_size(end - begin));
     std::vector<core::PartRead> reads;
     std::uint64_t filled = begin, done = 0;
     for (std::size_t i = first; i < last; ++i) {
       const core::Stored& to = record_.stored[i];
-      std::memset(all.data() + (filled - begin), 0, to.offset - filled);
+      std::memset(all.data() + (filled - begin), 0, base::to_size(to.offset - filled));
       filled = to.offset + to.length;
-      const auto out = all.subspan(to.offset - begin, to.length);
+      const auto out = all.subspan(base::to_size(to.offset - begin), base::to_size(to.length));
       if (payloads_[i].form == Payload::Form::logical && has_ranges(payloads_[i])) {
         reads.push_back({payloads_[i].tensor.part(payloads_[i].part), out});
       } else {
@@ -371,7 +371,8 @@ class Writer {
     core::read_direct(reads, scratch.span());
     for (std::size_t i = first; i < last; ++i) {
       if (needs_encoding(payloads_[i])) continue;  // hashed when it was encoded
-      const auto bytes = all.subspan(record_.stored[i].offset - begin, record_.stored[i].length);
+      const auto bytes =
+          all.subspan(base::to_size(record_.stored[i].offset - begin), base::to_size(record_.stored[i].length));
       if (!bytes.empty()) record_.hashes_of(i)[0] = codecs::xxh3_128(bytes);
       Digester digest(payloads_[i].digest);
       digest.update(bytes);
@@ -405,7 +406,7 @@ class Writer {
   core::Progress& progress_;
   Executor& executor_;
   const std::uint64_t budget_;  // of encoded payloads held at once
-  core::BufferPool buffers_{static_cast<std::size_t>(kSegment)};
+  core::BufferPool buffers_{base::to_size(kSegment)};
   Record record_;
   std::uint64_t cursor_ = 0;
   std::size_t window_ = 0;                       // first payload of the window

@@ -98,8 +98,7 @@ class Pass {
     sources_ = &Access::state(jobs_.front().part).sources;
     make_runs();
     make_tasks();
-    executor_of(context_).for_each(tasks_.size(),
-                                   [this](std::uint64_t i) { work(tasks_[static_cast<std::size_t>(i)]); });
+    executor_of(context_).for_each(tasks_.size(), [this](std::uint64_t i) { work(tasks_[base::to_size(i)]); });
   }
 
  private:
@@ -240,7 +239,7 @@ class Pass {
     if (outcome.bad_bool) return;
     if (const auto at = first_non_bool(bytes)) {
       outcome.bad_bool = base + *at;
-      outcome.bad_byte = std::to_integer<std::uint8_t>(bytes[static_cast<std::size_t>(*at)]);
+      outcome.bad_byte = std::to_integer<std::uint8_t>(bytes[base::to_size(*at)]);
     }
   }
 
@@ -373,11 +372,11 @@ class Pass {
     for (std::size_t i = 0; i < task.count; ++i)
       end = std::max(end, runs_[task.first + i].offset + runs_[task.first + i].length);
     const BufferPool::Lease buffer(buffers_);
-    const auto all = buffer.span().first(static_cast<std::size_t>(end - first.offset));
+    const auto all = buffer.span().first(base::to_size(end - first.offset));
     if (!all.empty()) (*sources_)[first.source]->read_at(first.offset, all);
     const auto bytes_of = [&](const Run& run) {
-      return std::span<const std::byte>(all).subspan(static_cast<std::size_t>(run.offset - first.offset),
-                                                     static_cast<std::size_t>(run.length));
+      return std::span<const std::byte>(all).subspan(base::to_size(run.offset - first.offset),
+                                                     base::to_size(run.length));
     };
     std::vector<std::span<const std::byte>> messages;
     for (std::size_t i = 0; i < task.count; ++i)

@@ -59,9 +59,10 @@ class CastSink {
     constexpr std::uint64_t kBlock = 192 * 1024;
     for (; !piece.empty() && left_ > 0; piece = piece.subspan(std::min<std::size_t>(piece.size(), kBlock))) {
       const std::span<const std::byte> block = piece.first(std::min<std::size_t>(piece.size(), kBlock));
-      const std::uint64_t n = std::min(left_, block.size() * 8 / info(from_).bits);
-      out_.resize(*packed_size(to_, n));
-      const codecs::CastResult result = codecs::cast(from_, block.first(*packed_size(from_, n)), to_, out_, n);
+      const std::uint64_t n = std::min<std::uint64_t>(left_, block.size() * 8 / info(from_).bits);
+      out_.resize(base::to_size(*packed_size(to_, n)));
+      const codecs::CastResult result =
+          codecs::cast(from_, block.first(base::to_size(*packed_size(from_, n))), to_, out_, n);
       if (!result.ok()) {
         base::misuse("cast", fmt::format("tensor {} cannot be cast from {} to {}: element {} {}", quoted(tensor_),
                                          name(from_), name(to_), done_ + result.index,
@@ -101,11 +102,12 @@ void Tensor::stream_dense(DType dtype, const Context& context,
     case Layout::dense: main().stream(context, sink); return;
     case Layout::sparse_csr:
     case Layout::sparse_coo: {
-      const std::uint64_t size = dense_size(*this, dtype, context.limits);
+      const std::size_t size = base::to_size(dense_size(*this, dtype, context.limits));
       const auto whole = std::make_unique<std::byte[]>(size);
+      constexpr auto kStep = base::to_size(core::kPiece);
       core::fill_sparse(*this, context, {whole.get(), size});
-      for (std::uint64_t at = 0; at < size; at += core::kPiece) {
-        if (!sink({whole.get() + at, std::min(core::kPiece, size - at)})) return;
+      for (std::size_t at = 0; at < size; at += kStep) {
+        if (!sink({whole.get() + at, std::min(kStep, size - at)})) return;
       }
       return;
     }
@@ -123,15 +125,15 @@ Array Tensor::to_dense(const Context& context) const { return to_dense(dtype(), 
 
 Array Tensor::to_dense(DType dtype, const Context& context) const {
   require_elements(*this);
-  const std::uint64_t size = dense_size(*this, dtype, context.limits);
+  const std::size_t size = base::to_size(dense_size(*this, dtype, context.limits));
   Array out;
   out.dtype = dtype;
   out.shape.assign(shape().begin(), shape().end());
   out.size = size;
   constexpr std::align_val_t kAlignment{64};
-  out.data = std::shared_ptr<std::byte[]>(
-      static_cast<std::byte*>(::operator new(std::max<std::uint64_t>(size, 1), kAlignment)),
-      [](std::byte* p) { ::operator delete(p, kAlignment); });
+  out.data =
+      std::shared_ptr<std::byte[]>(static_cast<std::byte*>(::operator new(std::max<std::size_t>(size, 1), kAlignment)),
+                                   [](std::byte* p) { ::operator delete(p, kAlignment); });
   std::uint64_t filled = 0;
   stream_dense(dtype, context, [&](std::span<const std::byte> piece) {
     if (!base::fits(filled, piece.size(), size))
@@ -190,10 +192,11 @@ void Tensor::rows_into(std::uint64_t first, std::uint64_t count, DType dtype, st
   const std::uint64_t begin = *packed_size(dtype, first * row);
   std::uint64_t at = 0;
   stream_dense(dtype, context, [&](std::span<const std::byte> piece) {
-    const std::uint64_t skip = std::min<std::uint64_t>(piece.size(), at < begin ? begin - at : 0);
+    const std::size_t skip = base::to_size(std::min<std::uint64_t>(piece.size(), at < begin ? begin - at : 0));
     at += piece.size();
     piece = piece.subspan(skip);
-    return piece.empty() || fill(piece.first(std::min<std::size_t>(piece.size(), out.size() - filled)));
+    return piece.empty() ||
+           fill(piece.first(base::to_size(std::min<std::uint64_t>(piece.size(), out.size() - filled))));
   });
 }
 

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
@@ -233,7 +234,7 @@ class Hasher {
   }
 
   std::vector<Digest256> run() {
-    core::executor_of(context_).for_each(tasks_.size(), [this](std::uint64_t i) { perform(tasks_[i]); });
+    core::executor_of(context_).for_each(tasks_.size(), [this](std::uint64_t i) { perform(tasks_[base::to_size(i)]); });
     for (std::size_t i = 0; i < large_.size();) {
       const std::uint32_t tensor = large_[i]->tensor;
       std::vector<std::pair<std::string_view, Digest256>> parts;
@@ -374,8 +375,8 @@ class Hasher {
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
         const Part part = tensors_[t].part(i);
         if (!core::is_direct(part)) continue;
-        reads.push_back({part, memory.span().subspan(used, static_cast<std::size_t>(part.size()))});
-        used += static_cast<std::size_t>(part.size());
+        reads.push_back({part, memory.span().subspan(used, base::to_size(part.size()))});
+        used += base::to_size(part.size());
         if (!is_index(tensors_[t].layout(), part.role())) leaves.add(reads.back().out);
       }
     }
@@ -396,7 +397,7 @@ class Hasher {
           Widener(seen.part.dtype(), cutter).update(reads[next++].out);
           cutter.finish();
         } else {
-          const auto count = static_cast<std::size_t>(seen.leaves());
+          const auto count = base::to_size(seen.leaves());
           node.bytes(std::as_bytes(digests.first(count)));
           digests = digests.subspan(count);
           ++next;

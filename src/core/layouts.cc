@@ -23,7 +23,7 @@ namespace {
 
 struct Whole {
   std::unique_ptr<std::byte[]> bytes;
-  std::uint64_t size = 0;
+  std::size_t size = 0;
   DType dtype = DType::unknown;
   std::span<const std::byte> span() const noexcept { return {bytes.get(), size}; }
 };
@@ -39,7 +39,8 @@ Whole read_whole(const Tensor& tensor, std::string_view role, const Context& con
                                                  "(Limits::decoded, --limit decoded=BYTES)",
                                                  role, escape_for_display(tensor.name()), context.limits.decoded));
   }
-  Whole whole{std::make_unique_for_overwrite<std::byte[]>(part->size()), part->size(), part->dtype()};
+  const std::size_t size = base::to_size(part->size());
+  Whole whole{std::make_unique_for_overwrite<std::byte[]>(size), size, part->dtype()};
   std::uint64_t filled = 0;
   part->stream(context, [&](std::span<const std::byte> piece) {
     std::memcpy(whole.bytes.get() + filled, piece.data(), piece.size());
@@ -62,7 +63,7 @@ void fill_sparse(const Tensor& tensor, const Context& context, std::span<std::by
                                   values.span(), out);
   } else {
     const Whole all = read_whole(tensor, "coords", context);
-    const std::uint64_t one = shape.empty() ? 0 : all.size / shape.size();
+    const std::size_t one = shape.empty() ? 0 : all.size / shape.size();
     if (shape.empty() || one * shape.size() != all.size)
       base::unsupported("unsupported/layout", "a sparse_coo tensor has coords for each dimension");
     std::vector<std::span<const std::byte>> coords;
@@ -115,18 +116,19 @@ void stream_quantized_group(const Tensor& tensor, const Context& context,
   std::vector<std::byte> words;
   std::vector<float> dense;
   std::uint64_t row = 0;
-  const std::size_t scale_width = info(group.scales).bits / 8 * group.cols,
-                    zero_width = info(group.zeros).bits / 8 * group.cols;
+  const std::uint64_t scale_width = info(group.scales).bits / 8 * group.cols,
+                      zero_width = info(group.zeros).bits / 8 * group.cols;
   bool stopped = false;
   const auto flush = [&] {
     const std::uint64_t rows = std::min(words.size() / word_row * n, group.rows - row);
     if (rows == 0) return true;
-    dense.resize(rows * group.cols);
+    dense.resize(base::to_size(rows * group.cols));
     const std::uint64_t first_group = row / group.group_size;
     if (!base::fits(first_group * scale_width, 0, scales.size) ||
         !base::fits(first_group * zero_width, 0, zeros.size) ||
-        !codecs::dequantise_rows(group, row, rows, words, scales.span().subspan(first_group * scale_width),
-                                 zeros.span().subspan(first_group * zero_width), dense)) {
+        !codecs::dequantise_rows(group, row, rows, words,
+                                 scales.span().subspan(base::to_size(first_group * scale_width)),
+                                 zeros.span().subspan(base::to_size(first_group * zero_width)), dense)) {
       base::malformed("part/quantised",
                       fmt::format("the parts of quantised tensor \"{}\" are shorter than its shape demands",
                                   escape_for_display(tensor.name())));
@@ -137,7 +139,8 @@ void stream_quantized_group(const Tensor& tensor, const Context& context,
   };
   packed.stream(context, [&](std::span<const std::byte> piece) {
     while (!piece.empty()) {
-      const std::size_t take = std::min<std::uint64_t>(piece.size(), word_rows_at_once * word_row - words.size());
+      const std::size_t take =
+          base::to_size(std::min<std::uint64_t>(piece.size(), word_rows_at_once * word_row - words.size()));
       words.insert(words.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(take));
       piece = piece.subspan(take);
       if (words.size() == word_rows_at_once * word_row && !flush()) return !(stopped = true);
@@ -233,12 +236,11 @@ void stream_scaled_codes(const Tensor& tensor, const Context& context,
     constexpr std::size_t kBlock = std::size_t{1} << 16;
     for (; !piece.empty(); piece = piece.subspan(std::min(piece.size(), kBlock))) {
       const std::span<const std::byte> block = piece.first(std::min(piece.size(), kBlock));
-      dense.resize(static_cast<std::size_t>(block.size() * per_byte));
+      dense.resize(base::to_size(block.size() * per_byte));
       for (std::size_t done = 0; done < dense.size();) {
         const std::uint64_t left_of_group = codes->group - at % codes->group;
         const std::size_t n = static_cast<std::size_t>(std::min<std::uint64_t>(left_of_group, dense.size() - done));
-        const auto part =
-            block.subspan(static_cast<std::size_t>(done / per_byte), static_cast<std::size_t>(n / per_byte));
+        const auto part = block.subspan(base::to_size(done / per_byte), base::to_size(n / per_byte));
         const float scale = scales[at / codes->group];
         if (codes->nibbles)
           codecs::q4_decode(part, scale, dense.data() + done);

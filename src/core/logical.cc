@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked.h"
 #include "base/endian.h"
 #include "core/state.h"
 
@@ -57,10 +58,10 @@ void read_direct(std::span<const PartRead> reads, std::span<std::byte> scratch) 
     if (last - first == 1) {
       read_direct(reads[first].part, 0, reads[first].out);
     } else {
-      const auto run = scratch.first(static_cast<std::size_t>(end - begin.offset));
+      const auto run = scratch.first(base::to_size(end - begin.offset));
       source_of(reads[first].part, begin).read_at(begin.offset, run);
       for (std::size_t i = first; i < last; ++i) {
-        const auto at = static_cast<std::size_t>(reads[i].part.extent()->offset - begin.offset);
+        const auto at = base::to_size(reads[i].part.extent()->offset - begin.offset);
         if (!reads[i].out.empty()) std::memcpy(reads[i].out.data(), run.data() + at, reads[i].out.size());
         make_logical(reads[i].part, reads[i].out);
       }

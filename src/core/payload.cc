@@ -34,12 +34,12 @@ class Regroup {
   Regroup(const core::PartRecord& part, const Sink& sink)
       : part_(part),
         sink_(sink),
-        capacity_(std::min<std::uint64_t>(core::kPiece, std::max<std::uint64_t>(part.size, 1))),
+        capacity_(base::to_size(std::min<std::uint64_t>(core::kPiece, std::max<std::uint64_t>(part.size, 1)))),
         buffer_(std::make_unique_for_overwrite<std::byte[]>(capacity_)) {}
 
   bool add(std::span<const std::byte> data) {
     while (!data.empty()) {
-      const std::size_t n = std::min<std::uint64_t>(data.size(), capacity_ - used_);
+      const std::size_t n = std::min(data.size(), capacity_ - used_);
       std::memcpy(buffer_.get() + used_, data.data(), n);
       used_ += n;
       data = data.subspan(n);
@@ -64,16 +64,16 @@ class Regroup {
  private:
   const core::PartRecord& part_;
   const Sink& sink_;
-  std::uint64_t capacity_;
+  std::size_t capacity_;
   std::unique_ptr<std::byte[]> buffer_;
-  std::uint64_t used_ = 0;
+  std::size_t used_ = 0;
 };
 
 void stream_raw(const Source& source, const core::PartRecord& part, const Sink& sink) {
-  const std::uint64_t capacity = std::min(core::kPiece, part.size);
+  const std::size_t capacity = base::to_size(std::min(core::kPiece, part.size));
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(capacity);
   for (std::uint64_t done = 0; done < part.size;) {
-    const std::span<std::byte> piece(buffer.get(), std::min(capacity, part.size - done));
+    const std::span<std::byte> piece(buffer.get(), base::to_size(std::min<std::uint64_t>(capacity, part.size - done)));
     source.read_at(part.offset + done, piece);
     normalise(part, piece);
     if (!sink(piece)) return;
@@ -92,7 +92,7 @@ void stream_computed(const core::PartRecord& part, const Builder::Pull& pull, co
         base::misuse("pull-size", fmt::format("a callback gave more than the {} bytes of its part", part.size));
       break;
     }
-    room = room.first(std::min<std::uint64_t>(room.size(), part.size - done));
+    room = room.first(base::to_size(std::min<std::uint64_t>(room.size(), part.size - done)));
     const std::size_t n = pull(done, room);
     if (n > room.size()) base::misuse("pull-size", "a callback gave more bytes than there was room for");
     if (n == 0)
@@ -199,9 +199,10 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
 Bytes Part::stored() const {
   const core::PartRecord& part = s_->parts[i_];
   if (!part.has_extent) base::misuse("no-extent", "a computed part has no stored bytes");
-  const std::shared_ptr<std::byte[]> copy(new std::byte[part.stored_length]);
-  s_->sources[part.source]->read_at(part.offset, {copy.get(), part.stored_length});
-  return {{copy.get(), part.stored_length}, copy};
+  const std::size_t length = base::to_size(part.stored_length);
+  const std::shared_ptr<std::byte[]> copy(new std::byte[length]);
+  s_->sources[part.source]->read_at(part.offset, {copy.get(), length});
+  return {{copy.get(), length}, copy};
 }
 
 }  // namespace weighbridge

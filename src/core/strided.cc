@@ -64,7 +64,7 @@ bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<
   for (std::size_t d = cut; d < rank; ++d)
     if (shape[d] > 1 && (shape[run] <= 1 || std::abs(strides[d]) < std::abs(strides[run]))) run = d;
 
-  const auto tile = std::make_unique_for_overwrite<std::byte[]>(rows_at_once * inner);
+  const auto tile = std::make_unique_for_overwrite<std::byte[]>(base::to_size(rows_at_once * inner));
   std::vector<std::byte> gathered;
   std::vector<std::uint64_t> outer(cut, 0), at(rank, 0), place(rank, 0);
   for (;;) {
@@ -89,7 +89,7 @@ bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<
         if (spread <= 4 * n || spread * width <= (64U << 10)) {
           // One read covers the run, gaps included.
           const std::int64_t lowest = stride < 0 ? from + stride * static_cast<std::int64_t>(n - 1) : from;
-          gathered.resize(spread * width);
+          gathered.resize(base::to_size(spread * width));
           source.read_at(extent.offset + static_cast<std::uint64_t>(lowest) * width, gathered);
           for (std::uint64_t i = 0; i < n; ++i) {
             const auto offset = static_cast<std::uint64_t>(from + stride * static_cast<std::int64_t>(i) - lowest);
@@ -109,7 +109,7 @@ bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<
         }
         if (d + 1 == cut || d == static_cast<std::size_t>(-1)) break;
       }
-      if (!sink({tile.get(), rows * inner})) return false;
+      if (!sink({tile.get(), base::to_size(rows * inner)})) return false;
     }
     std::size_t d = cut;
     while (d-- > 0) {

@@ -20,9 +20,41 @@ namespace {
 constexpr std::uint64_t kHintBytes = std::uint64_t{32} << 20;
 constexpr auto kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 
-// True where the filesystem does not know a flag or call, so that another way is worth trying.
+// True where the filesystem does not know a flag or call, so that another way is worth trying. EMLINK is what
+// Emscripten's, which has no hard links, says of the first one.
 bool not_offered(int error) noexcept {
-  return error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == EINVAL || error == EPERM;
+  return error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == EINVAL || error == EPERM ||
+         error == EMLINK;
+}
+
+// What Linux has beyond POSIX: ENOSYS elsewhere, or nothing done where nobody asks for the answer.
+
+int reserve_blocks([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t size) noexcept {
+#ifdef __linux__
+  // Not posix_fallocate: where the filesystem cannot reserve, that one writes every block.
+  return ::fallocate(fd, 0, 0, static_cast<off_t>(size));
+#else
+  errno = ENOSYS;
+  return -1;
+#endif
+}
+
+void start_writing([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t begin,
+                   [[maybe_unused]] std::uint64_t end) noexcept {
+#ifdef __linux__
+  static_cast<void>(
+      ::sync_file_range(fd, static_cast<off_t>(begin), static_cast<off_t>(end - begin), SYNC_FILE_RANGE_WRITE));
+#endif
+}
+
+int rename_if_free([[maybe_unused]] int folder, [[maybe_unused]] const char* from,
+                   [[maybe_unused]] const char* to) noexcept {
+#ifdef __linux__
+  return ::renameat2(folder, from, folder, to, RENAME_NOREPLACE);
+#else
+  errno = ENOSYS;
+  return -1;
+#endif
 }
 
 }  // namespace
@@ -66,9 +98,8 @@ void AtomicFile::reserve(std::uint64_t size) {
   if (size > kMaxOffset) base::io_error("write", what, EFBIG);
   int result = 0;
   do {
-    result = ::fallocate(temporary_.fd.get(), 0, 0, static_cast<off_t>(size));
+    result = reserve_blocks(temporary_.fd.get(), size);
   } while (result != 0 && errno == EINTR);
-  // Not posix_fallocate: where the filesystem cannot reserve, that one writes every block.
   if (result != 0 && !not_offered(errno)) base::io_error("write", what, errno);
 }
 
@@ -93,8 +124,7 @@ void AtomicFile::hint_written(std::uint64_t offset, std::uint64_t length) noexce
     hint_begin_ = hint_end_;
   }
   // Best effort: sync() is what counts, and it reports.
-  static_cast<void>(::sync_file_range(temporary_.fd.get(), static_cast<off_t>(begin), static_cast<off_t>(end - begin),
-                                      SYNC_FILE_RANGE_WRITE));
+  start_writing(temporary_.fd.get(), begin, end);
 }
 
 void AtomicFile::sync(std::uint64_t size) {
@@ -123,7 +153,7 @@ void AtomicFile::publish() {
     base::io_error("publish", "cannot set the mode of '" + asked_ + "'", errno);
   if (!options_.replace) {
     rename_new();
-  } else if (::renameat(folder_.get(), temporary_.name.c_str(), folder_.get(), target_.name.c_str()) != 0) {
+  } else if (rename_over(folder_.get(), temporary_.name.c_str(), target_.name.c_str()) != 0) {
     base::io_error("publish", "cannot replace '" + asked_ + "'", errno);
   }
   published_ = true;
@@ -137,13 +167,13 @@ void AtomicFile::rename_new() {
   const int folder = folder_.get();
   const char* const from = temporary_.name.c_str();
   const char* const to = target_.name.c_str();
-  if (::renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return;
+  if (rename_if_free(folder, from, to) == 0) return;
   if (not_offered(errno)) {
     if (::linkat(folder, from, folder, to, 0) == 0) {
       ::unlinkat(folder, from, 0);
       return;
     }
-    // Neither (FAT): look, then rename. The window between the two is the best that it allows.
+    // Neither (FAT, Emscripten): look, then rename. The window between the two is the best that it allows.
     struct stat there {};
     if (not_offered(errno)) {
       if (::fstatat(folder, to, &there, AT_SYMLINK_NOFOLLOW) == 0) refuse_existing();

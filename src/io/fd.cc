@@ -2,10 +2,12 @@
 // Retry loops around pread and pwrite, and the few path helpers that io shares.
 #include "io/fd.h"
 
+#include <fcntl.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
 #include "base/fail.h"
 
@@ -69,6 +71,15 @@ SplitPath split_path(const std::string& path) {
 std::string join_path(const std::string& folder, const std::string& name) {
   if (folder == ".") return name;
   return folder.back() == '/' ? folder + name : folder + "/" + name;
+}
+
+int rename_over(int folder, const char* from, const char* to) noexcept {
+#ifdef __EMSCRIPTEN__
+  // Its table of names keeps a file that another is renamed over, which comes back when that one goes. One thread, and
+  // memory for a disk: nobody sees the moment between.
+  ::unlinkat(folder, to, 0);
+#endif
+  return ::renameat(folder, from, folder, to);
 }
 
 bool same_file(const std::string& a, const std::string& b) {

@@ -48,6 +48,9 @@ SplitPath split_path(const std::string& path);
 // folder + "/" + name without the "./" that split_path adds.
 std::string join_path(const std::string& folder, const std::string& name);
 
+// Renames within the folder, in the place of what may have the name `to`. As renameat: 0, or -1 with errno.
+int rename_over(int folder, const char* from, const char* to) noexcept;
+
 // The same file by device and inode, links followed; false when either is absent.
 bool same_file(const std::string& a, const std::string& b);
 

@@ -4,15 +4,18 @@
 #include "io/file_source.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#endif
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -29,11 +32,21 @@ constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 class Mapping {
  public:
-  // null when the system will not map that range.
+  // null when the system will not map that range, with errno; Emscripten would not map but copy it.
   static std::shared_ptr<const Mapping> make(int fd, std::uint64_t offset, std::uint64_t length) {
-    void* const at = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(offset));
+#ifdef __EMSCRIPTEN__
+    constexpr bool kMaps = false;
+#else
+    constexpr bool kMaps = true;
+#endif
+    if (!kMaps || !std::in_range<std::size_t>(length)) {
+      errno = kMaps ? ENOMEM : ENOTSUP;
+      return nullptr;
+    }
+    const auto size = base::to_size(length);
+    void* const at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(offset));
     if (at == MAP_FAILED) return nullptr;
-    return std::shared_ptr<const Mapping>(new Mapping(at, length));
+    return std::shared_ptr<const Mapping>(new Mapping(at, size));
   }
   ~Mapping() { ::munmap(at_, length_); }
   Mapping(const Mapping&) = delete;
@@ -77,7 +90,7 @@ class FileSource final : public Source {
     require_range(offset, out.size());
     if (out.empty()) return;
     if (access_ == Access::mapped) {
-      std::memcpy(out.data(), whole()->span().data() + offset, out.size());
+      std::memcpy(out.data(), whole()->span().subspan(base::to_size(offset)).data(), out.size());
       return;
     }
     const std::size_t got = pread_full(fd_.get(), offset, out, path_);
@@ -89,18 +102,18 @@ class FileSource final : public Source {
     if (length == 0) {
       // Not the Bytes{} that means "cannot map".
       static const std::shared_ptr<const std::byte> nothing = std::make_shared<const std::byte>();
-      return {std::span<const std::byte>(nothing.get(), 0), nothing};
+      return {std::span<const std::byte>(nothing.get(), std::size_t{0}), nothing};
     }
     // What lies behind the end of a file that shrank already is SIGBUS; say it here while it can be said.
     struct stat now {};
     if (::fstat(fd_.get(), &now) == 0 && now.st_size < opened_.st_size) shrank(static_cast<std::uint64_t>(now.st_size));
-    if (const auto all = whole()) return {all->span().subspan(offset, length), all};
+    if (const auto all = whole()) return {all->span().subspan(base::to_size(offset), base::to_size(length)), all};
     // No room for the whole file in the address space; perhaps for this range.
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     const std::uint64_t before = offset % page;
     const auto part = Mapping::make(fd_.get(), offset - before, length + before);
     if (!part) return {};
-    return {part->span().subspan(before), part};
+    return {part->span().subspan(base::to_size(before)), part};
   }
 
   void check_unchanged() const override {
@@ -161,7 +174,8 @@ class FileSource final : public Source {
 
 }  // namespace
 
-int open_beneath_by_kernel(int folder, const std::string& relative) noexcept {
+int open_beneath_by_kernel([[maybe_unused]] int folder, [[maybe_unused]] const std::string& relative) noexcept {
+#ifdef __linux__
   struct open_how how {};
   how.flags = static_cast<std::uint64_t>(kOpenFlags);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
@@ -170,6 +184,10 @@ int open_beneath_by_kernel(int folder, const std::string& relative) noexcept {
     // EAGAIN: something was renamed meanwhile and the kernel could not tell whether the walk stayed inside.
     if (fd >= 0 || (errno != EINTR && (errno != EAGAIN || attempt >= 100))) return static_cast<int>(fd);
   }
+#else
+  errno = ENOSYS;
+  return -1;
+#endif
 }
 
 int open_beneath_by_hand(int folder, const std::string& relative) {

@@ -29,7 +29,7 @@ class MemorySource final : public Source {
   // Callers have checked; a caller that forgot gets an exception here and not other memory.
   std::span<const std::byte> range(std::uint64_t offset, std::uint64_t length) const {
     if (!base::fits(offset, length, size())) base::misuse("range", "a range outside of '" + name_ + "' was asked for");
-    return bytes_.span.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
+    return bytes_.span.subspan(base::to_size(offset), base::to_size(length));
   }
 
   Bytes bytes_;

@@ -104,8 +104,7 @@ void part(JsonWriter& out, const Part& p) {
   out.end_object();
 }
 
-void stats_member(JsonWriter& out, const Stats& s) {
-  out.key("stats");
+void stats(JsonWriter& out, const Stats& s) {
   out.begin_object();
   member(out, "elements", s.elements);
   member(out, "zeros", s.zeros);
@@ -120,7 +119,7 @@ void stats_member(JsonWriter& out, const Stats& s) {
   out.end_object();
 }
 
-void tensor(JsonWriter& out, const Tensor& t, const Stats* stats) {
+void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
   out.begin_object();
   member(out, "name", t.name());
   if (const std::optional<std::uint64_t> id = t.id()) member(out, "id", *id);
@@ -140,7 +139,10 @@ void tensor(JsonWriter& out, const Tensor& t, const Stats* stats) {
   out.begin_array();
   for (std::uint32_t i = 0; i < t.part_count(); ++i) part(out, t.part(i));
   out.end_array();
-  if (stats) stats_member(out, *stats);
+  if (found) {
+    out.key("stats");
+    stats(out, *found);
+  }
   out.end_object();
 }
 
@@ -460,6 +462,34 @@ std::string failure_to_json(std::string_view path, const Report& report) {
   const FormatInfo* format = find_format(rule.substr(0, rule.find('/')));
   text_or_null(out, "format", format ? format->name : std::string_view{});
   findings(out, report);
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(const Finding& found) {
+  JsonWriter out;
+  finding(out, found);
+  return out.take();
+}
+
+std::string to_json(const Stats& found) {
+  JsonWriter out;
+  stats(out, found);
+  return out.take();
+}
+
+std::string to_json(const Histogram& histogram) {
+  JsonWriter out;
+  out.begin_object();
+  member(out, "schema", std::uint64_t{kJsonSchema});
+  out.key("from");
+  out.number(histogram.from);
+  out.key("to");
+  out.number(histogram.to);
+  out.key("counts");
+  out.begin_array();
+  for (const std::uint64_t count : histogram.counts) out.u64(count);
+  out.end_array();
   out.end_object();
   return out.take();
 }

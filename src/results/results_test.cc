@@ -81,6 +81,27 @@ TEST(Json, AFailureNamesTheFormatWhoseRuleWasBroken) {
   EXPECT_NE(failure("io/read").find(R"("format":null)"), std::string::npos);
 }
 
+TEST(Histogram, CountsFiniteElementsInEqualIntervals) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr double kMost = std::numeric_limits<double>::max();
+  Builder builder;
+  builder.tensor("f", DType::f32, {7}, bytes_of<float>({std::nanf(""), kInf, 0, 1, 2, 3.9F, 4}));
+  builder.tensor("i", DType::i64, {3}, bytes_of<std::int64_t>({INT64_MIN, 0, INT64_MAX}));
+  builder.tensor("wide", DType::f64, {2}, bytes_of<double>({-kMost, kMost}));
+  builder.tensor("same", DType::f32, {3}, bytes_of<float>({7, 7, 7}));
+  builder.tensor("none", DType::f32, {1}, bytes_of<float>({kInf}));
+  builder.tensor("complex", DType::complex64, {1}, bytes_of<float>({1, 2}));
+  const Model model = builder.build();
+  using Counts = std::vector<std::uint64_t>;
+  EXPECT_EQ(histogram(model["f"], 4), (Histogram{0, 4, {1, 1, 1, 2}}));
+  EXPECT_EQ(histogram(model["i"], 2).counts, (Counts{1, 2}));
+  EXPECT_EQ(histogram(model["wide"], 2).counts, (Counts{1, 1}));
+  EXPECT_EQ(histogram(model["same"], 3), (Histogram{7, 7, {3, 0, 0}}));
+  EXPECT_EQ(histogram(model["none"], 3), Histogram{});
+  EXPECT_THROW(histogram(model["complex"], 3), Error);
+  EXPECT_THROW(histogram(model["f"], 0), Error);
+}
+
 TEST(Statistics, CountsWhatIsNotFiniteAndKeepsIntegersExact) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   Builder builder;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// statistics(): a tensor's dense stream into the accumulator of codecs.
+// statistics() and histogram(): a tensor's dense stream into the accumulator of codecs, and into intervals.
 #include "weighbridge/stats.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <variant>
 
+#include "base/fail.h"
 #include "codecs/stats.h"
 
 namespace weighbridge {
@@ -24,6 +28,13 @@ std::uint64_t elements_of(const Tensor& t) {
   return product;
 }
 
+// To the nearest double, as the elements themselves are.
+double number_of(const Value& value) {
+  if (const auto real = value.as_f64()) return *real;
+  if (const auto whole = value.as_i64()) return static_cast<double>(*whole);
+  return static_cast<double>(value.as_u64().value_or(0));
+}
+
 }  // namespace
 
 Stats statistics(const Tensor& tensor, const Context& context) {
@@ -39,6 +50,28 @@ Stats statistics(const Tensor& tensor, const Context& context) {
   stats.min = value_of(found.min, dtype);
   stats.max = value_of(found.max, dtype);
   return stats;
+}
+
+Histogram histogram(const Tensor& tensor, std::uint32_t bins, const Context& context) {
+  if (bins == 0 || bins > 65536) base::misuse("histogram", "a histogram has 1 to 65536 intervals");
+  if (tensor.dtype() == DType::complex64 || tensor.dtype() == DType::complex128)
+    base::misuse("histogram", "complex numbers have no order that a histogram could show");
+  const Stats extremes = statistics(tensor, context);
+  if (extremes.min.kind() == Value::Kind::null) return {};
+  Histogram out{number_of(extremes.min), number_of(extremes.max), std::vector<std::uint64_t>(bins)};
+  // Halves, since the distance of two finite numbers may be none.
+  const double half = out.to / 2 - out.from / 2;
+  tensor.stream_dense(DType::f64, context, [&](std::span<const std::byte> piece) {
+    for (; piece.size() >= sizeof(double); piece = piece.subspan(sizeof(double))) {
+      double value = 0;
+      std::memcpy(&value, piece.data(), sizeof value);
+      if (!std::isfinite(value)) continue;
+      const double place = half > 0 ? (value / 2 - out.from / 2) / half * bins : 0;
+      ++out.counts[std::min(static_cast<std::uint32_t>(place), bins - 1)];
+    }
+    return true;
+  });
+  return out;
 }
 
 }  // namespace weighbridge

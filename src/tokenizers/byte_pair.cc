@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "tokenizers/characters.h"
@@ -188,7 +189,7 @@ std::vector<std::uint32_t> BytePair::encode(std::string_view text, const FrameOp
     for (const char c : text) out.push_back(static_cast<unsigned char>(c));
   } else {
     rep_->merges.encode(text, enough, out);
-    if (out.size() > enough) out.resize(static_cast<std::size_t>(enough));
+    if (out.size() > enough) out.resize(base::to_size(enough));
   }
   if (options.eos) out.push_back(rep_->special.eos);
   return out;

@@ -183,7 +183,7 @@ PairTable::PairTable(std::span<const Tokenizer::Merge> merges) {
   slots_.resize(size + kProbes);
   for (const Tokenizer::Merge& merge : merges) {
     const Slot wanted{pair(merge.left, merge.right), {merge.rank, merge.output}};
-    Slot* slot = &slots_[hash(wanted.pair) >> shift_];
+    Slot* slot = &slots_[static_cast<std::size_t>(hash(wanted.pair) >> shift_)];
     Slot* const last = slot + kProbes;
     while (slot != last && slot->merge.output != kNoToken && slot->pair != wanted.pair) ++slot;
     if (slot == last) {

@@ -36,7 +36,7 @@ class PairTable {
 
   Merge find(std::uint32_t left, std::uint32_t right) const noexcept {
     const std::uint64_t key = pair(left, right);
-    std::size_t slot = hash(key) >> shift_;
+    auto slot = static_cast<std::size_t>(hash(key) >> shift_);
     for (std::size_t probe = 0; probe < kProbes; ++probe, ++slot) {
       const Slot& at = slots_[slot];
       if (at.merge.output == kNoToken) return {};

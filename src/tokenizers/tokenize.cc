@@ -2,6 +2,7 @@
 // The public WordPiece: what a vocabulary must have, [CLS] and [SEP] around a text, room and truncation, and offsets in
 // code points. Leaves the text itself to wordpiece.cc.
 #include "weighbridge/tokenize.h"
+#include "base/checked.h"
 
 #include <algorithm>
 #include <limits>
@@ -149,18 +150,19 @@ Encoded WordPiece::encode(std::string_view text, std::span<std::uint32_t> ids, c
   if (!spans.empty() && spans.size() < ids.size())
     base::misuse("spans",
                  "room for " + std::to_string(spans.size()) + " spans and " + std::to_string(ids.size()) + " ids");
-  std::uint64_t room = ids.size();
-  if (options.max_length != 0) room = std::min(room, options.max_length);
+  std::size_t room = ids.size();
+  if (options.max_length != 0) room = base::to_size(std::min<std::uint64_t>(room, options.max_length));
   if (options.special && room < 2)
     base::misuse("max-length", "no room for [CLS] and [SEP]: the length is at most " + std::to_string(room));
-  const std::uint64_t around = options.special ? 1 : 0;
+  const std::size_t around = options.special ? 1 : 0;
   const auto within = ids.subspan(around, room - 2 * around);
   TokenSpan* const places = spans.empty() ? nullptr : spans.data() + around;
   Encoded out = tokenizers::tokenize(rep_->rules, text, within, places);
   if (!options.special) return out;
   ids[0] = *rep_->special[kBegin];
-  ids[out.count + 1] = *rep_->special[kEnd];
-  if (!spans.empty()) spans[0] = spans[out.count + 1] = {};
+  const std::size_t end = base::to_size(out.count) + 1;
+  ids[end] = *rep_->special[kEnd];
+  if (!spans.empty()) spans[0] = spans[end] = {};
   out.count += 2;
   return out;
 }
@@ -168,15 +170,15 @@ Encoded WordPiece::encode(std::string_view text, std::span<std::uint32_t> ids, c
 std::vector<std::uint32_t> WordPiece::encode(std::string_view text, const EncodeOptions& options) const {
   std::uint64_t room = bound(text.size());
   if (options.max_length != 0) room = std::min(room, options.max_length);
-  std::vector<std::uint32_t> ids(room);
-  ids.resize(encode(text, ids, options).count);
+  std::vector<std::uint32_t> ids(base::to_size(room));
+  ids.resize(base::to_size(encode(text, ids, options).count));
   return ids;
 }
 
 void WordPiece::to_code_points(std::string_view text, std::span<TokenSpan> spans) noexcept {
   // Begins and ends both ascend, so each takes one walk along the text.
   const auto walk = [text](std::span<TokenSpan> over, std::uint64_t TokenSpan::*field) {
-    std::uint64_t bytes = 0, characters = 0;
+    std::size_t bytes = 0, characters = 0;
     for (TokenSpan& span : over) {
       if (span.*field < bytes) {  // only [SEP] stands before what it follows, at 0
         span.*field = 0;

@@ -74,7 +74,7 @@ void Vocabulary::fill_table(std::span<const Entry> sorted) {
     const std::string_view token = entry.token;
     if (token.size() > kShort || token.starts_with(kPrefix) || token.find('\0') != std::string_view::npos) continue;
     const auto [low, high] = short_key(token);
-    Slot* const first = &slots_[hash(low, high) >> shift_];
+    Slot* const first = &slots_[static_cast<std::size_t>(hash(low, high) >> shift_)];
     Slot* const slot = std::find_if(first, first + kProbes, [](const Slot& at) { return at.low == 0; });
     if (slot != first + kProbes) *slot = {low, high, entry.id};  // the trie knows those that find no place
   }

@@ -36,7 +36,7 @@ class Vocabulary {
   // Of a word of 1 to kShort bytes without NUL, in two little-endian numbers with zeros behind: its id. Nothing says
   // little: not all words are in the table.
   std::optional<std::uint32_t> find_short(std::uint64_t low, std::uint64_t high) const noexcept {
-    std::size_t slot = hash(low, high) >> shift_;
+    auto slot = static_cast<std::size_t>(hash(low, high) >> shift_);
     for (std::size_t probe = 0; probe < kProbes; ++probe, ++slot) {
       const Slot& at = slots_[slot];
       if (at.low == low && at.high == high) return at.id;

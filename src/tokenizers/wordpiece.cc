@@ -157,17 +157,17 @@ template <bool kSpans> class Pass {
     const TokenSpan here{at_, at_ + decoded.length};
     if (!decoded.valid) {
       ++replaced_;
-      at_ = here.end;
+      at_ = static_cast<std::size_t>(here.end);
       return false;
     }
     const Character is = character(decoded.code_point);
     if (is.flags & kRemoved) {
-      at_ = here.end;
+      at_ = static_cast<std::size_t>(here.end);
       return false;
     }
     if (is.flags & kSpace) {
       finish();
-      at_ = here.end;
+      at_ = static_cast<std::size_t>(here.end);
       return true;
     }
     const bool alone = rules_.space_chinese && (is.flags & kChinese);
@@ -181,18 +181,18 @@ template <bool kSpans> class Pass {
   void normalise(char32_t code_point, const Character& is, TokenSpan here) {
     if (!rules_.strip_accents || !(is.flags & (kMark | kDecomposes | kReorders))) {
       append_folded(code_point, is, here);
-      tail_ = at_ = here.end;
+      tail_ = at_ = static_cast<std::size_t>(here.end);
       return;
     }
     const Decomposition decomposition(code_point, is);
     for (const char32_t part : decomposition.parts()) {
       const Character that = character(part);
-      if (that.combining_class == 0) tail_ = here.begin;
+      if (that.combining_class == 0) tail_ = static_cast<std::size_t>(here.begin);
       if (that.flags & kMark) continue;
       if (that.flags & kReorders) return reorder();
       append_folded(part, that, here);
     }
-    at_ = here.end;
+    at_ = static_cast<std::size_t>(here.end);
   }
 
   // A run of characters with combining classes, of which at least one stays when accents go: they are sorted by class,
@@ -215,7 +215,7 @@ template <bool kSpans> class Pass {
       const TokenSpan here{at, at + decoded.length};
       if (!decoded.valid) {
         if (at >= at_) ++replaced_;
-        at = here.end;
+        at = static_cast<std::size_t>(here.end);
         continue;
       }
       const Character is = character(decoded.code_point);
@@ -233,7 +233,7 @@ template <bool kSpans> class Pass {
           if (that.combining_class != 0) marks.push_back({parts[i], that, i > 0});
         }
       }
-      at = here.end;
+      at = static_cast<std::size_t>(here.end);
     }
     at_ = tail_ = at;
     std::stable_sort(marks.begin(), marks.end(),

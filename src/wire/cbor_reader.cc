@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
 #include "base/utf8.h"
@@ -84,8 +85,8 @@ void concatenate(const CborString& string, std::string& out) {
     for (std::size_t i = 1; i <= wide; ++i) length = length << 8 | static_cast<unsigned char>(rest[i]);
     rest.remove_prefix(1 + wide);
     if (rest.size() < length) return;
-    out.append(rest.substr(0, length));
-    rest.remove_prefix(length);
+    out.append(rest.substr(0, base::to_size(length)));
+    rest.remove_prefix(base::to_size(length));
   }
 }
 
@@ -174,7 +175,7 @@ inline bool CborReader::read_string(unsigned major, CborString& out) {
     if (head.argument > left(head.after))
       return fail(CborErrorCode::length_too_large, cur_,
                   "a CBOR string is declared longer than the bytes that are left");
-    const std::string_view content(head.after, static_cast<std::size_t>(head.argument));
+    const std::string_view content(head.after, base::to_size(head.argument));
     if (major == kText && !check_text(content)) return false;
     out.offset = static_cast<std::size_t>(head.after - begin_);
     out.raw = content;
@@ -197,7 +198,7 @@ bool CborReader::read_chunks(unsigned major, const Head& head, CborString& out) 
     if (!read_head(at, chunk)) return false;
     if (chunk.argument > left(chunk.after))
       return fail(CborErrorCode::length_too_large, at, "a CBOR chunk is declared longer than the bytes that are left");
-    if (major == kText && !check_text({chunk.after, static_cast<std::size_t>(chunk.argument)})) return false;
+    if (major == kText && !check_text({chunk.after, base::to_size(chunk.argument)})) return false;
     at = chunk.after + chunk.argument;
   }
   out.offset = static_cast<std::size_t>(head.after - begin_);

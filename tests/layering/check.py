@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks every #include in src/, cli/, examples/ and include/ against the order in layers.txt, and that every format folder has its rooms.
+"""Checks every #include in src/, cli/, examples/, web/core/ and include/ against the order in layers.txt, and that every format folder has its rooms.
 
 Proves itself in the same run: violations planted in a temporary copy must each be reported. Usage: check.py [ROOT]
 """
@@ -72,21 +72,21 @@ def check_include(root, order, user, is_test, quote, target):
         used = order.headers.get(header)
         if used is None:
             return f"public header {header} has no line in layers.txt"
-        if user == "cli" or used == user or user == "umbrella":
+        if user in ("cli", "web") or used == user or user == "umbrella":
             return None
         if used == "umbrella":
             return f"{target} is for users of the library"
         return None if order.may_include(user, used) else f"{user} may not include {target}, which belongs to {used}"
     if quote == '"':
-        if user == "cli" and (root / "cli" / target).is_file():
+        if (root / {"cli": "cli", "web": "web/core"}.get(user, "absent") / target).is_file():
             return None
         if is_test and (root / "tests" / target.removeprefix("tests/")).is_file():
             return None
         if not (root / "src" / target).is_file():
             return f'"{target}" is neither below src/ nor a public header (write includes from the root of src/)'
         used = layer_of(target, order)
-        if user == "cli":
-            return f"the command sees public headers only, not {target}"
+        if user in ("cli", "web"):
+            return f"the command and the page see public headers only, not {target}"
         return None if order.may_include(user, used) else f"{user} may not include {target}"
     for prefix, allowed in order.only.items():
         if target.startswith(prefix):
@@ -100,7 +100,7 @@ def check(root):
     """Every violation below root, as 'path:line: sentence'."""
     order = Order((root / "tests/layering/layers.txt").read_text(encoding="utf-8"))
     found = []
-    for top in ("src", "cli", "examples", "include"):
+    for top in ("src", "cli", "examples", "web/core", "include"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix not in SUFFIXES or not path.is_file():
                 continue
@@ -110,8 +110,8 @@ def check(root):
                 if order.pattern(user) is None:
                     found.append(f"{name}:1: no layer '{user}' in layers.txt")
                     continue
-            elif top in ("cli", "examples"):
-                user = "cli"
+            elif top in ("cli", "examples", "web/core"):
+                user = "web" if top == "web/core" else "cli"
             else:
                 user = order.headers.get(path.name)
                 if user is None:
@@ -171,7 +171,10 @@ PLANTED = {
         "src/wire/x.cc:1: wire may not include weighbridge/model.h"),
     "the command includes an internal header": (
         lambda root: (append_line(root / "src/base/x.h", ""), append_line(root / "cli/x.cc", '#include "base/x.h"')),
-        "cli/x.cc:1: the command sees public headers only"),
+        "cli/x.cc:1: the command and the page see public headers only"),
+    "the page seeing the inside": (
+        lambda root: (append_line(root / "src/base/x.h", ""), append_line(root / "web/core/x.cc", '#include "base/x.h"')),
+        "web/core/x.cc:1: the command and the page see public headers only"),
     "a public header includes an external one": (
         lambda root: append_line(root / "include/weighbridge/dtype.h", "#include <fmt/core.h>"),
         "a public header includes the standard library and public headers only, not fmt/core.h"),
@@ -201,7 +204,7 @@ def prove(root):
     for name, (plant, words) in PLANTED.items():
         with tempfile.TemporaryDirectory() as folder:
             copy = pathlib.Path(folder)
-            for part in ("src", "cli", "examples", "include", "tests/layering"):
+            for part in ("src", "cli", "examples", "web/core", "include", "tests/layering"):
                 if (root / part).exists():
                     shutil.copytree(root / part, copy / part)
             plant(copy)

@@ -183,9 +183,10 @@ class Maker {
     std::ranges::sort(merges_, [](const Merge& a, const Merge& b) {
       return std::tie(a.left, a.right, b.rank) < std::tie(b.left, b.right, a.rank);
     });
-    const auto [rest, end] = std::ranges::unique(
-        merges_, [](const Merge& a, const Merge& b) { return a.left == b.left && a.right == b.right; });
-    merges_.erase(rest, end);
+    const auto rest = std::unique(merges_.begin(), merges_.end(), [](const Merge& a, const Merge& b) {
+      return a.left == b.left && a.right == b.right;
+    });
+    merges_.erase(rest, merges_.end());
     std::ranges::sort(merges_, {}, &Merge::rank);
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/checked.h"
 #include "bundle/huggingface/rules.h"
 #include "core/common_rules.h"
 
@@ -83,7 +84,7 @@ TextFile read_text(Reading& reading, std::string_view name) {
                             std::to_string(source->size()) + " bytes", name);
     return out;
   }
-  auto text = std::make_shared<std::string>(static_cast<std::size_t>(source->size()), '\0');
+  auto text = std::make_shared<std::string>(base::to_size(source->size()), '\0');
   if (!text->empty()) source->read_at(0, std::as_writable_bytes(std::span(*text)));
   out.text = std::move(text);
   return out;

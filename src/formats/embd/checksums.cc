@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/checked.h"
 #include "codecs/checksum.h"
 #include "core/buffers.h"
 
@@ -33,9 +34,9 @@ std::vector<Piece> divide(const Summed& summed) {
 
 Sums sum(const Summed& summed, const ReadAt& read, Executor& executor, core::Progress& progress) {
   std::vector<Piece> pieces = divide(summed);
-  core::BufferPool buffers(static_cast<std::size_t>(kChunk));
+  core::BufferPool buffers(base::to_size(kChunk));
   executor.for_each(pieces.size(), [&](std::uint64_t i) {
-    Piece& piece = pieces[static_cast<std::size_t>(i)];
+    Piece& piece = pieces[base::to_size(i)];
     const core::BufferPool::Lease lease(buffers);
     for (std::uint64_t done = 0; done < piece.length;) {
       const auto bytes = lease.span().first(static_cast<std::size_t>(std::min(kChunk, piece.length - done)));

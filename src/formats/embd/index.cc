@@ -31,11 +31,11 @@ class Walk {
 
   void run(const std::optional<Numbers>& numbers) {
     const std::uint64_t count = header_.tensor_index_count;
-    draft_.state.tensors.reserve(count);
-    draft_.state.parts.reserve(count);
-    draft_.state.dims.reserve(2 * count);
-    at_of_.reserve(count);
-    std::size_t name_at = static_cast<std::size_t>(count * kDescriptorSize);
+    draft_.state.tensors.reserve(base::to_size(count));
+    draft_.state.parts.reserve(base::to_size(count));
+    draft_.state.dims.reserve(base::to_size(2 * count));
+    at_of_.reserve(base::to_size(count));
+    std::size_t name_at = base::to_size(count * kDescriptorSize);
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto descriptor = load<Descriptor>(index_.data() + i * kDescriptorSize);
       read_tensor(descriptor, i * kDescriptorSize, name_at);

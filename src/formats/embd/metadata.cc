@@ -76,7 +76,7 @@ class Walk {
     if (!base::fits(at, kMetadataEntrySize, section_.size())) return std::nullopt;
     const char* const from = section_.data() + at;
     const std::size_t key = base::load_le<std::uint16_t>(from), value = base::load_le<std::uint16_t>(from + 2);
-    const std::size_t text = static_cast<std::size_t>(at + kMetadataEntrySize);
+    const std::size_t text = base::to_size(at + kMetadataEntrySize);
     if (!base::fits(text, key + value, section_.size())) return std::nullopt;
     return RawEntry{section_.substr(text, key), section_.substr(text + key, value), offset_ + at};
   }
@@ -180,7 +180,7 @@ std::optional<std::string> encode_metadata(const std::vector<std::pair<std::stri
   for (const auto& [key, value] : entries) total += kMetadataEntrySize + key.size() + value.size();
   if (total > UINT32_MAX - kMetadataHeaderSize) return std::nullopt;
   std::string out;
-  out.reserve(static_cast<std::size_t>(kMetadataHeaderSize + total));
+  out.reserve(base::to_size(kMetadataHeaderSize + total));
   append_le<std::uint32_t>(out, static_cast<std::uint32_t>(entries.size()));
   append_le<std::uint32_t>(out, static_cast<std::uint32_t>(total));
   for (const auto& [key, value] : entries) {

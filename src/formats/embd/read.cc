@@ -36,8 +36,7 @@ bool has_old_layout(std::string_view head, std::string_view tail) {
   if (tail.size() == kFooterSize && tail.substr(8, 4) == std::string_view(kMagicEnd, 4)) return false;
   const auto names = [&](std::uint64_t length, std::size_t at) {
     if (length == 0 || length > 512 || !base::fits(at, length, head.size())) return false;
-    return std::ranges::all_of(head.substr(at, static_cast<std::size_t>(length)),
-                               [](char c) { return c > ' ' && c < 0x7F; });
+    return std::ranges::all_of(head.substr(at, base::to_size(length)), [](char c) { return c > ' ' && c < 0x7F; });
   };
   return names(base::load_le<std::uint32_t>(head.data() + 12), 16) ||
          names(base::load_le<std::uint16_t>(head.data() + 12), 14);
@@ -72,7 +71,7 @@ class Walk {
   }
   void append_bytes(std::string& to, std::uint64_t offset, std::uint64_t size) const {
     const std::size_t before = to.size();
-    to.resize(before + static_cast<std::size_t>(size));
+    to.resize(before + base::to_size(size));
     if (size > 0) source_.read_at(offset, std::as_writable_bytes(std::span(to).subspan(before)));
   }
 

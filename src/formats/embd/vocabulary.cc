@@ -53,8 +53,8 @@ class Walk {
                        "the vocabulary has too many tokens to keep");
       return;
     }
-    out_.tokens.ends.reserve(static_cast<std::size_t>(most));
-    out_.tokens.blob.reserve(static_cast<std::size_t>(total_ - most * kTokenSize));
+    out_.tokens.ends.reserve(base::to_size(most));
+    out_.tokens.blob.reserve(base::to_size(total_ - most * kTokenSize));
     std::uint64_t at = kVocabHeaderSize;
     for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
       const std::uint64_t length =
@@ -65,8 +65,7 @@ class Walk {
                          "token " + std::to_string(id));
         return;
       }
-      const std::string_view token =
-          section_.substr(static_cast<std::size_t>(at + kTokenSize), static_cast<std::size_t>(length));
+      const std::string_view token = section_.substr(base::to_size(at + kTokenSize), base::to_size(length));
       if (const std::size_t bad = base::find_invalid_utf8(token); bad != std::string_view::npos)
         findings_.report(rules::kVocabUtf8, {.offset = offset_ + at + kTokenSize + bad}, {}, {},
                          "token " + std::to_string(id));
@@ -190,7 +189,7 @@ std::optional<std::string> encode_vocabulary(const Tokenizer& tokenizer, const V
   const auto end = base::checked_add(offset, kVocabHeaderSize + total + kSpecialSize);
   if (!end || *end > UINT32_MAX) return std::nullopt;
   std::string out;
-  out.reserve(static_cast<std::size_t>(*end - offset));
+  out.reserve(base::to_size(*end - offset));
   append_le<std::uint32_t>(out, static_cast<std::uint32_t>(plan.order.size()));
   append_le<std::uint32_t>(out, static_cast<std::uint32_t>(total));
   append_le<std::uint32_t>(out, static_cast<std::uint32_t>(offset + kVocabHeaderSize + total));

@@ -194,7 +194,7 @@ class Planner {
     header.tensor_index_count = static_cast<std::uint32_t>(written_.size());
     header.tensor_data_offset = static_cast<std::uint32_t>(padded);
     if (!append_index(header, sections)) return;
-    sections.append(static_cast<std::size_t>(padded - data_at), '\0');
+    sections.append(base::to_size(padded - data_at), '\0');
     finish(header, std::move(sections));
   }
 

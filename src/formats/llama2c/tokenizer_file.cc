@@ -57,7 +57,7 @@ class Reader {
     const std::uint64_t least = kTokenizerHeaderSize + vocab_size_ * (kTokenRecordSize + 1);
     if (size < least)
       return fail(rules::kTokenizerShort, size, "at least " + core::bytes_text(least), core::bytes_text(size));
-    bytes_.resize(static_cast<std::size_t>(size));
+    bytes_.resize(base::to_size(size));
     source_.read_at(0, std::as_writable_bytes(std::span(bytes_)));
     return true;
   }
@@ -85,7 +85,7 @@ class Reader {
       const auto count = static_cast<std::uint64_t>(length);
       if (!base::fits(at, count, bytes_.size()))
         return fail(rules::kTokenizerShort, bytes_.size(), std::to_string(vocab_size_) + " tokens", std::to_string(id));
-      out_.tokens.push_back(std::string_view(bytes_).substr(static_cast<std::size_t>(at), count));
+      out_.tokens.push_back(std::string_view(bytes_).substr(base::to_size(at), base::to_size(count)));
       scores_.push_back(score);
       at += count;
     }

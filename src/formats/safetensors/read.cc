@@ -95,7 +95,7 @@ class Walk {
                        bytes_text(length));
       return false;
     }
-    std::string text(static_cast<std::size_t>(length), '\0');
+    std::string text(base::to_size(length), '\0');
     source_.read_at(kLengthSize, std::as_writable_bytes(std::span(text)));
     text_ = draft_.retain_header(std::move(text));
     data_start_ = kLengthSize + length;
@@ -285,7 +285,7 @@ class Walk {
       return;
     }
     bool good = true;
-    std::uint64_t count = 0;
+    std::size_t count = 0;
     for (; in.next_element(); ++count) {
       std::uint64_t value = 0;
       const std::uint64_t at = file_offset(in.offset());

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/endian.h"
 #include "core/progress.h"
 #include "formats/slm/checksum.h"
@@ -71,7 +72,7 @@ class Pass {
   std::uint64_t length(std::uint64_t i) const noexcept { return std::min(piece_, source_.size() - i * piece_); }
   // A buffer begins with what it repeats of the piece before.
   std::span<std::byte> piece(std::uint64_t i) noexcept {
-    return {buffers_[i & 1].get() + ValueScan::kCarry, static_cast<std::size_t>(length(i))};
+    return {buffers_[i & 1].get() + ValueScan::kCarry, base::to_size(length(i))};
   }
 
   void prepare(std::uint64_t i) {

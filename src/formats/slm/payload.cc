@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/quantise.h"
 #include "formats/slm/rules.h"
@@ -56,15 +57,15 @@ void stream_heads(const Values& values, const Context& context, const FloatSink&
                                         "\" is larger than the limit of " + std::to_string(context.limits.memory) +
                                         " bytes allows (Limits::memory, --limit memory=BYTES)");
   std::vector<float> head, paired;
-  head.reserve(static_cast<std::size_t>(values.head));
+  head.reserve(base::to_size(values.head));
   stream_plain(values.tensor, context, [&](std::span<const float> piece) {
     while (!piece.empty()) {
-      const std::size_t n = std::min(piece.size(), static_cast<std::size_t>(values.head) - head.size());
+      const std::size_t n = std::min(piece.size(), base::to_size(values.head) - head.size());
       head.insert(head.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(n));
       piece = piece.subspan(n);
       if (head.size() < values.head) continue;
       if (values.paired_row != 0) {
-        pair_rows(head, static_cast<std::size_t>(values.paired_row), paired);
+        pair_rows(head, base::to_size(values.paired_row), paired);
         head.swap(paired);
       }
       for (std::uint64_t i = 0; i < values.times; ++i) sink(head);
@@ -136,7 +137,7 @@ class Coder {
 };
 
 void code_held_groups(const Values& values, Stored dtype, std::uint64_t group, const Context& context, Coder& coder) {
-  const auto width = static_cast<std::size_t>(group);
+  const auto width = base::to_size(group);
   const std::size_t room = std::max<std::size_t>(1, kTile / width) * width;
   std::vector<float> held;
   const auto code = [&] {
@@ -165,7 +166,7 @@ void code_long_groups(const Values& values, std::uint64_t group, const Context& 
   stream(values, context, [&](std::span<const float> piece) {
     while (!piece.empty()) {
       const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(group - at % group, piece.size()));
-      coder.code(piece.first(n), scales[static_cast<std::size_t>(at / group)]);
+      coder.code(piece.first(n), scales[base::to_size(at / group)]);
       piece = piece.subspan(n);
       at += n;
     }

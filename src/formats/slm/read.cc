@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "core/common_rules.h"
 #include "core/words.h"
 #include "formats/slm/checksum.h"
@@ -50,7 +51,7 @@ class Walk {
 
  private:
   std::string text_at(std::uint64_t offset, std::uint64_t length) const {
-    std::string out(static_cast<std::size_t>(length), '\0');
+    std::string out(base::to_size(length), '\0');
     if (length > 0) source_.read_at(offset, std::as_writable_bytes(std::span(out)));
     return out;
   }

@@ -91,7 +91,7 @@ class Parser {
   std::string below() const { return "below " + std::to_string(out_.vocab_size); }
 
   bool read_tokens(std::uint64_t count) {
-    std::vector<std::uint32_t> ids(static_cast<std::size_t>(count));
+    std::vector<std::uint32_t> ids(base::to_size(count));
     std::vector<std::uint64_t> places(ids.size());
     out_.tokens.ends.reserve(ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -103,7 +103,7 @@ class Parser {
       if (!base::fits(at + kTokenRecordSize, length, section_.size()))
         return refuse(rules::kTokenRecord, at + 4, {}, std::to_string(length) + " bytes",
                       "the token " + std::to_string(id));
-      out_.tokens.push_back(section_.substr(static_cast<std::size_t>(at + kTokenRecordSize), length));
+      out_.tokens.push_back(section_.substr(base::to_size(at + kTokenRecordSize), length));
       position_ += kTokenRecordSize + length;
     }
     sorted_ = ids;
@@ -125,7 +125,7 @@ class Parser {
   bool read_merges(std::uint64_t count) {
     if (!base::fits(position_, count * kMergeRecordSize, section_.size()))
       return refuse(rules::kTokenRecord, position_);
-    out_.merges.reserve(static_cast<std::size_t>(count));
+    out_.merges.reserve(base::to_size(count));
     const std::uint64_t first = position_;
     for (; out_.merges.size() < count; position_ += kMergeRecordSize) {
       const Tokenizer::Merge merge{u32(position_), u32(position_ + 4), u32(position_ + 8), u32(position_ + 12)};
@@ -154,7 +154,7 @@ class Parser {
       earliest = std::min<std::uint64_t>(earliest, order[i]);
     }
     if (repeated == 0) return;
-    const Tokenizer::Merge& merge = out_.merges[static_cast<std::size_t>(earliest)];
+    const Tokenizer::Merge& merge = out_.merges[base::to_size(earliest)];
     findings_.report(rules::kRepeatedMerge, {.offset = at_ + first + earliest * kMergeRecordSize}, {},
                      std::to_string(repeated) + (repeated == 1 ? " repetition" : " repetitions"),
                      "the first is " + std::to_string(merge.left) + " + " + std::to_string(merge.right));

@@ -324,12 +324,12 @@ class Planner {
       return;
     }
     std::string& head = out_.head = encode_header(h) + header_extra_ + tokenizer_;
-    head.resize(h.tensor_directory_offset, '\0');
+    head.resize(base::to_size(h.tensor_directory_offset), '\0');
     for (const Out& one : outs_) append_entry(head, one.entry);
-    head.resize(h.tensor_data_offset, '\0');
+    head.resize(base::to_size(h.tensor_data_offset), '\0');
     out_.size = *base::align_up(at, kAlignment);
     out_.tail = [padding = out_.size - at](std::span<const core::Stored>) {
-      return std::string(static_cast<std::size_t>(padding), '\0');
+      return std::string(base::to_size(padding), '\0');
     };
     out_.seal = [kept = kept_](const core::WrittenFile& file) { seal(*kept, file); };
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/endian.h"
 #include "codecs/indexed_checksum.h"
 #include "core/content.h"
@@ -29,7 +30,8 @@ class Pass {
     source_.read_at(0, std::as_writable_bytes(std::span(&header_, 1)));
     for (std::uint32_t t = 0; t < model.size(); ++t)
       for (std::uint32_t p = 0; p < model[t].part_count(); ++p) parts_.emplace_back(model[t], model[t].part(p));
-    core::executor_of(context).for_each(parts_.size() + 1, [&](std::uint64_t i) { i == 0 ? chain() : part(i - 1); });
+    core::executor_of(context).for_each(parts_.size() + 1,
+                                        [&](std::uint64_t i) { i == 0 ? chain() : part(base::to_size(i - 1)); });
     progress_.finish();
   }
 
@@ -45,7 +47,7 @@ class Pass {
   void check_head_padding() {
     const std::uint64_t end = kHeaderSize + kEntrySize * header_.entry_count;
     std::array<std::byte, kAlignment> bytes{};
-    const auto gap = std::span(bytes).first(static_cast<std::size_t>(header_.data_offset - end));
+    const auto gap = std::span(bytes).first(base::to_size(header_.data_offset - end));
     source_.read_at(end, gap);
     check_padding(gap, end);
   }
@@ -71,7 +73,7 @@ class Pass {
         }
         if (covered >= end) break;
         const std::uint64_t stop = next < extents.size() ? std::min(end, extents[next].offset) : end;
-        check_padding(piece.subspan(covered - at, stop - covered), covered);
+        check_padding(piece.subspan(base::to_size(covered - at), base::to_size(stop - covered)), covered);
         covered = stop;
       }
       at = end;
@@ -91,8 +93,9 @@ class Pass {
         std::to_string(std::to_integer<int>(*at)));
   }
 
-  void part(std::uint64_t i) {
-    const auto& [tensor, part] = parts_[i];
+  void part(std::size_t i) {
+    const Tensor& tensor = parts_[i].first;
+    const Part& part = parts_[i].second;
     const std::uint64_t width = info(part.dtype()).bits / 8, begin = part.extent()->offset;
     const std::uint64_t elements = part.dtype() == DType::u64 ? element_count(tensor.shape()) : 0;
     std::uint64_t at = 0, before = 0;

@@ -51,7 +51,7 @@ class Walk {
 
   bool read_header() {
     const std::uint64_t there = std::min(kHeaderSize, source_.size());
-    source_.read_at(0, std::as_writable_bytes(std::span(&header_, 1)).first(static_cast<std::size_t>(there)));
+    source_.read_at(0, std::as_writable_bytes(std::span(&header_, 1)).first(base::to_size(there)));
     const std::string_view magic(header_.magic, sizeof header_.magic);
     const auto known = std::ranges::find(kMagics, magic);
     if (known == std::end(kMagics)) {
@@ -100,7 +100,7 @@ class Walk {
       file(rules::kDataOffset, 64, number(data), number(header_.data_offset));
       return false;
     }
-    directory_.resize(static_cast<std::size_t>(data - kHeaderSize));
+    directory_.resize(base::to_size(data - kHeaderSize));
     source_.read_at(kHeaderSize, std::as_writable_bytes(std::span(directory_)));
     check_head();
     return true;

@@ -108,9 +108,9 @@ core::WriteLayout package_layout(Kind kind, const Identity& base, const std::vec
   const std::uint64_t end = aligned(cursor);
   header.file_size = end;
   out.head = text_of(header) + directory;
-  out.head.resize(static_cast<std::size_t>(header.data_offset));
+  out.head.resize(base::to_size(header.data_offset));
   out.tail = [padding = end - cursor](std::span<const core::Stored>) {
-    return std::string(static_cast<std::size_t>(padding), '\0');
+    return std::string(base::to_size(padding), '\0');
   };
   out.seal = [head = out.head](const core::WrittenFile& file) { seal(file, head); };
   out.size = end;

@@ -5,6 +5,7 @@
 #include <array>
 #include <bitset>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/checked.h"
@@ -142,7 +143,7 @@ class Walk {
                        bytes_text(table));
       return false;
     }
-    table_.resize(static_cast<std::size_t>(count * kDescriptorSize));
+    table_.resize(base::to_size(count * kDescriptorSize));
     source_.read_at(kHeaderSize, table_);
     return true;
   }
@@ -321,7 +322,9 @@ class Walk {
   // G6: equal ranges are aliases, and an empty one overlaps nothing.
   void check_overlaps() {
     std::erase_if(places_, [](const Place& place) { return place.length == 0; });
-    std::ranges::sort(places_);
+    std::ranges::sort(places_, [](const Place& a, const Place& b) {
+      return std::tie(a.offset, a.length, a.at) < std::tie(b.offset, b.length, b.at);
+    });
     std::uint64_t end = 0;
     const Place* before = nullptr;
     for (const Place& place : places_) {
@@ -343,7 +346,6 @@ class Walk {
   struct Place {
     std::uint64_t offset, length, at;  // at: of the descriptor
     std::string name;
-    auto operator<=>(const Place&) const = default;
   };
 
   const Source& source_;

@@ -284,7 +284,7 @@ std::optional<Sidecar> read_sidecar(const Source& source, const Limits& limits, 
                     std::to_string(source.size()) + " bytes", "the sidecar");
     return std::nullopt;
   }
-  std::string text(static_cast<std::size_t>(source.size()), '\0');
+  std::string text(base::to_size(source.size()), '\0');
   source.read_at(0, std::as_writable_bytes(std::span(text)));
   return parse_sidecar(text, limits, findings);
 }

@@ -122,9 +122,9 @@ class Planner {
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const std::uint64_t id = model_[i].id().value_or(UINT64_MAX);
       any |= id < kMaxTensors;
-      own &= id < kMaxTensors && !taken[static_cast<std::size_t>(id)];
+      own &= id < kMaxTensors && !taken[base::to_size(id)];
       if (!own) continue;
-      taken.set(static_cast<std::size_t>(id));
+      taken.set(base::to_size(id));
       ids[i] = static_cast<std::uint8_t>(id);
     }
     if (own) return ids;
@@ -151,7 +151,7 @@ class Planner {
     header.version = kVersion;
     header.tensor_count = static_cast<std::uint16_t>(model_.size());
     header.data_offset = *base::align_up(kHeaderSize + model_.size() * kDescriptorSize, kAlignment);
-    out_.head.resize(static_cast<std::size_t>(header.data_offset));
+    out_.head.resize(base::to_size(header.data_offset));
     const auto head = std::as_writable_bytes(std::span(out_.head));
     end_ = header.data_offset;
     first_alias_ = core::first_aliases(model_);

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/endian.h"
 #include "codecs/checksum.h"
 #include "core/common_rules.h"
@@ -54,7 +55,7 @@ std::optional<std::string> read_index(const Source& source, const Context& conte
                     std::to_string(length));
     return std::nullopt;
   }
-  std::string text(static_cast<std::size_t>(length), '\0');
+  std::string text(base::to_size(length), '\0');
   const auto out = std::as_writable_bytes(std::span(text));
   if (length > tail.size() - kFooterSize)
     source.read_at(size - kFooterSize - length, out);

@@ -7,6 +7,7 @@
 #include <semaphore>
 #include <vector>
 
+#include "base/checked.h"
 #include "codecs/sparse.h"
 #include "core/content.h"
 #include "core/part_digest.h"
@@ -59,7 +60,7 @@ class SparsePass {
 
   void run() {
     core::executor_of(context_).for_each(tensors_.size(),
-                                         [this](std::uint64_t i) { check(tensors_[static_cast<std::size_t>(i)]); });
+                                         [this](std::uint64_t i) { check(tensors_[base::to_size(i)]); });
   }
 
  private:
@@ -214,11 +215,11 @@ class LayoutPass {
         if (holes_[last].offset - end > kApart || next - begin > kWindow) break;
         end = next;
       }
-      bytes.resize(static_cast<std::size_t>(end - begin));
+      bytes.resize(base::to_size(end - begin));
       source.read_at(begin, bytes);
       for (; first < last; ++first) {
-        const auto hole = std::span(bytes).subspan(static_cast<std::size_t>(holes_[first].offset - begin),
-                                                   static_cast<std::size_t>(holes_[first].length));
+        const auto hole =
+            std::span(bytes).subspan(base::to_size(holes_[first].offset - begin), base::to_size(holes_[first].length));
         const auto bad = std::ranges::find_if(hole, [](std::byte b) { return b != std::byte{0}; });
         if (bad != hole.end())
           report(rules::kPadding, holes_[first].offset + static_cast<std::uint64_t>(bad - hole.begin()), nullptr,

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/endian.h"
 #include "core/common_rules.h"
 #include "formats/ztensor1/layout.h"
@@ -60,7 +61,7 @@ void report_footer(const Source& source, core::Findings& findings, std::uint64_t
                    std::span<const std::byte> last) {
   const auto length = base::load_le<std::uint64_t>(last.data());
   if (length > 0 && length <= std::min(size - 2 * kMagicSize, kDraftSearch)) {
-    std::string text(static_cast<std::size_t>(length), '\0');
+    std::string text(base::to_size(length), '\0');
     source.read_at(size - kMagicSize - length, std::as_writable_bytes(std::span(text)));
     if (is_draft(text)) {
       findings.report(rules::kDraft, {.offset = size - kMagicSize});
@@ -109,9 +110,9 @@ std::optional<std::string> read_manifest(const Source& source, const Context& co
                     std::to_string(length));
     return std::nullopt;
   }
-  std::string text(static_cast<std::size_t>(length), '\0');
+  std::string text(base::to_size(length), '\0');
   const auto out = std::as_writable_bytes(std::span(text));
-  const std::size_t have = std::min(text.size(), tail.size() - kFooterSize);
+  const std::size_t have = base::to_size(std::min<std::uint64_t>(text.size(), tail.size() - kFooterSize));
   std::copy_n(tail.end() - static_cast<std::ptrdiff_t>(kFooterSize + have), have, out.last(have).begin());
   if (have < text.size()) source.read_at(size - kFooterSize - length, out.first(text.size() - have));
   return text;

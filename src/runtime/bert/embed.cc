@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public Embedder: texts to ids in rounds, rounds to batches, batches to threads.
 #include "weighbridge/embed.h"
+#include "base/checked.h"
 
 #include <algorithm>
 #include <atomic>
@@ -94,7 +95,7 @@ struct Embedder::Rep {
 void Embedder::Rep::make_room(std::size_t length) {
   if (length <= longest) return;
   longest = std::min<std::size_t>(std::max({length, 2 * longest, kBatchTokens}),
-                                  static_cast<std::size_t>(std::max<std::uint64_t>(config.positions, kBatchTokens)));
+                                  base::to_size(std::max<std::uint64_t>(config.positions, kBatchTokens)));
   spaces.clear();
   for (unsigned i = 0; i < team.size(); ++i)
     spaces.emplace_back(config, arithmetic, longest, longest, i == 0 ? team.size() : 1);
@@ -167,14 +168,14 @@ void Embedder::embed(std::span<const std::string_view> texts, std::span<float> o
   std::vector<std::uint32_t> ids;
   std::vector<Sequence> sequences;
   for (std::size_t next = 0; next < texts.size();) {
-    ids.resize(static_cast<std::size_t>(rep.round_tokens + rep.config.max_length));
+    ids.resize(base::to_size(rep.round_tokens + rep.config.max_length));
     sequences.clear();
     std::size_t used = 0;
     do {
-      const Encoded encoded = rep.tokenizer->encode(
-          texts[next], std::span(ids).subspan(used, static_cast<std::size_t>(rep.config.max_length)));
-      const auto count = static_cast<std::size_t>(encoded.count);
-      sequences.push_back({ids.data() + used, count, out.data() + next * static_cast<std::size_t>(dimension())});
+      const Encoded encoded =
+          rep.tokenizer->encode(texts[next], std::span(ids).subspan(used, base::to_size(rep.config.max_length)));
+      const auto count = base::to_size(encoded.count);
+      sequences.push_back({ids.data() + used, count, out.data() + next * base::to_size(dimension())});
       if (!what.empty()) what[next] = {encoded.count, encoded.replaced, encoded.truncated};
       used += count;
     } while (++next < texts.size() && used < rep.round_tokens);
@@ -184,7 +185,7 @@ void Embedder::embed(std::span<const std::string_view> texts, std::span<float> o
 }
 
 std::vector<float> Embedder::embed(std::string_view text) const {
-  std::vector<float> out(static_cast<std::size_t>(dimension()));
+  std::vector<float> out(base::to_size(dimension()));
   embed(std::span(&text, 1), out);
   return out;
 }
@@ -206,8 +207,7 @@ void Embedder::embed_ids(std::span<const std::span<const std::uint32_t>> texts, 
     sequences.clear();
     std::size_t used = 0;
     for (; next < texts.size() && used < rep.round_tokens; ++next) {
-      sequences.push_back(
-          {texts[next].data(), texts[next].size(), out.data() + next * static_cast<std::size_t>(dimension())});
+      sequences.push_back({texts[next].data(), texts[next].size(), out.data() + next * base::to_size(dimension())});
       used += texts[next].size();
     }
     const std::lock_guard lock(rep.turn);

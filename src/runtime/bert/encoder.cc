@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/checked.h"
 #include "runtime/kernels/half.h"
 
 namespace weighbridge::bert {
@@ -14,8 +15,8 @@ namespace {
 
 using kernels::Crew;
 
-std::size_t hidden_of(const Config& config) { return static_cast<std::size_t>(config.hidden); }
-std::size_t intermediate_of(const Config& config) { return static_cast<std::size_t>(config.intermediate); }
+std::size_t hidden_of(const Config& config) { return base::to_size(config.hidden); }
+std::size_t intermediate_of(const Config& config) { return base::to_size(config.intermediate); }
 
 struct Rows {
   const float* values;
@@ -166,8 +167,8 @@ Workspace::Workspace(const Config& config, Arithmetic arithmetic, std::size_t to
                      unsigned members) {
   const std::size_t hidden = hidden_of(config), intermediate = intermediate_of(config);
   const std::size_t line = kernels::kLanes * sizeof(float);
-  scratch_size_ = kernels::round_up(
-      kernels::attention_scratch(longest, static_cast<std::size_t>(config.hidden / config.heads)), kernels::kLanes);
+  scratch_size_ = kernels::round_up(kernels::attention_scratch(longest, base::to_size(config.hidden / config.heads)),
+                                    kernels::kLanes);
   const std::size_t code_width = code_size(arithmetic) * kernels::int8_depth(std::max(hidden, intermediate));
   const std::size_t sizes[] = {tokens * hidden * sizeof(float),
                                tokens * 3 * hidden * sizeof(float),
@@ -267,7 +268,7 @@ void Encoder::layer(const Layer& layer, const Linear* next, std::span<const Sequ
 }
 
 void Encoder::attend(std::span<const Sequence> sequences, Workspace& space, const Crew& crew) const {
-  const std::size_t hidden = hidden_of(config_), heads = static_cast<std::size_t>(config_.heads), head = hidden / heads;
+  const std::size_t hidden = hidden_of(config_), heads = base::to_size(config_.heads), head = hidden / heads;
   const auto [begin, end] = crew.share(sequences.size() * heads);
   std::size_t row = 0;
   for (std::size_t i = 0; i < sequences.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/kernels.h"
 #include "runtime/kernels/half.h"
@@ -32,8 +33,7 @@ class Floats {
     } else {
       require_real(tensor);
       copy_ = tensor.to_dense(DType::f32);
-      values_ = {reinterpret_cast<const float*>(copy_.data.get()),
-                 static_cast<std::size_t>(copy_.size / sizeof(float))};
+      values_ = {reinterpret_cast<const float*>(copy_.data.get()), base::to_size(copy_.size / sizeof(float))};
     }
     if (!kernels::kernels().all_finite(values_.data(), values_.size()))
       fail("not-finite", tensor.name(),
@@ -117,7 +117,7 @@ std::vector<float> places_of(const Model& model, const Config& config) {
   const Floats types(require(model, config, "embeddings.token_type_embeddings.weight",
                              {types_count == 0 ? 2 : types_count, config.hidden}));
   std::vector<float> out(positions.size());
-  const auto width = static_cast<std::size_t>(config.hidden);
+  const auto width = base::to_size(config.hidden);
   for (std::size_t row = 0; row < config.positions; ++row)
     kernels::kernels().add(positions.data() + row * width, types.data(), out.data() + row * width, width);
   return out;
@@ -139,8 +139,7 @@ Table::Table(Tensor tensor, std::size_t width) : tensor_(tensor), width_(width) 
     in_place_ = tensor_.as<float>();
   } else if (tensor_.layout() != Layout::dense || tensor_.main().encoding() != Encoding::raw) {
     copy_ = tensor_.to_dense(DType::f32);
-    in_place_ = {reinterpret_cast<const float*>(copy_.data.get()),
-                 static_cast<std::size_t>(copy_.size / sizeof(float))};
+    in_place_ = {reinterpret_cast<const float*>(copy_.data.get()), base::to_size(copy_.size / sizeof(float))};
   }
 }
 
@@ -154,11 +153,11 @@ Weights load_weights(const Model& model, const Config& config, Arithmetic arithm
   Weights out;
   const Tensor words = require(model, config, "embeddings.word_embeddings.weight", {config.vocabulary, config.hidden});
   require_real(words);
-  out.words = Table(words, static_cast<std::size_t>(config.hidden));
+  out.words = Table(words, base::to_size(config.hidden));
   out.places = places_of(model, config);
   out.embedding_norm = norm_of(model, config, "embeddings.LayerNorm");
-  out.layers.resize(static_cast<std::size_t>(config.layers));
-  const auto wide = static_cast<std::size_t>(config.hidden), deep = static_cast<std::size_t>(config.intermediate);
+  out.layers.resize(base::to_size(config.layers));
+  const auto wide = base::to_size(config.hidden), deep = base::to_size(config.intermediate);
   struct Step {
     Linear* to;
     std::string name;
@@ -188,7 +187,7 @@ Weights load_weights(const Model& model, const Config& config, Arithmetic arithm
   out.panels = kernels::Block(total);
   for (const Step& step : steps) step.to->packed = out.panels.as<std::byte>() + step.offset;
   executor.for_each(steps.size(), [&](std::uint64_t i) {
-    const Step& step = steps[static_cast<std::size_t>(i)];
+    const Step& step = steps[base::to_size(i)];
     pack(model, config, step.name, arithmetic, *step.to);
   });
   return out;

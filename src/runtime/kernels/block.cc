@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kLargePage = std::size_t{1} << 21, kLine = 64;
 
-// Small blocks are not worth a page of their own.
-constexpr std::size_t alignment(std::size_t bytes) noexcept { return bytes < kLargePage ? kLine : kLargePage; }
+// A large page of its own pays from a quarter of it on: taking the same memory page by page costs microseconds each.
+constexpr std::size_t alignment(std::size_t bytes) noexcept { return bytes < kLargePage / 4 ? kLine : kLargePage; }
 
 }  // namespace
 

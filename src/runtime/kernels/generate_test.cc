@@ -36,7 +36,7 @@ struct Q4 {
   std::size_t m, n, k, block;
 };
 constexpr Q4 kQ4Shapes[] = {{1, 1, 32, 32},   {1, 48, 64, 32},  {2, 17, 96, 96},  {3, 100, 288, 32}, {4, 49, 64, 64},
-                            {8, 144, 32, 32}, {9, 33, 128, 64}, {13, 16, 64, 32}, {17, 97, 160, 32}};
+                            {8, 144, 32, 32}, {9, 33, 128, 64}, {13, 16, 64, 32}, {17, 97, 160, 32}, {15, 80, 64, 32}};
 
 struct Q4Case {
   explicit Q4Case(const Q4& s) : shape(s), codes(s.n * s.k / 2), scales(numbers(s.n * s.k / s.block, 5, 0.1F)) {
@@ -54,10 +54,12 @@ struct Q4Case {
     auto* aligned = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::size_t>(rows.data()), 64));
     for (std::size_t row = 0; row < shape.m; ++row)
       set.quantise_blocks(a.data() + row * shape.k, shape.k, row, group, aligned);
+    std::vector<std::uint8_t> wide(q4_wide_size(shape.k));
     const ProductQ4 task{{shape.n, shape.k, nullptr, Activation::none, residual.data(), shape.n, c.data(), shape.n},
                          aligned,
                          group,
-                         packed.data()};
+                         packed.data(),
+                         wide.data()};
     set.product_q4(task, {row_begin, row_end, 0, panel_count(shape.n)});
     return c;
   }
@@ -147,7 +149,7 @@ std::vector<float> attend(const Kernels& set, const Kept& kept, const std::vecto
                           std::size_t row, std::size_t rows, std::size_t first) {
   std::vector<float> out(q.size(), -1.0F), scratch(causal_scratch(first + row + rows) + kLanes);
   auto* aligned = reinterpret_cast<float*>(round_up(reinterpret_cast<std::size_t>(scratch.data()), 64));
-  set.causal_attention({q.data() + row * head, head, rows, first + row, head, 0.3F, kept.keys.data(),
+  set.causal_attention({q.data() + row * head, head, rows, first + row, head, 1, 0.3F, kept.keys.data(),
                         kept.values.data(), out.data() + row * head, head, aligned});
   return out;
 }
@@ -174,6 +176,33 @@ TEST(CausalAttention, IsRightAndTheSameInEverySetAndForARowAlone) {
         for (std::size_t d = 0; d < head; ++d)
           expected[d] += weight[p] / total * static_cast<double>(kept.v[p * head + d]);
       for (std::size_t d = 0; d < head; ++d) EXPECT_NEAR(plain[row * head + d], expected[d], 2e-6) << row << " " << d;
+    }
+  }
+}
+
+TEST(CausalAttention, HeadsThatReadTheSameKeysAreEachTheSameAlone) {
+  const std::size_t head = 20;
+  const Kept kept(120, head);
+  for (const std::size_t heads : {2U, 3U, 8U, 13U}) {
+    for (const std::size_t rows : {1U, 3U}) {
+      const auto q = numbers(rows * heads * head, 23);
+      std::vector<float> room(causal_scratch(120) + kLanes);
+      auto* scratch = reinterpret_cast<float*>(round_up(reinterpret_cast<std::size_t>(room.data()), 64));
+      CausalAttention task{q.data(),         heads * head,       rows,    110,          head,   heads, 0.3F,
+                           kept.keys.data(), kept.values.data(), nullptr, heads * head, scratch};
+      std::vector<float> expected(q.size()), together(q.size());
+      for (std::size_t h = 0; h < heads; ++h) {
+        CausalAttention alone = task;
+        alone.heads = 1;
+        alone.q += h * head;
+        alone.out = expected.data() + h * head;
+        all_kernels()[0]->causal_attention(alone);
+      }
+      task.out = together.data();
+      for (const Kernels* set : all_kernels()) {
+        set->causal_attention(task);
+        EXPECT_TRUE(same_bits(expected, together)) << set->name << " " << heads << " " << rows;
+      }
     }
   }
 }

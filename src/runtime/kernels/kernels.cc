@@ -34,6 +34,9 @@ struct Choice {
   const HalfKernels* half = nullptr;
 
   Choice() noexcept {
+#if defined(__wasm_simd128__)
+    sets[count++] = wasm_kernels();
+#endif
 #if defined(__x86_64__)
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();

@@ -101,18 +101,22 @@ constexpr std::size_t q4_group(std::size_t rows) noexcept { return rows == 1 ? 1
 constexpr std::size_t q4_rows_size(std::size_t rows, std::size_t k) noexcept {
   return round_up(rows, q4_group(rows)) * (k / kBlock) * kQ4RowBytes;
 }
+// Bytes of one panel whose codes became bytes.
+inline constexpr std::size_t kQ4WideBytes = kLanes * sizeof(float) + kLanes * kBlock;
+constexpr std::size_t q4_wide_size(std::size_t k) noexcept { return kPanel / kLanes * (k / kBlock) * kQ4WideBytes; }
 struct ProductQ4 : Product {
   const std::byte* a;  // q4_rows_size(rows, k) bytes, which quantise_blocks() fills
   std::size_t group;   // q4_group(rows)
   const std::uint8_t* w;
+  std::uint8_t* wide;  // q4_wide_size(k) bytes to work in; not needed for one row
 };
 
-// One head of one sequence, whose keys and values were kept: row r sees the first `first` + r keys. keys hold panels
-// of 48 positions, [head][48] each, values a row of `head` for each position, and 16 floats more behind the last. What
-// stands past the last key may be any numbers.
+// The heads of one sequence that read the same keys and values, which were kept: row r sees the first `first` + r keys.
+// Queries and results of the heads stand side by side. keys hold panels of 48 positions, [head][48] each, values a row
+// of `head` for each position, and 16 floats more behind the last. What stands past the last key may be any numbers.
 struct CausalAttention {
   const float* q;
-  std::size_t q_stride, rows, first, head;
+  std::size_t q_stride, rows, first, head, heads;
   float scale;
   const float *keys, *values;
   float* out;
@@ -178,6 +182,7 @@ void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t b
 
 // The tables of each instruction set, for kernels.cc; null where it is not compiled in.
 const Kernels* plain_kernels() noexcept;
+const Kernels* wasm_kernels() noexcept;  // defined where WebAssembly has vectors
 const Kernels* avx2_kernels() noexcept;
 const Kernels* avx512_kernels() noexcept;
 

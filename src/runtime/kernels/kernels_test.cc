@@ -41,8 +41,9 @@ std::vector<float> padded(std::vector<float> x) {
 struct Shape {
   std::size_t m, n, k;
 };
-constexpr Shape kShapes[] = {{1, 1, 1},    {1, 16, 3},  {2, 17, 16},  {3, 48, 33}, {4, 49, 7},   {5, 100, 31},
-                             {6, 144, 64}, {7, 31, 20}, {8, 384, 48}, {9, 96, 17}, {16, 64, 32}, {23, 50, 18}};
+constexpr Shape kShapes[] = {{1, 1, 1},    {1, 16, 3},  {2, 17, 16},  {3, 48, 33},  {4, 49, 7},   {5, 100, 31},
+                             {6, 144, 64}, {7, 31, 20}, {8, 384, 48}, {9, 96, 17},  {16, 64, 32}, {23, 50, 18},
+                             {1, 64, 33},  {1, 80, 20}, {1, 96, 7},   {1, 172, 64}, {1, 257, 40}};
 
 std::vector<float> product(const Kernels& set, const Shape& s, Activation activation, bool with_residual) {
   const auto a = numbers(s.m * s.k, 1), w = numbers(s.n * s.k, 2), bias = padded(numbers(s.n, 3));

@@ -28,10 +28,10 @@ std::vector<std::uint32_t> match_functions(std::span<const std::uint32_t> words)
   return other;
 }
 
-std::optional<std::uint64_t> jump_target(std::uint64_t index, std::uint8_t payload, std::uint64_t count) noexcept {
+std::optional<std::size_t> jump_target(std::size_t index, std::uint8_t payload, std::size_t count) noexcept {
   const std::int64_t target = static_cast<std::int64_t>(index) + signed_payload(payload);
   if (target < 0 || static_cast<std::uint64_t>(target) >= count) return std::nullopt;
-  return static_cast<std::uint64_t>(target);
+  return static_cast<std::size_t>(target);  // below count
 }
 
 }  // namespace weighbridge::khlnary

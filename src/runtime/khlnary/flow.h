@@ -17,6 +17,6 @@ std::vector<std::uint32_t> match_functions(std::span<const std::uint32_t> words)
 
 // Where the jump at `index` leads; nothing when that is outside of a module of `count` words (the place behind the last
 // word is outside).
-std::optional<std::uint64_t> jump_target(std::uint64_t index, std::uint8_t payload, std::uint64_t count) noexcept;
+std::optional<std::size_t> jump_target(std::size_t index, std::uint8_t payload, std::size_t count) noexcept;
 
 }  // namespace weighbridge::khlnary

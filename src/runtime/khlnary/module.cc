@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
 #include "core/common_rules.h"
@@ -27,10 +28,10 @@ void check_functions(const Module::Rep& module, core::Findings& findings) {
                       "a module of " + std::to_string(count) + (count == 1 ? " word" : " words"));
       continue;
     }
-    const Word word = fields(module.words[function.offset]);
+    const Word word = fields(module.words[base::to_size(function.offset)]);
     if (static_cast<Glyph::Id>(word.glyph) == Glyph::Id::func_def && word.payload == function.id) continue;
     findings.report(rules::kFunctionTable, {.offset = function.offset * kWordSize}, expected,
-                    disassemble(module.words[function.offset]));
+                    disassemble(module.words[base::to_size(function.offset)]));
   }
 }
 
@@ -45,7 +46,7 @@ std::vector<std::uint32_t> read_words(const Source& source, const Limits& limits
   }
   const std::uint64_t rest = size % kWordSize;
   if (rest != 0) findings.report(rules::kTruncated, {.offset = size - rest}, "a multiple of 4 bytes", bytes_text(size));
-  std::vector<std::uint32_t> words(static_cast<std::size_t>(size / kWordSize));
+  std::vector<std::uint32_t> words(base::to_size(size / kWordSize));
   const auto bytes = std::as_writable_bytes(std::span(words));
   source.read_at(0, bytes);
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = base::load_le<std::uint32_t>(bytes.data() + i * kWordSize);
@@ -58,7 +59,7 @@ std::shared_ptr<const Source> find_sidecar(const Source& module) {
 
 void check_words(const Module::Rep& module, unsigned authority, core::Findings& findings) {
   const std::uint64_t before = findings.errors();
-  for (std::uint64_t i = 0; i < module.words.size(); ++i)
+  for (std::size_t i = 0; i < module.words.size(); ++i)
     if (auto wrong = check(module.words[i], authority, i * kWordSize)) findings.report(*std::move(wrong));
   // A table that names broken words would be blamed for them.
   if (findings.errors() == before) check_functions(module, findings);

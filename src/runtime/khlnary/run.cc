@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "runtime/khlnary/bin_files.h"
 #include "runtime/khlnary/flow.h"
@@ -104,7 +105,7 @@ class Machine {
 
   void skip_function() {
     if (ends_[at_] == kNowhere) refuse(rules::kNoFunctionEnd, here());
-    next_ = std::uint64_t{ends_[at_]} + 1;
+    next_ = std::size_t{ends_[at_]} + 1;
   }
 
   // The argument stays where it is, on top of the stack that caller and callee share.
@@ -115,7 +116,7 @@ class Machine {
     if (returns_.size() >= options_.max_calls)
       refuse(rules::kCallDepth, here(), "at most " + std::to_string(options_.max_calls) + " calls");
     returns_.push_back(next_);
-    next_ = function->offset + 1;
+    next_ = base::to_size(function->offset) + 1;
   }
 
   // So does the result; what lies below it stays too.
@@ -157,9 +158,9 @@ class Machine {
   const Context& context_;
   BinFiles files_;
   const std::vector<std::uint32_t> ends_;
-  std::vector<std::uint64_t> returns_{};
+  std::vector<std::size_t> returns_{};
   std::array<std::uint32_t, kMaxPackedFiles * kTensorsPerFile> loaded_{};  // place in result_.loaded plus 1
-  std::uint64_t at_ = 0, next_ = 0;
+  std::size_t at_ = 0, next_ = 0;
   bool ended_ = false;
   Result result_{};
 };

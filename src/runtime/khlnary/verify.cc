@@ -23,7 +23,7 @@ class Verifier {
   void check_all() {
     ends_ = match_functions(words_);
     follow();
-    for (std::uint64_t i = 0; i < words_.size(); ++i) check_word(i, fields(words_[i]));
+    for (std::size_t i = 0; i < words_.size(); ++i) check_word(i, fields(words_[i]));
     check_files();
   }
 
@@ -37,33 +37,33 @@ class Verifier {
   void follow() {
     reached_.resize(words_.size());
     go(0);
-    for (std::uint64_t i = 0; i < words_.size(); ++i)
+    for (std::size_t i = 0; i < words_.size(); ++i)
       if (glyph_of(words_[i]) == Glyph::Id::func_def) go(i + 1);
     while (!paths_.empty()) {
-      const std::uint64_t at = paths_.back();
+      const std::size_t at = paths_.back();
       paths_.pop_back();
       follow_word(at, fields(words_[at]));
     }
   }
 
-  void go(std::uint64_t to) {
+  void go(std::size_t to) {
     if (to >= words_.size() || reached_[to]) return;
     reached_[to] = true;
     paths_.push_back(to);
   }
 
-  void follow_word(std::uint64_t at, const Word& word) {
+  void follow_word(std::size_t at, const Word& word) {
     const auto glyph = static_cast<Glyph::Id>(word.glyph);
     if (glyph == Glyph::Id::jump8 || glyph == Glyph::Id::ifz_jump8)
       if (const auto target = jump_target(at, word.payload, words_.size())) go(*target);
     if (glyph == Glyph::Id::func_def) {
-      if (ends_[at] != kNowhere) go(std::uint64_t{ends_[at]} + 1);
+      if (ends_[at] != kNowhere) go(std::size_t{ends_[at]} + 1);
     } else if (glyph != Glyph::Id::jump8 && glyph != Glyph::Id::ret && glyph != Glyph::Id::func_end) {
       go(at + 1);
     }
   }
 
-  void check_word(std::uint64_t at, const Word& word) {
+  void check_word(std::size_t at, const Word& word) {
     const core::At where{.offset = at * kWordSize};
     switch (static_cast<Glyph::Id>(word.glyph)) {
       case Glyph::Id::ifz_jump8:
@@ -116,7 +116,7 @@ class Verifier {
   BinFiles files_;
   std::vector<std::uint32_t> ends_{};
   std::vector<bool> reached_{};
-  std::vector<std::uint64_t> paths_{};
+  std::vector<std::size_t> paths_{};
   std::bitset<256> broken_{};
 };
 

@@ -76,7 +76,7 @@ std::uint32_t find_target(const Model& base, const ByHash& tensors, const Tensor
 }
 
 std::span<float> floats(const Array& array) {
-  return {reinterpret_cast<float*>(array.data.get()), static_cast<std::size_t>(array.size / sizeof(float))};
+  return {reinterpret_cast<float*>(array.data.get()), base::to_size(array.size / sizeof(float))};
 }
 
 std::vector<float> floats(const Part& part) {
@@ -91,13 +91,14 @@ void add_sparse(std::span<float> to, const Tensor& delta) {
   const Bytes indices = delta.part(slm_adapter::kIndices)->stored();
   const std::vector<float> values = floats(*delta.part(slm_adapter::kValues));
   for (std::size_t i = 0; i < values.size(); ++i)
-    to[static_cast<std::size_t>(base::load_le<std::uint64_t>(indices.span.data() + 8 * i))] += values[i];
+    to[base::to_size(base::load_le<std::uint64_t>(indices.span.data() + 8 * i))] += values[i];
 }
 
 // Summed in f64 over the inner rank in ascending order, rounded once to f32, then added.
 void add_low_rank(std::span<float> to, const Tensor& delta) {
   const Part a_part = *delta.part(slm_adapter::kA), b_part = *delta.part(slm_adapter::kB);
-  const std::size_t rows = a_part.shape()[0], inner = a_part.shape()[1], columns = b_part.shape()[1];
+  const std::size_t rows = base::to_size(a_part.shape()[0]), inner = base::to_size(a_part.shape()[1]),
+                    columns = base::to_size(b_part.shape()[1]);
   const std::vector<float> a = floats(a_part), b = floats(b_part);
   std::vector<double> sums(columns);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -173,7 +174,7 @@ Model adapt(const Model& base, std::span<const Model> packages, const Context& c
     }
     const Array& array = changed->second;
     const std::uint32_t source =
-        draft.add_source(memory_source({{array.data.get(), static_cast<std::size_t>(array.size)}, array.data}));
+        draft.add_source(memory_source({{array.data.get(), base::to_size(array.size)}, array.data}));
     const std::uint32_t tensor = draft.add_tensor(base[i].name(), Layout::dense, DType::f32, array.shape);
     draft.add_part("data", DType::f32, array.shape, Encoding::raw, {source, 0, array.size}, array.size);
     draft.tensor_side(tensor).id = base[i].id();

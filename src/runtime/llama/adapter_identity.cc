@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
 #include "formats/slm/directory.h"
@@ -14,7 +15,7 @@ namespace {
 using slm_adapter::Identity;
 
 std::string read_text(const Source& source, std::uint64_t offset, std::uint64_t length) {
-  std::string out(static_cast<std::size_t>(length), '\0');
+  std::string out(base::to_size(length), '\0');
   source.read_at(offset, std::as_writable_bytes(std::span(out)));
   return out;
 }

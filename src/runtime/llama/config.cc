@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "core/words.h"
+#include "runtime/llama/weights.h"
 
 namespace weighbridge::llama {
 namespace {
@@ -110,6 +111,8 @@ Config read_config(const Model& model, std::uint64_t context) {
     base::misuse("context", "a context of " + std::to_string(context) + " tokens is more than the " +
                                 std::to_string(c.context) + " that the model was made for");
   if (context != 0) c.context = static_cast<std::size_t>(context);
+  c.repeats = repeated_heads(model, c);
+  c.kv_heads /= c.repeats;
   return c;
 }
 

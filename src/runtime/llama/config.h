@@ -12,6 +12,9 @@ namespace weighbridge::llama {
 
 struct Config {
   std::size_t vocabulary = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, head = 0, ffn = 0, context = 0;
+  // Conversions may repeat a head of keys and values over its group (reading M8). kv_heads counts those that differ,
+  // and each stands so many times in the tensors.
+  std::size_t repeats = 1;
   float epsilon = 0;
   double theta = 0;
   bool tied = false;
@@ -19,7 +22,7 @@ struct Config {
   std::size_t kv_width() const noexcept { return kv_heads * head; }
 };
 
-// Throws what fail() throws. `context` 0: as the model says.
+// [reads] Throws what fail() throws. `context` 0: as the model says.
 Config read_config(const Model&, std::uint64_t context);
 
 // Error{malformed} with rule "generate/<what>".

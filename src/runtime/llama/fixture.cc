@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "weighbridge/slm.h"
 
 namespace weighbridge::slm {
@@ -98,7 +99,7 @@ class Maker {
                         const float element = value(first + i);
                         std::memcpy(out.data() + i * sizeof element, &element, sizeof element);
                       }
-                      return static_cast<std::size_t>(n * sizeof(float));
+                      return base::to_size(n * sizeof(float));
                     });
   }
   void weights(std::string name, std::vector<std::uint64_t> shape) {

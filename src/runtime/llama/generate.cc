@@ -7,6 +7,7 @@
 #include <cmath>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/fail.h"
@@ -86,6 +87,8 @@ struct Session::Rep {
   bool has_logits = false;
 
   std::span<const float> last_logits() const { return {space.logits, generator.config.vocabulary}; }
+  std::uint32_t likeliest() const;
+  void require_logits() const;
   void check(std::span<const std::uint32_t> more) const;
   void require_numbers(const float* logits, std::size_t rows) const;
   void feed(std::span<const std::uint32_t> more, const std::function<void(std::span<const float>)>* sink);
@@ -181,18 +184,23 @@ void Session::feed(std::span<const std::uint32_t> ids, const std::function<void(
   rep_->feed(ids, &sink);
 }
 
-std::span<const float> Session::logits() const {
-  if (!rep_->has_logits) base::misuse("generate", "there are no logits before tokens have been fed");
-  return rep_->last_logits();
+void Session::Rep::require_logits() const {
+  if (!has_logits) base::misuse("generate", "there are no logits before tokens have been fed");
 }
 
-std::uint32_t Session::likeliest() const {
-  static_cast<void>(logits());
+std::uint32_t Session::Rep::likeliest() const {
+  require_logits();
   llama::Workspace::Best best{-INFINITY, UINT32_MAX};
-  for (const llama::Workspace::Best& one : rep_->space.best)
+  for (const llama::Workspace::Best& one : space.best)
     if (one.id != UINT32_MAX && (best.id == UINT32_MAX || one.logit > best.logit)) best = one;
   return best.id;
 }
+
+std::span<const float> Session::logits() const {
+  rep_->require_logits();
+  return rep_->last_logits();
+}
+std::uint32_t Session::likeliest() const { return rep_->likeliest(); }
 
 void Session::rewind(std::uint64_t count) {
   if (count > rep_->ids.size())
@@ -202,64 +210,108 @@ void Session::rewind(std::uint64_t count) {
   rep_->has_logits = false;
 }
 
-Generated Session::generate(std::string_view prompt, const GenerateOptions& options) {
-  Rep& rep = *rep_;
-  const BytePair& tokenizer = rep.generator.tokenizer;
-  llama::check_sampling(options.sampling);
-  llama::StopTexts text(options.stop);
-  llama::Sampler sampler(options.sampling);
-  Generated out;
+struct Generation::Rep {
+  Rep(Session::Rep& in, GenerateOptions asked)
+      : session(in), options(std::move(asked)), stops(options.stop), sampler(options.sampling), decoder(tokenizer()) {}
 
-  const bool fresh = rep.ids.empty();
-  const std::vector<std::uint32_t> fed = tokenizer.encode(prompt, {.bos = fresh});
-  const std::size_t room = rep.generator.config.context - rep.ids.size();
+  const BytePair& tokenizer() const { return session.generator.tokenizer; }
+  void begin(std::string_view prompt);
+  void say(const std::string& piece) { out.text += piece; }
+  void end(Stopped why);
+  bool step();
+
+  Session::Rep& session;
+  const GenerateOptions options;
+  llama::StopTexts stops;
+  llama::Sampler sampler;
+  BytePair::Decoder decoder;
+  Generated out;
+  std::chrono::steady_clock::time_point began{};
+  std::optional<std::uint32_t> unfed;  // drawn, and not yet part of the session
+  bool ended = false;
+};
+
+void Generation::Rep::begin(std::string_view prompt) {
+  const std::vector<std::uint32_t> fed = tokenizer().encode(prompt, {.bos = session.ids.empty()});
+  const std::size_t room = session.generator.config.context - session.ids.size();
   if (fed.size() >= room)
     base::misuse("prompt", "the prompt has " + std::to_string(fed.size()) + (fed.size() == 1 ? " token" : " tokens") +
                                ", and the context has room for " + std::to_string(room) +
                                ", one of them for an answer");
-  BytePair::Decoder decoder(tokenizer);
   for (const std::uint32_t id : fed) static_cast<void>(decoder.push(id));
   // Half a character at the end of a prompt is none of the answer; what follows BOS directly has its space dropped.
-  if (fed.empty() || fed.back() != tokenizer.bos()) static_cast<void>(decoder.finish());
+  if (fed.empty() || fed.back() != tokenizer().bos()) static_cast<void>(decoder.finish());
   if (!fed.empty())
-    rep.feed(fed, nullptr);
+    session.feed(fed, nullptr);
   else
-    static_cast<void>(logits());
+    session.require_logits();
   out.prompt_tokens = fed.size();
+  began = std::chrono::steady_clock::now();
+}
 
-  const auto say = [&](const std::string& piece) {
-    out.text += piece;
-    if (!piece.empty() && options.on_text && !options.on_text(piece)) out.stopped = Stopped::cancelled;
-    return out.stopped != Stopped::cancelled;
-  };
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  while (out.tokens.size() < options.max_tokens) {
-    const std::uint32_t id = sampler.greedy() ? likeliest() : sampler.draw(rep.last_logits());
-    if (id == tokenizer.eos()) {
-      out.stopped = Stopped::eos;
-      break;
-    }
-    out.tokens.push_back(id);
-    const std::string certain = text.push(decoder.push(id));
-    if (!say(certain)) break;
-    if (text.found()) {
-      out.stopped = Stopped::text;
-      break;
-    }
-    if (rep.ids.size() == rep.generator.config.context) {
-      out.stopped = Stopped::context;
-      break;
-    }
-    rep.feed(std::span(&id, 1), nullptr);
+void Generation::Rep::end(Stopped why) {
+  ended = true;
+  out.stopped = why;
+  if (why != Stopped::cancelled) {
+    say(stops.push(decoder.finish()) + stops.finish());
+    if (stops.found()) out.stopped = Stopped::text;
   }
-  if (out.stopped != Stopped::cancelled) {
-    const std::string rest = text.push(decoder.finish()) + text.finish();
-    if (text.found()) out.stopped = Stopped::text;
-    say(rest);
+  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+bool Generation::Rep::step() {
+  if (ended) return false;
+  // Now, not when it was drawn: what it says could be shown meanwhile.
+  if (unfed) session.feed(std::span(&*unfed, 1), nullptr);
+  unfed.reset();
+  if (out.tokens.size() >= options.max_tokens) {
+    end(Stopped::length);
+    return false;
   }
-  out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  return out;
+  const std::uint32_t id = sampler.greedy() ? session.likeliest() : sampler.draw(session.last_logits());
+  if (id == tokenizer().eos()) {
+    end(Stopped::eos);
+    return false;
+  }
+  out.tokens.push_back(id);
+  say(stops.push(decoder.push(id)));
+  if (stops.found())
+    end(Stopped::text);
+  else if (session.ids.size() == session.generator.config.context)
+    end(Stopped::context);
+  else
+    unfed = id;
+  return !ended;
+}
+
+Generation::Generation(std::unique_ptr<Rep> rep) noexcept : rep_(std::move(rep)) {}
+Generation::~Generation() = default;
+Generation::Generation(Generation&&) noexcept = default;
+Generation& Generation::operator=(Generation&&) noexcept = default;
+
+bool Generation::step() { return rep_->step(); }
+void Generation::cancel() {
+  if (!rep_->ended) rep_->end(Stopped::cancelled);
+}
+const Generated& Generation::result() const noexcept { return rep_->out; }
+
+Generation Session::begin(std::string_view prompt, const GenerateOptions& options) {
+  llama::check_sampling(options.sampling);
+  auto rep = std::make_unique<Generation::Rep>(*rep_, options);
+  rep->begin(prompt);
+  return Generation(std::move(rep));
+}
+
+Generated Session::generate(std::string_view prompt, const GenerateOptions& options) {
+  Generation generation = begin(prompt, options);
+  std::size_t told = 0;
+  for (bool more = true; more;) {
+    more = generation.step();
+    const std::string_view text = generation.result().text;
+    if (text.size() > told && options.on_text && !options.on_text(text.substr(told))) generation.cancel();
+    told = text.size();
+  }
+  return generation.result();
 }
 
 Perplexity perplexity(const Generator& generator, std::string_view text, const Context& context) {

@@ -211,6 +211,35 @@ TEST(Generate, ACallbackThatSaysNoCancels) {
   EXPECT_LT(text.tokens.size(), 50U);
 }
 
+TEST(Generate, StepByStepIsTheSameText) {
+  const Generator generator(slm::fixture(slm::Fixture::tinylm16m));
+  const GenerateOptions options{.max_tokens = 20, .sampling = {.temperature = 1, .seed = 3}};
+  Session whole = generator.session(), steps = generator.session();
+  const Generated expected = whole.generate("one", options);
+  Generation generation = steps.begin("one", options);
+  std::size_t before = 0;
+  while (generation.step()) {
+    EXPECT_GE(generation.result().text.size(), before);
+    before = generation.result().text.size();
+  }
+  EXPECT_FALSE(generation.step());
+  EXPECT_EQ(generation.result().tokens, expected.tokens);
+  EXPECT_EQ(generation.result().text, expected.text);
+  EXPECT_EQ(generation.result().stopped, expected.stopped);
+  EXPECT_TRUE(std::ranges::equal(steps.ids(), whole.ids()));
+}
+
+TEST(Generate, AGenerationCanBeCancelledBetweenSteps) {
+  const Generator generator(slm::fixture(slm::Fixture::tinylm16m));
+  Session session = generator.session();
+  Generation generation = session.begin("one", {.max_tokens = 20});
+  generation.step();
+  generation.cancel();
+  EXPECT_FALSE(generation.step());
+  EXPECT_EQ(generation.result().stopped, Stopped::cancelled);
+  EXPECT_LE(generation.result().tokens.size(), 1U);
+}
+
 TEST(Generate, SessionsOfOneGeneratorRunAtOnce) {
   const Generator generator(slm::fixture(slm::Fixture::tinylm16m), {.threads = 2});
   const auto run = [&](std::string_view prompt) {

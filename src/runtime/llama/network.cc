@@ -57,7 +57,9 @@ Workspace::Workspace(const Config& config, std::size_t members) {
   const Places common = places(m);
   std::vector<Places> each(members);
   for (Places& one : each) one = places(1);
-  scratch_size_ = round_up(kernels::causal_scratch(config.context), kLanes);
+  scratch_size_ = round_up(
+      std::max(kernels::causal_scratch(config.context), kernels::q4_wide_size(round_up(wide, kBlock)) / sizeof(float)),
+      kLanes);
   const std::size_t scratch_at = floats(members * scratch_size_);
 
   block_ = kernels::Block(plan.size());
@@ -81,6 +83,7 @@ struct Network::Operand {
   const float* values;
   std::size_t stride;
   const Workspace::Codes* codes;
+  float* scratch;
 };
 
 Network::Operand Network::prepare(const float* in, std::size_t width, const float* norm, std::size_t rows,
@@ -105,7 +108,7 @@ Network::Operand Network::prepare(const float* in, std::size_t width, const floa
     if (blocks) set.quantise_blocks(from, width, row, kernels::q4_group(rows), codes.blocks);
   }
   if (!alone && (norm != nullptr || bytes || blocks)) crew.sync();
-  return {rows, width, norm != nullptr ? codes.normed : in, width, &codes};
+  return {rows, width, norm != nullptr ? codes.normed : in, width, &codes, space.scratch(crew.rank)};
 }
 
 void Network::product(const Linear& linear, const Operand& in, const float* residual, float* out,
@@ -124,7 +127,8 @@ void Network::product(const Linear& linear, const Operand& in, const float* resi
           range);
     case Form::q4_0:
       return set.product_q4(
-          {common, in.codes->blocks, kernels::q4_group(in.rows), reinterpret_cast<const std::uint8_t*>(linear.packed)},
+          {common, in.codes->blocks, kernels::q4_group(in.rows), reinterpret_cast<const std::uint8_t*>(linear.packed),
+           reinterpret_cast<std::uint8_t*>(in.scratch)},
           range);
   }
 }
@@ -203,10 +207,9 @@ void Network::attend(std::size_t index, const Step& step, const kernels::Crew& c
       for (std::size_t q = kv * group; q < (kv + 1) * group; ++q)
         set.rotate(step.space.query + row * config_.hidden + q * head, head, cosines, sines);
     }
-    for (std::size_t q = kv * group; q < (kv + 1) * group; ++q)
-      set.causal_attention({step.space.query + q * head, config_.hidden, rows, step.position + 1, head,
-                            1.0F / std::sqrt(static_cast<float>(head)), keys, values, step.space.context + q * head,
-                            config_.hidden, step.space.scratch(crew.rank)});
+    set.causal_attention({step.space.query + kv * group * head, config_.hidden, rows, step.position + 1, head, group,
+                          1.0F / std::sqrt(static_cast<float>(head)), keys, values,
+                          step.space.context + kv * group * head, config_.hidden, step.space.scratch(crew.rank)});
   }
 }
 

@@ -49,6 +49,7 @@ class Workspace {
   };
   Codes shared{};
   std::vector<Codes> own;
+  // What a member's kernels work in.
   float* scratch(std::size_t member) const noexcept { return scratch_ + member * scratch_size_; }
 
   struct Best {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -62,6 +63,19 @@ Found form_of(const Tensor& tensor) {
   return {Form::q4_0, static_cast<std::size_t>(block)};
 }
 
+// Of each `repeats` heads of `rows` rows the first one is used, `count` in all.
+struct Heads {
+  std::size_t rows = 0, count = 0, repeats = 1;
+
+  template <class T> std::vector<T> first_ones(const T* from, std::size_t columns) const {
+    std::vector<T> out;
+    out.reserve(count * rows * columns);
+    for (std::size_t h = 0; h < count; ++h, from += repeats * rows * columns)
+      out.insert(out.end(), from, from + rows * columns);
+    return out;
+  }
+};
+
 // All elements of a tensor as f32, in place where they can be used so.
 class Floats {
  public:
@@ -74,12 +88,17 @@ class Floats {
                  static_cast<std::size_t>(copy_.size / sizeof(float))};
     }
   }
+  void keep(const Heads& heads, std::size_t columns) {
+    kept_ = heads.first_ones(values_.data(), columns);
+    values_ = kept_;
+  }
   const float* data() const noexcept { return values_.data(); }
   std::size_t size() const noexcept { return values_.size(); }
 
  private:
   std::span<const float> values_;
   Array copy_;
+  std::vector<float> kept_;
 };
 
 std::vector<float> scales_of(const Tensor& tensor, const Found& found) {
@@ -100,11 +119,37 @@ std::size_t packed_bytes(const Linear& linear) {
   return 0;
 }
 
+// How many of `heads` heads, `bytes` bytes each, are the same in a row, all along.
+std::size_t repeated(const std::byte* data, std::size_t heads, std::size_t bytes) {
+  const auto same = [&](std::size_t count) {
+    for (std::size_t h = 0; h < heads; ++h)
+      if (std::memcmp(data + h * bytes, data + h / count * count * bytes, bytes) != 0) return false;
+    return true;
+  };
+  for (std::size_t count = heads; count > 1; --count)
+    if (heads % count == 0 && same(count)) return count;
+  return 1;
+}
+// The same of a matrix, whose rows past those of the heads do not count.
+std::size_t repeated(const Tensor& tensor, const Config& config) {
+  const auto in = [&](const std::byte* data, std::size_t bytes) {
+    return repeated(data, config.kv_heads, bytes / config.hidden * config.head);
+  };
+  const Found found = form_of(tensor);
+  if (found.form == Form::f32) {
+    const Floats floats(tensor);
+    return in(reinterpret_cast<const std::byte*>(floats.data()), floats.size() * sizeof(float));
+  }
+  const Stored codes(codes_of(tensor, found)), scales(scales_part(tensor, found));
+  return std::gcd(in(codes.data(), codes.size()), in(scales.data(), scales.size()));
+}
+
 // A matrix that waits to be packed, and its source.
 struct Job {
   Linear* to;
   Tensor tensor;
   Found found;
+  Heads heads;
   std::size_t at = 0;  // in the panels
   // Filled by prepare().
   std::shared_ptr<Floats> floats{};
@@ -112,12 +157,19 @@ struct Job {
   std::shared_ptr<std::vector<float>> scales{};
 
   void prepare() {
+    const std::size_t stored = static_cast<std::size_t>(tensor.shape()[0]);
+    const bool repeats = heads.repeats > 1;
     if (to->form == Form::f32) {
       floats = std::make_shared<Floats>(tensor);
+      if (repeats) floats->keep(heads, to->k);
       return;
     }
     codes = std::make_shared<Stored>(codes_of(tensor, found));
     scales = std::make_shared<std::vector<float>>(scales_of(tensor, found));
+    if (repeats) {
+      *codes = Stored(heads.first_ones(codes->data(), codes->size() / stored));
+      *scales = heads.first_ones(scales->data(), scales->size() / stored);
+    }
     if (to->form == Form::q8_0) {
       to->scale = *scales;
       to->scale.resize(kernels::round_up(to->n, kernels::kLanes));
@@ -157,7 +209,7 @@ class Loader {
     for (std::size_t i = 0; i < config_.layers; ++i) layer(i);
     out_.norm = vector_of("norm.weight");
     add(out_.output, config_.tied ? words : require(model_, "output.weight", config_.vocabulary, h), config_.vocabulary,
-        h);
+        h, {});
     out_.zeros.resize(kernels::round_up(std::max({config_.vocabulary, h, config_.ffn}), kernels::kLanes));
     pack(executor);
     return std::move(out_);
@@ -175,27 +227,30 @@ class Loader {
     Layer& layer = out_.layers[i];
     layer.attention_norm = vector_of(layer_name(i, "attention_norm"));
     layer.ffn_norm = vector_of(layer_name(i, "ffn_norm"));
-    const auto matrix = [&](Linear& to, std::string_view part, std::size_t rows, std::size_t columns,
-                            std::size_t used) {
-      add(to, require(model_, layer_name(i, part), rows, columns), used, columns);
+    const auto matrix = [&](Linear& to, std::string_view part, std::size_t rows, std::size_t columns) {
+      add(to, require(model_, layer_name(i, part), rows, columns), rows, columns, {});
     };
-    matrix(layer.query, "wq", h, h, h);
     // Of keys and values only the heads that there are (reading M8); what is stored past them is not used.
-    matrix(layer.key, "wk", h, h, config_.kv_width());
-    matrix(layer.value, "wv", h, h, config_.kv_width());
-    matrix(layer.out, "wo", h, h, h);
-    matrix(layer.gate, "w1", f, h, f);
-    matrix(layer.up, "w3", f, h, f);
-    matrix(layer.down, "w2", h, f, h);
+    const auto kept = [&](Linear& to, std::string_view part) {
+      add(to, require(model_, layer_name(i, part), h, h), config_.kv_width(), h,
+          {config_.head, config_.kv_heads, config_.repeats});
+    };
+    matrix(layer.query, "wq", h, h);
+    kept(layer.key, "wk");
+    kept(layer.value, "wv");
+    matrix(layer.out, "wo", h, h);
+    matrix(layer.gate, "w1", f, h);
+    matrix(layer.up, "w3", f, h);
+    matrix(layer.down, "w2", h, f);
   }
 
-  void add(Linear& to, const Tensor& tensor, std::size_t rows, std::size_t columns) {
+  void add(Linear& to, const Tensor& tensor, std::size_t rows, std::size_t columns, const Heads& heads) {
     to.n = rows;
     to.k = columns;
     const Found found = form_of(tensor);
     // Blocks that the kernel does not know are computed with as f32, which is what they stand for.
     to.form = found.form == Form::q4_0 && found.block % kernels::kBlock != 0 ? Form::f32 : found.form;
-    jobs_.push_back({&to, tensor, found, plan_.add(packed_bytes(to))});
+    jobs_.push_back({&to, tensor, found, heads, plan_.add(packed_bytes(to))});
   }
 
   void pack(Executor& executor) {
@@ -228,6 +283,10 @@ class Loader {
 
 }  // namespace
 
+Stored::Stored(std::vector<std::byte> bytes) {
+  const auto held = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+  bytes_ = {*held, held};
+}
 Stored::Stored(const Part& part) : bytes_(part.why_no_view() == NoView::none ? part.view() : part.stored()) {}
 
 Table::Table(const Tensor& tensor, std::size_t width) : width_(width) {
@@ -269,6 +328,14 @@ void Table::row(std::uint32_t id, float* out) const noexcept {
       }
     }
   }
+}
+
+std::size_t repeated_heads(const Model& model, const Config& config) {
+  std::size_t most = config.kv_heads;
+  for (std::size_t i = 0; i < config.layers && most > 1; ++i)
+    for (const std::string_view part : {"wk", "wv"})
+      most = std::gcd(most, repeated(require(model, layer_name(i, part), config.hidden, config.hidden), config));
+  return most;
 }
 
 Weights load_weights(const Model& model, const Config& config, Executor& executor) {

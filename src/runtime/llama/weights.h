@@ -36,6 +36,7 @@ class Stored {
  public:
   Stored() = default;
   explicit Stored(const Part&);
+  explicit Stored(std::vector<std::byte> bytes);
   const std::byte* data() const noexcept { return bytes_.span.data(); }
   std::size_t size() const noexcept { return bytes_.span.size(); }
 
@@ -66,6 +67,9 @@ struct Weights {
   std::size_t packed_bytes = 0;  // of panels
   std::vector<float> zeros;      // a bias for every product
 };
+
+// How many heads of keys and values in a row are the same, bit for bit, in every layer.
+std::size_t repeated_heads(const Model&, const Config&);
 
 // [reads] Throws what fail() throws. `model` must outlive the result.
 Weights load_weights(const Model&, const Config&, Executor&);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NumPy's header, as numpy.lib.format describes it.
-#include "npy.h"
+#include "weighbridge/npy.h"
 
-namespace weighbridge::cli {
+namespace weighbridge {
 
 std::string_view npy_type(DType dtype) noexcept {
   switch (dtype) {
@@ -59,4 +59,4 @@ std::string npy_header(std::string_view type, std::span<const std::uint64_t> sha
   return header + dictionary;
 }
 
-}  // namespace weighbridge::cli
+}  // namespace weighbridge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a NumPy file, format 1.0.
+// weighbridge/npy.h: the header of a NumPy file, format 1.0, for callers who write a tensor's elements behind it.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 
 #include "weighbridge/dtype.h"
 
-namespace weighbridge::cli {
+namespace weighbridge {
 
 // NumPy's spelling of little-endian elements: "<f4". Types that it lacks are void items of the same size, as ml_dtypes
 // saves them:
@@ -19,4 +19,4 @@ std::string_view ml_dtype(DType) noexcept;
 // Magic, version, length and dictionary, padded so that the elements begin at a multiple of 64.
 std::string npy_header(std::string_view type, std::span<const std::uint64_t> shape);
 
-}  // namespace weighbridge::cli
+}  // namespace weighbridge

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels for WebAssembly with vectors; nothing elsewhere.
+#if defined(__wasm_simd128__)
+#include <wasm_simd128.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "codecs/small_float.h"
+#include "runtime/kernels/kernels.h"
+
+namespace weighbridge::kernels {
+namespace {
+#include "runtime/kernels/vector_wasm.inc"
+
+#include "runtime/kernels/loops.inc"
+
+#include "runtime/kernels/generate.inc"
+
+#include "runtime/kernels/table.inc"
+constexpr Kernels kKernels = make_kernels("wasm");
+}  // namespace
+
+const Kernels* wasm_kernels() noexcept { return &kKernels; }
+}  // namespace weighbridge::kernels
+#endif

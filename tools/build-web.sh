@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds everything for the browser: the core (build/web/core/{simd,plain}), the npm package (web/api/dist) and the static page
+# (build/web/site), which any web server can serve.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=${JOBS:-$(nproc)}
+
+tools/fetch-zstd.sh
+for kind in simd plain; do
+  preset=web
+  [ $kind = plain ] && preset=web-plain
+  [ -f build/web/$kind/build.ninja ] || cmake --preset $preset
+  cmake --build build/web/$kind -j "$jobs" --target weighbridge_core
+  mkdir -p build/web/core/$kind
+  cp build/web/$kind/web/core/weighbridge.{js,wasm} build/web/core/$kind/
+done
+
+cd web
+[ -x node_modules/.bin/tsc ] || npm ci --silent
+rm -rf api/dist ../build/web/site
+npx --no-install tsc -p api/tsconfig.json
+node api/tools/copy_core.mjs
+npx --no-install tsc -p page/tsconfig.json
+cp page/index.html page/style.css page/favicon.svg ../build/web/site/
+mkdir -p ../build/web/site/api/dist
+cp -r api/dist/. ../build/web/site/api/dist/
+echo "The page is in build/web/site: make web-serve shows it"

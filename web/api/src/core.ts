@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The WebAssembly core as TypeScript sees it, and the choice between its two builds. What the texts mean stands in
+// docs/schemas; a text that is an object with "error" says that the call failed.
+
+/** A node of Emscripten's file system; `entry` is ours (files.ts). */
+export interface FsNode<Entry = unknown> {
+  readonly id: number;
+  name: string;
+  mode: number;
+  parent: FsNode<Entry>;
+  entry: Entry;
+  node_ops: object;
+  stream_ops: object;
+}
+
+/** The part of Emscripten's FS that is used. */
+export interface EmscriptenFs {
+  readonly ErrnoError: new (errno: number) => Error & { readonly errno: number };
+  createNode(parent: object | null, name: string, mode: number, rdev: number): FsNode;
+  destroyNode(node: object): void;
+  mkdir(path: string): unknown;
+  mount(type: { mount(mount: object): object }, options: object, mountpoint: string): unknown;
+}
+
+export interface Core {
+  readonly FS: EmscriptenFs;
+  readonly HEAPU8: Uint8Array;
+  /** Called while a job runs; false stops it. */
+  onProgress?: (done: number, total: number) => boolean;
+
+  version(): string;
+  formats(): string;
+  open(path: string, options: { format: string; structure: boolean; tokenizer: string }): string;
+  adapt(model: number, paths: readonly string[]): string;
+  close(model: number): void;
+  /** `path` and `fileSize` are what the answer shall say; so is `path` in `hash`, `plan` and `execute`. */
+  inspect(model: number, path: string, fileSize: number): string;
+  verify(path: string, options: { format: string; structure: boolean }): string;
+  hash(model: number, path: string, withNames: boolean): string;
+  statistics(model: number, tensor: number): string;
+  histogram(model: number, tensor: number, bins: number): string;
+  rows(model: number, tensor: number, first: number, count: number): Float32Array | string;
+  read(model: number, tensor: number, dtype: string): { bytes: Uint8Array; dtype: string; shape: number[] } | string;
+  extract(model: number, tensor: number, path: string): string;
+  plan(model: number, path: string, format: string, options: object): string;
+  execute(plan: number, path: string, output: string): string;
+  closePlan(plan: number): void;
+  tokenize(model: number, text: string, special: boolean): string;
+  embedder(model: number, options: object): string;
+  embed(embedder: number, texts: readonly string[]): Float32Array | string;
+  closeEmbedder(embedder: number): void;
+  generator(model: number, options: { context: number }): string;
+  generate(generator: number, prompt: string, options: object): string;
+  next(generation: number, milliseconds: number): string;
+  closeGeneration(generation: number): void;
+  closeGenerator(generator: number): void;
+  /** Paths; "" for a paper that is absent. */
+  admission(
+    artifact: string,
+    evidence: { manifest: string; receipt: string; ledger: string; registry: string },
+    adapters: readonly string[],
+  ): string;
+}
+
+/** What Emscripten's module exports. */
+export type CoreFactory = (options: {
+  wasmBinary: Uint8Array;
+  print: (line: string) => void;
+  printErr: (line: string) => void;
+}) => Promise<Core>;
+
+/** `(func (result v128) (i8x16.popcnt (i8x16.splat (i32.const 0))))`: valid only where the engine has SIMD. */
+const kSimdModule = new Uint8Array([
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
+]);
+
+export function hasSimd(): boolean {
+  return WebAssembly.validate(kSimdModule);
+}
+
+/** Where a build lies under the package's folder. */
+export function coreFolder(base: string, simd: boolean): URL {
+  return new URL(simd ? "core/simd/" : "core/plain/", base);
+}
+
+/** The core's own output is no part of the API: every failure comes as a text. */
+export async function startCore(factory: CoreFactory, wasmBinary: Uint8Array): Promise<Core> {
+  const ignore = () => {};
+  return factory({ wasmBinary, print: ignore, printErr: ignore });
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts to vectors, with a model that was opened.
+
+import type { Link } from "./link.js";
+import { host } from "./host.js";
+import type { Result } from "./protocol.js";
+import { known, Remote } from "./remote.js";
+import { mounted } from "./source.js";
+import type { EmbedderOptions, LongCallOptions } from "./types.js";
+
+/** Texts per step of the core: enough to fill its batches, few enough that progress is seen. */
+const kTextsPerStep = 16;
+
+export class Embedder {
+  readonly #link: Link;
+  readonly #remote: Remote;
+
+  /** Numbers per vector. */
+  readonly dimension: number;
+  /** Tokens, with the special ones; what is longer is cut. */
+  readonly maxLength: number;
+
+  private constructor(link: Link, remote: Remote, dimension: number, maxLength: number) {
+    this.#link = link;
+    this.#remote = remote;
+    this.dimension = dimension;
+    this.maxLength = maxLength;
+  }
+
+  /** @internal */
+  static async make(link: Link, model: Remote, options: EmbedderOptions): Promise<Embedder> {
+    const { vocabulary } = options;
+    const args = {
+      pooling: options.pooling ?? "",
+      precision: options.precision ?? "f32",
+      maxLength: options.maxLength ?? 0,
+      heads: options.heads ?? 0,
+      vocabulary: vocabulary === undefined ? null : await mounted(await host(), vocabulary),
+    };
+    let made: Result<"embedder"> | undefined;
+    const remote = new Remote(model, async (session, above) => {
+      made = await session.call("embedder", { model: above, ...args }, options.onProgress);
+      return made.embedder;
+    });
+    await link.run((session) => remote.handle(session), options.signal);
+    const { dimension, maxLength } = known(made);
+    return new Embedder(link, remote, dimension, maxLength);
+  }
+
+  /** One vector per text, normalised as the model says. `onProgress` counts texts. */
+  async embed(texts: readonly string[], options: LongCallOptions = {}): Promise<Float32Array[]> {
+    return this.#link.run(async (session) => {
+      const vectors: Float32Array[] = [];
+      for (let first = 0; first < texts.length; first += kTextsPerStep) {
+        const embedder = await this.#remote.handle(session);
+        const step = texts.slice(first, first + kTextsPerStep);
+        const numbers = await session.call("embed", { embedder, texts: step });
+        step.forEach((_, at) => vectors.push(numbers.subarray(at * this.dimension, (at + 1) * this.dimension)));
+        options.onProgress?.(vectors.length, texts.length);
+      }
+      return vectors;
+    }, options.signal);
+  }
+
+  /** The cosine of two texts' vectors, from -1 to 1. */
+  async similarity(one: string, other: string, options: LongCallOptions = {}): Promise<number> {
+    const [a, b] = await this.embed([one, other], options);
+    return cosine(known(a), known(b));
+  }
+
+  /** Frees what the core holds for the embedder. */
+  async close(): Promise<void> {
+    await this.#remote.close(this.#link, (session, embedder) => session.call("closeEmbedder", { embedder }));
+  }
+}
+
+/** Of vectors of the same length; 0 where one of them is zero. */
+export function cosine(a: Float32Array, b: Float32Array): number {
+  let product = 0;
+  let squareA = 0;
+  let squareB = 0;
+  a.forEach((x, at) => {
+    const y = b[at] ?? 0;
+    product += x * y;
+    squareA += x * x;
+    squareB += y * y;
+  });
+  return squareA === 0 || squareB === 0 ? 0 : product / Math.sqrt(squareA * squareB);
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What went wrong in the worker, as a Failure: the core's own answer, or an exception that came out of it.
+
+import type { Failure } from "./errors.js";
+import { parseCoreText } from "./json.js";
+import type { ErrorKind, Finding } from "./types.js";
+
+/** Thrown inside the worker; what leaves it is the failure. */
+export class CoreFailure extends Error {
+  readonly failure: Failure;
+  /** Nothing in this worker can be relied on any more. */
+  readonly fatal: boolean;
+
+  constructor(failure: Failure, fatal: boolean) {
+    super(failure.message);
+    this.failure = failure;
+    this.fatal = fatal;
+  }
+}
+
+/** Folders under which the core sees the files; they mean nothing to a caller. */
+const kMountedAt = /\/(?:in|out)\/\d+\//g;
+
+export function withoutMounts(text: string): string {
+  return text.replace(kMountedAt, "");
+}
+
+export function tidyFinding(finding: Finding): Finding {
+  return { ...finding, message: withoutMounts(finding.message) };
+}
+
+interface FailureText {
+  readonly error: ErrorKind;
+  readonly path?: string;
+  readonly message?: string;
+  readonly findings?: readonly Finding[];
+}
+
+const kSentences: { readonly [kind in ErrorKind]: string } = {
+  malformed: "the file breaks its format",
+  unsupported: "this build cannot use the file",
+  io: "the file could not be read or written",
+  misuse: "the call makes no sense for this model",
+  cancelled: "the call was cancelled",
+  memory: "there was not enough memory",
+  internal: "a fault in weighbridge itself",
+  lost: "the worker died",
+};
+
+/** An answer of the core, or the failure that it says thrown. */
+export function answer<T>(text: string): T {
+  const value = parseCoreText(text);
+  if (typeof value !== "object" || value === null || !("error" in value)) return value as T;
+  const said = value as FailureText;
+  const findings = (said.findings ?? []).map(tidyFinding);
+  const first = findings.find((finding) => finding.severity === "error") ?? findings[0];
+  const message = first?.message ?? said.message ?? kSentences[said.error] ?? "the core failed";
+  const path = said.path === undefined || said.path === "" ? null : withoutMounts(said.path);
+  // Memory that the core asked for in vain is given back only with the worker.
+  throw new CoreFailure({ kind: said.error, message: withoutMounts(message), findings, path }, said.error === "memory");
+}
+
+const kMemory = /memory|bad_alloc|allocation failed|array length|OOM/i;
+
+/** An exception that no rule foresees: a trap, or memory that could not be had. The worker is not to be used again. */
+export function faultOf(thrown: unknown): CoreFailure {
+  if (thrown instanceof CoreFailure) return thrown;
+  const said = thrown instanceof Error ? thrown.message : String(thrown);
+  const kind = kMemory.test(said) ? "memory" : "lost";
+  const message = kind === "memory" ? `there was not enough memory (${said})` : `the core stopped: ${said}`;
+  return new CoreFailure({ kind, message, findings: [], path: null }, true);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What differs between a browser and Node on the page's side. Each has its own module, so that a browser never loads
+// Node's.
+
+import type { Port } from "./link.js";
+import type { FileBytes, WrittenFile } from "./protocol.js";
+
+export interface Host {
+  /** Starts a worker from the package's folder. */
+  spawn(base: URL): Port;
+  /** A path as something that the worker can open. Throws `misuse` where there are no paths. */
+  path(path: string): { readonly name: string; readonly file: FileBytes };
+  /** A Blob in the form that a worker of this host can read at once. */
+  blob(blob: Blob): Promise<FileBytes>;
+  readPath(path: string, offset: number, length: number): Promise<Uint8Array>;
+  /** Writes one file, making its folder where there is none. */
+  save(path: string, written: WrittenFile): Promise<void>;
+}
+
+let loaded: Promise<Host> | undefined;
+
+export function host(): Promise<Host> {
+  // A page may have a `process` of its own, and Electron's pages have Node's.
+  const isNode = typeof document === "undefined" && typeof process === "object" && process.versions?.node !== undefined;
+  loaded ??= isNode
+    ? import("./host_node.js").then((module) => module.nodeHost)
+    : import("./host_browser.js").then((module) => module.browserHost);
+  return loaded;
+}

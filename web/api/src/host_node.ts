@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page's side in Node: worker_threads, and files by their paths.
+
+import { randomUUID } from "node:crypto";
+import { mkdir, open, rename, rm } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { Worker } from "node:worker_threads";
+
+import { WeighbridgeError } from "./errors.js";
+import type { Host } from "./host.js";
+import type { Port } from "./link.js";
+import type { Reply, WrittenFile } from "./protocol.js";
+
+function spawn(base: URL): Port {
+  // The flags of the program (--input-type, --test) are not meant for the worker.
+  const worker = new Worker(new URL("node_worker.js", base), { name: "weighbridge", execArgv: [] });
+  worker.unref();
+  return {
+    post: (request) => worker.postMessage(request),
+    listen: (onReply, onDeath) => {
+      worker.on("message", (reply: Reply) => onReply(reply));
+      worker.on("messageerror", () => onDeath(WeighbridgeError.of("lost", "an answer could not be read")));
+      worker.on("error", (error: Error & { code?: string }) => {
+        const kind = error.code === "ERR_WORKER_OUT_OF_MEMORY" ? "memory" : "lost";
+        onDeath(WeighbridgeError.of(kind, `the worker died: ${error.message}`));
+      });
+      worker.on("exit", (code) => onDeath(WeighbridgeError.of("lost", `the worker ended with status ${code}`)));
+    },
+    end: () => void worker.terminate(),
+    hold: (on) => (on ? worker.ref() : worker.unref()),
+  };
+}
+
+function failed(path: string, error: unknown): WeighbridgeError {
+  const message = error instanceof Error ? error.message : String(error);
+  return new WeighbridgeError({ kind: "io", message, findings: [], path });
+}
+
+async function readPath(path: string, offset: number, length: number): Promise<Uint8Array> {
+  try {
+    const file = await open(path, "r");
+    try {
+      const { size } = await file.stat();
+      const bytes = new Uint8Array(Math.max(0, Math.min(length, size - offset)));
+      let done = 0;
+      while (done < bytes.length) {
+        const { bytesRead } = await file.read(bytes, done, bytes.length - done, offset + done);
+        if (bytesRead === 0) break;
+        done += bytesRead;
+      }
+      return bytes.subarray(0, done);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw failed(path, error);
+  }
+}
+
+/** Beside the target, to the disk, then over it: whoever reads the target sees the old file or the new one. */
+async function saveFile(path: string, written: WrittenFile): Promise<void> {
+  const temporary = join(dirname(path), `.${basename(path)}.${randomUUID()}`);
+  try {
+    const file = await open(temporary, "wx");
+    try {
+      for (const chunk of written.chunks) {
+        await file.writeFile(chunk instanceof Blob ? new Uint8Array(await chunk.arrayBuffer()) : chunk);
+      }
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncFolder(dirname(path));
+}
+
+async function syncFolder(path: string): Promise<void> {
+  // Windows cannot open a folder; there the rename itself is all that can be had.
+  if (process.platform === "win32") return;
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+async function save(path: string, written: WrittenFile): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    await saveFile(path, written);
+  } catch (error) {
+    throw failed(path, error);
+  }
+}
+
+export const nodeHost: Host = {
+  spawn,
+  path: (path) => ({ name: basename(resolve(path)), file: { kind: "path", path: resolve(path) } }),
+  // A worker of Node cannot read a Blob at once, as FileReaderSync does in a browser.
+  blob: async (blob) => ({ kind: "bytes", bytes: new Uint8Array(await blob.arrayBuffer()) }),
+  readPath,
+  save,
+};

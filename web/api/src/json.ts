@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core's texts to objects. Integers beyond 2^53 stay exact where they are a file's own values (attributes), and
+// become the nearest number elsewhere, so that offsets and sizes have one type.
+
+const kStringOrLongInteger = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g;
+
+export function parseCoreText(text: string): unknown {
+  let exact = false;
+  // A mark that does not occur in the text cannot be taken for a file's own.
+  let mark = "bigint:";
+  while (text.includes(mark)) mark = `#${mark}`;
+  const marked = text.replace(kStringOrLongInteger, (token) => {
+    if (token.startsWith('"') || Number.isSafeInteger(Number(token))) return token;
+    exact = true;
+    return `"${mark}${token}"`;
+  });
+  if (!exact) return JSON.parse(text);
+  return restore(JSON.parse(marked), mark, false);
+}
+
+function restore(value: unknown, mark: string, exact: boolean): unknown {
+  if (typeof value === "string") {
+    if (!value.startsWith(mark)) return value;
+    const digits = value.slice(mark.length);
+    return exact ? BigInt(digits) : Number(digits);
+  }
+  if (Array.isArray(value)) return value.map((item) => restore(item, mark, exact));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, restore(item, mark, exact || key === "attributes")]),
+  );
+}

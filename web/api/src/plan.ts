@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A conversion that was planned, and its doing.
+
+import type { Link } from "./link.js";
+import { Output } from "./output.js";
+import { known, Remote } from "./remote.js";
+import type { Change, FormatInfo, LongCallOptions, Loss, PlanDetails, PlanOptions } from "./types.js";
+
+export class Plan {
+  readonly #link: Link;
+  readonly #remote: Remote;
+
+  /** docs/schemas/convert.json */
+  readonly details: PlanDetails;
+
+  private constructor(link: Link, remote: Remote, details: PlanDetails) {
+    this.#link = link;
+    this.#remote = remote;
+    this.details = details;
+  }
+
+  /** @internal */
+  static async make(link: Link, model: Remote, source: string, format: string, options: PlanOptions): Promise<Plan> {
+    const request = {
+      format,
+      options: {
+        allow: (options.allow ?? []).join(","),
+        cast: options.cast ?? "",
+        quantise: options.quantise ?? "",
+        encoding: options.encoding ?? "",
+        level: options.level ?? 0,
+        digest: options.digest ?? "",
+        version: options.version ?? "",
+        replace: true,
+      },
+    };
+    let details: PlanDetails | undefined;
+    const remote = new Remote(model, async (session, above) => {
+      const made = await session.call("plan", { model: above, ...request });
+      const output = options.name ?? outputName(source, format, await session.call("formats", null));
+      details = { ...made.details, output };
+      return made.plan;
+    });
+    await link.run((session) => remote.handle(session), options.signal);
+    return new Plan(link, remote, known(details));
+  }
+
+  /** Whether `convert` can be called: there are no blockers, and every loss is allowed. */
+  get possible(): boolean {
+    return this.details.possible;
+  }
+  /** What stands against it whatever is allowed. */
+  get blockers(): readonly Change[] {
+    return this.details.blockers;
+  }
+  get losses(): readonly Loss[] {
+    return this.details.losses;
+  }
+  /** What will be other than before without a loss. */
+  get changes(): readonly Change[] {
+    return this.details.changes;
+  }
+  /** Bytes. */
+  get outputSize(): number {
+    return this.details.output_size;
+  }
+  /** Whether `outputSize` is more than an estimate. */
+  get outputSizeExact(): boolean {
+    return this.details.output_size_exact;
+  }
+  /** The name that the output will have. */
+  get output(): string {
+    return this.details.output;
+  }
+
+  /** Writes the other format. Rejects with `misuse` where the plan is not possible. */
+  async convert(options: LongCallOptions = {}): Promise<Output> {
+    const name = this.output;
+    return this.#link.run(async (session) => {
+      const plan = await this.#remote.handle(session);
+      return new Output(await session.call("execute", { plan, name }, options.onProgress));
+    }, options.signal);
+  }
+
+  /** Frees what the core holds for the plan. */
+  async close(): Promise<void> {
+    await this.#remote.close(this.#link, (session, plan) => session.call("closePlan", { plan }));
+  }
+}
+
+/** The source's name with the extension of the format that is written; a folder has none. */
+export function outputName(source: string, format: string, formats: readonly FormatInfo[]): string {
+  const target = formats.find((known) => known.name === format);
+  const known = new Set(formats.flatMap((other) => other.extensions));
+  const dot = source.lastIndexOf(".");
+  const stem = dot > 0 && known.has(source.slice(dot + 1).toLowerCase()) ? source.slice(0, dot) : source;
+  if (target?.folder === true) return stem;
+  return `${stem}.${target?.extensions[0] ?? format}`;
+}

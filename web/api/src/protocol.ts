@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page's side and the worker say to each other: one table of operations, and four replies. Handles are the
+// core's numbers and mean something to the worker that gave them only.
+
+import type { Failure } from "./errors.js";
+import type * as types from "./types.js";
+
+/** Bytes of a file, in a form that a worker can be given. */
+export type FileBytes =
+  | { readonly kind: "blob"; readonly blob: Blob }
+  | { readonly kind: "bytes"; readonly bytes: Uint8Array }
+  | { readonly kind: "path"; readonly path: string };
+
+/** A file or a folder as the worker mounts it. Names are checked: relative, without empty parts, `.` and `..`. */
+export type MountedSource =
+  | { readonly name: string; readonly file: FileBytes }
+  | { readonly name: string; readonly files: readonly { readonly path: string; readonly file: FileBytes }[] };
+
+export interface OpenArguments {
+  readonly source: MountedSource;
+  readonly beside: readonly MountedSource[];
+  readonly format: string;
+  readonly structure: boolean;
+  readonly tokenizer: MountedSource | null;
+}
+
+/** A file that was written: its bytes in order. `path` is relative to the folder, or the file's name. */
+export interface WrittenFile {
+  readonly path: string;
+  readonly size: number;
+  readonly chunks: readonly (Uint8Array | Blob)[];
+}
+
+/** What one call wrote: a folder's files, or a file and then those that its format puts beside it. */
+export interface WrittenOutput {
+  readonly name: string;
+  readonly folder: boolean;
+  readonly files: readonly WrittenFile[];
+}
+
+export interface PlanArguments {
+  readonly model: number;
+  readonly format: string;
+  readonly options: {
+    readonly allow: string;
+    readonly cast: string;
+    readonly quantise: string;
+    readonly encoding: string;
+    readonly level: number;
+    readonly digest: string;
+    readonly version: string;
+    readonly replace: boolean;
+  };
+}
+
+export interface EmbedderArguments {
+  readonly model: number;
+  readonly pooling: string;
+  readonly precision: string;
+  readonly maxLength: number;
+  readonly heads: number;
+  readonly vocabulary: MountedSource | null;
+}
+
+export interface GenerateArguments {
+  readonly generator: number;
+  readonly prompt: string;
+  readonly maxTokens: number;
+  readonly temperature: number;
+  readonly topK: number;
+  readonly topP: number;
+  readonly seed: number;
+  readonly stop: readonly string[];
+}
+
+type TensorArguments = { readonly model: number; readonly tensor: number };
+
+/** Operation by operation: what goes to the worker, and what comes back. */
+export interface Operations {
+  start: { args: { readonly base: string; readonly simd: boolean }; result: types.Version };
+  formats: { args: null; result: readonly types.FormatInfo[] };
+  memory: { args: null; result: number };
+  open: { args: OpenArguments; result: { readonly model: number; readonly inspection: types.Inspection } };
+  adapt: {
+    args: { readonly model: number; readonly adapters: readonly MountedSource[] };
+    result: { readonly model: number; readonly inspection: types.Inspection };
+  };
+  close: { args: { readonly model: number }; result: null };
+  verify: { args: Omit<OpenArguments, "tokenizer">; result: types.Verdict };
+  hash: { args: { readonly model: number; readonly names: boolean }; result: types.Hash };
+  statistics: { args: TensorArguments; result: types.Statistics };
+  histogram: { args: TensorArguments & { readonly bins: number }; result: types.Histogram };
+  rows: { args: TensorArguments & { readonly first: number; readonly count: number }; result: Float32Array };
+  read: {
+    args: TensorArguments & { readonly dtype: string };
+    result: { readonly dtype: string; readonly shape: readonly number[]; readonly bytes: Uint8Array };
+  };
+  extract: { args: TensorArguments & { readonly name: string }; result: WrittenOutput };
+  plan: { args: PlanArguments; result: { readonly plan: number; readonly details: types.PlanDetails } };
+  execute: { args: { readonly plan: number; readonly name: string }; result: WrittenOutput };
+  closePlan: { args: { readonly plan: number }; result: null };
+  tokenize: {
+    args: { readonly model: number; readonly text: string; readonly special: boolean };
+    result: types.Tokens;
+  };
+  embedder: {
+    args: EmbedderArguments;
+    result: { readonly embedder: number; readonly dimension: number; readonly maxLength: number };
+  };
+  embed: { args: { readonly embedder: number; readonly texts: readonly string[] }; result: Float32Array };
+  closeEmbedder: { args: { readonly embedder: number }; result: null };
+  generator: {
+    args: { readonly model: number; readonly context: number };
+    result: { readonly generator: number; readonly vocabulary: number; readonly context: number };
+  };
+  generate: { args: GenerateArguments; result: types.Generated };
+  closeGenerator: { args: { readonly generator: number }; result: null };
+  admission: {
+    args: {
+      readonly artifact: MountedSource;
+      readonly manifest: MountedSource | null;
+      readonly receipt: MountedSource | null;
+      readonly ledger: MountedSource | null;
+      readonly registry: MountedSource | null;
+      readonly adapters: readonly MountedSource[];
+    };
+    result: types.Admission;
+  };
+}
+
+export type Operation = keyof Operations;
+export type Arguments<Op extends Operation> = Operations[Op]["args"];
+export type Result<Op extends Operation> = Operations[Op]["result"];
+
+/** To the worker. `stop` ends the generation that the call `id` began. */
+export type Request =
+  | { readonly id: number; readonly op: Operation; readonly args: unknown }
+  | { readonly id: number; readonly op: "stop" };
+
+/**
+ * From the worker. `fatal` asks for another worker: after a trap or a lack of memory nothing in this one can be relied
+ * on.
+ */
+export type Reply =
+  | { readonly id: number; readonly kind: "done"; readonly value: unknown }
+  | { readonly id: number; readonly kind: "failed"; readonly failure: Failure; readonly fatal: boolean }
+  | { readonly id: number; readonly kind: "progress"; readonly done: number; readonly total: number }
+  | { readonly id: number; readonly kind: "piece"; readonly piece: types.Piece };

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's side: takes requests, runs them on the core, answers. What the platform must give it stands in Platform;
+// the entry files worker.ts and node_worker.ts give it that, and tests give it a core of their own.
+
+import type { ChunkStore } from "./chunks.js";
+import type { Core } from "./core.js";
+import { answer, CoreFailure, faultOf, tidyFinding } from "./faults.js";
+import type { About } from "./handles.js";
+import { Handles } from "./handles.js";
+import type { Mounted, Readers } from "./mounts.js";
+import { Mounts } from "./mounts.js";
+import type { Arguments, MountedSource, Operation, Reply, Request, Result, WrittenOutput } from "./protocol.js";
+import type {
+  Finding,
+  FormatInfo,
+  Generated,
+  Hash,
+  Histogram,
+  Inspection,
+  PlanDetails,
+  Statistics,
+  Tokens,
+  Verdict,
+  Version,
+} from "./types.js";
+
+export interface Platform {
+  readonly readers: Readers;
+  /** Null where outputs stay in memory. */
+  readonly store: ChunkStore | null;
+  loadCore(base: string, simd: boolean): Promise<Core>;
+  post(reply: Reply, transfer: ArrayBuffer[]): void;
+  /** Lets the messages that wait be heard. */
+  pause(): Promise<void>;
+}
+
+/** How long a generation runs between two looks at the messages, in milliseconds: one frame of a screen. */
+const kStep = 16;
+/** Between two reports of progress, in milliseconds. */
+const kReportEvery = 50;
+
+type Handlers = { [Op in Operation]: (args: Arguments<Op>, id: number) => Result<Op> | Promise<Result<Op>> };
+
+/** What the core says of an admission, and its steps' names here. */
+interface OffersText {
+  readonly checks: readonly { step: keyof typeof kSteps; passed: boolean; finding: Finding | null }[];
+  readonly adapters: readonly { offered: boolean; finding: Finding | null }[];
+}
+const kSteps = {
+  "artifact": "artifact",
+  "minimodel-manifest": "manifest",
+  "import-receipt": "receipt",
+  "selector-registry": "registry",
+} as const;
+
+export class Server {
+  readonly #platform: Platform;
+  readonly #handles = new Handles();
+  /** The calls whose generation goes on. */
+  readonly #generating = new Set<number>();
+  #core: Core | undefined;
+  #mounts: Mounts | undefined;
+  #reported = 0;
+
+  constructor(platform: Platform) {
+    this.#platform = platform;
+  }
+
+  /** Never rejects: what goes wrong is an answer. */
+  async hear(request: Request): Promise<void> {
+    const { id, op } = request;
+    if (op === "stop") {
+      this.#generating.delete(id);
+      return;
+    }
+    try {
+      if (this.#core !== undefined) this.#report(this.#core, id);
+      const handler = this.#handlers[op] as (args: unknown, id: number) => unknown;
+      const value = await handler((request as { args: unknown }).args, id);
+      this.#platform.post({ id, kind: "done", value }, buffersOf(value));
+    } catch (thrown) {
+      const { failure, fatal } = faultOf(thrown);
+      this.#platform.post({ id, kind: "failed", failure, fatal }, []);
+    }
+  }
+
+  #report(core: Core, id: number): void {
+    core.onProgress = (done, total) => {
+      const now = performance.now();
+      if ((total > 0 && done >= total) || now - this.#reported >= kReportEvery) {
+        this.#reported = now;
+        this.#platform.post({ id, kind: "progress", done, total }, []);
+      }
+      return true;
+    };
+  }
+
+  get #running(): { core: Core; mounts: Mounts } {
+    if (this.#core === undefined || this.#mounts === undefined) throw new Error("the core was not started");
+    return { core: this.#core, mounts: this.#mounts };
+  }
+
+  /** Mounts for as long as the work takes. */
+  #with<T>(sources: readonly (MountedSource | null)[], work: (mounted: (Mounted | null)[]) => T): T {
+    const mounted: (Mounted | null)[] = [];
+    try {
+      for (const source of sources) mounted.push(source === null ? null : this.#running.mounts.mount(source));
+      return work(mounted);
+    } finally {
+      for (const one of mounted) one?.unmount();
+    }
+  }
+
+  /** Lets the core write to a place, and takes what it wrote. */
+  #writing(name: string, write: (path: string) => string): WrittenOutput {
+    const place = this.#running.mounts.output(name);
+    try {
+      answer(write(place.path));
+      return place.take();
+    } finally {
+      place.leave();
+    }
+  }
+
+  readonly #handlers: Handlers = {
+    start: async ({ base, simd }) => {
+      try {
+        this.#core = await this.#platform.loadCore(base, simd);
+      } catch (thrown) {
+        const message = `the core could not be loaded: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+        throw new CoreFailure({ kind: "lost", message, findings: [], path: null }, true);
+      }
+      this.#mounts = new Mounts(this.#core.FS, this.#platform.readers, this.#platform.store);
+      return { commit: "", ...answer<Omit<Version, "commit">>(this.#core.version()) };
+    },
+    formats: () => answer<{ formats: FormatInfo[] }>(this.#running.core.formats()).formats,
+    memory: () => this.#running.core.HEAPU8.buffer.byteLength,
+    open: (args) => this.#open(args),
+    adapt: (args) => this.#adapt(args),
+    close: ({ model }) => this.#handles.close("model", model),
+    verify: ({ source, beside, format, structure }) => {
+      const { core, mounts } = this.#running;
+      const mounted = mounts.mount(source, beside);
+      try {
+        const verdict = answer<Verdict>(core.verify(mounted.path, { format, structure }));
+        return { ...verdict, path: mounted.name, findings: verdict.findings.map(tidyFinding) };
+      } finally {
+        mounted.unmount();
+      }
+    },
+    hash: ({ model, names }) =>
+      answer<Hash>(this.#running.core.hash(model, this.#handles.of("model", model).name, names)),
+    statistics: ({ model, tensor }) => answer<Statistics>(this.#running.core.statistics(model, tensor)),
+    histogram: ({ model, tensor, bins }) => answer<Histogram>(this.#running.core.histogram(model, tensor, bins)),
+    rows: ({ model, tensor, first, count }) => numbers(this.#running.core.rows(model, tensor, first, count)),
+    read: ({ model, tensor, dtype }) => {
+      const data = this.#running.core.read(model, tensor, dtype);
+      if (typeof data === "string") return answer(data);
+      return { dtype: data.dtype, shape: [...data.shape], bytes: own(data.bytes) };
+    },
+    extract: ({ model, tensor, name }) =>
+      this.#writing(name, (path) => this.#running.core.extract(model, tensor, path)),
+    plan: ({ model, format, options }) => {
+      const { core } = this.#running;
+      const about = this.#handles.of("model", model);
+      const said = core.plan(model, about.name, format, options);
+      const { plan, ...details } = answer<{ plan: number } & PlanDetails>(said);
+      this.#handles.add("plan", plan, this.#handles.key("model", model), () => core.closePlan(plan), about);
+      return { plan, details };
+    },
+    execute: ({ plan, name }) =>
+      this.#writing(name, (path) => this.#running.core.execute(plan, this.#handles.of("plan", plan).name, path)),
+    closePlan: ({ plan }) => this.#handles.close("plan", plan),
+    tokenize: ({ model, text, special }) => answer<Tokens>(this.#running.core.tokenize(model, text, special)),
+    embedder: ({ model, vocabulary, ...options }) =>
+      this.#with([vocabulary], ([mounted]) => {
+        const { core } = this.#running;
+        const made = answer<{ embedder: number; dimension: number; max_length: number }>(
+          core.embedder(model, { ...options, vocabulary: mounted?.path ?? "" }),
+        );
+        const { embedder, dimension } = made;
+        this.#handles.add("embedder", embedder, this.#handles.key("model", model), () => core.closeEmbedder(embedder));
+        return { embedder, dimension, maxLength: made.max_length };
+      }),
+    embed: ({ embedder, texts }) => numbers(this.#running.core.embed(embedder, texts)),
+    closeEmbedder: ({ embedder }) => this.#handles.close("embedder", embedder),
+    generator: ({ model, context }) => {
+      const { core } = this.#running;
+      const made = answer<Result<"generator">>(core.generator(model, { context }));
+      const close = () => core.closeGenerator(made.generator);
+      this.#handles.add("generator", made.generator, this.#handles.key("model", model), close);
+      return made;
+    },
+    generate: (args, id) => this.#generate(args, id),
+    closeGenerator: ({ generator }) => this.#handles.close("generator", generator),
+    admission: ({ artifact, manifest, receipt, ledger, registry, adapters }) =>
+      this.#with([artifact, manifest, receipt, ledger, registry, ...adapters], (mounted) => {
+        const [a = "", m = "", r = "", l = "", g = "", ...paths] = mounted.map((one) => one?.path ?? "");
+        const evidence = { manifest: m, receipt: r, ledger: l, registry: g };
+        const said = answer<OffersText>(this.#running.core.admission(a, evidence, paths));
+        return {
+          checks: said.checks.map(({ step, passed, finding }) => {
+            return { step: kSteps[step], passed, findings: finding === null ? [] : [tidyFinding(finding)] };
+          }),
+          adapters: said.adapters.map(({ offered, finding }, at) => {
+            const { message = "", rule = "" } = finding === null ? {} : tidyFinding(finding);
+            return { path: adapters[at]?.name ?? "", offered, reason: message, rule };
+          }),
+        };
+      }),
+  };
+
+  #open({ source, beside, format, structure, tokenizer }: Arguments<"open">): Result<"open"> {
+    const { core, mounts } = this.#running;
+    const mounted: Mounted[] = [];
+    const unmount = () => mounted.splice(0).forEach((one) => one.unmount());
+    try {
+      const main = mounts.mount(source, beside);
+      mounted.push(main);
+      if (tokenizer !== null) mounted.push(mounts.mount(tokenizer));
+      const options = { format, structure, tokenizer: mounted[1]?.path ?? "" };
+      const { model, findings } = answer<{ model: number; findings: Finding[] }>(core.open(main.path, options));
+      const inspection = this.#added(model, null, main, unmount);
+      return { model, inspection: { ...inspection, findings: findings.map(tidyFinding) } };
+    } catch (thrown) {
+      unmount();
+      throw thrown;
+    }
+  }
+
+  #adapt({ model, adapters }: Arguments<"adapt">): Result<"adapt"> {
+    const { core, mounts } = this.#running;
+    const mounted: Mounted[] = [];
+    const unmount = () => mounted.splice(0).forEach((one) => one.unmount());
+    try {
+      for (const adapter of adapters) mounted.push(mounts.mount(adapter));
+      const made = answer<{ model: number }>(core.adapt(model, mounted.map((one) => one.path)));
+      const about = this.#handles.of("model", model);
+      const inspection = this.#added(made.model, this.#handles.key("model", model), about, unmount);
+      return { model: made.model, inspection };
+    } catch (thrown) {
+      unmount();
+      throw thrown;
+    }
+  }
+
+  /** Remembers a model that the core opened, and says what is in it. */
+  #added(model: number, parent: string | null, about: About, unmount: () => void): Inspection {
+    const { core } = this.#running;
+    const close = () => {
+      core.close(model);
+      unmount();
+    };
+    this.#handles.add("model", model, parent, close, about);
+    try {
+      return answer<Inspection>(core.inspect(model, about.name, about.size));
+    } catch (thrown) {
+      this.#handles.close("model", model);
+      throw thrown;
+    }
+  }
+
+  async #generate(args: Arguments<"generate">, id: number): Promise<Generated> {
+    const { core } = this.#running;
+    const { generator, prompt, ...options } = args;
+    const { generation } = answer<{ generation: number }>(core.generate(generator, prompt, options));
+    const above = this.#handles.key("generator", generator);
+    const key = this.#handles.add("generation", generation, above, () => core.closeGeneration(generation));
+    this.#generating.add(id);
+    try {
+      for (;;) {
+        if (!this.#generating.has(id) || !this.#handles.has(key)) throw cancelled();
+        const step = answer<{ text: string; tokens: number; done: boolean; result?: Generated }>(
+          core.next(generation, kStep),
+        );
+        this.#platform.post({ id, kind: "piece", piece: { text: step.text, tokens: step.tokens } }, []);
+        if (step.done && step.result !== undefined) return step.result;
+        await this.#platform.pause();
+      }
+    } finally {
+      this.#generating.delete(id);
+      this.#handles.close("generation", generation);
+    }
+  }
+}
+
+function cancelled(): CoreFailure {
+  const message = "the generation was cancelled";
+  return new CoreFailure({ kind: "cancelled", message, findings: [], path: null }, false);
+}
+
+function numbers(values: Float32Array | string): Float32Array {
+  return typeof values === "string" ? answer(values) : own(values);
+}
+
+/** An array that is the whole of a buffer which can be given away. */
+function own<T extends Float32Array | Uint8Array>(values: T): T {
+  const whole = values.byteOffset === 0 && values.byteLength === values.buffer.byteLength;
+  return whole ? values : (values.slice() as T);
+}
+
+/** The buffers of an answer, which need not be copied on their way. */
+function buffersOf(value: unknown): ArrayBuffer[] {
+  if (value instanceof Uint8Array || value instanceof Float32Array) return [value.buffer as ArrayBuffer];
+  if (typeof value !== "object" || value === null) return [];
+  if ("bytes" in value) return buffersOf(value.bytes);
+  if (!("files" in value)) return [];
+  return (value as WrittenOutput).files.flatMap((file) => file.chunks.flatMap(buffersOf));
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way in: one Weighbridge is one worker with the core, replaced when it dies. Models and what is made of them stand
+// in their own files.
+
+import { hasSimd } from "./core.js";
+import { Link } from "./link.js";
+import { Model } from "./model.js";
+import { host } from "./host.js";
+import { mounted, readBytes } from "./source.js";
+import type {
+  Admission,
+  AdmissionInput,
+  CallOptions,
+  FileSource,
+  FormatInfo,
+  OpenOptions,
+  Source,
+  StartOptions,
+  Verdict,
+  VerifyOptions,
+  Version,
+} from "./types.js";
+
+export class Weighbridge {
+  readonly #link: Link;
+
+  /** The build that runs. */
+  readonly version: Version;
+
+  /**
+   * Called when the worker died by itself (`memory`, `lost`), after the pending calls have been rejected. Nothing needs
+   * to be done: the next call gets a fresh worker. Not called for a cancelled job.
+   */
+  onlost: (() => void) | null = null;
+
+  private constructor(link: Link, version: Version) {
+    this.#link = link;
+    this.version = version;
+    link.onlost = () => this.onlost?.();
+  }
+
+  /**
+   * Starts a worker and loads the core. Rejects with `lost` where a part cannot be loaded (a wrong `base`, a
+   * content-security policy without `'wasm-unsafe-eval'`).
+   */
+  static async start(options: StartOptions = {}): Promise<Weighbridge> {
+    const base = options.base ?? new URL("./", import.meta.url);
+    const platform = await host();
+    const link = new Link(() => platform.spawn(base), { base: base.href, simd: options.simd ?? hasSimd() });
+    return new Weighbridge(link, await link.start());
+  }
+
+  /** The containers that this build knows. */
+  async formats(): Promise<readonly FormatInfo[]> {
+    return this.#link.call("formats", null);
+  }
+
+  /**
+   * Opens a model; the bytes of its tensors stay where they are. Rejects with `malformed` or `unsupported` and the
+   * findings where the file cannot be used, `io` where it cannot be read.
+   */
+  async open(source: Source, options: OpenOptions = {}): Promise<Model> {
+    return Model.open(this.#link, source, options);
+  }
+
+  /** Reads the whole file and says whether it is sound. A file that is not resolves too: `valid` is false. */
+  async verify(source: Source, options: VerifyOptions = {}): Promise<Verdict> {
+    const platform = await host();
+    const args = {
+      source: await mounted(platform, source),
+      beside: await Promise.all((options.beside ?? []).map((file) => mounted(platform, file))),
+      format: options.format ?? "",
+      structure: options.checks === "structure",
+    };
+    return this.#link.call("verify", args, options);
+  }
+
+  /** Bytes of a file, fewer at its end: for the surroundings of a finding in a file that cannot be opened. */
+  async bytes(source: FileSource, offset: number, length: number): Promise<Uint8Array> {
+    return readBytes(await host(), source, offset, length);
+  }
+
+  /** Weighs the papers of an SLM artifact, and says which adapters may be offered and why others may not. */
+  async admission(input: AdmissionInput, options: CallOptions = {}): Promise<Admission> {
+    const platform = await host();
+    const one = async (file: FileSource | undefined) => (file === undefined ? null : mounted(platform, file));
+    const args = {
+      artifact: await mounted(platform, input.artifact),
+      manifest: await one(input.manifest),
+      receipt: await one(input.receipt),
+      ledger: await one(input.ledger),
+      registry: await one(input.registry),
+      adapters: await Promise.all((input.adapters ?? []).map((file) => mounted(platform, file))),
+    };
+    return this.#link.call("admission", args, options);
+  }
+
+  /** Bytes of the core's memory. It grows and never shrinks while the worker lives. */
+  async memory(): Promise<number> {
+    return this.#link.call("memory", null);
+  }
+
+  /** Ends the worker. Pending calls reject with `cancelled`, later ones with `misuse`. */
+  close(): void {
+    this.#link.close();
+  }
+}

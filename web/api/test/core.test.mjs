@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real core in a real worker, on files that the test makes: every call once, in both builds.
+
+import assert from "node:assert/strict";
+import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+
+import { Weighbridge, WeighbridgeError } from "../dist/index.js";
+import { tinySafetensors, withoutCore } from "./support/tiny.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "weighbridge-core-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const values = [1, -2, 3.5, 0, 5, 6];
+const tiny = { name: "tiny.safetensors", bytes: tinySafetensors("a/b", [3, 2], values) };
+
+for (const simd of [true, false]) {
+  test(`open, read, convert, in the ${simd ? "SIMD" : "plain"} build`, { skip: withoutCore }, async () => {
+    const wb = await Weighbridge.start({ simd });
+    assert.equal(wb.version.simd, simd);
+    assert.ok((await wb.formats()).some(({ name, writes }) => name === "zt" && writes));
+    const progress = [];
+    const model = await wb.open(tiny, { onProgress: (...step) => progress.push(step) });
+    assert.deepEqual([model.format, model.inspection.path], ["safetensors", tiny.name]);
+    assert.equal(model.fileSize, tiny.bytes.length);
+    assert.deepEqual(model.tensors.map(({ name, dtype, shape }) => [name, dtype, shape]), [["a/b", "f32", [3, 2]]]);
+    const [{ offset, length }] = model.tensors[0].parts;
+    assert.deepEqual(await model.bytes(offset, length), tiny.bytes.slice(offset, offset + length));
+    const { mean, ...counts } = await model.statistics("a/b");
+    assert.deepEqual(counts, { elements: 6, zeros: 1, nans: 0, infinities: 0, min: -2, max: 6 });
+    assert.ok(Math.abs(mean - 2.25) < 1e-9);
+    const histogram = await model.histogram("a/b", 4);
+    assert.equal(histogram.counts.reduce((sum, count) => sum + count, 0), 6);
+    assert.deepEqual([histogram.from, histogram.to], [-2, 6]);
+    assert.deepEqual([...(await model.rows(0, 1, 2))], values.slice(2));
+    await assert.rejects(model.rows(0, 2, 2), (error) => error.kind === "misuse");
+    const data = await model.read("a/b");
+    assert.deepEqual([data.dtype, data.shape, [...data.array]], ["f32", [3, 2], values]);
+    const half = await model.read("a/b", { dtype: "f16" });
+    assert.deepEqual([half.dtype, half.bytes.length, half.array], ["f16", 12, null]);
+    const array = await model.extract("a/b");
+    assert.equal(array.name, "a_b.npy");
+    assert.equal(Buffer.from(await array.bytes()).subarray(1, 6).toString(), "NUMPY");
+    const hash = await model.hash();
+    const plan = await model.plan("zt", { encoding: "zstd", digest: "sha256" });
+    assert.deepEqual([plan.possible, plan.losses, plan.output], [true, [], "tiny.zt"]);
+    const output = await plan.convert();
+    const again = await wb.open({ name: output.name, bytes: await output.bytes() });
+    assert.equal(again.format, "zt");
+    assert.equal((await again.hash()).digest, hash.digest);
+    await output.save(join(folder, "tiny.zt"));
+    assert.equal((await wb.verify(join(folder, "tiny.zt"))).valid, true);
+    assert.ok((await wb.memory()) > 0);
+    await Promise.all([model.close(), again.close()]);
+    await assert.rejects(plan.convert(), (error) => error.kind === "misuse");
+    wb.close();
+  });
+}
+
+test("what is wrong with a file comes with rule, offset and sentence", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  const cut = { name: "cut.safetensors", bytes: tiny.bytes.slice(0, -1) };
+  const verdict = await wb.verify(cut);
+  assert.equal(verdict.valid, false);
+  assert.equal(verdict.path, "cut.safetensors");
+  assert.match(verdict.findings[0].rule, /^safetensors\//);
+  await assert.rejects(wb.open(cut), (error) => {
+    assert.ok(error instanceof WeighbridgeError);
+    assert.deepEqual([error.kind, error.path], ["malformed", "cut.safetensors"]);
+    assert.deepEqual(error.findings, verdict.findings);
+    return true;
+  });
+  await assert.rejects(wb.open({ name: "empty", bytes: new Uint8Array(0) }), WeighbridgeError);
+  const model = await wb.open(tiny);
+  await assert.rejects(model.embedder(), WeighbridgeError);
+  await assert.rejects(model.generator(), WeighbridgeError);
+  await assert.rejects(model.tokenize("a"), WeighbridgeError);
+  await assert.rejects(model.plan("nothing"), (error) => error.kind === "misuse");
+  wb.close();
+});
+
+test("a file of 10 GB opens without being read, and is read beyond 4 GB", { skip: withoutCore }, async () => {
+  const gigabytes = 10;
+  const rows = gigabytes * 2 ** 18;
+  const header = JSON.stringify({ big: { dtype: "F32", shape: [rows, 1024], data_offsets: [0, rows * 4096] } });
+  const path = join(folder, "big.safetensors");
+  const file = openSync(path, "w");
+  const start = Buffer.alloc(8);
+  start.writeBigUInt64LE(BigInt(Math.ceil(header.length / 8) * 8));
+  writeSync(file, Buffer.concat([start, Buffer.from(header.padEnd(Math.ceil(header.length / 8) * 8))]));
+  const size = 8 + Math.ceil(header.length / 8) * 8 + rows * 4096;
+  ftruncateSync(file, size);
+  writeSync(file, new Uint8Array(new Float32Array([42]).buffer), 0, 4, size - 4);
+  closeSync(file);
+  const wb = await Weighbridge.start();
+  const began = performance.now();
+  const model = await wb.open(path, { checks: "structure" });
+  assert.ok(performance.now() - began < 1000, "opening took more than a second");
+  assert.equal(model.fileSize, size);
+  const last = await model.rows("big", rows - 1, 1);
+  assert.equal(last.at(-1), 42);
+  const stop = new AbortController();
+  const hash = model.hash({ signal: stop.signal, onProgress: () => stop.abort() });
+  await assert.rejects(hash, (error) => error.kind === "cancelled");
+  assert.equal((await model.rows("big", 0, 1)).length, 1024);
+  assert.ok((await wb.memory()) < 200e6);
+  wb.close();
+});
+
+test("many small files do not add up", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  for (let round = 0; round < 20; ++round) await (await wb.open(tiny)).close();
+  const before = await wb.memory();
+  for (let round = 0; round < 300; ++round) {
+    const model = await wb.open(tiny);
+    await model.read("a/b");
+    await (await model.plan("zt")).convert();
+    await model.close();
+  }
+  assert.equal(await wb.memory(), before);
+  writeFileSync(join(folder, "gone.safetensors"), tiny.bytes);
+  const model = await wb.open(join(folder, "gone.safetensors"));
+  rmSync(join(folder, "gone.safetensors"));
+  await model.close();
+  wb.close();
+});

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core in WebAssembly against the native command: the same findings over the whole corpus, the same digests, the
+// same converted bytes, the same tokens, and embeddings as near to the reference.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { Weighbridge } from "../dist/index.js";
+import { kData, kNative, kRepository, withoutCore, withoutData, withoutNative } from "./support/tiny.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "weighbridge-native-"));
+let wb;
+before(async () => {
+  if (!withoutCore) wb = await Weighbridge.start();
+});
+after(() => {
+  wb?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function native(...args) {
+  const { stdout, stderr, error } = spawnSync(kNative, args, { encoding: "utf8", maxBuffer: 2 ** 28 });
+  assert.equal(error, undefined);
+  try {
+    return JSON.parse(stdout);
+  } catch {
+    throw new Error(`${args.join(" ")}: ${stderr || stdout}`);
+  }
+}
+
+function filesBelow(path) {
+  return readdirSync(path, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() ? filesBelow(join(path, entry.name)) : [join(path, entry.name)]);
+}
+
+test("the whole corpus is judged alike", { skip: withoutNative }, async () => {
+  const files = filesBelow(join(kRepository, "corpus"));
+  assert.ok(files.length > 500, `${files.length} files`);
+  const verdicts = native("verify", "--json", ...files);
+  assert.equal(verdicts.length, files.length);
+  for (const [at, file] of files.entries()) {
+    const { path, ...expected } = verdicts[at];
+    assert.equal(path, file);
+    const { path: name, ...found } = await wb.verify(file).catch((error) => {
+      throw new Error(`${file}: ${error.message}`, { cause: error });
+    });
+    assert.deepEqual(found, expected, file);
+    assert.ok(file.endsWith(`/${name}`));
+  }
+});
+
+const kConversions = [
+  ["safetensors/test.safetensors", "zt", "zt", { encoding: "zstd" }, ["--encoding", "zstd"]],
+  ["safetensors/test.safetensors", "zt", "zt", { digest: "sha256" }, ["--digest", "sha256"]],
+  ["safetensors/model.safetensors", "zt0", "zt0", {}, []],
+  ["tiny_bert/model.safetensors", "stb", "stb", { allow: ["name", "attribute"] }, ["--allow", "name,attribute"]],
+  ["tiny_bert/model.safetensors", "zt", "zt", { cast: "f16" }, ["--cast", "f16"]],
+  ["tiny_bert/model.safetensors", "safetensors", "safetensors", {}, []],
+  ["llama/stories260K.bin", "slm", "slm", {}, []],
+  ["llama/stories260K.bin", "slm", "slm", { quantise: "q8_0" }, ["--quantise", "q8_0"]],
+];
+
+test("digests, plans and converted bytes are the same", { skip: withoutNative || withoutData }, async () => {
+  for (const [at, [file, to, extension, options, flags]] of kConversions.entries()) {
+    const path = join(kData, file);
+    const llama = file.startsWith("llama");
+    const tokenizer = llama ? join(kData, "llama/tok512.bin") : undefined;
+    const output = join(folder, `${at}.${extension}`);
+    const words = ["--to", to, ...flags, ...(llama ? ["--tokenizer", tokenizer] : [])];
+    const expected = native("convert", path, output, "--json", "--dry-run", ...words);
+    native("convert", path, output, "--json", ...words);
+    const model = await wb.open(path, { tokenizer });
+    const plan = await model.plan(to, options);
+    for (const key of ["to", "possible", "blockers", "losses", "changes", "tensors", "payload_size", "output_size"]) {
+      assert.deepEqual(plan.details[key], expected[key], `${file}: ${key}`);
+    }
+    assert.equal(plan.possible, true, file);
+    const converted = await plan.convert();
+    assert.ok(readFileSync(output).equals(await converted.bytes()), `${file} as ${to}`);
+    if (!llama) assert.equal((await model.hash()).digest, native("hash", "--json", path).digest);
+    assert.equal((await wb.verify({ name: converted.name, bytes: await converted.bytes() })).valid, true);
+    await model.close();
+  }
+});
+
+test("a folder given as files is the folder given by its path", { skip: withoutData }, async () => {
+  const root = join(kData, "tiny_bert");
+  const files = filesBelow(root).map((path) => ({ name: path.slice(root.length + 1), bytes: readFileSync(path) }));
+  const byPath = await wb.open(root);
+  const byFiles = await wb.open({ name: "tiny_bert", files });
+  assert.equal(byPath.format, "hf");
+  assert.deepEqual(byFiles.inspection, { ...byPath.inspection, file_size: byFiles.fileSize });
+});
+
+test("embeddings are the reference's", { skip: withoutNative || withoutData }, async () => {
+  const root = join(kData, "tiny_bert");
+  const model = await wb.open(root);
+  const embedder = await model.embedder();
+  const texts = ["hello world", "good morning", "a longer text, with words that are in no vocabulary"];
+  const vectors = await embedder.embed(texts);
+  assert.equal(vectors.length, 3);
+  const { stdout } = spawnSync(kNative, ["embed", root, ...texts], { encoding: "utf8" });
+  const lines = stdout.trim().split("\n").map((line) => JSON.parse(line).embedding);
+  for (const [at, line] of lines.entries()) {
+    assert.equal(line.length, embedder.dimension);
+    line.forEach((number, place) => assert.ok(Math.abs(number - vectors[at][place]) < 2e-6, `${texts[at]}: ${place}`));
+  }
+  assert.ok(Math.abs((await embedder.similarity(texts[0], texts[0])) - 1) < 1e-6);
+  // The reference knows token ids; a text of whole words of the vocabulary becomes these again.
+  const { cases } = JSON.parse(readFileSync(join(root, "golden.json"), "utf8"));
+  const vocabulary = readFileSync(join(root, "vocab.txt"), "utf8").split("\n");
+  const text = cases[0].ids.slice(1, -1).map((id) => vocabulary[id]).join(" ");
+  assert.deepEqual((await model.tokenize(text)).ids, cases[0].ids);
+  const [vector] = await embedder.embed([text]);
+  cases[0].normalised.forEach((number, at) => assert.ok(Math.abs(number - vector[at]) < 1e-5, `golden: ${at}`));
+});
+
+test("greedy generation is the reference's", { skip: withoutData }, async () => {
+  const model = await wb.open(join(kData, "llama/stories260K.bin"), { tokenizer: join(kData, "llama/tok512.bin") });
+  const plan = await model.plan("slm");
+  const slm = await wb.open({ name: "stories.slm", bytes: await (await plan.convert()).bytes() });
+  const golden = JSON.parse(readFileSync(join(kData, "llama/stories260K_golden.json"), "utf8"));
+  const generator = await slm.generator();
+  const pieces = [];
+  const stream = generator.generate("", { maxTokens: 64 });
+  let step = await stream.next();
+  for (; !step.done; step = await stream.next()) pieces.push(step.value);
+  const ids = step.value.tokens;
+  assert.deepEqual(ids, golden.greedy_ids_first_64.slice(0, ids.length));
+  assert.equal(ids.length, 64);
+  assert.equal(pieces.map(({ text }) => text).join(""), step.value.text);
+  assert.ok(golden.text_first_200_chars.startsWith(step.value.text.trim()));
+  assert.equal(pieces.at(-1).tokens, 64);
+  const stopped = await generator.complete("Once upon a time", { stop: ["Lily"], maxTokens: 100 });
+  assert.equal(stopped.stopped, "text");
+  assert.ok(!stopped.text.includes("Lily"));
+  const drawn = { temperature: 0.9, topP: 0.9, seed: 7, maxTokens: 40 };
+  assert.equal((await generator.complete("Tom", drawn)).text, (await generator.complete("Tom", drawn)).text);
+});

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which adapters may be offered with a model.
+#include <string>
+#include <vector>
+
+#include "answers.h"
+#include "functions.h"
+#include "weighbridge/chain.h"
+
+namespace weighbridge::web {
+
+std::string admission(const std::string& artifact, const val& evidence, const val& adapters) {
+  return answer(artifact, [&] {
+    const chain::OfferEvidence given{text_option(evidence, "manifest"), text_option(evidence, "receipt"),
+                                     text_option(evidence, "registry"), text_option(evidence, "ledger")};
+    return chain::offers(artifact, given, emscripten::vecFromJSArray<std::string>(adapters), job_context()).json;
+  });
+}
+
+}  // namespace weighbridge::web

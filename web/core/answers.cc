@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what a piece of work returns or throws to what JavaScript gets.
+#include "answers.h"
+
+#include <new>
+
+#include "weighbridge/json.h"
+
+namespace weighbridge::web {
+namespace {
+
+using emscripten::val;
+
+std::string failure(std::string_view path, std::string_view kind, std::string rule, std::string message) {
+  Finding finding;
+  finding.rule = std::move(rule);
+  finding.message = std::move(message);
+  Report report;
+  report.add(std::move(finding));
+  return web::failure(path, kind, report);
+}
+
+std::string failure_now(std::string_view path) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    Report report;
+    report.add(error.finding());
+    return web::failure(path, name(error.kind()), report);
+  } catch (const Cancelled&) {
+    return failure(path, "cancelled", "misuse/cancelled", "cancelled");
+  } catch (const std::bad_alloc&) {
+    return failure(path, "memory", "limit/address-space", "this needs more memory than the browser gives a page");
+  } catch (const std::exception& error) {
+    return failure(path, "internal", "misuse/internal", error.what());
+  }
+}
+
+}  // namespace
+
+std::string failure(std::string_view path, std::string_view kind, const Report& report) {
+  return "{\"error\":" + quoted(kind) + "," + failure_to_json(path, report).substr(1);
+}
+
+std::string answer(std::string_view path, const std::function<std::string()>& work) {
+  try {
+    return work();
+  } catch (...) {
+    return failure_now(path);
+  }
+}
+
+val answer_value(std::string_view path, const std::function<val()>& work) {
+  try {
+    return work();
+  } catch (...) {
+    return val(failure_now(path));
+  }
+}
+
+std::string quoted(std::string_view text) { return to_json(Value::text(std::string(text))); }
+
+std::string findings_json(const Report& report) {
+  std::string out = "[";
+  for (const Finding& finding : report.findings()) out += (out.size() > 1 ? "," : "") + to_json(finding);
+  return out + "]";
+}
+
+Context job_context() {
+  Context context;
+  context.executor = inline_executor();
+  const val hook = val::module_property("onProgress");
+  if (hook.typeOf().as<std::string>() == "function")
+    context.progress = [hook](std::uint64_t done, std::uint64_t total) {
+      return hook(static_cast<double>(done), static_cast<double>(total)).as<bool>();
+    };
+  return context;
+}
+
+void misuse(std::string message) {
+  Finding finding;
+  finding.rule = "misuse/call";
+  finding.kind = Kind::misuse;
+  finding.message = std::move(message);
+  throw Error(std::move(finding));
+}
+
+std::string text_option(const val& options, const char* name) {
+  const val member = options[name];
+  return member.isUndefined() || member.isNull() ? std::string() : member.as<std::string>();
+}
+double number_option(const val& options, const char* name, double otherwise) {
+  const val member = options[name];
+  return member.isUndefined() || member.isNull() ? otherwise : member.as<double>();
+}
+bool flag_option(const val& options, const char* name, bool otherwise) {
+  const val member = options[name];
+  return member.isUndefined() || member.isNull() ? otherwise : member.as<bool>();
+}
+
+}  // namespace weighbridge::web

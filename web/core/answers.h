@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// How functions of the core answer: JSON text, of success or of failure, and the tables of what JavaScript holds by
+// number. Owns the one place where exceptions end; none may cross into JavaScript.
+#pragma once
+#include <emscripten/val.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "weighbridge/context.h"
+#include "weighbridge/error.h"
+
+namespace weighbridge::web {
+
+// What `work` answers, or {"error":KIND,"schema":1,"path":...,"format":...,"findings":[...]}; KIND is malformed,
+// unsupported, misuse, io, cancelled, memory or internal.
+std::string answer(std::string_view path, const std::function<std::string()>& work);
+// The same for what is no text in JavaScript when it succeeds.
+emscripten::val answer_value(std::string_view path, const std::function<emscripten::val()>& work);
+std::string failure(std::string_view path, std::string_view kind, const Report&);
+
+std::string quoted(std::string_view text);
+std::string findings_json(const Report&);
+
+// One thread; progress and cancelling by the module's onProgress.
+Context job_context();
+
+[[noreturn]] void misuse(std::string message);
+
+// Things that JavaScript names by a number, which begins at 1.
+template <class T> class Table {
+ public:
+  int add(T item) {
+    items_.emplace(++last_, std::make_unique<T>(std::move(item)));
+    return last_;
+  }
+  T& get(int number) {
+    const auto found = items_.find(number);
+    if (found == items_.end()) misuse("there is nothing with the number " + std::to_string(number) + " any more");
+    return *found->second;
+  }
+  void remove(int number) { items_.erase(number); }
+
+ private:
+  std::map<int, std::unique_ptr<T>> items_;
+  int last_ = 0;
+};
+
+// Members of an options object: the default where one is absent or undefined.
+std::string text_option(const emscripten::val& options, const char* name);
+double number_option(const emscripten::val& options, const char* name, double otherwise);
+bool flag_option(const emscripten::val& options, const char* name, bool otherwise);
+
+}  // namespace weighbridge::web

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names under which JavaScript calls the core.
+#include <emscripten/bind.h>
+
+#include "functions.h"
+
+EMSCRIPTEN_BINDINGS(weighbridge) {
+  using namespace weighbridge::web;
+  using emscripten::function;
+  function("version", &core_version);
+  function("formats", &core_formats);
+  function("open", &open_model);
+  function("close", &close_model);
+  function("inspect", &inspect);
+  function("verify", &verify_file);
+  function("hash", &hash);
+  function("statistics", &statistics_of);
+  function("histogram", &histogram_of);
+  function("rows", &rows);
+  function("read", &read_tensor);
+  function("extract", &extract);
+  function("adapt", &adapt_model);
+  function("admission", &admission);
+  function("plan", &make_plan);
+  function("execute", &execute);
+  function("closePlan", &close_plan);
+  function("tokenize", &tokenize);
+  function("embedder", &make_embedder);
+  function("embed", &embed);
+  function("closeEmbedder", &close_embedder);
+  function("generator", &make_generator);
+  function("generate", &generate);
+  function("next", &next);
+  function("closeGeneration", &close_generation);
+  function("closeGenerator", &close_generator);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every function that JavaScript can call, as core.cc names them to it. Texts that come back are JSON: what is said in
+// answers.h, or the object named here, whose schema is in docs/schemas/ where a name ends in .json.
+#pragma once
+#include <emscripten/val.h>
+
+#include <string>
+
+namespace weighbridge::web {
+
+using emscripten::val;
+
+std::string core_version();  // {"version","simd"}
+std::string core_formats();  // formats.json
+
+// Models. `path` is of Emscripten's file system; options: format, structure, tokenizer.
+std::string open_model(const std::string& path, const val& options);  // {"model","findings"}
+void close_model(int model);
+std::string inspect(int model, const std::string& path, double file_size);  // inspect.json
+std::string verify_file(const std::string& path, const val& options);       // verify.json
+std::string hash(int model, const std::string& path, bool with_names);      // hash.json
+std::string statistics_of(int model, int tensor);                           // the "stats" of inspect.json
+std::string histogram_of(int model, int tensor, int bins);                  // {"from","to","counts"}
+val rows(int model, int tensor, double first, double count);                // Float32Array, row-major
+val read_tensor(int model, int tensor, const std::string& dtype);           // {"dtype","shape","bytes"}
+std::string extract(int model, int tensor, const std::string& to);          // extract.json
+std::string adapt_model(int model, const val& packages);                    // {"model"}
+std::string admission(const std::string& artifact, const val& evidence, const val& adapters);  // chain.h's Offers
+
+// Conversions. Options as convert.h has them.
+std::string make_plan(int model, const std::string& path, const std::string& format, const val& options);
+std::string execute(int plan, const std::string& path, const std::string& output);  // convert.json
+void close_plan(int plan);
+
+// Texts.
+std::string tokenize(int model, const std::string& text, bool special);  // tokenize.json, of one input
+std::string make_embedder(int model, const val& options);                // {"embedder","dimension","max_length"}
+val embed(int embedder, const val& texts);                               // Float32Array, a vector a text
+void close_embedder(int embedder);
+std::string make_generator(int model, const val& options);  // {"generator","vocabulary","context"}
+std::string generate(int generator, const std::string& prompt, const val& options);  // {"generation","prompt_tokens"}
+// Runs for so long: {"text","tokens","done"}, with the last one {"result"}: generate.json.
+std::string next(int generation, double milliseconds);
+void close_generation(int generation);
+void close_generator(int generator);
+
+}  // namespace weighbridge::web

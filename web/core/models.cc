@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening, checking and reading models.
+#include "models.h"
+
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "functions.h"
+#include "weighbridge/weighbridge.h"
+
+namespace weighbridge::web {
+namespace {
+
+// What a page may be given at once: all of it is copied.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+
+OpenOptions open_options(const val& options) {
+  OpenOptions out;
+  out.format = text_option(options, "format");
+  if (flag_option(options, "structure", false)) out.checks = Checks::structure;
+  if (const std::string path = text_option(options, "tokenizer"); !path.empty()) out.tokenizer = open_file(path);
+  return out;
+}
+
+std::string numbered(std::string_view what, int number) {
+  return "{\"" + std::string(what) + "\":" + std::to_string(number);
+}
+
+val bytes_to_javascript(std::span<const std::byte> bytes) {
+  const auto* const first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  return val(emscripten::typed_memory_view(bytes.size(), first)).call<val>("slice");
+}
+
+std::uint64_t row_elements(const Tensor& tensor) {
+  std::uint64_t out = 1;
+  const Shape shape = tensor.shape();
+  for (const std::uint64_t d : shape.subspan(shape.empty() ? 0 : 1)) out *= d;
+  return out;
+}
+
+}  // namespace
+
+Table<Model>& models() {
+  static Table<Model> table;
+  return table;
+}
+
+Tensor tensor_of(int model, int tensor) {
+  const Model& m = models().get(model);
+  if (tensor < 0) misuse("a tensor's number is its place in the file's index");
+  return m[static_cast<std::uint32_t>(tensor)];
+}
+
+std::string core_version() {
+#if defined(__wasm_simd128__)
+  constexpr bool kSimd = true;
+#else
+  constexpr bool kSimd = false;
+#endif
+  return "{\"version\":" + quoted(WEIGHBRIDGE_VERSION) + ",\"simd\":" + (kSimd ? "true" : "false") + "}";
+}
+
+std::string core_formats() { return formats_to_json(); }
+
+std::string open_model(const std::string& path, const val& options) {
+  return answer(path, [&] {
+    Report report;
+    std::optional<Model> model = open(path, report, job_context(), open_options(options));
+    if (!model) return failure(path, name(report.first_error()->kind), report);
+    return numbered("model", models().add(*std::move(model))) + ",\"findings\":" + findings_json(report) + "}";
+  });
+}
+
+void close_model(int model) { models().remove(model); }
+
+std::string inspect(int model, const std::string& path, double file_size) {
+  return answer(path, [&] {
+    const Model& m = models().get(model);
+    std::vector<std::uint32_t> all(m.size());
+    std::iota(all.begin(), all.end(), 0U);
+    return to_json(Inspection{path, m, static_cast<std::uint64_t>(file_size), all});
+  });
+}
+
+std::string verify_file(const std::string& path, const val& options) {
+  return answer(path, [&] { return to_json(path, verify(path, job_context(), open_options(options))); });
+}
+
+std::string hash(int model, const std::string& path, bool with_names) {
+  return answer(path, [&] {
+    const Model& m = models().get(model);
+    return to_json(path, m.format(), with_names ? DigestKind::content : DigestKind::content_without_names,
+                   content_digest(m, job_context(), with_names));
+  });
+}
+
+std::string statistics_of(int model, int tensor) {
+  return answer({}, [&] { return to_json(statistics(tensor_of(model, tensor), job_context())); });
+}
+
+std::string histogram_of(int model, int tensor, int bins) {
+  return answer({}, [&] {
+    return to_json(histogram(tensor_of(model, tensor), static_cast<std::uint32_t>(bins < 0 ? 0 : bins), job_context()));
+  });
+}
+
+val rows(int model, int tensor, double first, double count) {
+  return answer_value({}, [&] {
+    const Tensor t = tensor_of(model, tensor);
+    const double floats = count * static_cast<double>(row_elements(t));
+    if (!(first >= 0 && count >= 0 && floats * sizeof(float) <= static_cast<double>(kMostBytes)))
+      misuse("rows are read at most a gibibyte at a time");
+    std::vector<float> out(static_cast<std::size_t>(floats));
+    if (t.shape().empty()) {
+      const Array all = t.to_dense(DType::f32, job_context());
+      out.resize(1);
+      std::memcpy(out.data(), all.data.get(), sizeof(float));
+    } else {
+      t.rows_into(static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(count), DType::f32,
+                  std::as_writable_bytes(std::span(out)), job_context());
+    }
+    return val(emscripten::typed_memory_view(out.size(), out.data())).call<val>("slice");
+  });
+}
+
+val read_tensor(int model, int tensor, const std::string& dtype) {
+  return answer_value({}, [&] {
+    const Tensor t = tensor_of(model, tensor);
+    const std::optional<DType> as = dtype.empty() ? t.dtype() : dtype_from_name(dtype);
+    if (!as) misuse("there is no dtype '" + dtype + "'");
+    Context context = job_context();
+    context.limits.decoded = kMostBytes;
+    const Array all = t.to_dense(*as, context);
+    val shape = val::array();
+    for (const std::uint64_t d : all.shape) shape.call<void>("push", static_cast<double>(d));
+    val out = val::object();
+    out.set("dtype", std::string(name(all.dtype)));
+    out.set("shape", shape);
+    out.set("bytes", bytes_to_javascript({all.data.get(), static_cast<std::size_t>(all.size)}));
+    return out;
+  });
+}
+
+std::string extract(int model, int tensor, const std::string& to) {
+  return answer(to, [&] {
+    const Model& m = models().get(model);
+    const Tensor t = tensor_of(model, tensor);
+    if (const Finding* reason = t.unsupported()) throw Error(*reason);
+    // What NumPy has no type for becomes numbers that it can hold.
+    const DType dtype = npy_type(t.dtype()).empty() ? DType::f32 : t.dtype();
+    Extracted facts{std::string(t.name()), {}, dtype, {t.shape().begin(), t.shape().end()}, 0, to};
+    OutputFile file(to, true, m.sources());
+    const std::string header = npy_header(npy_type(dtype), t.shape());
+    file.write(std::as_bytes(std::span(header.data(), header.size())));
+    t.stream_dense(dtype, job_context(), [&](std::span<const std::byte> piece) {
+      facts.bytes += piece.size();
+      file.write(piece);
+      return true;
+    });
+    file.publish();
+    return to_json(to, m.format(), std::span(&facts, 1));
+  });
+}
+
+std::string adapt_model(int model, const val& packages) {
+  return answer({}, [&] {
+    std::vector<Model> opened;
+    for (const std::string& path : emscripten::vecFromJSArray<std::string>(packages))
+      opened.push_back(open(path, job_context()));
+    return numbered("model", models().add(slm::adapt(models().get(model), opened, job_context()))) + "}";
+  });
+}
+
+}  // namespace weighbridge::web

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokenizing, embedding and generating.
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "functions.h"
+#include "models.h"
+#include "weighbridge/embed.h"
+#include "weighbridge/generate.h"
+#include "weighbridge/json.h"
+#include "weighbridge/tokenize.h"
+
+namespace weighbridge::web {
+namespace {
+
+Table<Embedder>& embedders() {
+  static Table<Embedder> table;
+  return table;
+}
+Table<std::shared_ptr<Generator>>& generators() {
+  static Table<std::shared_ptr<Generator>> table;
+  return table;
+}
+
+// A text in the making, its session, and how much of it JavaScript has.
+struct Writing {
+  std::shared_ptr<Generator> generator;  // outlives the session
+  Session session;
+  std::unique_ptr<Generation> generation;
+  std::size_t told = 0;
+};
+Table<Writing>& writings() {
+  static Table<Writing> table;
+  return table;
+}
+
+std::vector<std::string> texts_of(const val& list) { return emscripten::vecFromJSArray<std::string>(list); }
+
+// A vocab.txt: a token a line.
+Tokenizer read_vocabulary(const std::string& path) {
+  const auto source = open_file(path);
+  if (source->size() > Limits{}.memory) misuse("the vocabulary is larger than any that is known");
+  std::string text(static_cast<std::size_t>(source->size()), '\0');
+  source->read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  return WordPiece::vocabulary(text);
+}
+
+std::string word_piece_json(const Tokenizer& from, const std::string& text, bool special) {
+  const WordPiece tokenizer(from, {});
+  std::vector<std::uint32_t> ids(static_cast<std::size_t>(WordPiece::bound(text.size())));
+  EncodeOptions options;
+  options.special = special;
+  const Encoded what = tokenizer.encode(text, ids, options);
+  ids.resize(static_cast<std::size_t>(what.count));
+  std::vector<std::string_view> tokens;
+  for (const std::uint32_t id : ids) tokens.push_back(tokenizer.token(id).value_or("[UNK]"));
+  return to_json(TokenizedText{.ids = ids, .tokens = tokens, .replaced = what.replaced});
+}
+
+std::string byte_pair_json(const Tokenizer& from, const std::string& text, bool special) {
+  const BytePair tokenizer(from, {});
+  const std::vector<std::uint32_t> ids = tokenizer.encode(text, {.bos = special});
+  std::vector<std::string> spelt;
+  for (const std::uint32_t id : ids) spelt.emplace_back(tokenizer.token(id).value_or(""));
+  const std::vector<std::string_view> tokens(spelt.begin(), spelt.end());
+  return to_json(TokenizedText{.ids = ids, .tokens = tokens});
+}
+
+}  // namespace
+
+std::string tokenize(int model, const std::string& text, bool special) {
+  return answer({}, [&] {
+    const Tokenizer* const own = models().get(model).tokenizer();
+    if (own == nullptr) misuse("this file has no tokenizer");
+    return own->kind == Tokenizer::Kind::wordpiece ? word_piece_json(*own, text, special)
+                                                   : byte_pair_json(*own, text, special);
+  });
+}
+
+std::string make_embedder(int model, const val& options) {
+  return answer({}, [&] {
+    EmbedOptions asked;
+    const std::string pooling = text_option(options, "pooling"), precision = text_option(options, "precision");
+    for (const Pooling one : {Pooling::mean, Pooling::cls, Pooling::max})
+      if (pooling == name(one)) asked.pooling = one;
+    for (const Precision one : {Precision::f32, Precision::f16, Precision::int8})
+      if (precision == name(one)) asked.precision = one;
+    asked.max_length = static_cast<std::uint64_t>(number_option(options, "maxLength", 0));
+    asked.heads = static_cast<std::uint64_t>(number_option(options, "heads", 0));
+    asked.threads = 1;
+    Tokenizer vocabulary;
+    if (const std::string path = text_option(options, "vocabulary"); !path.empty()) {
+      vocabulary = read_vocabulary(path);
+      asked.vocabulary = &vocabulary;
+    }
+    Embedder made(models().get(model), asked);
+    const std::string sizes = ",\"dimension\":" + std::to_string(made.dimension()) +
+                              ",\"max_length\":" + std::to_string(made.max_length()) + "}";
+    return "{\"embedder\":" + std::to_string(embedders().add(std::move(made))) + sizes;
+  });
+}
+
+val embed(int embedder, const val& list) {
+  return answer_value({}, [&] {
+    const Embedder& made = embedders().get(embedder);
+    const std::vector<std::string> texts = texts_of(list);
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    std::vector<float> out(views.size() * static_cast<std::size_t>(made.dimension()));
+    made.embed(views, out);
+    return val(emscripten::typed_memory_view(out.size(), out.data())).call<val>("slice");
+  });
+}
+
+void close_embedder(int embedder) { embedders().remove(embedder); }
+
+std::string make_generator(int model, const val& options) {
+  return answer({}, [&] {
+    GeneratorOptions asked;
+    asked.threads = 1;
+    asked.context = static_cast<std::uint64_t>(number_option(options, "context", 0));
+    auto made = std::make_shared<Generator>(models().get(model), asked);
+    const std::string sizes = ",\"vocabulary\":" + std::to_string(made->vocabulary()) +
+                              ",\"context\":" + std::to_string(made->context()) + "}";
+    return "{\"generator\":" + std::to_string(generators().add(std::move(made))) + sizes;
+  });
+}
+
+std::string generate(int generator, const std::string& prompt, const val& options) {
+  return answer({}, [&] {
+    GenerateOptions asked;
+    asked.max_tokens = static_cast<std::uint64_t>(number_option(options, "maxTokens", 256));
+    asked.sampling.temperature = number_option(options, "temperature", 0);
+    asked.sampling.top_k = static_cast<std::uint32_t>(number_option(options, "topK", 0));
+    asked.sampling.top_p = number_option(options, "topP", 1);
+    asked.sampling.seed = static_cast<std::uint64_t>(number_option(options, "seed", 1));
+    if (const val stop = options["stop"]; !stop.isUndefined() && !stop.isNull()) asked.stop = texts_of(stop);
+    const std::shared_ptr<Generator> made = generators().get(generator);
+    Writing writing{made, made->session(), nullptr};
+    writing.generation = std::make_unique<Generation>(writing.session.begin(prompt, asked));
+    const std::string tokens = std::to_string(writing.generation->result().prompt_tokens);
+    return "{\"generation\":" + std::to_string(writings().add(std::move(writing))) + ",\"prompt_tokens\":" + tokens +
+           "}";
+  });
+}
+
+std::string next(int generation, double milliseconds) {
+  return answer({}, [&] {
+    using Clock = std::chrono::steady_clock;
+    Writing& writing = writings().get(generation);
+    const auto until = Clock::now() + std::chrono::duration<double, std::milli>(milliseconds);
+    bool more = true;
+    do more = writing.generation->step();
+    while (more && Clock::now() < until);
+    const Generated& made = writing.generation->result();
+    std::string out = "{\"text\":" + quoted(std::string_view(made.text).substr(writing.told)) +
+                      ",\"tokens\":" + std::to_string(made.tokens.size()) + ",\"done\":" + (more ? "false" : "true");
+    writing.told = made.text.size();
+    if (!more) {
+      const double rate = made.seconds > 0 ? static_cast<double>(made.tokens.size()) / made.seconds : 0;
+      out +=
+          ",\"result\":" + to_json(GeneratedText{made.prompt_tokens, made.tokens, made.text, name(made.stopped), rate});
+    }
+    return out + "}";
+  });
+}
+
+void close_generation(int generation) { writings().remove(generation); }
+void close_generator(int generator) { generators().remove(generator); }
+
+}  // namespace weighbridge::web

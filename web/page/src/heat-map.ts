@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// <wb-heat-map>: a window on a two-dimensional slice of a tensor, one square for each element. The leading indices are
+// chosen by number. Colours run from blue over neutral to orange around zero; NaN and infinities are magenta.
+
+import type { Model, TensorInfo } from "./api.js";
+import { field, h, replace } from "./dom.js";
+import { grouped, plural, real } from "./format-numbers.js";
+import { sentenceOf } from "./state.js";
+
+const WINDOW = 128;
+/** Elements that may be fetched for one window; whole rows of the slowest dimension come from the core. */
+const MOST = 16 * 2 ** 20;
+/** An element is drawn no larger than this many pixels, and all of them no wider than that. */
+const CELL = 40;
+const WIDEST = 680;
+/** A tensor of one dimension is wrapped at this many columns. */
+const WRAP = 64;
+
+interface Slice {
+  rows: number;
+  columns: number;
+  firstRow: number;
+  firstColumn: number;
+  values: Float32Array;
+  wide: number;
+  high: number;
+}
+
+const COLD = [33, 102, 172] as const;
+const HOT = [203, 93, 12] as const;
+const MIDDLE = [240, 240, 236] as const;
+const BROKEN = [214, 0, 150] as const;
+
+/** -1 to 1 onto the colours; what is not finite has its own. */
+function colour(value: number): readonly [number, number, number] {
+  if (!Number.isFinite(value)) return BROKEN;
+  const end = value < 0 ? COLD : HOT;
+  const part = Math.min(1, Math.abs(value)) ** 0.8;
+  return [0, 1, 2].map((at) => Math.round(MIDDLE[at as 0] + (end[at as 0] - MIDDLE[at as 0]) * part)) as
+    unknown as [number, number, number];
+}
+
+export class HeatMap extends HTMLElement {
+  #model: Model | null = null;
+  #tensor: TensorInfo | null = null;
+  #place = 0;
+  #leading: number[] = [];
+  #slice: Slice | null = null;
+  #cursor: [number, number] = [0, 0];
+  #turn = 0;
+  #canvas = h("canvas", { class: "heat", tabindex: "0", role: "img" });
+  #legend = h("div", { class: "legend" });
+  #readout = h("p", { class: "readout number", "aria-live": "polite" }, "\u00a0");
+  #controls = h("div", { class: "row controls" });
+
+  /** `place` is the tensor's in the model's list: names need not be unique. */
+  show(model: Model, place: number): void {
+    this.#model = model;
+    this.#place = place;
+    this.#tensor = model.tensors[place] ?? null;
+    const dims = this.#tensor?.shape ?? [];
+    this.#leading = dims.slice(0, -2).map(() => 0);
+    this.#canvas.onpointermove = (event) => this.#point(event);
+    this.#canvas.onkeydown = (event) => this.#key(event);
+    this.replaceChildren(this.#controls, this.#canvas, this.#legend, this.#readout);
+    if (dims.includes(0)) {
+      replace(this, h("p", { class: "quiet" }, "No elements to draw."));
+      return;
+    }
+    this.#drawControls();
+    void this.#load(0, 0);
+  }
+
+  get #size(): [number, number] {
+    const dims = this.#tensor?.shape ?? [];
+    if (dims.length < 2) {
+      const count = dims[0] ?? 1;
+      return [Math.ceil(count / WRAP), Math.min(count, WRAP)];
+    }
+    return [dims[dims.length - 2] as number, dims[dims.length - 1] as number];
+  }
+
+  #number(label: string, value: number, below: number, change: (value: number) => void): HTMLElement {
+    const input = h("input", { type: "number", min: 0, max: Math.max(0, below - 1), value, class: "index-input" });
+    input.addEventListener("change", () => {
+      const wanted = Math.min(Math.max(0, Math.trunc(Number(input.value) || 0)), Math.max(0, below - 1));
+      input.value = String(wanted);
+      change(wanted);
+    });
+    return field(label, input);
+  }
+
+  #drawControls(): void {
+    const dims = this.#tensor?.shape ?? [];
+    const [rows, columns] = this.#size;
+    const at = { row: 0, column: 0 };
+    replace(this.#controls,
+      ...this.#leading.map((value, axis) => this.#number(`Index ${axis} of ${grouped(dims[axis] ?? 0)}`, value,
+        dims[axis] ?? 1, (index) => { this.#leading[axis] = index; void this.#load(at.row, at.column); })),
+      rows > WINDOW ? this.#number(`First row of ${grouped(rows)}`, 0, rows, (row) => {
+        at.row = row;
+        void this.#load(row, at.column);
+      }) : null,
+      columns > WINDOW ? this.#number(`First column of ${grouped(columns)}`, 0, columns, (column) => {
+        at.column = column;
+        void this.#load(at.row, column);
+      }) : null);
+  }
+
+  async #load(firstRow: number, firstColumn: number): Promise<void> {
+    this.#turn += 1;
+    const turn = this.#turn;
+    try {
+      const slice = await this.#fetch(firstRow, firstColumn);
+      if (turn !== this.#turn) return;
+      this.#slice = slice;
+      this.#draw(slice);
+    } catch (error) {
+      if (turn !== this.#turn) return;
+      this.#canvas.hidden = true;
+      replace(this.#legend);
+      this.#readout.textContent = sentenceOf(error);
+    }
+  }
+
+  /** Whole rows come from the core; of these the window is cut out here. */
+  async #fetch(firstRow: number, firstColumn: number): Promise<Slice> {
+    const model = this.#model as Model;
+    const dims = this.#tensor?.shape ?? [];
+    const [rows, columns] = this.#size;
+    const high = Math.min(WINDOW, rows - firstRow);
+    const wide = Math.min(WINDOW, columns - firstColumn);
+    const values = new Float32Array(high * wide).fill(NaN);
+    if (dims.length < 2) {
+      const count = Math.min(dims[0] ?? 1, (firstRow + high) * WRAP) - firstRow * WRAP;
+      const data = await model.rows(this.#place, firstRow * WRAP, count);
+      values.set(data.subarray(0, values.length));
+      return { rows, columns, firstRow, firstColumn, values, high, wide };
+    }
+    const whole = dims.slice(1).reduce((product, dim) => product * dim, 1);
+    const fetched = dims.length === 2 ? high : 1;
+    if (whole * fetched > MOST) {
+      throw new Error(`One row of this tensor has ${plural(whole, "element")}: too many to draw. Download it instead.`);
+    }
+    const from = dims.length === 2 ? firstRow : this.#leading[0] as number;
+    const data = await model.rows(this.#place, from, fetched);
+    const inner = this.#leading.slice(1).reduce((sum, index, axis) => sum * (dims[axis + 1] as number) + index, 0);
+    const start = dims.length === 2 ? 0 : (inner * rows + firstRow) * columns;
+    for (let row = 0; row < high; row += 1) {
+      const at = start + row * columns + firstColumn;
+      values.set(data.subarray(at, at + wide), row * wide);
+    }
+    return { rows, columns, firstRow, firstColumn, values, high, wide };
+  }
+
+  #draw(slice: Slice): void {
+    const { values, high, wide } = slice;
+    const finite = values.filter(Number.isFinite);
+    const bound = finite.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    const lowest = finite.reduce((least, value) => Math.min(least, value), Infinity);
+    this.#canvas.hidden = false;
+    this.#canvas.width = wide;
+    this.#canvas.height = high;
+    this.#canvas.style.aspectRatio = `${wide} / ${high}`;
+    this.#canvas.style.inlineSize = `min(100%, ${Math.min(wide * CELL, WIDEST)}px, ${(65 * wide) / high}vh)`;
+    this.#canvas.setAttribute("aria-label",
+      `Heat map: rows ${slice.firstRow} to ${slice.firstRow + high - 1}, columns ` +
+      `${slice.firstColumn} to ${slice.firstColumn + wide - 1}; arrow keys read single elements`);
+    const context = this.#canvas.getContext("2d");
+    if (!context) return;
+    const image = context.createImageData(wide, high);
+    values.forEach((value, at) => {
+      const padding = this.#isPadding(slice, at);
+      image.data.set([...colour(bound > 0 ? value / bound : value), padding ? 0 : 255], at * 4);
+    });
+    context.putImageData(image, 0, 0);
+    this.#drawLegend(bound, lowest);
+    this.#read(0, 0);
+  }
+
+  /** The end of the last row of a wrapped tensor is no element. */
+  #isPadding(slice: Slice, at: number): boolean {
+    const dims = this.#tensor?.shape ?? [];
+    return dims.length < 2 && slice.firstRow * WRAP + at >= (dims[0] ?? 1);
+  }
+
+  #drawLegend(bound: number, lowest: number): void {
+    const scale = h("canvas", { class: "legend-scale", width: 128, height: 1, "aria-hidden": "true" });
+    const context = scale.getContext("2d");
+    if (context) {
+      const image = context.createImageData(128, 1);
+      for (let at = 0; at < 128; at += 1) image.data.set([...colour((at / 127) * 2 - 1), 255], at * 4);
+      context.putImageData(image, 0, 0);
+    }
+    replace(this.#legend, h("span", { class: "number" }, real(-bound)), scale,
+      h("span", { class: "number" }, real(bound)),
+      lowest === Infinity ? h("span", { class: "quiet" }, "no finite value in this window") : null);
+  }
+
+  #point(event: PointerEvent): void {
+    const slice = this.#slice;
+    if (!slice) return;
+    const box = this.#canvas.getBoundingClientRect();
+    this.#read(Math.floor(((event.clientY - box.top) / box.height) * slice.high),
+      Math.floor(((event.clientX - box.left) / box.width) * slice.wide));
+  }
+
+  #key(event: KeyboardEvent): void {
+    const moves: Record<string, [number, number]> = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1],
+      ArrowLeft: [0, -1] };
+    const move = moves[event.key];
+    if (!move) return;
+    event.preventDefault();
+    this.#read(this.#cursor[0] + move[0], this.#cursor[1] + move[1]);
+  }
+
+  #read(row: number, column: number): void {
+    const slice = this.#slice;
+    if (!slice) return;
+    const within = (value: number, count: number): number => Math.min(Math.max(0, value), count - 1);
+    const at: [number, number] = [within(row, slice.high), within(column, slice.wide)];
+    this.#cursor = at;
+    const place = at[0] * slice.wide + at[1];
+    const index = (this.#tensor?.shape ?? []).length < 2 ? [(slice.firstRow + at[0]) * WRAP + at[1]]
+      : [...this.#leading, slice.firstRow + at[0], slice.firstColumn + at[1]];
+    this.#readout.textContent = this.#isPadding(slice, place) ? "\u00a0"
+      : `[${index.join(", ")}] = ${real(slice.values[place] ?? NaN)}`;
+  }
+}
+
+customElements.define("wb-heat-map", HeatMap);

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// <wb-overview>: what a file is, in one look: map, size, version, attributes, tokenizer, checksums; and the verdict of
+// the whole check, run at once for small files and by a button for large ones.
+
+import type { Model, Verdict } from "./api.js";
+import { button, facts, h, replace, type Child } from "./dom.js";
+import { ByteMap } from "./byte-map.js";
+import { failureView, findingsView } from "./findings.js";
+import { grouped, plural, size, sizeText } from "./format-numbers.js";
+import { Job } from "./job.js";
+import { session, VERIFIED_AT_ONCE, wasCancelled, type Entry } from "./state.js";
+import { attributeText } from "./tensor-view.js";
+
+const LONG_VALUE = 400;
+/** Files choose how many attributes they have, and how long; the page chooses how many it draws. */
+const LONGEST_VALUE = 20_000;
+const ATTRIBUTES = 300;
+
+export class Overview extends HTMLElement {
+  #entry: Entry | null = null;
+  #job = new Job();
+  #verdict = h("div", { class: "verdict", "aria-live": "polite" });
+  #map = new ByteMap();
+
+  show(entry: Entry): void {
+    const { model } = entry;
+    if (!model) return;
+    this.#entry = entry;
+    const file = entry.source instanceof File ? entry.source : null;
+    replace(this, this.#verdict, this.#job, file ? this.#map : null,
+      h("div", { class: "columns" }, section("File", fileFacts(entry, model)), attributes(model), tokenizer(model),
+        checksums(model), this.#digest(model)),
+      model.findings.length > 0
+        ? section("Warnings", findingsView(model.findings, model.inspection.findings_total, file)) : null);
+    this.#map.show(model.fileSize, model.tensors, model.findings);
+    if (entry.verdict) this.#tell(entry.verdict);
+    else if (entry.size <= VERIFIED_AT_ONCE) void this.verify();
+    else this.#offer(`Opened by its structure. Reading all ${size(entry.size)} proves the rest.`);
+  }
+
+  async verify(): Promise<void> {
+    const entry = this.#entry;
+    if (!entry) return;
+    replace(this.#verdict);
+    try {
+      const verdict = await this.#job.run("Verifying", (options) => session.verify(entry, options));
+      this.#tell(verdict);
+      this.dispatchEvent(new CustomEvent("verdict", { detail: verdict, bubbles: true }));
+    } catch (error) {
+      if (wasCancelled(error)) this.#offer("The check was cancelled: nothing is proved yet.");
+      else replace(this.#verdict, failureView(error), button("Verify again", () => void this.verify()));
+    }
+  }
+
+  #offer(text: string): void {
+    replace(this.#verdict, h("p", {}, text), button("Verify", () => void this.verify(), "primary"));
+    this.#verdict.dataset["verdict"] = "open";
+  }
+
+  #tell(verdict: Verdict): void {
+    const entry = this.#entry as Entry;
+    const file = entry.source instanceof File ? entry.source : null;
+    const words = verdict.valid ? (verdict.findings.length > 0 ? "Sound, with remarks" : "Sound") : "Broken";
+    this.#verdict.dataset["verdict"] = verdict.valid ? "valid" : "broken";
+    replace(this.#verdict, h("p", { class: `verdict-line ${verdict.valid ? "ok" : "error"}` },
+      h("span", { class: `badge ${verdict.valid ? "ok" : "error"}` }, words),
+      h("span", {}, verdict.valid ? "Every rule of the format holds, for every byte."
+        : `${plural(verdict.findings_total ?? verdict.findings.length, "finding")}.`),
+      button("Verify again", () => void this.verify(), "small")));
+    if (verdict.findings.length > 0) {
+      this.#verdict.append(findingsView(verdict.findings, verdict.findings_total, file));
+      if (file && entry.model) this.#map.show(entry.model.fileSize, entry.model.tensors, verdict.findings);
+    }
+  }
+
+  /** The digest that is the same in every container that holds the content. */
+  #digest(model: Model): HTMLElement {
+    const place = h("div", {});
+    const make = button("Compute", () => void (async () => {
+      try {
+        const hash = await this.#job.run("Reading the content", (options) => model.hash(options));
+        replace(place, h("code", { class: "digest" }, hash.digest));
+      } catch (error) {
+        if (!wasCancelled(error)) replace(place, failureView(error));
+      }
+    })(), "small");
+    place.append(make);
+    return section("Content digest", h("p", { class: "quiet" },
+      "The same for the same tensors in another container."), place);
+  }
+}
+
+customElements.define("wb-overview", Overview);
+
+function section(title: string, ...content: Child[]): HTMLElement {
+  return h("section", { class: "card stack" }, h("h3", {}, title), ...content);
+}
+
+const code = (text: string): HTMLElement => h("code", {}, text);
+
+function fileFacts(entry: Entry, model: Model): HTMLElement {
+  const dtypes = new Map<string, number>();
+  for (const { dtype } of model.tensors) dtypes.set(dtype, (dtypes.get(dtype) ?? 0) + 1);
+  const elements = model.tensors.reduce((sum, { shape }) => sum + (shape?.reduce((all, dim) => all * dim, 1) ?? 0), 0);
+  const rows: [string, Child][] = [["Format", code(model.format)], ["Version", model.version ?? "none stated"],
+    ["Size", sizeText(entry.size)], ["Tensors", h("span", { class: "number" }, grouped(model.tensors.length))],
+    ["Elements", h("span", { class: "number" }, grouped(elements))],
+    ["Dtypes", [...dtypes].map(([dtype, count]) => `${dtype} × ${grouped(count)}`).join(", ") || "none"]];
+  if (model.inspection.dtype_label) rows.push(["Label", code(model.inspection.dtype_label)]);
+  return facts(rows);
+}
+
+function attributes(model: Model): HTMLElement | null {
+  const rows = Object.entries(model.attributes);
+  if (rows.length === 0) return null;
+  return section("Attributes", facts(rows.slice(0, ATTRIBUTES).map(([name, value]): [string, Child] => {
+    const text = attributeText(value);
+    if (text.length <= LONG_VALUE) return [name, code(text)];
+    const shown = text.length <= LONGEST_VALUE ? text : `${text.slice(0, LONGEST_VALUE)} …`;
+    return [name, h("details", {}, h("summary", {}, plural(text.length, "character")), code(shown))];
+  }), "wide"), rows.length > ATTRIBUTES
+    ? h("p", { class: "quiet" }, `and ${grouped(rows.length - ATTRIBUTES)} more`) : null);
+}
+
+function tokenizer(model: Model): HTMLElement | null {
+  const known = model.tokenizer;
+  if (!known) return null;
+  const number = (value: number): HTMLElement => h("span", { class: "number" }, grouped(value));
+  return section("Tokenizer", facts([["Kind", code(known.kind)], ["Vocabulary", number(known.vocab_size)],
+    ["Tokens", number(known.tokens)], ["Merges", number(known.merges)],
+    ...Object.entries(known.special).map(([name, id]): [string, Child] => [name, number(id)])]));
+}
+
+function checksums(model: Model): HTMLElement | null {
+  const rows = Object.entries(model.checksums);
+  if (rows.length === 0) return null;
+  return section("Checksums", facts(rows.map(([name, value]): [string, Child] =>
+    [name.replace(/_/g, " "), h("code", { class: "digest" }, value)])));
+}

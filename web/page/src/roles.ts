@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each dropped file is for: a model to open, or something that lies beside one. Records of the chain are told by
+// their first lines, the rest by name. A guess that is wrong costs a click, never a wrong result: the core reads the
+// bytes again and judges them itself.
+
+export type Role = "model" | "adapter" | "vocabulary" | "tokenizer" | "sidecar" | "settings" | "manifest" | "receipt" |
+  "ledger" | "registry" | "record";
+
+const HEAD = 4096;
+
+const RECORDS: [RegExp, Role][] = [
+  [/^registry_version=/m, "registry"],
+  [/^ledger_version=/m, "ledger"],
+  [/^receipt_version=/m, "receipt"],
+  [/^manifest\.kind=minimodel\.manifest\r?$/m, "manifest"],
+  [/^(manifest_version|record|schema_version)=/m, "record"],
+];
+
+const NAMES: [RegExp, Role][] = [
+  [/\.(adp1|asp1|alr1)$/i, "adapter"],
+  [/\.minimodel$/i, "manifest"],
+  [/\.minimodel-receipt$/i, "receipt"],
+  [/\.ledger$/i, "ledger"],
+  [/\.registry$/i, "registry"],
+  [/\.khm\.json$/i, "sidecar"],
+  [/^(.*[._-])?vocab\.txt$/i, "vocabulary"],
+  [/^tokenizer\.json$|\.tokenizer$|^tok[^/]*\.bin$/i, "tokenizer"],
+  [/\.slm\.[a-z-]+$/i, "record"],
+  [/\.(json|txt|md)$/i, "settings"],
+];
+
+export async function roleOf(file: File): Promise<Role> {
+  const byName = NAMES.find(([pattern]) => pattern.test(file.name))?.[1];
+  if (byName) return byName;
+  let head: string;
+  try {
+    head = await file.slice(0, HEAD).text();
+  } catch {
+    return "model"; // opening it will say what is wrong with reading it
+  }
+  if (/^(ADP1|ASP1|ALR1)/.test(head)) return "adapter";
+  if (head.includes("\0")) return "model";
+  return RECORDS.find(([pattern]) => pattern.test(head))?.[1] ?? "model";
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is open: the files of this visit, which of them are models, and what is known of each. Announces changes as
+// events; draws nothing.
+
+import type { FileSource, Folder, Model, NamedBlob, Source, Verdict } from "./api.js";
+import { WeighbridgeError } from "./api.js";
+import { engine } from "./engine.js";
+import type { JobOptions } from "./job.js";
+import { roleOf, type Role } from "./roles.js";
+
+/** A folder that was dropped or chosen. */
+export interface DroppedFolder extends Folder {
+  readonly files: readonly NamedBlob[];
+}
+
+/** A file of the visit, or a folder of a model. */
+export interface Entry {
+  name: string;
+  size: number;
+  role: Role;
+  source: File | DroppedFolder;
+  model: Model | null;
+  /** Why it could not be opened. */
+  failure: WeighbridgeError | null;
+  verdict: Verdict | null;
+}
+
+export const isFolder = (source: Source): source is Folder => typeof source === "object" && "files" in source;
+
+/** Files up to this size are proved in full without being asked. */
+export const VERIFIED_AT_ONCE = 256 * 2 ** 20;
+
+/** What the page says of something thrown that is no finding: one sentence. */
+export function sentenceOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+export const wasCancelled = (error: unknown): boolean =>
+  error instanceof WeighbridgeError && error.kind === "cancelled";
+
+export class Session extends EventTarget {
+  readonly entries: Entry[] = [];
+  current: Entry | null = null;
+  /** The adapter packages that are switched on for the current model. */
+  adapters: readonly File[] = [];
+
+  /** Takes files in; the first model becomes the current one. A file takes the place of one of the same name. */
+  async add(files: File[], folder: DroppedFolder | null): Promise<void> {
+    const added: Entry[] = [];
+    if (folder) {
+      const size = folder.files.reduce((sum, { size: bytes }) => sum + bytes, 0);
+      added.push(blank(folder.name, size, "model", folder));
+    }
+    for (const file of files) added.push(blank(file.name, file.size, await roleOf(file), file));
+    if (added.length === 0) return;
+    for (const entry of added) {
+      const at = this.entries.findIndex((other) => other.name === entry.name);
+      if (at >= 0) this.#forget(this.entries.splice(at, 1)[0]);
+      this.entries.push(entry);
+    }
+    // Whatever was opened before may read differently with the new files beside it.
+    for (const entry of this.entries) this.#forget(entry);
+    this.current = added.find((entry) => entry.role === "model") ?? this.current ??
+      added.find((entry) => entry.role === "adapter") ?? added[0] ?? null;
+    this.adapters = [];
+    this.dispatchEvent(new Event("change"));
+  }
+
+  choose(entry: Entry): void {
+    this.current = entry;
+    this.adapters = [];
+    this.dispatchEvent(new Event("change"));
+  }
+
+  /** Forgets what is known of an entry and looks at it afresh. */
+  again(entry: Entry): void {
+    this.#forget(entry);
+    this.choose(entry);
+  }
+
+  remove(entry: Entry): void {
+    this.#forget(entry);
+    this.entries.splice(this.entries.indexOf(entry), 1);
+    if (this.current === entry) this.current = this.entries.find((other) => other.role === "model") ?? null;
+    if (!this.current) this.clear();
+    else this.dispatchEvent(new Event("change"));
+  }
+
+  clear(): void {
+    for (const entry of this.entries) this.#forget(entry);
+    this.entries.length = 0;
+    this.current = null;
+    this.dispatchEvent(new Event("change"));
+  }
+
+  /** Switches adapter packages on, in this order, in place of those before. */
+  adapt(adapters: readonly File[]): void {
+    this.adapters = adapters;
+    this.dispatchEvent(new Event("adapters"));
+  }
+
+  /** The file of a role that goes best with the current model: the one that begins with its name, else any. */
+  companion(role: Role): File | undefined {
+    const stem = this.current?.name.replace(/\.[^.]*$/, "") ?? "";
+    const files = this.ofRole(role);
+    return files.find((file) => file.name.startsWith(stem)) ?? files[0];
+  }
+
+  ofRole(role: Role): File[] {
+    return this.entries.flatMap((entry) => (entry.role === role && entry.source instanceof File ? [entry.source] : []));
+  }
+
+  /** All other files, for formats that look beside themselves. */
+  beside(entry: Entry): FileSource[] {
+    return this.entries.flatMap((other) => (other !== entry && other.source instanceof File ? [other.source] : []));
+  }
+
+  /** Opens by the structure alone, which takes no longer for a large file; `verify` proves the rest. */
+  async open(entry: Entry, options: JobOptions): Promise<void> {
+    try {
+      const tokenizer = /\.bin$/i.test(entry.name) ? this.companion("tokenizer") : undefined;
+      const wb = await engine();
+      const model = await wb.open(entry.source, { ...options, checks: "structure", tokenizer,
+        beside: this.beside(entry) });
+      this.#forget(entry);
+      if (this.entries.includes(entry)) entry.model = model;
+      else void model.close(); // put away meanwhile
+    } catch (error) {
+      if (!(error instanceof WeighbridgeError) || error.kind === "cancelled") throw error;
+      entry.failure = error;
+    }
+  }
+
+  async verify(entry: Entry, options: JobOptions): Promise<Verdict> {
+    const wb = await engine();
+    entry.verdict = await wb.verify(entry.source, { ...options, beside: this.beside(entry) });
+    return entry.verdict;
+  }
+
+  #forget(entry: Entry | undefined): void {
+    if (!entry) return;
+    void entry.model?.close();
+    entry.model = null;
+    entry.failure = null;
+    entry.verdict = null;
+  }
+}
+
+function blank(name: string, size: number, role: Role, source: Entry["source"]): Entry {
+  return { name, size, role, source, model: null, failure: null, verdict: null };
+}
+
+export const session = new Session();

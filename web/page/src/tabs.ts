@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// <wb-tabs>: a tablist with its panels. A panel is built when it is first opened and kept from then on, so that going
+// back and forth loses nothing. Arrow keys, Home and End move; only the chosen tab is in the order of Tab.
+
+import { h } from "./dom.js";
+
+export interface Tab {
+  id: string;
+  label: string;
+  count?: string;
+  build: () => HTMLElement;
+}
+
+let groups = 0;
+
+export class Tabs extends HTMLElement {
+  #tabs: Tab[] = [];
+  #buttons = new Map<string, HTMLButtonElement>();
+  #panels = new Map<string, HTMLElement>();
+  #chosen = "";
+  #prefix = "";
+
+  get chosen(): string { return this.#chosen; }
+
+  setTabs(label: string, tabs: Tab[], chosen: string): void {
+    groups += 1;
+    this.#prefix = `tabs-${groups}`;
+    this.#tabs = tabs;
+    this.#buttons.clear();
+    this.#panels.clear();
+    const list = h("div", { class: "tablist", role: "tablist", "aria-label": label,
+      onkeydown: (event: KeyboardEvent) => this.#key(event) });
+    this.replaceChildren(list);
+    for (const tab of tabs) {
+      const panelId = `${this.#prefix}-${tab.id}`;
+      const button = h("button", { type: "button", role: "tab", id: `${panelId}-tab`, "aria-controls": panelId,
+        "data-tab": tab.id, onclick: () => this.choose(tab.id) }, tab.label,
+        tab.count ? h("span", { class: "count number" }, tab.count) : null);
+      const panel = h("section", { role: "tabpanel", id: panelId, "aria-labelledby": button.id, tabindex: "-1",
+        hidden: true });
+      this.#buttons.set(tab.id, button);
+      this.#panels.set(tab.id, panel);
+      list.append(button);
+      this.append(panel);
+    }
+    this.choose(tabs.some((tab) => tab.id === chosen) ? chosen : tabs[0]?.id ?? "");
+  }
+
+  choose(id: string): void {
+    this.#chosen = id;
+    for (const tab of this.#tabs) {
+      const on = tab.id === id;
+      const button = this.#buttons.get(tab.id);
+      const panel = this.#panels.get(tab.id);
+      button?.setAttribute("aria-selected", String(on));
+      button?.setAttribute("tabindex", on ? "0" : "-1");
+      if (panel) {
+        panel.hidden = !on;
+        if (on && !panel.hasChildNodes()) panel.append(tab.build());
+      }
+    }
+    this.dispatchEvent(new CustomEvent("tab", { detail: id }));
+  }
+
+  #key(event: KeyboardEvent): void {
+    const at = this.#tabs.findIndex((tab) => tab.id === this.#chosen);
+    const last = this.#tabs.length - 1;
+    const moves: Record<string, number> = { ArrowRight: at === last ? 0 : at + 1, ArrowLeft: at === 0 ? last : at - 1,
+      Home: 0, End: last };
+    const to = this.#tabs[moves[event.key] ?? -1];
+    if (!to) return;
+    event.preventDefault();
+    this.choose(to.id);
+    this.#buttons.get(to.id)?.focus();
+  }
+}
+
+customElements.define("wb-tabs", Tabs);

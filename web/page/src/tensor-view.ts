@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// <wb-tensor-view>: one tensor: its shape and parts, statistics, histogram, a heat map of a slice, its stored bytes,
+// and its values as a .npy file. Small tensors are measured at once, large ones when asked.
+
+import type { Model, Statistics, TensorInfo, TensorPart } from "./api.js";
+import { button, facts, h, replace, tiles } from "./dom.js";
+import { download } from "./download.js";
+import { failureView } from "./findings.js";
+import { grouped, plural, real, shape, size, sizeText } from "./format-numbers.js";
+import { HeatMap } from "./heat-map.js";
+import { hexView } from "./hex-view.js";
+import { histogramView } from "./histogram.js";
+import { Job } from "./job.js";
+import { isFolder, session, wasCancelled, type Entry } from "./state.js";
+import { storedBytes } from "./tensor-table.js";
+
+/** Tensors up to this many stored bytes are read without being asked. */
+const AT_ONCE = 32 * 2 ** 20;
+const BINS = 64;
+
+export class TensorView extends HTMLElement {
+  #job = new Job();
+
+  show(model: Model, place: number): void {
+    const tensor = model.tensors[place];
+    if (!tensor) return;
+    const title = h("h2", { class: "tensor-name", tabindex: "-1" }, tensor.name || "(no name)");
+    const close = button("Close", () => this.dispatchEvent(new Event("close")), "small", { title: "Escape" });
+    replace(this, h("header", { class: "tensor-head" }, title, close), this.#about(tensor), this.#job);
+    if (tensor.supported) this.#measure(model, place, tensor);
+    else this.append(h("p", { class: "warning-text" }, tensor.reason ?? "This build cannot interpret this tensor."));
+    this.append(this.#parts(tensor));
+    title.focus({ preventScroll: true });
+  }
+
+  #about(tensor: TensorInfo): HTMLElement {
+    const elements = tensor.shape?.reduce((product, dim) => product * dim, 1);
+    return facts([
+      ["Dtype", h("code", {}, tensor.dtype)], ["Shape", h("span", { class: "number" }, shape(tensor.shape))],
+      ["Elements", elements === undefined ? "unknown" : h("span", { class: "number" }, grouped(elements))],
+      ["Layout", h("code", {}, tensor.layout)], ["Stored", sizeText(storedBytes(tensor))],
+      ...Object.entries(tensor.attributes ?? {}).map(([name, value]): [string, HTMLElement] =>
+        [name, h("code", {}, attributeText(value))]),
+    ], "compact");
+  }
+
+  #measure(model: Model, place: number, tensor: TensorInfo): void {
+    const figures = h("div", { class: "stack" });
+    const measure = (): Promise<void> => this.#try(figures, async () => {
+      const { statistics, histogram } = await this.#job.run("Reading the values", async (options) => ({
+        statistics: await model.statistics(place, options),
+        histogram: await model.histogram(place, BINS, options),
+      }));
+      const spread = histogram.counts.some((count) => count > 0);
+      replace(figures, statisticsView(statistics), spread ? histogramView(histogram) : null);
+    });
+    const map = h("div", { class: "stack" });
+    const draw = (): void => {
+      const view = new HeatMap();
+      map.replaceChildren(view);
+      view.show(model, place);
+    };
+    const npy = button("Download as .npy", () => void this.#try(figures, async () =>
+      download(await this.#job.run("Writing the .npy file", (options) => model.extract(place, options)))));
+    this.append(h("section", { class: "stack" }, h("h3", {}, "Values"), figures),
+      h("section", { class: "stack" }, h("h3", {}, "Heat map"), map), h("div", { class: "row" }, npy));
+    if (storedBytes(tensor) <= AT_ONCE) {
+      void measure().then(draw);
+      return;
+    }
+    figures.append(button(`Read the values (${size(storedBytes(tensor))})`, () => void measure()));
+    map.append(button("Draw the heat map", draw));
+  }
+
+  async #try(place: HTMLElement, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!wasCancelled(error)) place.append(failureView(error));
+    }
+  }
+
+  #parts(tensor: TensorInfo): HTMLElement {
+    const entry = session.current;
+    return h("section", { class: "stack" }, h("h3", {}, tensor.parts.length === 1 ? "Stored part" : "Stored parts"),
+      ...tensor.parts.map((part) => h("div", { class: "part stack" }, partFacts(part), partBytes(entry, part))));
+  }
+}
+
+customElements.define("wb-tensor-view", TensorView);
+
+function statisticsView(statistics: Statistics): HTMLElement {
+  const number = (value: string): HTMLElement => h("span", { class: "number" }, value);
+  return tiles([["Minimum", number(real(statistics.min))], ["Maximum", number(real(statistics.max))],
+    ["Mean", number(real(statistics.mean))], ["Zeros", number(grouped(statistics.zeros))],
+    ["NaN", number(grouped(statistics.nans))], ["Infinities", number(grouped(statistics.infinities))]]);
+}
+
+function partFacts(part: TensorPart): HTMLElement {
+  const extent = part.offset === null || part.length === null ? "not in a file"
+    : `${grouped(part.offset)} to ${grouped(part.offset + part.length)}`;
+  return facts([["Role", h("code", {}, part.role)], ["Dtype", h("code", {}, part.dtype)],
+    ["Extent", h("span", { class: "number", title: part.length === null ? null : plural(part.length, "byte") },
+      extent)],
+    ["Encoding", h("code", {}, part.encoding)],
+    ["Digest", part.digest === null ? "none" : h("code", { class: "digest" }, part.digest)]], "compact");
+}
+
+function partBytes(entry: Entry | null, part: TensorPart): HTMLElement | null {
+  const { offset, length } = part;
+  if (!entry || offset === null || length === null || length === 0) return null;
+  if (isFolder(entry.source)) return h("p", { class: "quiet" }, "Bytes of a folder's files are not shown here.");
+  const file = entry.source;
+  return hexView({ start: offset, length, label: `Bytes of ${part.role}`,
+    read: async (at, count) => new Uint8Array(await file.slice(at, at + count).arrayBuffer()) });
+}
+
+/** An attribute's value as text; what is nested, as JSON, with integers of any size. */
+export function attributeText(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "bigint") return String(value);
+  return JSON.stringify(value, (_, inner: unknown) => (typeof inner === "bigint" ? String(inner) : inner)) ?? "";
+}

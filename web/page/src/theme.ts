@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// <wb-theme>: light, dark, or as the system says. The choice is kept where the browser lets a page keep something, and
+// lasts for the visit otherwise.
+
+import { h } from "./dom.js";
+
+const KEY = "weighbridge.theme";
+const CHOICES = [["auto", "Auto"], ["light", "Light"], ["dark", "Dark"]] as const;
+
+type Choice = (typeof CHOICES)[number][0];
+
+function kept(): Choice {
+  try {
+    const value = localStorage.getItem(KEY);
+    return value === "light" || value === "dark" ? value : "auto";
+  } catch {
+    return "auto"; // storage is closed to this page
+  }
+}
+
+function apply(choice: Choice): void {
+  document.documentElement.dataset["theme"] = choice;
+  try {
+    localStorage.setItem(KEY, choice);
+  } catch {
+    return; // the choice holds for this visit
+  }
+}
+
+class Theme extends HTMLElement {
+  connectedCallback(): void {
+    const group = h("fieldset", { class: "theme" }, h("legend", { class: "visually-hidden" }, "Colours"));
+    for (const [value, label] of CHOICES) {
+      const input = h("input", { type: "radio", name: "theme", value, onchange: () => apply(value) });
+      input.checked = value === kept();
+      group.append(h("label", {}, input, h("span", {}, label)));
+    }
+    this.replaceChildren(group);
+  }
+}
+
+apply(kept());
+customElements.define("wb-theme", Theme);
