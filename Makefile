@@ -8,8 +8,8 @@ PREFIX ?= /usr/local
 STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
-.PHONY: help setup setup-test build build-demo demo test test-house test-unit test-interop test-fuzz bench sanitize fuzz corpus \
-  docs unicode format format-check tidy install clean
+.PHONY: help setup setup-test build build-demo demo test test-house test-unit test-interop test-web test-fuzz bench sanitize fuzz corpus \
+  docs unicode format format-check tidy install package web web-serve clean
 .NOTPARALLEL:
 
 help: ## say what each target does
@@ -40,6 +40,7 @@ test: ## everything that must be green: house rules, unit, corpus, interop, sani
 	@$(STAGE) "house rules" $(MAKE) --no-print-directory test-house
 	@$(STAGE) "unit, corpus, layering and command tests (GCC, release)" $(MAKE) --no-print-directory test-unit
 	@$(STAGE) "interop with the published packages" $(MAKE) --no-print-directory test-interop
+	@$(STAGE) "the browser: core, npm package and page" $(MAKE) --no-print-directory test-web
 	@$(STAGE) "clang 16: the same tests under sanitizers, and a short fuzz run" $(MAKE) --no-print-directory test-fuzz
 
 test-house: format-check ## layering, licence lines, formatting, generated files
@@ -53,6 +54,9 @@ test-unit: ## build with GCC and run ctest
 
 test-interop: ## run the Python tests against the release build
 	@tools/run-pytest.sh
+
+test-web: web ## build for the browser; run the npm package under Node and the page in Chromium
+	@tools/test-web.sh
 
 test-fuzz: ## build with clang 16, sanitizers and libFuzzer; run ctest, fuzz each target for FUZZ_SECONDS, find the planted bugs
 	cmake --preset fuzz -DWEIGHBRIDGE_FUZZ_SECONDS=$(FUZZ_SECONDS)
@@ -101,6 +105,19 @@ tidy: setup-test ## run clang-tidy 16 over the sources
 install: build ## install command, library and headers below PREFIX (/usr/local)
 	cmake --build build/release -j $(JOBS)
 	cmake --install build/release --prefix $(PREFIX)
+
+package: setup ## make the .deb files and the .tar.gz: build/release/packages
+	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
+	cmake --build build/release -j $(JOBS) --target weighbridge weighbridge_library pages
+	@cd build/release && cpack -B packages
+	@ls -l build/release/packages/*.deb build/release/packages/*.tar.gz
+
+web: ## build the page: build/web/site, and the npm package: web/api
+	@tools/install-packages.sh web
+	@tools/build-web.sh
+
+web-serve: web ## build the page and serve it on the loopback address
+	node web/tests/serve.mjs build/web/site
 
 clean: ## remove everything that was built
 	rm -rf build

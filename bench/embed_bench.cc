@@ -22,6 +22,7 @@
 
 #include "runtime/kernels/half.h"
 #include "runtime/kernels/kernels.h"
+#include "runtime/kernels/testing.h"
 #include "weighbridge/embed.h"
 #include "weighbridge/open.h"
 
@@ -30,15 +31,7 @@ namespace {
 namespace wb = weighbridge;
 namespace wk = weighbridge::kernels;
 
-std::vector<float> numbers(std::size_t count, std::uint64_t seed, float size) {
-  std::vector<float> out(count);
-  std::uint64_t state = seed * 0x9e3779b97f4a7c15U + 1;
-  for (float& value : out) {
-    state = state * 6364136223846793005U + 1442695040888963407U;
-    value = static_cast<float>(static_cast<std::int32_t>(state >> 32)) / 2147483648.0F * size;
-  }
-  return out;
-}
+using wk::testing::numbers;
 
 // Memory as the runtime has it: lines of the cache begin where vectors do.
 template <class T> class Aligned {

@@ -4,21 +4,19 @@
 
 #include <algorithm>
 
-#ifndef WEIGHBRIDGE_VERSION
-#error "the build says which version this is"
-#endif
+#include "weighbridge/version.h"
 
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::string_view kStatuses =
-    "Exit status:\n"
-    "  0  done, or valid, warnings included\n"
-    "  1  the file is malformed, files differ, or a conversion would lose something that was not allowed\n"
-    "  2  asked for what cannot be: flags, an unknown tensor, an output that exists\n"
-    "  3  nothing worse than tensors that this build cannot interpret\n"
-    "  4  input or output failed\n"
-    "  130  Ctrl-C; no temporary is left\n";
+constexpr ExitStatus kStatuses[] = {
+    {"0", "done, or valid, warnings included"},
+    {"1", "the file is malformed, files differ, or a conversion would lose something that was not allowed"},
+    {"2", "asked for what cannot be: flags, an unknown tensor, an output that exists"},
+    {"3", "nothing worse than tensors that this build cannot interpret"},
+    {"4", "input or output failed"},
+    {"130", "Ctrl-C; no temporary is left"},
+};
 
 std::string padded(std::string_view text, std::size_t width) {
   std::string out(text);
@@ -68,21 +66,45 @@ std::string word_list(VerbId id) {
   return out.empty() ? out : "\nWords:\n" + out;
 }
 
+std::string status_list() {
+  std::string out = "Exit status:\n";
+  for (const ExitStatus& status : kStatuses) out += "  " + padded(status.status, 5) + std::string(status.says) + "\n";
+  return out;
+}
+
 }  // namespace
 
-std::string version_line() { return "weighbridge " WEIGHBRIDGE_VERSION "\n"; }
+std::span<const ExitStatus> exit_statuses() noexcept { return kStatuses; }
+
+std::string version_text() {
+  std::string out = "weighbridge " + std::string(version()) + "\ncommit    " + std::string(commit()) + "\ncompiler  " +
+                    std::string(compiler()) + "\npaths    ";
+  std::string_view before = " ";
+  for (const CpuPath& path : cpu_paths()) {
+    out.append(before).append(path.of).append(" ").append(path.taken);
+    before = ", ";
+  }
+  return out + "\n";
+}
+
+std::string_view summary() noexcept { return "inspect, verify, convert and run tensor files"; }
+std::string_view purpose() noexcept {
+  return "weighbridge says what is in a tensor file, proves it sound, and turns it into another container\n"
+         "without losing anything unsaid.\n";
+}
+std::string_view conventions() noexcept {
+  return "Every verb takes --json and --help; those that work on files take --quiet and --threads N.\n"
+         "-- ends the flags. No colours are used in pipes or with NO_COLOR.\n";
+}
 
 std::string introduction() {
-  return "weighbridge says what is in a tensor file, proves it sound, and turns it into another container\n"
-         "without losing anything unsaid.\n\n" +
-         verb_list() + "\n'weighbridge VERB --help' says more, 'weighbridge --help' also lists the exit statuses.\n";
+  return std::string(purpose()) + "\n" + verb_list() +
+         "\n'weighbridge VERB --help' says more, 'weighbridge --help' also lists the exit statuses.\n";
 }
 
 std::string overview() {
-  return "usage: weighbridge VERB ...\n\n" + verb_list() +
-         "\nEvery verb takes --json and --help; those that work on files take --quiet and --threads N.\n"
-         "-- ends the flags. No colours are used in pipes or with NO_COLOR.\n\n" +
-         std::string(kStatuses) + "\n'weighbridge --version' prints the version.\n";
+  return "usage: weighbridge VERB ...\n\n" + verb_list() + "\n" + std::string(conventions()) + "\n" + status_list() +
+         "\n'weighbridge --version' says which build this is.\n";
 }
 
 std::string help_of(VerbId id) {

@@ -9,6 +9,7 @@
 #include "help.h"
 #include "interrupt.h"
 #include "session.h"
+#include "weighbridge/json.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -43,12 +44,18 @@ bool writes_files(const Arguments& arguments) {
   return id == VerbId::slm || id == VerbId::convert || id == VerbId::append || id == VerbId::extract;
 }
 
+void say_version(int count, const char* const* words, Output& out) {
+  const bool json = count == 1 && std::string_view(words[0]) == "--json";
+  if (count > 0 && !json) throw Misuse("--version takes nothing but --json");
+  out.text(json ? version_to_json() + "\n" : version_text());
+}
+
 Status dispatch(int count, const char* const* words, Output& out) {
   const std::string_view first = count > 0 ? std::string_view(words[0]) : std::string_view{};
   if (count == 0) {
     out.text(introduction());
   } else if (first == "--version" || first == "-V") {
-    out.text(version_line());
+    say_version(count - 1, words + 1, out);
   } else if ((first == "help" || first == "--help" || first == "-h") && count == 1) {
     out.text(overview());
   } else if (first == "help") {

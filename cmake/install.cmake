@@ -1,20 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` lays down: the command, the library with its public headers, and the package find_package() looks for.
+# What `cmake --install` lays down, in two components: `command`, with its manual and completions, and `development`, the library
+# with its public headers and what find_package() and pkg-config look for. Nothing of it names the prefix: all can be moved.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/weighbridge)
 
-install(TARGETS weighbridge_library EXPORT weighbridgeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/weighbridge DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(EXPORT weighbridgeTargets NAMESPACE weighbridge:: DESTINATION ${package})
-if(TARGET weighbridge)
-  install(TARGETS weighbridge RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-
+# The library
+install(TARGETS weighbridge_library EXPORT weighbridgeTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT command NAMELINK_COMPONENT development)
+install(DIRECTORY include/weighbridge DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  FILES_MATCHING PATTERN "*.h")
+install(EXPORT weighbridgeTargets NAMESPACE weighbridge:: DESTINATION ${package} COMPONENT development)
 configure_package_config_file(cmake/weighbridgeConfig.cmake.in ${PROJECT_BINARY_DIR}/weighbridgeConfig.cmake
   INSTALL_DESTINATION ${package})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/weighbridgeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/weighbridgeConfig.cmake ${PROJECT_BINARY_DIR}/weighbridgeConfigVersion.cmake
-  cmake/dependencies.cmake DESTINATION ${package})
+  cmake/dependencies.cmake DESTINATION ${package} COMPONENT development)
+
+file(RELATIVE_PATH pc_up /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" pc_up "${pc_up}")
+set(pc_requires Requires)
+if(BUILD_SHARED_LIBS)
+  set(pc_requires Requires.private)
+endif()
+configure_file(cmake/weighbridge.pc.in ${PROJECT_BINARY_DIR}/weighbridge.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/weighbridge.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+# The command
+install(TARGETS weighbridge RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
+install(FILES LICENSE NOTICE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
+install(DIRECTORY docs/schemas DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
+
+# Its manual and completions, which it and a program made of its tables write.
+if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  return()
+endif()
+set(pages ${PROJECT_BINARY_DIR}/pages)
+add_custom_command(OUTPUT ${pages}/man.stamp
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${pages}/man1
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}/man1
+  COMMAND generate_man ${pages}/man1 "${WEIGHBRIDGE_DATE}"
+  COMMAND ${CMAKE_COMMAND} -E touch ${pages}/man.stamp
+  DEPENDS generate_man VERBATIM)
+set(completions)
+foreach(shell IN ITEMS bash zsh fish)
+  add_custom_command(OUTPUT ${pages}/completion.${shell}
+    COMMAND weighbridge completion ${shell} > ${pages}/completion.${shell}
+    DEPENDS weighbridge VERBATIM)
+  list(APPEND completions ${pages}/completion.${shell})
+endforeach()
+add_custom_target(pages ALL DEPENDS ${pages}/man.stamp ${completions})
+
+install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command)
+install(FILES ${pages}/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+  RENAME weighbridge COMPONENT command)
+install(FILES ${pages}/completion.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
+  RENAME _weighbridge COMPONENT command)
+install(FILES ${pages}/completion.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+  RENAME weighbridge.fish COMPONENT command)

@@ -4,6 +4,7 @@
 option(WEIGHBRIDGE_TESTS "build the tests" ON)
 option(WEIGHBRIDGE_FUZZ "build the fuzz targets with libFuzzer (clang only)" OFF)
 option(WEIGHBRIDGE_BENCH "build the benchmarks" OFF)
+option(BUILD_SHARED_LIBS "make a shared library in place of the archive" OFF)
 option(WEIGHBRIDGE_STATIC "link the command statically: it starts in well under half the time" ON)
 set(WEIGHBRIDGE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 
@@ -18,8 +19,12 @@ option(WEIGHBRIDGE_WERROR "treat warnings as errors (default: with GCC 12 and cl
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+if(BUILD_SHARED_LIBS)
+  set(WEIGHBRIDGE_STATIC OFF)  # cmake/exports.map says what is seen
+else()
+  set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+  set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+endif()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

@@ -7,7 +7,8 @@ set -euo pipefail
 build=(g++ cmake ninja-build pkg-config libzstd-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
 demo=("${build[@]}" python3 python3-venv)
 test=("${build[@]}" ccache clang-16 libclang-rt-16-dev llvm-16 clang-format-16 clang-tidy-16 libgtest-dev librapidcheck-dev
-      nlohmann-json3-dev python3 python3-venv python3-pytest strace unicode-data)
+      nlohmann-json3-dev python3 python3-venv python3-pytest strace unicode-data
+      mandoc mmdebstrap)
 # Debian's own acorn serves Emscripten's optimiser; node and npm may come from elsewhere and are asked for where there are none.
 web=("${build[@]}" emscripten node-acorn python3 python3-venv chromium)
 command -v node >/dev/null || web+=(nodejs)

@@ -64,6 +64,9 @@ std::string formats_to_json();
 // A completion script for a shell.
 std::string completion_to_json(std::string_view shell, std::string_view script);
 
+// Which build this is, and the way through the processor that each of its parts takes.
+std::string version_to_json();
+
 // The object of a verb that could not do its work on `path`: "format" is the one whose rule was broken, else null.
 std::string failure_to_json(std::string_view path, const Report&);
 

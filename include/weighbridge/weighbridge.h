@@ -23,3 +23,4 @@
 #include "weighbridge/tokenize.h"
 #include "weighbridge/value.h"
 #include "weighbridge/verify.h"
+#include "weighbridge/version.h"

@@ -35,6 +35,23 @@ constexpr std::uint32_t x_to(CrcKind kind, unsigned power) noexcept {
   return value;
 }
 
+// The product of two polynomials modulo the CRC's, all reflected.
+constexpr std::uint32_t multiply(CrcKind kind, std::uint32_t a, std::uint32_t b) noexcept {
+  std::uint32_t product = 0;
+  for (std::uint32_t bit = 0x80000000u; bit != 0; bit >>= 1) {
+    if ((a & bit) != 0) product ^= b;
+    b = times_x(kind, b);
+  }
+  return product;
+}
+
+// x^(8 bytes), `bytes` being a power of two.
+constexpr std::uint32_t x_to_bytes(CrcKind kind, std::size_t bytes) noexcept {
+  std::uint32_t out = x_to(kind, 8);
+  for (; bytes > 1; bytes /= 2) out = multiply(kind, out, out);
+  return out;
+}
+
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
 constexpr Tables make_tables(CrcKind kind) noexcept {
@@ -54,15 +71,34 @@ constexpr Tables make_tables(CrcKind kind) noexcept {
 
 constexpr Tables kTables[2] = {make_tables(CrcKind::crc32), make_tables(CrcKind::crc32c)};
 
-// The inverted register through `size` bytes, eight at a time.
+// The next eight bytes.
+inline std::uint32_t step(const Tables& t, std::uint32_t state, const std::byte* data) noexcept {
+  const std::uint32_t a = base::load_le<std::uint32_t>(data) ^ state;
+  const std::uint32_t b = base::load_le<std::uint32_t>(data + 4);
+  return t[7][a & 0xFF] ^ t[6][(a >> 8) & 0xFF] ^ t[5][(a >> 16) & 0xFF] ^ t[4][a >> 24] ^ t[3][b & 0xFF] ^
+         t[2][(b >> 8) & 0xFF] ^ t[1][(b >> 16) & 0xFF] ^ t[0][b >> 24];
+}
+
+// Each step waits for the one before: four stretches of this many bytes go side by side, and are joined.
+constexpr std::size_t kStretch = 4096;
+constexpr std::uint32_t kPastStretch[2] = {x_to_bytes(CrcKind::crc32, kStretch), x_to_bytes(CrcKind::crc32c, kStretch)};
+
+// The inverted register through `size` bytes.
 std::uint32_t fold_table(CrcKind kind, std::uint32_t state, const std::byte* data, std::size_t size) noexcept {
   const Tables& t = kTables[static_cast<std::size_t>(kind)];
-  for (; size >= 8; data += 8, size -= 8) {
-    const std::uint32_t a = base::load_le<std::uint32_t>(data) ^ state;
-    const std::uint32_t b = base::load_le<std::uint32_t>(data + 4);
-    state = t[7][a & 0xFF] ^ t[6][(a >> 8) & 0xFF] ^ t[5][(a >> 16) & 0xFF] ^ t[4][a >> 24] ^ t[3][b & 0xFF] ^
-            t[2][(b >> 8) & 0xFF] ^ t[1][(b >> 16) & 0xFF] ^ t[0][b >> 24];
+  for (; size >= 4 * kStretch; data += 4 * kStretch, size -= 4 * kStretch) {
+    std::uint32_t s[4] = {state, 0, 0, 0};
+    for (std::size_t i = 0; i < kStretch; i += 8) {
+      s[0] = step(t, s[0], data + i);
+      s[1] = step(t, s[1], data + kStretch + i);
+      s[2] = step(t, s[2], data + 2 * kStretch + i);
+      s[3] = step(t, s[3], data + 3 * kStretch + i);
+    }
+    state = s[0];
+    for (std::size_t i = 1; i < 4; ++i)
+      state = multiply(kind, kPastStretch[static_cast<std::size_t>(kind)], state) ^ s[i];
   }
+  for (; size >= 8; data += 8, size -= 8) state = step(t, state, data);
   for (; size > 0; ++data, --size) state = (state >> 8) ^ t[0][(state ^ std::to_integer<std::uint32_t>(*data)) & 0xFF];
   return state;
 }
@@ -172,16 +208,6 @@ FoldFunction function_of(CrcPath path) noexcept {
 #endif
   static_cast<void>(path);
   return fold_table;
-}
-
-// The product of two polynomials modulo the CRC's, all reflected.
-std::uint32_t multiply(CrcKind kind, std::uint32_t a, std::uint32_t b) noexcept {
-  std::uint32_t product = 0;
-  for (std::uint32_t bit = 0x80000000u; bit != 0; bit >>= 1) {
-    if ((a & bit) != 0) product ^= b;
-    b = times_x(kind, b);
-  }
-  return product;
 }
 
 }  // namespace

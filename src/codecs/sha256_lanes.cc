@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compression function of FIPS 180-4, section 6.2.2, over sixteen messages: by AVX-512, and portably. Who goes with
+// The compression function of FIPS 180-4, section 6.2.2, over sixteen messages: by AVX-512 or WebAssembly's vectors,
+// and portably. Who goes with
 // whom: messages of like length together, since a batch takes as long as its longest.
 #include "codecs/sha256_lanes.h"
 
@@ -38,17 +39,27 @@ void compress_portable(State& state, const Blocks& from, std::size_t blocks) {
   }
 }
 
+#if defined(__x86_64__) || defined(__wasm_simd128__)
+#define WB_VECTORS 1
+// The compilers' own vectors instead of intrinsics: they make vprord and vpternlogd of these expressions, or what
+// WebAssembly has, where four lanes at a time are as many as fit a register.
 #if defined(__x86_64__)
-// The compilers' own vectors instead of intrinsics: both make vprord and vpternlogd of these expressions.
 #define WB_LANES __attribute__((target("avx512f,avx512bw"), always_inline)) inline
-using Words = std::uint32_t __attribute__((vector_size(64)));
-using Octets = std::uint8_t __attribute__((vector_size(64)));
-using Indices = std::make_index_sequence<16>;
+constexpr std::size_t kTogether = kShaLanes;
+#else
+#define WB_LANES __attribute__((always_inline)) inline
+constexpr std::size_t kTogether = 4;
+#endif
+using Words = std::uint32_t __attribute__((vector_size(kTogether * sizeof(std::uint32_t))));
 
 template <int N> WB_LANES void xor_rotated(Words& to, const Words& x) { to ^= x >> N | x << (32 - N); }
 
+#if defined(__x86_64__)
+using Octets = std::uint8_t __attribute__((vector_size(64)));
+using Indices = std::make_index_sequence<16>;
+
 template <std::size_t... I>
-WB_LANES void load_words(Words (&w)[16], const Blocks& from, std::size_t offset, std::index_sequence<I...>) {
+WB_LANES void load_rows(Words (&w)[16], const Blocks& from, std::size_t offset, std::index_sequence<I...>) {
   const auto row = [&](Words & to, const std::byte* data) __attribute__((target("avx512f,avx512bw"), always_inline)) {
     Octets raw;
     std::memcpy(&raw, data, sizeof raw);
@@ -92,6 +103,17 @@ WB_LANES void transpose(Words (&w)[16]) {
   std::memcpy(&w, &t, sizeof w);
 }
 
+WB_LANES void load_words(Words (&w)[16], const Blocks& from, std::size_t, std::size_t offset) {
+  load_rows(w, from, offset, Indices{});
+  transpose(w);
+}
+#else
+WB_LANES void load_words(Words (&w)[16], const Blocks& from, std::size_t lane, std::size_t offset) {
+  for (std::size_t i = 0; i < 16; ++i)
+    for (std::size_t l = 0; l < kTogether; ++l) w[i][l] = base::load_be<std::uint32_t>(from[lane + l] + offset + 4 * i);
+}
+#endif
+
 // Round I. The eight variables stay where they are and change their names instead; w[I % 16] makes room for the word
 // that is due sixteen rounds later.
 template <std::size_t I> WB_LANES void one_round(Words (&v)[8], Words (&w)[16]) {
@@ -123,34 +145,40 @@ template <std::size_t... I> WB_LANES void all_rounds(Words (&v)[8], Words (&w)[1
   (one_round<I>(v, w), ...);
 }
 
-__attribute__((target("avx512f,avx512bw"))) void compress_avx512(State& state, const Blocks& from, std::size_t blocks) {
-  Words sum[8];
-  std::memcpy(&sum, &state, sizeof sum);
-  for (std::size_t block = 0; block < blocks; ++block) {
-    Words v[8], w[16];
-    load_words(w, from, block * kBlock, Indices{});
-    transpose(w);
-    std::memcpy(&v, &sum, sizeof v);
-    all_rounds(v, w, std::make_index_sequence<64>{});
-    for (std::size_t i = 0; i < 8; ++i) sum[i] += v[i];
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512bw")))
+#endif
+void compress_vectors(State& state, const Blocks& from, std::size_t blocks) {
+  for (std::size_t lane = 0; lane < kShaLanes; lane += kTogether) {
+    Words sum[8];
+    for (std::size_t i = 0; i < 8; ++i) std::memcpy(&sum[i], &state.words[i][lane], sizeof sum[i]);
+    for (std::size_t block = 0; block < blocks; ++block) {
+      Words v[8], w[16];
+      load_words(w, from, lane, block * kBlock);
+      std::memcpy(&v, &sum, sizeof v);
+      all_rounds(v, w, std::make_index_sequence<64>{});
+      for (std::size_t i = 0; i < 8; ++i) sum[i] += v[i];
+    }
+    for (std::size_t i = 0; i < 8; ++i) std::memcpy(&state.words[i][lane], &sum[i], sizeof sum[i]);
   }
-  std::memcpy(&state, &sum, sizeof sum);
 }
 #undef WB_LANES
 #endif
 
-bool has_avx512() noexcept {
+bool has_vectors() noexcept {
 #if defined(__x86_64__)
   static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
   return has;
+#elif defined(WB_VECTORS)
+  return true;
 #else
   return false;
 #endif
 }
 
 Compress compress_of(ShaPath path) noexcept {
-#if defined(__x86_64__)
-  if (path != ShaPath::portable) return compress_avx512;
+#if defined(WB_VECTORS)
+  if (path != ShaPath::portable) return compress_vectors;
 #endif
   static_cast<void>(path);
   return compress_portable;
@@ -288,13 +316,13 @@ bool is_worth(const Job& job, std::span<const std::size_t> messages) {
 
 }  // namespace
 
-bool has(ShaPath path) noexcept { return path != ShaPath::avx512 || has_avx512(); }
+bool has(ShaPath path) noexcept { return path != ShaPath::vectors || has_vectors(); }
 
 void sha256_each(std::span<const std::byte> prefix, std::span<const std::uint64_t> lengths, const NextBytes& next,
                  std::span<Digest256> out, ShaPath path) {
   const Job job{prefix, lengths, next, out};
-  const bool forced = path == ShaPath::portable || (path == ShaPath::avx512 && has_avx512());
-  const bool lanes = forced || (path == ShaPath::automatic && has_avx512());
+  const bool forced = path == ShaPath::portable || (path == ShaPath::vectors && has_vectors());
+  const bool lanes = forced || (path == ShaPath::automatic && has_vectors());
   std::vector<std::size_t> order(lengths.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lengths[a] > lengths[b]; });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 of many messages at once, sixteen in step in the lanes of AVX-512 registers: about twice what one core does
-// with the SHA instructions, which wait for one another within a message. Ours because OpenSSL has no public interface
-// to its multi-buffer code and Debian ships no library with one. Leaves single messages to checksum.h.
+// SHA-256 of many messages at once, sixteen in step in the lanes of AVX-512 registers (of WebAssembly's, where four fit
+// one): about twice what one core does with the SHA instructions, which wait for one another within a message. Ours
+// because OpenSSL has no public interface to its multi-buffer code and Debian ships no library with one. Leaves single
+// messages to checksum.h.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,7 @@ constexpr std::size_t kShaLanes = 16;
 // How messages are hashed. `automatic` takes the lanes where there are enough messages of like length, else class
 // Sha256; the others are for tests, which compare them with ==, and the last two use the lanes even for a single
 // message. A path that this processor or this build lacks answers as `single` does.
-enum class ShaPath : std::uint8_t { automatic, single, portable, avx512 };
+enum class ShaPath : std::uint8_t { automatic, single, portable, vectors };
 bool has(ShaPath) noexcept;
 
 // out[i] = SHA-256 of prefix + messages[i]; out is as long as messages. Throws std::bad_alloc.

@@ -18,7 +18,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 using Message = std::span<const std::byte>;
 
-constexpr std::array kPaths{ShaPath::automatic, ShaPath::single, ShaPath::portable, ShaPath::avx512};
+constexpr std::array kPaths{ShaPath::automatic, ShaPath::single, ShaPath::portable, ShaPath::vectors};
 
 Bytes noise(std::size_t size, std::uint32_t seed = 1) {
   std::mt19937 random(seed);

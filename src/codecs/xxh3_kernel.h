@@ -19,6 +19,7 @@ struct Xxh3Kernel {
   void (*update)(void*, const void*, std::size_t);
   Result (*digest)(const void*);
   Result (*at_once)(const void*, std::size_t);
+  const char* name;
 };
 
 extern const Xxh3Kernel kXxh3Baseline, kXxh3Avx2, kXxh3Avx512;

@@ -171,7 +171,7 @@ class Pass {
 
   void add_long(std::size_t i) {
     const Run& run = runs_[i];
-    if (run.sha256 && !run.zstd && codecs::has(codecs::ShaPath::avx512)) {
+    if (run.sha256 && !run.zstd && codecs::has(codecs::ShaPath::vectors)) {
       abreast_.push_back(i);
       return;
     }

@@ -6,6 +6,7 @@
 
 #include "core/value_json.h"
 #include "weighbridge/formats.h"
+#include "weighbridge/version.h"
 #include "wire/json_writer.h"
 
 namespace weighbridge {
@@ -344,6 +345,21 @@ std::string completion_to_json(std::string_view shell, std::string_view script) 
   member(out, "schema", std::uint64_t{kJsonSchema});
   member(out, "shell", shell);
   member(out, "script", script);
+  out.end_object();
+  return out.take();
+}
+
+std::string version_to_json() {
+  JsonWriter out;
+  out.begin_object();
+  member(out, "schema", std::uint64_t{kJsonSchema});
+  member(out, "version", version());
+  member(out, "commit", commit());
+  member(out, "compiler", compiler());
+  out.key("paths");
+  out.begin_object();
+  for (const CpuPath& path : cpu_paths()) member(out, path.of, path.taken);
+  out.end_object();
   out.end_object();
   return out.take();
 }

@@ -10,7 +10,7 @@ namespace weighbridge::web {
 
 using emscripten::val;
 
-std::string core_version();  // {"version","simd"}
+std::string core_version();  // {"version","commit","simd"}
 std::string core_formats();  // formats.json
 
 // Models. `path` is of Emscripten's file system; options: format, structure, tokenizer.

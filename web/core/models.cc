@@ -60,7 +60,8 @@ std::string core_version() {
 #else
   constexpr bool kSimd = false;
 #endif
-  return "{\"version\":" + quoted(WEIGHBRIDGE_VERSION) + ",\"simd\":" + (kSimd ? "true" : "false") + "}";
+  return "{\"version\":" + quoted(version()) + ",\"commit\":" + quoted(commit()) +
+         ",\"simd\":" + (kSimd ? "true" : "false") + "}";
 }
 
 std::string core_formats() { return formats_to_json(); }

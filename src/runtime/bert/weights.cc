@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/kernels.h"
+#include "core/floats.h"
 #include "runtime/kernels/half.h"
 
 namespace weighbridge::bert {
@@ -25,30 +26,17 @@ void require_real(const Tensor& tensor) {
 }
 
 // All elements of a tensor as f32, in place where they can be used so.
-class Floats {
- public:
-  explicit Floats(const Tensor& tensor) {
-    if (tensor.why_no_view(DType::f32) == NoView::none) {
-      values_ = tensor.as<float>();
-    } else {
-      require_real(tensor);
-      copy_ = tensor.to_dense(DType::f32);
-      values_ = {reinterpret_cast<const float*>(copy_.data.get()), base::to_size(copy_.size / sizeof(float))};
-    }
-    if (!kernels::kernels().all_finite(values_.data(), values_.size()))
-      fail("not-finite", tensor.name(),
-           "tensor '" + std::string(tensor.name()) + "' holds a value that is not a finite number");
-  }
-  const float* data() const noexcept { return values_.data(); }
-  std::size_t size() const noexcept { return values_.size(); }
-
- private:
-  std::span<const float> values_;
-  Array copy_;
-};
+core::Floats finite_floats(const Tensor& tensor) {
+  require_real(tensor);
+  core::Floats out(tensor);
+  if (!kernels::kernels().all_finite(out.data(), out.size()))
+    fail("not-finite", tensor.name(),
+         "tensor '" + std::string(tensor.name()) + "' holds a value that is not a finite number");
+  return out;
+}
 
 std::vector<float> vector_of(const Model& model, const Config& config, const std::string& name, std::uint64_t size) {
-  const Floats floats(require(model, config, name, {size}));
+  const core::Floats floats = finite_floats(require(model, config, name, {size}));
   return {floats.data(), floats.data() + floats.size()};
 }
 
@@ -68,7 +56,7 @@ std::size_t packed_bytes(std::size_t n, std::size_t k, Arithmetic arithmetic) {
 }
 
 // Every processor refuses the same models, though half arithmetic could take these.
-void require_halves(const Tensor& tensor, const Floats& weights) {
+void require_halves(const Tensor& tensor, const core::Floats& weights) {
   constexpr float kFirstPast = 65520;  // what rounds to 65536, which f16 does not have
   if (std::any_of(weights.data(), weights.data() + weights.size(),
                   [](float weight) { return std::fabs(weight) >= kFirstPast; }))
@@ -86,7 +74,7 @@ void pack_widened(const float* weights, const Linear& out) {
 // Fills `out`, whose n, k and packed are set.
 void pack(const Model& model, const Config& config, const std::string& name, Arithmetic arithmetic, Linear& out) {
   const Tensor tensor = require(model, config, name + ".weight", {out.n, out.k});
-  const Floats weights(tensor);
+  const core::Floats weights = finite_floats(tensor);
   out.bias = vector_of(model, config, name + ".bias", out.n);
   out.bias.resize(kernels::round_up(out.n, kernels::kLanes));
   switch (arithmetic) {
@@ -108,14 +96,14 @@ void pack(const Model& model, const Config& config, const std::string& name, Ari
 
 // The position embeddings, each with the embedding of token type 0, which every token has.
 std::vector<float> places_of(const Model& model, const Config& config) {
-  const Floats positions(
-      require(model, config, "embeddings.position_embeddings.weight", {config.positions, config.hidden}));
+  const core::Floats positions =
+      finite_floats(require(model, config, "embeddings.position_embeddings.weight", {config.positions, config.hidden}));
   const std::string types_name = config.prefix + "embeddings.token_type_embeddings.weight";
   const auto types_tensor = model.find(types_name);
   const std::uint64_t types_count =
       types_tensor && types_tensor->has_shape() && !types_tensor->shape().empty() ? types_tensor->shape()[0] : 0;
-  const Floats types(require(model, config, "embeddings.token_type_embeddings.weight",
-                             {types_count == 0 ? 2 : types_count, config.hidden}));
+  const core::Floats types = finite_floats(require(model, config, "embeddings.token_type_embeddings.weight",
+                                                   {types_count == 0 ? 2 : types_count, config.hidden}));
   std::vector<float> out(positions.size());
   const auto width = base::to_size(config.hidden);
   for (std::size_t row = 0; row < config.positions; ++row)

@@ -11,23 +11,12 @@
 #include <vector>
 
 #include "runtime/kernels/kernels.h"
+#include "runtime/kernels/testing.h"
 
 namespace weighbridge::kernels {
 namespace {
 
-std::vector<float> numbers(std::size_t count, std::uint64_t seed, float size = 2.0F) {
-  std::vector<float> out(count);
-  std::uint64_t state = seed * 0x9e3779b97f4a7c15U + 1;
-  for (float& value : out) {
-    state = state * 6364136223846793005U + 1442695040888963407U;
-    value = static_cast<float>(static_cast<std::int32_t>(state >> 32)) / 2147483648.0F * size;
-  }
-  return out;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
+using testing::numbers, testing::same_bits;
 
 // Whether two codes of four bits, and what they stand for, go together.
 int value_of(unsigned half) { return half < 8 ? static_cast<int>(half) : static_cast<int>(half) - 16; }

@@ -15,9 +15,12 @@
 #include <vector>
 
 #include "codecs/small_float.h"
+#include "runtime/kernels/testing.h"
 
 namespace weighbridge::kernels {
 namespace {
+
+using testing::numbers, testing::same_bits;
 
 #define WB_REQUIRE_HALF() \
   if (half_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX512-FP16"
@@ -81,15 +84,6 @@ std::vector<float> twin(const Matrices& in, const Shape& s) {
 
 // ---- what it is compared with ----
 
-std::vector<float> numbers(std::size_t count, std::uint64_t seed, float size = 2.0F) {
-  std::vector<float> out(count);
-  std::uint64_t state = seed * 0x9e3779b97f4a7c15U + 1;
-  for (float& value : out) {
-    state = state * 6364136223846793005U + 1442695040888963407U;
-    value = static_cast<float>(static_cast<std::int32_t>(state >> 32)) / 2147483648.0F * size;
-  }
-  return out;
-}
 Matrices matrices(const Shape& s) {
   Matrices out{numbers(s.m * s.k, 1), numbers(s.n * s.k, 2), numbers(s.n, 3)};
   out.bias.resize(round_up(s.n, kLanes));
@@ -116,9 +110,6 @@ std::vector<float> product(const Matrices& in, const Shape& s, Activation activa
   return c;
 }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 std::string name(const Shape& s) { return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k); }
 
 constexpr Shape kShapes[] = {{1, 1, 1},     {1, 16, 3},   {2, 17, 16},   {3, 33, 33},  {4, 49, 63},

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/endian.h"
+#include "core/floats.h"
 #include "core/words.h"
 
 namespace weighbridge::llama {
@@ -76,31 +77,6 @@ struct Heads {
   }
 };
 
-// All elements of a tensor as f32, in place where they can be used so.
-class Floats {
- public:
-  explicit Floats(const Tensor& tensor) {
-    if (tensor.why_no_view(DType::f32) == NoView::none) {
-      values_ = tensor.as<float>();
-    } else {
-      copy_ = tensor.to_dense(DType::f32);
-      values_ = {reinterpret_cast<const float*>(copy_.data.get()),
-                 static_cast<std::size_t>(copy_.size / sizeof(float))};
-    }
-  }
-  void keep(const Heads& heads, std::size_t columns) {
-    kept_ = heads.first_ones(values_.data(), columns);
-    values_ = kept_;
-  }
-  const float* data() const noexcept { return values_.data(); }
-  std::size_t size() const noexcept { return values_.size(); }
-
- private:
-  std::span<const float> values_;
-  Array copy_;
-  std::vector<float> kept_;
-};
-
 std::vector<float> scales_of(const Tensor& tensor, const Found& found) {
   const Stored stored(scales_part(tensor, found));
   std::vector<float> out(stored.size() / sizeof(float));
@@ -137,7 +113,7 @@ std::size_t repeated(const Tensor& tensor, const Config& config) {
   };
   const Found found = form_of(tensor);
   if (found.form == Form::f32) {
-    const Floats floats(tensor);
+    const core::Floats floats(tensor);
     return in(reinterpret_cast<const std::byte*>(floats.data()), floats.size() * sizeof(float));
   }
   const Stored codes(codes_of(tensor, found)), scales(scales_part(tensor, found));
@@ -152,7 +128,7 @@ struct Job {
   Heads heads;
   std::size_t at = 0;  // in the panels
   // Filled by prepare().
-  std::shared_ptr<Floats> floats{};
+  std::shared_ptr<core::Floats> floats{};
   std::shared_ptr<Stored> codes{};
   std::shared_ptr<std::vector<float>> scales{};
 
@@ -160,8 +136,8 @@ struct Job {
     const std::size_t stored = static_cast<std::size_t>(tensor.shape()[0]);
     const bool repeats = heads.repeats > 1;
     if (to->form == Form::f32) {
-      floats = std::make_shared<Floats>(tensor);
-      if (repeats) floats->keep(heads, to->k);
+      floats = std::make_shared<core::Floats>(tensor);
+      if (repeats) *floats = core::Floats(heads.first_ones(floats->data(), to->k));
       return;
     }
     codes = std::make_shared<Stored>(codes_of(tensor, found));
@@ -217,7 +193,7 @@ class Loader {
 
  private:
   std::vector<float> vector_of(const std::string& name) const {
-    const Floats floats(require(model_, name, config_.hidden, 0));
+    const core::Floats floats(require(model_, name, config_.hidden, 0));
     if (!kernels::kernels().all_finite(floats.data(), floats.size())) not_finite(name);
     return {floats.data(), floats.data() + floats.size()};
   }

@@ -2,15 +2,16 @@
 // The core's texts to objects. Integers beyond 2^53 stay exact where they are a file's own values (attributes), and
 // become the nearest number elsewhere, so that offsets and sizes have one type.
 
-const kStringOrLongInteger = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g;
+// Texts and fractions are matched too, so that no digits inside them are taken for an integer.
+const kLongToken = /"(?:[^"\\]|\\.)*"|-?\d+[.eE][\d.eE+-]*|-?\d{16,}/g;
 
 export function parseCoreText(text: string): unknown {
   let exact = false;
   // A mark that does not occur in the text cannot be taken for a file's own.
   let mark = "bigint:";
   while (text.includes(mark)) mark = `#${mark}`;
-  const marked = text.replace(kStringOrLongInteger, (token) => {
-    if (token.startsWith('"') || Number.isSafeInteger(Number(token))) return token;
+  const marked = text.replace(kLongToken, (token) => {
+    if (/[".eE]/.test(token) || Number.isSafeInteger(Number(token))) return token;
     exact = true;
     return `"${mark}${token}"`;
   });

@@ -2,9 +2,7 @@
 // The worker in Node: reads files by their paths, and sees what lies beside them as the command does.
 
 import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parentPort } from "node:worker_threads";
 
 import type { ByteFile } from "./byte_file.js";
@@ -57,8 +55,8 @@ function outside(folder: string): Directory {
 
 async function loadCore(base: string, simd: boolean) {
   const folder = coreFolder(base, simd);
-  // Emscripten 3.1.6 writes an ES module that still asks for these two of CommonJS when it sees Node.
-  Object.assign(globalThis, { require: createRequire(import.meta.url), __dirname: fileURLToPath(folder) });
+  // The core is built for workers of browsers, and asks there where it lies; what it would fetch from there is given it.
+  Object.assign(globalThis, { self: { location: folder } });
   const script = (await import(new URL("weighbridge.js", folder).href)) as { default: CoreFactory };
   return startCore(script.default, new Uint8Array(readFileSync(new URL("weighbridge.wasm", folder))));
 }

@@ -193,21 +193,7 @@ export class Server {
     },
     generate: (args, id) => this.#generate(args, id),
     closeGenerator: ({ generator }) => this.#handles.close("generator", generator),
-    admission: ({ artifact, manifest, receipt, ledger, registry, adapters }) =>
-      this.#with([artifact, manifest, receipt, ledger, registry, ...adapters], (mounted) => {
-        const [a = "", m = "", r = "", l = "", g = "", ...paths] = mounted.map((one) => one?.path ?? "");
-        const evidence = { manifest: m, receipt: r, ledger: l, registry: g };
-        const said = answer<OffersText>(this.#running.core.admission(a, evidence, paths));
-        return {
-          checks: said.checks.map(({ step, passed, finding }) => {
-            return { step: kSteps[step], passed, findings: finding === null ? [] : [tidyFinding(finding)] };
-          }),
-          adapters: said.adapters.map(({ offered, finding }, at) => {
-            const { message = "", rule = "" } = finding === null ? {} : tidyFinding(finding);
-            return { path: adapters[at]?.name ?? "", offered, reason: message, rule };
-          }),
-        };
-      }),
+    admission: (args) => this.#admission(args),
   };
 
   #open({ source, beside, format, structure, tokenizer }: Arguments<"open">): Result<"open"> {
@@ -225,6 +211,36 @@ export class Server {
     } catch (thrown) {
       unmount();
       throw thrown;
+    }
+  }
+
+  /** All in one folder: the paths of a registry are relative to it. */
+  #admission({ artifact, adapters, ...papers }: Arguments<"admission">): Result<"admission"> {
+    const { core, mounts } = this.#running;
+    const beside = [...Object.values(papers), ...adapters].filter((source) => source !== null);
+    const names = new Set([artifact, ...beside].map(({ name }) => name));
+    if (names.size <= beside.length) {
+      const message = "two of the files have the same name: in one folder they cannot lie";
+      throw new CoreFailure({ kind: "misuse", message, findings: [], path: artifact.name }, false);
+    }
+    const mounted = mounts.mount(artifact, beside);
+    try {
+      const folder = mounted.path.slice(0, mounted.path.lastIndexOf("/") + 1);
+      const path = (source: MountedSource | null) => (source === null ? "" : folder + source.name);
+      const evidence = { manifest: path(papers.manifest), receipt: path(papers.receipt), ledger: path(papers.ledger),
+        registry: path(papers.registry) };
+      const said = answer<OffersText>(core.admission(mounted.path, evidence, adapters.map(path)));
+      return {
+        checks: said.checks.map(({ step, passed, finding }) => {
+          return { step: kSteps[step], passed, findings: finding === null ? [] : [tidyFinding(finding)] };
+        }),
+        adapters: said.adapters.map(({ offered, finding }, at) => {
+          const { message = "", rule = "" } = finding === null ? {} : tidyFinding(finding);
+          return { path: adapters[at]?.name ?? "", offered, reason: message, rule };
+        }),
+      };
+    } finally {
+      mounted.unmount();
     }
   }
 

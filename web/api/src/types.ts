@@ -103,7 +103,7 @@ export interface VerifyOptions extends LongCallOptions {
 /** Which build runs. */
 export interface Version {
   readonly version: string;
-  /** Of the sources; empty where the build does not know it. */
+  /** Of the sources; "unknown" where the build does not know it. */
   readonly commit: string;
   readonly simd: boolean;
 }

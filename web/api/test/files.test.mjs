@@ -171,11 +171,13 @@ test("inputs cannot be written, and a failing read is an error number", () => {
 
 test("long integers are exact in attributes, nearest elsewhere, and texts stay texts", () => {
   const json = '{"a":"9007199254740993 \\"bigint:9007199254740993\\"","offset":18446744073709551615,' +
-    '"attributes":{"n":[-9223372036854775808,9007199254740991,12345678901234567890.5]}}';
+    '"attributes":{"n":[-9223372036854775808,9007199254740991,12345678901234567890.5,' +
+    '0.10000000149011612,-1.2345678901234567e-300,1e300]}}';
   assert.deepEqual(parseCoreText(json), {
     a: '9007199254740993 "bigint:9007199254740993"',
     offset: 2 ** 64,
-    attributes: { n: [-(2n ** 63n), 9007199254740991, 12345678901234567890.5] },
+    attributes: { n: [-(2n ** 63n), 9007199254740991, 12345678901234567890.5,
+      0.10000000149011612, -1.2345678901234567e-300, 1e300] },
   });
   const hostile = parseCoreText('{"__proto__":{"x":1},"attributes":{"__proto__":"y","n":18446744073709551615}}');
   assert.ok(Object.hasOwn(hostile, "__proto__") && Object.hasOwn(hostile.attributes, "__proto__"));

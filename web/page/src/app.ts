@@ -114,8 +114,9 @@ class App extends HTMLElement {
       else tell(verdict);
     });
     replace(this.#view, heading(entry, model, badge), tabs);
+    tabs.setTabs("Views of the file", panels(entry, model)); // the overview is built first: its check runs on any tab
+    tabs.choose(this.#tab);
     tabs.addEventListener("tab", () => { this.#tab = tabs.chosen; });
-    tabs.setTabs("Views of the file", panels(entry, model), this.#tab);
     this.#arrived(`${entry.name} opened: ${model.format}, ${plural(model.tensors.length, "tensor")}`);
   }
 

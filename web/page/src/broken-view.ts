@@ -45,6 +45,7 @@ export class BrokenView extends HTMLElement {
   }
 
   #tell(entry: Entry, verdict: Verdict): void {
+    this.dataset["verdict"] = verdict.valid ? "valid" : "broken";
     if (verdict.findings.length === 0) return;
     const file = entry.source instanceof File ? entry.source : null;
     const count = verdict.findings_total ?? verdict.findings.length;

@@ -108,6 +108,8 @@ export class EmbedPanel extends HTMLElement {
       await this.#job.run("Computing", async (options) => work(await this.#made(options), options));
     } catch (error) {
       replace(place, wasCancelled(error) ? null : failureView(error));
+      const settings = this.querySelector("details"); // what the model did not say can be said there
+      if (settings && !wasCancelled(error)) settings.open = true;
     }
   }
 

@@ -20,6 +20,8 @@ export class Overview extends HTMLElement {
   #entry: Entry | null = null;
   #job = new Job();
   #verdict = h("div", { class: "verdict", "aria-live": "polite" });
+  /** What the opening said; the verdict, when it comes, says all of it. */
+  #warnings = h("div", {});
   #map = new ByteMap();
 
   show(entry: Entry): void {
@@ -29,9 +31,9 @@ export class Overview extends HTMLElement {
     const file = entry.source instanceof File ? entry.source : null;
     replace(this, this.#verdict, this.#job, file ? this.#map : null,
       h("div", { class: "columns" }, section("File", fileFacts(entry, model)), attributes(model), tokenizer(model),
-        checksums(model), this.#digest(model)),
-      model.findings.length > 0
-        ? section("Warnings", findingsView(model.findings, model.inspection.findings_total, file)) : null);
+        checksums(model), this.#digest(model)), this.#warnings);
+    replace(this.#warnings, model.findings.length > 0
+      ? section("Warnings", findingsView(model.findings, model.inspection.findings_total, file)) : null);
     this.#map.show(model.fileSize, model.tensors, model.findings);
     if (entry.verdict) this.#tell(entry.verdict);
     else if (entry.size <= VERIFIED_AT_ONCE) void this.verify();
@@ -67,6 +69,7 @@ export class Overview extends HTMLElement {
       h("span", {}, verdict.valid ? "Every rule of the format holds, for every byte."
         : `${plural(verdict.findings_total ?? verdict.findings.length, "finding")}.`),
       button("Verify again", () => void this.verify(), "small")));
+    replace(this.#warnings);
     if (verdict.findings.length > 0) {
       this.#verdict.append(findingsView(verdict.findings, verdict.findings_total, file));
       if (file && entry.model) this.#map.show(entry.model.fileSize, entry.model.tensors, verdict.findings);

@@ -22,7 +22,8 @@ export class Tabs extends HTMLElement {
 
   get chosen(): string { return this.#chosen; }
 
-  setTabs(label: string, tabs: Tab[], chosen: string): void {
+  /** The first one is chosen. */
+  setTabs(label: string, tabs: Tab[]): void {
     groups += 1;
     this.#prefix = `tabs-${groups}`;
     this.#tabs = tabs;
@@ -43,10 +44,12 @@ export class Tabs extends HTMLElement {
       list.append(button);
       this.append(panel);
     }
-    this.choose(tabs.some((tab) => tab.id === chosen) ? chosen : tabs[0]?.id ?? "");
+    this.choose(tabs[0]?.id ?? "");
   }
 
+  /** Does nothing where there is no such tab. */
   choose(id: string): void {
+    if (!this.#buttons.has(id)) return;
     this.#chosen = id;
     for (const tab of this.#tabs) {
       const on = tab.id === id;
@@ -54,6 +57,7 @@ export class Tabs extends HTMLElement {
       const panel = this.#panels.get(tab.id);
       button?.setAttribute("aria-selected", String(on));
       button?.setAttribute("tabindex", on ? "0" : "-1");
+      if (on) button?.scrollIntoView({ block: "nearest", inline: "nearest" });
       if (panel) {
         panel.hidden = !on;
         if (on && !panel.hasChildNodes()) panel.append(tab.build());

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which build this is. Owns the words for what was chosen; the choosing stands beside each kernel. The build defines
+// WEIGHBRIDGE_VERSION and WEIGHBRIDGE_COMMIT for this file alone, so that a new commit compiles nothing else anew.
+#include "weighbridge/version.h"
+
+#include <array>
+
+#include "codecs/checksum.h"
+#include "codecs/kernels.h"
+#include "codecs/sha256_lanes.h"
+#include "codecs/xxh3_kernel.h"
+#include "runtime/kernels/half.h"
+#include "runtime/kernels/kernels.h"
+
+#define WB_TEXT_OF(x) #x
+#define WB_TEXT(x) WB_TEXT_OF(x)
+
+namespace weighbridge {
+namespace {
+
+std::string_view crc_path() noexcept {
+  if (codecs::has(codecs::CrcPath::wide_clmul)) return "wide-clmul";
+  return codecs::has(codecs::CrcPath::clmul) ? "clmul" : "table";
+}
+
+// OpenSSL chooses among its own.
+#ifdef WEIGHBRIDGE_PORTABLE_CHECKSUMS
+constexpr std::string_view kSha256 = "portable";
+#else
+constexpr std::string_view kSha256 = "openssl";
+#endif
+
+#if defined(__wasm__)
+constexpr std::string_view kShaVectors = "simd128";
+#else
+constexpr std::string_view kShaVectors = "avx512";
+#endif
+
+}  // namespace
+
+std::string_view version() noexcept { return WEIGHBRIDGE_VERSION; }
+std::string_view commit() noexcept { return WEIGHBRIDGE_COMMIT; }
+
+std::string_view compiler() noexcept {
+#if defined(__clang__)
+  return "clang " WB_TEXT(__clang_major__) "." WB_TEXT(__clang_minor__) "." WB_TEXT(__clang_patchlevel__);
+#elif defined(__GNUC__)
+  return "GCC " WB_TEXT(__GNUC__) "." WB_TEXT(__GNUC_MINOR__) "." WB_TEXT(__GNUC_PATCHLEVEL__);
+#else
+  return "unknown";
+#endif
+}
+
+std::span<const CpuPath> cpu_paths() noexcept {
+  static const std::array<CpuPath, 7> paths{{
+      {"kernels", kernels::kernels().name},
+      {"half", kernels::half_kernels() != nullptr ? "avx512fp16" : "none"},
+      {"casts", codecs::kernels().name},
+      {"crc", crc_path()},
+      {"sha256", kSha256},
+      {"sha256-lanes", codecs::has(codecs::ShaPath::vectors) ? kShaVectors : "none"},
+      {"xxh3", codecs::xxh3_kernel().name},
+  }};
+  return paths;
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files larger than memory should be: 4 GB are seen within a second, whatever of them is looked at, and cost no memory to
+// speak of. Memory is what the operating system counts as resident for the page's process, worker included, beyond what
+// it was before; and the core's own, as the core says.
+
+import assert from "node:assert/strict";
+import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
+
+import { choose, give, pageTest, rowNames, textOf, theBrowser } from "./support/page.mjs";
+import { floats, scratch, sparseSafetensors } from "./support/tools.mjs";
+
+const kSize = 4 * 1024 ** 3 + 136;
+const kMost = 200 * 2 ** 20;
+
+/** Resident bytes of all processes that draw pages. */
+async function resident() {
+  const session = await (await theBrowser()).newBrowserCDPSession();
+  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
+  await session.detach();
+  return processInfo.filter(({ type }) => type === "renderer").reduce((sum, { id }) => {
+    const [, kibibytes] = readFileSync(`/proc/${id}/status`, "utf8").match(/^VmRSS:\s+(\d+) kB/m);
+    return sum + Number(kibibytes) * 1024;
+  }, 0);
+}
+
+const coreMemory = (page) => page.evaluate(async () => (await (await import("./js/engine.js")).engine()).memory());
+
+pageTest("4 GB are open within a second and 200 MB", {}, async (page) => {
+  const path = sparseSafetensors(scratch("sparse.safetensors"), kSize);
+  const file = openSync(path, "r+");
+  writeSync(file, floats([1, -2, 3]), 0, 12, kSize - 12);
+  closeSync(file);
+  const before = await resident();
+  const began = performance.now();
+  assert.equal(await give(page, path), "open");
+  const sight = performance.now() - began;
+  assert.ok(sight < 1000, `${sight} ms`);
+  assert.match(await textOf(page, ".file-head"), /4\.00\s?GiB/);
+  assert.match(await textOf(page, ".verdict"), /Opened by its structure/);
+  await choose(page, "tensors");
+  assert.deepEqual(await rowNames(page), ["weight"]);
+  await page.locator(".table-row").first().click();
+  await page.click("text=Draw the heat map");
+  await page.waitForSelector(".tensor-side .legend canvas");
+  const fields = page.locator(".tensor-side .index-input");
+  await fields.nth(0).fill(String(2 ** 20 - 1));
+  await fields.nth(0).press("Enter");
+  await fields.nth(1).fill("1021");
+  await fields.nth(1).press("Enter");
+  await page.waitForFunction(() => /= 1$/.test(document.querySelector(".tensor-side wb-heat-map .readout").textContent));
+  await page.click('.part [data-move="Last"]');
+  await page.waitForFunction(() => [...document.querySelectorAll(".part .hex-row")].at(-1)?.textContent.includes("00004040"));
+  const grown = await resident() - before;
+  const core = await coreMemory(page);
+  console.log(`first sight ${Math.round(sight)} ms, ${Math.round(grown / 2 ** 20)} MiB more resident, core ${Math.round(core / 2 ** 20)} MiB`);
+  assert.ok(grown < kMost, `${grown} bytes`);
+  assert.ok(core < kMost, `${core} bytes`);
+});

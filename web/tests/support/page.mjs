@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// A browser with the page in it. `pageTest` is a test that fails, whatever else it finds, when the console reports an
+// error, the page throws, the policy is broken or a request goes anywhere but to the server of the page.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, test } from "node:test";
+
+import { chromium } from "playwright-core";
+
+import { serve } from "../serve.mjs";
+import { kChromium, kSite, withoutPage } from "./tools.mjs";
+
+let started;
+function start() {
+  started ??= Promise.all([chromium.launch({ executablePath: kChromium }), serve(kSite)])
+    .then(([browser, server]) => ({ browser, server }));
+  return started;
+}
+after(async () => {
+  if (started === undefined) return;
+  const { browser, server } = await started;
+  await browser.close();
+  await server.close();
+});
+
+export const theBrowser = async () => (await start()).browser;
+
+/** What went on in a page besides what was asked of it. */
+function watch(context, origin) {
+  const seen = { problems: [], requests: [], origin };
+  context.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") seen.problems.push(`console: ${message.text()}`);
+  });
+  context.on("weberror", (error) => seen.problems.push(`page: ${error.error().stack ?? error.error()}`));
+  context.on("request", (request) => {
+    seen.requests.push(request.url());
+    if (!request.url().startsWith(origin) && !/^(blob|data):/.test(request.url())) {
+      seen.problems.push(`request: ${request.url()}`);
+    }
+  });
+  context.on("requestfailed", (request) => {
+    if (!request.url().startsWith("blob:")) seen.problems.push(`failed: ${request.url()}`);
+  });
+  context.on("page", (page) => page.on("crash", () => seen.problems.push("the page crashed")));
+  return seen;
+}
+
+/** A test with a page of its own. `body` takes the page and what was seen; it may clear the problems it expects. */
+export function pageTest(name, { skip = withoutPage, width = 1280, height = 900, theme = "light" }, body) {
+  test(name, { skip, timeout: 120_000 }, async () => {
+    const { browser, server } = await start();
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, acceptDownloads: true });
+    try {
+      const seen = watch(context, server.url);
+      const page = await context.newPage();
+      page.setDefaultTimeout(20_000);
+      await page.exposeFunction("reportViolation", (what) => seen.problems.push(`policy: ${what}`));
+      await page.addInitScript(() => document.addEventListener("securitypolicyviolation", (event) =>
+        window.reportViolation(`${event.violatedDirective} ${event.blockedURI}`)));
+      await page.goto(server.url);
+      await page.waitForSelector(".core:not(:empty)");
+      await body(page, seen);
+      assert.deepEqual(seen.problems, []);
+      assert.ok(seen.requests.length > 5, "the requests were recorded");
+    } finally {
+      await context.close();
+    }
+  });
+}
+
+const SETTLED = ["open", "broken", "stopped"].map((state) => `wb-app[data-state="${state}"]`).join(", ");
+
+/** Puts away what is open, gives the page these files as the file dialog does, and waits until it shows the first. */
+export async function give(page, ...paths) {
+  await page.click(".brand");
+  return add(page, ...paths);
+}
+
+/** The same beside what is open. */
+export async function add(page, ...paths) {
+  await page.evaluate(() => { document.querySelector("wb-app").dataset.state = "given"; });
+  await page.setInputFiles("#files", paths);
+  await page.waitForSelector(SETTLED);
+  return page.getAttribute("wb-app", "data-state");
+}
+
+/** Waits for the full check: "valid" or "broken". */
+export async function verdict(page) {
+  const element = await page.waitForSelector('[data-verdict="valid"], [data-verdict="broken"]', { state: "attached" });
+  return element.getAttribute("data-verdict");
+}
+
+export const choose = (page, tab) => page.click(`[data-tab="${tab}"]`);
+
+/** A text of the page with its narrow spaces taken out, as numbers are compared. */
+export const plain = (text) => text.replaceAll("\u202f", "").trim();
+
+export const textOf = async (page, selector) => plain(await page.locator(selector).first().innerText());
+
+/** A description list as an object. */
+export function facts(page, selector) {
+  return page.locator(selector).first().evaluate((list) => Object.fromEntries([...list.querySelectorAll("dt")].map((term) =>
+    [term.textContent, term.nextElementSibling.textContent.replaceAll("\u202f", "")])));
+}
+
+/** The findings that stand in the document, as their rows say them. */
+export function findings(page) {
+  return page.$$eval("li.finding", (items) => items.map((item) => {
+    const rows = Object.fromEntries([...item.querySelectorAll("dl.facts dt")].map((term) =>
+      [term.textContent.toLowerCase(), term.nextElementSibling.textContent.replaceAll("\u202f", "")]));
+    const { rule, offset, expected = null, found = null, tensor = null } = rows;
+    return { rule, offset: offset === undefined ? null : Number(offset.split(" ")[0]), expected, found, tensor,
+      message: item.querySelector(".finding-message").textContent };
+  }));
+}
+
+/** The names in the table of tensors that are in sight, in order, once it knows how high it is. */
+export const rowNames = (page) => page.evaluate(async () => {
+  for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+  return [...document.querySelectorAll(".table-row .cell.name")].map((cell) => cell.textContent);
+});
+
+/** What a click hands to the person. */
+export async function downloaded(page, selector) {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click(selector)]);
+  return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of the page need to know about this checkout and this machine, the native command to compare with, and
+// small files made byte by byte. Nothing here knows the page.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+import { fileURLToPath } from "node:url";
+
+export const kRoot = fileURLToPath(new URL("../../../", import.meta.url));
+export const kSite = join(kRoot, "build/web/site");
+export const kChromium = process.env.WEIGHBRIDGE_CHROMIUM || "/usr/bin/chromium";
+export const kNative = process.env.WEIGHBRIDGE || join(kRoot, "build/release/weighbridge");
+export const kData = process.env.WEIGHBRIDGE_TEST_DATA || join(kRoot, "../shared/data");
+export const kMiniLm = join(kRoot, "build/demo/minilm.safetensors");
+export const kMiniLmVocabulary = join(kRoot, "build/demo/all-MiniLM-L6-v2/vocab.txt");
+
+const missing = (path, sentence) => (existsSync(path) ? false : sentence);
+
+/** Each is false, or the sentence that a test skips with. */
+export const withoutPage = missing(kChromium, `there is no Chromium at ${kChromium}: apt-get install chromium`) ||
+  missing(join(kSite, "index.html"), "the page is not built: make web");
+export const withoutNative = withoutPage ||
+  missing(kNative, "there is no native command to compare with: make build, or set WEIGHBRIDGE to its path");
+export const withoutData = withoutNative ||
+  missing(kData, "there are no real files: WEIGHBRIDGE_TEST_DATA names their folder");
+export const withoutMiniLm = withoutNative || missing(kMiniLm, "minilm.safetensors is missing: tools/fetch-minilm.sh") ||
+  missing(kMiniLmVocabulary, "the vocabulary of MiniLM is missing: tools/fetch-minilm.sh");
+
+const folder = mkdtempSync(join(tmpdir(), "weighbridge-page-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A place for a file of this test file; gone when that ends. */
+export const scratch = (name) => join(folder, name);
+
+/** Runs the command; a status other than the one expected is a failure of the test. */
+export function native(args, { statuses = [0], cwd } = {}) {
+  const { status, stdout, stderr, error } = spawnSync(kNative, args, { encoding: "utf8", maxBuffer: 2 ** 28, cwd });
+  assert.equal(error, undefined);
+  assert.ok(statuses.includes(status), `weighbridge ${args.join(" ")}: status ${status}\n${stderr}`);
+  return stdout;
+}
+
+export const nativeJson = (args, options) => JSON.parse(native([...args, "--json"], options));
+
+/** What the command says of files, in their order; broken ones too. */
+export const nativeVerdicts = (paths) => {
+  const said = nativeJson(["verify", ...paths], { statuses: [0, 1, 3] });
+  return Array.isArray(said) ? said : [said];
+};
+
+export function filesBelow(path) {
+  return readdirSync(path, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() ? filesBelow(join(path, entry.name)) : [join(path, entry.name)]).sort();
+}
+
+/** A safetensors file; tensors: name -> { dtype, shape, bytes }. */
+export function safetensors(tensors, metadata) {
+  const header = metadata ? { __metadata__: metadata } : {};
+  const payload = [];
+  let at = 0;
+  for (const [name, { dtype, shape, bytes }] of Object.entries(tensors)) {
+    header[name] = { dtype, shape, data_offsets: [at, at + bytes.length] };
+    at += bytes.length;
+    payload.push(bytes);
+  }
+  return Buffer.concat([head(header), ...payload]);
+}
+
+/** The same with one f32 tensor of zeros that fills a sparse file of the given size. */
+export function sparseSafetensors(path, size) {
+  const room = 128;
+  const elements = Math.floor((size - room - 8) / 4);
+  const header = head({ weight: { dtype: "F32", shape: [elements / 1024, 1024], data_offsets: [0, elements * 4] } }, room);
+  assert.equal(elements % 1024, 0, "a size that is a header and whole rows");
+  writeFileSync(path, header);
+  truncateSync(path, header.length + elements * 4);
+  return path;
+}
+
+function head(header, room = 0) {
+  const text = JSON.stringify(header);
+  const json = Buffer.from(text);
+  const length = Math.max(room, Math.ceil(json.length / 8) * 8);
+  const bytes = Buffer.alloc(8 + length, " ");
+  bytes.writeBigUInt64LE(BigInt(length));
+  json.copy(bytes, 8);
+  return bytes;
+}
+
+export const floats = (values) => Buffer.from(Float32Array.from(values).buffer);
+
+/** Bytes that do not compress and are the same each time. */
+export function noise(length) {
+  const words = new Uint32Array(Math.ceil(length / 4));
+  let state = 1;
+  for (let at = 0; at < words.length; at += 1) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    words[at] = state;
+  }
+  return Buffer.from(words.buffer, 0, length);
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker that dies is told of and replaced; what was open stays open. And a page whose core cannot be loaded says so.
+
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+
+import { choose, give, pageTest, textOf, verdict } from "./support/page.mjs";
+import { floats, safetensors, scratch } from "./support/tools.mjs";
+
+function two() {
+  return ["one", "two"].map((name) => {
+    const path = scratch(`${name}.safetensors`);
+    writeFileSync(path, safetensors({ [name]: { dtype: "F32", shape: [64], bytes: floats(Array(64).fill(name.length)) } }));
+    return path;
+  });
+}
+
+/** Breaks the worker as a fault in it would. */
+async function kill(page) {
+  const [worker] = page.workers();
+  await worker.evaluate(() => { setTimeout(() => { throw new Error("planted"); }, 0); });
+}
+
+pageTest("a worker that dies is reported and replaced", {}, async (page, seen) => {
+  const [one, two_] = two();
+  await give(page, one);
+  assert.equal(await verdict(page), "valid");
+  await choose(page, "tensors");
+  for (const turn of [1, 2]) {
+    await kill(page);
+    await page.waitForFunction((wanted) => document.querySelectorAll(".notice.error").length === wanted, turn);
+    assert.match(await textOf(page, ".notice.error"), /A new one starts with the next step/);
+    await page.locator(".table-row").first().click();
+    await page.waitForSelector(".tensor-side dl.tiles");
+    assert.match(await textOf(page, ".tensor-side dl.tiles"), /Minimum\s+3/);
+    await page.keyboard.press("Escape");
+  }
+  await page.click(".notice >> text=Dismiss");
+  assert.equal(await page.locator(".notice.error").count(), 1);
+  await page.click(".notice >> text=Dismiss");
+  await give(page, two_);
+  await choose(page, "overview");
+  assert.equal(await verdict(page), "valid");
+  assert.equal(page.workers().length, 1);
+  seen.problems = seen.problems.filter((problem) => !problem.includes("planted"));
+});
+
+pageTest("a worker that dies at work says so where the work was", {}, async (page, seen) => {
+  const [one] = two();
+  await page.click("#sample");
+  await page.waitForSelector('wb-app[data-state="open"]');
+  await verdict(page);
+  const said = page.evaluate(async () => {
+    const wb = await (await import("./js/engine.js")).engine();
+    const file = new File([new Uint8Array(8)], "x.safetensors");
+    return wb.verify(file).then(() => "done", (error) => error.kind);
+  });
+  await kill(page);
+  assert.ok(["lost", "done"].includes(await said));
+  await give(page, one);
+  assert.equal(await verdict(page), "valid");
+  seen.problems = seen.problems.filter((problem) => !problem.includes("planted"));
+});
