@@ -66,6 +66,8 @@ std::string findings_json(const Report& report) {
   return out + "]";
 }
 
+std::string numbered(std::string_view what, int number) { return "{" + quoted(what) + ":" + std::to_string(number); }
+
 Context job_context() {
   Context context;
   context.executor = inline_executor();

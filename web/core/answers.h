@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,14 @@ std::string failure(std::string_view path, std::string_view kind, const Report&)
 
 std::string quoted(std::string_view text);
 std::string findings_json(const Report&);
+// The beginning of an object that names what was made: {"model":3
+std::string numbered(std::string_view what, int number);
+
+// Numbers as JavaScript keeps them: a copy, since the core's memory moves as it grows.
+template <class T> emscripten::val copied(std::span<const T> numbers) {
+  return emscripten::val(emscripten::typed_memory_view(numbers.size(), numbers.data()))
+      .template call<emscripten::val>("slice");
+}
 
 // One thread; progress and cancelling by the module's onProgress.
 Context job_context();

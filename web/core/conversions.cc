@@ -46,7 +46,7 @@ std::string make_plan(int model, const std::string& path, const std::string& for
   return answer(path, [&] {
     Plan made = plan(models().get(model), format, options_of(options));
     const std::string said = to_json(path, {}, made, false);
-    return "{\"plan\":" + std::to_string(plans().add(std::move(made))) + "," + said.substr(1);
+    return numbered("plan", plans().add(std::move(made))) + "," + said.substr(1);
   });
 }
 

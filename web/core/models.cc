@@ -25,15 +25,6 @@ OpenOptions open_options(const val& options) {
   return out;
 }
 
-std::string numbered(std::string_view what, int number) {
-  return "{\"" + std::string(what) + "\":" + std::to_string(number);
-}
-
-val bytes_to_javascript(std::span<const std::byte> bytes) {
-  const auto* const first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  return val(emscripten::typed_memory_view(bytes.size(), first)).call<val>("slice");
-}
-
 std::uint64_t row_elements(const Tensor& tensor) {
   std::uint64_t out = 1;
   const Shape shape = tensor.shape();
@@ -123,7 +114,7 @@ val rows(int model, int tensor, double first, double count) {
       t.rows_into(static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(count), DType::f32,
                   std::as_writable_bytes(std::span(out)), job_context());
     }
-    return val(emscripten::typed_memory_view(out.size(), out.data())).call<val>("slice");
+    return copied(std::span<const float>(out));
   });
 }
 
@@ -140,7 +131,8 @@ val read_tensor(int model, int tensor, const std::string& dtype) {
     val out = val::object();
     out.set("dtype", std::string(name(all.dtype)));
     out.set("shape", shape);
-    out.set("bytes", bytes_to_javascript({all.data.get(), static_cast<std::size_t>(all.size)}));
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(all.data.get());
+    out.set("bytes", copied(std::span(bytes, static_cast<std::size_t>(all.size))));
     return out;
   });
 }

@@ -100,7 +100,7 @@ std::string make_embedder(int model, const val& options) {
     Embedder made(models().get(model), asked);
     const std::string sizes = ",\"dimension\":" + std::to_string(made.dimension()) +
                               ",\"max_length\":" + std::to_string(made.max_length()) + "}";
-    return "{\"embedder\":" + std::to_string(embedders().add(std::move(made))) + sizes;
+    return numbered("embedder", embedders().add(std::move(made))) + sizes;
   });
 }
 
@@ -111,7 +111,7 @@ val embed(int embedder, const val& list) {
     const std::vector<std::string_view> views(texts.begin(), texts.end());
     std::vector<float> out(views.size() * static_cast<std::size_t>(made.dimension()));
     made.embed(views, out);
-    return val(emscripten::typed_memory_view(out.size(), out.data())).call<val>("slice");
+    return copied(std::span<const float>(out));
   });
 }
 
@@ -125,7 +125,7 @@ std::string make_generator(int model, const val& options) {
     auto made = std::make_shared<Generator>(models().get(model), asked);
     const std::string sizes = ",\"vocabulary\":" + std::to_string(made->vocabulary()) +
                               ",\"context\":" + std::to_string(made->context()) + "}";
-    return "{\"generator\":" + std::to_string(generators().add(std::move(made))) + sizes;
+    return numbered("generator", generators().add(std::move(made))) + sizes;
   });
 }
 
@@ -142,8 +142,7 @@ std::string generate(int generator, const std::string& prompt, const val& option
     Writing writing{made, made->session(), nullptr};
     writing.generation = std::make_unique<Generation>(writing.session.begin(prompt, asked));
     const std::string tokens = std::to_string(writing.generation->result().prompt_tokens);
-    return "{\"generation\":" + std::to_string(writings().add(std::move(writing))) + ",\"prompt_tokens\":" + tokens +
-           "}";
+    return numbered("generation", writings().add(std::move(writing))) + ",\"prompt_tokens\":" + tokens + "}";
   });
 }
 
