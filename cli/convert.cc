@@ -11,25 +11,22 @@
 #include "session.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/json.h"
+#include "wrap.h"
 
 namespace weighbridge::cli {
 namespace {
 
-constexpr unsigned kHighestLevel = 19;
 constexpr std::string_view kFolder = "hf";
 constexpr std::size_t kMostGroups = 12;  // of one kind, before only the kind holds items together
 constexpr std::size_t kMostAlike = 3;    // items of one kind that become the same, for people; --json has all
+constexpr std::size_t kLongest = 100;    // columns of what an item was, or becomes; as inspect cuts values
 
 Options options_of(const Arguments& args) {
   Options options;
-  for (const std::string& kind : args.values(FlagId::allow)) options.allow.push_back(*loss_kind_from_name(kind));
-  if (args.has(FlagId::cast)) options.cast = *dtype_from_name(args.value(FlagId::cast));
-  options.encoding = args.value(FlagId::encoding);
-  options.level = static_cast<int>(args.number(FlagId::level, 1, kHighestLevel, 0));
-  options.digest = args.value(FlagId::digest);
+  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantise});
+  options.level = args.number(FlagId::level, 0);
   options.version = args.value(FlagId::zt_version);
   options.replace = args.has(FlagId::force);
-  options.quantise = args.value(FlagId::quantise);
   options.quantise_norms = args.has(FlagId::quantise_norms);
   options.keep_gqa = args.has(FlagId::keep_gqa);
   options.omit_layout_field = args.has(FlagId::omit_layout_field);
@@ -54,11 +51,25 @@ std::string target_format(const Arguments& args) {
   throw Misuse(sentence);
 }
 
-void print_item(Output& out, std::string_view word, Tone tone, const Item& item) {
+// What it is about, was and becomes. A tensor that is refused for its name "was" that name, which the subject has said.
+std::string item_text(const Item& item) {
+  const bool said = item.subject == "tensors[\"" + item.from + "\"]";
+  return shown(item.subject) + ": " + (said || item.from.empty() ? "" : fitted(item.from, kLongest) + " -> ") +
+         fitted(item.to, kLongest);
+}
+
+// A line of `text` behind a word; on a terminal that is narrower it goes on below, further in.
+void print_folded(Output& out, std::string_view word, Tone tone, std::string_view text) {
+  constexpr std::size_t kIndent = 6;
   out.text("  ");
   out.toned(tone, word);
-  out.text(" " + std::string(name(item.kind)) + ": " + shown(item.subject) + ": " + shown(item.from) + " -> " +
-           shown(item.to) + "\n");
+  out.text(" ");
+  out.text(out.columns() > 0 ? wrapped(text, out.columns(), 3 + word.size(), kIndent) : std::string(text));
+  out.text("\n");
+}
+
+void print_item(Output& out, std::string_view word, Tone tone, const Item& item) {
+  print_folded(out, word, tone, std::string(name(item.kind)) + ": " + item_text(item));
 }
 
 // Items of one kind that become the same stand together: the first few, then how many more there are. Where each
@@ -70,9 +81,8 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
     const std::size_t most = alike.size() == kMostAlike + 1 ? alike.size() : kMostAlike;  // "and 1 more" takes as long
     for (std::size_t i = 0; i < alike.size() && i < most; ++i) print_item(out, word, tone, *alike[i]);
     if (alike.size() <= most) return;
-    out.text("  ");
-    out.toned(tone, word);
-    out.text(" " + std::string(name(kind)) + ": and " + grouped(alike.size() - most) + " more" + becoming + "\n");
+    print_folded(out, word, tone,
+                 std::string(name(kind)) + ": and " + grouped(alike.size() - most) + " more" + becoming);
   };
   for (const auto& [kind, groups] : kinds) {
     if (groups.size() > kMostGroups) {
@@ -82,7 +92,7 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
       print_some(kind, all, "; --json has them all");
       continue;
     }
-    for (const auto& [becomes, alike] : groups) print_some(kind, alike, " -> " + shown(becomes));
+    for (const auto& [becomes, alike] : groups) print_some(kind, alike, " -> " + fitted(becomes, kLongest));
   }
 }
 
@@ -111,14 +121,15 @@ std::string flags_to_allow(const std::vector<Item>& refused) {
 }
 
 // What stands in the way, as one sentence; the status says whether it is worse than tensors that cannot be interpreted.
-Status refuse(std::string_view path, const Plan& plan) {
+// `listed`: whoever reads it has seen the blockers.
+Status refuse(std::string_view path, const Plan& plan, bool listed) {
   const std::vector<Item> refused = plan.refused();
   const auto is_unsupported = [](const Item& item) { return item.kind == LossKind::unsupported; };
   if (!plan.blockers.empty()) {
-    const Item& first = plan.blockers.front();
-    complain(shown(path) + ": cannot be written as " + std::string(plan.to) + ": " + shown(first.subject) + ": " +
-             shown(first.from) + " -> " + shown(first.to) +
-             (plan.blockers.size() > 1 ? ", and " + grouped(plan.blockers.size() - 1) + " more" : "") +
+    const std::size_t count = plan.blockers.size();
+    const std::string first = ": " + (listed ? shown(plan.blockers[0].subject) : item_text(plan.blockers[0])) +
+                              (count > 1 ? ", and " + grouped(count - 1) + " more" : "");
+    complain(shown(path) + ": cannot be written as " + std::string(plan.to) + first +
              "; --allow does not help with a blocker");
   } else {
     complain(shown(path) + ": as " + std::string(plan.to) + " it would lose something; " + flags_to_allow(refused) +
@@ -129,10 +140,26 @@ Status refuse(std::string_view path, const Plan& plan) {
   return only_unsupported ? Status::unsupported : Status::invalid;
 }
 
+// A conversion writes, then reads back what it has written, and counts both: two bars are clearer than one of twice the
+// size.
+Context in_two_parts(Session& session) {
+  Context context = session.context();
+  context.progress = [&session, tell = session.context().progress, part = 0](std::uint64_t done,
+                                                                             std::uint64_t total) mutable {
+    if (total == 0) return tell(done, total);  // the checks before
+    const std::uint64_t half = (total + 1) / 2;
+    const bool checks = done >= half;
+    if (const int now = checks ? 2 : 1; std::exchange(part, now) != now)
+      session.progress().about(checks ? "checking" : "writing");
+    return tell(checks ? done - half : done, half);
+  };
+  return context;
+}
+
 Status carry_out(Session& session, const std::string& path, const std::string& output, const Plan& plan) {
   const bool dry_run = session.args.has(FlagId::dry_run), possible = plan.possible();
   if (possible && !dry_run) {
-    plan.execute(output, session.context());
+    plan.execute(output, in_two_parts(session));
     session.progress().clear();
   }
   const bool written = possible && !dry_run;
@@ -142,13 +169,20 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
     const std::uint64_t size = std::filesystem::file_size(output, error);
     if (!error) told.output_size = size, told.output_size_exact = true;
   }
-  if (session.json) {
-    session.object(to_json(path, output, told, written));
-  } else if (!session.quiet) {
-    print_plan(session.out, told, path, output, written);
+  const auto print = [&] {
+    if (session.json) {
+      session.object(to_json(path, output, told, written));
+    } else if (!session.quiet) {
+      print_plan(session.out, told, path, output, written);
+    }
+  };
+  if (written) {
+    session.tell_written(output, print);
+    return Status::done;
   }
+  print();
   session.out.flush();
-  return possible ? Status::done : refuse(path, plan);
+  return possible ? Status::done : refuse(path, plan, !session.json && !session.quiet);
 }
 
 // Better before the reading and planning than after.
@@ -156,8 +190,14 @@ void refuse_existing(const std::string& output, std::string_view format, const A
   std::error_code ignored;
   const FormatInfo* const target = find_format(format);
   if (target != nullptr && target->folder) return;  // one that is empty will do: execute() looks
-  if (args.has(FlagId::force) || args.has(FlagId::dry_run) || !std::filesystem::exists(output, ignored)) return;
-  raise(Kind::misuse, "misuse/output-exists", "'" + output + "' exists; --force replaces it");
+  const std::filesystem::file_status there = std::filesystem::status(output, ignored);
+  if (args.has(FlagId::dry_run) || !std::filesystem::exists(there)) return;
+  if (!std::filesystem::is_regular_file(there))
+    raise(Kind::misuse, "misuse/output-kind",
+          "cannot write '" + output + "': it is " +
+              (std::filesystem::is_directory(there) ? "a directory" : "no regular file") +
+              ", and only a regular file can be written");
+  if (!args.has(FlagId::force)) raise(Kind::misuse, "misuse/output-exists", "'" + output + "' exists");
 }
 
 }  // namespace
@@ -165,6 +205,7 @@ void refuse_existing(const std::string& output, std::string_view format, const A
 Status run_convert(Session& session) {
   const std::string &path = session.args.operands[0], &output = session.args.operands[1];
   const std::string format = target_format(session.args);
+  check_target(session.args, format);
   const Options options = options_of(session.args);
   if (output == "-") throw Misuse("convert writes files only, since it reads back what it has written: name an output");
   try {
@@ -190,6 +231,7 @@ Status run_append(Session& session) {
   const bool in_place = !session.args.has(FlagId::output);
   const std::string output = in_place ? target : std::string(session.args.value(FlagId::output));
   options.replace = options.replace || in_place;
+  if (output == "-") throw Misuse("append writes files only, since it reads back what it has written: name an output");
   try {
     if (!in_place) refuse_existing(output, {}, session.args);
     const Input base = open_input(session, target);

@@ -30,12 +30,21 @@ class Vectors {
     else
       write(to_json(EmbeddedText{index, what.tokens, what.replaced, what.truncated, vector}) + "\n");
   }
+  std::uint64_t count() const noexcept { return count_; }
+  // Gives the file its name, and says so where nothing else is printed.
   void publish() {
     if (npy_) {
       const std::string again = header(count_);
       file_->rewrite(0, std::as_bytes(std::span(again)));
     }
-    if (file_) file_->publish();
+    if (!file_) return;
+    file_->publish();
+    if (session_.json || session_.quiet) return;
+    const std::string_view path = session_.args.value(FlagId::output);
+    session_.tell_written(path, [&] {
+      session_.out.text(shown(path) + ": " + grouped(count_) + (count_ == 1 ? " vector of " : " vectors of ") +
+                        grouped(dimension_) + " floats, written\n");
+    });
   }
 
  private:
@@ -79,12 +88,15 @@ Status run_embed(Session& session) {
     Vectors vectors(session, embedder->dimension());
     Remarks remarks;
     embed_all(
-        *embedder, [&](std::string& text) { return !session.out.closed() && texts.next(text); },
+        session, *embedder, session.args.operands.size() - 1,
+        [&](std::string& text) { return !session.out.closed() && texts.next(text); },
         [&](std::uint64_t index, const std::string&, const Embedded& what, std::span<const float> vector) {
           vectors.add(index, what, vector);
         },
         remarks);
     vectors.publish();
+    if (vectors.count() == 0 && !session.quiet)
+      complain(quote(session.args.value(FlagId::input)) + " holds no text, so there are no vectors");
     remarks.say(session, path, *embedder);
   } catch (const Error& error) {
     return session.fail(path, error);

@@ -14,19 +14,15 @@ constexpr std::size_t kMostTexts = 1024, kMostBytes = 64 << 10;  // of a batch, 
 
 EmbedOptions options_of(const Arguments& args) {
   EmbedOptions options;
-  const std::string_view pooling = args.value(FlagId::pooling), precision = args.value(FlagId::precision);
-  for (const Pooling p : {Pooling::mean, Pooling::cls, Pooling::max})
-    if (pooling == name(p)) options.pooling = p;
-  for (const Precision p : {Precision::f32, Precision::f16, Precision::int8})
-    if (precision == name(p)) options.precision = p;
+  args.apply(options, {FlagId::pooling, FlagId::precision});
   if (args.has(FlagId::normalize) && args.has(FlagId::no_normalize))
     throw Misuse("--normalize and --no-normalize cannot both hold");
   if (args.has(FlagId::normalize)) options.normalize = true;
   if (args.has(FlagId::no_normalize)) options.normalize = false;
-  options.max_length = args.number(FlagId::max_length, 2, UINT32_MAX, 0);
-  options.batch_tokens = args.number(FlagId::batch_tokens, 1, UINT32_MAX, 0);
-  options.heads = args.number(FlagId::heads, 1, 1 << 16, 0);
-  options.threads = args.number(FlagId::threads, 1, 1024, 0);
+  options.max_length = args.number(FlagId::max_length, 0U);
+  options.batch_tokens = args.number(FlagId::batch_tokens, 0U);
+  options.heads = args.number(FlagId::heads, 0U);
+  options.threads = args.number(FlagId::threads, 0U);
   return options;
 }
 
@@ -47,8 +43,11 @@ std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& pat
   try {
     const auto vocabulary = vocabulary_of(session);
     if (vocabulary) options.vocabulary = &*vocabulary;
+    session.progress().busy("packing the weights");
     auto embedder = std::make_unique<Embedder>(*input.model, options);
-    if (!embedder->tokenizer()) no_vocabulary();
+    session.progress().clear();
+    if (!embedder->tokenizer())
+      raise(Kind::misuse, "misuse/no-vocabulary", "the model has no vocabulary: give one with --vocab vocab.txt");
     return embedder;
   } catch (const Error& error) {
     const bool of_vocabulary = options.vocabulary != nullptr && is_about_vocabulary(error);
@@ -76,16 +75,17 @@ void Remarks::say(const Session& session, std::string_view path, const Embedder&
              texts(replaced_, " replacement character", " replacement characters"));
 }
 
-void embed_all(const Embedder& embedder, const std::function<bool(std::string&)>& next, const UseVector& use,
-               Remarks& remarks) {
+void embed_all(Session& session, const Embedder& embedder, std::uint64_t total,
+               const std::function<bool(std::string&)>& next, const UseVector& use, Remarks& remarks) {
   const auto dimension = static_cast<std::size_t>(embedder.dimension());
   std::vector<std::string> texts;
   std::vector<std::string_view> views;
   std::vector<float> vectors;
   std::vector<Embedded> what;
   std::uint64_t index = 0;
+  const auto tell = session.progress().hook("texts");
   const auto flush = [&] {
-    if (interrupted() != 0) throw Cancelled{};
+    if (!tell(index, total)) throw Cancelled{};
     views.assign(texts.begin(), texts.end());
     vectors.resize(texts.size() * dimension);
     what.resize(texts.size());
@@ -104,6 +104,7 @@ void embed_all(const Embedder& embedder, const std::function<bool(std::string&)>
     bytes = 0;
   }
   if (!texts.empty()) flush();
+  session.progress().clear();
 }
 
 std::vector<float> embed_one(const Embedder& embedder, std::string_view text, Remarks& remarks) {

@@ -30,8 +30,10 @@ class Remarks {
 // Told of each text in order: its number, the text, what became of it, its vector.
 using UseVector =
     std::function<void(std::uint64_t index, const std::string& text, const Embedded&, std::span<const float>)>;
-// Embeds what `next` gives until it answers false, in batches of bounded size.
-void embed_all(const Embedder&, const std::function<bool(std::string&)>& next, const UseVector&, Remarks&);
+// Embeds what `next` gives until it answers false, in batches of bounded size. `total`: how many there are, for the
+// bar; 0 where that is not known.
+void embed_all(Session&, const Embedder&, std::uint64_t total, const std::function<bool(std::string&)>& next,
+               const UseVector&, Remarks&);
 std::vector<float> embed_one(const Embedder&, std::string_view text, Remarks&);
 
 double dot(std::span<const float> a, std::span<const float> b);

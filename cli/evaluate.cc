@@ -77,8 +77,7 @@ std::vector<double> ranks(std::span<const double> values) {
 
 Status run_evaluate(Session& session) {
   const std::vector<std::string>& operands = session.args.operands;
-  const std::string &path = operands[1], &pairs_path = operands[2];  // behind the word "sts"
-  if (operands.front() != kEvaluations[0]) throw Misuse("evaluate knows sts, not " + quote(operands.front()));
+  const std::string &path = operands[0], &pairs_path = operands[1];
   Status status = Status::done;
   const auto embedder = open_embedder(session, path, status);
   if (!embedder) return status;
@@ -90,7 +89,7 @@ Status run_evaluate(Session& session) {
     std::size_t next = 0;
     Remarks remarks;
     embed_all(
-        *embedder,
+        session, *embedder, pairs.texts.size(),
         [&](std::string& text) {
           if (next == pairs.texts.size()) return false;
           text = pairs.texts[next++];

@@ -1,94 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // extract: the elements of tensors as files or on standard output.
-#include <filesystem>
-#include <system_error>
+#include <algorithm>
 #include <vector>
 
 #include "file_names.h"
 #include "interrupt.h"
 #include "session.h"
+#include "staging.h"
+#include "weighbridge/extract.h"
 #include "weighbridge/json.h"
 #include "weighbridge/npy.h"
-#include "weighbridge/output.h"
 
 namespace weighbridge::cli {
 namespace {
 
-using Sink = std::function<bool(std::span<const std::byte>)>;
-
-// What of a tensor is wanted: one part, or the dense form.
-struct Wanted {
-  Tensor tensor;
-  std::optional<Part> part;  // none: dense
-  Extracted facts;
-};
-
-std::string main_role(const Tensor& t) { return std::string(t.main().role()); }
-
-[[noreturn]] void refuse_part(const Tensor& t, std::string_view role) {
-  std::string sentence = "tensor '" + std::string(t.name()) + "' has no part '" + std::string(role) + "', it has";
-  for (std::uint32_t i = 0; i < t.part_count(); ++i)
-    sentence += (i == 0 ? " '" : ", '") + std::string(t.part(i).role()) + "'";
-  raise(Kind::misuse, "misuse/unknown-part", std::move(sentence));
+Elements choose(const Tensor& tensor, const Arguments& args) {
+  if (!args.has(FlagId::dense)) return Elements::part(tensor, args.value(FlagId::part));
+  const std::string_view as = args.value(FlagId::dense);
+  return Elements::dense(tensor, as.empty() ? DType::unknown : *dtype_from_name(as));
 }
 
-Wanted choose(const Tensor& t, const Arguments& args) {
-  Wanted w;
-  w.tensor = t;
-  w.facts.tensor = t.name();
-  if (args.has(FlagId::dense)) {
-    if (const Finding* reason = t.unsupported()) throw Error(*reason);
-    w.facts.dtype = args.value(FlagId::dense).empty() ? t.dtype() : *dtype_from_name(args.value(FlagId::dense));
-    const Shape shape = t.shape();
-    w.facts.shape.assign(shape.begin(), shape.end());
-    return w;
-  }
-  const std::string role = args.has(FlagId::part) ? std::string(args.value(FlagId::part)) : main_role(t);
-  w.part = t.part(role);
-  if (!w.part) refuse_part(t, role);
-  w.facts.part = role;
-  w.facts.dtype = w.part->dtype();
-  const Shape shape = w.part->shape();
-  w.facts.shape.assign(shape.begin(), shape.end());
-  return w;
+Extracted write_file(Session& session, const Input& input, const Elements& wanted, const std::string& path, bool npy) {
+  return wanted.write(path, {.npy = npy, .replace = session.args.has(FlagId::force), .inputs = input.model->sources()},
+                      session.context());
 }
 
-void stream(Wanted& w, const Context& context, const Sink& sink) {
-  const Sink counted = [&](std::span<const std::byte> bytes) {
-    w.facts.bytes += bytes.size();
-    return sink(bytes);
-  };
-  w.part ? w.part->stream(context, counted) : w.tensor.stream_dense(w.facts.dtype, context, counted);
-}
-
-std::string header_for(const Wanted& w, bool npy) {
-  if (!npy) return {};
-  const std::string_view type = npy_type(w.facts.dtype);
-  if (type.empty()) {
-    raise(Kind::misuse, "misuse/npy-type",
-          "no .npy file can hold " + std::string(w.part ? w.part->dtype_name() : name(w.facts.dtype)) + " of tensor '" +
-              w.facts.tensor + "': use --dense f32, or --raw for the bytes as they are");
-  }
-  return npy_header(type, w.facts.shape);
-}
-
-std::span<const std::byte> as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-void write_file(Session& session, const Input& input, Wanted& w, const std::string& path, bool npy) {
-  const std::string header = header_for(w, npy);
-  OutputFile file(path, session.args.has(FlagId::force), input.model->sources());
-  file.write(as_bytes(header));
-  stream(w, session.context(), [&](std::span<const std::byte> bytes) {
-    if (interrupted() != 0) throw Cancelled{};
-    file.write(bytes);
-    return true;
-  });
-  file.publish();
-  w.facts.output = path;
-}
-
-void write_standard_output(Session& session, Wanted& w) {
-  stream(w, session.context(), [&](std::span<const std::byte> bytes) {
+void write_standard_output(Session& session, const Elements& wanted) {
+  wanted.stream(session.context(), [&](std::span<const std::byte> bytes) {
     if (interrupted() != 0) throw Cancelled{};
     return session.out.bytes(bytes);
   });
@@ -112,39 +50,67 @@ void report(Session& session, const Input& input, const std::string& path, const
 bool is_npy(std::string_view path) { return path.ends_with(".npy"); }
 
 Status extract_one(Session& session, const Input& input, const std::string& path, const std::string& output) {
-  Wanted w = choose(find_tensor(*input.model, session.args.operands[1]), session.args);
+  const Elements wanted = choose(find_tensor(*input.model, session.args.operands[1]), session.args);
   if (output == "-") {
-    write_standard_output(session, w);
+    if (session.out.columns() > 0)
+      raise(Kind::misuse, "misuse/terminal",
+            "the bytes of a tensor are nothing for a terminal: give -o FILE, or send them elsewhere, as with | xxd");
+    write_standard_output(session, wanted);
     return Status::done;
   }
   const bool npy = is_npy(output) && !session.args.has(FlagId::raw);
-  write_file(session, input, w, output, npy);
-  report(session, input, path, {w.facts}, npy);
+  const Extracted done = write_file(session, input, wanted, output, npy);
+  session.tell_written(output, [&] { report(session, input, path, {done}, npy); });
   return Status::done;
+}
+
+std::uint64_t bytes_of(const Elements& elements) {
+  std::uint64_t out = info(elements.facts().dtype).bits / 8;
+  for (const std::uint64_t dim : elements.facts().shape)
+    if (__builtin_mul_overflow(out, dim, &out)) return 0;
+  return out;
+}
+
+// All of them, under their temporary names, with one bar.
+std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& wanted, const Staging& staging,
+                                 const std::vector<std::string>& names, bool npy) {
+  std::uint64_t total = 0, before = 0;
+  for (const Elements& each : wanted) total += bytes_of(each);
+  Context context = session.context();
+  context.progress = [&, tell = session.context().progress](std::uint64_t done, std::uint64_t) {
+    return tell(before + done, std::max(total, before + done));
+  };
+  std::vector<Extracted> out;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!context.progress(0, 0)) throw Cancelled{};
+    out.push_back(wanted[i].write(staging.temporary(names[i]), {.npy = npy}, context));
+    out.back().output = staging.path(names[i]);
+    before += out.back().bytes;
+  }
+  return out;
 }
 
 Status extract_many(Session& session, const Input& input, const std::string& path, const std::string& folder) {
   const std::string_view pattern = session.args.value(FlagId::glob);
   const bool npy = !session.args.has(FlagId::raw);
-  std::vector<Wanted> wanted;
+  std::vector<Elements> wanted;
   for (std::uint32_t i = 0; i < input.model->size(); ++i) {
     const Tensor t = (*input.model)[i];
     if (matches_glob(pattern, t.name())) wanted.push_back(choose(t, session.args));
   }
-  if (wanted.empty()) raise(Kind::misuse, "misuse/unknown-tensor", "no tensor matches '" + std::string(pattern) + "'");
-  for (const Wanted& w : wanted) header_for(w, npy);  // refuses before anything is written
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) raise(Kind::io, "io/create", "folder '" + folder + "' cannot be made: " + error.message());
-  FileNames names;
-  std::vector<Extracted> done;
-  for (Wanted& w : wanted) {
-    const std::string file =
-        (std::filesystem::path(folder) / names.next(w.facts.tensor, npy ? ".npy" : ".bin")).string();
-    write_file(session, input, w, file, npy);
-    done.push_back(w.facts);
+  if (wanted.empty()) raise(Kind::misuse, "misuse/unknown-tensor", nothing_matches(*input.model, pattern));
+  if (npy)
+    for (const Elements& each : wanted) each.npy_header();  // refuses before anything is written
+  Staging staging(folder, session.args.has(FlagId::force));
+  FileNames taken;
+  std::vector<std::string> names;
+  for (const Elements& each : wanted) {
+    names.push_back(taken.next(each.facts().tensor, npy ? ".npy" : ".bin"));
+    staging.require_free(names.back(), input.model->sources());
   }
-  report(session, input, path, done, npy);
+  const std::vector<Extracted> done = write_all(session, wanted, staging, names, npy);
+  staging.publish(names);
+  session.tell_written(folder, [&] { report(session, input, path, done, npy); });
   return Status::done;
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two tables.
+// The tables.
 #include "flags.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
+#include <limits>
 
 #include "weighbridge/convert.h"
 #include "weighbridge/dtype.h"
+#include "weighbridge/embed.h"
 #include "weighbridge/formats.h"
 
 namespace weighbridge::cli {
@@ -27,147 +31,114 @@ constexpr std::uint32_t kComputes =
 constexpr std::uint32_t kAll = kComputes | kFormats | kCompletion;
 
 constexpr std::array<Verb, kVerbCount> kVerbs{{
-    {VerbId::inspect, "inspect", "FILE", 1, 1, "say what is in a file",
-     "Lists the metadata and every tensor: name, dtype, shape, size, layout, and totals by dtype. Reads the\n"
-     "header only, unless --stats asks for a pass over the payload. A FILE of - is standard input.",
+    {VerbId::inspect, "inspect", "FILE", 1, 1, "read files", "list ls info show cat head open", "say what is in a file",
+     "Lists the metadata and every tensor: name, dtype, shape, size, layout, and totals by dtype. Reads the header "
+     "only, unless --stats asks for a pass over the payload. A FILE of - is standard input.",
      "weighbridge inspect model.safetensors\n"
      "weighbridge inspect model.zt --filter '*.attn.*' --sort size"},
-    {VerbId::verify, "verify", "FILE...", 1, kAny, "prove that files are sound",
-     "Checks every rule of the format, then everything that must be read to be known: digests, checksums,\n"
-     "booleans, indices, compressed data. Names each finding with its rule, its place, what was expected and\n"
-     "what was found.",
+    {VerbId::verify, "verify", "FILE...", 1, kAny, "read files", "check validate test", "prove that files are sound",
+     "Checks every rule of the format, then everything that must be read to be known: digests, checksums, "
+     "booleans, indices, compressed data. Names each finding with its rule, its place, what was expected and what "
+     "was found.",
      "weighbridge verify model.safetensors model.zt\n"
-     "weighbridge verify model.safetensors --sha256 53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"},
-    {VerbId::convert, "convert", "IN OUT", 2, 2, "turn a file into another container",
-     "Plans first: what the target cannot hold is a loss, and nothing is written until each kind of loss is\n"
+     "weighbridge verify model.safetensors --sha256 "
+     "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"},
+    {VerbId::convert, "convert", "IN OUT", 2, 2, "write files", "export cp", "turn a file into another container",
+     "Plans first: what the target cannot hold is a loss, and nothing is written until each kind of loss is "
      "allowed by name. Then writes beside OUT, reads back, compares, and only then gives OUT its name.",
      "weighbridge convert model.safetensors model.zt --encoding zstd --digest sha256\n"
      "weighbridge convert model.zt half.safetensors --cast f16\n"
      "weighbridge convert stories260K.bin stories.slm --tokenizer tok512.bin\n"
      "weighbridge convert model.zt model.safetensors --dry-run"},
-    {VerbId::append, "append", "TARGET SOURCE", 2, 2, "add the tensors of one file behind those of another",
-     "TARGET must be of a container that can grow (zt). A new file is made whose first bytes are TARGET's, and\n"
+    {VerbId::append, "append", "TARGET SOURCE", 2, 2, "write files", "add merge join",
+     "add the tensors of one file behind those of another",
+     "TARGET must be of a container that can grow (zt). A new file is made whose first bytes are TARGET's, and "
      "takes TARGET's place when it is complete, or is called OUT with -o. A name that both have is refused.",
      "weighbridge append model.zt adapter.safetensors\n"
      "weighbridge append model.zt adapter.safetensors -o merged.zt"},
-    {VerbId::extract, "extract", "FILE [TENSOR]", 1, 2, "write the elements of tensors into files",
-     "Writes the logical bytes: decompressed, little-endian, row-major. An output whose name ends in .npy becomes\n"
-     "a NumPy file; types that NumPy lacks (bf16, f8_e4m3, ...) are stored as raw two- or one-byte items, as\n"
+    {VerbId::extract, "extract", "FILE [TENSOR]", 1, 2, "read files", "get dump",
+     "write the elements of tensors into files",
+     "Writes the logical bytes: decompressed, little-endian, row-major. An output whose name ends in .npy becomes "
+     "a NumPy file; types that NumPy lacks (bf16, f8_e4m3, ...) are stored as raw two- or one-byte items, as "
      "ml_dtypes does. A sparse or quantised tensor gives its main part, unless --part or --dense says otherwise.\n"
      "With --glob each tensor that matches becomes a .npy file (or .bin, with --raw) in the folder of -o.",
      "weighbridge extract model.zt embeddings.LayerNorm.weight -o weight.npy\n"
      "weighbridge extract model.zt w --dense f32 -o - | sha256sum\n"
      "weighbridge extract model.zt --glob 'encoder.layer.0.*' -o layer0"},
-    {VerbId::hash, "hash", "FILE...", 1, kAny, "print a digest of the content, whatever the container",
-     "The same tensors have the same digest in any container, in any order, compressed or not; metadata does not\n"
+    {VerbId::hash, "hash", "FILE...", 1, kAny, "read files", "digest checksum sha256 sum",
+     "print a digest of the content, whatever the container",
+     "The same tensors have the same digest in any container, in any order, compressed or not; metadata does not "
      "count. One line a file: 64 hexadecimal digits, two spaces, the path.",
      "weighbridge hash model.safetensors model.zt\n"
      "weighbridge hash --file model.safetensors"},
-    {VerbId::khlnary, "khlnary", "ACTION FILE", 2, 2, "run, verify, take apart and make KHLNARY modules",
-     "run MODULE          runs a module (.knu) and says what it returned and which tensors it loaded. Its files and\n"
-     "                    functions stand in the sidecar NAME.khm.json beside it, or in --sidecar FILE.\n"
-     "verify MODULE       checks each word, jump, function, file and tensor without running anything\n"
-     "disassemble MODULE  prints a line for each word, or writes them with -o OUT\n"
-     "assemble TEXT       makes a module of such lines: -o OUT\n"
-     "pack MODEL          makes a module that loads each tensor of a model, with .stb files of 16 tensors at most\n"
-     "                    and the sidecar, in the folder of -o: NAME.knu, NAME.khm.json, NAME-0.stb, ...\n"
-     "\n"
-     "A line is a glyph with its operand: NOP, CONST_I8 -5, ADD_I32, RET, IFZ_JUMP8 +3, JUMP8 -2, WHILE_HEAD,\n"
-     "WHILE_TAIL, FUNC_DEF 1, FUNC_END, CALL 1, LOAD_BIN_TENSOR file=0 tensor=3 [shape_desc],\n"
-     "MMAP_BIN_REGION file=0 [arity=1], PREFETCH_BIN file=0; authority=N where it is not 1, payload=N where the glyph\n"
-     "has no use for one; .word 0x01234567 for any other word. A comment begins with ;",
+    {VerbId::khlnary, "khlnary", "ACTION FILE", 1, kAny, "modules, build", "",
+     "run, verify, take apart and make KHLNARY modules",
+     "A module (.knu) is a program of glyphs that loads tensors. Its files and functions stand in a sidecar, "
+     "NAME.khm.json beside it.",
      "weighbridge khlnary pack model.safetensors -o module --without '*.position_ids'\n"
      "weighbridge khlnary run module/model.knu --trace\n"
      "weighbridge khlnary disassemble module/model.knu -o model.txt\n"
-     "weighbridge khlnary assemble model.txt -o again.knu",
-     kKhlnaryActions},
-    {VerbId::slm, "slm", "ACTION ...", 1, kAny, "fixtures, adapter packages and the chain of evidence of .slm models",
-     "fixture KIND           writes a deterministic model with -o OUT: tiny, tiny-tied, tiny-bpe or tinylm16m, in\n"
-     "                       --dtype f32, q8_0 or q4_0\n"
-     "adapter BASE DELTAS    packs the deltas that DELTAS holds, in any container, for the model BASE: --kind adp1\n"
-     "                       (dense), asp1 (sparse) or alr1 (low rank: NAME.lora_a and NAME.lora_b), -o OUT\n"
-     "adapt BASE ADAPTER...  writes BASE with the packages added, in the order given: -o OUT. Nothing is written\n"
-     "                       unless every identity that a package states is BASE's\n"
-     "source-template [MODEL]              a source.manifest to fill in, shape and tokenizer taken from MODEL\n"
-     "review-safetensors-candidate IN      whether a safetensors file or folder can become an .slm: --manifest\n"
-     "extract-safetensors-source IN        a source folder of it: --manifest, --review\n"
-     "validate-source FOLDER               every rule of a source folder\n"
-     "convert-trained FOLDER               an .slm of it: --validation\n"
-     "convert-safetensors-trained IN       an .slm of a reviewed candidate: --manifest, --review\n"
-     "manifest MODEL                       its provenance, by --source-kind\n"
-     "validate-manifest MODEL              makes each field of MODEL.manifest again\n"
-     "runtime-smoke MODEL                  runs fixed prompts\n"
-     "eval-template MODEL                  evaluation cases to fill in\n"
-     "eval MODEL                           runs them; status 1 when one gives another text\n"
-     "quality-gate GATE MODEL              runtime-smoke, or assistant-quality with --decision and --decided-by\n"
-     "admission-record MODEL               joins all of it for one artifact\n"
-     "promotion-ledger append LEDGER MODEL [ADAPTER...], verify LEDGER, show LEDGER\n"
-     "selector-registry LEDGER             what may be offered: selector.registry beside the ledger\n"
-     "minimodel-template MODEL             a MiniModel manifest to fill in: NAME.minimodel\n"
-     "verify-manifest MANIFEST             a MiniModel manifest by itself\n"
-     "verify-artifact MODEL [MANIFEST]     MODEL against it: size, SHA-256, every rule of .slm\n"
-     "write-import-receipt MODEL [MANIFEST]  (or import-receipt) a receipt, once that has passed\n"
-     "docs/slm-chain.md has the records that these write, and how they follow one another. From manifest on, records "
-     "lie\n"
-     "beside MODEL, under its name with an ending of their own; -o OUT puts one elsewhere.",
+     "weighbridge khlnary assemble model.txt -o again.knu"},
+    {VerbId::slm, "slm", "ACTION ...", 1, kAny, "language models", "",
+     "fixtures, adapter packages and the chain of evidence of .slm models",
+     "docs/slm-chain.md has the records that the two chains write, and how they follow one another. In the "
+     "admission chain records lie beside MODEL, under its name with an ending of their own; -o OUT puts one "
+     "elsewhere.",
      "weighbridge slm fixture tinylm16m --dtype q8_0 -o tinylm.slm\n"
      "weighbridge slm adapter base.slm deltas.safetensors --kind alr1 -o shift.alr1\n"
      "weighbridge slm adapt base.slm shift.alr1 -o shifted.slm\n"
-     "weighbridge slm runtime-smoke stories.slm\n"
-     "weighbridge slm promotion-ledger append models/promotion.ledger models/stories.slm",
-     kSlmActions},
-    {VerbId::embed, "embed", "MODEL [TEXT...]", 1, kAny, "turn texts into vectors",
-     "MODEL is a BERT encoder: a .weights file or a Hugging Face folder, which have all that is needed, or another\n"
+     "weighbridge slm runtime-smoke stories.slm"},
+    {VerbId::embed, "embed", "MODEL [TEXT...]", 1, kAny, "texts, vectors", "vectorize", "turn texts into vectors",
+     "MODEL is a BERT encoder: a .weights file or a Hugging Face folder, which have all that is needed, or another "
      "container of its tensors, with --vocab and --heads where it does not say. Texts are arguments, or --input "
-     "FILE|-\n"
-     "with one a line, or as JSON lines. Prints a JSON object for each, or writes a NumPy file. \"truncated\" says "
-     "that\n"
-     "a text was longer than the model reads, \"replaced\" how often it was no valid UTF-8. A text's vector is the "
-     "same\n"
-     "alone, in any batch, with any number of threads.",
+     "FILE|- with one a line, or as JSON lines.\n"
+     "Prints a JSON object for each, or writes a NumPy file. \"truncated\" says that a text was longer than the "
+     "model reads, \"replaced\" how often it was no valid UTF-8. A text's vector is the same alone, in any batch, "
+     "with any number of threads.",
      "weighbridge embed minilm.weights \"How do I reset my password?\"\n"
      "weighbridge embed minilm.weights --input texts.jsonl --input-format jsonl --output-format npy -o vectors.npy"},
-    {VerbId::similarity, "similarity", "MODEL TEXT...", 3, kAny, "say how alike texts are in meaning",
+    {VerbId::similarity, "similarity", "MODEL TEXT TEXT...", 3, kAny, "texts, vectors", "",
+     "say how alike texts are in meaning",
      "The cosine of the first text's vector with that of each other: 1 for equal, about 0 for nothing in common. A "
-     "number,\n"
-     "or a line for each other text.",
+     "number, or a line for each other text.",
      "weighbridge similarity minilm.weights \"a weighbridge\" \"a scale for lorries\""},
-    {VerbId::search, "search", "MODEL QUERY...", 2, kAny, "find the texts of a corpus that are nearest to a query",
-     "Prints, best first, the cosine with the query, the text's number in the corpus, and the text; numbers count from "
-     "1,\n"
-     "with --json from 0. --corpus FILE|- holds a text a line, or JSON lines; blank texts are counted and never "
-     "found.\n"
-     "--vectors FILE.npy keeps the corpus' vectors, a row for each text as embed writes them, so that the next search "
-     "need\n"
-     "not make them again; FILE.npy.key says for which corpus, model and options they are.",
+    {VerbId::search, "search", "MODEL QUERY...", 2, kAny, "texts, vectors", "find query",
+     "find the texts of a corpus that are nearest to a query",
+     "Prints, best first, the cosine with the query, the text's number in the corpus, and the text; numbers count "
+     "from 1, with --json from 0. --corpus FILE|- holds a text a line, or JSON lines; blank texts are counted and "
+     "never found.\n"
+     "--vectors FILE.npy keeps the corpus' vectors, a row for each text as embed writes them, so that the next "
+     "search need not make them again; FILE.npy.key says for which corpus, model and options they are.",
      "weighbridge search minilm.weights --corpus docs.txt --top 5 \"which lorry is too heavy?\""},
-    {VerbId::tokenize, "tokenize", "MODEL [TEXT...]", 1, kAny, "show texts as the ids that a model reads",
+    {VerbId::tokenize, "tokenize", "MODEL [TEXT...]", 1, kAny, "texts, vectors", "encode",
+     "show texts as the ids that a model reads",
      "Ids as embed and generate use them, special tokens included unless --no-special, cut where embed cuts. Texts "
-     "come\n"
-     "as for embed.",
+     "come as for embed.",
      "weighbridge tokenize minilm.weights \"Unaffable naïveté\" --json\n"
      "weighbridge tokenize stories.slm \"Once upon a time\" --json"},
-    {VerbId::evaluate, "evaluate", "sts MODEL CSV", 3, 3, "measure a model on sentence pairs with scores",
-     "sts: CSV is a file of sentence, sentence, score, a heading above them or not. Prints Spearman's and Pearson's\n"
-     "correlation of the cosines with the scores.",
-     "weighbridge evaluate sts minilm.weights stsb.csv --json", kEvaluations},
-    {VerbId::generate, "generate", "MODEL", 1, 1, "continue a text with a language model",
-     "MODEL is an .slm. Prints what it adds to the prompt as it comes, up to the end that the model gives it,\n"
-     "--max-tokens, a --stop text or a full context. Takes the likeliest token each time, unless --temperature says\n"
-     "how freely to draw; the same --seed gives the same text on any machine, with any number of threads. Of the\n"
-     "likeliest tokens --top-k are kept, of these the likeliest whose probabilities reach --top-p.",
+    {VerbId::evaluate, "evaluate", "sts MODEL CSV", 1, kAny, "texts, vectors", "",
+     "measure a model on sentence pairs with scores", "", "weighbridge evaluate sts minilm.weights stsb.csv --json"},
+    {VerbId::generate, "generate", "MODEL", 1, 1, "language models", "run complete chat",
+     "continue a text with a language model",
+     "MODEL is an .slm. Prints what it adds to the prompt as it comes, up to the end that the model gives it, "
+     "--max-tokens, a --stop text or a full context.\n"
+     "Takes the likeliest token each time, unless --temperature says how freely to draw; the same --seed gives the "
+     "same text on any machine, with any number of threads. Of the likeliest tokens --top-k are kept, of these the "
+     "likeliest whose probabilities reach --top-p.",
      "weighbridge generate stories.slm --prompt \"Once upon a time\" --max-tokens 200\n"
      "weighbridge generate stories.slm --temperature 0.8 --top-p 0.9 --seed 7 --json\n"
      "weighbridge generate stories.slm --adapter shift.alr1 --prompt \"Once\""},
-    {VerbId::perplexity, "perplexity", "MODEL", 1, 1, "measure how well a language model foresees a text",
+    {VerbId::perplexity, "perplexity", "MODEL", 1, 1, "language models", "",
+     "measure how well a language model foresees a text",
      "Natural logarithm over every token of --input, in windows of the context less one, each behind a BOS.",
      "weighbridge perplexity stories.slm --input text.txt --json"},
-    {VerbId::formats, "formats", "", 0, 0, "list the containers that this build knows", "", "weighbridge formats"},
-    {VerbId::completion, "completion", "SHELL", 1, 1, "print a completion script for bash, zsh or fish", "",
+    {VerbId::formats, "formats", "", 0, 0, "modules, build", "", "list the containers that this build knows", "",
+     "weighbridge formats"},
+    {VerbId::completion, "completion", "SHELL", 1, 1, "modules, build", "",
+     "print a completion script for bash, zsh or fish", "",
      "weighbridge completion bash > ~/.local/share/bash-completion/completions/weighbridge\n"
      "weighbridge completion zsh > ~/.zfunc/_weighbridge\n"
-     "weighbridge completion fish > ~/.config/fish/completions/weighbridge.fish",
-     kShells},
+     "weighbridge completion fish > ~/.config/fish/completions/weighbridge.fish"},
 }};
 
 constexpr std::array<Flag, kFlagCount> kFlags{{
@@ -193,7 +164,7 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
      "of the encoding: for zstd 1 (fast) to 19 (small)"},
     {FlagId::digest, "digest", 0, Takes::value, "NAME", Choice::digest, kWrites,
      "store a checksum of each part: none, sha256 or crc32c"},
-    {FlagId::zt_version, "zt-version", 0, Takes::value, "VERSION", Choice::any, kConvert,
+    {FlagId::zt_version, "zt-version", 0, Takes::value, "VERSION", Choice::zt_version, kConvert,
      "of the .zt to write: 1.1 or 1.2"},
     {FlagId::quantise, "quantise", 0, Takes::value, "KIND", Choice::quantisation, kConvert,
      "quantise the weights for .slm: q8_0 or q4_0, and accept the loss of precision"},
@@ -214,7 +185,7 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
     {FlagId::force, "force", 'f', Takes::nothing, "", Choice::any, kWrites | kExtract | kKhlnary | kSlm | kEmbed,
      "replace an output that exists"},
     {FlagId::output, "output", 'o', Takes::value, "OUT", Choice::file, kExtract | kAppend | kKhlnary | kSlm | kEmbed,
-     "the file to write, or - for standard output; for extract --glob and khlnary pack a folder"},
+     "the file to write"},
     {FlagId::part, "part", 0, Takes::value, "ROLE", Choice::any, kExtract,
      "the part of this role: data, values, indices, scales, ..."},
     {FlagId::dense, "dense", 0, Takes::optional_value, "DTYPE", Choice::dtype, kExtract,
@@ -226,42 +197,40 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
     {FlagId::no_names, "no-names", 0, Takes::nothing, "", Choice::any, kHash,
      "leave tensor names out: the digest for formats without names"},
     {FlagId::sidecar, "sidecar", 0, Takes::value, "FILE", Choice::file, kKhlnary,
-     "run, verify: the module's sidecar, in place of the NAME.khm.json beside it"},
+     "the module's sidecar, in place of the NAME.khm.json beside it"},
     {FlagId::trace, "trace", 0, Takes::nothing, "", Choice::any, kKhlnary,
-     "run: print each word before it runs, with the stack that it finds"},
+     "print each word before it runs, with the stack that it finds"},
     {FlagId::max_steps, "max-steps", 0, Takes::value, "N", Choice::number, kKhlnary,
-     "run: how many words may run, 1,000,000 otherwise"},
+     "how many words may run, 1,000,000 otherwise"},
     {FlagId::max_stack, "max-stack", 0, Takes::value, "N", Choice::number, kKhlnary,
-     "run: how many values the stack may hold, 1024 otherwise"},
+     "how many values the stack may hold, 1024 otherwise"},
     {FlagId::authority, "authority", 0, Takes::value, "N", Choice::number, kKhlnary,
-     "run, verify: the highest authority class that a word may have, 1 to 7; 7 otherwise"},
+     "the highest authority class that a word may have, 1 to 7; 7 otherwise"},
     {FlagId::without, "without", 0, Takes::value, "GLOB", Choice::any, kKhlnary,
-     "pack: leave out the tensors whose whole name matches"},
+     "leave out the tensors whose whole name matches"},
     {FlagId::slm_dtype, "dtype", 0, Takes::value, "DTYPE", Choice::stored, kSlm,
-     "fixture, convert-trained, convert-safetensors-trained: f32, q8_0 or q4_0; f32 otherwise"},
+     "how the weights are stored: f32, q8_0 or q4_0; f32 otherwise"},
     {FlagId::source_kind, "source-kind", 0, Takes::value, "KIND", Choice::source_kind, kSlm,
-     "manifest: deterministic-smoke, or converted-trained, which needs MODEL.conversion"},
+     "deterministic-smoke, or converted-trained, which needs MODEL.conversion"},
     {FlagId::decision, "decision", 0, Takes::value, "WORD", Choice::decision, kSlm,
-     "quality-gate: approve or reject, what was decided after the evaluation"},
-    {FlagId::decided_by, "decided-by", 0, Takes::value, "WHO", Choice::any, kSlm, "quality-gate: who decided"},
-    {FlagId::stated_at, "at", 0, Takes::value, "TIME", Choice::any, kSlm,
+     "approve or reject, what was decided after the evaluation"},
+    {FlagId::decided_by, "decided-by", 0, Takes::value, "WHO", Choice::any, kSlm, "who decided"},
+    {FlagId::stated_at, "at", 0, Takes::value, "TIME", Choice::time, kSlm,
      "the time a record states: 2026-01-31T12:00:00Z; else SOURCE_DATE_EPOCH's, else none"},
     {FlagId::byte_budget, "byte-budget", 0, Takes::value, "N", Choice::number, kSlm,
-     "selector-registry: the most bytes of one file; 33554432 otherwise"},
+     "the most bytes of one file; 33554432 otherwise"},
     {FlagId::check, "check", 0, Takes::nothing, "", Choice::any, kSlm,
-     "selector-registry, import-receipt: write nothing, say whether what stands still fits"},
+     "write nothing, say whether what stands still fits"},
     {FlagId::kind, "kind", 0, Takes::value, "KIND", Choice::adapter, kSlm,
-     "adapter: adp1 (dense), asp1 (sparse) or alr1 (low rank)"},
-    {FlagId::manifest, "manifest", 0, Takes::value, "FILE", Choice::file, kSlm,
-     "review, extract, convert-safetensors-trained: the filled-in source.manifest"},
-    {FlagId::review, "review", 0, Takes::value, "FILE", Choice::file, kSlm,
-     "extract, convert-safetensors-trained: the record of the candidate's review"},
+     "what is packed: adp1 (dense), asp1 (sparse) or alr1 (low rank)"},
+    {FlagId::manifest, "manifest", 0, Takes::value, "FILE", Choice::file, kSlm, "the filled-in source.manifest"},
+    {FlagId::review, "review", 0, Takes::value, "FILE", Choice::file, kSlm, "the record of the candidate's review"},
     {FlagId::validation, "validation", 0, Takes::value, "FILE", Choice::file, kSlm,
-     "convert-trained: the record of the source's validation"},
-    {FlagId::safety_bound, "safety-bound", 0, Takes::value, "X", Choice::any, kSlm,
-     "review, validate-source: no |value| may be above it; 65504 otherwise"},
+     "the record of the source's validation"},
+    {FlagId::safety_bound, "safety-bound", 0, Takes::value, "X", Choice::fraction, kSlm,
+     "no |value| may be above it; 65504 otherwise"},
     {FlagId::input, "input", 0, Takes::value, "FILE", Choice::file, kEmbed | kTokenize | kRuns,
-     "the texts, one a line (generate and perplexity: the text); - is standard input"},
+     "the texts, one a line; - is standard input"},
     {FlagId::input_format, "input-format", 0, Takes::value, "FORM", Choice::text_form, kEmbed | kTokenize | kSearch,
      "lines, or jsonl: a JSON string or {\"text\": ...} a line"},
     {FlagId::output_format, "output-format", 0, Takes::value, "FORM", Choice::vector_form, kEmbed,
@@ -294,11 +263,11 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
      "the text to continue; else --input, or none: the model begins by itself"},
     {FlagId::max_tokens, "max-tokens", 0, Takes::value, "N", Choice::number, kGenerate,
      "how many to generate at most; 256 otherwise"},
-    {FlagId::temperature, "temperature", 0, Takes::value, "T", Choice::any, kGenerate,
+    {FlagId::temperature, "temperature", 0, Takes::value, "T", Choice::fraction, kGenerate,
      "0 takes the likeliest token, 1 draws as the model says, more is freer; 0 otherwise"},
     {FlagId::top_k, "top-k", 0, Takes::value, "K", Choice::number, kGenerate,
      "draw from the K likeliest, 1 to 1024; 1024 otherwise"},
-    {FlagId::top_p, "top-p", 0, Takes::value, "P", Choice::any, kGenerate,
+    {FlagId::top_p, "top-p", 0, Takes::value, "P", Choice::fraction, kGenerate,
      "of these from the likeliest that reach this probability together; 1 otherwise"},
     {FlagId::seed, "seed", 0, Takes::value, "N", Choice::number, kGenerate, "of the drawing; 1 otherwise"},
     {FlagId::stop, "stop", 0, Takes::each, "TEXT", Choice::any, kGenerate, "end before this text; may be given again"},
@@ -310,14 +279,80 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
      "put no space before a text, which tokenizers of sentencepiece origin do"},
     {FlagId::file, "file", 0, Takes::nothing, "", Choice::any, kHash, "the plain SHA-256 of the file's bytes"},
     {FlagId::threads, "threads", 0, Takes::value, "N", Choice::number, kComputes,
-     "how many to use; one for each processor otherwise (for a language model of less than 2 MiB one)"},
-    {FlagId::limit, "limit", 0, Takes::values, "NAME=N", Choice::any, kComputes,
+     "how many to use; one for each processor otherwise"},
+    {FlagId::limit, "limit", 0, Takes::values, "NAME=N", Choice::limit, kComputes,
      "raise or lower a budget: header, decoded, memory in bytes (K, M, G), tensors, depth"},
-    {FlagId::quiet, "quiet", 'q', Takes::nothing, "", Choice::any, kComputes,
-     "leave out summaries and progress; verify then prints nothing, its status says it"},
+    {FlagId::quiet, "quiet", 'q', Takes::nothing, "", Choice::any, kComputes, "leave out summaries and progress"},
     {FlagId::json, "json", 0, Takes::nothing, "", Choice::any, kAll, "print JSON for programs (docs/schemas)"},
+    {FlagId::color, "color", 0, Takes::value, "WHEN", Choice::color, kAll,
+     "auto (on a terminal, without NO_COLOR), always or never"},
     {FlagId::help, "help", 'h', Takes::nothing, "", Choice::any, kAll, "print this help"},
 }};
+
+// What a verb has of its own to say of a flag.
+struct OwnHelp {
+  FlagId flag;
+  std::uint32_t verbs;
+  std::string_view help;
+};
+constexpr OwnHelp kOwnHelps[] = {
+    {FlagId::quiet, kVerify, "print nothing but what hinders the work; the status says whether all is sound"},
+    {FlagId::quiet, kHash, "leave out warnings and progress"},
+    {FlagId::threads, kRuns, "how many to use; one for each processor otherwise (for a model below 2 MiB one)"},
+    {FlagId::output, kAppend, "the file to write; TARGET then stays as it is"},
+    {FlagId::output, kExtract, "the file to write, or - for standard output; with --glob a folder"},
+    {FlagId::output, kEmbed, "the file to write; else standard output"},
+    {FlagId::input, kGenerate, "the file of the text to continue; - is standard input"},
+    {FlagId::input, kPerplexity, "the file of the text; - is standard input"},
+    {FlagId::allow, kKhlnary, "accept losses of this kind by --cast; may be given again, or several with commas"},
+};
+
+struct Bounds {
+  FlagId flag;
+  Range range;
+};
+constexpr double kMost = 4294967295;
+constexpr Bounds kBounds[] = {
+    {FlagId::level, {1, Options::kHighestLevel}},
+    {FlagId::max_steps, {1, kMost}},
+    {FlagId::max_stack, {1, 1 << 24}},
+    {FlagId::authority, {1, 7}},
+    {FlagId::byte_budget, {1, 0x1p63}},
+    {FlagId::safety_bound, {0, std::numeric_limits<double>::max(), true}},
+    {FlagId::max_length, {2, kMost}},
+    {FlagId::batch_tokens, {1, kMost}},
+    {FlagId::heads, {1, 1 << 16}},
+    {FlagId::top, {1, 1 << 20}},
+    {FlagId::max_tokens, {0, kMost}},
+    {FlagId::temperature, {0, std::numeric_limits<double>::max()}},
+    {FlagId::top_k, {1, 1024}},
+    {FlagId::top_p, {0, 1, true}},
+    {FlagId::seed, {0, 0x1p64}},
+    {FlagId::context, {2, kMost}},
+    {FlagId::threads, {1, 1024}},
+};
+
+struct Companion {
+  FlagId flag;
+  std::uint32_t verbs;
+  FlagId other;
+};
+constexpr Companion kCompanions[] = {
+    {FlagId::offsets, kTokenize, FlagId::json},
+    {FlagId::quantise_norms, kConvert, FlagId::quantise},
+    {FlagId::input_format, kEmbed | kTokenize, FlagId::input},
+    {FlagId::input_format, kSearch, FlagId::corpus},
+};
+
+struct OperandChoice {
+  std::string_view name;
+  Choice choice;
+};
+// All others are files and folders.
+constexpr OperandChoice kOperandChoices[] = {
+    {"KIND", Choice::fixture}, {"SHELL", Choice::shell}, {"TEXT", Choice::any},
+    {"QUERY", Choice::any},    {"TENSOR", Choice::any},
+};
 
 template <class Table> constexpr bool in_order(const Table& table) {
   for (std::size_t i = 0; i < table.size(); ++i)
@@ -334,12 +369,55 @@ const Verb& verb(VerbId id) noexcept { return kVerbs[static_cast<std::size_t>(id
 const Flag& flag(FlagId id) noexcept { return kFlags[static_cast<std::size_t>(id)]; }
 bool takes_flag(VerbId id, const Flag& flag) noexcept { return (flag.verbs & bit(id)) != 0; }
 
+std::string_view help_of(const Flag& flag, VerbId id) noexcept {
+  for (const OwnHelp& own : kOwnHelps)
+    if (own.flag == flag.id && (own.verbs & bit(id)) != 0) return own.help;
+  return flag.help;
+}
+
+Range range_of(FlagId id) noexcept {
+  const auto* const found = std::ranges::find(kBounds, id, &Bounds::flag);
+  return found != std::end(kBounds) ? found->range : Range{0, kMost};
+}
+
+FlagId beside(FlagId id, VerbId verb) noexcept {
+  for (const Companion& companion : kCompanions)
+    if (companion.flag == id && (companion.verbs & bit(verb)) != 0) return companion.other;
+  return id;
+}
+
+std::string_view operand_name(std::string_view operands, std::size_t place) noexcept {
+  std::string_view last;
+  for (std::size_t at = 0; !operands.empty(); ++at) {
+    const std::size_t end = std::min(operands.find(' '), operands.size());
+    last = operands.substr(0, end);
+    operands.remove_prefix(std::min(end + 1, operands.size()));
+    if (last.starts_with('[')) last = last.substr(1, last.size() - 2);
+    const bool repeats = last.ends_with("...");
+    if (repeats) last.remove_suffix(3);
+    if (at == place || repeats) return last;
+  }
+  return {};
+}
+
+Choice operand_choice(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(kOperandChoices, name, &OperandChoice::name);
+  return found != std::end(kOperandChoices) ? found->choice : Choice::file;
+}
+
 std::vector<std::string_view> words(Choice choice) {
   std::vector<std::string_view> out;
   switch (choice) {
     case Choice::any:
     case Choice::number:
+    case Choice::fraction:
+    case Choice::time:
     case Choice::file: break;
+    case Choice::limit: out = {"header", "decoded", "memory", "tensors", "depth"}; break;
+    case Choice::zt_version: out = {"1.1", "1.2", "1.1.0", "1.2.0"}; break;
+    case Choice::color: out = {"auto", "always", "never"}; break;
+    case Choice::fixture: out = {"tiny", "tiny-tied", "tiny-bpe", "tinylm16m"}; break;
+    case Choice::shell: out = {"bash", "zsh", "fish"}; break;
     case Choice::format:
       for (const FormatInfo& format : formats())
         if (format.writes) out.push_back(format.name);
@@ -347,25 +425,20 @@ std::vector<std::string_view> words(Choice choice) {
     case Choice::dtype:
       for (const DTypeInfo& dtype : all_dtypes()) out.push_back(dtype.name);
       break;
-    case Choice::real:
-      for (const DTypeInfo& dtype : all_dtypes())
-        if (dtype.kind == DTypeKind::real) out.push_back(dtype.name);
-      break;
-    case Choice::loss:
-      for (std::size_t i = 0; i < kLossKindCount; ++i) out.push_back(name(static_cast<LossKind>(i)));
-      break;
+    case Choice::real: return Options::words("cast");
+    case Choice::loss: return Options::words("allow");
     case Choice::order: out = {"name", "size", "dtype", "shape", "layout", "offset"}; break;
-    case Choice::encoding: out = {"raw", "zstd"}; break;
-    case Choice::digest: out = {"none", "sha256", "crc32c"}; break;
-    case Choice::quantisation: out = {"q8_0", "q4_0"}; break;
+    case Choice::encoding: return Options::words("encoding");
+    case Choice::digest: return Options::words("digest");
+    case Choice::quantisation: return Options::words("quantise");
     case Choice::stored: out = {"f32", "q8_0", "q4_0"}; break;
     case Choice::adapter: out = {"adp1", "asp1", "alr1"}; break;
     case Choice::source_kind: out = {"deterministic-smoke", "converted-trained"}; break;
     case Choice::decision: out = {"approve", "reject"}; break;
     case Choice::text_form: out = {"lines", "jsonl"}; break;
     case Choice::vector_form: out = {"jsonl", "npy"}; break;
-    case Choice::pooling: out = {"mean", "cls", "max"}; break;
-    case Choice::precision: out = {"f32", "f16", "int8"}; break;
+    case Choice::pooling: return EmbedOptions::words("pooling");
+    case Choice::precision: return EmbedOptions::words("precision");
   }
   return out;
 }

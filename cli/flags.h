@@ -1,40 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command's verbs and flags, each defined once: what parsing, help, completion and the man page are made of.
-// Owns the tables; leaves reading an argument vector to parse.cc and doing the work to one file per verb.
+// Owns the tables; leaves the actions of some verbs to actions.h, reading an argument vector to parse.cc and doing the
+// work to one file per verb.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <vector>
 
 namespace weighbridge::cli {
-
-inline constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
-inline constexpr std::string_view kEvaluations[] = {"sts"};
-inline constexpr std::string_view kSlmActions[] = {"fixture",
-                                                   "adapter",
-                                                   "adapt",
-                                                   "source-template",
-                                                   "review-safetensors-candidate",
-                                                   "extract-safetensors-source",
-                                                   "validate-source",
-                                                   "convert-trained",
-                                                   "convert-safetensors-trained",
-                                                   "manifest",
-                                                   "validate-manifest",
-                                                   "runtime-smoke",
-                                                   "eval-template",
-                                                   "eval",
-                                                   "quality-gate",
-                                                   "admission-record",
-                                                   "promotion-ledger",
-                                                   "selector-registry",
-                                                   "minimodel-template",
-                                                   "verify-manifest",
-                                                   "verify-artifact",
-                                                   "write-import-receipt",
-                                                   "import-receipt"};
-inline constexpr std::string_view kKhlnaryActions[] = {"run", "verify", "disassemble", "assemble", "pack"};
 
 enum class VerbId : std::uint8_t {
   inspect,
@@ -57,15 +32,21 @@ enum class VerbId : std::uint8_t {
 };
 inline constexpr std::size_t kVerbCount = 17;
 
+// What verbs are for, in the order in which they are listed.
+inline constexpr std::string_view kGroups[] = {"read files", "write files", "texts, vectors", "language models",
+                                               "modules, build"};
+
+// Running text has no line breaks of its own: help wraps it. A '\n' ends a paragraph.
 struct Verb {
   VerbId id;
   std::string_view name;
-  std::string_view operands;                  // as the usage line shows them: "FILE..."
-  std::uint8_t least, most;                   // how many operands; kAny: no upper bound
-  std::string_view summary;                   // one line, lower case, no full stop
-  std::string_view about;                     // what its help says below the usage line
-  std::string_view examples;                  // one a line
-  std::span<const std::string_view> first{};  // what the first operand must be one of; empty: a file
+  std::string_view operands;  // as the usage line shows them: "FILE..."
+  std::uint8_t least, most;   // how many operands; kAny: no upper bound. Of a verb with actions: see actions.h
+  std::string_view group;     // one of kGroups
+  std::string_view also;      // words that people type for it, one blank between them
+  std::string_view summary;   // one line, lower case, no full stop
+  std::string_view about;     // what its help says below the usage line
+  std::string_view examples;  // one a line
 };
 inline constexpr std::uint8_t kAny = 255;
 
@@ -147,9 +128,25 @@ enum class FlagId : std::uint8_t {
   limit,
   quiet,
   json,
+  color,
   help
 };
-inline constexpr std::size_t kFlagCount = 78;
+inline constexpr std::size_t kFlagCount = 79;
+
+// Flags of the table, by their identifiers.
+class FlagSet {
+ public:
+  constexpr FlagSet() = default;
+  constexpr FlagSet(std::initializer_list<FlagId> ids) {
+    for (const FlagId id : ids) bits_[place(id)] |= bit(id);
+  }
+  constexpr bool has(FlagId id) const { return (bits_[place(id)] & bit(id)) != 0; }
+
+ private:
+  static constexpr std::size_t place(FlagId id) { return static_cast<std::size_t>(id) / 64; }
+  static constexpr std::uint64_t bit(FlagId id) { return std::uint64_t{1} << (static_cast<unsigned>(id) % 64); }
+  std::uint64_t bits_[(kFlagCount + 63) / 64]{};
+};
 
 enum class Takes : std::uint8_t {
   nothing,
@@ -158,10 +155,13 @@ enum class Takes : std::uint8_t {
   values,
   each
 };  // values: may be given again, and with commas; each: may be given again, each as it is
-// What a value can be, for checking and completion.
+// What a value or an operand can be, for checking and completion.
 enum class Choice : std::uint8_t {
   any,
-  number,
+  number,    // a whole one, of range_of
+  fraction,  // a number, of range_of
+  time,      // 2026-01-31T12:00:00Z
+  limit,     // NAME=N
   file,
   format,
   dtype,
@@ -178,7 +178,11 @@ enum class Choice : std::uint8_t {
   text_form,
   vector_form,
   pooling,
-  precision
+  precision,
+  zt_version,
+  color,
+  fixture,
+  shell
 };
 
 struct Flag {
@@ -192,12 +196,29 @@ struct Flag {
   std::string_view help;  // one line, lower case, no full stop
 };
 
+// Of a number: from `least`, or from above it, to `most`.
+struct Range {
+  double least, most;
+  bool above = false;
+};
+
 std::span<const Verb> verbs() noexcept;
 std::span<const Flag> flags() noexcept;
 const Verb& verb(VerbId) noexcept;
 const Flag& flag(FlagId) noexcept;
 bool takes_flag(VerbId, const Flag&) noexcept;
+// What the flag does there: its help, or what the verb has of its own to say of it.
+std::string_view help_of(const Flag&, VerbId) noexcept;
+// What a number given by the flag must be within.
+Range range_of(FlagId) noexcept;
+// The other flag without which this one says nothing in that verb; the flag itself where it stands by itself.
+FlagId beside(FlagId, VerbId) noexcept;
 // The words that a value of this choice must be one of; empty where any will do.
 std::vector<std::string_view> words(Choice);
+
+// The name of the operand at `place` in "MODEL [TEXT...]", whose last one may stand for all that follow; empty where
+// there is none. And what such an operand can be.
+std::string_view operand_name(std::string_view operands, std::size_t place) noexcept;
+Choice operand_choice(std::string_view name) noexcept;
 
 }  // namespace weighbridge::cli

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <vector>
 
 #include "session.h"
 #include "weighbridge/json.h"
+#include "wrap.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -27,14 +29,27 @@ Row row_of(const FormatInfo& f) {
           std::string(f.versions), std::string(f.title)};
 }
 
-void print_holds(Output& out, const FormatInfo& f) {
+void print_fact(Output& out, std::string_view what, std::string_view text) {
+  constexpr std::size_t kIndent = 14;
+  std::string line = "  " + std::string(what);
+  line.resize(kIndent, ' ');
+  out.text(line + (out.columns() > 0 ? wrapped(text, out.columns(), kIndent, kIndent) : std::string(text)) + "\n");
+}
+
+// `all`: also what the table above had no room for.
+void print_holds(Output& out, const FormatInfo& f, bool all) {
   const auto spelt = [](auto value) { return name(value); };
   out.text("\n");
   out.toned(Tone::heading, f.name);
-  out.text("\n  dtypes      " + joined(f.holds.dtypes, spelt) + "\n  layouts     " + joined(f.holds.layouts, spelt) +
-           "\n  encodings   " + joined(f.holds.encodings, spelt) + "\n  digests     " +
-           (f.holds.digests.empty() ? "none" : joined(f.holds.digests, [](std::string_view d) { return d; })) +
-           "\n  attributes  " + std::string(f.holds.attributes) + "\n");
+  out.text("\n");
+  if (all) print_fact(out, "title", f.title);
+  if (all) print_fact(out, "versions", f.versions);
+  print_fact(out, "dtypes", joined(f.holds.dtypes, spelt));
+  print_fact(out, "layouts", joined(f.holds.layouts, spelt));
+  print_fact(out, "encodings", joined(f.holds.encodings, spelt));
+  print_fact(out, "digests",
+             f.holds.digests.empty() ? "none" : joined(f.holds.digests, [](std::string_view d) { return d; }));
+  print_fact(out, "attributes", f.holds.attributes);
 }
 
 }  // namespace
@@ -49,14 +64,17 @@ Status run_formats(Session& session) {
   std::array<std::size_t, 5> width{};
   for (const Row& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  const std::size_t all = std::accumulate(width.begin(), width.end(), 2 * (width.size() - 1));
+  const bool narrow = session.out.columns() > 0 && all > session.out.columns();
+  const std::size_t columns = narrow ? 3 : width.size();  // versions and titles are long: they stand below then
   for (const Row& row : rows) {
     std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i)
-      line += row[i] + (i + 1 < row.size() ? std::string(width[i] - row[i].size() + 2, ' ') : "");
+    for (std::size_t i = 0; i < columns; ++i)
+      line += row[i] + (i + 1 < columns ? std::string(width[i] - row[i].size() + 2, ' ') : "");
     session.out.toned(&row == rows.data() ? Tone::heading : Tone::plain, line);
     session.out.text("\n");
   }
-  for (const FormatInfo& f : formats()) print_holds(session.out, f);
+  for (const FormatInfo& f : formats()) print_holds(session.out, f, narrow);
   return Status::done;
 }
 

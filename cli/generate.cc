@@ -5,35 +5,24 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <chrono>
 #include <vector>
 
 #include "interrupt.h"
 #include "session.h"
+#include "slm_actions.h"
 #include "texts.h"
 #include "weighbridge/json.h"
-#include "weighbridge/slm.h"
 
 namespace weighbridge::cli {
 namespace {
 
-template <class Number> Number number_of(const Arguments& args, FlagId id, std::string_view what, Number otherwise) {
-  if (!args.has(id)) return otherwise;
-  const std::string_view text = args.value(id);
-  Number out{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw Misuse("--" + std::string(flag(id).name) + " needs " + std::string(what) + ", not " + quote(text));
-  return out;
-}
-
 Sampling sampling_of(const Arguments& args) {
   Sampling out;
-  out.temperature = number_of<double>(args, FlagId::temperature, "a number", out.temperature);
-  out.top_p = number_of<double>(args, FlagId::top_p, "a number", out.top_p);
-  out.top_k = args.number(FlagId::top_k, 1, 1024, out.top_k);
-  out.seed = number_of<std::uint64_t>(args, FlagId::seed, "a whole number", out.seed);
+  out.temperature = args.number(FlagId::temperature, out.temperature);
+  out.top_p = args.number(FlagId::top_p, out.top_p);
+  out.top_k = args.number(FlagId::top_k, out.top_k);
+  out.seed = args.number(FlagId::seed, out.seed);
   return out;
 }
 
@@ -53,17 +42,6 @@ std::string whole_text(Session& session, const std::string& path) {
   }
 }
 
-// The model with its packages; an error names the package that is at fault by itself, where one is.
-Model adapted(std::span<const Model> models, std::span<const std::string> paths, const Context& context) {
-  try {
-    return slm::adapt(models[0], models.subspan(1), context);
-  } catch (const Error&) {
-    for (std::size_t i = 1; i < models.size(); ++i)
-      about_file(paths[i], [&] { return slm::adapt(models[0], models.subspan(i, 1), context); });
-    throw;
-  }
-}
-
 // The whole of --input.
 std::string input_text(Session& session) {
   const std::string path(session.args.value(FlagId::input));
@@ -75,8 +53,8 @@ std::string input_text(Session& session) {
 std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
   const Arguments& args = session.args;
   GeneratorOptions options;
-  options.threads = args.number(FlagId::threads, 1, 1024, 0);
-  options.context = args.number(FlagId::context, 2, UINT32_MAX, 0);
+  options.threads = args.number(FlagId::threads, 0U);
+  options.context = args.number(FlagId::context, 0U);
   if (args.has(FlagId::no_prefix_space)) options.tokenizer.prefix_space = false;
   end_on_bus_error();  // the weights are used where they are mapped
   std::vector<Model> models;
@@ -89,9 +67,12 @@ std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
     session.remarks(path, input.report);
     models.push_back(*input.model);
   }
-  session.progress().clear();
+  if (models.size() > 1) session.progress().busy("adding the adapters");
   if (models.size() > 1) models[0] = adapted(models, paths, session.context());
-  return std::make_unique<Generator>(models[0], options);
+  session.progress().busy("packing the weights");
+  auto generator = std::make_unique<Generator>(models[0], options);
+  session.progress().clear();
+  return generator;
 }
 
 // A piece of text as it goes to a person's terminal: lines and tabs stay, whatever else could command it is escaped.
@@ -115,7 +96,7 @@ Status run_generate(Session& session) {
   if (args.has(FlagId::prompt) && args.has(FlagId::input))
     throw Misuse("a prompt is given by --prompt or by --input, not both");
   GenerateOptions options;
-  options.max_tokens = args.number(FlagId::max_tokens, 0, UINT32_MAX, 256);
+  options.max_tokens = args.number(FlagId::max_tokens, 256U);
   options.sampling = sampling_of(args);
   options.stop = args.values(FlagId::stop);
   try {
@@ -126,11 +107,14 @@ Status run_generate(Session& session) {
     const bool terminal = ::isatty(STDOUT_FILENO) == 1;
     if (!session.json)
       options.on_text = [&](std::string_view piece) {
+        session.progress().clear();
         session.out.text(terminal ? for_terminal(piece) : std::string(piece));
         session.out.flush();
         return !session.out.closed();
       };
+    session.progress().busy(session.json ? "generating" : "reading the prompt");
     const Generated text = generator->session().generate(prompt, options);
+    session.progress().clear();
     if (session.json) {
       const double rate = text.seconds > 0 ? static_cast<double>(text.tokens.size()) / text.seconds : 0;
       session.object(to_json(GeneratedText{text.prompt_tokens, text.tokens, text.text, name(text.stopped), rate}));

@@ -41,9 +41,10 @@ Status run_hash(Session& session) {
     throw Misuse("--file and --no-names ask for different digests: give one of them");
   Status status = Status::done;
   for (const std::string& path : session.args.operands) {
-    const Status one = hash_one(session, path);
-    status = worse(status, one);
-    if (one == Status::misuse || session.out.closed()) break;
+    if (session.args.operands.size() > 1) session.progress().about(path.substr(path.rfind('/') + 1));
+    status = worse(status, hash_one(session, path));
+    session.out.flush();
+    if (session.out.closed()) break;
   }
   session.end_objects();
   return status;

@@ -5,17 +5,19 @@
 #include <string>
 #include <string_view>
 
-#include "flags.h"
+#include "actions.h"
 
 namespace weighbridge::cli {
 
 std::string_view summary() noexcept;      // what the command is for, in half a line
 std::string_view purpose() noexcept;      // and in a sentence or two
-std::string_view conventions() noexcept;  // what holds for every verb
+std::string_view conventions() noexcept;  // what holds for every verb, in paragraphs
 std::string introduction();               // `weighbridge` alone
 std::string overview();                   // `weighbridge --help`
-std::string help_of(VerbId);              // `weighbridge VERB --help`
-std::string version_text();               // `weighbridge --version`
+// `weighbridge VERB --help`; for a verb with actions they are listed, and each has a help of its own.
+std::string help_of(VerbId, const Action* = nullptr);
+std::string action_list(VerbId);
+std::string version_text();  // `weighbridge --version`
 
 struct ExitStatus {
   std::string_view status, says;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "session.h"
@@ -62,10 +63,15 @@ std::vector<Stats> measure(const Model& model, const Order& order, const Context
     const Tensor t = model[order[at]];
     Context inner;
     inner.limits = context.limits;
+    std::uint64_t counted = 0;  // of this tensor
+    const auto count_to = [&](std::uint64_t now) {
+      const std::lock_guard lock(mutex);
+      done += now - std::exchange(counted, now);
+      return !context.progress || context.progress(done, total);
+    };
+    inner.progress = [&](std::uint64_t now, std::uint64_t) { return count_to(std::min(now, logical_size(t))); };
     if (!t.unsupported()) stats[at] = statistics(t, inner);
-    const std::lock_guard lock(mutex);
-    done += logical_size(t);
-    if (context.progress && !context.progress(done, total)) throw Cancelled{};
+    if (!count_to(logical_size(t))) throw Cancelled{};
   });
   return stats;
 }
@@ -81,6 +87,7 @@ Status run_inspect(Session& session) {
   if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));
   std::vector<Stats> stats;
   try {
+    if (session.args.has(FlagId::stats)) session.progress().busy("counting");  // a large tensor tells nothing for long
     if (session.args.has(FlagId::stats)) stats = measure(model, order, session.context());
   } catch (const Error& error) {
     return session.fail(path, error);
@@ -91,7 +98,9 @@ Status run_inspect(Session& session) {
     to_json(inspection, [&](std::string_view piece) { session.out.text(piece); });
     session.out.text("\n");
   } else if (!session.quiet) {
-    print_table(session.out, inspection);
+    const bool nothing = order.empty() && model.size() > 0;
+    print_table(session.out, inspection,
+                nothing ? nothing_matches(model, session.args.value(FlagId::filter)) : std::string());
   }
   session.remarks(path, input.report);
   return Status::done;

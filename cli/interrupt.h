@@ -10,6 +10,9 @@ void end_on_interrupt() noexcept;
 void note_interrupts() noexcept;
 // For verbs that read mapped files: one that shrinks meanwhile ends the process with status 4 and a sentence.
 void end_on_bus_error() noexcept;
+// Whether a bar stands on the terminal: what ends the process at once takes it away, and otherwise ends the line that
+// the terminal's ^C stands in.
+void note_bar(bool drawn) noexcept;
 // The number of the signal that was noted; 0: none.
 int interrupted() noexcept;
 

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "nearest.h"
 #include "session.h"
 #include "weighbridge/json.h"
 #include "weighbridge/output.h"
@@ -23,15 +22,12 @@ constexpr std::size_t kMostOfStack = 8;         // cells of the stack's top in a
 constexpr std::size_t kMostTraced = 10'000;     // steps in the JSON of a trace
 constexpr std::size_t kWordsAtOnce = 64 << 10;  // of a disassembly
 
-struct Action {
-  std::string_view name;
-  Status (*run)(Session&, const std::string& path);
-  std::vector<FlagId> flags;  // besides those that every action takes
-};
-
-void write_output(Session& session, std::string_view bytes) {
+void write_output(Session& session, std::string_view bytes, bool binary) {
   const std::string output(session.args.value(FlagId::output));
   if (output == "-") {
+    if (binary && session.out.columns() > 0)
+      raise(Kind::misuse, "misuse/terminal",
+            "the words of a module are nothing for a terminal: give -o FILE, or send them elsewhere");
     session.out.text(bytes);
     return;
   }
@@ -55,9 +51,7 @@ std::shared_ptr<const Source> sidecar_of(Session& session) {
   return open_file(std::string(session.args.value(FlagId::sidecar)));
 }
 
-unsigned authority_of(const Arguments& args) {
-  return args.number(FlagId::authority, 1, kn::kMaxAuthority, kn::kMaxAuthority);
-}
+unsigned authority_of(const Arguments& args) { return args.number(FlagId::authority, unsigned{kn::kMaxAuthority}); }
 
 // ---- run ----
 
@@ -145,8 +139,8 @@ Status run_module(Session& session, const std::string& path) {
   const Arguments& args = session.args;
   kn::RunOptions options;
   options.authority = authority_of(args);
-  options.max_steps = args.number(FlagId::max_steps, 1, UINT32_MAX, 1'000'000);
-  options.max_stack = args.number(FlagId::max_stack, 1, 1 << 24, 1024);
+  options.max_steps = args.number(FlagId::max_steps, 1'000'000U);
+  options.max_stack = args.number(FlagId::max_stack, 1024U);
   Trace trace(session);
   if (args.has(FlagId::trace)) options.trace = [&](const kn::Step& step) { trace(step); };
   Context context = session.context();
@@ -193,28 +187,30 @@ Status disassemble(Session& session, const std::string& path) {
     session.out.text(text);
     text.clear();
   }
-  if (!output.empty()) write_output(session, text);
+  if (!output.empty()) write_output(session, text, false);
   if (session.json) session.object(kn::to_json(path, "disassemble", words.size(), output, text));
   return Status::done;
 }
 
 Status assemble(Session& session, const std::string& path) {
   const std::vector<std::uint32_t> words = kn::assemble(read_text(session, path));
-  write_output(session, kn::stored(words));
+  write_output(session, kn::stored(words), true);
   const std::string_view output = session.args.value(FlagId::output);
   if (session.json)
     session.object(kn::to_json(path, "assemble", words.size(), output));
   else if (!session.quiet && output != "-")
     session.out.text(shown(path) + " -> " + shown(output) + ": " + grouped(words.size()) +
-                     (words.size() == 1 ? " word\n" : " words\n"));
+                     (words.size() == 1 ? " word, written\n" : " words, written\n"));
   return Status::done;
 }
 
 Status pack(Session& session, const std::string& path) {
   const Arguments& args = session.args;
+  Options asked;
+  args.apply(asked, {FlagId::cast, FlagId::allow});
   kn::PackOptions options;
-  if (args.has(FlagId::cast)) options.cast = *dtype_from_name(args.value(FlagId::cast));
-  for (const std::string& kind : args.values(FlagId::allow)) options.allow.push_back(*loss_kind_from_name(kind));
+  options.cast = asked.cast;
+  options.allow = asked.allow;
   options.replace = args.has(FlagId::force);
   if (args.has(FlagId::without))
     options.without = [&](std::string_view name) { return matches_glob(args.value(FlagId::without), name); };
@@ -226,58 +222,41 @@ Status pack(Session& session, const std::string& path) {
   const kn::Packed packed =
       kn::pack(*input.model, std::string(args.value(FlagId::output)), name, options, session.context());
   session.progress().clear();
-  if (session.json) {
-    session.object(kn::to_json(path, packed));
-  } else if (!session.quiet) {
-    session.out.text(shown(path) + " -> " + shown(packed.module) + ": " + grouped(packed.tensors) +
-                     (packed.tensors == 1 ? " tensor in " : " tensors in ") + grouped(packed.files.size()) +
-                     (packed.files.size() == 1 ? " STB file, " : " STB files, ") + grouped(packed.bytes) + " bytes\n");
-    for (const std::string& what : packed.left_out) session.out.text("  left out: " + shown(what) + "\n");
-  }
+  session.tell_written(packed.module, [&] {
+    if (session.json) {
+      session.object(kn::to_json(path, packed));
+    } else if (!session.quiet) {
+      session.out.text(shown(path) + " -> " + shown(packed.module) + ": " + grouped(packed.tensors) +
+                       (packed.tensors == 1 ? " tensor in " : " tensors in ") + grouped(packed.files.size()) +
+                       (packed.files.size() == 1 ? " STB file, " : " STB files, ") + grouped(packed.bytes) +
+                       " bytes, written\n");
+      for (const std::string& what : packed.left_out) session.out.text("  left out: " + shown(what) + "\n");
+    }
+  });
   return Status::done;
 }
 
 // ----
 
-const std::vector<Action>& actions() {
-  using enum FlagId;
-  static const std::vector<Action> all = {
-      {"run", run_module, {sidecar, trace, max_steps, max_stack, authority}},
-      {"verify", verify_module, {sidecar, authority}},
-      {"disassemble", disassemble, {output, force}},
-      {"assemble", assemble, {output, force}},
-      {"pack", pack, {output, force, cast, allow, without}},
-  };
-  return all;
-}
-
-const Action& find_action(const std::string& name) {
-  for (const Action& action : actions())
-    if (action.name == name) return action;
-  const std::string_view near = nearest_word(name, kKhlnaryActions);
-  throw Misuse("khlnary has no action " + quote(name) +
-               (near.empty() ? "; see 'weighbridge khlnary --help'" : ", the nearest is '" + std::string(near) + "'"));
-}
-
-// Flags of one action mean nothing to another, which is said rather than overlooked.
-void check_flags(const Action& action, const Arguments& args) {
-  for (const Action& other : actions())
-    for (const FlagId id : other.flags)
-      if (args.has(id) && std::ranges::find(action.flags, id) == action.flags.end())
-        throw Misuse("khlnary " + std::string(action.name) + " takes no --" + std::string(flag(id).name));
-  const bool writes = action.name == "assemble" || action.name == "pack";
-  if (writes && !args.has(FlagId::output))
-    throw Misuse("khlnary " + std::string(action.name) + " needs -o " + (action.name == "pack" ? "FOLDER" : "OUT"));
-}
+struct Doing {
+  std::string_view action;
+  Status (*run)(Session&, const std::string& path);
+};
+constexpr Doing kDoings[] = {{"run", run_module},
+                             {"verify", verify_module},
+                             {"disassemble", disassemble},
+                             {"assemble", assemble},
+                             {"pack", pack}};
 
 }  // namespace
 
 Status run_khlnary(Session& session) {
-  const Action& action = find_action(session.args.operands[0]);
-  check_flags(action, session.args);
-  const std::string& path = session.args.operands[1];
+  const auto* const doing = std::ranges::find(kDoings, session.args.action->name, &Doing::action);
+  const std::string& path = session.args.operands[0];
+  if (session.json && session.args.value(FlagId::output) == "-")
+    throw Misuse("standard output cannot take both the output and --json: give -o FILE");
   try {
-    return action.run(session, path);
+    return doing->run(session, path);
   } catch (const Error& error) {
     return session.fail(path, error);
   }

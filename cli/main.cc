@@ -2,12 +2,18 @@
 // The program: finds the verb, runs it, and turns whatever was thrown into an exit status and a sentence.
 #include <signal.h>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <new>
+#include <span>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "help.h"
 #include "interrupt.h"
+#include "nearest.h"
 #include "session.h"
 #include "weighbridge/json.h"
 
@@ -44,30 +50,56 @@ bool writes_files(const Arguments& arguments) {
   return id == VerbId::slm || id == VerbId::convert || id == VerbId::append || id == VerbId::extract;
 }
 
-void say_version(int count, const char* const* words, Output& out) {
-  const bool json = count == 1 && std::string_view(words[0]) == "--json";
-  if (count > 0 && !json) throw Misuse("--version takes nothing but --json");
+void say_version(std::span<const char* const> words, Output& out) {
+  const bool json = words.size() == 1 && std::string_view(words[0]) == "--json";
+  if (!words.empty() && !json) throw Misuse("--version takes nothing but --json");
   out.text(json ? version_to_json() + "\n" : version_text());
 }
 
-Status dispatch(int count, const char* const* words, Output& out) {
-  const std::string_view first = count > 0 ? std::string_view(words[0]) : std::string_view{};
-  if (count == 0) {
+// help VERB [ACTION [STEP]]
+std::string help_for(std::span<const char* const> words) {
+  const VerbId id = find_verb(words[0]).id;
+  const std::vector<std::string> behind(words.begin() + 1, words.end());
+  const Action* const action = find_action(id, behind, true);
+  const std::size_t read = action ? action->step.empty() ? 1 : 2 : 0;
+  if (behind.size() > read) throw Misuse("help takes VERB [ACTION] only, and " + quote(behind[read]) + " is left over");
+  return help_of(id, action);
+}
+
+[[noreturn]] void no_verb(const std::string& word) {
+  if (!word.starts_with("-")) {
+    std::error_code ignored;
+    if (std::filesystem::exists(word, ignored))
+      throw Misuse("a verb comes first: did you mean 'weighbridge inspect " + shown(word) + "'?");
+    find_verb(word);  // throws
+  }
+  constexpr std::string_view kFlags[] = {"--version", "-V", "--help", "-h"};
+  const std::string_view near = nearest_word(word, kFlags);
+  throw Misuse("a verb comes first, not " + quote(word) +
+               (near.empty() ? "; 'weighbridge --help' lists them"
+                             : ", or the flag that is nearest, '" + std::string(near) + "'"));
+}
+
+bool is_verb(std::string_view word) { return std::ranges::find(verbs(), word, &Verb::name) != verbs().end(); }
+
+Status dispatch(std::span<const char* const> words, Output& out) {
+  const std::string first = words.empty() ? "" : words[0];
+  if (words.empty()) {
     out.text(introduction());
   } else if (first == "--version" || first == "-V") {
-    say_version(count - 1, words + 1, out);
-  } else if ((first == "help" || first == "--help" || first == "-h") && count == 1) {
-    out.text(overview());
-  } else if (first == "help") {
-    out.text(help_of(find_verb(words[1]).id));
-  } else if (first.starts_with("-")) {
-    throw Misuse("a verb comes first, not " + quote(first) + "; 'weighbridge --help' lists them");
+    say_version(words.subspan(1), out);
+  } else if (first == "help" || first == "--help" || first == "-h") {
+    out.text(words.size() == 1 ? overview() : help_for(words.subspan(1)));
+  } else if (!is_verb(first)) {
+    no_verb(first);
   } else {
-    const Arguments arguments = parse(find_verb(first).id, count - 1, words + 1);
+    const Arguments arguments = parse(find_verb(first).id, static_cast<int>(words.size()) - 1, words.data() + 1);
     if (arguments.has(FlagId::help)) {
-      out.text(help_of(arguments.verb));
+      out.text(help_of(arguments.verb, arguments.action));
       return Status::done;
     }
+    if (arguments.has(FlagId::color) && arguments.value(FlagId::color) != "auto")
+      out.colour(arguments.value(FlagId::color) == "always");
     writes_files(arguments) ? note_interrupts() : end_on_interrupt();
     Session session(arguments, out);
     return run_verb(session);
@@ -81,9 +113,9 @@ int refuse(std::string_view sentence, Status status) {
 }
 
 // `flush` is part of the work: what cannot be printed has not been done.
-int run(int count, const char* const* words, Output& out) {
+int run(std::span<const char* const> words, Output& out) {
   try {
-    const Status status = dispatch(count, words, out);
+    const Status status = dispatch(words, out);
     out.flush();
     return static_cast<int>(status);
   } catch (const OutputFailed& failed) {
@@ -109,5 +141,6 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is told by EPIPE
   weighbridge::cli::guard_standard_descriptors();
   weighbridge::cli::Output out;
-  return weighbridge::cli::run(argc > 0 ? argc - 1 : 0, argv + (argc > 0 ? 1 : 0), out);
+  const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
+  return weighbridge::cli::run(words.empty() ? words : words.subspan(1), out);
 }

@@ -4,42 +4,79 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <numeric>
+#include <system_error>
 #include <vector>
 
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kLongest = 64;  // nothing longer is a misspelt verb or flag
+constexpr std::size_t kMostFiles = 10'000;  // of a folder that is looked through
+constexpr std::size_t kLongest = 64;        // nothing longer is a misspelt verb or flag
+
+char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+bool alike(char a, char b) { return small(a) == small(b); }
 
 std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+  std::vector<std::size_t> before, above(b.size() + 1), row(b.size() + 1);  // of a's letters up to i - 2, i - 1, i
+  std::iota(above.begin(), above.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j - 1] + (alike(a[i - 1], b[j - 1]) ? 0 : 1), above[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && alike(a[i - 1], b[j - 2]) && alike(a[i - 2], b[j - 1]))
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
+    before = above;
+    above = row;
   }
-  return row.back();
+  return above.back();
+}
+
+// The one word that begins as typed.
+std::string_view continued(std::string_view typed, std::span<const std::string_view> words) {
+  std::string_view found;
+  for (const std::string_view word : words) {
+    if (!word.starts_with(typed)) continue;
+    if (!found.empty()) return {};
+    found = word;
+  }
+  return found;
 }
 
 }  // namespace
 
 std::string_view nearest_word(std::string_view typed, std::span<const std::string_view> words) {
   if (typed.empty() || typed.size() > kLongest) return {};
+  if (const std::string_view found = continued(typed, words); typed.size() > 1 && !found.empty()) return found;
   std::string_view best;
-  std::size_t least = std::max<std::size_t>(2, typed.size() / 3) + 1;
+  std::size_t least = std::max<std::size_t>(1, typed.size() / 3) + 1;
   for (const std::string_view word : words) {
-    const std::size_t d = word.starts_with(typed) ? 1 : distance(typed, word);
+    const std::size_t d = distance(typed, word);
     if (d < least && d < word.size()) {
       least = d;
       best = word;
     }
   }
   return best;
+}
+
+std::string nearest_file(std::string_view path) {
+  std::error_code error;
+  const std::filesystem::path typed(path);
+  if (!typed.has_filename() || std::filesystem::exists(std::filesystem::symlink_status(typed, error))) return {};
+  const std::filesystem::path folder = typed.parent_path();
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end;
+       at.increment(error)) {
+    names.push_back(at->path().filename().string());
+    if (names.size() > kMostFiles) return {};
+  }
+  std::ranges::sort(names);  // a folder has no order
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string near(nearest_word(typed.filename().string(), known));
+  return near.empty() ? near : (folder / near).string();
 }
 
 }  // namespace weighbridge::cli

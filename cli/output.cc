@@ -3,6 +3,7 @@
 #include "output.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,9 +28,9 @@ bool wants_colour() {
 constexpr std::string_view code(Tone tone) {
   switch (tone) {
     case Tone::plain: break;
-    case Tone::good: return "\x1b[32m";
+    case Tone::good: return "\x1b[1;32m";
     case Tone::bad: return "\x1b[1;31m";
-    case Tone::warning: return "\x1b[33m";
+    case Tone::warning: return "\x1b[1;35m";
     case Tone::heading: return "\x1b[1m";
   }
   return "";
@@ -54,7 +55,13 @@ bool is_plain(std::string_view text) {
 
 }  // namespace
 
-Output::Output() : colour_(wants_colour()) {}
+Output::Output() : columns_(terminal_columns(STDOUT_FILENO)), colour_(wants_colour()) {}
+
+std::size_t terminal_columns(int descriptor) noexcept {
+  if (::isatty(descriptor) != 1) return 0;
+  struct winsize size {};
+  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
 
 void Output::shown(std::string_view text) {
   append_shown(buffer_, text);
@@ -115,6 +122,17 @@ void complain(std::string_view sentence) { remark("weighbridge: " + std::string(
 
 std::string shown(std::string_view text) { return is_plain(text) ? std::string(text) : escape_for_display(text); }
 
+std::string harmless(std::string_view sentence) {
+  std::string out;
+  for (;;) {
+    const std::size_t end = std::min(sentence.find('\\'), sentence.size());
+    out += shown(sentence.substr(0, end));
+    if (end == sentence.size()) return out;
+    out += '\\';
+    sentence.remove_prefix(end + 1);
+  }
+}
+
 std::string quote(std::string_view text) { return "'" + shown(text) + "'"; }
 
 std::size_t append_shown(std::string& to, std::string_view text) {
@@ -129,6 +147,21 @@ std::size_t append_shown(std::string& to, std::string_view text) {
 
 std::size_t width_shown(std::string_view text) {
   return is_plain(text) ? text.size() : display_width(escape_for_display(text));
+}
+
+std::string fitted(std::string_view text, std::size_t columns) {
+  constexpr std::string_view kDots = "...";
+  const std::string all = shown(text);
+  if (display_width(all) <= columns || columns < kDots.size() + 2) return all;
+  // The end of a name says more than its beginning. No character is divided.
+  const std::size_t tail_room = (columns - kDots.size()) * 3 / 5, head_room = columns - kDots.size() - tail_room;
+  const auto is_inside = [&](std::size_t at) { return (static_cast<unsigned char>(all[at]) & 0xC0U) == 0x80U; };
+  std::size_t head = std::min(all.size(), head_room);
+  while (head > 0 && (is_inside(head) || display_width(std::string_view(all).substr(0, head)) > head_room)) --head;
+  std::size_t tail = all.size() - std::min(all.size(), tail_room);
+  while (tail < all.size() && (is_inside(tail) || display_width(std::string_view(all).substr(tail)) > tail_room))
+    ++tail;
+  return all.substr(0, head) + std::string(kDots) + all.substr(tail);
 }
 
 void append_number(std::string& to, std::uint64_t number) {

@@ -40,16 +40,24 @@ class Output {
   void flush();
   // Bytes of a tensor. False when the reader has gone: no more is wanted.
   bool bytes(std::span<const std::byte> bytes);
+  // Whether colours are used, in place of what the terminal and the environment say.
+  void colour(bool used) noexcept { colour_ = used; }
   // The reader has gone; whatever is said from now on is dropped.
   bool closed() const noexcept { return closed_; }
+  // How wide a line may be: the columns of the terminal that standard output is; 0, any width, where it is none.
+  std::size_t columns() const noexcept { return columns_; }
 
  private:
   static constexpr std::size_t kFull = 64 << 10;
   void write_all(const char* data, std::size_t size);
 
   std::string buffer_;
+  std::size_t columns_ = 0;
   bool colour_ = false, closed_ = false;
 };
+
+// Columns of the terminal that a descriptor is, 80 where it does not say; 0: it is none.
+std::size_t terminal_columns(int descriptor) noexcept;
 
 // One line on standard error: "weighbridge: " and the sentence, which must be escaped already.
 void complain(std::string_view sentence);
@@ -59,9 +67,15 @@ void remark(std::string_view line);
 std::string shown(std::string_view text);
 std::string quote(std::string_view text);
 
+// A sentence of the library made harmless: what it quotes from files it has mostly escaped itself, so that a backslash
+// stays one.
+std::string harmless(std::string_view sentence);
+
 // Appends `text` escaped and returns how many columns it takes. Plain ASCII takes a short way.
 std::size_t append_shown(std::string& to, std::string_view text);
 std::size_t width_shown(std::string_view text);
+// As shown() has it, in at most `columns` columns (at least 5): what is longer loses its middle, "blocks...weight".
+std::string fitted(std::string_view text, std::size_t columns);
 
 // "1.5 KiB": three digits or so, powers of 1024, "512 B" below 1024.
 void append_size(std::string& to, std::uint64_t bytes);

@@ -4,42 +4,105 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <list>
+#include <optional>
 
 #include "arguments.h"
+#include "help.h"
 #include "nearest.h"
 #include "output.h"
+#include "weighbridge/formats.h"
 
 namespace weighbridge::cli {
 namespace {
 
 std::string dashed(const Flag& flag) { return "--" + std::string(flag.name); }
 
-std::string ask_help(VerbId id) { return "; see 'weighbridge " + std::string(verb(id).name) + " --help'"; }
+// "slm adapter"
+std::string subject(VerbId id, const Action* action) {
+  return std::string(verb(id).name) + (action ? " " + words_of(*action) : "");
+}
+std::string usage(VerbId id, const Action* action) { return "; usage: " + usage_of(id, action) + " [flags]"; }
 
-[[noreturn]] void unknown_flag(VerbId id, std::string_view argument) {
+// "bash, zsh or fish"
+std::string either(std::span<const std::string_view> words) {
+  std::string out;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    out += (i == 0 ? "" : i + 1 < words.size() ? ", " : " or ") + std::string(words[i]);
+  return out;
+}
+
+// What to take in place of a word that is none of those known.
+std::string instead(std::string_view typed, std::span<const std::string_view> known) {
+  const std::string_view near = nearest_word(typed, known);
+  return near.empty() ? ": it is " + either(known) : ", the nearest is '" + std::string(near) + "'";
+}
+
+[[noreturn]] void foreign_flag(VerbId id, const Action* action, const Flag& flag) {
+  throw Misuse(subject(id, action) + " takes no " + dashed(flag) + usage(id, action));
+}
+
+[[noreturn]] void unknown_flag(VerbId id, const Action* action, std::string_view argument) {
   const std::string_view typed = argument.substr(0, argument.find('='));
   std::vector<std::string> spelt;
-  for (const Flag& flag : flags())
-    if (takes_flag(id, flag)) spelt.push_back(dashed(flag));
+  for (const Flag& flag : flags()) {
+    const bool meant = dashed(flag) == typed || (flag.letter && typed.size() == 2 && typed[1] == flag.letter);
+    if (meant) foreign_flag(id, action, flag);
+    if (takes_flag(id, action, flag)) spelt.push_back(dashed(flag));
+  }
   const std::vector<std::string_view> known(spelt.begin(), spelt.end());
   const std::string_view near = nearest_word(typed, known);
-  std::string sentence = std::string(verb(id).name) + " has no flag " + quote(typed);
-  if (!near.empty()) sentence += ", the nearest is " + std::string(near);
-  throw Misuse(sentence + (near.empty() ? ask_help(id) : ""));
+  throw Misuse(subject(id, action) + " has no flag " + quote(typed) +
+               (near.empty() ? "; see 'weighbridge " + subject(id, action) + " --help'"
+                             : ", the nearest is " + std::string(near)));
 }
 
 void check_word(const Flag& flag, std::string_view value) {
   const std::vector<std::string_view> known = words(flag.choice);
-  if (known.empty() || std::find(known.begin(), known.end(), value) != known.end()) return;
-  std::string sentence = dashed(flag) + " cannot be " + quote(value);
-  if (const std::string_view near = nearest_word(value, known); !near.empty()) {
-    throw Misuse(sentence + ", the nearest is '" + std::string(near) + "'");
-  }
-  sentence += ": it is one of";
-  for (const std::string_view word : known) sentence += " " + std::string(word);
-  throw Misuse(sentence);
+  const std::string_view word = flag.choice == Choice::limit ? value.substr(0, value.find('=')) : value;
+  if (known.empty() || std::ranges::find(known, word) != known.end()) return;
+  throw Misuse(dashed(flag) + (flag.choice == Choice::limit ? " knows no " : " cannot be ") + quote(word) +
+               instead(word, known));
+}
+
+template <class Number> std::optional<Number> number_in(std::string_view text) {
+  Number out{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return out;
+}
+
+std::string number_text(double number) {
+  std::array<char, 32> digits{};
+  return {digits.data(),
+          std::to_chars(digits.data(), digits.data() + digits.size(), number, std::chars_format::fixed).ptr};
+}
+
+void check_number(const Flag& flag, std::string_view value) {
+  const Range range = range_of(flag.id);
+  const bool whole = flag.choice == Choice::number;
+  std::optional<double> number = number_in<double>(value);
+  if (whole && !number_in<std::uint64_t>(value)) number.reset();
+  const bool least = number && (range.above ? *number > range.least : *number >= range.least);
+  if (least && std::isfinite(*number) && *number <= range.most) return;
+  // Limits that nobody comes near are not told.
+  const bool bounded = range.most <= (1 << 24);
+  throw Misuse(dashed(flag) + " must be a " + (whole ? "whole number" : "number") +
+               (range.above ? " above " : " from ") + number_text(range.least) +
+               (bounded       ? (range.above ? " to " : " to ") + number_text(range.most)
+                : range.above ? ""
+                              : " on") +
+               ", not " + quote(value));
+}
+
+void check_time(const Flag& flag, std::string_view value) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
+  const auto fits = [](char c, char form) { return form == '0' ? c >= '0' && c <= '9' : c == form; };
+  if (!std::ranges::equal(value, kForm, fits))
+    throw Misuse(dashed(flag) + " must be a time like 2026-01-31T12:00:00Z, not " + quote(value));
 }
 
 std::vector<std::string> split_commas(const std::vector<std::string>& values) {
@@ -72,19 +135,53 @@ void check_flag(const Flag& flag, std::vector<std::string> values, Arguments& in
     if (value.empty() && flag.id != FlagId::prompt) throw Misuse(dashed(flag) + " has an empty value");
     if (flag.id == FlagId::dense) check_dense(flag, value, into);
     check_word(flag, value);
+    if (flag.choice == Choice::number || flag.choice == Choice::fraction) check_number(flag, value);
+    if (flag.choice == Choice::time) check_time(flag, value);
   }
   into.set(flag.id, std::move(values));
 }
 
+// What cannot be done without must be given: beside a flag, and for the action.
+void check_needs(const Arguments& arguments) {
+  const VerbId id = arguments.verb;
+  for (const Flag& flag : flags()) {
+    const bool given = arguments.has(flag.id);
+    const FlagId other = beside(flag.id, id);
+    if (given && !arguments.has(other))
+      throw Misuse(dashed(flag) + " says nothing without " + dashed(cli::flag(other)));
+    if (given || !arguments.action || !arguments.action->needs.has(flag.id)) continue;
+    const std::string spelt = flag.letter ? std::string("-") + flag.letter : dashed(flag);
+    const std::vector<std::string_view> known = words(flag.choice);
+    throw Misuse(subject(id, arguments.action) + " needs " + spelt + " " +
+                 (known.empty() ? std::string(flag.value) : either(known)) + usage(id, arguments.action));
+  }
+}
+
 void check_operands(const Arguments& arguments) {
+  const Action* const action = arguments.action;
   const Verb& v = verb(arguments.verb);
-  const std::size_t count = arguments.operands.size();
-  if (count < v.least) throw Misuse(std::string(v.name) + " needs " + std::string(v.operands) + ask_help(v.id));
-  if (v.most == kAny || count <= v.most) return;
-  const std::string extra = quote(arguments.operands[v.most]);
-  throw Misuse(std::string(v.name) +
-               (v.most == 0 ? " takes no operand" : " takes " + std::string(v.operands) + " only") + ", and " + extra +
-               " is left over");
+  const std::string_view operands = action ? action->operands : v.operands;
+  const std::size_t count = arguments.operands.size(), least = action ? action->least : v.least,
+                    most = action ? action->most : v.most;
+  const std::string who = subject(v.id, action);
+  if (count < least)
+    throw Misuse(who + " needs " +
+                 (count > 0 && operand_name(operands, count) == operand_name(operands, count - 1) ? "another " : "") +
+                 std::string(operand_name(operands, count)) + usage(v.id, action));
+  if (most != kAny && count > most)
+    throw Misuse(who + (most == 0 ? " takes no operand" : " takes " + std::string(operands) + " only") + ", and " +
+                 quote(arguments.operands[most]) + " is left over");
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::vector<std::string_view> known = words(operand_choice(operand_name(operands, i)));
+    if (!known.empty() && std::ranges::find(known, arguments.operands[i]) == known.end())
+      throw Misuse(who + " knows no " + quote(arguments.operands[i]) + instead(arguments.operands[i], known));
+  }
+}
+
+// The words of a step are also taken in capitals, as records spell them.
+bool same_letters(std::string_view a, std::string_view b) {
+  const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, small, small);
 }
 
 CLI::Option* add_flag(CLI::App& app, const Flag& flag, std::vector<std::string>& values) {
@@ -97,25 +194,57 @@ CLI::Option* add_flag(CLI::App& app, const Flag& flag, std::vector<std::string>&
 
 }  // namespace
 
-unsigned Arguments::number(FlagId id, unsigned least, unsigned most, unsigned otherwise) const {
-  if (!has(id)) return otherwise;
-  const std::string_view text = value(id);
-  unsigned out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error == std::errc{} && end == text.data() + text.size() && out >= least && out <= most) return out;
-  throw Misuse(dashed(flag(id)) + " must be a number from " + std::to_string(least) + " to " + std::to_string(most) +
-               ", not " + quote(text));
-}
-
 const Verb& find_verb(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Verb& v : verbs()) {
     if (v.name == name) return v;
     names.push_back(v.name);
   }
-  const std::string_view near = nearest_word(name, names);
+  std::string near(nearest_word(name, names));
+  for (const Verb& v : verbs())
+    if ((" " + std::string(v.also) + " ").find(" " + std::string(name) + " ") != std::string::npos) near = v.name;
+  if (name == "version") near = "--version";
   throw Misuse("there is no verb " + quote(name) +
-               (near.empty() ? "; 'weighbridge --help' lists them" : ", the nearest is '" + std::string(near) + "'"));
+               (near.empty() ? "; 'weighbridge --help' lists them" : ", the nearest is '" + near + "'"));
+}
+
+const Action* find_action(VerbId id, std::span<const std::string> typed, bool asks_help) {
+  const std::span<const Action> all = actions_of(id);
+  const std::string name(verb(id).name);
+  if (all.empty() || (typed.empty() && asks_help)) return nullptr;
+  if (typed.empty())
+    throw Misuse(name + " needs an ACTION, one of these:\n\n" + action_list(id) + usage(id, nullptr).substr(2));
+  const auto named = [&](const Action& a) { return a.name == typed[0]; };
+  const std::vector<std::string_view> names = next_words(id), steps = next_words(id, typed[0]);
+  const auto first = std::ranges::find_if(all, named);
+  if (first == all.end()) {
+    const std::string_view near = nearest_word(typed[0], names);
+    throw Misuse(name + " has no action " + quote(typed[0]) +
+                 (near.empty() ? "; 'weighbridge " + name + " --help' lists them"
+                               : ", the nearest is '" + std::string(near) + "'"));
+  }
+  if (steps.empty()) return &*first;
+  if (typed.size() < 2) throw Misuse(name + " " + typed[0] + " needs " + either(steps));
+  const auto step =
+      std::ranges::find_if(all, [&](const Action& a) { return named(a) && same_letters(a.step, typed[1]); });
+  if (step == all.end())
+    throw Misuse(name + " " + typed[0] + " knows no " + quote(typed[1]) + ": it is " + either(steps));
+  return &*step;
+}
+
+void check_target(const Arguments& arguments, std::string_view format) {
+  for (const Flag& flag : flags()) {
+    if (!arguments.has(flag.id)) continue;
+    std::string takers;
+    bool taken = false;
+    for (const FormatInfo& each : formats()) {
+      if (std::ranges::find(each.options, flag.name) == each.options.end()) continue;
+      takers += (takers.empty() ? "" : " and ") + std::string(each.name);
+      taken = taken || each.name == format;
+    }
+    if (!takers.empty() && !taken)
+      throw Misuse(dashed(flag) + " is for " + takers + ", and " + std::string(format) + " is to be written");
+  }
 }
 
 Arguments parse(VerbId id, int count, const char* const* arguments) {
@@ -151,24 +280,30 @@ Arguments parse(VerbId id, int count, const char* const* arguments) {
   } catch (const CLI::ParseError& error) {
     throw Misuse(error.what());
   }
-  for (Bound& b : bound)
-    if (b.flag->id == FlagId::help && b.option->count() > 0) {
-      out.set(FlagId::help, {});
-      return out;
-    }
+  std::vector<std::string> typed, strange;  // operands, and what looks like a flag and is none
   bool only_operands = false;
   for (std::string& rest : app.remaining()) {
-    if (!only_operands && rest == "--") {
+    if (!only_operands && rest == "--")
       only_operands = true;
-    } else if (!only_operands && rest.size() > 1 && rest.front() == '-') {
-      unknown_flag(id, rest);
-    } else {
-      out.operands.push_back(std::move(rest));
-    }
+    else
+      (!only_operands && rest.size() > 1 && rest.front() == '-' ? strange : typed).push_back(std::move(rest));
   }
+  const bool asks_help =
+      std::ranges::any_of(bound, [](const Bound& b) { return b.flag->id == FlagId::help && b.option->count() > 0; });
+  out.action = find_action(id, typed, asks_help);
+  if (asks_help) {
+    out.set(FlagId::help, {});
+    return out;
+  }
+  if (!strange.empty()) unknown_flag(id, out.action, strange.front());
+  if (out.action) typed.erase(typed.begin(), typed.begin() + (out.action->step.empty() ? 1 : 2));
+  out.operands = std::move(typed);
+  for (const Bound& b : bound)
+    if (b.option->count() > 0 && !takes_flag(id, out.action, *b.flag)) foreign_flag(id, out.action, *b.flag);
   for (Bound& b : bound)
     if (b.option->count() > 0) check_flag(*b.flag, std::move(b.values), out);
   check_operands(out);
+  check_needs(out);
   return out;
 }
 

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing the bar, at most ten times a second.
+// Drawing the bar, ten times a second. Whoever works only leaves the figures.
 #include "progress.h"
 
-#include <sys/ioctl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <string>
+#include <cstdlib>
 
 #include "interrupt.h"
 #include "output.h"
+#include "weighbridge/text.h"
 
 namespace weighbridge::cli {
 namespace {
 
 constexpr auto kPatience = std::chrono::milliseconds(500);  // shorter jobs draw nothing
 constexpr auto kPause = std::chrono::milliseconds(100);
-constexpr std::size_t kBar = 24;
+constexpr std::size_t kWidestBar = 24, kNarrowestBar = 6;
 
-std::size_t terminal_columns() {
-  struct winsize size {};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+// A terminal that knows no cursor would print one bar behind the other.
+bool can_draw() {
+  const char* const terminal = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && terminal != nullptr && *terminal != '\0' &&
+         std::string_view(terminal) != "dumb";
 }
 
 void put(std::string_view text) {
@@ -34,50 +37,135 @@ std::string time_text(std::uint64_t seconds) {
   return seconds >= 3600 ? std::to_string(seconds / 3600) + ":" + tail : tail;
 }
 
+std::string bar(double part, std::size_t width) {
+  const auto full = static_cast<std::size_t>(part * static_cast<double>(width));
+  return "[" + std::string(full, '=') + std::string(width - full, ' ') + "] ";
+}
+
+// Signals are for the thread that works: it holds what has to be put away.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &old_);
+  }
+  ~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t old_{};
+};
+
 }  // namespace
 
 Progress::Progress(std::string_view label, bool quiet)
-    : label_(label), draws_(!quiet && ::isatty(STDERR_FILENO) == 1), begin_(Clock::now()), next_(begin_ + kPatience) {}
+    : label_(label), draws_(!quiet && can_draw()), job_begin_(Clock::now()), begin_(job_begin_) {
+  if (!draws_) return;
+  const SignalsHeld held;
+  drawer_ = std::thread([this] { draw_now_and_then(); });
+}
 
-std::function<bool(std::uint64_t, std::uint64_t)> Progress::hook() {
-  return [this](std::uint64_t done, std::uint64_t total) {
-    tell(done, total);
+Progress::~Progress() {
+  if (!draws_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  ended_.notify_one();
+  drawer_.join();
+  // Where no bar is in its place, the ^C that the terminal echoed is.
+  if (interrupted() != 0 && !drawn_) put("\n");
+  clear();
+}
+
+std::function<bool(std::uint64_t, std::uint64_t)> Progress::hook() { return hook({}); }
+
+std::function<bool(std::uint64_t, std::uint64_t)> Progress::hook(std::string_view unit) {
+  return [this, unit](std::uint64_t done, std::uint64_t total) {
+    tell(done, total, unit);
     return interrupted() == 0;
   };
 }
 
-void Progress::tell(std::uint64_t done, std::uint64_t total) {
+void Progress::tell(std::uint64_t done, std::uint64_t total, std::string_view unit) {
   if (!draws_) return;
-  const auto now = Clock::now();
-  if (now < next_) return;
-  next_ = now + kPause;
-  draw(done, total, now);
+  const std::lock_guard lock(mutex_);
+  working_ = true;
+  done_ = done;
+  total_ = total;
+  unit_ = unit;
 }
 
-void Progress::draw(std::uint64_t done, std::uint64_t total, Clock::time_point now) {
-  const double seconds = std::chrono::duration<double>(now - begin_).count();
-  const double rate = static_cast<double>(done) / std::max(seconds, 1e-3);
-  std::string line = label_ + " ";
-  if (total > 0) {
-    const double part = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
-    const auto full = static_cast<std::size_t>(part * static_cast<double>(kBar));
-    line += "[" + std::string(full, '=') + std::string(kBar - full, ' ') + "] ";
-    line += std::to_string(static_cast<unsigned>(part * 100)) + " %  " + size_text(done) + " of " + size_text(total);
-  } else {
-    line += size_text(done);
+void Progress::begin(std::string_view subject, bool working) {
+  if (!draws_) return;
+  const std::lock_guard lock(mutex_);
+  subject_ = subject;
+  begin_ = Clock::now();
+  done_ = total_ = 0;
+  working_ = working;
+}
+
+void Progress::about(std::string_view subject) { begin(subject, false); }
+void Progress::busy(std::string_view subject) { begin(subject, true); }
+
+// The cursor waits at the beginning of the line: a terminal that becomes narrower breaks the line behind it, where
+// erasing to the end of the screen finds all of it.
+void Progress::draw_now_and_then() {
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, kPause, [&] { return ends_; })) {
+    const auto now = Clock::now();
+    const std::size_t columns = terminal_columns(STDERR_FILENO);
+    if (!working_ || now - job_begin_ < kPatience || columns < 2) continue;
+    put("\r\x1b[J" + line(columns - 1, now) + "\r");
+    drawn_ = true;
+    note_bar(true);
   }
-  line += "  " + size_text(static_cast<std::uint64_t>(rate)) + "/s";
-  if (total > done && rate > 0)
-    line += "  " + time_text(static_cast<std::uint64_t>(static_cast<double>(total - done) / rate)) + " left";
-  const std::size_t columns = terminal_columns();
-  if (line.size() >= columns) line.resize(columns - 1);
-  put("\r\x1b[K" + line);
-  drawn_ = true;
+}
+
+// As much as `columns` has room for: first the bar becomes short, then the rate goes, the sizes, the bar, the name.
+std::string Progress::line(std::size_t columns, Clock::time_point now) const {
+  const double seconds = std::chrono::duration<double>(now - begin_).count();
+  const double rate = static_cast<double>(done_) / std::max(seconds, 1e-3);
+  const auto amount = [&](std::uint64_t n) {
+    return unit_.empty() ? size_text(n) : grouped(n) + (n == done_ && total_ > 0 ? "" : " " + std::string(unit_));
+  };
+  const std::string subject = subject_.empty() ? "" : " " + fitted(subject_, std::max<std::size_t>(columns / 4, 12));
+  const std::string head = label_ + subject + " ";
+  if (done_ == 0 && total_ == 0) {
+    const std::string all = head + " " + time_text(static_cast<std::uint64_t>(seconds));
+    return all.substr(0, columns);
+  }
+  std::string speed =
+      "  " + (unit_.empty() ? size_text(static_cast<std::uint64_t>(rate)) : grouped(static_cast<std::uint64_t>(rate))) +
+      "/s";
+  if (total_ == 0) {
+    const std::string most = head + amount(done_) + speed;
+    return display_width(most) <= columns ? most : (label_ + " " + amount(done_)).substr(0, columns);
+  }
+  const double part = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
+  const std::string percent = std::to_string(static_cast<unsigned>(part * 100)) + " %";
+  const std::string sizes = "  " + amount(done_) + " of " + amount(total_);
+  std::string left;
+  if (total_ > done_ && rate > 0)
+    left = "  " + time_text(static_cast<std::uint64_t>(static_cast<double>(total_ - done_) / rate)) + " left";
+  constexpr std::size_t kFrame = 3;  // "[] "
+  for (const std::string& tail : {percent + sizes + speed + left, percent + sizes + left, percent + left}) {
+    const std::size_t taken = display_width(head) + kFrame + tail.size();
+    if (taken + kNarrowestBar <= columns) return head + bar(part, std::min(kWidestBar, columns - taken)) + tail;
+  }
+  const std::string least = label_ + " " + percent + left;
+  return least.size() <= columns ? least : percent.substr(0, columns);
 }
 
 void Progress::clear() {
-  if (drawn_) put("\r\x1b[K");
+  if (!draws_) return;
+  const std::lock_guard lock(mutex_);
+  working_ = false;
+  if (drawn_) put("\r\x1b[J");
   drawn_ = false;
+  note_bar(false);
 }
 
 }  // namespace weighbridge::cli

@@ -58,7 +58,12 @@ std::string read_text(const std::string& path) {
 bool read_vectors(const std::string& path, const std::string& key, std::uint64_t dimension, Corpus& corpus) {
   std::error_code ignored;
   if (path.empty() || !std::filesystem::exists(path, ignored)) return false;
-  if (!std::filesystem::exists(path + ".key", ignored) || read_text(path + ".key") != key)
+  if (std::filesystem::is_directory(path, ignored))
+    raise(Kind::misuse, "misuse/vectors", "'" + path + "' is a directory: name a file for the vectors");
+  if (!std::filesystem::exists(path + ".key", ignored))
+    raise(Kind::misuse, "misuse/vectors",
+          "'" + path + "' was not made by search, which writes '" + path + ".key' beside its vectors: name another");
+  if (read_text(path + ".key") != key)
     raise(Kind::misuse, "misuse/vectors",
           "'" + path + "' holds vectors of another corpus, model or options, says '" + path +
               ".key': remove it, or name another");
@@ -77,16 +82,24 @@ bool read_vectors(const std::string& path, const std::string& key, std::uint64_t
   return true;
 }
 
+// The key gets its name first: vectors without it would be another corpus'. It goes again where they
+// have got none.
 void write_vectors(OutputFile& out, const std::string& path, const std::string& key, std::uint64_t dimension,
                    const Corpus& corpus) {
-  OutputFile key_file(path + ".key", true);
-  key_file.write(std::as_bytes(std::span(key)));
-  key_file.publish();
   const std::uint64_t shape[] = {corpus.texts.size(), dimension};
   const std::string header = npy_header("<f4", shape);
   out.write(std::as_bytes(std::span(header)));
   out.write(std::as_bytes(std::span(corpus.vectors)));
-  out.publish();
+  OutputFile key_file(path + ".key", true);
+  key_file.write(std::as_bytes(std::span(key)));
+  try {
+    key_file.publish();
+    out.publish();
+  } catch (...) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) std::filesystem::remove(path + ".key", ignored);
+    throw;
+  }
 }
 
 Corpus embedded_corpus(Session& session, const Model& model, const Embedder& embedder, Remarks& remarks) {
@@ -98,7 +111,7 @@ Corpus embedded_corpus(Session& session, const Model& model, const Embedder& emb
   if (!kept.empty()) out.emplace(kept, false);  // before the work, so that what cannot be written is said at once
   std::size_t next = 0;
   embed_all(
-      embedder,
+      session, embedder, corpus.texts.size(),
       [&](std::string& text) {
         if (next == corpus.texts.size()) return false;
         text = corpus.texts[next++];
@@ -134,7 +147,7 @@ std::vector<Scored> best(const Corpus& corpus, std::span<const float> query, std
 Status run_search(Session& session) {
   const std::string& path = session.args.operands.front();
   if (!session.args.has(FlagId::corpus)) throw Misuse("search needs --corpus FILE, a text a line");
-  const std::size_t most = session.args.number(FlagId::top, 1, 1 << 20, 5);
+  const std::size_t most = session.args.number(FlagId::top, 5U);
   Status status = Status::done;
   Model model;
   const auto embedder = open_embedder(session, path, status, &model);
@@ -142,6 +155,8 @@ Status run_search(Session& session) {
   try {
     Remarks remarks;
     const Corpus corpus = embedded_corpus(session, model, *embedder, remarks);
+    if (corpus.texts.empty() && !session.quiet)
+      complain(quote(session.args.value(FlagId::corpus)) + " holds no text, so there is nothing to find");
     for (std::size_t q = 1; q < session.args.operands.size(); ++q) {
       const std::string& query = session.args.operands[q];
       const std::vector<Scored> found = best(corpus, embed_one(*embedder, query, remarks), most);

@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <utility>
 #include <vector>
 
+#include "nearest.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/json.h"
 
@@ -132,7 +134,7 @@ Session::Session(const Arguments& arguments, Output& output)
       quiet(arguments.has(FlagId::quiet)),
       several_((arguments.verb == VerbId::verify || arguments.verb == VerbId::hash) && arguments.operands.size() > 1),
       progress_(verb(arguments.verb).name, quiet) {
-  const unsigned threads = arguments.number(FlagId::threads, 1, 1024, 0);
+  const unsigned threads = arguments.number(FlagId::threads, 0U);
   const bool computes = takes_flag(arguments.verb, flag(FlagId::threads)) &&
                         (arguments.verb != VerbId::inspect || arguments.has(FlagId::stats)) &&
                         (arguments.verb != VerbId::khlnary || arguments.has(FlagId::output));
@@ -142,11 +144,31 @@ Session::Session(const Arguments& arguments, Output& output)
 }
 
 std::shared_ptr<const Source> Session::source(const std::string& path) {
-  return path == "-" ? read_standard_input() : open_file(path);
+  if (path != "-") return open_file(path);
+  if (std::exchange(input_read_, true))
+    raise(Kind::misuse, "misuse/standard-input", "standard input can be read once only: give - once");
+  return read_standard_input();
+}
+
+std::string Session::fault(std::string_view path, const Error& error) const {
+  const std::string& rule = error.finding().rule;
+  std::string what(error.what());
+  const bool own_fault = error.kind() == Kind::misuse || error.kind() == Kind::io;
+  if (!own_fault) return shown(path) + ": " + sentence(error.finding());
+  const bool names_file = error.kind() == Kind::io ? what.find('\'') != std::string::npos
+                                                   : rule.starts_with("misuse/output") ||
+                                                         what.find("'" + std::string(path) + "'") != std::string::npos;
+  if (rule == "misuse/output-exists" && takes_flag(args.verb, flag(FlagId::force)) && !args.has(FlagId::force))
+    what += "; --force replaces it";
+  if (rule == "misuse/not-a-file" && (what.find(" a FIFO") != std::string::npos || path == "/dev/stdin"))
+    what += ": for what comes through a pipe give -";
+  if (error.kind() == Kind::io)
+    if (const std::string near = nearest_file(path); !near.empty()) what += ", the nearest is '" + near + "'";
+  return (path.empty() || names_file ? "" : shown(path) + ": ") + harmless(what);
 }
 
 std::string Session::sentence(const Finding& finding) {
-  std::string out = shown(finding.message) + " (" + shown(finding.rule);
+  std::string out = harmless(finding.message) + " (" + shown(finding.rule);
   if (finding.offset) out += " at byte " + std::to_string(*finding.offset);
   if (finding.has_tensor) out += (finding.offset ? ", tensor " : " in tensor ") + quote(finding.tensor);
   return out + ")";
@@ -163,6 +185,12 @@ void Session::end_objects() {
   if (several_ && json) out.text(first_ ? "[]\n" : "]\n");
 }
 
+void Session::written_all_the_same(std::string_view output, const OutputFailed& failed) {
+  raise(Kind::io, "io/write",
+        std::string("standard output cannot be written: ") + std::strerror(failed.error_number) + "; '" +
+            std::string(output) + "' is written all the same");
+}
+
 void Session::print_failure(std::string_view path, const Report& report) {
   if (json) object(failure_to_json(path, report));
 }
@@ -173,9 +201,7 @@ Status Session::fail(std::string_view path, const Error& error) {
   Report report;
   report.add(error.finding());
   print_failure(path, report);
-  const bool own_fault =
-      error.kind() == Kind::misuse || error.kind() == Kind::io;  // the sentence has the path where it matters
-  complain(shown(path) + ": " + (own_fault ? shown(error.what()) : sentence(error.finding())));
+  complain(fault(path, error));
   return status_of(error.kind());
 }
 
@@ -253,11 +279,24 @@ bool matches_glob(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
+std::string nothing_matches(const Model& model, std::string_view pattern) {
+  std::string sentence = "no tensor matches '" + std::string(pattern) + "'";
+  if (pattern.find_first_of("*?[") != std::string_view::npos) return sentence;
+  const std::string inside = "*" + std::string(pattern) + "*";
+  for (std::uint32_t i = 0; i < model.size(); ++i)
+    if (matches_glob(inside, model[i].name())) return sentence + ", '" + inside + "' does";
+  return sentence;
+}
+
 Tensor find_tensor(const Model& model, std::string_view name) {
   if (const std::optional<Tensor> found = model.find(name)) return *found;
   std::string sentence = "there is no tensor '" + std::string(name) + "'";
   const std::vector<std::string> near = model.nearest(name);
   for (std::size_t i = 0; i < near.size(); ++i) sentence += (i == 0 ? ", the nearest are '" : ", '") + near[i] + "'";
+  if (name.find_first_of("*?[") != std::string_view::npos)
+    sentence += "; --glob takes patterns";
+  else if (near.empty())
+    sentence += "; 'weighbridge inspect FILE' lists them";
   raise(Kind::misuse, "misuse/unknown-tensor", std::move(sentence));
 }
 

@@ -47,13 +47,25 @@ class Session {
   Status fail(std::string_view path, const Report& report);
   // Warnings and the like of a file that is good enough, on standard error.
   void remarks(std::string_view path, const Report& report);
+  // The sentence of an error for a person: with the path of the file at fault, once, and the flag that helps, if any.
+  std::string fault(std::string_view path, const Error& error) const;
+  // Prints what has been done, when `output` has been written; where that cannot be printed, says so of the output.
+  template <class Print> void tell_written(std::string_view output, Print&& print) {
+    try {
+      print();
+      out.flush();
+    } catch (const OutputFailed& failed) {
+      written_all_the_same(output, failed);
+    }
+  }
   // One line for a person: severity, sentence, rule, place.
   static std::string sentence(const Finding& finding);
 
  private:
+  [[noreturn]] static void written_all_the_same(std::string_view output, const OutputFailed&);
   void print_failure(std::string_view path, const Report& report);
 
-  bool several_, first_ = true;
+  bool several_, first_ = true, input_read_ = false;
   Progress progress_;
   Context context_;
 };
@@ -99,6 +111,8 @@ Input open_input(Session& session, const std::string& path, Checks checks = Chec
 // * any characters, ? one character of UTF-8, [a-z] and [!a-z] one of these bytes; the whole text must match. Takes
 // time in proportion to both lengths' product at worst.
 bool matches_glob(std::string_view pattern, std::string_view text);
+// Why no tensor of a model matches a pattern, and what would.
+std::string nothing_matches(const Model& model, std::string_view pattern);
 // The name's tensor. Misuse names the nearest ones.
 Tensor find_tensor(const Model& model, std::string_view name);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The actions of the verb slm, one function each; slm.cc has the table of them. Each is given its operands, as many as
-// the table says, and flags that the table names.
+// The actions of the verb slm, one function each; slm.cc says which is whose. Each is given its operands, as many as
+// its row in actions.cc says, and flags that the row names.
 #pragma once
 #include <span>
 #include <string>
@@ -19,10 +19,17 @@ std::string output_of(const Session&);
 // Prints what a step of the chain found, and what it wrote; the exit status says whether it passed.
 Status tell(Session&, const std::string& subject, const chain::Outcome&);
 
+// The same of a template, which nothing was found in yet.
+Status tell_template(Session&, const chain::Outcome&);
+
 // slm_package.cc: fixtures and adapter packages
 Status make_fixture(Session&, Operands);
 Status make_adapter(Session&, Operands);
 Status apply_adapters(Session&, Operands);
+
+// The model with its packages, whose paths these are; an Error in it is the base's, or names the package that is at
+// fault by itself, where one is.
+Model adapted(std::span<const Model> models, std::span<const std::string> paths, const Context& context);
 
 // slm_source.cc: from reviewed weights to an .slm
 Status make_source_template(Session&, Operands);

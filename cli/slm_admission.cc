@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // slm's actions from an .slm to what a user interface may offer. Owns the words and where records lie; the work is the
 // library's.
-#include <algorithm>
-#include <charconv>
-
 #include "session.h"
 #include "slm_actions.h"
 #include "weighbridge/chain.h"
@@ -38,16 +35,6 @@ std::string minimodel_of(const std::string& model) {
   return (model.ends_with(kEnding) ? model.substr(0, model.size() - kEnding.size()) : model) + ".minimodel";
 }
 
-std::uint64_t byte_budget(const Session& session) {
-  const std::string_view text = session.args.value(FlagId::byte_budget);
-  std::uint64_t out = chain::RegistryOptions{}.byte_budget;
-  if (text.empty()) return out;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc{} || end != text.data() + text.size() || out == 0)
-    throw Misuse("--byte-budget takes a number of bytes above 0, not " + quote(text));
-  return out;
-}
-
 // The ledger as it stands, whose links were checked.
 Status show_ledger(Session& session, const std::string& ledger) {
   const chain::Outcome outcome = chain::verify_ledger(ledger);
@@ -67,8 +54,6 @@ Status show_ledger(Session& session, const std::string& ledger) {
 }  // namespace
 
 Status make_slm_manifest(Session& session, Operands operands) {
-  if (!session.args.has(FlagId::source_kind))
-    throw Misuse("slm manifest needs --source-kind deterministic-smoke or converted-trained");
   return tell(session, operands[0],
               chain::write_slm_manifest(evidence(session, operands[0], &chain::Evidence::manifest),
                                         session.args.value(FlagId::source_kind), replaces(session), session.context()));
@@ -85,9 +70,8 @@ Status smoke_model(Session& session, Operands operands) {
 }
 
 Status make_cases(Session& session, Operands operands) {
-  return tell(session, operands[0],
-              chain::evaluation_template(evidence(session, operands[0], &chain::Evidence::cases), replaces(session),
-                                         session.context()));
+  return tell_template(session, chain::evaluation_template(evidence(session, operands[0], &chain::Evidence::cases),
+                                                           replaces(session), session.context()));
 }
 
 Status run_cases(Session& session, Operands operands) {
@@ -97,20 +81,14 @@ Status run_cases(Session& session, Operands operands) {
 }
 
 Status pass_gate(Session& session, Operands operands) {
-  std::string word = operands[0];
-  std::ranges::transform(word, word.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  const auto gate = chain::gate_from_name(word);
-  if (!gate) throw Misuse("slm quality-gate is runtime-smoke or assistant-quality, not " + quote(operands[0]));
-  const bool smoke = *gate == chain::Gate::runtime_smoke;
+  const chain::Gate gate = *chain::gate_from_name(session.args.action->step);
+  const bool smoke = gate == chain::Gate::runtime_smoke;
   const chain::Decision decision{value(session, FlagId::decision), value(session, FlagId::decided_by),
                                  value(session, FlagId::stated_at)};
-  if (smoke && (!decision.decision.empty() || !decision.by.empty() || !decision.at.empty()))
-    throw Misuse("slm quality-gate runtime-smoke takes no --decision, --decided-by or --at: nobody decides it");
   const auto written = smoke ? &chain::Evidence::smoke_gate : &chain::Evidence::quality_gate;
-  return about_evidence(operands[1], [&] {
-    return tell(session, operands[1],
-                chain::quality_gate(*gate, evidence(session, operands[1], written), decision, replaces(session),
+  return about_evidence(operands[0], [&] {
+    return tell(session, operands[0],
+                chain::quality_gate(gate, evidence(session, operands[0], written), decision, replaces(session),
                                     session.context()));
   });
 }
@@ -122,21 +100,17 @@ Status admit_model(Session& session, Operands operands) {
 }
 
 Status keep_ledger(Session& session, Operands operands) {
-  const std::string &action = operands[0], &ledger = operands[1];
-  if (action == "append") {
-    if (operands.size() < 3) throw Misuse("slm promotion-ledger append takes LEDGER MODEL [ADAPTER...]");
-    return about_evidence(operands[2], [&] {
-      return tell(session, operands[2],
-                  chain::append_to_ledger(ledger, chain::evidence_beside(operands[2]), operands.subspan(3),
+  const std::string_view step = session.args.action->step;
+  const std::string& ledger = operands[0];
+  if (step == "append")
+    return about_evidence(operands[1], [&] {
+      return tell(session, operands[1],
+                  chain::append_to_ledger(ledger, chain::evidence_beside(operands[1]), operands.subspan(2),
                                           value(session, FlagId::stated_at), session.context()));
     });
-  }
-  if (action != "verify" && action != "show")
-    throw Misuse("slm promotion-ledger does append, verify or show, not " + quote(action));
-  if (operands.size() != 2 || session.args.has(FlagId::stated_at))
-    throw Misuse("slm promotion-ledger " + action + " takes LEDGER and nothing else");
   return about_evidence(ledger, [&] {
-    return action == "show" ? show_ledger(session, ledger) : tell(session, ledger, chain::verify_ledger(ledger));
+    if (step == "show") static_cast<void>(open_file(ledger));  // what is missing is a file, not evidence
+    return step == "show" ? show_ledger(session, ledger) : tell(session, ledger, chain::verify_ledger(ledger));
   });
 }
 
@@ -150,17 +124,18 @@ Status make_registry(Session& session, Operands operands) {
       throw Misuse("--check takes the registry's own budget: no --byte-budget");
     return tell(session, registry, chain::check_selector_registry(ledger, registry, session.context()));
   }
-  return tell(
-      session, ledger,
-      chain::write_selector_registry(
-          ledger, registry, {.byte_budget = byte_budget(session), .replace = replaces(session)}, session.context()));
+  return tell(session, ledger,
+              chain::write_selector_registry(
+                  ledger, registry,
+                  {.byte_budget = session.args.number(FlagId::byte_budget, chain::RegistryOptions{}.byte_budget),
+                   .replace = replaces(session)},
+                  session.context()));
 }
 
 Status make_minimodel(Session& session, Operands operands) {
   const std::string out = session.args.has(FlagId::output) ? output_of(session) : minimodel_of(operands[0]);
-  return tell(session, operands[0],
-              chain::minimodel_template(operands[0], out, value(session, FlagId::stated_at), replaces(session),
-                                        session.context()));
+  return tell_template(session, chain::minimodel_template(operands[0], out, value(session, FlagId::stated_at),
+                                                          replaces(session), session.context()));
 }
 
 Status verify_minimodel(Session& session, Operands operands) {

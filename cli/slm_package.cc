@@ -15,12 +15,14 @@ Status carry_out(Session& session, const std::string& from, const Plan& plan) {
   const std::string output = output_of(session);
   plan.execute(output, session.context());
   session.progress().clear();
-  if (session.json)
-    session.object(to_json(from, output, plan, true));
-  else if (!session.quiet)
-    session.out.text(shown(from) + " -> " + shown(output) + " (" + std::string(plan.to) +
-                     "): " + grouped(plan.tensors) + (plan.tensors == 1 ? " tensor, " : " tensors, ") +
-                     grouped(plan.output_size) + " bytes, written\n");
+  session.tell_written(output, [&] {
+    if (session.json)
+      session.object(to_json(from, output, plan, true));
+    else if (!session.quiet)
+      session.out.text(shown(from) + " -> " + shown(output) + " (" + std::string(plan.to) +
+                       "): " + grouped(plan.tensors) + (plan.tensors == 1 ? " tensor, " : " tensors, ") +
+                       grouped(plan.output_size) + " bytes, written\n");
+  });
   return Status::done;
 }
 
@@ -39,11 +41,26 @@ std::vector<Model> open_all(Session& session, std::span<const std::string> paths
   return out;
 }
 
+bool is_about_package(const Error& error) {
+  const std::string& rule = error.finding().rule;
+  return rule.starts_with("misuse/adapter-") && rule != "misuse/adapter-base";
+}
+
 }  // namespace
+
+Model adapted(std::span<const Model> models, std::span<const std::string> paths, const Context& context) {
+  try {
+    return slm::adapt(models[0], models.subspan(1), context);
+  } catch (const Error& error) {
+    if (error.finding().rule == "misuse/adapter-base") throw FileError(paths[0], error);
+    for (std::size_t i = 1; i < models.size(); ++i)
+      about_file(paths[i], [&] { return slm::adapt(models[0], models.subspan(i, 1), context); });
+    throw;
+  }
+}
 
 Status make_fixture(Session& session, std::span<const std::string> operands) {
   const auto kind = slm::fixture_from_name(operands[0]);
-  if (!kind) throw Misuse("slm fixture makes tiny, tiny-tied, tiny-bpe or tinylm16m, not " + quote(operands[0]));
   Options options;
   options.replace = session.args.has(FlagId::force);
   if (const std::string_view dtype = session.args.value(FlagId::slm_dtype); !dtype.empty() && dtype != "f32") {
@@ -54,14 +71,18 @@ Status make_fixture(Session& session, std::span<const std::string> operands) {
 }
 
 Status make_adapter(Session& session, std::span<const std::string> operands) {
-  if (!session.args.has(FlagId::kind)) throw Misuse("slm adapter needs --kind adp1, asp1 or alr1");
   Status status = Status::done;
   const std::vector<Model> models = open_all(session, operands, status);
   if (models.empty()) return status;
   Options options;
   options.replace = session.args.has(FlagId::force);
   const auto kind = slm::adapter_kind_from_name(session.args.value(FlagId::kind));
-  return carry_out(session, operands[1], slm::plan_adapter(models[0], models[1], *kind, options, session.context()));
+  try {
+    return carry_out(session, operands[1], slm::plan_adapter(models[0], models[1], *kind, options, session.context()));
+  } catch (const Error& error) {
+    if (is_about_package(error)) throw FileError(operands[1], error);
+    throw;
+  }
 }
 
 Status apply_adapters(Session& session, std::span<const std::string> operands) {
@@ -70,8 +91,7 @@ Status apply_adapters(Session& session, std::span<const std::string> operands) {
   if (models.empty()) return status;
   Options options;
   options.replace = session.args.has(FlagId::force);
-  const Model adapted = slm::adapt(models[0], std::span(models).subspan(1), session.context());
-  return carry_out(session, operands[0], plan(adapted, "slm", options));
+  return carry_out(session, operands[0], plan(adapted(models, operands, session.context()), "slm", options));
 }
 
 }  // namespace weighbridge::cli

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // slm's source chain: from reviewed weights to an .slm. Owns the words; the work is the library's.
-#include <charconv>
-
 #include "session.h"
 #include "slm_actions.h"
 #include "weighbridge/chain.h"
@@ -10,19 +8,10 @@ namespace weighbridge::cli {
 namespace {
 
 // A file that an action cannot do without.
-std::string needed(const Session& session, FlagId id) {
-  if (session.args.has(id)) return std::string(session.args.value(id));
-  throw Misuse("slm " + session.args.operands[0] + " needs --" + std::string(flag(id).name) + " FILE");
-}
+std::string needed(const Session& session, FlagId id) { return std::string(session.args.value(id)); }
 
 double safety_bound(const Session& session) {
-  if (!session.args.has(FlagId::safety_bound)) return chain::kDefaultSafetyBound;
-  const std::string_view text = session.args.value(FlagId::safety_bound);
-  double out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc{} || end != text.data() + text.size())
-    throw Misuse("--safety-bound must be a number, not " + quote(text));
-  return out;
+  return session.args.number(FlagId::safety_bound, chain::kDefaultSafetyBound);
 }
 
 bool replaces(const Session& session) { return session.args.has(FlagId::force); }
@@ -37,6 +26,15 @@ chain::TrainedOptions trained_options(const Session& session) {
 
 }  // namespace
 
+Status tell_template(Session& session, const chain::Outcome& outcome) {
+  session.progress().clear();
+  if (session.json)
+    session.object(outcome.json);
+  else if (!session.quiet)
+    session.out.text(shown(outcome.path) + ": written, to be filled in, sha256 " + outcome.sha256 + "\n");
+  return Status::done;
+}
+
 Status make_source_template(Session& session, Operands operands) {
   std::optional<Model> model;
   if (!operands.empty()) {
@@ -50,8 +48,7 @@ Status make_source_template(Session& session, Operands operands) {
     throw Misuse("slm source-template takes --tokenizer with a MODEL only");
   }
   const std::string output = output_of(session);
-  return tell(session, operands.empty() ? output : operands[0],
-              chain::write_source_template(model, output, replaces(session)));
+  return tell_template(session, chain::write_source_template(model, output, replaces(session)));
 }
 
 Status review_candidate(Session& session, Operands operands) {

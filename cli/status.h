@@ -20,12 +20,14 @@ constexpr Status status_of(Kind kind) noexcept {
   return Status::io;
 }
 
-// Of several files the worst counts, in the order 4, 1, 3, 0; misuse ends the run before there is anything to compare.
+// Of several files the worst counts, in the order 4, 1, 2, 3, 0: what is wrong with a file goes before a path that is
+// none, and that before a file that was read in part.
 constexpr Status worse(Status a, Status b) noexcept {
-  constexpr std::uint8_t kRank[] = {0, 2, 4, 1, 3};
+  constexpr std::uint8_t kRank[] = {0, 3, 2, 1, 4};
   return kRank[static_cast<std::uint8_t>(a)] >= kRank[static_cast<std::uint8_t>(b)] ? a : b;
 }
 static_assert(worse(Status::unsupported, Status::invalid) == Status::invalid);
+static_assert(worse(Status::misuse, Status::invalid) == Status::invalid);
 static_assert(worse(Status::io, Status::invalid) == Status::io);
 
 }  // namespace weighbridge::cli

@@ -12,10 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "weighbridge/text.h"
+
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kWidestName = 100;    // longer names push their own row only
+constexpr std::size_t kWidestName = 100;    // longer names push their own row only, where lines may be of any width
+constexpr std::size_t kNarrowestName = 16;  // below it a terminal breaks the lines
+constexpr std::size_t kWidestType = 20;     // on a terminal
 constexpr std::size_t kLongestValue = 100;  // bytes of a metadata value that are shown
 constexpr std::size_t kMostAttributes = 100;
 constexpr std::string_view kGap = "  ";
@@ -24,14 +28,33 @@ constexpr std::array<std::string_view, 6> kStatsHeads{"min", "max", "mean", "nan
 struct Widths {
   std::size_t name = 4, dtype = 5, shape = 5, size = 4, layout = 6;
   std::array<std::size_t, 6> stats{3, 3, 4, 3, 3, 4};
+  bool fits = false;    // names and types lose their middles where they are wider than their columns
+  bool layouts = true;  // whether the column is there: on a terminal it is not when every tensor is plainly dense
 };
 
 void pad(std::string& to, std::size_t width, std::size_t columns) {
   if (columns < width) to.append(width - columns, ' ');
 }
 
+// A name that begins or ends in a blank, or is none, would not be seen to.
+bool needs_quotes(std::string_view name) { return name.empty() || name.front() == ' ' || name.back() == ' '; }
+
+std::string quoted_name(std::string_view name) { return "'" + std::string(name) + "'"; }
+
 void append_left(std::string& to, std::string_view text, std::size_t width) {
   pad(to, width, append_shown(to, text));
+  to.append(kGap);
+}
+
+// The same, cut to the width where that is asked for.
+void append_cell(std::string& to, std::string_view text, std::size_t width, bool fits) {
+  if (!fits || width_shown(text) <= width) {
+    append_left(to, text, width);
+    return;
+  }
+  const std::string cut = fitted(text, width);
+  to.append(cut);
+  pad(to, width, display_width(cut));
   to.append(kGap);
 }
 
@@ -94,8 +117,23 @@ std::array<std::string, 6> stats_cells(const Stats& s, const Tensor& t) {
   return out;
 }
 
-Widths measure(const Inspection& in) {
+// What the names may take of a terminal's line, when the other columns have theirs.
+void fit(Widths& w, const Inspection& in, std::size_t columns) {
+  w.fits = true;
+  w.dtype = std::min(w.dtype, kWidestType);
+  const std::size_t gap = kGap.size();
+  std::size_t others = gap + w.dtype + gap + w.shape + gap + w.size;
+  if (w.layouts) others += gap + w.layout;
+  if (!in.stats.empty())
+    for (const std::size_t width : w.stats) others += gap + width;
+  const std::size_t room = columns > others ? columns - others : 0;
+  w.name = std::min(w.name, std::max(room, kNarrowestName));
+}
+
+Widths measure(const Inspection& in, std::size_t columns) {
   Widths w;
+  const bool terminal = columns > 0;
+  bool plain = true;
   std::string cell;
   const auto widen = [&](std::size_t& width, auto&& append) {
     cell.clear();
@@ -104,16 +142,21 @@ Widths measure(const Inspection& in) {
   };
   for (std::size_t at = 0; at < in.tensors.size(); ++at) {
     const Tensor t = in.model[in.tensors[at]];
-    w.name = std::max(w.name, std::min(width_shown(t.name()), kWidestName));
+    w.name = std::max(w.name, std::min(width_shown(t.name()) + (needs_quotes(t.name()) ? 2 : 0), kWidestName));
     w.dtype = std::max(w.dtype, width_shown(t.type_name()));
     widen(w.shape, [&](std::string& to) { append_shape(to, t); });
     widen(w.size, [&](std::string& to) { append_size(to, logical_size(t)); });
+    if (terminal || !in.stats.empty()) {
+      widen(w.layout, [&](std::string& to) { append_layout(to, t); });
+      plain = plain && cell == "dense";
+    }
     if (in.stats.empty()) continue;
     const std::array<std::string, 6> cells = stats_cells(in.stats[at], t);
     for (std::size_t i = 0; i < cells.size(); ++i) w.stats[i] = std::max(w.stats[i], cells[i].size());
-    widen(w.layout, [&](std::string& to) { append_layout(to, t); });
   }
   w.dtype = std::min(w.dtype, kWidestName);
+  w.layouts = !terminal || !plain;
+  if (terminal) fit(w, in, columns);
   return w;
 }
 
@@ -127,7 +170,7 @@ void print_heading(Output& out, const Inspection& in, const Widths& w) {
   append_left(line, "dtype", w.dtype);
   append_left(line, "shape", w.shape);
   append_right(line, "size", w.size);
-  append_left(line, "layout", in.stats.empty() ? 0 : w.layout);
+  if (w.layouts) append_left(line, "layout", in.stats.empty() ? 0 : w.layout);
   if (!in.stats.empty())
     for (std::size_t i = 0; i < kStatsHeads.size(); ++i) append_right(line, kStatsHeads[i], w.stats[i]);
   trim(line);
@@ -138,8 +181,11 @@ void print_heading(Output& out, const Inspection& in, const Widths& w) {
 void print_row(Output& out, const Inspection& in, const Widths& w, std::size_t at, std::string& cell) {
   const Tensor t = in.model[in.tensors[at]];
   std::string& to = out.buffer();
-  append_left(to, t.name(), w.name);
-  append_left(to, t.type_name(), w.dtype);
+  if (needs_quotes(t.name()))
+    append_cell(to, quoted_name(t.name()), w.name, w.fits);
+  else
+    append_cell(to, t.name(), w.name, w.fits);
+  append_cell(to, t.type_name(), w.dtype, w.fits);
   cell.clear();
   append_shape(cell, t);
   to.append(cell);
@@ -147,12 +193,16 @@ void print_row(Output& out, const Inspection& in, const Widths& w, std::size_t a
   to.append(kGap);
   cell.clear();
   append_size(cell, logical_size(t));
-  append_right(to, cell, w.size);
-  cell.clear();
-  append_layout(cell, t);
-  append_shown(to, cell);
+  pad(to, w.size, cell.size());
+  to.append(cell);
+  if (w.layouts) {
+    to.append(kGap);
+    cell.clear();
+    append_layout(cell, t);
+    append_shown(to, cell);
+  }
   if (!in.stats.empty()) {
-    pad(to, w.layout, cell.size());
+    if (w.layouts) pad(to, w.layout, cell.size());
     const std::array<std::string, 6> cells = stats_cells(in.stats[at], t);
     for (std::size_t i = 0; i < cells.size(); ++i) {
       to.append(kGap);
@@ -266,7 +316,7 @@ std::uint64_t logical_size(const Tensor& t) {
   return size;
 }
 
-void print_table(Output& out, const Inspection& in) {
+void print_table(Output& out, const Inspection& in, std::string_view nothing_matches) {
   out.shown(in.path);
   out.text(": " + std::string(in.model.format()) + (in.model.version().empty() ? "" : " ") + shown(in.model.version()) +
            ", " + grouped(in.model.size()) + (in.model.size() == 1 ? " tensor, " : " tensors, ") +
@@ -274,10 +324,10 @@ void print_table(Output& out, const Inspection& in) {
   print_attributes(out, in.model.attributes());
   print_checksums(out, in.model);
   if (in.tensors.empty()) {
-    out.text(in.model.size() == 0 ? "no tensors\n" : "no tensor matches\n");
+    out.text(in.model.size() == 0 ? "no tensors\n" : shown(nothing_matches) + "\n");
     return;
   }
-  const Widths w = measure(in);
+  const Widths w = measure(in, out.columns());
   print_heading(out, in, w);
   std::string cell;
   for (std::size_t at = 0; at < in.tensors.size() && !out.closed(); ++at) print_row(out, in, w, at, cell);

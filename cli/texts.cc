@@ -49,6 +49,8 @@ Texts::Texts(Session& session, std::size_t first) {
   operands_ = std::span(args.operands).subspan(std::min(first, args.operands.size()));
   const bool input = args.has(FlagId::input);
   if (input && !operands_.empty()) throw Misuse("texts are given as arguments or by --input, not both");
+  if (!input && args.has(FlagId::input_format))
+    throw Misuse("--input-format says how --input FILE is read, and none is given");
   if (!input && operands_.empty()) throw Misuse("there is no text: give some as arguments, or --input FILE");
   if (input) file_.emplace(session, std::string(args.value(FlagId::input)), text_form(args));
 }
@@ -61,22 +63,10 @@ bool Texts::next(std::string& text) {
   return true;
 }
 
-void no_vocabulary() {
-  raise(Kind::misuse, "misuse/no-vocabulary", "the model has no vocabulary: give one with --vocab vocab.txt");
-}
-
 std::optional<Tokenizer> vocabulary_of(Session& session) {
   if (!session.args.has(FlagId::vocab)) return std::nullopt;
   const std::string path(session.args.value(FlagId::vocab));
-  return about_file(path, [&]() -> std::optional<Tokenizer> {
-    const auto source = open_file(path);
-    if (source->size() > session.context().limits.header)
-      raise(Kind::malformed, "limit/header",
-            "the vocabulary is larger than the limit allows (Limits::header, --limit header=BYTES)");
-    std::string text(static_cast<std::size_t>(source->size()), '\0');
-    source->read_at(0, std::as_writable_bytes(std::span(text)));
-    return WordPiece::vocabulary(text);
-  });
+  return about_file(path, [&] { return WordPiece::vocabulary(*open_file(path), session.context().limits); });
 }
 
 }  // namespace weighbridge::cli

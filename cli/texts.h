@@ -45,7 +45,5 @@ TextPull pull_from(const std::string& path);
 
 // The vocabulary of --vocab, or nothing. What is wrong with it is a FileError.
 std::optional<Tokenizer> vocabulary_of(Session&);
-// Throws the Error of a model without one.
-[[noreturn]] void no_vocabulary();
 
 }  // namespace weighbridge::cli

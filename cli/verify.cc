@@ -14,11 +14,14 @@ namespace {
 constexpr std::size_t kHexDigits = 64;
 
 std::string published_digest(const Arguments& args) {
-  std::string hex(args.value(FlagId::sha256));
+  const std::string_view given = args.value(FlagId::sha256);
+  const std::size_t begin = std::min(given.find_first_not_of(" \t\r\n"), given.size());  // as a copy may have
+  std::string hex(given.substr(begin, given.find_last_not_of(" \t\r\n") + 1 - begin));
   std::transform(hex.begin(), hex.end(), hex.begin(),
                  [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (hex.size() != kHexDigits || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
-    throw Misuse("--sha256 must be 64 hexadecimal digits");
+    throw Misuse("--sha256 must be 64 hexadecimal digits, not " + quote(given) +
+                 (hex.size() == kHexDigits ? "" : ", which has " + std::to_string(hex.size())));
   return hex;
 }
 
@@ -75,7 +78,7 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
     Verdict verdict;  // an unreadable file has verify's own shape too
     verdict.report.add(error.finding());
     session.object(to_json(path, verdict));
-    complain(shown(path) + ": " + shown(error.what()));
+    complain(session.fault(path, error));
     return Status::io;
   }
 }
@@ -88,9 +91,10 @@ Status run_verify(Session& session) {
     throw Misuse("--sha256 is the digest of one FILE, and several are given");
   Status status = Status::done;
   for (const std::string& path : session.args.operands) {
-    const Status one = verify_one(session, path, wanted);
-    status = worse(status, one);
-    if (one == Status::misuse) break;
+    if (session.args.operands.size() > 1) session.progress().about(path.substr(path.rfind('/') + 1));
+    status = worse(status, verify_one(session, path, wanted));
+    session.out.flush();  // before the next file's complaints, and for who waits
+    if (session.out.closed()) break;
   }
   session.end_objects();
   return status;

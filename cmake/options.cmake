@@ -6,6 +6,7 @@ option(WEIGHBRIDGE_FUZZ "build the fuzz targets with libFuzzer (clang only)" OFF
 option(WEIGHBRIDGE_BENCH "build the benchmarks" OFF)
 option(BUILD_SHARED_LIBS "make a shared library in place of the archive" OFF)
 option(WEIGHBRIDGE_STATIC "link the command statically: it starts in well under half the time" ON)
+option(WEIGHBRIDGE_COVERAGE "count which lines and branches run (clang only; tools/coverage.sh)" OFF)
 set(WEIGHBRIDGE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 
 # A newer compiler's new warnings must not stop a user's build, so warnings are errors where the project is checked with them.
@@ -55,6 +56,10 @@ if(WEIGHBRIDGE_SANITIZE)
   add_compile_options(-fsanitize=${WEIGHBRIDGE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${WEIGHBRIDGE_SANITIZE})
   set(WEIGHBRIDGE_STATIC OFF)  # the sanitizers' runtimes need the dynamic C library
+endif()
+if(WEIGHBRIDGE_COVERAGE)
+  add_compile_options(-fprofile-instr-generate -fcoverage-mapping)
+  add_link_options(-fprofile-instr-generate -fcoverage-mapping)
 endif()
 if(WEIGHBRIDGE_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weighbridge/open.h: from a path or a source to a Model. Reads and checks the header; payload is read only when asked
-// for.
+/// \file
+/// From a path or a source to a Model. Reads and checks the header; payload is read only when asked for.
 #pragma once
 #include <memory>
 #include <optional>
@@ -13,26 +13,30 @@
 
 namespace weighbridge {
 
+/// How a file is read.
 struct OpenOptions {
-  // Name of the format to read the file as; empty: by content, and where the content matches nothing, by the extension.
+  /// Name of the format to read the file as; empty: by content, and where the content matches nothing, by the
+  /// extension.
   std::string format{};
-  Access access = Access::positional;
-  Checks checks = Checks::all;
-  // The side file of a container that has one (STB: NAME.khm.json); null: the one beside the file, if there is one.
+  Access access = Access::positional;  ///< of the file that `path` names
+  Checks checks = Checks::all;         ///< structure: not what a format checks of its payload at opening
+  /// The side file of a container that has one (STB: NAME.khm.json); null: the one beside the file, if there is one.
   std::shared_ptr<const Source> sidecar{};
-  // The tokenizer file of a container whose tokenizer is one (FormatInfo::tokenizer_file); null: the one beside the
-  // file, if there is one (llama2c: NAME.tokenizer). Misuse for other containers.
+  /// The tokenizer file of a container whose tokenizer is one (FormatInfo::tokenizer_file); null: the one beside the
+  /// file, if there is one (llama2c: NAME.tokenizer). Misuse for other containers.
   std::shared_ptr<const Source> tokenizer{};
 };
 
-// A path is a file, or a folder that the registry of bundles knows (a Hugging Face folder). Throws Error: the first
-// error that verify() would report (malformed), io, or misuse (another directory, an unknown format).
+/// A path is a file, or a folder that the registry of bundles knows (a Hugging Face folder). Throws Error: the first
+/// error that verify() would report (malformed), io, or misuse (another directory, an unknown format).
 Model open(const std::string& path, const Context& = {}, const OpenOptions& = {});
+/// Of one file, wherever its bytes are.
 Model open(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
 
-// The door that does not throw for what the file holds: nullopt when it is malformed. Warnings and unsupported tensors
-// go to the report too. Still throws Error of kind io and misuse.
+/// The door that does not throw for what the file holds: nullopt when it is malformed. Warnings and unsupported tensors
+/// go to the report too. Still throws Error of kind io and misuse.
 std::optional<Model> open(const std::string& path, Report&, const Context& = {}, const OpenOptions& = {});
+/// Likewise.
 std::optional<Model> open(std::shared_ptr<const Source>, Report&, const Context& = {}, const OpenOptions& = {});
 
 }  // namespace weighbridge

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// weighbridge/source.h: where bytes come from. Readers see a file only through Source::read_at.
-//
-// A caller may derive from Source (a browser's File, a network range, a test that fails); everything then works but
-// view().
+/// \file
+/// Where bytes come from. Readers see a file only through Source::read_at.
+///
+/// A caller may derive from Source (a browser's File, a network range, a test that fails); everything then works but
+/// view().
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,40 +14,43 @@
 
 namespace weighbridge {
 
-// A read-only range and whatever keeps it alive (mapping, arena, caller's buffer).
+/// A read-only range and whatever keeps it alive (mapping, arena, caller's buffer).
 struct Bytes {
-  std::span<const std::byte> span;
-  std::shared_ptr<const void> keep;
+  std::span<const std::byte> span;   ///< the bytes
+  std::shared_ptr<const void> keep;  ///< null: the caller sees to it
 };
 
+/// A file, as far as readers see one.
 class Source {
  public:
   virtual ~Source() = default;
-  // Size in bytes, as seen when the source was opened. Never changes.
+  /// Size in bytes, as seen when the source was opened. Never changes.
   virtual std::uint64_t size() const noexcept = 0;
-  // Fills `out` from `offset`. The caller has checked that the range lies within size(). Throws Error{io} when the
-  // bytes cannot be had, a shrunken file included; never fills in zeros. Safe from several threads at once.
+  /// Fills `out` from `offset`. The caller has checked that the range lies within size(). Throws Error{io} when the
+  /// bytes cannot be had, a shrunken file included; never fills in zeros. Safe from several threads at once.
   virtual void read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
-  // The range as mapped memory, or an empty Bytes where this source cannot map. The range lies within size().
+  /// The range as mapped memory, or an empty Bytes where this source cannot map. The range lies within size().
   virtual Bytes map(std::uint64_t offset, std::uint64_t length) const;
-  // Throws Error{io} when what was opened is not what is there now (size, modification time, inode).
+  /// Throws Error{io} when what was opened is not what is there now (size, modification time, inode).
   virtual void check_unchanged() const;
-  // A file beside this one, by a relative path without "..": null where there is none or the source has no folder.
+  /// A file beside this one, by a relative path without "..": null where there is none or the source has no folder.
   virtual std::shared_ptr<const Source> neighbour(std::string_view relative) const;
-  // For messages: a path, or a word in angle brackets.
+  /// For messages: a path, or a word in angle brackets.
   virtual std::string_view name() const noexcept = 0;
-  // The ending of a path's last component, lower case, without the dot; empty where there is none.
+  /// The ending of a path's last component, lower case, without the dot; empty where there is none.
   std::string extension() const;
 };
 
-// How a path is read. positional: pread. mapped: read_at copies from a mapping, and a file that shrinks is SIGBUS
-// there. Both can map() for view().
-enum class Access : std::uint8_t { positional, mapped };
+/// How a path is read. Both can map() for view().
+enum class Access : std::uint8_t {
+  positional,  ///< pread
+  mapped       ///< read_at() copies from a mapping, and a file that shrinks is SIGBUS there
+};
 
-// Opens a regular file. Error{io} when it cannot be opened; Error{misuse} for a directory, FIFO, device or socket, at
-// once.
+/// Opens a regular file. Error{io} when it cannot be opened; Error{misuse} for a directory, FIFO, device or socket, at
+/// once.
 std::shared_ptr<const Source> open_file(const std::string& path, Access = Access::positional);
-// Bytes that are in memory already; map() gives them as they are.
+/// Bytes that are in memory already; map() gives them as they are.
 std::shared_ptr<const Source> memory_source(Bytes bytes, std::string name = "<memory>");
 
 }  // namespace weighbridge

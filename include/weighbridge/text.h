@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weighbridge/text.h: text from files made safe and aligned for people. Machine output stays exact and needs neither.
+/// \file
+/// Text from files made safe and aligned for people. Machine output stays exact and needs neither.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -7,14 +8,14 @@
 
 namespace weighbridge {
 
-// The text with everything visible that a terminal would obey or hide: control characters and invalid UTF-8 bytes as
-// \n, \r, \t or \x1b, \xff; C1 controls, bidirectional marks, zero-width and other format characters, line and
-// paragraph separators as \u{202e}; a backslash as two, so that different texts stay different. The result is valid
-// UTF-8.
+/// The text with everything visible that a terminal would obey or hide: control characters and invalid UTF-8 bytes as
+/// `\n`, `\r`, `\t` or `\x1b`, `\xff`; C1 controls, bidirectional marks, zero-width and other format characters, line
+/// and paragraph separators as `\u{202e}`; a backslash as two, so that different texts stay different. The result is
+/// valid UTF-8.
 std::string escape_for_display(std::string_view text);
 
-// Columns that a terminal gives the text: 2 for East Asian wide and fullwidth characters and emoji, 0 for combining
-// marks, controls and format characters, 1 for all else, each invalid byte included. Source: Unicode 15.0.
+/// Columns that a terminal gives the text: 2 for East Asian wide and fullwidth characters and emoji, 0 for combining
+/// marks, controls and format characters, 1 for all else, each invalid byte included. Source: Unicode 15.0.
 std::size_t display_width(std::string_view text) noexcept;
 
 }  // namespace weighbridge

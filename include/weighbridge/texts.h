@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// weighbridge/texts.h: many texts from one stream of bytes, in constant memory: lines, JSON lines, or the records of a
-// CSV file. Leaves what is done with them to the tokenizers and runtimes.
+/// \file
+/// Many texts from one stream of bytes, in constant memory: lines, JSON lines, or the records of a CSV file. Leaves
+/// what is done with them to the tokenizers and runtimes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,21 +14,26 @@
 
 namespace weighbridge {
 
-// lines: each line is a text, its "\n" or "\r\n" left out. jsonl: each line that is not empty is a JSON string, or an
-// object whose member "text" is one, so that texts may hold newlines and NULs.
-enum class TextForm : std::uint8_t { lines, jsonl };
+/// How a stream is cut into texts.
+enum class TextForm : std::uint8_t {
+  lines,  ///< each line is a text, its newline (or carriage return and newline) left out
+  /// Each line that is not empty is a JSON string, or an object whose member "text" is one, so that texts may hold
+  /// newlines and NULs.
+  jsonl
+};
 
-// Pulls bytes: fills at most the span, returns how many; 0 ends.
+/// Pulls bytes: fills at most the span, returns how many; 0 ends.
 using TextPull = std::function<std::size_t(std::span<char>)>;
 
+/// Texts out of a stream, one at a time.
 class TextReader {
  public:
-  TextReader(TextPull, TextForm, const Limits& = {});
-  // The next text. False: there is none. Throws Error{malformed} with rule "texts/jsonl" and the byte offset of a line
-  // that is neither, or "limit/memory" for a text longer than limits.memory.
+  TextReader(TextPull, TextForm, const Limits& = {});  ///< reads nothing yet
+  /// The next text. False: there is none. Throws Error{malformed} with rule "texts/jsonl" and the byte offset of a line
+  /// that is neither, or "limit/memory" for a text longer than limits.memory.
   bool next(std::string& text);
-  // The next record of RFC 4180: fields between commas, in double quotes where they hold commas, quotes or newlines.
-  // Throws Error{malformed} with rule "texts/csv" for a quote that never ends.
+  /// The next record of RFC 4180: fields between commas, in double quotes where they hold commas, quotes or newlines.
+  /// Throws Error{malformed} with rule "texts/csv" for a quote that never ends.
   bool next_record(std::vector<std::string>& fields);
 
  private:

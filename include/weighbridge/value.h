@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// weighbridge/value.h: metadata values in the container's own types. Owns Value, Attributes, Texts.
-//
-// A CBOR f32 is not an f64 here and a u64 keeps its 64 bits: what one container stored can be written back exactly.
+/// \file
+/// Metadata values in the container's own types. Owns Value, Attributes, Texts.
+///
+/// A CBOR f32 is not an f64 here and a u64 keeps its 64 bits: what one container stored can be written back exactly.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,15 +18,17 @@
 
 namespace weighbridge {
 
-// Many strings in two allocations: vocabularies, string arrays. An entry may hold any bytes.
+/// Many strings in two allocations: vocabularies, string arrays. An entry may hold any bytes.
 struct Texts {
-  std::string blob;
-  std::vector<std::uint64_t> ends;
-  std::size_t size() const noexcept { return ends.size(); }
+  std::string blob;                                          ///< all of them, end to end
+  std::vector<std::uint64_t> ends;                           ///< where each one ends in `blob`
+  std::size_t size() const noexcept { return ends.size(); }  ///< texts
+  /// Text i, which must be there.
   std::string_view operator[](std::size_t i) const noexcept {
     const std::uint64_t begin = i == 0 ? 0 : ends[i - 1];
     return std::string_view(blob).substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(ends[i] - begin));
   }
+  /// Appends a copy.
   void push_back(std::string_view text) {
     blob.append(text);
     ends.push_back(blob.size());
@@ -33,46 +36,48 @@ struct Texts {
   bool operator==(const Texts&) const = default;
 };
 
-// One metadata value. Immutable; a copy is one reference count.
+/// One metadata value. Immutable; a copy is one reference count.
 class Value {
  public:
+  /// What it holds. numbers and texts are arrays of one type; foreign is an item that this library only carries.
   enum class Kind : std::uint8_t { null, boolean, integer, real, text, bytes, list, map, numbers, texts, foreign };
-  using Entry = std::pair<std::string, Value>;
+  using Entry = std::pair<std::string, Value>;  ///< key and value
 
-  Value() noexcept = default;  // null
-  static Value boolean(bool);
-  static Value integer(std::int64_t, DType width = DType::i64);  // misuse: the width cannot hold it
+  Value() noexcept = default;                                    ///< null
+  static Value boolean(bool);                                    ///< of kind boolean
+  static Value integer(std::int64_t, DType width = DType::i64);  ///< misuse: the width cannot hold it
+  /// Likewise. A CBOR negative below -2^63, which no DType holds, is foreign instead.
   static Value integer(std::uint64_t, DType width = DType::u64);
-  // A CBOR negative below -2^63, which no DType holds, is foreign instead.
-  static Value real(double, DType width = DType::f64);  // width f16, f32 or f64; misuse: it does not keep the value
-  static Value text(std::string);
-  static Value bytes(std::vector<std::byte>);
-  static Value list(std::vector<Value>);
-  static Value map(std::vector<Entry>);  // keys unique; order is kept
-  static Value numbers(DType, std::vector<std::byte> little_endian);
-  static Value texts(Texts);
+  static Value real(double, DType width = DType::f64);  ///< width f16, f32 or f64; misuse: it does not keep the value
+  static Value text(std::string);                       ///< UTF-8
+  static Value bytes(std::vector<std::byte>);           ///< of kind bytes
+  static Value list(std::vector<Value>);                ///< of any kinds, mixed too
+  static Value map(std::vector<Entry>);                 ///< keys unique; order is kept
+  static Value numbers(DType, std::vector<std::byte> little_endian);  ///< an array of one dtype, packed
+  static Value texts(Texts);                                          ///< an array of texts
+  /// One item of `grammar` ("cbor"), as it stood.
   static Value foreign(std::string grammar, std::vector<std::byte> verbatim);
 
-  Kind kind() const noexcept;
-  DType type()
-      const noexcept;  // integer, real, numbers: declared width; i64/u64/f64 where the container has none; else unknown
-  // Exact or nothing: no rounding, no truncation. A canonical decimal text counts as its number, because EMBD and
-  // safetensors have only text; "true" and "false" count as booleans.
+  Kind kind() const noexcept;  ///< what it holds
+  /// integer, real, numbers: declared width; i64/u64/f64 where the container has none; else unknown
+  DType type() const noexcept;
+  /// Exact or nothing: no rounding, no truncation. A canonical decimal text counts as its number, because EMBD and
+  /// safetensors have only text; "true" and "false" count as booleans.
   std::optional<bool> as_bool() const noexcept;
-  std::optional<std::int64_t> as_i64() const noexcept;
-  std::optional<std::uint64_t> as_u64() const noexcept;
-  std::optional<double> as_f64() const noexcept;
-  std::optional<std::string_view> as_text() const noexcept;  // kind text only
-  std::span<const Value> list() const noexcept;              // empty unless list
-  std::span<const Entry> map() const noexcept;               // empty unless map; file order, unique keys
-  std::span<const std::byte> bytes() const noexcept;  // bytes; numbers (little-endian); foreign: the item as it stood
-  const Texts* texts() const noexcept;                // null unless texts
-  std::string_view grammar() const noexcept;          // foreign: "cbor", ...
-  // The canonical text: integers in decimal, reals as the shortest decimal that reads back to the same bits of type(),
-  // "true"/"false", text as it is, lists and maps as compact JSON, bytes as base64. What a format that holds only text
-  // stores.
+  std::optional<std::int64_t> as_i64() const noexcept;       ///< likewise
+  std::optional<std::uint64_t> as_u64() const noexcept;      ///< likewise
+  std::optional<double> as_f64() const noexcept;             ///< likewise
+  std::optional<std::string_view> as_text() const noexcept;  ///< kind text only
+  std::span<const Value> list() const noexcept;              ///< empty unless list
+  std::span<const Entry> map() const noexcept;               ///< empty unless map; file order, unique keys
+  std::span<const std::byte> bytes() const noexcept;  ///< bytes; numbers (little-endian); foreign: the item as it stood
+  const Texts* texts() const noexcept;                ///< null unless texts
+  std::string_view grammar() const noexcept;          ///< foreign: "cbor", ...
+  /// The canonical text: integers in decimal, reals as the shortest decimal that reads back to the same bits of type(),
+  /// "true"/"false", text as it is, lists and maps as compact JSON, bytes as base64. What a format that holds only text
+  /// stores.
   std::string to_text() const;
-  // Same kind, type and content; reals by bits. Maps compare in order.
+  /// Same kind, type and content; reals by bits. Maps compare in order.
   bool operator==(const Value&) const;
 
  private:
@@ -81,17 +86,19 @@ class Value {
   std::shared_ptr<const Rep> rep_;
 };
 
-// Keys and values in file order, keys unique. User metadata stands under its own key, header fields under "<format>.".
+/// Keys and values in file order, keys unique. User metadata stands under its own key, header fields under "<format>.".
 class Attributes {
  public:
-  Attributes() noexcept = default;
+  Attributes() noexcept = default;  ///< no entries
+  /// A view of them; null: none.
   explicit Attributes(const std::vector<Value::Entry>* entries) noexcept : entries_(entries) {}
-  const Value* find(std::string_view key) const noexcept;  // linear
+  const Value* find(std::string_view key) const noexcept;  ///< linear
+  /// In file order.
   std::span<const Value::Entry> entries() const noexcept {
     return entries_ ? std::span(*entries_) : std::span<const Value::Entry>{};
   }
-  bool empty() const noexcept { return !entries_ || entries_->empty(); }
-  std::size_t size() const noexcept { return entries_ ? entries_->size() : 0; }
+  bool empty() const noexcept { return !entries_ || entries_->empty(); }         ///< no entries
+  std::size_t size() const noexcept { return entries_ ? entries_->size() : 0; }  ///< entries
 
  private:
   const std::vector<Value::Entry>* entries_ = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weighbridge/verify.h: is this file sound? All structural rules, then every rule that must read payload, in one pass
-// over it.
+/// \file
+/// Is this file sound? All structural rules, then every rule that must read payload, in one pass over it.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,16 +14,18 @@
 
 namespace weighbridge {
 
+/// What verify() found, and what could be read all the same.
 struct Verdict {
-  std::string_view format;  // "" where the content matches no format
-  Report report;
-  // What could be read: tensors with structural errors are left out. Empty when the file has no readable index.
+  std::string_view format;  ///< "" where the content matches no format
+  Report report;            ///< every finding
+  /// What could be read: tensors with structural errors are left out. Empty when the file has no readable index.
   Model model;
 };
 
-// Throws Error of kind io and misuse only. The first error of the report is the one that open() throws, when open()
-// fails. The source is compared again at the end: a file that changed meanwhile is an io error.
+/// Throws Error of kind io and misuse only. The first error of the report is the one that open() throws, when open()
+/// fails. The source is compared again at the end: a file that changed meanwhile is an io error.
 Verdict verify(const std::string& path, const Context& = {}, const OpenOptions& = {});
+/// Of one file, wherever its bytes are.
 Verdict verify(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
 
 }  // namespace weighbridge

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weighbridge/weighbridge.h: all of the library. Owns nothing.
+/// \file
+/// All of the library. Owns nothing.
 #pragma once
 #include "weighbridge/chain.h"
 #include "weighbridge/context.h"
@@ -7,6 +8,7 @@
 #include "weighbridge/dtype.h"
 #include "weighbridge/embed.h"
 #include "weighbridge/error.h"
+#include "weighbridge/extract.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/generate.h"
 #include "weighbridge/hash.h"
@@ -20,7 +22,18 @@
 #include "weighbridge/source.h"
 #include "weighbridge/stats.h"
 #include "weighbridge/text.h"
+#include "weighbridge/texts.h"
 #include "weighbridge/tokenize.h"
 #include "weighbridge/value.h"
 #include "weighbridge/verify.h"
 #include "weighbridge/version.h"
+
+/// Tensor files: opened, proved, converted, and what runs on them.
+namespace weighbridge {
+/// SLM's source and admission chain: weighbridge/chain.h.
+namespace chain {}
+/// Glyph modules: weighbridge/khlnary.h.
+namespace khlnary {}
+/// What is particular to .slm models: weighbridge/slm.h.
+namespace slm {}
+}  // namespace weighbridge

@@ -40,9 +40,8 @@ Outcome write(std::string_view step, const Model& model, const ReadRecord& manif
   record.set("manifest_sha256", manifest.sha256);
   set_shape(record, shape_of(artifact.model));
   record.set("artifact.name", artifact.name).set("artifact.bytes", artifact.bytes);
-  record.set("artifact.sha256", artifact.sha256).set("artifact.checksum", artifact.checksum("file"));
-  record.set("artifact.tokenizer_checksum", artifact.checksum("tokenizer"));
-  record.set("artifact.tensor_layout_checksum", artifact.checksum("tensor_layout"));
+  record.set("artifact.sha256", artifact.sha256);
+  set_checksums(record, "artifact.", artifact);
   record.set("artifact.quantization", artifact.model.dtype_label());
   record.set("tensor_count", std::uint64_t{artifact.model.size()}).set("parameter_count", artifact.parameters);
   record.set("structure", "accepted").set("quality", "pending");

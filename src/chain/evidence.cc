@@ -45,6 +45,10 @@ std::uint64_t count_parameters(const Model& model) {
   return sum;
 }
 
+Stamp stamp_of(const Source& source, const Context& context) {
+  return {source.size(), file_sha256(source, context).hex()};
+}
+
 }  // namespace
 
 std::uint64_t Artifact::header(std::string_view field) const {
@@ -71,19 +75,20 @@ std::string last_component(const std::string& path) {
   return name;
 }
 
-Artifact read_artifact(const std::string& path, const Context& context) {
+Artifact read_artifact(const std::string& path, const Context& context,
+                       const std::function<void(const Stamp&)>& expect) {
   Artifact out;
   out.path = path;
   out.name = last_component(path);
   out.source = open_file(path);
+  static_cast<Stamp&>(out) = stamp_of(*out.source, context);
+  if (expect) expect(out);
   const Verdict verdict = verify(out.source, context);
   if (const Finding* const error = verdict.report.first_error()) throw Error(*error);
   if (verdict.format != "slm")
     refuse("artifact", {}, "'" + path + "' is no .slm model; convert-trained makes one", 0, "slm",
            std::string(verdict.format));
   out.model = verdict.model;
-  out.bytes = out.source->size();
-  out.sha256 = file_sha256(*out.source, context).hex();
   out.source->check_unchanged();
   out.parameters = count_parameters(out.model);
   return out;
@@ -91,9 +96,15 @@ Artifact read_artifact(const std::string& path, const Context& context) {
 
 Stamp stamp(const std::string& path, const Context& context) {
   const auto source = open_file(path);
-  Stamp out{source->size(), file_sha256(*source, context).hex()};
+  Stamp out = stamp_of(*source, context);
   source->check_unchanged();
   return out;
+}
+
+void set_checksums(Record& record, const std::string& prefix, const Artifact& artifact) {
+  record.set(prefix + "checksum", artifact.checksum("file"));
+  record.set(prefix + "tokenizer_checksum", artifact.checksum("tokenizer"));
+  record.set(prefix + "tensor_layout_checksum", artifact.checksum("tensor_layout"));
 }
 
 ReadRecord read_evidence(const Schema& schema, const std::string& path, std::string_view how) {

@@ -3,6 +3,7 @@
 // one way to check a record, which is to make it again and compare. Leaves what each record says to the steps.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,26 +16,31 @@
 
 namespace weighbridge::chain {
 
+// Size and digest of a file, of one opening.
+struct Stamp {
+  std::uint64_t bytes = 0;
+  std::string sha256{};  // 64 lower-case digits
+};
+Stamp stamp(const std::string& path, const Context&);
+
 // An .slm that passed every rule. Digest, size and model are of the same open file.
-struct Artifact {
+struct Artifact : Stamp {
   std::string path, name;  // name: the path's last component
   std::shared_ptr<const Source> source;
   Model model;
-  std::uint64_t bytes = 0, parameters = 0;
-  std::string sha256;  // 64 lower-case digits
+  std::uint64_t parameters = 0;
 
   std::uint64_t header(std::string_view field) const;     // "vocab_size"
   std::string real_header(std::string_view field) const;  // "rope_theta"
   std::string_view checksum(std::string_view of) const;   // "file", "tokenizer", "tensor_layout"
 };
-// [reads] Error{malformed}: the validator's first error, or chain/artifact for another container.
-Artifact read_artifact(const std::string& path, const Context&);
-// Size and digest of a file, of one opening.
-struct Stamp {
-  std::uint64_t bytes = 0;
-  std::string sha256;
-};
-Stamp stamp(const std::string& path, const Context&);
+// [reads] Error{malformed}: the validator's first error, or chain/artifact for another container. `expect` is asked
+// before the validator, so that a file which was changed is named as that, not by the rule that the change happens to
+// break.
+Artifact read_artifact(const std::string& path, const Context&, const std::function<void(const Stamp&)>& expect = {});
+// The container's own checksums under the keys that every record has for them: "checksum", "tokenizer_checksum" and
+// "tensor_layout_checksum", each behind `prefix`.
+void set_checksums(Record&, const std::string& prefix, const Artifact&);
 // Error{malformed} chain/artifact where `path` has a folder or names none: records speak of files beside them.
 std::string last_component(const std::string& path);
 

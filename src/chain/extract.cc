@@ -118,11 +118,13 @@ Outcome extract_source(const std::string& candidate, const ExtractOptions& optio
   make_folder(options.folder + "/" + std::string(kTensorFolder), options.replace);
   // Without it the folder is no source, whatever happens below.
   clear(manifest_path, options.replace);
-  const Intermediate converted(source.model, between, context);
-  const Model& model = converted.model();
-  set_shape(manifest, shape_of(model));
-  manifest.set("tensor_count", std::uint64_t{model.size()});
-  for (std::uint32_t i = 0; i < model.size(); ++i) write_tensor(model[i], i, options, inputs, context, manifest);
+  {
+    const Intermediate converted(source.model, between, context);
+    const Model& model = converted.model();
+    set_shape(manifest, shape_of(model));
+    manifest.set("tensor_count", std::uint64_t{model.size()});
+    for (std::uint32_t i = 0; i < model.size(); ++i) write_tensor(model[i], i, options, inputs, context, manifest);
+  }  // gone before the folder is a source
   clear(copy, options.replace);
   publish(copy, reviewed.bytes, false);
   return conclude("extract-safetensors-source", manifest, {}, {manifest_path, false, inputs});

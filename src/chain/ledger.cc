@@ -2,7 +2,6 @@
 // The ledger: its links, and what may be added.
 #include "chain/ledger.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "chain/outcome.h"
 #include "chain/smoke.h"
 #include "io/fd.h"
+#include "io/temporary.h"
 #include "weighbridge/open.h"
 #include "weighbridge/slm.h"
 
@@ -141,8 +141,7 @@ class FolderLock {
  public:
   explicit FolderLock(const std::string& ledger) {
     const std::string folder = io::split_path(ledger).folder;
-    held_ = io::Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!held_) base::io_error("open", "'" + folder + "' cannot be opened", errno);
+    held_ = io::open_folder(folder);
     while (::flock(held_.get(), LOCK_EX) != 0)
       if (errno != EINTR) base::io_error("lock", "'" + folder + "' cannot be locked", errno);
   }
@@ -205,6 +204,7 @@ std::string check_adapter(const Artifact& base, const std::string& path, const C
   try {
     check_runs(slm::adapt(base.model, std::span(&package, 1), context));
   } catch (const Error& error) {  // that it is another model's is no misuse here, but what is wrong with the file
+    if (error.kind() == Kind::io) throw;
     refuse("adapter", {}, "'" + path + "' does not fit '" + base.name + "': " + error.what());
   }
   return kind;

@@ -161,9 +161,8 @@ Record make_manifest(const Artifact& artifact, const std::string& created) {
   out.set("manifest.version", "0");
   out.set("model.id", "<model>").set("model.version", "<version>");
   out.set("publisher.id", "<publisher>").set("publisher.key_id", "<key>");
-  out.set("slm.format_version", artifact.model.version()).set("slm.checksum", artifact.checksum("file"));
-  out.set("slm.tokenizer_checksum", artifact.checksum("tokenizer"));
-  out.set("slm.tensor_layout_checksum", artifact.checksum("tensor_layout"));
+  out.set("slm.format_version", artifact.model.version());
+  set_checksums(out, "slm.", artifact);
   out.set("slm.quantization", artifact.model.dtype_label());
   for (const char* const field : {"vocab_size", "hidden_size", "layer_count", "head_count", "kv_head_count", "head_dim",
                                   "ffn_size", "max_context"})
@@ -206,23 +205,37 @@ MiniModel read_minimodel(const std::string& path) {
   return about_record(path, [&] { return parse_minimodel(path); });
 }
 
-Artifact read_verified_artifact(const std::string& path, const MiniModel& minimodel, const Context& context) {
+namespace {
+
+[[noreturn]] void mismatch(const MiniModel& minimodel, const std::string& path, std::string_view key,
+                           const std::string& found) {
+  const std::string stated(minimodel.manifest.record.get(key));
+  refuse("artifact-mismatch", key, "in the MiniModel manifest is " + stated + ", where '" + path + "' has " + found, {},
+         stated, found);
+}
+
+void check_stamp(const MiniModel& minimodel, const std::string& path, const Stamp& file) {
   const Record& manifest = minimodel.manifest.record;
-  const auto mismatch = [&](std::string_view key, const std::string& found) {
-    const std::string stated(manifest.get(key));
-    refuse("artifact-mismatch", key, "in the MiniModel manifest is " + stated + ", where '" + path + "' has " + found,
-           {}, stated, found);
-  };
-  // Size and digest first: a file that was changed is named as that, not by the rule that the change happens to break.
-  const Stamp file = stamp(path, context);
-  if (file.bytes != manifest.number("artifact.byte_count")) mismatch("artifact.byte_count", std::to_string(file.bytes));
-  if (tagged(file.sha256) != manifest.get("artifact.sha256")) mismatch("artifact.sha256", tagged(file.sha256));
-  Artifact artifact = read_artifact(path, context);
+  if (file.bytes != manifest.number("artifact.byte_count"))
+    mismatch(minimodel, path, "artifact.byte_count", std::to_string(file.bytes));
+  if (tagged(file.sha256) != manifest.get("artifact.sha256"))
+    mismatch(minimodel, path, "artifact.sha256", tagged(file.sha256));
+}
+
+}  // namespace
+
+void check_artifact(const Artifact& artifact, const MiniModel& minimodel) {
+  check_stamp(minimodel, artifact.path, artifact);
+  const Record& manifest = minimodel.manifest.record;
   const Record actual = make_manifest(artifact, std::string(manifest.get("manifest.created_utc")));
   for (const auto& [key, value] : actual.lines())
-    if ((key.starts_with("slm.") || key == "artifact.byte_count" || key == "artifact.sha256") && manifest.has(key) &&
-        manifest.get(key) != value)
-      mismatch(key, value);
+    if (key.starts_with("slm.") && manifest.has(key) && manifest.get(key) != value)
+      mismatch(minimodel, artifact.path, key, value);
+}
+
+Artifact read_verified_artifact(const std::string& path, const MiniModel& minimodel, const Context& context) {
+  Artifact artifact = read_artifact(path, context, [&](const Stamp& file) { check_stamp(minimodel, path, file); });
+  check_artifact(artifact, minimodel);
   return artifact;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "chain/ledger.h"
+#include "chain/receipt.h"
 #include "chain/selector.h"
 #include "weighbridge/json.h"
 #include "wire/json_writer.h"
@@ -81,9 +82,9 @@ class Offering {
   Offers make(std::span<const std::string> adapters) {
     check("artifact", [&] { artifact_ = read_artifact(path_, context_); });
     check_given("minimodel-manifest", evidence_.manifest,
-                [&] { verify_minimodel_artifact(path_, evidence_.manifest, context_); });
+                [&] { check_artifact(*artifact_, read_minimodel(evidence_.manifest)); });
     check_given("import-receipt", evidence_.receipt,
-                [&] { check_import_receipt(path_, evidence_.manifest, evidence_.receipt, context_); });
+                [&] { check_receipt(*artifact_, read_minimodel(evidence_.manifest), evidence_.receipt); });
     check_given("selector-registry", evidence_.registry, [&] { check_registry(); });
     for (const std::string& adapter : adapters) out_.adapters.push_back({adapter, judge(adapter)});
     out_.json = to_json(out_);

@@ -34,9 +34,8 @@ Record make_receipt(const Artifact& artifact, const MiniModel& minimodel, const 
   const Record& manifest = minimodel.manifest.record;
   Record out(kSchema);
   out.set("receipt_version", "1").set("path", artifact.name).set("bytes", artifact.bytes);
-  out.set("artifact_sha256", artifact.sha256).set("checksum", artifact.checksum("file"));
-  out.set("tokenizer_checksum", artifact.checksum("tokenizer"));
-  out.set("tensor_layout_checksum", artifact.checksum("tensor_layout"));
+  out.set("artifact_sha256", artifact.sha256);
+  set_checksums(out, {}, artifact);
   out.set("quantization", artifact.model.dtype_label()).set("validation", "every-slm-rule");
   out.set("manifest_sha256", minimodel.manifest.sha256).set("signed_form_sha256", sha256_hex(minimodel.signed_form));
   out.set("signature", minimodel.has_signature ? "not-verified" : "absent");
@@ -47,9 +46,28 @@ Record make_receipt(const Artifact& artifact, const MiniModel& minimodel, const 
   return out;
 }
 
+void check_stamp(const ReadRecord& receipt, const std::string& path, const Stamp& file) {
+  const std::string_view stated = receipt.record.get("artifact_sha256");
+  if (file.sha256 != stated)
+    refuse("artifact-mismatch", "artifact_sha256", "in the minimodel-receipt is not that of '" + path + "'", {},
+           std::string(stated), file.sha256);
+}
+
+void check(const ReadRecord& receipt, const MiniModel& minimodel, const Artifact& artifact) {
+  check_stamp(receipt, artifact.path, artifact);
+  compare(receipt, make_receipt(artifact, minimodel, std::string(receipt.record.get("received_at"))));
+  check_artifact(artifact, minimodel);
+}
+
+ReadRecord read_receipt(const std::string& path) { return read_evidence(kSchema, path, "slm write-import-receipt"); }
+
 }  // namespace
 
 const Schema& receipt_schema() { return kSchema; }
+
+void check_receipt(const Artifact& artifact, const MiniModel& minimodel, const std::string& receipt) {
+  check(read_receipt(receipt), minimodel, artifact);
+}
 
 Outcome write_import_receipt(const std::string& artifact, const std::string& manifest, const std::string& receipt,
                              const std::string& at, bool replace, const Context& context) {
@@ -61,15 +79,10 @@ Outcome write_import_receipt(const std::string& artifact, const std::string& man
 
 Outcome check_import_receipt(const std::string& artifact, const std::string& manifest, const std::string& receipt,
                              const Context& context) {
-  const ReadRecord given = read_evidence(kSchema, receipt, "slm write-import-receipt");
+  const ReadRecord given = read_receipt(receipt);
   const MiniModel minimodel = read_minimodel(manifest);
-  // First: a file that was changed is named as that, not by the rule that the change happens to break.
-  if (const std::string digest = stamp(artifact, context).sha256; digest != given.record.get("artifact_sha256"))
-    refuse("artifact-mismatch", "artifact_sha256", "in the minimodel-receipt is not that of '" + artifact + "'", {},
-           std::string(given.record.get("artifact_sha256")), digest);
-  const Artifact now = read_artifact(artifact, context);
-  compare(given, make_receipt(now, minimodel, std::string(given.record.get("received_at"))));
-  read_verified_artifact(artifact, minimodel, context);
+  check(given, minimodel,
+        read_artifact(artifact, context, [&](const Stamp& file) { check_stamp(given, artifact, file); }));
   return report_on("write-import-receipt", given.record, given.sha256, {}, {});
 }
 

@@ -75,32 +75,23 @@ class Selection {
     return ledger_.record.get(entry_row(entry) + key);
   }
 
-  void check_size(const std::string& path, std::uint64_t bytes) const {
-    if (bytes > budget_)
+  void check_promoted(const std::string& path, std::uint64_t entry, const Stamp& file) const {
+    if (file.bytes > budget_)
       refuse("byte-budget", {},
-             "'" + path + "' has " + core::bytes_text(bytes) + ", more than selector_model_byte_budget allows, " +
+             "'" + path + "' has " + core::bytes_text(file.bytes) + ", more than selector_model_byte_budget allows, " +
                  std::to_string(budget_),
-             {}, "at most " + std::to_string(budget_), std::to_string(bytes));
-  }
-  void check_same(const std::string& path, std::uint64_t entry, const std::string& sha256) const {
-    if (sha256 != get(entry, "sha256"))
+             {}, "at most " + std::to_string(budget_), std::to_string(file.bytes));
+    if (file.sha256 != get(entry, "sha256"))
       refuse("changed-artifact", {}, "'" + path + "' is not the file that was promoted", {},
-             std::string(get(entry, "sha256")), sha256);
+             std::string(get(entry, "sha256")), file.sha256);
   }
 
   void add_model(const std::string& path, std::uint64_t entry) {
     const std::string at = (folder_ / path).string();
-    // Before the validator: a changed file is named as that, not by the rule that the change happens to break.
-    const Stamp file = stamp(at, context_);
-    check_size(path, file.bytes);
-    check_same(path, entry, file.sha256);
-    Artifact artifact = read_artifact(at, context_);
-    check_same(path, entry, artifact.sha256);
+    Artifact artifact = read_artifact(at, context_, [&](const Stamp& file) { check_promoted(path, entry, file); });
     const std::string row = "model." + std::to_string(bases_.size()) + ".";
     out_.set(row + "path", path).set(row + "bytes", artifact.bytes).set(row + "sha256", artifact.sha256);
-    out_.set(row + "checksum", artifact.checksum("file"));
-    out_.set(row + "tokenizer_checksum", artifact.checksum("tokenizer"));
-    out_.set(row + "tensor_layout_checksum", artifact.checksum("tensor_layout"));
+    set_checksums(out_, row, artifact);
     out_.set(row + "quantization", artifact.model.dtype_label()).set(row + "parameter_count", artifact.parameters);
     out_.set(row + "max_context", artifact.header("max_context"));
     out_.set(row + "admission_sha256", get(entry, "admission_sha256")).set(row + "entry", entry);
@@ -113,8 +104,7 @@ class Selection {
     if (base == bases_.end()) return;
     const std::string at = (folder_ / path).string();
     const Stamp file = stamp(at, context_);
-    check_size(path, file.bytes);
-    check_same(path, entry, file.sha256);
+    check_promoted(path, entry, file);
     const std::string row = "adapter." + std::to_string(adapters_++) + ".";
     out_.set(row + "path", path).set(row + "bytes", file.bytes).set(row + "sha256", file.sha256);
     out_.set(row + "kind", check_adapter(base->second, at, context_));

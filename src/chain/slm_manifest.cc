@@ -103,9 +103,7 @@ Record make_slm_manifest(const Artifact& artifact, const SourceOf& source) {
   out.set("manifest_version", "1");
   out.set("path", artifact.name).set("bytes", artifact.bytes).set("sha256", artifact.sha256);
   out.set("slm_version", artifact.model.version());
-  out.set("checksum", artifact.checksum("file"));
-  out.set("tokenizer_checksum", artifact.checksum("tokenizer"));
-  out.set("tensor_layout_checksum", artifact.checksum("tensor_layout"));
+  set_checksums(out, {}, artifact);
   for (const std::string_view field : kNumbers) out.set(field, artifact.header(field));
   out.set("rope_theta", artifact.real_header("rope_theta"));
   out.set("rms_norm_epsilon", artifact.real_header("rms_norm_epsilon"));
@@ -126,9 +124,8 @@ std::string check_conversion(const Artifact& artifact, const std::string& path) 
   const ReadRecord given = read_evidence(kConversionSchema, path, "slm convert-trained");
   Record again = without_seal(given.record);
   again.set("artifact.name", artifact.name).set("artifact.bytes", artifact.bytes);
-  again.set("artifact.sha256", artifact.sha256).set("artifact.checksum", artifact.checksum("file"));
-  again.set("artifact.tokenizer_checksum", artifact.checksum("tokenizer"));
-  again.set("artifact.tensor_layout_checksum", artifact.checksum("tensor_layout"));
+  again.set("artifact.sha256", artifact.sha256);
+  set_checksums(again, "artifact.", artifact);
   again.set("artifact.quantization", artifact.model.dtype_label());
   seal(again);
   compare(given, again);
@@ -136,9 +133,9 @@ std::string check_conversion(const Artifact& artifact, const std::string& path) 
 }
 
 Provenance read_provenance(const Evidence& at, const Context& context) {
+  Artifact artifact = read_artifact(at.artifact, context);  // a model that is missing or none is not told of its record
   ReadRecord manifest = read_evidence(kSchema, at.manifest, "slm manifest");
   check_claims(manifest.record);
-  Artifact artifact = read_artifact(at.artifact, context);
   const std::string kind(manifest.record.get("source_kind"));
   compare(manifest, make_slm_manifest(artifact, source_of(artifact, kind, at)));
   return {std::move(artifact), std::move(manifest)};

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 
 #include "base/fail.h"
 #include "chain/record.h"
@@ -21,6 +22,15 @@ namespace {
 
 constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 constexpr std::size_t kMaxName = 255;
+
+// openat, which a signal may interrupt.
+int open_again(int folder, const char* name, int flags) {
+  int fd = -1;
+  do {
+    fd = ::openat(folder, name, flags);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
 
 }  // namespace
 
@@ -48,8 +58,10 @@ std::vector<std::string> source_files(const std::string& folder) {
 }
 
 SourceFolder::SourceFolder(const std::string& path) : path_(path), folder_(io::open_folder(path)) {
-  const int fd = ::openat(folder_.get(), "tensors", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = open_again(folder_.get(), "tensors", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) {
+    if (errno != ENOENT && errno != ELOOP && errno != ENOTDIR)
+      base::io_error("open", "cannot open '" + path_ + "/tensors'", errno);
     const bool link = errno == ELOOP || errno == ENOTDIR;
     refuse("path", "tensors",
            link ? "is a link or a file, where the folder of the tensors is to be" : "cannot be opened", {}, "a folder",
@@ -60,7 +72,7 @@ SourceFolder::SourceFolder(const std::string& path) : path_(path), folder_(io::o
 
 std::shared_ptr<const Source> SourceFolder::open_at(int folder, const std::string& name,
                                                     const std::string& shown) const {
-  const int fd = ::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const int fd = open_again(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) {
     const int error = errno;
     if (error == ENOENT) refuse("path", shown, "is missing", {}, "a regular file", "nothing");
@@ -91,15 +103,18 @@ std::shared_ptr<const Source> SourceFolder::tensor(const std::string& path) cons
 }
 
 std::vector<std::string> SourceFolder::tensor_names() const {
-  const int fd = ::openat(tensors_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const folder = fd < 0 ? nullptr : ::fdopendir(fd);
-  if (folder == nullptr) base::io_error("open", "cannot list '" + path_ + "/tensors'", errno);
+  const int fd = open_again(tensors_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
+  if (!folder) base::io_error("open", "cannot list '" + path_ + "/tensors'", errno);
   std::vector<std::string> out;
-  while (const dirent* const entry = ::readdir(folder)) {
+  for (;;) {
+    errno = 0;  // the end and a failure look alike otherwise
+    const dirent* const entry = ::readdir(folder.get());
+    if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") out.emplace_back(name);
   }
-  ::closedir(folder);
+  if (errno != 0) base::io_error("read", "cannot list '" + path_ + "/tensors'", errno);
   std::ranges::sort(out);
   return out;
 }

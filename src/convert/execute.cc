@@ -75,8 +75,7 @@ class Companion {
     path_ = (dot == std::string::npos || dot <= name ? path : path.substr(0, dot)) + extension;
     if (!text) {
       stale_ = std::filesystem::exists(path_);
-      if (stale_ && !replace)
-        base::misuse("output-exists", "'" + path_ + "' exists and would speak of the new file; --force removes it");
+      if (stale_ && !replace) base::misuse("output-exists", "'" + path_ + "' exists and would speak of the new file");
       // One that a killed run had set aside.
       const io::SplitPath split = io::split_path(path_);
       if (!stale_) io::remove_stale(io::open_folder(split.folder).get(), split.name);

@@ -53,8 +53,7 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
   if (fs::exists(status) && !fs::is_directory(status))
     base::misuse("output-kind", "cannot write '" + path_ + "': it is no folder, and this format is one");
   if (fs::exists(status) && !replace_ && !holds_nothing(path_, 1))
-    base::misuse("output-exists",
-                 "the folder '" + path_ + "' is not empty; --force (replace) replaces the model in it");
+    base::misuse("output-exists", "the folder '" + path_ + "' is not empty");
   if (!fs::exists(status)) make_folder(path_);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "base/fail.h"
 #include "bundle/bundle.h"
@@ -19,8 +20,6 @@ constexpr std::array<std::string_view, kLossKindCount> kLossNames = {
     "attribute", "attribute-type", "extra",     "tokenizer", "name",       "shape",
     "layout",    "dtype",          "precision", "alias",     "unsupported"};
 
-constexpr int kHighestLevel = 19;  // beyond it one encoder takes more memory than a whole job may
-
 std::string quoted(std::string_view text) { return "'" + escape_for_display(text) + "'"; }
 
 const core::Format& writer_of(std::string_view name) {
@@ -29,6 +28,26 @@ const core::Format& writer_of(std::string_view name) {
   if (!format->layout)
     base::misuse("read-only-format", "the format " + std::string(name) + " can be read, not written");
   return *format;
+}
+
+// Options that only some targets look at: their descriptors say which.
+void check_own_options(const FormatInfo& to, const Options& options) {
+  const std::pair<std::string_view, bool> all[] = {{"keep-gqa", options.keep_gqa},
+                                                   {"quantise-norms", options.quantise_norms},
+                                                   {"omit-layout-field", options.omit_layout_field},
+                                                   {"created-at", !options.created_at.empty()},
+                                                   {"model-name", !options.model_name.empty()},
+                                                   {"model-version", !options.model_version.empty()}};
+  const auto takes = [](const FormatInfo& format, std::string_view option) {
+    return std::ranges::find(format.options, option) != format.options.end();
+  };
+  for (const auto& [name, given] : all) {
+    if (!given || takes(to, name)) continue;
+    std::string sentence = "the format " + std::string(to.name) + " has no " + std::string(name);
+    for (const FormatInfo& other : formats())
+      if (takes(other, name)) sentence += ", " + std::string(other.name) + " has";
+    base::misuse("option", std::move(sentence));
+  }
 }
 
 void check_options(const FormatInfo& to, const Options& options) {
@@ -40,10 +59,11 @@ void check_options(const FormatInfo& to, const Options& options) {
   if (!options.digest.empty() && options.digest != "none" &&
       std::ranges::find(holds.digests, options.digest) == holds.digests.end())
     base::misuse("digest", "the format " + format + " has no digest " + quoted(options.digest));
+  check_own_options(to, options);
   if (options.level != 0 && options.encoding != "zstd") base::misuse("level", "a level needs the encoding zstd");
-  if (options.level < 0 || options.level > kHighestLevel)
+  if (options.level < 0 || options.level > Options::kHighestLevel)
     base::misuse("level", "the level " + std::to_string(options.level) + " is not within 1 and " +
-                              std::to_string(kHighestLevel));
+                              std::to_string(Options::kHighestLevel));
   if (options.cast != DType::unknown) {
     if (info(options.cast).kind != DTypeKind::real)
       base::misuse("cast", "tensors can be cast to a floating-point dtype, not to " + std::string(name(options.cast)));

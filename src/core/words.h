@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How messages spell sizes, shapes, names and texts that may be long.
+// How messages spell sizes, shapes, names and texts that may be long, and refuse words that are none of some.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/fail.h"
 #include "weighbridge/model.h"
 #include "weighbridge/text.h"
 
@@ -28,6 +31,18 @@ inline std::string excerpt(std::string_view text, std::size_t most = 40) {
   std::size_t cut = most;
   while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) --cut;
   return std::string(text.substr(0, cut)) + "...";
+}
+
+// Throws Error{misuse} that names the words that the option can be.
+[[noreturn]] inline void refuse_word(std::string_view option, std::string_view text,
+                                     std::span<const std::string_view> words) {
+  if (words.empty()) base::misuse("option", "there is no option " + core::quoted(option));
+  std::string sentence = std::string(option) + " cannot be " + core::quoted(excerpt(text)) + ": it is one of";
+  for (const std::string_view word : words) sentence += " " + std::string(word);
+  base::misuse("option", std::move(sentence));
+}
+inline void check_word(std::string_view option, std::string_view text, std::span<const std::string_view> words) {
+  if (std::ranges::find(words, text) == words.end()) refuse_word(option, text, words);
 }
 
 }  // namespace weighbridge::core

@@ -88,9 +88,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::discard() noexcept { ::unlinkat(folder_.get(), temporary_.name.c_str(), 0); }
 
-void AtomicFile::refuse_existing() const {
-  base::misuse("output-exists", "'" + asked_ + "' exists; --force (replace) replaces it");
-}
+void AtomicFile::refuse_existing() const { base::misuse("output-exists", "'" + asked_ + "' exists"); }
 
 void AtomicFile::reserve(std::uint64_t size) {
   if (size == 0) return;

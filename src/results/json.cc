@@ -375,10 +375,10 @@ std::string to_json(const TokenizedText& text) {
   if (!text.offsets.empty()) {
     out.key("offsets");
     out.begin_array();
-    for (const auto& [begin, end] : text.offsets) {
+    for (const TokenSpan& span : text.offsets) {
       out.begin_array();
-      out.u64(begin);
-      out.u64(end);
+      out.u64(span.begin);
+      out.u64(span.end);
       out.end_array();
     }
     out.end_array();

@@ -145,6 +145,15 @@ Tokenizer WordPiece::vocabulary(std::string_view vocab_txt) {
   return out;
 }
 
+Tokenizer WordPiece::vocabulary(const Source& vocab_txt, const Limits& limits) {
+  if (vocab_txt.size() > limits.header)
+    base::malformed("limit/header",
+                    "the vocabulary is larger than the limit allows (Limits::header, --limit header=BYTES)");
+  std::string text(base::to_size(vocab_txt.size()), '\0');
+  vocab_txt.read_at(0, std::as_writable_bytes(std::span(text)));
+  return vocabulary(text);
+}
+
 Encoded WordPiece::encode(std::string_view text, std::span<std::uint32_t> ids, const EncodeOptions& options,
                           std::span<TokenSpan> spans) const {
   if (!spans.empty() && spans.size() < ids.size())

@@ -168,3 +168,46 @@ def test_bytes_that_fail_their_digest_go_nowhere(tmp_path):
     weighbridge("convert", other, tmp_path / "other.zt")
     assert "zt/digest" in weighbridge("append", tmp_path / "other.zt", bad, "-o", out, status=1).stderr
     assert not out.exists()
+
+
+def test_appending_to_standard_output_is_refused(sample, tmp_path):
+    path = tmp_path / "t.zt"
+    weighbridge("convert", sample, path)
+    weighbridge("append", path, sample, "-o", "-", status=2, cwd=tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["sample.safetensors", "t.zt"]
+
+
+@pytest.mark.parametrize("flags", [["--created-at", "x"], ["--model-name", "m"], ["--model-version", "1"], ["--keep-gqa"],
+                                   ["--omit-layout-field"], ["--quantise-norms"]])
+def test_an_option_that_the_target_has_no_use_for_is_refused(sample, tmp_path, flags):
+    done = weighbridge("convert", sample, tmp_path / "out.zt", *flags, status=2)
+    assert flags[0][2:] in done.stderr and not (tmp_path / "out.zt").exists()
+
+
+def test_force_is_not_promised_for_what_is_no_file(sample, tmp_path):
+    (tmp_path / "d").mkdir()
+    for output in (tmp_path / "d", "/dev/null"):
+        done = weighbridge("convert", sample, output, "--to", "zt", status=2)
+        assert "--force" not in done.stderr and "regular file" in done.stderr
+    (tmp_path / "out.zt").write_bytes(b"old")
+    for arguments in (["convert", sample, tmp_path / "out.zt"], ["extract", sample, "steps", "-o", tmp_path / "out.zt"]):
+        assert weighbridge(*arguments, status=2).stderr.rstrip().endswith("out.zt' exists; --force replaces it")
+
+
+def test_what_cannot_be_told_is_written_all_the_same(sample, tmp_path):
+    with open("/dev/full", "wb") as full:
+        for arguments, output in ((["convert", sample, tmp_path / "o.zt"], "o.zt"), (["extract", sample, "steps", "-o", tmp_path / "s.npy"], "s.npy")):
+            assert f"{output}' is written all the same" in weighbridge(*arguments, stdout=full, status=4).stderr
+            assert (tmp_path / output).exists()
+
+
+def test_a_blocker_is_said_once_and_a_long_value_is_cut(sample, tmp_path):
+    long = tmp_path / "long.safetensors"
+    long.write_bytes(safetensors({"w": ("F32", [1], floats(1))}, {"note": "x" * 500}))
+    done = weighbridge("convert", long, tmp_path / "o.stb", "--dry-run", status=1)
+    assert "x..." in done.stdout and "x" * 101 not in done.stdout
+    path = tmp_path / "t.zt"
+    weighbridge("convert", sample, path)
+    done = weighbridge("append", path, sample, status=1)
+    assert 'tensors["steps"]: the' in done.stdout and "this name" not in done.stderr
+    assert "this name" in weighbridge("append", path, sample, "--quiet", status=1).stderr

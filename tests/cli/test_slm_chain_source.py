@@ -430,7 +430,7 @@ def test_extraction_does_not_write_into_a_folder_that_holds_something(chain):
     (["convert-trained", "x", "-o", "y", "--validation", "z", "--review", "r"], "takes no --review"),
     (["convert-safetensors-trained", "x", "-o", "y", "--review", "r"], "--manifest"),
     (["source-template", "--tokenizer", "t", "-o", "y"], "MODEL"),
-    (["validate-source", "-o", "y"], "1 operand"),
+    (["validate-source", "-o", "y"], "needs FOLDER"),
 ])
 def test_misuse_of_the_chain_is_one_sentence(tmp_path, arguments, word):
     done = weighbridge("slm", *arguments, status=2, cwd=tmp_path)

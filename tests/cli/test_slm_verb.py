@@ -35,7 +35,7 @@ def test_inspect_without_checks_says_so(tmp_path):
     (["slm", "fixture", "tiny", "-o", "-"], "name an output"),
     (["slm", "fixture", "tiny", "--kind", "adp1", "-o", "x"], "--kind"),
     (["slm", "adapter", "a.slm", "b.safetensors", "-o", "x"], "--kind"),
-    (["slm", "adapt", "a.slm", "-o", "x"], "at least 2"),
+    (["slm", "adapt", "a.slm", "-o", "x"], "needs ADAPTER"),
 ])
 def test_misuse_is_one_sentence(tmp_path, arguments, word):
     done = weighbridge(*arguments, status=2, cwd=tmp_path)
@@ -46,3 +46,26 @@ def test_misuse_is_one_sentence(tmp_path, arguments, word):
 def test_many_names_that_become_hashes_are_told_in_a_few_lines(sample, tmp_path):
     done = weighbridge("convert", sample, tmp_path / "m.slm", status=1)
     assert "cannot be written" in done.stdout and len(done.stdout.splitlines()) < 40
+
+
+def test_a_wrong_file_is_the_one_that_is_named(tmp_path, sample):
+    base = tmp_path / "m.slm"
+    weighbridge("slm", "fixture", "tiny", "-o", base)
+    for words in (["adapter", base, sample, "--kind", "adp1"], ["adapt", base, sample]):
+        assert weighbridge("slm", *words, "-o", tmp_path / "x", status=2).stderr.startswith(f"weighbridge: {sample}: ")
+
+
+def test_a_model_that_is_missing_or_none_is_not_told_of_its_record(tmp_path, sample):
+    assert "nosuch.slm'" in weighbridge("slm", "validate-manifest", tmp_path / "nosuch.slm", status=4).stderr
+    assert "no .slm model" in weighbridge("slm", "runtime-smoke", sample, status=1).stderr
+    weighbridge("slm", "promotion-ledger", "show", tmp_path / "nosuch", status=4)
+
+
+def test_a_template_has_not_passed_anything(tmp_path):
+    assert "written, to be filled in" in weighbridge("slm", "source-template", "-o", tmp_path / "s.manifest").stdout
+
+
+def test_an_escape_is_not_escaped_again(tmp_path):
+    (tmp_path / "bad.minimodel").write_bytes(b"SLM1\x01\x02\n")
+    said = weighbridge("slm", "verify-manifest", tmp_path / "bad.minimodel", status=1)
+    assert "\\x01" in said.stdout + said.stderr and "\\\\x01" not in said.stdout + said.stderr

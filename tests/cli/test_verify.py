@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import hashlib
+import subprocess
 
-from conftest import safetensors, validated, weighbridge
+from conftest import COMMAND, safetensors, validated, weighbridge
 
 
 def test_good_file(sample):
@@ -67,3 +68,38 @@ def test_all_statuses_for_one_thread_too(sample):
     weighbridge("verify", sample, "--threads", "1")
     weighbridge("verify", sample, "--threads", "0", status=2)
     weighbridge("verify", sample, "--threads", "many", status=2)
+
+
+def test_a_folder_among_several_files_ends_nothing(sample, broken, tmp_path):
+    """The files behind it are read, each is named, and what is worst counts."""
+    folder = tmp_path / "d"
+    folder.mkdir()
+    done = weighbridge("verify", folder, sample, broken, status=1)
+    assert "ok (" in done.stdout and str(broken) in done.stdout and str(folder) in done.stderr
+    done = weighbridge("verify", tmp_path / "nosuch", broken, folder, sample, status=4)
+    assert "ok (" in done.stdout and "nosuch" in done.stderr and str(folder) in done.stderr
+    assert len(weighbridge("hash", folder, sample, status=2).stdout.splitlines()) == 1
+
+
+def test_standard_input_is_read_once(sample):
+    done = weighbridge("verify", "-", "-", status=2, stdin=open(sample, "rb"))
+    assert "once" in done.stderr and "ok (" in done.stdout
+
+
+def test_a_pipe_by_its_name_is_told_of_the_dash(sample):
+    done = subprocess.run(["sh", "-c", 'cat "$1" | "$0" verify /dev/stdin', COMMAND, sample], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 2 and b"give -" in done.stderr
+
+
+def test_a_published_digest_may_have_a_blank_from_a_copy(sample):
+    digest = hashlib.sha256(sample.read_bytes()).hexdigest()
+    weighbridge("verify", sample, "--sha256", f" {digest.upper()}\n")
+    assert "not 'abc', which has 3" in weighbridge("verify", sample, "--sha256", "abc", status=2).stderr
+
+
+def test_a_sentence_has_the_path_of_the_file_at_fault_once(sample, tmp_path):
+    for arguments, fault in ((["inspect", "nosuch"], "cannot open 'nosuch'"), (["verify", "."], "'.' is a directory"),
+                             (["inspect", ""], "the path is empty"), (["convert", sample, "nodir/out.zt"], "cannot open the folder 'nodir'"),
+                             (["extract", sample, "steps", "-o", "nodir/x.npy"], "cannot open the folder 'nodir'")):
+        done = subprocess.run([COMMAND, *map(str, arguments)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        assert done.stderr.decode().startswith(f"weighbridge: {fault}"), done.stderr

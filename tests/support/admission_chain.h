@@ -32,9 +32,8 @@ inline void write_conversion(const Artifact& artifact, const std::string& path, 
   out.set("rms_norm_epsilon", artifact.real_header("rms_norm_epsilon"));
   out.set_flag("tied_output", (artifact.header("flags") & 1U) != 0);
   out.set("artifact.name", artifact.name).set("artifact.bytes", artifact.bytes);
-  out.set("artifact.sha256", artifact.sha256).set("artifact.checksum", artifact.checksum("file"));
-  out.set("artifact.tokenizer_checksum", artifact.checksum("tokenizer"));
-  out.set("artifact.tensor_layout_checksum", artifact.checksum("tensor_layout"));
+  out.set("artifact.sha256", artifact.sha256);
+  set_checksums(out, "artifact.", artifact);
   out.set("artifact.quantization", artifact.model.dtype_label());
   out.set("tensor_count", std::uint64_t{artifact.model.size()}).set("parameter_count", artifact.parameters);
   out.set("structure", "accepted").set("quality", "pending");

@@ -2,6 +2,7 @@
 // From what a piece of work returns or throws to what JavaScript gets.
 #include "answers.h"
 
+#include <cmath>
 #include <new>
 
 #include "weighbridge/json.h"
@@ -87,6 +88,14 @@ void misuse(std::string message) {
   throw Error(std::move(finding));
 }
 
+std::uint64_t count_of(const char* name, double number, std::uint64_t most) {
+  // NaN is not at least 0.
+  if (!(number >= 0 && number <= static_cast<double>(most) && number == std::floor(number)))
+    misuse(std::string(name) + " must be a whole number from 0 to " + std::to_string(most) + ", not " +
+           to_json(Value::real(number)));
+  return static_cast<std::uint64_t>(number);
+}
+
 std::string text_option(const val& options, const char* name) {
   const val member = options[name];
   return member.isUndefined() || member.isNull() ? std::string() : member.as<std::string>();
@@ -94,6 +103,10 @@ std::string text_option(const val& options, const char* name) {
 double number_option(const val& options, const char* name, double otherwise) {
   const val member = options[name];
   return member.isUndefined() || member.isNull() ? otherwise : member.as<double>();
+}
+std::uint64_t count_option(const val& options, const char* name, std::uint64_t otherwise, std::uint64_t most) {
+  const val member = options[name];
+  return member.isUndefined() || member.isNull() ? otherwise : count_of(name, member.as<double>(), most);
 }
 bool flag_option(const val& options, const char* name, bool otherwise) {
   const val member = options[name];

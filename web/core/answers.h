@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <span>
@@ -41,6 +42,12 @@ Context job_context();
 
 [[noreturn]] void misuse(std::string message);
 
+// Past it JavaScript's numbers skip whole ones.
+inline constexpr std::uint64_t kMostCount = (std::uint64_t{1} << 53) - 1;
+// A number of JavaScript's as a count. Misuse, by the name that it has there, where it is no whole number from 0 to
+// `most`.
+std::uint64_t count_of(const char* name, double number, std::uint64_t most = kMostCount);
+
 // Things that JavaScript names by a number, which begins at 1.
 template <class T> class Table {
  public:
@@ -63,6 +70,16 @@ template <class T> class Table {
 // Members of an options object: the default where one is absent or undefined.
 std::string text_option(const emscripten::val& options, const char* name);
 double number_option(const emscripten::val& options, const char* name, double otherwise);
+// Misuse where it is no whole number from 0 to `most`.
+std::uint64_t count_option(const emscripten::val& options, const char* name, std::uint64_t otherwise,
+                           std::uint64_t most = kMostCount);
 bool flag_option(const emscripten::val& options, const char* name, bool otherwise);
+
+// The options of these names, each one of the library's words for it; "" is as good as none.
+template <class Options>
+void set_words(Options& out, const emscripten::val& options, std::initializer_list<const char*> names) {
+  for (const char* const name : names)
+    if (const std::string text = text_option(options, name); !text.empty()) out.set(name, text);
+}
 
 }  // namespace weighbridge::web

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions: a plan that JavaScript shows, then its file.
 #include <string>
-#include <string_view>
 
 #include "functions.h"
 #include "models.h"
@@ -18,23 +17,8 @@ Table<Plan>& plans() {
 
 Options options_of(const val& given) {
   Options out;
-  const std::string allow = text_option(given, "allow");
-  for (std::size_t at = 0; at < allow.size();) {
-    const std::size_t end = std::min(allow.find(',', at), allow.size());
-    const auto kind = loss_kind_from_name(std::string_view(allow).substr(at, end - at));
-    if (!kind) misuse("there is no kind of loss '" + allow.substr(at, end - at) + "'");
-    out.allow.push_back(*kind);
-    at = end + 1;
-  }
-  if (const std::string cast = text_option(given, "cast"); !cast.empty()) {
-    const auto dtype = dtype_from_name(cast);
-    if (!dtype) misuse("there is no dtype '" + cast + "'");
-    out.cast = *dtype;
-  }
-  out.quantise = text_option(given, "quantise");
-  out.encoding = text_option(given, "encoding");
-  out.level = static_cast<int>(number_option(given, "level", 0));
-  out.digest = text_option(given, "digest");
+  set_words(out, given, {"allow", "cast", "quantise", "encoding", "digest"});
+  out.level = static_cast<int>(count_option(given, "level", 0, Options::kHighestLevel));
   out.version = text_option(given, "version");
   out.replace = flag_option(given, "replace", true);
   return out;

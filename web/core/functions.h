@@ -20,7 +20,7 @@ std::string inspect(int model, const std::string& path, double file_size);  // i
 std::string verify_file(const std::string& path, const val& options);       // verify.json
 std::string hash(int model, const std::string& path, bool with_names);      // hash.json
 std::string statistics_of(int model, int tensor);                           // the "stats" of inspect.json
-std::string histogram_of(int model, int tensor, int bins);                  // {"from","to","counts"}
+std::string histogram_of(int model, int tensor, double bins);               // {"from","to","counts"}
 val rows(int model, int tensor, double first, double count);                // Float32Array, row-major
 val read_tensor(int model, int tensor, const std::string& dtype);           // {"dtype","shape","bytes"}
 std::string extract(int model, int tensor, const std::string& to);          // extract.json

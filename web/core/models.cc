@@ -93,26 +93,26 @@ std::string statistics_of(int model, int tensor) {
   return answer({}, [&] { return to_json(statistics(tensor_of(model, tensor), job_context())); });
 }
 
-std::string histogram_of(int model, int tensor, int bins) {
+std::string histogram_of(int model, int tensor, double bins) {
   return answer({}, [&] {
-    return to_json(histogram(tensor_of(model, tensor), static_cast<std::uint32_t>(bins < 0 ? 0 : bins), job_context()));
+    const auto wanted = static_cast<std::uint32_t>(count_of("bins", bins, UINT32_MAX));
+    return to_json(histogram(tensor_of(model, tensor), wanted, job_context()));
   });
 }
 
 val rows(int model, int tensor, double first, double count) {
   return answer_value({}, [&] {
     const Tensor t = tensor_of(model, tensor);
-    const double floats = count * static_cast<double>(row_elements(t));
-    if (!(first >= 0 && count >= 0 && floats * sizeof(float) <= static_cast<double>(kMostBytes)))
-      misuse("rows are read at most a gibibyte at a time");
+    const std::uint64_t from = count_of("first", first), wanted = count_of("count", count);
+    const double floats = static_cast<double>(wanted) * static_cast<double>(row_elements(t));
+    if (floats * sizeof(float) > static_cast<double>(kMostBytes)) misuse("rows are read at most a gibibyte at a time");
     std::vector<float> out(static_cast<std::size_t>(floats));
     if (t.shape().empty()) {
       const Array all = t.to_dense(DType::f32, job_context());
       out.resize(1);
       std::memcpy(out.data(), all.data.get(), sizeof(float));
     } else {
-      t.rows_into(static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(count), DType::f32,
-                  std::as_writable_bytes(std::span(out)), job_context());
+      t.rows_into(from, wanted, DType::f32, std::as_writable_bytes(std::span(out)), job_context());
     }
     return copied(std::span<const float>(out));
   });
@@ -141,19 +141,9 @@ std::string extract(int model, int tensor, const std::string& to) {
   return answer(to, [&] {
     const Model& m = models().get(model);
     const Tensor t = tensor_of(model, tensor);
-    if (const Finding* reason = t.unsupported()) throw Error(*reason);
     // What NumPy has no type for becomes numbers that it can hold.
-    const DType dtype = npy_type(t.dtype()).empty() ? DType::f32 : t.dtype();
-    Extracted facts{std::string(t.name()), {}, dtype, {t.shape().begin(), t.shape().end()}, 0, to};
-    OutputFile file(to, true, m.sources());
-    const std::string header = npy_header(npy_type(dtype), t.shape());
-    file.write(std::as_bytes(std::span(header.data(), header.size())));
-    t.stream_dense(dtype, job_context(), [&](std::span<const std::byte> piece) {
-      facts.bytes += piece.size();
-      file.write(piece);
-      return true;
-    });
-    file.publish();
+    const Elements elements = Elements::dense(t, npy_type(t.dtype()).empty() ? DType::f32 : t.dtype());
+    const Extracted facts = elements.write(to, {.replace = true, .inputs = m.sources()}, job_context());
     return to_json(to, m.format(), std::span(&facts, 1));
   });
 }

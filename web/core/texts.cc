@@ -40,61 +40,22 @@ Table<Writing>& writings() {
 
 std::vector<std::string> texts_of(const val& list) { return emscripten::vecFromJSArray<std::string>(list); }
 
-// A vocab.txt: a token a line.
-Tokenizer read_vocabulary(const std::string& path) {
-  const auto source = open_file(path);
-  if (source->size() > Limits{}.memory) misuse("the vocabulary is larger than any that is known");
-  std::string text(static_cast<std::size_t>(source->size()), '\0');
-  source->read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-  return WordPiece::vocabulary(text);
-}
-
-std::string word_piece_json(const Tokenizer& from, const std::string& text, bool special) {
-  const WordPiece tokenizer(from, {});
-  std::vector<std::uint32_t> ids(static_cast<std::size_t>(WordPiece::bound(text.size())));
-  EncodeOptions options;
-  options.special = special;
-  const Encoded what = tokenizer.encode(text, ids, options);
-  ids.resize(static_cast<std::size_t>(what.count));
-  std::vector<std::string_view> tokens;
-  for (const std::uint32_t id : ids) tokens.push_back(tokenizer.token(id).value_or("[UNK]"));
-  return to_json(TokenizedText{.ids = ids, .tokens = tokens, .replaced = what.replaced});
-}
-
-std::string byte_pair_json(const Tokenizer& from, const std::string& text, bool special) {
-  const BytePair tokenizer(from, {});
-  const std::vector<std::uint32_t> ids = tokenizer.encode(text, {.bos = special});
-  std::vector<std::string> spelt;
-  for (const std::uint32_t id : ids) spelt.emplace_back(tokenizer.token(id).value_or(""));
-  const std::vector<std::string_view> tokens(spelt.begin(), spelt.end());
-  return to_json(TokenizedText{.ids = ids, .tokens = tokens});
-}
-
 }  // namespace
 
 std::string tokenize(int model, const std::string& text, bool special) {
-  return answer({}, [&] {
-    const Tokenizer* const own = models().get(model).tokenizer();
-    if (own == nullptr) misuse("this file has no tokenizer");
-    return own->kind == Tokenizer::Kind::wordpiece ? word_piece_json(*own, text, special)
-                                                   : byte_pair_json(*own, text, special);
-  });
+  return answer({}, [&] { return to_json(TextTokenizer(models().get(model), {.special = special})(text)); });
 }
 
 std::string make_embedder(int model, const val& options) {
   return answer({}, [&] {
     EmbedOptions asked;
-    const std::string pooling = text_option(options, "pooling"), precision = text_option(options, "precision");
-    for (const Pooling one : {Pooling::mean, Pooling::cls, Pooling::max})
-      if (pooling == name(one)) asked.pooling = one;
-    for (const Precision one : {Precision::f32, Precision::f16, Precision::int8})
-      if (precision == name(one)) asked.precision = one;
-    asked.max_length = static_cast<std::uint64_t>(number_option(options, "maxLength", 0));
-    asked.heads = static_cast<std::uint64_t>(number_option(options, "heads", 0));
+    set_words(asked, options, {"pooling", "precision"});
+    asked.max_length = count_option(options, "maxLength", 0);
+    asked.heads = count_option(options, "heads", 0);
     asked.threads = 1;
     Tokenizer vocabulary;
     if (const std::string path = text_option(options, "vocabulary"); !path.empty()) {
-      vocabulary = read_vocabulary(path);
+      vocabulary = WordPiece::vocabulary(*open_file(path));
       asked.vocabulary = &vocabulary;
     }
     Embedder made(models().get(model), asked);
@@ -121,7 +82,7 @@ std::string make_generator(int model, const val& options) {
   return answer({}, [&] {
     GeneratorOptions asked;
     asked.threads = 1;
-    asked.context = static_cast<std::uint64_t>(number_option(options, "context", 0));
+    asked.context = count_option(options, "context", 0);
     auto made = std::make_shared<Generator>(models().get(model), asked);
     const std::string sizes = ",\"vocabulary\":" + std::to_string(made->vocabulary()) +
                               ",\"context\":" + std::to_string(made->context()) + "}";
@@ -132,11 +93,11 @@ std::string make_generator(int model, const val& options) {
 std::string generate(int generator, const std::string& prompt, const val& options) {
   return answer({}, [&] {
     GenerateOptions asked;
-    asked.max_tokens = static_cast<std::uint64_t>(number_option(options, "maxTokens", 256));
+    asked.max_tokens = count_option(options, "maxTokens", 256);
     asked.sampling.temperature = number_option(options, "temperature", 0);
-    asked.sampling.top_k = static_cast<std::uint32_t>(number_option(options, "topK", 0));
+    asked.sampling.top_k = static_cast<std::uint32_t>(count_option(options, "topK", 0, UINT32_MAX));
     asked.sampling.top_p = number_option(options, "topP", 1);
-    asked.sampling.seed = static_cast<std::uint64_t>(number_option(options, "seed", 1));
+    asked.sampling.seed = count_option(options, "seed", 1);
     if (const val stop = options["stop"]; !stop.isUndefined() && !stop.isNull()) asked.stop = texts_of(stop);
     const std::shared_ptr<Generator> made = generators().get(generator);
     Writing writing{made, made->session(), nullptr};

@@ -8,6 +8,8 @@
 namespace weighbridge::huggingface {
 namespace {
 
+constexpr std::string_view kOptions[] = {"created-at", "model-name", "model-version"};
+
 // The last component of the path of the file that holds the tensor.
 std::string_view file_of(const Model& model, std::string_view tensor) {
   const auto found = model.find(tensor);
@@ -25,6 +27,7 @@ core::Format describe() {
   out.info.versions = "config.json, vocab.txt or tokenizer.json, model.safetensors or its shards";
   out.info.folder = true;
   out.info.holds.tokenizer = true;
+  out.info.options = kOptions;
   out.info.rules = rules::kAll;
   out.matches = nullptr;
   out.read = nullptr;

@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kExtensions[] = {"weights"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw};
+constexpr std::string_view kOptions[] = {"created-at", "model-name", "model-version"};
 
 }  // namespace
 
@@ -35,6 +36,7 @@ constexpr core::Format kFormat = {
                        .names = true,
                        .tokenizer = true,
                        .max_tensors = UINT32_MAX},
+             .options = kOptions,
              .rules = rules::kAll},
     .matches = matches,
     .read = read,

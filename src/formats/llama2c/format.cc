@@ -41,6 +41,7 @@ constexpr core::Format kFormat = {
                        .names = false,
                        .tokenizer = true,
                        .max_tensors = UINT64_MAX},
+             .options = {},
              .rules = rules::kAll},
     .matches = matches,
     .read = read,

@@ -43,6 +43,7 @@ constexpr core::Format kFormat = {
                        .names = true,
                        .tokenizer = false,
                        .max_tensors = UINT64_MAX},
+             .options = {},
              .rules = rules::kAll},
     .matches = matches,
     .read = read,

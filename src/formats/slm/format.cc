@@ -14,6 +14,7 @@ constexpr std::string_view kExtensions[] = {"slm"};
 constexpr DType kDTypes[] = {DType::f32};
 constexpr Layout kLayouts[] = {Layout::dense, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw};
+constexpr std::string_view kOptions[] = {"keep-gqa", "quantise-norms"};
 
 }  // namespace
 
@@ -37,6 +38,7 @@ constexpr core::Format kFormat = {
                        .names = false,
                        .tokenizer = true,
                        .max_tensors = UINT32_MAX},
+             .options = kOptions,
              .rules = rules::kAll},
     .matches = matches,
     .read = read,

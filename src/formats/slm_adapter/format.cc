@@ -39,6 +39,7 @@ constexpr core::Format kFormat = {
                        .names = false,
                        .tokenizer = false,
                        .max_tensors = UINT32_MAX},
+             .options = {},
              .rules = rules::kAll},
     .matches = matches,
     .read = read,

@@ -36,6 +36,7 @@ constexpr core::Format kFormat = {
                        .names = true,
                        .tokenizer = false,
                        .max_tensors = kMaxTensors},
+             .options = {},
              .rules = rules::kAll},
     .matches = matches,
     .read = read,

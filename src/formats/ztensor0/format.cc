@@ -14,6 +14,7 @@ namespace {
 
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd};
+constexpr std::string_view kOptions[] = {"omit-layout-field"};
 constexpr std::string_view kDigests[] = {"sha256", "crc32c"};
 constexpr auto kHeldDTypes = [] {
   std::array<DType, std::size(kDTypes)> out{};
@@ -44,6 +45,7 @@ constexpr core::Format kFormat = {
                    .names = true,
                    .tokenizer = false,
                    .max_tensors = UINT64_MAX},
+         .options = kOptions,
          .rules = rules::kAll},
     .matches = matches,
     .read = read,

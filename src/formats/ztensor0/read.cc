@@ -3,47 +3,37 @@
 // of keys, and hands each tensor's map to the Judge. A map that breaks a rule is left out; an index that cannot be read
 // to its end leaves nothing.
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/cbor_report.h"
-#include "core/cbor_value.h"
-#include "core/common_rules.h"
+#include "core/cbor_walk.h"
 #include "formats/ztensor0/entry.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/index.h"
 #include "formats/ztensor0/judge.h"
 #include "formats/ztensor0/layout.h"
 #include "formats/ztensor0/rules.h"
-#include "wire/cbor_reader.h"
 #include "wire/keys.h"
 
 namespace weighbridge::ztensor0 {
 namespace {
 
-// Recursion over values is as deep as the index nests, so a caller's limit is taken no further.
-constexpr std::uint32_t kDeepest = 1000;
-// No sound map is shorter than this, so the index's length bounds what is reserved.
-constexpr std::size_t kShortestEntry = 46;
-// What the index holds makes no sense: reported already.
-struct Abandon {};
+constexpr std::size_t kShortestEntry = 46;  // of those that are sound
 
-class Walk {
+class Walk : private core::CborWalk {
  public:
   Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source), context_(context), findings_(findings), draft_(draft), budget_{context.limits.memory / 4} {}
+      : CborWalk(context, findings, draft, {rules::kTrailing, rules::kCbor}), source_(source) {}
 
   void run() {
     draft_.state.format = "zt0";
     auto index = read_index(source_, context_, findings_);
     if (!index) return;
     draft_.state.version = kVersion;
-    begin_ = source_.size() - kFooterSize - index->size();
-    text_ = draft_.retain_header(std::move(*index));
-    Judge judge(context_, findings_, draft_, begin_);
+    const std::uint64_t begin = source_.size() - kFooterSize - index->size();
+    enter(std::move(*index), begin, kShortestEntry);
+    Judge judge(context_, findings_, draft_, begin);
     judge_ = &judge;
     try {
       walk();
@@ -52,60 +42,29 @@ class Walk {
       draft_.state.parts.clear();
       return;
     }
-    check_names();
+    check_names(rules::kDuplicateName);
   }
 
  private:
-  std::uint64_t at(std::size_t offset) const noexcept { return begin_ + offset; }
-  std::uint64_t here() const noexcept { return at(in_.offset()); }
-
-  // After a pull that did not do its work: goes on only if the CBOR is sound.
-  void need_sound() {
-    if (in_.ok()) return;
-    core::report_cbor(findings_, in_.error(), begin_, std::min(context_.limits.depth, kDeepest), rules::kTrailing,
-                      rules::kCbor);
-    throw Abandon{};
-  }
-
   void walk() {
-    in_ = wire::CborReader(text_, std::min(context_.limits.depth, kDeepest));
-    draft_.state.tensors.reserve(text_.size() / kShortestEntry + 1);
-    draft_.state.parts.reserve(text_.size() / kShortestEntry + 1);
-    draft_.state.dims.reserve(text_.size() / kShortestEntry + 1);
     if (!in_.enter_array()) {
       need_sound();
-      findings_.report(rules::kIndexType, {.offset = begin_});
+      findings_.report(rules::kIndexType, {.offset = at(0)});
       throw Abandon{};
     }
-    std::uint64_t count = 0;
     while (in_.next_element()) {
-      if (++count > context_.limits.tensors) {
-        findings_.report(core::rules::kLimitTensors, {.offset = here()},
-                         "at most " + std::to_string(context_.limits.tensors));
-        throw Abandon{};
-      }
+      count_tensor();
       read_entry();
       judge_->judge(entry_);
       // An entry can be one byte and break six rules: what no report keeps is not worth the time (reading G13).
       if (findings_.errors() >= Report::kMaxFindings) throw Abandon{};
-      ascending_ = ascending_ && (count == 1 || last_name_ < entry_.name) && entry_.texts.empty();
-      last_name_ = entry_.name;
+      note_name(entry_.name, entry_.texts.empty());
     }
     need_sound();
-    in_.finish();
-    need_sound();
+    finish();
   }
 
-  // The items that wait, unread.
-  void pass_items(int count) {
-    while (count-- > 0)
-      if (!in_.skip_item()) need_sound();
-  }
-
-  std::string_view text_of(const wire::CborString& text) {
-    if (!text.indefinite) return text.raw;
-    return wire::cbor_text(text, entry_.texts.emplace_back());
-  }
+  std::string_view entry_text(const wire::CborString& text) { return text_of(text, entry_.texts); }
 
   void broken_entry(const Rule& rule, std::uint64_t offset, std::string_view detail, std::string expected = {}) {
     entry_.broken = true;
@@ -138,16 +97,12 @@ class Walk {
     if (const auto twice = wire::first_duplicate(keys_)) report_duplicate(*twice);
   }
 
-  // The text that waits, if it is one of these: what nearly every key of an index is.
-  template <class... Texts> bool known_text(std::string_view& out, Texts... texts) {
-    return ((in_.accept_text(texts) && (out = texts, true)) || ...);
-  }
   // Any other key. False: it is no text, which has been reported, and it and its value were passed.
   bool other_key(std::string_view& out) {
     const std::size_t key_at = in_.offset();
     wire::CborString key;
     if (in_.read_text(key)) {
-      out = text_of(key);
+      out = entry_text(key);
       return true;
     }
     need_sound();
@@ -192,7 +147,7 @@ class Walk {
     wire::CborString text;
     if (!fresh(seen, key_at)) return;
     if (in_.read_text(text))
-      out = text_of(text);
+      out = entry_text(text);
     else
       wrong_type(field, "text");
   }
@@ -208,20 +163,8 @@ class Walk {
       wrong_type(kShape, "an array");
       return;
     }
-    std::size_t rank = 0;
-    bool bad = false;
-    while (in_.next_element()) {
-      std::uint64_t dim = 0;
-      if (in_.read_u64(dim)) {
-        if (rank < kMaxRank) entry_.dims[rank] = dim;
-        ++rank;
-        continue;
-      }
-      need_sound();
-      if (!std::exchange(bad, true)) broken_entry(rules::kField, here(), kShape, "unsigned integers below 2^64");
-      pass_items(1);
-    }
-    need_sound();
+    const std::size_t rank =
+        read_dims(entry_.dims, [&] { broken_entry(rules::kField, here(), kShape, "unsigned integers below 2^64"); });
     entry_.rank = std::min(rank, kMaxRank);
     if (rank > kMaxRank) broken_entry(rules::kRank, value_at, std::to_string(rank), "at most 64");
   }
@@ -245,52 +188,16 @@ class Walk {
 
   // The value that waits, and what its entry costs.
   Value keep_value(std::size_t key_size) {
-    const std::size_t value_at = in_.offset();
     std::optional<std::size_t> duplicate;
-    Value value = core::read_value(in_, budget_, duplicate, core::Floats::shortest);
-    need_sound();
-    if (!budget_.take(core::kValueCost + key_size + (in_.offset() - value_at))) {
-      findings_.report(core::rules::kLimitMemory, {.offset = at(value_at)}, {}, {},
-                       "the index has too many custom fields");
-      throw Abandon{};
-    }
+    Value value =
+        CborWalk::keep_value(key_size, duplicate, "the index has too many custom fields", core::Floats::shortest);
     if (duplicate) report_duplicate(*duplicate);
     return value;
   }
 
-  void check_names() {
-    if (ascending_) {
-      auto& index = draft_.state.by_name;
-      index.resize(draft_.state.tensors.size());
-      std::iota(index.begin(), index.end(), 0U);
-      return;
-    }
-    const auto duplicates = draft_.index_names();
-    if (duplicates.empty()) return;
-    std::vector<std::uint32_t> later;
-    for (const auto& [first, second] : duplicates) {
-      const std::string_view name = draft_.state.tensor_name(second);
-      core::At where{.tensor = name};
-      if (std::less_equal<>{}(text_.data(), name.data()) && std::less<>{}(name.data(), text_.data() + text_.size()))
-        where.offset = at(static_cast<std::size_t>(name.data() - text_.data()));
-      findings_.report(rules::kDuplicateName, where);
-      later.push_back(second);
-    }
-    draft_.drop(later);
-  }
-
   const Source& source_;
-  const Context& context_;
-  core::Findings& findings_;
-  core::Draft& draft_;
   Judge* judge_ = nullptr;
-  std::string_view text_;    // the index
-  std::uint64_t begin_ = 0;  // where it starts in the file
-  wire::CborReader in_{std::string_view{}};
-  core::ValueBudget budget_;
   Entry entry_;
-  std::string_view last_name_;  // of the tensor before, in the index
-  bool ascending_ = true;       // all names so far, each in one piece
   std::vector<wire::Key> keys_;
 };
 

@@ -44,6 +44,7 @@ constexpr core::Format kFormat = {
                        .names = true,
                        .tokenizer = true,
                        .max_tensors = UINT64_MAX},
+             .options = {},
              .rules = rules::kAll},
     .matches = matches,
     .read = read,

@@ -3,14 +3,11 @@
 // order of keys, and hands each object to the Judge. An object that breaks a rule is left out; a manifest that cannot
 // be read to its end leaves nothing.
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/cbor_report.h"
-#include "core/cbor_value.h"
-#include "core/common_rules.h"
+#include "core/cbor_walk.h"
 #include "formats/ztensor1/entry.h"
 #include "formats/ztensor1/envelope.h"
 #include "formats/ztensor1/format.h"
@@ -19,31 +16,25 @@
 #include "formats/ztensor1/rules.h"
 #include "formats/ztensor1/tokenizer.h"
 #include "formats/ztensor1/types.h"
-#include "wire/cbor_reader.h"
 #include "wire/keys.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
 
-// Recursion over values is as deep as the manifest nests, so a caller's limit is taken no further.
-constexpr std::uint32_t kDeepest = 1000;
-// No object of the manifest is shorter than this, so its length bounds what is reserved.
-constexpr std::size_t kShortestObject = 60;
-// What the manifest holds makes no sense: reported already.
-struct Abandon {};
+constexpr std::size_t kShortestObject = 60;  // of those that are sound
 
-class Walk {
+class Walk : private core::CborWalk {
  public:
   Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source), context_(context), findings_(findings), draft_(draft), budget_{context.limits.memory / 4} {}
+      : CborWalk(context, findings, draft, {rules::kTrailing, rules::kCbor}), source_(source) {}
 
   void run() {
     draft_.state.format = "zt";
     auto manifest = read_manifest(source_, context_, findings_);
     if (!manifest) return;
-    begin_ = source_.size() - kFooterSize - manifest->size();
-    text_ = draft_.retain_header(std::move(*manifest));
-    Judge judge(source_, context_, findings_, draft_, begin_);
+    const std::uint64_t begin = source_.size() - kFooterSize - manifest->size();
+    enter(std::move(*manifest), begin, kShortestObject);
+    Judge judge(source_, context_, findings_, draft_, begin);
     judge_ = &judge;
     try {
       walk();
@@ -55,40 +46,24 @@ class Walk {
       s.extra.clear();
       return;
     }
-    check_names();
+    check_names(rules::kDuplicateName);
     finish_attributes();
   }
 
  private:
-  std::uint64_t at(std::size_t offset) const noexcept { return begin_ + offset; }
-  std::uint64_t here() const noexcept { return at(in_.offset()); }
-
-  // After a pull that did not do its work: goes on only if the CBOR is sound.
-  void need_sound() {
-    if (in_.ok()) return;
-    core::report_cbor(findings_, in_.error(), begin_, std::min(context_.limits.depth, kDeepest), rules::kTrailing,
-                      rules::kCbor);
-    throw Abandon{};
-  }
-
   void walk() {
-    in_ = wire::CborReader(text_, std::min(context_.limits.depth, kDeepest));
-    draft_.state.tensors.reserve(text_.size() / kShortestObject + 1);
-    draft_.state.parts.reserve(text_.size() / kShortestObject + 1);
-    draft_.state.dims.reserve(text_.size() / kShortestObject + 1);
     if (!in_.enter_map()) {
       need_sound();
-      findings_.report(rules::kRootType, {.offset = begin_});
+      findings_.report(rules::kRootType, {.offset = at(0)});
       throw Abandon{};
     }
     while (in_.next_entry()) read_root_entry();
     need_sound();
-    in_.finish();
-    need_sound();
+    finish();
     if (const auto twice = wire::first_duplicate(root_keys_))
       findings_.report(rules::kDuplicateKey, {.offset = at(*twice)});
     for (const auto& [seen, key] : {std::pair{has_version_, kVersion}, {has_objects_, kObjects}})
-      if (!seen) spoil(rules::kRootMissing, begin_, {}, {}, key);
+      if (!seen) spoil(rules::kRootMissing, at(0), {}, {}, key);
     if (spoilt_) throw Abandon{};
   }
 
@@ -107,7 +82,7 @@ class Walk {
       pass_items(2);
       return;
     }
-    const std::string_view name = text_of(key);
+    const std::string_view name = root_text(key);
     root_keys_.push_back({name, key_at});
     const std::size_t value_at = in_.offset();
     if (name == kVersion) {
@@ -131,21 +106,8 @@ class Walk {
     }
   }
 
-  // The items that wait, unread.
-  void pass_items(int count) {
-    while (count-- > 0)
-      if (!in_.skip_item()) need_sound();
-  }
-
-  // Texts of indefinite length are put together; they live as long as the walk.
-  std::string_view text_of(const wire::CborString& text) {
-    if (!text.indefinite) return text.raw;
-    return wire::cbor_text(text, root_texts_.emplace_back());
-  }
-  std::string_view entry_text(const wire::CborString& text) {
-    if (!text.indefinite) return text.raw;
-    return wire::cbor_text(text, entry_.texts.emplace_back());
-  }
+  std::string_view root_text(const wire::CborString& text) { return text_of(text, root_texts_); }
+  std::string_view entry_text(const wire::CborString& text) { return text_of(text, entry_.texts); }
 
   void read_version() {
     const std::uint64_t value_at = here();
@@ -157,7 +119,7 @@ class Walk {
       pass_items(1);
       return;
     }
-    const std::string_view version = text_of(text);
+    const std::string_view version = root_text(text);
     const auto parsed = parse_version(version);
     if (!parsed || parsed->major != 1)
       spoil(rules::kVersionRule, value_at, "1.MINOR.PATCH", std::string(version), {});
@@ -167,15 +129,8 @@ class Walk {
 
   // The value that waits, and what its entry costs.
   Value keep_value(std::size_t key_size, const Rule& duplicate_rule) {
-    const std::size_t value_at = in_.offset();
     std::optional<std::size_t> duplicate;
-    Value value = core::read_value(in_, budget_, duplicate);
-    need_sound();
-    if (!budget_.take(core::kValueCost + key_size + (in_.offset() - value_at))) {
-      findings_.report(core::rules::kLimitMemory, {.offset = at(value_at)}, {}, {},
-                       "the manifest has too many attributes and unknown keys");
-      throw Abandon{};
-    }
+    Value value = CborWalk::keep_value(key_size, duplicate, "the manifest has too many attributes and unknown keys");
     if (duplicate) report_duplicate(duplicate_rule, *duplicate);
     return value;
   }
@@ -228,13 +183,8 @@ class Walk {
       pass_items(1);
       return;
     }
-    std::uint64_t count = 0;
     while (in_.next_entry()) {
-      if (++count > context_.limits.tensors) {
-        findings_.report(core::rules::kLimitTensors, {.offset = here()},
-                         "at most " + std::to_string(context_.limits.tensors));
-        throw Abandon{};
-      }
+      count_tensor();
       const std::uint64_t key_at = here();
       wire::CborString key;
       entry_.clear();
@@ -246,8 +196,7 @@ class Walk {
       }
       entry_.name = entry_text(key);
       entry_.at = here();
-      ascending_ = ascending_ && (count == 1 || last_name_ < entry_.name) && !key.indefinite;
-      last_name_ = entry_.name;
+      note_name(entry_.name, !key.indefinite);
       read_object();
       judge_->judge(entry_);
     }
@@ -306,10 +255,6 @@ class Walk {
     out.emplace_back(std::string(name), std::move(value));
   }
 
-  // The text that waits, if it is one of these: what nearly every key of a manifest is.
-  template <class... Texts> bool known_text(std::string_view& out, Texts... texts) {
-    return ((in_.accept_text(texts) && (out = texts, true)) || ...);
-  }
   // Any other key. False: it is no text, which has been reported, and it and its value were passed.
   bool entry_key(std::string_view& out, const Rule& rule, std::string_view detail) {
     const std::size_t key_at = in_.offset();
@@ -354,20 +299,8 @@ class Walk {
       wrong_type(rules::kObjectField, kShape, "an array");
       return;
     }
-    std::size_t rank = 0;
-    bool bad = false;
-    while (in_.next_element()) {
-      std::uint64_t dim = 0;
-      if (in_.read_u64(dim)) {
-        if (rank < kMaxRank) entry_.dims[rank] = dim;
-        ++rank;
-        continue;
-      }
-      need_sound();
-      if (!std::exchange(bad, true)) broken_entry(rules::kObjectField, here(), kShape, "unsigned integers below 2^64");
-      pass_items(1);
-    }
-    need_sound();
+    const std::size_t rank = read_dims(
+        entry_.dims, [&] { broken_entry(rules::kObjectField, here(), kShape, "unsigned integers below 2^64"); });
     entry_.rank = std::min(rank, kMaxRank);
     if (rank > kMaxRank) broken_entry(rules::kRank, value_at, std::to_string(rank), "at most 64");
   }
@@ -457,27 +390,6 @@ class Walk {
     }
   }
 
-  void check_names() {
-    if (ascending_) {  // as our writer and the published ones leave them: the index is the order of the file
-      auto& index = draft_.state.by_name;
-      index.resize(draft_.state.tensors.size());
-      std::iota(index.begin(), index.end(), 0U);
-      return;
-    }
-    const auto duplicates = draft_.index_names();
-    if (duplicates.empty()) return;
-    std::vector<std::uint32_t> later;
-    for (const auto& [first, second] : duplicates) {
-      const std::string_view name = draft_.state.tensor_name(second);
-      core::At where{.tensor = name};
-      if (std::less_equal<>{}(text_.data(), name.data()) && std::less<>{}(name.data(), text_.data() + text_.size()))
-        where.offset = at(static_cast<std::size_t>(name.data() - text_.data()));
-      findings_.report(rules::kDuplicateName, where);
-      later.push_back(second);
-    }
-    draft_.drop(later);
-  }
-
   void finish_attributes() {
     auto& attributes = draft_.state.attributes;
     restore_types(attributes);
@@ -491,17 +403,8 @@ class Walk {
   }
 
   const Source& source_;
-  const Context& context_;
-  core::Findings& findings_;
-  core::Draft& draft_;
   Judge* judge_ = nullptr;
-  std::string_view text_;    // the manifest
-  std::uint64_t begin_ = 0;  // where it starts in the file
-  wire::CborReader in_{std::string_view{}};
-  core::ValueBudget budget_;
   Entry entry_;
-  std::string_view last_name_;  // of the object before, in the manifest
-  bool ascending_ = true;       // all names so far, each in one piece
   std::vector<wire::Key> root_keys_, keys_, roles_, component_keys_;
   std::deque<std::string> root_texts_;
   bool has_version_ = false, has_objects_ = false, has_attributes_ = false, spoilt_ = false;

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "core/words.h"
+#include "tokenizers/lengths.h"
 
 namespace weighbridge::bert {
 namespace {
@@ -16,7 +17,6 @@ using core::shape_text;
 
 constexpr std::string_view kWords = "embeddings.word_embeddings.weight",
                            kPositions = "embeddings.position_embeddings.weight";
-constexpr std::uint64_t kUsualLength = 256;    // max_seq_length where nothing says it
 constexpr std::uint64_t kMostColumns = 65536;  // so that a sum of products of bytes fits 32 bits
 
 Tensor find(const Model& model, const Config& config, std::string_view name) {
@@ -104,8 +104,7 @@ Pooling read_pooling(const Model& model) {
   const Value* value = model.attributes().find("pooling_mode");
   if (value == nullptr) return Pooling::mean;
   const std::string text = value->to_text();
-  for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max})
-    if (text == weighbridge::name(pooling)) return pooling;
+  if (const auto pooling = pooling_from_name(text)) return *pooling;
   base::unsupported("embed/pooling", "the model's metadata say 'pooling_mode' is " + text +
                                          ", and this build computes mean, cls and max");
 }
@@ -126,8 +125,7 @@ std::uint64_t read_max_length(const Model& model, const Config& config, std::uin
                                      std::to_string(config.positions) + ", the model's positions, are possible");
     return asked;
   }
-  const auto said = positive(model, "max_seq_length");
-  return std::max<std::uint64_t>(2, std::min(said.value_or(kUsualLength), config.positions));
+  return tokenizers::usual_length(positive(model, "max_seq_length"), config.positions);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/fail.h"
+#include "core/words.h"
 #include "runtime/bert/encoder.h"
 
 namespace weighbridge {
@@ -22,6 +23,15 @@ using bert::Sequence;
 // the second-level cache to hold what lies between two products.
 constexpr std::size_t kBatchTokens = 128;
 constexpr std::uint64_t kRoundTokens = 16'384;
+
+constexpr Pooling kPoolings[] = {Pooling::mean, Pooling::cls, Pooling::max};
+constexpr Precision kPrecisions[] = {Precision::f32, Precision::f16, Precision::int8};
+
+template <class Enum, std::size_t N> std::optional<Enum> of_name(const Enum (&all)[N], std::string_view text) noexcept {
+  for (const Enum one : all)
+    if (name(one) == text) return one;
+  return std::nullopt;
+}
 
 std::optional<WordPiece> make_tokenizer(const Model& model, const bert::Config& config, const EmbedOptions& options) {
   const Tokenizer* vocabulary = options.vocabulary != nullptr ? options.vocabulary : model.tokenizer();
@@ -52,6 +62,24 @@ std::string_view name(Precision precision) noexcept {
     case Precision::int8: return "int8";
   }
   return "";
+}
+
+std::optional<Pooling> pooling_from_name(std::string_view text) noexcept { return of_name(kPoolings, text); }
+std::optional<Precision> precision_from_name(std::string_view text) noexcept { return of_name(kPrecisions, text); }
+
+std::vector<std::string_view> EmbedOptions::words(std::string_view option) {
+  std::vector<std::string_view> out;
+  if (option == "pooling")
+    for (const Pooling one : kPoolings) out.push_back(name(one));
+  if (option == "precision")
+    for (const Precision one : kPrecisions) out.push_back(name(one));
+  return out;
+}
+
+void EmbedOptions::set(std::string_view option, std::string_view text) {
+  core::check_word(option, text, words(option));
+  if (option == "pooling") pooling = pooling_from_name(text);
+  if (option == "precision") precision = *precision_from_name(text);
 }
 
 struct Embedder::Rep {

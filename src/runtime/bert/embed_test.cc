@@ -230,6 +230,26 @@ TEST(EmbedderRefuses, TextWithoutAVocabularyAndOneThatDoesNotFit) {
   EXPECT_EQ(why_not(without, {.vocabulary = &large}).rule, "embed/vocabulary");
 }
 
+TEST(EmbedOptions, AreSetByNameAndSayTheirWords) {
+  EmbedOptions options;
+  for (const std::string_view word : EmbedOptions::words("pooling")) {
+    options.set("pooling", word);
+    EXPECT_EQ(name(*options.pooling), word);
+  }
+  for (const std::string_view word : EmbedOptions::words("precision")) {
+    options.set("precision", word);
+    EXPECT_EQ(name(options.precision), word);
+  }
+  EXPECT_EQ(options.pooling, Pooling::max);
+  EXPECT_EQ(options.precision, Precision::int8);
+  const Finding pooling = test::thrown([&] { options.set("pooling", "Mean"); });
+  EXPECT_EQ(pooling.kind, Kind::misuse);
+  EXPECT_EQ(pooling.message, "pooling cannot be \"Mean\": it is one of mean cls max");
+  EXPECT_EQ(test::thrown([&] { options.set("precision", ""); }).message,
+            "precision cannot be \"\": it is one of f32 f16 int8");
+  EXPECT_EQ(test::thrown([&] { options.set("heads", "4"); }).rule, "misuse/option");
+}
+
 TEST(EmbedderRefuses, CallsThatCannotBe) {
   const Embedder embedder(test::bert_model(kShape).build(), {.threads = 1});
   EXPECT_EQ(test::thrown([&] { embed_all(embedder, {{}}); }).kind, Kind::misuse);

@@ -259,8 +259,7 @@ class Packer {
     for (const std::string& path : paths()) {
       std::error_code ignored;
       if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) continue;
-      if (!options_.replace)
-        base::misuse("output-exists", in_quotes(path) + " exists; --force replaces the files of an earlier packing");
+      if (!options_.replace) base::misuse("output-exists", in_quotes(path) + " exists");
       for (const auto& source : model_.sources())
         if (io::same_file(path, std::string(source->name())))
           base::misuse("output-is-input", in_quotes(path) + " is the input: choose another folder");

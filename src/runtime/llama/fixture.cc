@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deterministic models of known sizes (reading M19). Values come from a counter, not from a library's generator, so
 // that they are the same everywhere.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -10,24 +11,28 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "formats/slm/header.h"
+#include "formats/slm/names.h"
+#include "formats/slm/tokenizer.h"
 #include "weighbridge/slm.h"
 
 namespace weighbridge::slm {
 namespace {
 
-struct Dimensions {
-  std::uint32_t hidden = 8, layers = 1, heads = 2, ffn = 16, context = 32, vocab = 260;
-  bool tied = false;
-};
-
-Dimensions dimensions(Fixture kind) {
-  switch (kind) {
-    case Fixture::tiny: return {};
-    case Fixture::tiny_tied: return {.tied = true};
-    case Fixture::tiny_bpe: return {.vocab = 272};
-    case Fixture::tinylm16m: break;
-  }
-  return {.hidden = 512, .layers = 4, .heads = 8, .ffn = 2048, .context = 512};
+Header header_of(Fixture kind) {
+  Header h;
+  h.flags = kind == Fixture::tiny_tied ? kTiedOutput : 0;
+  h.vocab_size = kind == Fixture::tiny_bpe ? 272 : kBtokVocab;
+  const bool large = kind == Fixture::tinylm16m;
+  h.hidden_size = large ? 512 : 8;
+  h.layer_count = large ? 4 : 1;
+  h.head_count = h.kv_head_count = large ? 8 : 2;
+  h.head_dim = h.hidden_size / h.head_count;
+  h.ffn_size = large ? 2048 : 16;
+  h.max_context = large ? 512 : 32;
+  h.rope_theta = 10000;
+  h.rms_norm_epsilon = 1e-5F;
+  return h;
 }
 
 // splitmix64 (Steele, Lea and Flood, 2014) of the element's number: any element can be made by itself.
@@ -46,52 +51,32 @@ float value_at(std::uint64_t seed, std::uint64_t i, float limit) noexcept {
 
 class Maker {
  public:
-  explicit Maker(const Dimensions& d) : d_(d) {}
+  explicit Maker(const Header& header) : header_(header) {}
 
   Model make(Tokenizer tokenizer) {
-    header();
+    using enum Role;
+    for (auto& [key, value] : header_attributes(header_)) builder_.attribute(key, std::move(value));
     builder_.tokenizer(std::move(tokenizer));
-    const std::uint64_t h = d_.hidden, f = d_.ffn;
-    weights("tok_embeddings.weight", {d_.vocab, h});
-    for (std::uint32_t i = 0; i < d_.layers; ++i) {
-      const std::string layer = "layers." + std::to_string(i) + ".";
-      ones(layer + "attention_norm.weight", h);
-      for (const char* which : {"wq", "wk", "wv", "wo"}) weights(layer + which + ".weight", {h, h});
-      ones(layer + "ffn_norm.weight", h);
-      weights(layer + "w1.weight", {f, h});
-      weights(layer + "w2.weight", {h, f});
-      weights(layer + "w3.weight", {f, h});
+    weights(tok_embeddings);
+    for (std::uint32_t layer = 0; layer < header_.layer_count; ++layer) {
+      ones(attention_norm, layer);
+      for (const Role role : {wq, wk, wv, wo}) weights(role, layer);
+      ones(ffn_norm, layer);
+      for (const Role role : {w1, w2, w3}) weights(role, layer);
     }
-    ones("norm.weight", h);
-    if (!d_.tied) weights("output.weight", {d_.vocab, h});
+    ones(norm);
+    if (header_.flags != kTiedOutput) weights(output);
     return builder_.build();
   }
 
  private:
-  void header() {
-    const auto number = [&](const char* key, std::uint64_t value) {
-      builder_.attribute(std::string("slm.") + key, Value::integer(value, DType::u32));
-    };
-    number("model_type", 1);
-    number("flags", d_.tied ? 1 : 0);
-    number("vocab_size", d_.vocab);
-    number("special_token_count", 4);
-    number("hidden_size", d_.hidden);
-    number("layer_count", d_.layers);
-    number("head_count", d_.heads);
-    number("kv_head_count", d_.heads);
-    number("head_dim", d_.hidden / d_.heads);
-    number("ffn_size", d_.ffn);
-    number("max_context", d_.context);
-    builder_.attribute("slm.rope_theta", Value::real(10000.0F, DType::f32));
-    builder_.attribute("slm.rms_norm_epsilon", Value::real(static_cast<double>(1e-5F), DType::f32));
-  }
-
   // Made when they are read, so that the 68 MB of the largest fixture are nowhere held.
-  template <class Value> void tensor(std::string name, std::vector<std::uint64_t> shape, Value value) {
-    std::uint64_t count = 1;
-    for (const std::uint64_t d : shape) count *= d;
-    builder_.tensor(std::move(name), DType::f32, std::move(shape),
+  template <class Value> void tensor(Role role, std::uint32_t layer, Value value) {
+    const Dims d = dims_of(role, header_);
+    std::vector<std::uint64_t> shape{d.rows};
+    if (d.columns != 0) shape.push_back(d.columns);
+    const std::uint64_t count = d.rows * std::max<std::uint64_t>(d.columns, 1);
+    builder_.tensor(spell(role, layer), DType::f32, std::move(shape),
                     [count, value](std::uint64_t offset, std::span<std::byte> out) {
                       const std::uint64_t first = offset / sizeof(float);
                       const auto n = std::min<std::uint64_t>(out.size() / sizeof(float), count - first);
@@ -102,34 +87,24 @@ class Maker {
                       return base::to_size(n * sizeof(float));
                     });
   }
-  void weights(std::string name, std::vector<std::uint64_t> shape) {
-    const float limit = 1.0F / std::sqrt(static_cast<float>(shape.back()));
-    tensor(std::move(name), std::move(shape),
-           [seed = ++seed_, limit](std::uint64_t i) { return value_at(seed, i, limit); });
+  void weights(Role role, std::uint32_t layer = 0) {
+    const float limit = 1.0F / std::sqrt(static_cast<float>(dims_of(role, header_).columns));
+    tensor(role, layer, [seed = ++seed_, limit](std::uint64_t i) { return value_at(seed, i, limit); });
   }
-  void ones(std::string name, std::uint64_t count) {
-    tensor(std::move(name), {count}, [](std::uint64_t) { return 1.0F; });
+  void ones(Role role, std::uint32_t layer = 0) {
+    tensor(role, layer, [](std::uint64_t) { return 1.0F; });
   }
 
-  Dimensions d_;
+  const Header header_;
   Builder builder_;
   std::uint64_t seed_ = 0;
 };
 
-Tokenizer bytes() {
-  Tokenizer out;
-  out.kind = Tokenizer::Kind::byte;
-  out.vocab_size = 260;
-  out.special = {{"bos", 256}, {"eos", 257}, {"pad", 258}, {"unk", 259}};
-  return out;
-}
-
 // All bytes, and twelve merges that spell "the", "and" and "ing" with a space before or behind.
-Tokenizer merges() {
-  Tokenizer out;
+Tokenizer merges(std::uint32_t vocab_size) {
+  Tokenizer out = byte_tokenizer();
   out.kind = Tokenizer::Kind::bpe;
-  out.vocab_size = 272;
-  out.special = {{"bos", 256}, {"eos", 257}, {"pad", 258}, {"unk", 259}};
+  out.vocab_size = vocab_size;
   const auto add = [&](std::uint32_t id, std::string text) {
     out.ids.push_back(id);
     out.tokens.push_back(text);
@@ -147,7 +122,7 @@ Tokenizer merges() {
                                                                     {268, 'g'},
                                                                     {269, ' '},
                                                                     {'e', 'r'}}};
-  std::uint32_t next = 260, rank = 0;
+  std::uint32_t next = kBtokVocab, rank = 0;
   for (const auto& [left, right] : kPairs) {
     add(next, std::string(out.tokens[left < 256 ? left : left - 4]) +
                   std::string(out.tokens[right < 256 ? right : right - 4]));
@@ -160,7 +135,10 @@ constexpr std::string_view kNames[] = {"tiny", "tiny-tied", "tiny-bpe", "tinylm1
 
 }  // namespace
 
-Model fixture(Fixture kind) { return Maker(dimensions(kind)).make(kind == Fixture::tiny_bpe ? merges() : bytes()); }
+Model fixture(Fixture kind) {
+  const Header header = header_of(kind);
+  return Maker(header).make(kind == Fixture::tiny_bpe ? merges(header.vocab_size) : byte_tokenizer());
+}
 
 std::string_view name(Fixture kind) noexcept { return kNames[static_cast<std::size_t>(kind)]; }
 std::optional<Fixture> fixture_from_name(std::string_view text) noexcept {

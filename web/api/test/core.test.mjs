@@ -80,6 +80,36 @@ test("what is wrong with a file comes with rule, offset and sentence", { skip: w
   wb.close();
 });
 
+test("options that cannot be are misuse, and the sentence names what can", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  const model = await wb.open(tiny);
+  const refused = (promise, said) =>
+    assert.rejects(promise, (error) => {
+      assert.equal(error.kind, "misuse");
+      assert.match(error.message, said);
+      return true;
+    });
+  await refused(model.embedder({ pooling: "median" }), /pooling cannot be "median": it is one of mean cls max$/);
+  await refused(model.embedder({ precision: "bf16" }), /precision cannot be "bf16": it is one of f32 f16 int8$/);
+  await refused(model.plan("zt", { encoding: "lzma" }), /encoding cannot be "lzma": it is one of raw zstd$/);
+  await refused(model.plan("zt", { digest: "md5" }), /digest cannot be "md5": it is one of none sha256 crc32c$/);
+  await refused(model.plan("slm", { quantise: "q2" }), /quantise cannot be "q2": it is one of q8_0 q4_0$/);
+  await refused(model.plan("zt", { cast: "i8" }), /cast cannot be "i8": it is one of .*f16/);
+  await refused(model.plan("zt", { allow: ["dtype", "all"] }), /allow cannot be "all": it is one of attribute /);
+  for (const number of [-1, 0.5, NaN, Infinity, 2 ** 53]) {
+    const whole = / must be a whole number from 0 to /;
+    await refused(model.embedder({ maxLength: number }), whole);
+    await refused(model.embedder({ heads: number }), whole);
+    await refused(model.generator({ context: number }), whole);
+    await refused(model.plan("zt", { encoding: "zstd", level: number }), whole);
+    await refused(model.histogram(0, number), whole);
+    await refused(model.rows(0, number, 1), whole);
+    await refused(model.rows(0, 0, number), whole);
+  }
+  await refused(model.plan("zt", { encoding: "zstd", level: 20 }), /level must be a whole number from 0 to 19, not 20/);
+  wb.close();
+});
+
 test("a file of 10 GB opens without being read, and is read beyond 4 GB", { skip: withoutCore }, async () => {
   const gigabytes = 10;
   const rows = gigabytes * 2 ** 18;

@@ -115,6 +115,9 @@ test("embeddings are the reference's", { skip: withoutNative || withoutData }, a
   const vocabulary = readFileSync(join(root, "vocab.txt"), "utf8").split("\n");
   const text = cases[0].ids.slice(1, -1).map((id) => vocabulary[id]).join(" ");
   assert.deepEqual((await model.tokenize(text)).ids, cases[0].ids);
+  const said = spawnSync(kNative, ["tokenize", root, "--json", ...texts], { encoding: "utf8" });
+  const { inputs } = JSON.parse(said.stdout);
+  for (const [at, each] of texts.entries()) assert.deepEqual(await model.tokenize(each), inputs[at]);
   const [vector] = await embedder.embed([text]);
   cases[0].normalised.forEach((number, at) => assert.ok(Math.abs(number - vector[at]) < 1e-5, `golden: ${at}`));
 });
@@ -138,6 +141,10 @@ test("greedy generation is the reference's", { skip: withoutData }, async () => 
   const stopped = await generator.complete("Once upon a time", { stop: ["Lily"], maxTokens: 100 });
   assert.equal(stopped.stopped, "text");
   assert.ok(!stopped.text.includes("Lily"));
+  for (const name of ["maxTokens", "topK", "seed"])
+    for (const number of [-1, 0.5, NaN])
+      await assert.rejects(generator.complete("Tom", { [name]: number }), (error) =>
+        error.kind === "misuse" && error.message.startsWith(`${name} must be a whole number from 0 to `));
   const drawn = { temperature: 0.9, topP: 0.9, seed: 7, maxTokens: 40 };
   assert.equal((await generator.complete("Tom", drawn)).text, (await generator.complete("Tom", drawn)).text);
 });

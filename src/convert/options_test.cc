@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options as people write them: what is taken, what is refused and by which words, and that no container holds what
+// the words lack.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "support/thrown.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/formats.h"
+
+namespace weighbridge {
+namespace {
+
+using test::thrown;
+using Kinds = std::vector<LossKind>;
+
+bool is_word(std::string_view option, std::string_view text) {
+  const auto words = Options::words(option);
+  return std::ranges::find(words, text) != words.end();
+}
+
+TEST(Options, AreSetByName) {
+  Options options;
+  options.set("allow", "dtype,attribute-type");
+  options.set("allow", "name");
+  EXPECT_EQ(options.allow, (Kinds{LossKind::dtype, LossKind::attribute_type, LossKind::name}));
+  options.set("cast", "bf16");
+  options.set("encoding", "zstd");
+  options.set("digest", "none");
+  options.set("quantise", "q4_0");
+  EXPECT_EQ(options.cast, DType::bf16);
+  EXPECT_EQ((std::vector{options.encoding, options.digest, options.quantise}),
+            (std::vector<std::string>{"zstd", "none", "q4_0"}));
+}
+
+TEST(Options, TakeEachOfTheirWords) {
+  for (const char* const option : {"allow", "cast", "encoding", "digest", "quantise"}) {
+    EXPECT_GE(Options::words(option).size(), 2U) << option;
+    for (const std::string_view word : Options::words(option)) {
+      Options options;
+      EXPECT_NO_THROW(options.set(option, word)) << option << " " << word;
+    }
+  }
+}
+
+TEST(Options, NameTheWordsThatTheyCanBe) {
+  Options options;
+  const auto said = [&](std::string_view option, std::string_view text) {
+    const Finding finding = thrown([&] { options.set(option, text); });
+    EXPECT_EQ(finding.kind, Kind::misuse);
+    EXPECT_EQ(finding.rule, "misuse/option");
+    return finding.message;
+  };
+  EXPECT_EQ(said("encoding", "lzma"), "encoding cannot be \"lzma\": it is one of raw zstd");
+  EXPECT_EQ(said("digest", "md5\n"), "digest cannot be \"md5\\n\": it is one of none sha256 crc32c");
+  EXPECT_EQ(said("quantise", ""), "quantise cannot be \"\": it is one of q8_0 q4_0");
+  EXPECT_NE(said("cast", "i32").find(" f16 "), std::string::npos);
+  EXPECT_NE(said("allow", "dtype,everything").find("\"everything\": it is one of attribute "), std::string::npos);
+  EXPECT_NE(said("allow", "dtype,").find("\"\""), std::string::npos);
+  EXPECT_EQ(said("level", "3"), "there is no option \"level\"");
+  EXPECT_TRUE(Options::words("level").empty());
+}
+
+TEST(Options, HaveAWordForWhateverAContainerHolds) {
+  for (const FormatInfo& format : formats()) {
+    if (!format.writes) continue;
+    for (const Encoding encoding : format.holds.encodings) EXPECT_TRUE(is_word("encoding", name(encoding)));
+    for (const std::string_view digest : format.holds.digests) EXPECT_TRUE(is_word("digest", digest)) << digest;
+  }
+}
+
+}  // namespace
+}  // namespace weighbridge

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What walkers over an index in CBOR share, as both generations of zTensor have one: pulling it, saying where it makes
+// no sense, and the way out. Leaves to the formats which keys there are and what they mean.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/cbor_value.h"
+#include "core/findings.h"
+#include "core/state.h"
+#include "weighbridge/context.h"
+#include "wire/cbor_reader.h"
+
+namespace weighbridge::core {
+
+class CborWalk {
+ protected:
+  // Thrown where nothing behind makes sense. Why has been reported.
+  struct Abandon {};
+  struct Rules {
+    const Rule& trailing;  // bytes behind the item
+    const Rule& broken;    // CBOR that is none
+  };
+
+  CborWalk(const Context& context, Findings& findings, Draft& draft, Rules rules)
+      : context_(context), findings_(findings), draft_(draft), rules_(rules), budget_{context.limits.memory / 4} {}
+  ~CborWalk() = default;
+
+  // Keeps the index, which stands at `begin` in the file. No tensor takes less than `shortest` bytes of it, so that its
+  // length bounds what is reserved.
+  void enter(std::string index, std::uint64_t begin, std::size_t shortest);
+
+  std::uint64_t at(std::size_t offset) const noexcept { return begin_ + offset; }
+  std::uint64_t here() const noexcept { return at(in_.offset()); }
+
+  // After a pull that did not do its work: goes on only if the CBOR is sound.
+  void need_sound() {
+    if (!in_.ok()) abandon_broken();
+  }
+  // Behind the last item.
+  void finish() {
+    in_.finish();
+    need_sound();
+  }
+  // The items that wait, unread.
+  void pass_items(int count) {
+    while (count-- > 0)
+      if (!in_.skip_item()) need_sound();
+  }
+  // One more tensor waits.
+  void count_tensor() {
+    if (++count_ > context_.limits.tensors) abandon_many();
+  }
+
+  // Texts of indefinite length are put together in `kept`, where they live.
+  static std::string_view text_of(const wire::CborString& text, std::deque<std::string>& kept) {
+    return text.indefinite ? wire::cbor_text(text, kept.emplace_back()) : text.raw;
+  }
+  // The text that waits, if it is one of these: what nearly every key of an index is.
+  template <class... Texts> bool known_text(std::string_view& out, Texts... texts) {
+    return ((in_.accept_text(texts) && (out = texts, true)) || ...);
+  }
+
+  // The value that waits behind a key of this size, within the budget of the file. `duplicate`: where a map in it has a
+  // key for the second time. `too_much` says what the index has too much of.
+  Value keep_value(std::size_t key_size, std::optional<std::size_t>& duplicate, std::string_view too_much,
+                   Floats floats = Floats::own_width);
+  // The numbers of the array that was entered, as many as fit; calls `bad` at the first that is none. Returns how many
+  // there are.
+  template <class Bad> std::size_t read_dims(std::span<std::uint64_t> out, Bad bad) {
+    std::size_t rank = 0;
+    bool told = false;
+    while (in_.next_element()) {
+      std::uint64_t dim = 0;
+      if (in_.read_u64(dim)) {
+        if (rank < out.size()) out[rank] = dim;
+        ++rank;
+        continue;
+      }
+      need_sound();
+      if (!told) bad();
+      told = true;
+      pass_items(1);
+    }
+    need_sound();
+    return rank;
+  }
+
+  // The name of the next tensor. `in_one_piece`: a slice of the index.
+  void note_name(std::string_view name, bool in_one_piece) {
+    ascending_ = ascending_ && (count_ == 1 || last_name_ < name) && in_one_piece;
+    last_name_ = name;
+  }
+  // Makes the index of names; reports those that stand twice, and drops the later tensor of each.
+  void check_names(const Rule& duplicate);
+
+  const Context& context_;
+  Findings& findings_;
+  Draft& draft_;
+  wire::CborReader in_{std::string_view{}};
+
+ private:
+  [[noreturn]] void abandon_broken();
+  [[noreturn]] void abandon_many();
+  std::uint32_t depth() const noexcept;
+
+  Rules rules_;
+  std::string_view text_;    // the index
+  std::uint64_t begin_ = 0;  // where it starts in the file
+  std::uint64_t count_ = 0;  // of tensors
+  ValueBudget budget_;
+  std::string_view last_name_;
+  bool ascending_ = true;  // all names so far, each in one piece
+};
+
+}  // namespace weighbridge::core

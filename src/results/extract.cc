@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements of a tensor on their way out of the library.
+#include "weighbridge/extract.h"
+
+#include <utility>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "core/progress.h"
+#include "weighbridge/npy.h"
+#include "weighbridge/output.h"
+
+namespace weighbridge {
+namespace {
+
+[[noreturn]] void refuse_part(const Tensor& tensor, std::string_view role) {
+  std::string sentence = "tensor '" + std::string(tensor.name()) + "' has no part '" + std::string(role) + "', it has";
+  for (std::uint32_t i = 0; i < tensor.part_count(); ++i)
+    sentence += (i == 0 ? " '" : ", '") + std::string(tensor.part(i).role()) + "'";
+  base::misuse("unknown-part", std::move(sentence));
+}
+
+}  // namespace
+
+Elements::Elements(const Tensor& tensor, std::optional<Part> part, DType dtype, Shape shape)
+    : tensor_(tensor), part_(std::move(part)) {
+  facts_.tensor = tensor.name();
+  if (part_) facts_.part = part_->role();
+  facts_.dtype = dtype;
+  facts_.shape.assign(shape.begin(), shape.end());
+}
+
+Elements Elements::part(const Tensor& tensor, std::string_view role) {
+  const std::optional<Part> found = role.empty() ? tensor.main() : tensor.part(role);
+  if (!found) refuse_part(tensor, role);
+  return {tensor, found, found->dtype(), found->shape()};
+}
+
+Elements Elements::dense(const Tensor& tensor, DType as) {
+  if (const Finding* const reason = tensor.unsupported()) throw Error(*reason);
+  return {tensor, std::nullopt, as == DType::unknown ? tensor.dtype() : as, tensor.shape()};
+}
+
+std::string Elements::npy_header() const {
+  const std::string_view type = npy_type(facts_.dtype);
+  if (type.empty()) {
+    base::misuse("npy-type", "no .npy file can hold " + std::string(part_ ? part_->dtype_name() : name(facts_.dtype)) +
+                                 " of tensor '" + facts_.tensor +
+                                 "': use --dense f32, or --raw for the bytes as they are");
+  }
+  return weighbridge::npy_header(type, facts_.shape);
+}
+
+void Elements::stream(const Context& context, const std::function<bool(std::span<const std::byte>)>& sink) const {
+  part_ ? part_->stream(context, sink) : tensor_.stream_dense(facts_.dtype, context, sink);
+}
+
+Extracted Elements::write(const std::string& path, const ElementsFile& as, const Context& context) const {
+  const std::string header = as.npy ? npy_header() : std::string();
+  Extracted done = facts_;
+  OutputFile file(path, as.replace, as.inputs);
+  file.write(std::as_bytes(std::span(header)));
+  const std::optional<std::uint64_t> total =
+      part_ ? part_->size() : packed_size(facts_.dtype, base::element_count(facts_.shape).value_or(0));
+  core::Progress progress(context, total.value_or(0));
+  stream(context, [&](std::span<const std::byte> piece) {
+    progress.add(piece.size());
+    done.bytes += piece.size();
+    file.write(piece);
+    return true;
+  });
+  file.publish();
+  done.output = path;
+  return done;
+}
+
+}  // namespace weighbridge

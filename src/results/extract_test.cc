@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements as streams and files. What NumPy makes of the files is in tests/cli/test_extract.py.
+#include "weighbridge/extract.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "support/temporary_folder.h"
+#include "support/thrown.h"
+#include "weighbridge/npy.h"
+
+namespace weighbridge {
+namespace {
+
+using test::thrown;
+
+template <class T> Bytes bytes_of(std::vector<T> values) {
+  auto held = std::make_shared<std::vector<T>>(std::move(values));
+  return {std::as_bytes(std::span(*held)), held};
+}
+
+Model sample() {
+  Builder builder;
+  builder.tensor("w", DType::f32, {2, 2}, bytes_of<float>({1, -2, 0.5F, 8}));
+  builder.tensor("packed", DType::f4, {4}, bytes_of<std::uint8_t>({0x21, 0x43}));
+  return builder.build();
+}
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string streamed(const Elements& elements) {
+  std::string out;
+  elements.stream({}, [&](std::span<const std::byte> piece) {
+    out += text_of(piece);
+    return true;
+  });
+  return out;
+}
+
+TEST(Elements, OfAPartAndDense) {
+  const Model model = sample();
+  const Elements part = Elements::part(model["w"]), dense = Elements::dense(model["w"]),
+                 half = Elements::dense(model["w"], DType::f16);
+  EXPECT_EQ(part.facts().part, "data");
+  EXPECT_EQ(dense.facts().part, "");
+  EXPECT_EQ(half.facts().dtype, DType::f16);
+  EXPECT_EQ(half.facts().shape, (std::vector<std::uint64_t>{2, 2}));
+  EXPECT_EQ(streamed(part).size(), 16U);
+  EXPECT_EQ(streamed(part), streamed(dense));
+  EXPECT_EQ(streamed(half), std::string("\x00\x3c\x00\xc0\x00\x38\x00\x48", 8));
+}
+
+TEST(Elements, BecomeANumPyFileOrBareBytes) {
+  const test::TemporaryFolder folder;
+  const Model model = sample();
+  const Elements elements = Elements::part(model["w"], "data");
+  const Extracted npy = elements.write(folder / "w.npy", {});
+  EXPECT_EQ(npy.bytes, 16U);
+  EXPECT_EQ(npy.output, folder / "w.npy");
+  EXPECT_EQ(test::read_file(folder / "w.npy"), npy_header("<f4", model["w"].shape()) + streamed(elements));
+  elements.write(folder / "w.bin", {.npy = false});
+  EXPECT_EQ(test::read_file(folder / "w.bin"), streamed(elements));
+}
+
+TEST(Elements, ReplaceOnlyWhenAskedAndNeverTheInput) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "w.npy";
+  const Model model = sample();
+  const Elements elements = Elements::part(model["w"]);
+  test::write_file(path, "old");
+  EXPECT_EQ(thrown([&] { elements.write(path, {}); }).kind, Kind::misuse);
+  const std::vector<std::shared_ptr<const Source>> inputs{open_file(path)};
+  EXPECT_EQ(thrown([&] { elements.write(path, {.replace = true, .inputs = inputs}); }).rule, "misuse/output-is-input");
+  EXPECT_EQ(test::read_file(path), "old");
+  elements.write(path, {.replace = true});
+  EXPECT_NE(test::read_file(path), "old");
+}
+
+TEST(Elements, TellProgressAndStop) {
+  const test::TemporaryFolder folder;
+  const Model model = sample();
+  Context context;
+  std::vector<std::uint64_t> told;
+  context.progress = [&](std::uint64_t done, std::uint64_t total) {
+    told.push_back(done);
+    return total == 8;
+  };
+  Elements::dense(model["w"], DType::f16).write(folder / "half.npy", {}, context);
+  EXPECT_EQ(told.back(), 8U);
+  EXPECT_THROW(Elements::part(model["w"]).write(folder / "full.npy", {}, context), Cancelled);  // of 16 bytes
+  EXPECT_EQ(folder.entries(), std::set<std::string>{"half.npy"});
+}
+
+TEST(Elements, RefuseWhatIsNotThere) {
+  const test::TemporaryFolder folder;
+  const Model model = sample();
+  const Finding part = thrown([&] { Elements::part(model["w"], "scales"); });
+  EXPECT_EQ(part.rule, "misuse/unknown-part");
+  EXPECT_EQ(part.message, "tensor 'w' has no part 'scales', it has 'data'");
+  const Elements packed = Elements::part(model["packed"]);
+  EXPECT_EQ(thrown([&] { packed.npy_header(); }).rule, "misuse/npy-type");
+  EXPECT_EQ(thrown([&] { packed.write(folder / "p.npy", {}); }).rule, "misuse/npy-type");
+  EXPECT_TRUE(folder.entries().empty());
+  EXPECT_EQ(packed.write(folder / "p.bin", {.npy = false}).bytes, 2U);
+}
+
+}  // namespace
+}  // namespace weighbridge

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public TextTokenizer: which tokenizer a model has, how long its texts may be, and how ids are spelt. Leaves ids
+// to WordPiece and BytePair.
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "tokenizers/lengths.h"
+#include "weighbridge/tokenize.h"
+
+namespace weighbridge {
+namespace {
+
+using Any = std::variant<WordPiece, BytePair>;
+
+WordPiece word_piece(const Model& model, const Tokenizer& from) {
+  const Value* const lower = model.attributes().find("do_lower_case");
+  return WordPiece(from, {.lower_case = lower == nullptr || lower->as_bool().value_or(true)});
+}
+
+Any tokenizer_of(const Model& model, const TextTokenizerOptions& options) {
+  if (options.vocabulary != nullptr) return word_piece(model, *options.vocabulary);
+  const Tokenizer* const own = model.tokenizer();
+  if (own == nullptr)
+    base::misuse("no-vocabulary",
+                 "the model has no vocabulary: give one with --vocab vocab.txt (TextTokenizerOptions::vocabulary)");
+  if (own->kind == Tokenizer::Kind::wordpiece) return word_piece(model, *own);
+  if (options.offsets)
+    base::misuse("offsets", "the model has a " + std::string(name(own->kind)) +
+                                " tokenizer, and --offsets is for wordpiece (TextTokenizerOptions::offsets)");
+  return BytePair(*own, options.byte_pair);
+}
+
+// 0: the model has no places for tokens, so that nothing bounds them.
+std::uint64_t length_of(const Model& model) {
+  for (const char* const name :
+       {"embeddings.position_embeddings.weight", "bert.embeddings.position_embeddings.weight"}) {
+    const auto positions = model.find(name);
+    if (!positions || !positions->has_shape() || positions->shape().empty()) continue;
+    const Value* const said = model.attributes().find("max_seq_length");
+    return tokenizers::usual_length(said ? said->as_u64() : std::nullopt, positions->shape()[0]);
+  }
+  return 0;
+}
+
+TokenizedText tokenized(const WordPiece& tokenizer, std::string_view text, const TextTokenizerOptions& options) {
+  TokenizedText out;
+  out.ids.resize(base::to_size(WordPiece::bound(text.size())));
+  out.offsets.resize(options.offsets ? out.ids.size() : 0);
+  const Encoded what =
+      tokenizer.encode(text, out.ids, {.max_length = options.max_length, .special = options.special}, out.offsets);
+  out.ids.resize(base::to_size(what.count));
+  if (options.offsets) out.offsets.resize(out.ids.size());
+  WordPiece::to_code_points(text, out.offsets);
+  for (const std::uint32_t id : out.ids) out.tokens.push_back(tokenizer.token(id).value_or("[UNK]"));
+  out.truncated = what.truncated;
+  out.replaced = what.replaced;
+  return out;
+}
+
+// What has no bytes is named.
+std::string_view spelt(const BytePair& tokenizer, std::uint32_t id) {
+  if (const auto bytes = tokenizer.token(id)) return *bytes;
+  return id == tokenizer.bos() ? "<bos>" : id == tokenizer.unk() ? "<unk>" : "";
+}
+
+TokenizedText tokenized(const BytePair& tokenizer, std::string_view text, const TextTokenizerOptions& options) {
+  const std::uint64_t most = options.max_length;
+  TokenizedText out;
+  // The one more tells that there is more.
+  out.ids = tokenizer.encode(text, {.bos = options.special, .max_length = most == 0 ? 0 : most + 1});
+  out.truncated = most != 0 && out.ids.size() > most;
+  if (out.truncated) out.ids.resize(base::to_size(most));
+  for (const std::uint32_t id : out.ids) out.tokens.push_back(spelt(tokenizer, id));
+  return out;
+}
+
+}  // namespace
+
+struct TextTokenizer::Rep {
+  Any tokenizer;
+  TextTokenizerOptions options;  // `vocabulary` is null: it was read
+};
+
+TextTokenizer::TextTokenizer(const Model& model, const TextTokenizerOptions& options) {
+  Rep made{tokenizer_of(model, options), options};
+  made.options.vocabulary = nullptr;
+  if (options.max_length == 0 && std::holds_alternative<WordPiece>(made.tokenizer))
+    made.options.max_length = length_of(model);
+  rep_ = std::make_shared<const Rep>(std::move(made));
+}
+
+TokenizedText TextTokenizer::operator()(std::string_view text) const {
+  return std::visit([&](const auto& tokenizer) { return tokenized(tokenizer, text, rep_->options); }, rep_->tokenizer);
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command says of itself: help of every verb and action, in lines that fit, and what it says of a word that is
+none of those it knows."""
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+
+import pytest
+
+from conftest import COMMAND, floats, safetensors, weighbridge
+
+ACTION_VERBS = ["slm", "khlnary", "evaluate"]
+
+
+def verbs():
+    return re.findall(r"^  ([a-z]+)\b", weighbridge("--help").stdout.split("\n\n")[1], re.M)
+
+
+def actions(verb):
+    """The words of every action that the verb's help lists: ["quality-gate", "runtime-smoke"]."""
+    text = weighbridge(verb, "--help").stdout.split("Flags of every action:")[0]
+    return [line.split(" ") for line in re.findall(r"^  ([a-z][a-z -]*[a-z])(?= [\[A-Z])", text, re.M)]
+
+
+def pages():
+    return [[verb] for verb in verbs()] + [[verb, *words] for verb in ACTION_VERBS for words in actions(verb)]
+
+
+def on_terminal(columns, *arguments):
+    """What the command prints on a terminal of so many columns."""
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen([COMMAND, *arguments], stdout=child, stderr=child, stdin=child)
+    os.close(child)
+    text = b""
+    try:
+        while piece := os.read(parent, 65536):
+            text += piece
+    except OSError:  # the terminal's other end is closed
+        pass
+    os.close(parent)
+    assert process.wait(60) == 0
+    return text.decode().replace("\r\n", "\n")
+
+
+def test_every_action_is_listed():
+    assert len(actions("slm")) == 26 and ["quality-gate", "assistant-quality"] in actions("slm")
+    assert [words[0] for words in actions("khlnary")] == ["run", "verify", "disassemble", "assemble", "pack"]
+    assert actions("evaluate") == [["sts"]]
+
+
+def test_no_line_is_wider_than_80_columns():
+    for arguments in [[], ["--help"], *([*words, "--help"] for words in pages())]:
+        for line in weighbridge(*arguments).stdout.splitlines():
+            assert len(line) <= 80 and line == line.rstrip(), (arguments, line)
+
+
+@pytest.mark.parametrize("columns, widest", [(60, 60), (100, 100), (200, 100), (20, 40)])
+def test_lines_are_as_wide_as_the_terminal_but_not_wider_than_100(columns, widest):
+    for words in (["convert"], ["slm"], ["khlnary", "assemble"]):
+        flowing = [line for line in on_terminal(columns, *words, "--help").splitlines() if " " in line.strip()]
+        wide = [line for line in flowing if len(line) > widest]
+        assert all("weighbridge " in line or "[flags]" in line for line in wide) or columns < 60, wide
+        assert widest - 15 < max(len(line) for line in flowing)
+
+
+def test_alone_it_is_ten_lines():
+    lines = weighbridge().stdout.splitlines()
+    assert len(lines) <= 12 and sum(line != "" for line in lines) <= 10
+    for verb in verbs():
+        assert any(re.search(rf"(?<=  ){verb}(?=  |$)", line) for line in lines), verb
+
+
+def test_the_help_of_an_action_is_its_own():
+    for words in pages():
+        text = weighbridge(*words, "--help").stdout
+        assert text.startswith("usage: weighbridge " + " ".join(words)) and "--json" in text and "Example" in text
+        assert text == weighbridge("help", *words).stdout == weighbridge("--help", *words).stdout
+    text = weighbridge("slm", "adapter", "--help").stdout
+    assert "--kind" in text and "--decision" not in text and "the package to write" in text
+
+
+def test_the_flags_of_help_are_those_that_are_taken():
+    """Every flag of any action is taken by those whose help has it, and refused by the others."""
+    flag = r"^  (?:-\w,|   ) (--[a-z0-9-]+)( [A-Z=]+)?"
+    helps = {tuple(words): dict(re.findall(flag, weighbridge(*words, "--help").stdout.split("\nExample")[0], re.M))
+             for words in pages()}
+    for verb in ACTION_VERBS:
+        mine = {words: flags for words, flags in helps.items() if words[0] == verb and len(words) > 1}
+        every = {name: value for flags in mine.values() for name, value in flags.items()}
+        for words, flags in mine.items():
+            for name, value in every.items():
+                if name not in flags:
+                    done = weighbridge(*words, "a", name, *(["1"] if value else []), status=2)
+                    assert re.search(rf"takes no {name}\b", done.stderr), (words, name, done.stderr)
+
+
+@pytest.mark.parametrize("arguments, sentence", [
+    (["slm", "adapter", "a"], "slm adapter needs DELTAS; usage: weighbridge slm adapter BASE DELTAS"),
+    (["slm", "adapter", "a", "b", "-o", "c"], "slm adapter needs --kind adp1, asp1 or alr1"),
+    (["slm", "fixture", "tny", "-o", "x"], "slm fixture knows no 'tny', the nearest is 'tiny'"),
+    (["slm", "quality-gate", "runtime-smok", "m"], "slm quality-gate knows no 'runtime-smok'"),
+    (["slm", "promotion-ledger"], "slm promotion-ledger needs append, verify or show"),
+    (["slm", "zzz", "--help"], "slm has no action 'zzz'"),
+    (["help", "slm", "fixtur"], "the nearest is 'fixture'"),
+    (["help", "inspect", "extra"], "'extra' is left over"),
+    (["evaluate", "st", "m", "c"], "evaluate has no action 'st', the nearest is 'sts'"),
+    (["convert", "a"], "convert needs OUT; usage: weighbridge convert IN OUT"),
+    (["convert", "a", "b", "-o", "c"], "convert takes no --output; usage: weighbridge convert IN OUT"),
+    (["convert", "a", "b", "--to", "tz"], "the nearest is 'zt'"),
+    (["extract", "a", "b", "--dense", "f99"], "it is bool"),
+    (["similarity", "m", "a"], "similarity needs another TEXT"),
+    (["list"], "the nearest is 'inspect'"), (["check"], "the nearest is 'verify'"), (["version"], "the nearest is '--version'"),
+    (["-v"], "'-V'"), (["--verison"], "'--version'"),
+    (["hash", "a", "--limit", "foo=1"], "--limit knows no 'foo': it is header, decoded, memory, tensors or depth"),
+    (["generate", "m", "--temperature", "x"], "--temperature must be a number from 0 on, not 'x'"),
+    (["generate", "m", "--temperature", "-1"], "--temperature must be a number from 0 on, not '-1'"),
+    (["generate", "m", "--top-p", "0"], "--top-p must be a number above 0 to 1, not '0'"),
+    (["generate", "m", "--top-k", "1025"], "--top-k must be a whole number from 1 to 1024, not '1025'"),
+    (["generate", "m", "--seed", "-1"], "--seed must be a whole number from 0 on, not '-1'"),
+    (["slm", "import-receipt", "m", "--at", "yesterday"], "--at must be a time like 2026-01-31T12:00:00Z, not 'yesterday'"),
+    (["convert", "a", "b.zt", "--zt-version", "9"], "--zt-version cannot be '9'"),
+    (["convert", "a", "b.zt", "--keep-gqa"], "--keep-gqa is for slm, and zt is to be written"),
+    (["convert", "a", "b.slm", "--quantise-norms"], "--quantise-norms says nothing without --quantise"),
+    (["tokenize", "m", "hi", "--offsets"], "--offsets says nothing without --json"),
+    (["tokenize", "m", "hi", "--input-format", "jsonl"], "--input-format says nothing without --input"),
+])
+def test_a_mistake_is_named(tmp_path, arguments, sentence):
+    done = weighbridge(*arguments, status=2, cwd=tmp_path)
+    assert sentence in done.stderr and done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_verb_with_actions_alone_lists_them():
+    for verb in ACTION_VERBS:
+        done = weighbridge(verb, status=2)
+        assert done.stdout == "" and all(f"  {' '.join(words)} " in done.stderr for words in actions(verb))
+        assert all(len(line) <= 80 for line in done.stderr.splitlines())
+
+
+def test_a_file_that_is_there_is_recognised(tmp_path):
+    (tmp_path / "s.safetensors").write_bytes(safetensors({"layer.weight": ("F32", [1], floats(1))}))
+    here = {"cwd": tmp_path}
+    assert "did you mean 'weighbridge inspect s.safetensors'?" in weighbridge("s.safetensors", status=2, **here).stderr
+    assert "the nearest is 's.safetensors'" in weighbridge("inspect", "s.safetensor", status=4, **here).stderr
+    assert "the nearest is" not in weighbridge("inspect", "nothing-like-it", status=4, **here).stderr
+    extract = ["extract", "s.safetensors", "-o", "x"]
+    assert "inspect FILE" in weighbridge(*extract, "zzzzzzzzzz", status=2, **here).stderr
+    assert "--glob" in weighbridge(*extract, "layer.*", status=2, **here).stderr
+
+
+def test_colours_can_be_asked_for(tmp_path):
+    path = tmp_path / "s.safetensors"
+    path.write_bytes(safetensors({"w": ("F32", [1], floats(1))}))
+    assert "\x1b[" in weighbridge("verify", path, "--color=always").stdout
+    assert "\x1b[" not in weighbridge("verify", path, "--color", "auto").stdout
+    assert "\x1b[" not in on_terminal(80, "verify", str(path), "--color=never")
+    assert "the nearest is 'never'" in weighbridge("verify", path, "--color", "nevr", status=2).stderr

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a person at a terminal sees: lines that fit, a bar that says where a job is, Ctrl-C, and what is left afterwards.
+# The terminal is one of the operating system's own (pty).
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+from conftest import COMMAND, floats, safetensors, weighbridge
+
+ERASE = "\x1b[J"
+
+
+class Terminal:
+    """A command on a terminal of so many columns; `text` is all that it has printed so far."""
+
+    def __init__(self, *arguments, columns=80, out=None, **environment):
+        self.parent, child = pty.openpty()
+        self.resize(columns)
+        self.process = subprocess.Popen([COMMAND, *map(str, arguments)], stdin=child, stdout=out or child, stderr=child,
+                                        start_new_session=True, env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", **environment})
+        os.close(child)
+        self.text = ""
+
+    def resize(self, columns):
+        fcntl.ioctl(self.parent, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+
+    def read(self, until=None, seconds=90):
+        """Reads to the end, or until the text holds a match."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not (until and re.search(until, self.text)):
+            if not select.select([self.parent], [], [], 0.05)[0]:
+                continue
+            try:
+                piece = os.read(self.parent, 65536)
+            except OSError:  # the other end is closed
+                piece = b""
+            if not piece:
+                break
+            self.text += piece.decode(errors="replace")
+        assert not until or re.search(until, self.text), self.text[-300:]
+        return self.text
+
+    def close(self):
+        self.read()
+        os.close(self.parent)
+        return self.process.wait(60)
+
+
+def on_terminal(*arguments, columns=80, status=0, **environment):
+    terminal = Terminal(*arguments, columns=columns, **environment)
+    assert terminal.close() == status, terminal.text
+    return terminal.text.replace("\r\n", "\n")
+
+
+def bars(text):
+    """What was drawn and has the cursor at its beginning."""
+    return re.findall(r"\x1b\[J([^\r\n]+)\r(?!\n)", text)
+
+
+def sparse_file(path, sizes, dtype="U8"):
+    """A file of zeros that takes no room: name -> bytes."""
+    header = {name: (dtype, [0], b"") for name in sizes}
+    text, offset = safetensors(header)[8:].rstrip(b" ").decode(), 0
+    for name, size in sizes.items():
+        text = text.replace(f'"{name}":{{"dtype":"{dtype}","shape":[0],"data_offsets":[0,0]}}',
+                            f'"{name}":{{"dtype":"{dtype}","shape":[{size}],"data_offsets":[{offset},{offset + size}]}}')
+        offset += size
+    data = text.encode() + b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(data)) + data)
+        file.truncate(8 + len(data) + offset)
+    return path
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    return sparse_file(tmp_path_factory.mktemp("large") / "large.safetensors", {"w": 6 << 30}, "BOOL")
+
+
+def interrupted(terminal):
+    terminal.process.send_signal(signal.SIGINT)
+    status = terminal.close()
+    assert status == 130, (status, terminal.text)
+    return terminal.text
+
+
+# ---- the bar ----
+
+
+@pytest.mark.parametrize("columns", [30, 40, 60, 80, 200])
+def test_the_bar_ends_before_the_line_does(large, columns):
+    drawn = bars(on_terminal("hash", large, columns=columns))
+    assert drawn and all(len(bar) < columns for bar in drawn)
+    assert all(bar.endswith(" left") for bar in drawn[:-1] if columns >= 40), drawn
+    assert any("/s" in bar for bar in drawn) == (columns >= 80)
+
+
+def test_a_bar_that_became_too_wide_leaves_nothing(large):
+    terminal = Terminal("hash", large, columns=200)
+    terminal.read(r"hash \[")
+    terminal.resize(25)
+    terminal.close()
+    # Each one is drawn with the cursor at its beginning, where erasing to the screen's end finds all of it.
+    assert all(piece.endswith("\r") for piece in terminal.text.split("\r" + ERASE)[1:-1])
+    assert len(bars(terminal.text)[-1]) < 25
+
+
+def test_a_terminal_without_a_cursor_gets_no_bar(large):
+    assert "[" not in on_terminal("hash", large, TERM="dumb")
+
+
+def test_the_bar_of_several_files_names_the_one_it_is_at(sample, large):
+    text = on_terminal("verify", sample, large)
+    assert "verify large.safetensors [" in text
+
+
+def test_a_result_is_shown_before_the_next_file_is_read(sample, large):
+    terminal = Terminal("verify", sample, large)
+    terminal.read(r"ok \(safetensors, 4 tensors", seconds=5)
+    assert terminal.process.poll() is None, "the second file takes longer"
+    interrupted(terminal)
+
+
+def test_the_bar_of_a_conversion_says_whether_it_writes_or_checks(tmp_path):
+    path = sparse_file(tmp_path / "in.safetensors", {"w": 1 << 30})
+    drawn = bars(on_terminal("convert", path, tmp_path / "out.zt"))
+    assert any("convert writing [" in bar for bar in drawn) or any("convert checking [" in bar for bar in drawn), drawn
+    assert all(" of 1.0 GiB" in bar for bar in drawn if " of " in bar), drawn
+
+
+def test_extracting_many_tensors_shows_a_bar(tmp_path):
+    path = sparse_file(tmp_path / "in.safetensors", {f"w{i}": 200 << 20 for i in range(6)})
+    drawn = bars(on_terminal("extract", path, "--glob", "*", "--raw", "-o", tmp_path / "out"))
+    assert drawn and any(" of 1.2 GiB" in bar for bar in drawn), drawn
+
+
+# ---- Ctrl-C ----
+
+
+@pytest.mark.parametrize("arguments", [["hash"], ["verify"]])
+def test_an_interrupted_bar_is_taken_away(large, arguments):
+    terminal = Terminal(*arguments, large)
+    terminal.read(r"\[=* *\] ")
+    assert interrupted(terminal).endswith("\r" + ERASE)
+
+
+def test_an_interrupt_before_the_bar_ends_the_line(large):
+    terminal = Terminal("hash", large)
+    time.sleep(0.2)
+    assert interrupted(terminal).endswith("\n")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_extracting_many_tensors_leaves_nothing_when_interrupted(tmp_path, there):
+    path = sparse_file(tmp_path / "in.safetensors", {f"w{i}": 100 << 20 for i in range(60)})
+    out = tmp_path / "deep/out"
+    if there:
+        out.mkdir(parents=True)
+        (out / "w0.bin").write_bytes(b"old")
+    process = subprocess.Popen([COMMAND, "extract", path, "--glob", "*", "--raw", "--force", "-o", out])
+    end = time.monotonic() + 20
+    while time.monotonic() < end and not list(tmp_path.rglob("w1.bin")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    if there:
+        assert os.listdir(out) == ["w0.bin"] and (out / "w0.bin").read_bytes() == b"old"
+    else:
+        assert os.listdir(tmp_path) == ["in.safetensors"]
+
+
+def test_what_a_killed_extraction_left_the_next_one_removes(tmp_path):
+    path = sparse_file(tmp_path / "in.safetensors", {f"w{i}": 100 << 20 for i in range(60)})
+    process = subprocess.Popen([COMMAND, "extract", path, "--glob", "*", "--raw", "-o", tmp_path / "out"])
+    end = time.monotonic() + 20
+    while time.monotonic() < end and not list(tmp_path.rglob("w1.bin")):
+        time.sleep(0.01)
+    process.kill()
+    process.wait(60)
+    assert len(os.listdir(tmp_path)) == 2
+    weighbridge("extract", path, "--glob", "w1", "--raw", "-o", tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == ["in.safetensors", "out"] and os.listdir(tmp_path / "out") == ["w1.bin"]
+
+
+def test_a_replaced_file_keeps_its_mode(sample, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "steps.bin").write_bytes(b"private")
+    (out / "steps.bin").chmod(0o600)
+    assert "--force replaces it" in weighbridge("extract", sample, "--glob", "steps", "--raw", "-o", out, status=2).stderr
+    weighbridge("extract", sample, "--glob", "steps", "--raw", "-o", out, "--force")
+    assert (out / "steps.bin").stat().st_mode & 0o777 == 0o600 and len((out / "steps.bin").read_bytes()) == 8
+
+
+# ---- tables ----
+
+
+@pytest.fixture
+def named(tmp_path):
+    path = tmp_path / "named.safetensors"
+    path.write_bytes(safetensors({"n" * 300 + ".weight": ("F32", [2, 3], floats(*range(6))), "字" * 60: ("F32", [1], floats(1)),
+                                  "short": ("F32", [1], floats(1)), "blank ": ("F32", [1], floats(1))}))
+    return path
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_a_row_is_a_line_of_the_terminal(named, columns):
+    rows = on_terminal("inspect", named, columns=columns).split("\n")
+    wide = [row for row in rows[2:] if len(row) + row.count("字") > columns]
+    assert not wide, wide
+    assert any("...." in row or "n...n" in row or re.search(r"n\.\.\.n*\.weight", row) for row in rows)
+    assert "layout" not in rows[2]
+
+
+def test_a_pipe_gets_names_whole_and_every_column(named):
+    text = weighbridge("inspect", named).stdout
+    assert "n" * 300 + ".weight" in text and "字" * 60 in text and "layout" in text and "..." not in text
+
+
+def test_a_layout_that_says_something_is_shown(sparse):
+    assert "sparse_coo" in on_terminal("inspect", sparse)
+
+
+def test_a_blank_at_a_names_end_can_be_seen(named):
+    assert "'blank '  " in weighbridge("inspect", named).stdout
+
+
+def test_formats_fit_the_terminal():
+    lines = on_terminal("formats").split("\n")
+    assert max(map(len, lines)) <= 80 and any("title" in line for line in lines)
+    assert "title" in weighbridge("formats").stdout.split("\n")[0]
+
+
+def test_losses_are_folded_at_the_terminals_edge(sparse, tmp_path):
+    terminal = Terminal("convert", sparse, tmp_path / "out.safetensors", "--dry-run")
+    assert terminal.close() == 1
+    assert all(len(line) <= 80 for line in terminal.text.split("\r\n") if line.startswith("  "))
+
+
+# ---- bytes ----
+
+
+def test_bytes_of_a_tensor_do_not_go_to_a_terminal(sample):
+    assert "-o FILE" in on_terminal("extract", sample, "steps", "-o", "-", status=2)
+    assert weighbridge("extract", sample, "steps", "-o", "-", text=False).stdout == struct.pack("<q", -7)

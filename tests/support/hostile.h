@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold whatever the bytes are: nothing but the file is blamed, open and verify agree, and what opens can be
+// used. For fuzz targets and for the generated files of tests/corpus; a check that fails ends the program with a
+// sentence, which both take as a finding. Leaves to them where the bytes come from and which doors they open.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weighbridge/context.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/error.h"
+#include "weighbridge/formats.h"
+#include "weighbridge/hash.h"
+#include "weighbridge/model.h"
+#include "weighbridge/stats.h"
+
+namespace weighbridge::hostile {
+
+[[noreturn]] inline void fail(std::string_view sentence) {
+  std::fprintf(stderr, "%.*s\n", static_cast<int>(sentence.size()), sentence.data());
+  std::abort();
+}
+
+inline void expect(bool holds, std::string_view sentence) {
+  if (!holds) fail(sentence);
+}
+
+// Small budgets, so that a thousand inputs a second are tried rather than one large one.
+inline Context small_context() {
+  Context context;
+  context.limits = {.memory = std::uint64_t{64} << 20,
+                    .header = std::uint64_t{16} << 20,
+                    .tensors = 100'000,
+                    .decoded = std::uint64_t{16} << 20,
+                    .depth = 32};
+  return context;
+}
+
+// What a file may be guilty of; io and misuse would be the library's own mistakes, as the bytes are all there and the
+// callers here ask for nothing wrong.
+inline void expect_files_fault(const Finding& finding) {
+  expect(finding.kind == Kind::malformed || finding.kind == Kind::unsupported,
+         "the file is blamed with the wrong kind: " + finding.rule + ": " + finding.message);
+}
+
+// `size`: of the file, or of the longest where a model has several.
+inline void expect_report(const Report& report, std::uint64_t size) {
+  for (const Finding& finding : report.findings()) {
+    expect_files_fault(finding);
+    expect(!finding.rule.empty() && !finding.message.empty(), "a finding without rule or sentence");
+    expect(!finding.offset || *finding.offset <= size, "a finding behind the end of the file: " + finding.message);
+  }
+}
+
+// open() stops where verify() found its first error, unless that one needs payload.
+inline void expect_agreement(const Report& opened, bool opens, const Report& verified) {
+  expect(opens == opened.valid(), "a model in spite of an error, or none without one");
+  if (opens) return;
+  const Finding* first = opened.first_error();
+  expect(first != nullptr, "open fails and does not say why");
+  expect(verified.first_error() != nullptr, "verify calls valid what does not open: " + first->message);
+  expect(*first == *verified.first_error(),
+         "open says '" + first->message + "', verify says '" + verified.first_error()->message + "'");
+}
+
+// Runs `read`; an Error must blame the file.
+template <class Read> void reading(Read read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    expect_files_fault(error.finding());
+  }
+}
+
+// Decoded bytes that one input may cost in all: a small file can name one compressed payload from many tensors.
+class Budget {
+ public:
+  bool take(std::uint64_t bytes) {
+    const bool enough = bytes <= left_;
+    left_ -= std::min(left_, bytes);
+    return enough;
+  }
+
+ private:
+  std::uint64_t left_ = std::uint64_t{48} << 20;
+};
+
+inline void touch(Attributes attributes) {
+  for (const auto& [key, value] : attributes.entries()) {
+    const std::string text = value.to_text();
+    expect(attributes.find(key) != nullptr, "an attribute is not found under its key");
+    expect(value == value, "a value differs from itself: " + text);
+  }
+}
+
+inline void touch(const Part& part, const Context& context, Budget& budget) {
+  touch(part.extra());
+  expect(part.extent().has_value() == (part.encoding() != Encoding::computed), "an extent where none can be");
+  if (!budget.take(part.size())) return;
+  reading([&] {
+    std::uint64_t total = 0;
+    part.stream(context, [&](std::span<const std::byte> piece) {
+      total += piece.size();
+      return true;
+    });
+    expect(total == part.size(), "a part streams another number of bytes than it says");
+  });
+  reading([&] { part.stored(); });
+  if (part.why_no_view() == NoView::none) expect(part.view().span.size() == part.size(), "a view of another size");
+}
+
+inline void touch(const Tensor& tensor, const Context& context, Budget& budget) {
+  touch(tensor.attributes());
+  touch(tensor.extra());
+  for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+    const Part part = tensor.part(i);
+    expect(tensor.part(part.role()).has_value(), "a part is not found under its role");
+    touch(part, context, budget);
+  }
+  if (tensor.unsupported() != nullptr || !tensor.has_shape()) return;
+  const Shape shape = tensor.shape();
+  std::uint64_t elements = std::ranges::find(shape, 0U) == shape.end() ? 1 : 0;  // one 0 settles the product
+  for (const std::uint64_t extent : shape)
+    expect(elements == 0 || !__builtin_mul_overflow(elements, extent, &elements),
+           "a shape whose product passes 64 bits");
+  const auto bytes = packed_size(tensor.dtype(), elements);
+  if (!bytes || *bytes > context.limits.decoded || !budget.take(4 * *bytes)) return;
+  reading([&] { expect(tensor.to_dense(context).size == *bytes, "a dense form of another size"); });
+  reading([&] { expect(statistics(tensor, context).zeros <= 2 * elements, "more zeros than elements"); });
+  reading([&] { content_digest(tensor, context); });
+}
+
+// Every accessor of the model answers, and payload, read in each of the ways there are, is either what the metadata
+// promise or an Error that blames the file.
+inline void use(const Model& model, const Context& context) {
+  Budget budget;
+  touch(model.attributes());
+  touch(model.extra());
+  for (std::uint32_t i = 0; i < model.size(); ++i) {
+    const Tensor tensor = model[i];
+    const auto found = model.find(tensor.name());
+    expect(found && found->index() == i, "a tensor is not found under its name");
+    touch(tensor, context, budget);
+  }
+  // Plans are made of metadata alone.
+  for (const FormatInfo& format : formats())
+    if (format.writes) reading([&] { plan(model, format.name); });
+}
+
+}  // namespace weighbridge::hostile
