@@ -2,7 +2,6 @@
 // Every case with one byte changed, at every place: no crash, no exception but Error, open and verify agree, and the
 // bounds of reading G13.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 
 #include "corpus/all_cases.h"
 #include "registry/registry.h"
+#include "support/peak_memory.h"
 #include "support/sanitized.h"
 #include "weighbridge/open.h"
 #include "weighbridge/verify.h"
@@ -27,12 +27,6 @@ constexpr std::size_t kPlaces = test::kSanitized ? 120 : 1500;
 std::shared_ptr<const Source> source_of(const core::CorpusCase& c, const std::string& name) {
   auto source = memory_source({std::as_bytes(std::span(c.bytes)), nullptr}, name);
   return c.sidecar ? with_sidecar(std::move(source), *c.sidecar) : source;
-}
-
-std::uint64_t peak_memory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
 }
 
 void check(const core::CorpusCase& c, const std::string& path) {

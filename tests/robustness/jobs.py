@@ -2,10 +2,12 @@
 # Every way in which the command makes files of models, as jobs that can be killed, failed and begun again: what stood there
 # before, the words, what they make of it. Leaves what must hold afterwards to the tests.
 import pathlib
+import re
 import shutil
 import struct
 import sys
 
+from chain_jobs import CHAIN_JOBS, chain_job
 from robustness import ROOT, STRAY, run, write_safetensors
 
 sys.path.insert(0, str(ROOT / "tests/witness"))
@@ -15,9 +17,9 @@ OLD = b"what stood there before\n" * 20
 
 
 def files_below(folder):
-    """Relative path -> bytes; folders with None; temporaries are left out."""
+    """Relative path -> bytes; folders with None; temporaries are left out, with what is in them."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-            for path in sorted(folder.rglob("*")) if not STRAY.fullmatch(path.name)}
+            for path in sorted(folder.rglob("*")) if not any(map(STRAY.fullmatch, path.relative_to(folder).parts))}
 
 
 def strays_below(folder):
@@ -27,10 +29,13 @@ def strays_below(folder):
 
 class Job:
     """Makes `main` and what belongs to it, in the folder `there`, which holds nothing else. Of several files that belong
-    together it is the last to get its name: without it there is no output."""
+    together it is the last to get its name: without it there is no output. Files that do not belong together (together=False)
+    are each old or new. `again`: what the next run needs where whole files were left, which only a person may replace.
+    `half`: of files that bind each other by digest, the words of a step that must refuse them where some are missing or old."""
 
-    def __init__(self, folder, arguments, main, before=None):
-        self.folder, self.there = folder, folder / "there"
+    def __init__(self, folder, arguments, main, before=None, together=True, again=("--force",), half=None):
+        self.folder, self.there, self.together, self.again, self.half = folder, folder / "there", together, again, half
+        self.refused = set()  # states of which `half` has been seen to refuse one
         self.main = str(main.relative_to(self.there))
         self.arguments = [*arguments, "--threads", "1"]
         self.before = folder / "before"
@@ -76,6 +81,15 @@ class Job:
         found = files_below(self.there)
         if found in (self.old, self.new):
             return found == self.new
+        if not self.together:
+            assert all(data in (self.old.get(name), self.new.get(name)) for name, data in found.items()), where
+            return False
+        if self.half is not None:
+            if (state := self.left_behind()) not in self.refused:
+                done = run(*self.half)
+                assert done.returncode == 1 and "(chain/" in done.stderr, f"{where}: not refused: {sorted(found)}: {done.stderr}"
+                self.refused.add(state)
+            return False
         files = {name for name, data in found.items() if data is not None}
         names = {name for name, data in self.new.items() if data is not None}
         if self.main in files or (names == {self.main} and files - set(self.old)):
@@ -85,6 +99,11 @@ class Job:
         if self.main.endswith(".safetensors") and folder.exists():
             assert run("verify", folder).returncode != 0, f"{where}: it opens without its weights: {sorted(files)}"
         return False
+
+    def untouched(self, found):
+        """Whether `found` is what stood there before; of files that do not belong together some may have come."""
+        come = not self.together and all(data in (None, self.new.get(name)) for name, data in found.items())
+        return found == self.old or come
 
     def left_behind(self):
         """What a next run has to deal with: which files are there, of which side, and temporaries of what."""
@@ -96,8 +115,8 @@ class Job:
         """The next run makes the files, and leaves nothing of the one before beside them."""
         found = files_below(self.there)
         if found != self.new or strays_below(self.there):
-            part = found != self.old and "--force" not in self.arguments  # whole files, which only a person may replace
-            done = run(*self.arguments, *(["--force"] if part else []))
+            part = found != self.old and "--force" not in self.arguments
+            done = run(*self.arguments, *(self.again if part else ()))
             assert done.returncode == 0, f"{where}: {done.stderr}"
         assert files_below(self.there) == self.new, where
         assert strays_below(self.there) == [], where
@@ -124,12 +143,25 @@ def bert(hidden=4, layers=1, vocab=8, positions=4, seed=1, missing=()):
     return metadata, tokens, special, tensors
 
 
+def write_checkpoint(path, dim=4, layers=1, ffn=3, vocab=262, positions=4):
+    """A llama2.c checkpoint of two heads, its values counting up, and the tokenizer file beside it."""
+    layer = 2 * dim + 4 * dim * dim + 3 * dim * ffn
+    values = vocab * dim + layers * layer + dim + positions * (dim // 2)
+    path.write_bytes(struct.pack("<7i", dim, ffn, layers, 2, 2, vocab, positions)
+                     + struct.pack(f"<{values}f", *(i / 64 for i in range(values))))
+    tokens = [b"<unk>", b"\n<s>\n", b"\n</s>\n", *(b"<0x%02X>" % i for i in range(256)), b"ab", b"a", b"b"]
+    path.with_suffix(".tokenizer").write_bytes(
+        struct.pack("<i", 7) + b"".join(struct.pack("<fi", -i, len(token)) + token for i, token in enumerate(tokens[:vocab])))
+    return path
+
+
 def inputs(folder):
     """The files that jobs begin with, by name."""
     made = {name: folder / file for name, file in {
         "first": "first.safetensors", "second": "second.safetensors", "twin": "twin.safetensors", "bare": "bare.safetensors",
         "embd": "model.weights", "embd-twin": "twin.weights", "slm": "base.slm", "deltas": "deltas.safetensors",
-        "adapter": "shift.adp1", "pack": "pack.safetensors", "pack-twin": "other/pack.safetensors", "text": "text.txt"}.items()}
+        "checkpoint": "tiny.bin", "texts": "texts.txt", "module": "module.knu", "adapter": "shift.adp1",
+        "pack": "pack.safetensors", "pack-twin": "other/pack.safetensors", "text": "text.txt"}.items()}
     if made["first"].exists():
         return made
     long = [0.5 * i for i in range(700)]
@@ -144,7 +176,10 @@ def inputs(folder):
     write_safetensors(made["pack-twin"], {f"other.{i}": [-i, i] for i in range(18)})
     write_safetensors(made["deltas"], {"norm.weight": [0.25] * 8})  # tiny's hidden size
     made["text"].write_text("CONST_I8 40\nRET\n")
+    made["texts"].write_text("word1 word2\nword3\n")
+    write_checkpoint(made["checkpoint"])
     for words in (["slm", "fixture", "tiny", "-o", made["slm"]],
+                  ["khlnary", "assemble", made["text"], "-o", made["module"]],
                   ["slm", "adapter", made["slm"], made["deltas"], "--kind", "adp1", "-o", made["adapter"]]):
         done = run(*words)
         assert done.returncode == 0, done.stderr
@@ -153,6 +188,8 @@ def inputs(folder):
 
 def make_job(folder, name):
     """The job of this name (JOBS), in a folder of its own."""
+    if name in CHAIN_JOBS:
+        return chain_job(lambda *job, **more: Job(folder, *job, **more), name, folder, folder / "there")
     made, there = inputs(folder), folder / "there"
 
     def convert(source, target, *more, main=None, before=None):
@@ -174,6 +211,15 @@ def make_job(folder, name):
         (there / "model/modules.json").write_text("[]\n")
         (there / "model/README.md").write_text("mine\n")
 
+    def offered():
+        """A model beside the manifest that its publisher filled in."""
+        done("slm", "fixture", "tiny", "-o", there / "m.slm")
+        done("slm", "minimodel-template", there / "m.slm")
+        manifest = there / "m.minimodel"
+        manifest.write_text(re.sub(r"<[^>\n]*>", "filled-in", manifest.read_text()))
+
+    embed = ["embed", made["embd"], "--input", made["texts"], "-o"]
+    disassemble = ["khlnary", "disassemble", made["module"], "-o"]
     hf, pack = ("--to", "hf"), ["khlnary", "pack", made["pack"], "-o", there / "module"]
     weights, module = "model/model.safetensors", there / "module/pack.knu"
     slm, slm_out = made["slm"], there / "out.slm"
@@ -186,6 +232,23 @@ def make_job(folder, name):
         "extract": lambda: Job(folder, ["extract", made["first"], "a.weight", "-o", there / "w.npy"], there / "w.npy"),
         "extract-force": lambda: Job(folder, ["extract", made["first"], "a.weight", "-o", there / "w.npy", "--force"],
                                      there / "w.npy", stands("w.npy")),
+        "extract-dense": lambda: Job(folder, ["extract", made["first"], "a.weight", "--dense", "f16", "-o", there / "w.npy"],
+                                     there / "w.npy"),
+        "extract-glob": lambda: Job(folder, ["extract", made["first"], "--glob", "*", "-o", there / "all"],
+                                    there / "all/a.weight.npy", together=False),
+        "append-elsewhere": lambda: Job(folder, ["append", there / "first.zt", made["second"], "-o", there / "grown.zt"],
+                                        there / "grown.zt", converted("first", "first.zt")),
+        "safetensors": lambda: convert("adapter", "new.safetensors", "--allow", "attribute-type"),
+        "safetensors-force": lambda: convert("first", "out.safetensors", "--cast", "bf16", "--force", before=stands("out.safetensors")),
+        "llama2c": lambda: convert("checkpoint", "new.slm"),
+        "embed": lambda: Job(folder, [*embed, there / "v.npy"], there / "v.npy"),
+        "embed-force": lambda: Job(folder, [*embed, there / "v.npy", "--force"], there / "v.npy", stands("v.npy")),
+        "embed-jsonl": lambda: Job(folder, [*embed, there / "v.jsonl"], there / "v.jsonl"),
+        "search": lambda: Job(folder, ["search", made["embd"], "word1", "--corpus", made["texts"], "--vectors", there / "v.npy"],
+                              there / "v.npy", again=()),
+        "disassemble": lambda: Job(folder, [*disassemble, there / "m.txt"], there / "m.txt"),
+        "disassemble-force": lambda: Job(folder, [*disassemble, there / "m.txt", "--force"], there / "m.txt", stands("m.txt")),
+        "receipt": lambda: Job(folder, ["slm", "write-import-receipt", there / "m.slm"], there / "m.minimodel-receipt", offered),
         "zt0": lambda: convert("first", "new.zt", "--to", "zt0", "--digest", "sha256"),
         "zt0-force": lambda: convert("first", "out.zt", "--to", "zt0", "--force", before=stands("out.zt")),
         "stb": lambda: convert("first", "new.stb"),
@@ -210,8 +273,12 @@ def make_job(folder, name):
     return makers[name]()
 
 
-JOBS = ["convert", "convert-zstd", "convert-force", "append", "extract", "extract-force", "zt0", "zt0-force", "stb", "stb-force",
-        "stb-force-bare", "embd", "embd-force", "slm-fixture", "slm-force", "slm-adapter", "slm-adapt", "hf", "hf-force", "pack",
-        "pack-force", "assemble"]
+# The first six are killed at each call, the others at those that change the disk.
+MODEL_JOBS = ["convert", "convert-zstd", "convert-force", "append", "extract", "extract-force", "append-elsewhere", "safetensors",
+              "safetensors-force", "zt0", "zt0-force", "stb", "stb-force", "stb-force-bare", "embd", "embd-force", "slm-fixture",
+              "slm-force", "slm-adapter", "slm-adapt", "llama2c", "hf", "hf-force", "pack", "pack-force", "assemble"]
+RESULT_JOBS = ["extract-dense", "extract-glob", "embed", "embed-force", "embed-jsonl", "search", "disassemble", "disassemble-force",
+               "receipt"]
+JOBS = MODEL_JOBS + RESULT_JOBS + CHAIN_JOBS
 # Those that read back what they wrote before it has its name.
-PROVED = [name for name in JOBS if not name.startswith("extract") and name != "assemble"]
+PROVED = [name for name in MODEL_JOBS if not name.startswith("extract") and name != "assemble"]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # A disk without room is an error of the machine: status 4 and a sentence, the old target stands, nothing lies beside it.
+import shutil
 import subprocess
 
 import pytest
 
-from jobs import bert, embd, files_below, strays_below
+from jobs import JOBS, bert, embd, files_below, make_job, strays_below
 from robustness import COMMAND, require_strace, run, write_safetensors
 
 ROOM = 192 << 10
@@ -36,16 +37,17 @@ def namespace():
     pytest.skip("this process may not mount a small tmpfs")
 
 
-def on_small_disk(folder, size, old, arguments, prefix=()):
-    """Runs the command with the disk mounted at folder/disk, where the files of the folder `old` stand; the result of
-    subprocess.run, and the disk's files afterwards, temporaries too."""
-    disk, after = folder / "disk", folder / "after"
-    disk.mkdir()
+def on_small_disk(folder, size, old, arguments, prefix=(), disk=None):
+    """Runs the command with the disk mounted at `disk`, else at folder/disk, where the files of the folder `old` stand; the
+    result of subprocess.run, and the disk's files afterwards, temporaries too."""
+    disk, after = disk or folder / "disk", folder / "after"
+    disk.mkdir(exist_ok=True)
     after.mkdir()
     done = subprocess.run([*namespace(), "sh", "-c", SCRIPT, "sh", str(disk), str(size), str(old), str(after),
                            *prefix, COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=60)
-    return done, files_below(after / "disk") | dict.fromkeys(strays_below(after / "disk"), "a temporary")
+    left = after / disk.name
+    return done, files_below(left) | dict.fromkeys(strays_below(left), "a temporary")
 
 
 @pytest.fixture
@@ -128,6 +130,25 @@ def test_a_full_disk_is_status_4_and_loses_nothing(tmp_path, model, old, name, r
     assert done.returncode == 4, (done.returncode, done.stderr)
     assert "no space left" in done.stderr.lower(), done.stderr
     assert left == files_below(old)
+
+
+PAGE = 4096
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_disk_without_a_page_to_spare(tmp_path, name):
+    """Every way in which files are made, where not even the first byte of one finds room."""
+    namespace()
+    job = make_job(tmp_path, name)
+    old = tmp_path / "crowded"
+    shutil.copytree(job.before, old)
+    (old / "filler").write_bytes(bytes(PAGE))
+    pages = sum(-(-len(data) // PAGE) for data in files_below(old).values() if data is not None)
+    done, left = on_small_disk(tmp_path, pages * PAGE, old, job.arguments, disk=job.there)
+    assert done.returncode == 4, (done.returncode, done.stderr)
+    assert "no space left" in done.stderr.lower() and len(done.stderr.splitlines()) == 1, done.stderr
+    assert left.pop("filler")
+    assert job.untouched(left) or (job.half is not None and job.main not in left), sorted(left)
 
 
 def test_with_room_the_same_disk_takes_the_file(tmp_path, model, old):

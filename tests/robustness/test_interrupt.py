@@ -10,8 +10,9 @@ import time
 
 import pytest
 
-from jobs import bert, embd, files_below, strays_below
+from jobs import JOBS, bert, embd, files_below, make_job, strays_below
 from robustness import COMMAND, MIB, contents, require_strace, run, strays, write_safetensors, write_sparse_file
+from sparse_models import write_sparse_checkpoint, write_sparse_embd
 
 OLD = b"what stood there before\n" * 20
 
@@ -89,6 +90,21 @@ def test_a_stopped_convert_to_another_container_leaves_nothing(tmp_path, words):
     assert files_below(there) == before and strays_below(there) == []
 
 
+@pytest.mark.parametrize("name", JOBS)
+def test_ctrl_c_while_it_writes(tmp_path, name):
+    """At the first and the last call of each kind that changes the disk: all of it or nothing, and no temporary."""
+    require_strace()
+    job = make_job(tmp_path, name)
+    calls = job.system_calls()
+    for call in ("pwrite64", "fsync", "renameat2", "renameat"):
+        alike = [each for each in calls if each[0] == call]
+        for _, count, line in {1: alike[0], len(alike): alike[-1]}.values() if alike else ():
+            done = job.run_with(f"{call}:signal=INT:when={count}")
+            whole = job.require_old_or_new(line)
+            assert strays_below(job.there) == [], line
+            assert done.returncode == 130 or (done.returncode == 0 and whole), (line, done.returncode, done.stderr)
+
+
 @pytest.mark.parametrize("words", [["verify", "{in}"], ["hash", "{in}"], ["convert", "{in}", "{out}"],
                                    ["convert", "{in}", "{out}", "--quantise", "q4_0"]], ids=" ".join)
 @pytest.mark.parametrize("how", ["stopped", "cut"])
@@ -109,16 +125,45 @@ READERS = [["verify", "{in}"], ["hash", "{in}"], ["hash", "--file", "{in}"], ["c
 MAKERS = [words for words in READERS if words[0] in ("verify", "convert")]
 
 
+@pytest.mark.parametrize("how", ["stopped", "cut"])
 @pytest.mark.parametrize("words", [["embed", "{model}", "--input", "{in}", "-o", "{out}"],
                                    ["search", "{model}", "q", "--corpus", "{in}", "--vectors", "{out}"]], ids=" ".join)
-def test_embedding_in_the_middle(tmp_path, words):
+def test_embedding_in_the_middle(tmp_path, words, how):
+    """The weights are mapped: where the file shrinks, the processor finds out, and nothing can be cleared up any more. As after
+    a kill, the next run does."""
     model, texts, out = tmp_path / "model.weights", tmp_path / "texts.txt", tmp_path / "vectors.npy"
     embd.write(model, *bert())
     texts.write_text("word1 word2\n" * 400_000)
     names = {"{model}": model, "{in}": texts, "{out}": out}
     job = Caught(*(names.get(word, word) for word in words), after=texts.stat().st_size * (1 if "search" in words else 0.5))
-    assert job.go_on(signal.SIGINT)[0] == 130
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.weights", "texts.txt"]
+    if how == "cut":
+        os.truncate(model, 0)
+    status, said = job.go_on(signal.SIGINT if how == "stopped" else None)
+    assert status == (130 if how == "stopped" else 4), (status, said)
+    assert sorted(files_below(tmp_path)) == ["model.weights", "texts.txt"]
+    assert how == "cut" or strays(tmp_path) == []
+    embd.write(model, *bert())
+    texts.write_text("word1 word2\n")
+    assert run(*(names.get(word, word) for word in words)).returncode == 0
+    assert out.exists() and strays(tmp_path) == []
+
+
+@pytest.mark.parametrize("how", ["stopped", "cut"])
+@pytest.mark.parametrize("words", [["generate", "{model}", "--max-tokens", "200"], ["perplexity", "{model}", "--input", "{in}"],
+                                   ["slm", "runtime-smoke", "{model}", "-o", "{out}"]], ids=" ".join)
+def test_a_language_model_in_the_middle(tmp_path, words, how):
+    model, text, out = tmp_path / "model.slm", tmp_path / "text.txt", tmp_path / "out"
+    assert run("slm", "fixture", "tinylm16m", "-o", model).returncode == 0
+    assert run("slm", "manifest", model, "--source-kind", "deterministic-smoke").returncode == 0
+    text.write_text("the dog and the cat " * 50)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    names = {"{model}": model, "{in}": text, "{out}": out}
+    job = Caught(*(names.get(word, word) for word in words), after=8 * MIB)
+    if how == "cut":
+        os.truncate(model, 4096)
+    status, said = job.go_on(signal.SIGINT if how == "stopped" else None)
+    assert status == (130 if how == "stopped" else 4) and len(said.splitlines()) <= 1, (status, said)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
 def caught(words, large, target):
@@ -133,6 +178,89 @@ def test_an_input_that_shrinks_is_status_4(tmp_path, large, words):
     status, said = job.go_on()
     assert status == 4 and "shrank" in said, (status, said)
     assert contents(tmp_path / "out.zt") == OLD and strays(tmp_path) == []
+
+
+@pytest.mark.parametrize("how", ["stopped", "cut"])
+@pytest.mark.parametrize("words", [["append", "{zt}", "{in}"], ["khlnary", "pack", "{in}", "-o", "{out}/module"],
+                                   ["extract", "{in}", "--glob", "*", "-o", "{out}"]], ids=" ".join)
+def test_what_grows_or_has_many_files_in_the_middle(tmp_path, words, how):
+    there, large = tmp_path / "there", write_sparse_file(tmp_path / "large.safetensors", "F32", 4, 2 << 30)
+    there.mkdir()
+    done = run("convert", write_safetensors(tmp_path / "small.safetensors", {"small": [1, 2, 3]}), there / "grown.zt")
+    assert done.returncode == 0, done.stderr
+    before = files_below(there)
+    names = {"{in}": str(large), "{zt}": str(there / "grown.zt"), "{out}": str(there)}
+    for name, path in names.items():
+        words = [word.replace(name, path) for word in words]
+    job = Caught(*words)
+    if how == "cut":
+        os.truncate(large, 100 * MIB)
+    status, said = job.go_on(signal.SIGINT if how == "stopped" else None)
+    assert status == (130 if how == "stopped" else 4) and ("shrank" in said) == (how == "cut"), (status, said)
+    assert files_below(there) == before and strays_below(there) == []
+
+
+@pytest.mark.parametrize("how", ["stopped", "cut"])
+def test_adapting_in_the_middle(tmp_path, how):
+    model, shift, target = tmp_path / "model.slm", tmp_path / "shift.adp1", tmp_path / "out.slm"
+    deltas = write_safetensors(tmp_path / "deltas.safetensors", {"norm.weight": [0.25] * 512})
+    for words in (["slm", "fixture", "tinylm16m", "-o", model], ["slm", "adapter", model, deltas, "--kind", "adp1", "-o", shift]):
+        assert run(*words).returncode == 0
+    job = Caught("slm", "adapt", model, shift, "-o", target, after=80 * MIB)  # what opening reads, and more
+    if how == "cut":
+        os.truncate(model, 12 * MIB)
+    status, said = job.go_on(signal.SIGINT if how == "stopped" else None)
+    assert status == (130 if how == "stopped" else 4), (status, said)
+    assert not target.exists() and strays(tmp_path) == []
+
+
+TAIL = MIB  # of a large file, to be put back
+
+
+@pytest.fixture(scope="module")
+def large_files(tmp_path_factory):
+    """kind -> a file of about 1 GiB, made when it is first asked for: (what the command is given, the file that shrinks)."""
+    folder, made = tmp_path_factory.mktemp("large"), {}
+
+    def make(kind):
+        if kind == "weights":
+            path = write_sparse_embd(folder / "model.weights", 1 << 30)
+        elif kind == "bin":
+            path = write_sparse_checkpoint(folder / "model.bin", 1 << 30)
+        else:
+            source = write_sparse_file(folder / "model.safetensors", "F32", 4, 1 << 30)
+            if kind == "hf":
+                (folder / "hf").mkdir()
+                (folder / "hf/config.json").write_text('{"model_type": "other"}')
+                return folder / "hf", source.rename(folder / "hf/model.safetensors")
+            path = folder / f"model-{kind}.{'stb' if kind == 'stb' else 'zt'}"
+            digest = () if kind == "stb" else ("--digest", "sha256")
+            done = run("convert", source, path, "--to", kind, *digest)
+            assert done.returncode == 0, done.stderr
+            source.unlink()
+        return path, path
+
+    yield lambda kind: made.setdefault(kind, None) or made.update({kind: make(kind)}) or made[kind]
+    shutil.rmtree(folder)
+
+
+# Verifying an STB file or a folder reads no payload: there is nothing that it could prove.
+@pytest.mark.parametrize("kind,verb", [(kind, verb) for kind in ("zt", "zt0", "stb", "weights", "bin", "hf")
+                                       for verb in ("verify", "hash", "convert") if (kind, verb) not in (("stb", "verify"), ("hf", "verify"))])
+def test_each_container_that_shrinks_is_status_4(tmp_path, large_files, kind, verb):
+    given, shrinks = large_files(kind)
+    size, target = shrinks.stat().st_size, tmp_path / ("out.slm" if kind == "bin" else "out.zt")
+    with open(shrinks, "rb") as file:
+        file.seek(size - TAIL)
+        tail = file.read()
+    job = Caught(verb, given, *([target] if verb == "convert" else []))
+    os.truncate(shrinks, 100 * MIB)
+    status, said = job.go_on()
+    with open(shrinks, "r+b") as file:
+        file.seek(size - TAIL)
+        file.write(tail)
+    assert status == 4 and "shrank" in said, (status, said)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("words", MAKERS, ids=" ".join)

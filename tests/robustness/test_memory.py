@@ -2,14 +2,13 @@
 # Memory that does not grow with the payload: models of more than the address space that the command is given.
 import pathlib
 import shutil
-import struct
 import tempfile
-import zlib
 
 import pytest
 
-from jobs import bert, embd
+from chain_jobs import fill
 from robustness import MIB, Measured, run, write_safetensors, write_sparse_file
+from sparse_models import write_sparse_checkpoint, write_sparse_embd
 
 LIMIT = 512 * MIB
 PEAK = 300 * MIB
@@ -65,31 +64,6 @@ def test_compressed_and_back(roomy):
 SMALLER = 600 * MIB  # and yet past the limit
 
 
-def write_sparse_embd(path, payload):
-    """An encoder whose word embeddings are a hole of about that many bytes, with its checksums."""
-    width, words = 64, "embeddings.word_embeddings.weight"
-    vocab = payload // (4 * width)
-    metadata, _, _, tensors = bert(hidden=width, vocab=vocab, missing=(words,))
-    tensors.append(tensors.pop(0))  # the hole at the end
-    data = bytearray(embd.build(metadata, None, None, tensors, flags=embd.TENSORS_ALIGNED | embd.CHECKSUM_ENABLED))
-    fields = list(embd.HEADER.unpack_from(data))
-    place = {name: i for i, name in enumerate(embd.HEADER_FIELDS)}
-    start, hole = fields[place["tensor_data_offset"]], 4 * width * vocab
-    fields[place["tensor_data_size"]] += hole
-    fields[place["total_file_size"]] += hole
-    embd.HEADER.pack_into(data, 0, *fields)
-    struct.pack_into("<I", data, 56, zlib.crc32(data[:56]))
-    sums = [zlib.crc32(data[start:-16]), zlib.crc32(data[:-16])]
-    zeros = bytes(16 * MIB)
-    for done in range(0, hole, len(zeros)):
-        sums = [zlib.crc32(zeros[:hole - done], each) for each in sums]
-    with open(path, "wb") as file:
-        file.write(data[:-16])
-        file.seek(hole, 1)
-        file.write(embd.FOOTER.pack(*sums, b"DBME", 0))
-    return path
-
-
 def test_zt0(roomy):
     model = write_sparse_file(roomy / "model.safetensors", "BF16", 2, SMALLER)
     target = roomy / "model.zt"
@@ -123,6 +97,46 @@ def test_embd_and_a_folder(roomy):
     within_the_limit("verify", roomy / "folder")
     hashes = {within_the_limit("hash", path).stdout.split()[0] for path in (model, roomy / "folder")}
     assert len(hashes) == 1
+
+
+def test_append_and_extract(roomy):
+    small, large = write_safetensors(roomy / "small.safetensors", {"s": [1, 2]}), roomy / "large.safetensors"
+    write_sparse_file(large, "BF16", 2, SMALLER)
+    within_the_limit("convert", small, roomy / "grown.zt")
+    within_the_limit("append", roomy / "grown.zt", large)
+    assert (roomy / "grown.zt").stat().st_size > SMALLER
+    within_the_limit("extract", roomy / "grown.zt", "--glob", "*", "--raw", "-o", roomy / "all")
+    within_the_limit("extract", roomy / "grown.zt", "w", "--dense", "f32", "-o", roomy / "w.npy")
+    assert (roomy / "w.npy").stat().st_size > 2 * SMALLER
+
+
+def test_a_checkpoint(roomy):
+    model, target = write_sparse_checkpoint(roomy / "model.bin", SMALLER), roomy / "model.slm"
+    within_the_limit("verify", model)
+    within_the_limit("convert", model, target)
+    assert target.stat().st_size > SMALLER
+    within_the_limit("verify", target)
+    within_the_limit("inspect", target, "--stats")
+    within_the_limit("convert", target, roomy / "model.safetensors", "--allow", "tokenizer,attribute-type")
+    within_the_limit("hash", roomy / "model.safetensors")
+
+
+def test_the_chain_of_evidence(roomy):
+    """68 MB through every step that reads all of them and runs none."""
+    model, candidate, template = roomy / "made.slm", roomy / "candidate.safetensors", roomy / "template"
+    assert run("slm", "fixture", "tinylm16m", "-o", model).returncode == 0
+    assert run("convert", model, candidate, "--allow", "tokenizer,attribute-type").returncode == 0
+    least = Measured("slm", "source-template", model, "-o", template).peak
+    fill(template)
+    trained = roomy / "trained.slm"
+    for words in (["review-safetensors-candidate", candidate, "--manifest", template, "-o", roomy / "review"],
+                  ["extract-safetensors-source", candidate, "--manifest", template, "--review", roomy / "review", "-o", roomy / "source"],
+                  ["validate-source", roomy / "source", "-o", roomy / "validation"],
+                  ["convert-trained", roomy / "source", "--validation", roomy / "validation", "-o", trained],
+                  ["manifest", trained, "--source-kind", "converted-trained"], ["validate-manifest", trained]):
+        done = Measured("slm", *words)
+        assert done.status == 0, (words, done.stderr)
+        assert done.peak < least + 40 * MIB, f"{words}: {done.peak / MIB:.0f} MiB at the peak, the least is {least / MIB:.0f}"
 
 
 def test_slm(roomy):

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fuzz target: a Hugging Face folder. The input holds the files of the folder in the order of kFiles, with a byte 0xFF
+// between two; an empty one is not there. The first error of open is the first of verify; of what opens every accessor
+// answers, a tokenizer that can be built encodes, and a plan for each container can be made.
+#include <array>
+#include <map>
+
+#include "bundle/huggingface/format.h"
+#include "core/findings.h"
+#include "harness.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/tokenize.h"
+
+namespace weighbridge::fuzz {
+namespace {
+
+constexpr std::array<std::string_view, 11> kFiles = {huggingface::kConfig,
+                                                     huggingface::kVocabTxt,
+                                                     huggingface::kTokenizerJson,
+                                                     huggingface::kTokenizerConfig,
+                                                     huggingface::kSentenceConfig,
+                                                     huggingface::kModules,
+                                                     huggingface::kPooling,
+                                                     huggingface::kIndex,
+                                                     "a.safetensors",
+                                                     "b.safetensors",
+                                                     huggingface::kWeights};
+
+// What stands behind the last 0xFF that counts is the last file, whatever bytes it has.
+huggingface::Folder folder_of(std::string_view input) {
+  const auto files = std::make_shared<std::map<std::string, std::string, std::less<>>>();
+  for (std::size_t i = 0; i < kFiles.size(); ++i) {
+    const std::size_t end = i + 1 == kFiles.size() ? input.size() : std::min(input.find('\xFF'), input.size());
+    if (end != 0) files->emplace(kFiles[i], input.substr(0, end));
+    input.remove_prefix(std::min(input.size(), end + 1));
+  }
+  const auto file = [files](std::string_view name) -> std::shared_ptr<const Source> {
+    const auto found = files->find(name);
+    if (found == files->end()) return nullptr;
+    return source_of(reinterpret_cast<const std::uint8_t*>(found->second.data()), found->second.size());
+  };
+  return {.name = "folder", .file = file, .leads_out = {}};
+}
+
+struct Read {
+  Report report;
+  Model model;
+};
+
+Read read(const huggingface::Folder& folder, const Context& context, core::Findings::Mode mode) {
+  Read out;
+  core::Findings findings(out.report, mode);
+  try {
+    out.model = huggingface::load(folder, context, findings);
+    if (mode == core::Findings::Mode::all) huggingface::check_content(out.model, context, findings);
+  } catch (const core::Stop&) {}
+  return out;
+}
+
+void use(const Tokenizer& tokenizer) {
+  constexpr std::string_view kText = "The weighbridge, na\xC3\xAFve \xE2\x96\x81\xFF [MASK]\n";
+  try {
+    if (tokenizer.kind == Tokenizer::Kind::wordpiece) {
+      WordPiece(tokenizer).encode(kText, EncodeOptions{});
+      return;
+    }
+    const BytePair pairs(tokenizer);
+    pairs.decode(pairs.encode(kText));
+  } catch (const Error& error) {
+    expect_files_fault(error.finding());
+  }
+}
+
+void use(const Model& model) {
+  for (const auto& [key, value] : model.attributes().entries())
+    expect(model.attributes().find(key) != nullptr, "an attribute is not found under its key: " + value.to_text());
+  for (std::uint32_t i = 0; i < model.size(); ++i)
+    expect(model.find(model[i].name()).has_value(), "a tensor is not found under its name");
+  if (model.tokenizer() != nullptr) use(*model.tokenizer());
+  for (const FormatInfo& format : formats()) {
+    try {
+      if (format.writes) plan(model, format.name);
+    } catch (const Error& error) {
+      expect_files_fault(error.finding());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weighbridge::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace weighbridge;
+  using Mode = core::Findings::Mode;
+  const huggingface::Folder folder = fuzz::folder_of({reinterpret_cast<const char*>(data), size});
+  const Context context = fuzz::small_context();
+  const fuzz::Read opened = fuzz::read(folder, context, Mode::first_error);
+  const fuzz::Read verified = fuzz::read(folder, context, Mode::all);
+  fuzz::expect_report(verified.report, size);
+  const Finding* const first = opened.report.first_error();
+  if (first != nullptr) {
+    fuzz::expect(verified.report.first_error() != nullptr, "verify calls valid what does not open: " + first->message);
+    fuzz::expect(*first == *verified.report.first_error(),
+                 "open says '" + first->message + "', verify says '" + verified.report.first_error()->message + "'");
+    return 0;
+  }
+#ifdef WEIGHBRIDGE_PLANTED_BUG
+  for (const auto& [key, value] : opened.model.attributes().entries())
+    if (fuzz::has_forbidden_sign(key)) fuzz::fail("planted bug: a folder that opens, with a forbidden key");
+#endif
+  fuzz::use(opened.model);
+  return 0;
+}

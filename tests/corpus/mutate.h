@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structured changes of a file's bytes, the same for one seed on every machine. Owns what is changed and how; leaves to
+// its callers which files, and to repair.h the checksums.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace weighbridge::test {
+
+class Mutator {
+ public:
+  explicit Mutator(std::uint64_t seed) : state_(seed) {}
+
+  // A number below `end`, which is not 0.
+  std::uint64_t below(std::uint64_t end);
+  bool one_in(std::uint64_t n) { return below(n) == 0; }
+  // One of the elements.
+  template <class List> auto& pick(List& list) { return list[static_cast<std::size_t>(below(std::size(list)))]; }
+
+  // One to four changes, one after the other: fields, blocks, splices with `donor`, tokens of JSON and CBOR.
+  void change(std::string& bytes, const std::string& donor);
+
+ private:
+  static constexpr std::size_t kMost = 1024;  // of what is doubled, moved or left out at once
+  struct Block {
+    std::size_t at, size;
+  };
+  // Inside `bytes`, which is not empty; at most `most` bytes, more often few, and often on a multiple of 4, 8 or 64.
+  Block block(const std::string& bytes, std::size_t most);
+  // What a number of `width` bytes would have to be for trouble: see the table in mutate.cc, sizes and places of the
+  // file, what the file says elsewhere.
+  std::uint64_t awkward(const std::string& bytes, std::uint64_t now, std::size_t width);
+
+  void overwrite_field(std::string& bytes);
+  void change_block(std::string& bytes);
+  void splice(std::string& bytes, const std::string& donor);
+  void change_number_text(std::string& bytes);
+  void change_json(std::string& bytes);
+  void change_cbor(std::string& bytes);
+
+  std::uint64_t state_;
+};
+
+}  // namespace weighbridge::test

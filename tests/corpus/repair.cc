@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "corpus/repair.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/endian.h"
+#include "codecs/checksum.h"
+#include "codecs/indexed_checksum.h"
+#include "formats/embd/layout.h"
+#include "formats/llama2c/layout.h"
+#include "formats/slm/layout.h"
+#include "formats/slm_adapter/layout.h"
+#include "formats/stb/layout.h"
+#include "formats/ztensor0/layout.h"
+#include "formats/ztensor1/layout.h"
+
+namespace weighbridge::test {
+namespace {
+
+template <class Number> Number at(const std::string& bytes, std::size_t place) {
+  return base::load_le<Number>(bytes.data() + place);
+}
+template <class Number> void put(std::string& bytes, std::size_t place, Number number) {
+  base::store_le<Number>(bytes.data() + place, number);
+}
+std::span<const std::byte> part(const std::string& bytes, std::uint64_t begin, std::uint64_t end) {
+  return std::as_bytes(std::span(bytes))
+      .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+}
+
+// Where a format keeps an index that its length stands beside, and where that length stands.
+struct Index {
+  std::size_t at, size, length_at;
+};
+
+std::optional<Index> index_of(std::string_view format, const std::string& bytes) {
+  if (format == "safetensors") {
+    if (bytes.size() < 8 || at<std::uint64_t>(bytes, 0) > bytes.size() - 8) return std::nullopt;
+    return Index{8, static_cast<std::size_t>(at<std::uint64_t>(bytes, 0)), 0};
+  }
+  const std::size_t footer = format == "zt"    ? std::size_t{ztensor1::kFooterSize}
+                             : format == "zt0" ? std::size_t{ztensor0::kFooterSize}
+                                               : 0;
+  if (footer == 0 || bytes.size() < 8 + footer) return std::nullopt;
+  const std::size_t length_at = bytes.size() - footer;
+  const std::uint64_t size = at<std::uint64_t>(bytes, length_at);
+  if (size > length_at - 8) return std::nullopt;
+  return Index{length_at - static_cast<std::size_t>(size), static_cast<std::size_t>(size), length_at};
+}
+
+void change_around(const Index& index, std::string& bytes, const std::string& donor, Mutator& mutator) {
+  if (mutator.one_in(4)) {  // the payload, before or behind the index
+    const std::size_t begin = index.length_at < index.at ? index.at + index.size : 8;
+    const std::size_t end = index.length_at < index.at ? bytes.size() : index.at;
+    std::string payload = bytes.substr(begin, end - begin);
+    mutator.change(payload, donor);
+    bytes.replace(begin, end - begin, payload);
+    return;
+  }
+  std::string text = bytes.substr(index.at, index.size);
+  mutator.change(text, donor);
+  put<std::uint64_t>(bytes, index.length_at, text.size());
+  bytes.replace(index.at, index.size, text);
+}
+
+// Sizes and checksums as the rest of the file wants them; left alone where there is no room for them.
+void seal_stb(std::string& bytes) {
+  if (bytes.size() >= stb::kHeaderSize) put<std::uint64_t>(bytes, stb::kFileSizeAt, bytes.size());
+}
+
+void seal_embd(std::string& bytes) {
+  if (bytes.size() < embd::kHeaderSize + embd::kFooterSize) return;
+  const std::size_t footer = bytes.size() - embd::kFooterSize;
+  put<std::uint64_t>(bytes, offsetof(embd::Header, total_file_size), bytes.size());
+  bytes.replace(footer + offsetof(embd::Footer, magic_end), 4, "DBME");
+  put(bytes, embd::kHeaderSummed, codecs::crc32(part(bytes, 0, embd::kHeaderSummed)));
+  const std::uint64_t data = at<std::uint32_t>(bytes, offsetof(embd::Header, tensor_data_offset));
+  const auto size = at<std::uint64_t>(bytes, offsetof(embd::Header, tensor_data_size));
+  if (data <= footer && size <= footer - data) put(bytes, footer, codecs::crc32(part(bytes, data, data + size)));
+  put(bytes, footer + 4, codecs::crc32(part(bytes, 0, footer)));
+}
+
+void seal_slm(std::string& bytes) {
+  if (bytes.size() < slm::kHeaderSize) return;
+  put(bytes, slm::kChecksumAt, std::uint64_t{0});
+  put(bytes, slm::kChecksumAt, codecs::indexed_checksum(part(bytes, 0, bytes.size())));
+}
+
+void seal_adapter(std::string& bytes) {
+  using namespace slm_adapter;
+  if (bytes.size() < kHeaderSize) return;
+  put<std::uint64_t>(bytes, offsetof(Header, file_size), bytes.size());
+  const auto data = at<std::uint64_t>(bytes, offsetof(Header, data_offset));
+  if (data < kHeaderSize || data > bytes.size()) return;
+  put(bytes, kPayloadChecksumAt, codecs::indexed_checksum(part(bytes, data, bytes.size())));
+  put(bytes, kHeadChecksumAt, std::uint64_t{0});
+  put(bytes, kHeadChecksumAt, codecs::indexed_checksum(part(bytes, 0, data)));
+}
+
+// As long as the header says, where that is not long.
+void seal_llama2c(std::string& bytes) {
+  if (bytes.size() < llama2c::kHeaderSize) return;
+  std::uint64_t field[7];
+  for (std::size_t i = 0; i < 7; ++i) {
+    const auto value = static_cast<std::int32_t>(at<std::uint32_t>(bytes, 4 * i));
+    field[i] = static_cast<std::uint64_t>(i == 5 && value < 0 ? -std::int64_t{value} : std::int64_t{value});
+    if (field[i] == 0 || field[i] > 1024) return;
+  }
+  const auto [dim, hidden, layers, heads, kv_heads, vocab, length] = field;
+  const std::uint64_t kv = dim / heads * kv_heads;
+  const std::uint64_t layer = 2 * dim + 2 * dim * dim + 2 * dim * kv + 3 * dim * hidden;
+  const std::uint64_t outputs = at<std::uint32_t>(bytes, 20) >> 31 != 0 ? 2 : 1;
+  const std::uint64_t size =
+      llama2c::kHeaderSize + 4 * (outputs * vocab * dim + layers * layer + dim + length * (dim / heads));
+  if (size <= std::uint64_t{64} << 10) bytes.resize(static_cast<std::size_t>(size));
+}
+
+}  // namespace
+
+void change_beneath_seal(std::string_view format, std::string& bytes, const std::string& donor, Mutator& mutator) {
+  if (const auto index = index_of(format, bytes)) return change_around(*index, bytes, donor, mutator);
+  mutator.change(bytes, donor);
+  if (format == "stb") seal_stb(bytes);
+  if (format == "embd") seal_embd(bytes);
+  if (format == "slm") seal_slm(bytes);
+  if (format == "slm-adapter") seal_adapter(bytes);
+  if (format == "llama2c") seal_llama2c(bytes);
+}
+
+}  // namespace weighbridge::test

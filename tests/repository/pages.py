@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a Markdown page points at is there: relative links and their anchors, `paths` of the tree, targets of make, presets of CMake;
+and each block of commands is of a kind that some test knows (tests/cli/test_pages.py runs those of the command itself).
+
+Proves itself in the same run: what is planted must be reported. Usage: pages.py [ROOT]
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import urllib.parse
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
+KINDS = {"console", "cpp", "cmake", "js", "html", "json", "text"}
+# In a block of no kind: what its lines may begin with, or a drawing.
+PLAIN = re.compile(r"weighbridge |make |sudo (?:make|dpkg) |cmake |tar |man |export |g\+\+ |weighbridge-[\d.]+-linux|Content-|  |#|$")
+TREE = ("src/", "docs/", "tests/", "tools/", "include/", "cli/", "web/", "bench/", "fuzz/", "corpus/", "examples/", "cmake/")
+
+
+def without_code(text):
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
+
+
+def anchors(text):
+    """The anchors that a reader's site makes of the headings."""
+    seen = {}
+    for heading in re.findall(r"^#{1,6} +(.*?) *#*$", FENCE.sub("", text), re.M):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
+        name = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        count = seen[name] = seen.get(name, -1) + 1
+        yield name if count == 0 else f"{name}-{count}"
+
+
+def wrong_links(root, page, text):
+    for target in (first or second for first, second in LINK.findall(without_code(text))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (root / page).parent / urllib.parse.unquote(path) if path else root / page
+        if not there.exists():
+            yield f"the link to {target} leads nowhere"
+        elif anchor and there.suffix == ".md" and anchor not in anchors(text if not path else there.read_text()):
+            yield f"{path or page} has no heading for #{anchor}"
+
+
+def wrong_names(root, text, targets, presets):
+    code = FENCE.findall(text)
+    spans = re.findall(r"`([^`\n]+)`", FENCE.sub("", text))
+    for span in spans:
+        if span.startswith(TREE) and re.fullmatch(r"[\w./-]+", span) and not (root / span).exists():
+            yield f"there is no {span}"
+    lines = spans + [line for kind, block in code if kind in ("", "console") for line in block.splitlines()]
+    for line in lines:
+        for target in re.findall(r"(?:^|\bsudo |\$ )make ([a-z][a-z-]*)", line):
+            if target not in targets:
+                yield f"make has no target {target}"
+        for preset in re.findall(r"cmake --preset (\w+)", line):
+            if preset not in presets:
+                yield f"CMake has no preset {preset}"
+    for kind, block in code:
+        if kind and kind not in KINDS:
+            yield f"no test knows blocks of kind {kind}"
+        # Commands, not drawings: those of a block whose first line looks like one.
+        if not kind and re.match(r"\$ ", block):
+            yield "a block with what is printed has to be ```console, so that a test runs it"
+        if not kind and re.match(r"(?:\w+ )?(?:weighbridge|make|cmake|sudo|pip|npm|apt)\b", block):
+            yield from (f"no test knows the line: {line}" for line in block.splitlines() if not PLAIN.match(line))
+
+
+def check_page(root, page, text, targets, presets):
+    return [f"{page}: {wrong}" for wrong in (*wrong_links(root, page, text), *wrong_names(root, text, targets, presets))]
+
+
+PLANTED = {
+    "leads nowhere": "see [that](nowhere.md)\n",
+    "no heading": "# One\n\nsee [that](#two)\n",
+    "there is no": "see `src/nowhere/README.md`\n",
+    "no target": "```\nmake everything-good\n```\n",
+    "no preset": "`cmake --preset wishes`\n",
+    "blocks of kind": "```powershell\nGet-Item\n```\n",
+    "has to be": "```\n$ weighbridge formats\nmany\n```\n",
+    "no test knows the line": "```\nmake build\nrm -rf something\n```\n",
+}
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (root / "Makefile").read_text(), re.M))
+    presets = {preset["name"] for preset in json.loads((root / "CMakePresets.json").read_text())["configurePresets"]}
+    listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.md"],
+                            check=True, capture_output=True).stdout.decode().split("\0")
+    pages = [page for page in listed if page and (root / page).is_file()]
+    found = [wrong for page in pages for wrong in check_page(root, page, (root / page).read_text(), targets, presets)]
+    for wrong in found:
+        print(wrong)
+    unreported = [words for words, text in PLANTED.items()
+                  if not any(words in wrong for wrong in check_page(root, "README.md", text, targets, presets))]
+    for words in unreported:
+        print(f"pages.py did not report what was planted for '{words}'")
+    print(f"pages: {len(found)} violations on {len(pages)} pages; {len(PLANTED) - len(unreported)} of {len(PLANTED)} planted ones reported")
+    return 1 if found or unreported else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
