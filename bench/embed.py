@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times sentence embeddings of a MiniLM-shaped BERT in turns with ONNX Runtime, in one run: ids to vectors, and text to vectors.
 
-usage: embed.py MODEL.safetensors --ours EMBED_BENCH [--cli WEIGHBRIDGE --vocab VOCAB.txt [--texts TEXTS]] [--peer PYTHON]
+usage: embed.py MODEL.safetensors --ours EMBED_BENCH --cli WEIGHBRIDGE [--vocab VOCAB.txt [--texts TEXTS]] [--peer PYTHON]
+                [--model-folder FOLDER [--sentence-transformers PYTHON]] [-n TURNS] [--seconds S] [--figures A,B] [--json FILE]
 
 EMBED_BENCH is the program that bench/embed_bench.cc becomes. PYTHON has numpy, onnx, onnxruntime and, for text, tokenizers; without
 it ours is timed alone. With --model-folder, the Hugging Face folder of the same model, sentence-transformers takes its turns too, in
 f32: the query as ids, the texts batched as it does; --sentence-transformers names the python that has it where PYTHON has not. The
 graph of ONNX Runtime is made here from the same weights, with its own fused operators
 (EmbedLayerNormalization, Attention, SkipLayerNormalization, BiasGelu), and once more with quantize_dynamic (int8, weights per
-channel). TEXTS is an STS-B file (sentence, sentence, score in CSV) or a text a line; the peer tokenises them as one batch, sorts them
-by length and computes up to 32 of one length at once, so that nothing is padded. Its answers are compared with ours before the clock
-starts. Each turn times each figure with each program for a second; what is printed is the best and the median of all turns, and the
-ratio of the best ones. WEIGHBRIDGE makes a .weights file of the model, which is then what ours opens, and shows how much memory
-embedding takes as texts become ten times as many."""
+channel); our f16 is beside its f32. TEXTS is an STS-B file (sentence, sentence, score in CSV) or a text a line; the peer tokenises
+them as one batch, sorts them by length and computes up to 32 of one length at once, so that nothing is padded. Its answers are
+compared with ours before the clock starts. Each turn times each figure with each program for S seconds. With VOCAB, WEIGHBRIDGE makes
+a .weights file of the model, which is then what ours opens, and shows how much memory embedding takes as texts become ten times as
+many."""
 import argparse
 import csv
 import json
@@ -25,7 +26,16 @@ import sys
 import tempfile
 import time
 
+from results import Results, figures, rounded
+
 SHAPES = {"query16": (1, 16), "text128": (1, 128), "batch32x128": (32, 128)}
+
+TITLES = {"query16": "a query of 16 tokens", "text128": "a text of 128 tokens", "batch32x128": "32 texts of 128 tokens",
+          "texts": "the sentences of STS-B, from text", "ready": "ready from a .weights file"}
+# What was asked: of ONNX Runtime's time (f16 of its f32), and in milliseconds.
+ASKED = {("batch32x128", "f32"): 0.71, ("batch32x128", "f16"): 0.50, ("batch32x128", "int8"): 0.55, ("query16", "f32"): 0.65,
+         ("query16", "int8"): 0.45, ("texts", "f32"): 0.45, ("texts", "int8"): 0.33}
+ASKED_MS = {("ready", "f32"): 20, ("ready", "int8"): 50}
 
 
 def tensors(path):
@@ -244,14 +254,14 @@ def resident(o, precision, lines, folder):
     return most / 1024
 
 
-def memory(o, folder):
-    size, shapes = 0, {k: v.size for k, v in tensors(o.model).items()}
+def memory(o, results, folder):
+    shapes = {k: v.size for k, v in tensors(o.model).items()}
     words = shapes["embeddings.word_embeddings.weight"]
     for precision, bytes_ in (("f32", 4), ("f16", 2), ("int8", 1)):
-        size = (words * 4 + (sum(shapes.values()) - words) * bytes_) / 2**20
-        few, many = (resident(o, precision, lines, folder) for lines in (o.lines_few, 10 * o.lines_few))
-        print(f"resident     {precision:5} {o.lines_few:,} texts: {few:.0f} MiB; {10 * o.lines_few:,}: {many:.0f} MiB; "
-              f"its weights {size:.0f} MiB and 64: {size + 64:.0f}", flush=True)
+        for lines in (o.lines_few, 10 * o.lines_few):
+            most = rounded(resident(o, precision, lines, folder))
+            results.row("memory", f"{lines:,} texts, {precision}", {"median": most, "best": most}, unit="MiB",
+                        weights_mib=rounded((words * 4 + (sum(shapes.values()) - words) * bytes_) / 2**20))
 
 
 def main():
@@ -259,18 +269,19 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--ours", default="")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("-n", dest="turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--peer", default="", help="a python3 with onnxruntime")
     parser.add_argument("--sentence-transformers", default="", help="a python3 with it, if not that of --peer")
     parser.add_argument("--model-folder", default="", help="the model as a Hugging Face folder, for sentence-transformers")
     parser.add_argument("--golden", default="", help="texts and vectors that the peer is checked with")
-    parser.add_argument("--cli", default="", help="the command weighbridge, for .weights and text")
-    parser.add_argument("--vocab", default="", help="the model's vocabulary, for the same")
+    parser.add_argument("--cli", default="", help="the command weighbridge, which says what build this is and makes the .weights")
+    parser.add_argument("--vocab", default="", help="the model's vocabulary, for .weights and text")
     parser.add_argument("--texts", default="", help="STS-B's CSV, or a text a line")
     parser.add_argument("--figures", default="query16,text128,batch32x128,texts,ready,memory")
-    parser.add_argument("--lines-few", type=int, default=2000, help="texts of the smaller measurement of memory")
+    parser.add_argument("--lines-few", type=int, default=500, help="texts of the smaller measurement of memory")
+    parser.add_argument("--json", default="")
     parser.add_argument("--answers", default="", help=argparse.SUPPRESS)
     parser.add_argument("--as-peer", choices=("onnxruntime", "sentence-transformers"), help=argparse.SUPPRESS)
     o = parser.parse_args()
@@ -283,7 +294,7 @@ def main():
 
 def prepare_text(o, folder):
     """What text needs; returns what the peer is told beside its own arguments."""
-    if not (o.cli and o.vocab):
+    if not o.vocab:
         return []
     make_weights(o, folder)
     if not o.texts:
@@ -297,46 +308,48 @@ def prepare_text(o, folder):
 
 def compare(o, folder):
     o.weights = o.lines = ""
+    results = Results("embed", "Embeddings", o.cli, f"{o.threads} threads, medians of {o.turns} turns of {o.seconds:g} s")
     more = prepare_text(o, folder)
-    children = start_peers(o, more)
-    print(f"{o.threads} threads, {o.turns} turns of {o.seconds:g} s; milliseconds: best, median")
+    children = start_peers(o, results, more)
     for figure in o.figures.split(","):
         if figure == "memory":
             if o.weights:
-                memory(o, folder)
+                memory(o, results, folder)
         elif figure != "texts" or o.lines:
             for precision in ("f32", "f16", "int8"):
-                time_figure(o, children, figure, precision)
+                time_figure(o, results, children, figure, precision)
     for child in children.values():
         child.stdin.close()
         child.wait()
+    results.write(o.json)
 
 
-def start_peers(o, more):
-    """Those that are there, by name; a sentence about each."""
+def start_peers(o, results, more):
+    """Those that are there, by name; a sentence about each that is not."""
     env = dict(os.environ, OMP_NUM_THREADS=str(o.threads), RAYON_NUM_THREADS=str(o.threads))
     found = {}
     for name, python in (("onnxruntime", o.peer), ("sentence-transformers", (o.sentence_transformers or o.peer) if o.model_folder else "")):
         if not python:
-            print(f"{name} is not timed: none was named")
+            results.leave_out(f"{name}: no Python with it was given")
             continue
         child = subprocess.Popen([python, os.path.abspath(__file__), *sys.argv[1:], *more, "--as-peer", name], env=env, text=True,
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        told = json.loads(child.stdout.readline())
+        told = json.loads(child.stdout.readline() or '{"missing": "it ended before it answered"}')
         if "missing" in told:
-            print(f"{name} is not timed: {told['missing']}")
+            results.leave_out(f"{name}: {told['missing']}")
             continue
         found[name] = child
-        print(name, told["version"])
+        results.peer(name, told["version"])
     return found
 
 
-def takes_part(name, figure):
-    return figure in (("query16", "texts") if name == "sentence-transformers" else (*SHAPES, "texts"))
+def takes_part(name, figure, precision):
+    return figure in (("query16", "texts") if name == "sentence-transformers" and precision == "f32" else
+                      (*SHAPES, "texts") if name == "onnxruntime" else ())
 
 
-def time_figure(o, children, figure, precision):
-    peers = [name for name in children if takes_part(name, figure)]
+def time_figure(o, results, children, figure, precision):
+    peers = [name for name in children if takes_part(name, figure, precision)]
     times = {name: [] for name in ("ours", *peers)}
     for _ in range(o.turns):
         times["ours"].append(ours(o, figure, precision))
@@ -344,16 +357,14 @@ def time_figure(o, children, figure, precision):
             children[name].stdin.write(f"{figure} {'int8' if precision == 'int8' else 'f32'}\n")
             children[name].stdin.flush()
             times[name].append(json.loads(children[name].stdout.readline()))
-    best = {name: min(t[0] for t in all_) for name, all_ in times.items()}
-    for name, value in best.items():
-        median = statistics.median(t[1] for t in times[name])
-        line = f"{figure:12} {precision:5} {name:21} {value:9.3f} {median:9.3f}"
-        if figure == "texts":
-            line += f"   {len(read_texts(o.texts)) / value * 1e3:9.0f} texts/s"
-        elif figure in SHAPES:
-            line += f"   {SHAPES[figure][0] * SHAPES[figure][1] / value * 1e3:9.0f} tokens/s"
-        ratio = statistics.median(t[1] for t in times["ours"]) / median
-        print(line + (f"   ours takes {best['ours'] / value:.2f} of it (median {ratio:.2f})" if name != "ours" else ""), flush=True)
+    told = {name: {"median": figures([t[1] for t in all_])["median"], "best": rounded(min(t[0] for t in all_))}
+            for name, all_ in times.items()}
+    mine = told.pop("ours")
+    if (figure, precision) in ASKED_MS:
+        mine["asked"] = ASKED_MS[figure, precision]
+    row = results.row(TITLES[figure], f"{TITLES[figure]}, {precision}", mine, told)
+    if (figure, precision) in ASKED:
+        results.asked(row, "onnxruntime", ASKED[figure, precision])
 
 
 if __name__ == "__main__":

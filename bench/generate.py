@@ -2,20 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times language models in turns with llama.cpp, in one run: tokens decoded one by one, and prompts of 128 tokens.
 
-usage: generate.py --ours GENERATE_RATES [--peer PYTHON] [--folder FOLDER] [--turns 5] [--seconds 2] [--only 15M-q8_0] [--threads 2]
+usage: generate.py --ours GENERATE_RATES --cli WEIGHBRIDGE [--roofs LIBRARY_BENCH] [--peer PYTHON] [--folder FOLDER] [-n 3]
+                   [--seconds 1] [--only 15M-q8_0] [--threads 2] [--json FILE]
 
 GENERATE_RATES is the program that bench/generate_rates.cc becomes. PYTHON has llama-cpp-python, gguf and numpy; without it ours is
 timed alone. Weights are random, of the stories15M and stories110M shapes; both are kept in FOLDER. Each turn times ours, then the peer,
-then the other way round. What is printed is the median and the best of all turns, and the ratio of ours to the peer's median. The peer
-samples no tokens and copies no logits, which flatters it slightly. GB/s is how fast the weights stream that each token needs,
-which memory bounds."""
+then the other way round. The peer samples no tokens and copies no logits, which flatters it slightly. Each token needs all weights
+once: how fast they stream is given as a part of what LIBRARY_BENCH reads as many bytes with, the same two threads in the same run."""
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
+
+from results import Results, figures
 
 SHAPES = {"15M": (288, 6, 6, 768, 32000), "110M": (768, 12, 12, 2048, 32000)}
 FORMS = ("f32", "q8_0", "q4_0")
@@ -98,49 +99,87 @@ def bytes_of(shape, form):
     return count * {"f32": 4, "q8_0": 1, "q4_0": 0.625}[form]
 
 
-def measure(shape, form, options):
+# What was asked as times the peer's rate, decode and prompt.
+ASKED = {("15M", "f32"): (1.4, None), ("15M", "q8_0"): (2, 3), ("15M", "q4_0"): (2.5, 3),
+         ("110M", "f32"): (1.2, None), ("110M", "q8_0"): (2, 3), ("110M", "q4_0"): (2.2, 3)}
+
+
+def add_roof(results, options, shape, form):
+    """Of reading as many bytes as the weights have; its name, or None."""
+    if not options.roofs:
+        return None
+    size = int(bytes_of(shape, form) / 1e6)
+    said = subprocess.run([options.roofs, f"--benchmark_filter=roof_read/{size}/", "--benchmark_format=json", "--benchmark_min_time=0.3"],
+                          check=True, capture_output=True, text=True).stdout
+    if not said:
+        sys.exit(f"{options.roofs} has no roof_read/{size}: build it anew")
+    told = json.loads(said)
+    results.roof(f"read {size} MB", told["benchmarks"][0]["bytes_per_second"], "B/s", f"two threads that read {size} MB over and over")
+    return f"read {size} MB"
+
+
+def measure(results, shape, form, options):
     ours_path = os.path.join(options.folder, f"{shape}-{form}.slm")
     if not os.path.exists(ours_path):
         subprocess.run([options.ours, "make", shape, form, ours_path], check=True)
-    runners = {"weighbridge": Runner(options.ours, "run", ours_path, str(options.threads))}
+    runners = {"ours": Runner(options.ours, "run", ours_path, str(options.threads))}
     if options.peer:
         gguf_path = os.path.join(options.folder, f"{shape}-{form}.gguf")
         runners["llama.cpp"] = Runner(options.peer, "-c", PEER, gguf_path, ",".join(map(str, SHAPES[shape])), form, str(options.threads))
-    for what in ("decode", "prompt"):
+    roof = add_roof(results, options, shape, form)
+    for what, title, asked in zip(("decode", "prompt"), ("decode", "prompt of 128 tokens"), ASKED[shape, form]):
         rates = {name: [] for name in runners}
         for turn in range(options.turns):
             for name in list(runners) if turn % 2 == 0 else reversed(list(runners)):
                 rates[name].append(runners[name].rate(what, options.seconds))
-        row = {"shape": shape, "form": form, "what": what, "threads": options.threads}
-        for name, pairs in rates.items():
-            row[name] = round(statistics.median(p[1] for p in pairs), 1)
-            row[name + " best"] = max(p[0] for p in pairs)
-        if options.peer:
-            row["ratio"] = round(row["weighbridge"] / row["llama.cpp"], 2)
-            row["ratio of the best"] = round(row["weighbridge best"] / row["llama.cpp best"], 2)
-        if what == "decode":
-            row["GB/s"] = round(row["weighbridge"] * bytes_of(shape, form) / 1e9, 1)
-        print(json.dumps(row), flush=True)
+        told = {name: {"median": figures([p[1] for p in pairs], "tokens/s")["median"], "best": max(p[0] for p in pairs)}
+                for name, pairs in rates.items()}
+        streamed = told["ours"]["median"] * bytes_of(shape, form)
+        row = results.row(title, f"{title}, {shape} {form}", told.pop("ours"), told, unit="tokens/s",
+                          roof=(roof, streamed, None) if what == "decode" and roof else None)
+        if asked:
+            results.asked(row, "llama.cpp", round(1 / asked, 2))
     for runner in runners.values():
         runner.end()
 
 
+def find_peer(results, python):
+    """python, if it has what the peer takes."""
+    if not python:
+        results.leave_out("llama.cpp: no Python with llama-cpp-python was given")
+        return ""
+    said = subprocess.run([python, "-c", "import gguf, numpy, llama_cpp; print(llama_cpp.__version__)"], capture_output=True, text=True)
+    if said.returncode != 0:
+        results.leave_out("llama.cpp: the Python that was given lacks one of llama-cpp-python, gguf and numpy")
+        return ""
+    results.peer("llama.cpp", "llama-cpp-python " + said.stdout.strip())
+    return python
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", required=True)
-    parser.add_argument("--peer")
+    parser.add_argument("--cli", required=True, help="the command weighbridge, which says what build this is")
+    parser.add_argument("--roofs", default="")
+    parser.add_argument("--peer", default="")
     parser.add_argument("--folder")
-    parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("-n", dest="turns", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", default="")
     options = parser.parse_args()
+    results = Results("generate", "Language models", options.cli,
+                      f"{options.threads} threads, medians of {options.turns} turns of {options.seconds:g} s")
+    options.peer = find_peer(results, options.peer)
     with tempfile.TemporaryDirectory() as made:
         options.folder = options.folder or made
+        os.makedirs(options.folder, exist_ok=True)
         for shape in SHAPES:
             for form in FORMS:
                 if options.only in f"{shape}-{form}":
-                    measure(shape, form, options)
+                    measure(results, shape, form, options)
+    results.write(options.json)
 
 
 if __name__ == "__main__":

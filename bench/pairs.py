@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Times every conversion between containers that store payload plainly, and verify of each checksum kind, in turns with their
-yardsticks in one run: `cp` and `sync` of the output, or the serial checksum chain of .slm where one must run.
+yardsticks in one run: `cp` and `sync` of the output, and the serial checksum chains of .slm where they must run.
 
 usage: pairs.py FOLDER --ours COMMAND --samples SAMPLE_FILES --roofs LIBRARY_BENCH [-n TURNS] [--only WORD] [--json FILE]
 
 FOLDER keeps the inputs that SAMPLE_FILES makes (about 3 GB). The digests of input and output are compared before the clock starts."""
-
-import argparse
-import json
 import os
-import shutil
 import subprocess
 
-from processes import Bench, output, roofs, run
+from results import Results, rounded
+from turns import Turns, add_roofs, copy_and_sync, output, parser_of, run
 
 PLAIN, BERT, LLAMA = ("safetensors", "zt", "zt0", "stb"), ("zt", "embd"), ("zt", "slm")
+KINDS = {"plain": (PLAIN, "256 tensors of 1 MiB"), "bert110m": (BERT, "BERT encoder, 436 MB"), "llama110m": (LLAMA, "Llama decoder, 536 MB")}
+CHAINS = "the serial checksums alone"
+ASKED = {("slm", "slm"): 1.15, ("zt", "slm"): 1.15, ("slm", "zt"): 1.15}
 
 
 def check(o, source, target, to):
@@ -24,49 +24,46 @@ def check(o, source, target, to):
     assert len(digests) == 2 and digests[0] == digests[1], (source, to, digests)
 
 
-def chains(source, to, size, rate):
-    """Seconds that the serial checksums alone take: to open the source, to seal the output, to read it back."""
-    count = (1 if source.endswith(".slm") else 0) + (2 if to == "slm" else 0)
-    return count * size / rate
+def add_chains(results, row, count, size):
+    """The time that the serial checksums alone would take: to open the source, to seal the output, to read it back."""
+    theirs = rounded(count * size / results.told["roofs"]["slm"]["value"] * 1e3)
+    row["peers"][CHAINS] = {"median": theirs, "best": theirs, "ratio": rounded(row["ours"]["median"] / theirs),
+                            "ratio_of_best": rounded(row["ours"]["best"] / theirs)}
+
+
+def convert(t, group, kind, source, to):
+    o, name = t.o, t.path(f"{kind}.{source}")
+    job = f".{source} to .{to}"
+    if not t.wants(job):
+        return
+    t.fresh()
+    target = os.path.join(t.out, "o." + to)
+    check(o, name, target, to)
+    size = os.path.getsize(target)
+    row = t.job(group, job, {"ours": [o.ours, "convert", name, target, "--to", to, "--quiet"],
+                             "cp + sync": copy_and_sync(name, target)}, size=size)
+    count = (source == "slm") + 2 * (to == "slm")
+    if count and "slm" in t.results.told["roofs"]:
+        add_chains(t.results, row, count, size)
+        t.results.asked(row, CHAINS, ASKED[source, to])
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder")
-    parser.add_argument("--ours", required=True)
-    parser.add_argument("--samples", required=True)
-    parser.add_argument("--roofs", required=True)
-    parser.add_argument("-n", dest="turns", type=int, default=7)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--json", default="")
+    parser = parser_of(__doc__)
+    parser.add_argument("--samples", required=True, help="the program sample_files")
     o = parser.parse_args()
     subprocess.run([o.samples, o.folder], check=True)
-    b = Bench(o)
-    roof = roofs(o.roofs)
-    for name, formats in (("plain", PLAIN), ("bert110m", BERT), ("llama110m", LLAMA)):
-        for source in (b.path(f"{name}.{f}") for f in formats):
+    results = Results("pairs", "Every pair of containers", o.ours, f"whole processes, warm page cache, medians of {o.turns} turns")
+    t = Turns(o, results)
+    add_roofs(results, o.roofs)
+    for kind, (formats, group) in KINDS.items():
+        for source in formats:
             for to in formats:
-                job = f"{os.path.basename(source)} to {to}"
-                if o.only and o.only not in job:
-                    continue
-                b.fresh()
-                target = os.path.join(b.out, "o." + to)
-                check(o, source, target, to)
-                size = os.path.getsize(target)
-                commands = {"ours": [o.ours, "convert", source, target, "--to", to, "--quiet"],
-                            "cp + sync": ["sh", "-c", 'cp "$1" "$2" && sync "$2"', "sh", source, target]}
-                b.job(job, commands, size=size)
-                chain = chains(source, to, size, roof["slm"])
-                if chain:
-                    b.rows[-1]["ours"]["to_chains"] = round(b.rows[-1]["ours"]["ms"] / 1e3 / chain, 3)
-                    print(json.dumps({job: b.rows[-1]["ours"]["to_chains"]}), flush=True)
-    for name, kind in (("bert110m.embd", "crc32"), ("llama110m.slm", "slm")):
-        b.job(f"verify {kind}, {name}", {"ours": [o.ours, "verify", b.path(name)]}, size=os.path.getsize(b.path(name)),
-              roof=roof.get(kind))
-    shutil.rmtree(b.out, ignore_errors=True)
-    if o.json:
-        with open(o.json, "w") as file:
-            json.dump({"roofs": roof, "rows": b.rows}, file, indent=1)
+                convert(t, group, kind, source, to)
+    for name, title, kind in (("bert110m.embd", "verify CRC-32, .weights of 436 MB", "crc32"),
+                              ("llama110m.slm", "verify .slm of 536 MB", "slm")):
+        t.job("verify", title, {"ours": [o.ours, "verify", t.path(name)]}, size=os.path.getsize(t.path(name)), roof=(kind, None))
+    t.end()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tokenising on one thread in turns with the Rust crate `tokenizers` (PyPI) over the same lines: processor time, best of the rounds.
+"""Tokenising on one thread in turns with the Rust crate `tokenizers` (PyPI) over the same lines: processor time.
 
-usage: tokenize_peers.py BENCH VOCAB TEXT      (BENCH: the program of tokenize_bench.cc; TEXT: a text a line)
-The ids must agree before the clock starts: bench/tokenize_bench.cc checks its own, the number of tokens is compared here.
-"""
+usage: tokenize_peers.py --ours TOKENIZE_BENCH --cli WEIGHBRIDGE --vocab VOCAB --text TEXT [-n TURNS] [--json FILE]
+
+TOKENIZE_BENCH is the program of tokenize_bench.cc; TEXT holds a text a line. Without the package ours is timed alone. The ids must
+agree before the clock starts: bench/tokenize_bench.cc checks its own, the number of tokens is compared here."""
+import argparse
 import json
 import os
 import pathlib
@@ -12,10 +14,13 @@ import subprocess
 import sys
 import time
 
-os.environ["TOKENIZERS_PARALLELISM"] = "false"  # read when the module is loaded
-import tokenizers  # noqa: E402
+from results import Results, figures
 
-ROUNDS = 5
+os.environ["TOKENIZERS_PARALLELISM"] = "false"  # read when the module is loaded
+try:
+    import tokenizers
+except ImportError:
+    tokenizers = None
 
 
 def peer(vocab):
@@ -46,21 +51,35 @@ def ours(bench, text):
 
 
 def main():
-    bench, vocab, text = sys.argv[1:]
-    raw = pathlib.Path(text).read_bytes()
-    lines = raw.decode("utf-8").removesuffix("\n").split("\n")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ours", required=True)
+    parser.add_argument("--cli", required=True, help="the command weighbridge, which says what build this is")
+    parser.add_argument("--vocab", required=True)
+    parser.add_argument("--text", required=True)
+    parser.add_argument("-n", dest="turns", type=int, default=5)
+    parser.add_argument("--json", default="")
+    o = parser.parse_args()
+    results = Results("tokenize", "Tokenizing", o.cli, f"one thread, processor time, medians of {o.turns} turns")
+    lines = pathlib.Path(o.text).read_bytes().decode("utf-8").removesuffix("\n").split("\n")
     size = sum(len(line.encode()) for line in lines) / 1e6
-    tokenizer = peer(vocab)
+    tokenizer = None
+    if tokenizers:
+        tokenizer = peer(o.vocab)
+        results.peer("tokenizers", f"the crate by its Python package {tokenizers.__version__}")
+    else:
+        results.leave_out("tokenizers: the Python that was given has no such package")
     us, them = [], []
-    for _ in range(ROUNDS):
-        seconds, our_tokens = ours(bench, text)
-        us.append(seconds)
-        seconds, their_tokens = theirs(tokenizer, lines)
-        them.append(seconds)
-        if our_tokens != their_tokens:
-            sys.exit(f"{our_tokens} tokens, and the peer finds {their_tokens}")
-    print(f"weighbridge {size / min(us):.1f} MB/s, tokenizers {tokenizers.__version__} {size / min(them):.1f} MB/s, "
-          f"ratio {min(them) / min(us):.1f} ({len(lines)} lines, {size:.2f} MB, {our_tokens} tokens, one thread)")
+    for _ in range(o.turns):
+        seconds, our_tokens = ours(o.ours, o.text)
+        us.append(size / seconds)
+        if tokenizer:
+            seconds, their_tokens = theirs(tokenizer, lines)
+            them.append(size / seconds)
+            if our_tokens != their_tokens:
+                sys.exit(f"{our_tokens} tokens, and the peer finds {their_tokens}")
+    results.row("tokenize", f"{len(lines):,} lines of English, {size:.2f} MB, {our_tokens:,} tokens", figures(us, "MB/s"),
+                {"tokenizers": figures(them, "MB/s")} if tokenizer else {}, unit="MB/s")
+    results.write(o.json)
 
 
 if __name__ == "__main__":

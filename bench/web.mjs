@@ -8,12 +8,12 @@
 // Needs `make build` and `make web`; build/demo/minilm.safetensors and the checkpoint of WEIGHBRIDGE_TEST_DATA are used where
 // they are, and what needs them is left out where not. A native check is timed as a process, and the time that
 // `weighbridge --version` takes is subtracted; a native generation states its own rate. FOLDER holds netron's modules (view.js,
-// safetensors.js): netron is no package of the npm registry, but its Python package brings them. Printed are medians.
+// safetensors.js): netron is no package of the npm registry, but its Python package brings them. Rows are those of results.py.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 
@@ -26,13 +26,43 @@ const kMiniLm = join(kRoot, "build/demo/minilm.safetensors");
 const kLlama = join(process.env.WEIGHBRIDGE_TEST_DATA || join(kRoot, "../shared/data"), "llama");
 const kSizes = { "100 MB": 1e8, "1 GB": 1e9, "10 GB": 1e10 };
 const kTokens = 200;
+// What was asked of a row, as a part of the peer's time.
+const kAsked = { "minilm.zt, raw, crc32c": 2.5, generate: 4 };
+const kOne = "the command, 1 thread", kTwo = "the command, 2 threads";
 
 const { Weighbridge } = await import(pathToFileURL(join(kRoot, "web/api/dist/index.js")).href).catch(() => {
   console.error("the npm package is not built: make web");
   process.exit(2);
 });
 const folder = mkdtempSync(join(tmpdir(), "weighbridge-bench-"));
-const figures = {};
+const results = { ...facts(), bench: "web", title: "In the browser", method: "", peers: {}, left_out: [], roofs: {}, rows: [] };
+
+/** What results.py says of this machine and of the build that the package is compared with. */
+function facts() {
+  const { status, stdout, stderr } = spawnSync("python3", [join(kRoot, "bench/results.py"), options.ours], { encoding: "utf8" });
+  if (status !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+
+function leaveOut(sentence) {
+  results.left_out.push(sentence);
+  console.log(`left out: ${sentence}`);
+}
+
+const rounded = (value) => Number(value.toPrecision(4));
+
+/** One row in the shape of results.py; figures: {median, best} by contestant. */
+function row(group, job, ours, peers, { unit = "ms", asked = {}, bytes } = {}) {
+  const relation = (us, them) => rounded(unit === "ms" ? us / them : them / us);
+  const told = { group, job, unit, ours: plain(ours), peers: {}, ...(bytes ? { bytes } : {}) };
+  for (const [name, theirs] of Object.entries(peers)) {
+    told.peers[name] = { ...plain(theirs), ratio: relation(ours.median, theirs.median), ratio_of_best: relation(ours.best, theirs.best),
+      ...(asked[name] ? { asked: asked[name] } : {}) };
+  }
+  results.rows.push(told);
+  console.log(JSON.stringify(told));
+}
+const plain = ({ median, best }) => ({ median: rounded(median), best: rounded(best) });
 
 function native(args) {
   const began = performance.now();
@@ -48,8 +78,8 @@ async function timed(work) {
   return performance.now() - began;
 }
 
-/** Runs each contestant once a round, in turns, and returns the median of what each gives; the first round warms up. */
-async function turns(contestants, rounds = kRounds) {
+/** Runs each contestant once a round, in turns: the median and the best of what each gives; the first round warms up. */
+async function turns(contestants, rounds = kRounds, best = Math.min) {
   const given = Object.fromEntries(Object.keys(contestants).map((name) => [name, []]));
   for (let round = 0; round <= rounds; round += 1) {
     for (const [name, run] of Object.entries(contestants)) {
@@ -57,12 +87,8 @@ async function turns(contestants, rounds = kRounds) {
       if (round > 0) given[name].push(value);
     }
   }
-  return Object.fromEntries(Object.entries(given).map(([name, values]) => [name, median(values)]));
+  return Object.fromEntries(Object.entries(given).map(([name, values]) => [name, { median: median(values), best: best(...values) }]));
 }
-
-const line = (...cells) => console.log(cells.map((cell, at) => (at === 0 ? cell.padEnd(34) : cell.padStart(15))).join(""));
-const rate = (bytes, milliseconds) => `${(bytes / 1e6 / (milliseconds / 1000)).toFixed(0)} MB/s`;
-const part = (value, of) => `${((100 * value) / of).toFixed(0)} %`;
 
 function sparse(path, size) {
   const rows = Math.floor((size - 136) / 4096);
@@ -89,7 +115,6 @@ function checked() {
 }
 
 async function verify(wb) {
-  line("verify", "package", "native, 1", "native, 2", "of native, 1", "of native, 2");
   for (const [label, path] of Object.entries(checked())) {
     const { start, ...times } = await turns({
       package: () => timed(() => wb.verify(path)),
@@ -97,25 +122,23 @@ async function verify(wb) {
       two: () => native(["verify", "--quiet", "--threads", "2", path]).milliseconds,
       start: () => native(["--version"]).milliseconds,
     });
-    const [one, two] = [times.one, times.two].map((time) => Math.max(0.1, time - start));
-    const { size } = statSync(path);
-    figures[`verify ${label}`] = { bytes: size, package: times.package, one, two };
-    line(label, rate(size, times.package), rate(size, one), rate(size, two), part(one, times.package), part(two, times.package));
+    const without = ({ median: middle, best }) => ({ median: Math.max(0.1, middle - start.median), best: Math.max(0.1, best - start.best) });
+    row("verify", `verify ${label}`, times.package, { [kOne]: without(times.one), [kTwo]: without(times.two) },
+      { asked: { [kOne]: kAsked[label] }, bytes: statSync(path).size });
   }
 }
 
-/** A safetensors has no digest: its header is all there is to check, whatever its size, so times and no rate. */
+/** A safetensors has no digest: its header is all there is to check, whatever its size. */
 async function verifyHeader(wb) {
-  if (!existsSync(kMiniLm)) return;
+  if (!existsSync(kMiniLm)) return leaveOut("files made of all-MiniLM-L6-v2: build/demo/minilm.safetensors is not there (tools/fetch-minilm.sh)");
   const times = await turns({ package: () => timed(() => wb.verify(kMiniLm)),
     native: () => native(["verify", "--quiet", kMiniLm]).milliseconds });
-  figures["verify minilm.safetensors"] = times;
-  line("minilm.safetensors, as a process", `${times.package.toFixed(1)} ms`, `${times.native.toFixed(1)} ms`);
+  return row("verify", "verify minilm.safetensors", times.package, { "the command, as a process": times.native });
 }
 
 async function generate(wb) {
   const [bin, tokenizer] = ["stories260K.bin", "tok512.bin"].map((name) => join(kLlama, name));
-  if (!existsSync(bin)) return console.log("generate: stories260K.bin is not in WEIGHBRIDGE_TEST_DATA: left out");
+  if (!existsSync(bin)) return leaveOut("generation: stories260K.bin is not in the test data");
   const slm = join(folder, "stories.slm");
   native(["convert", bin, slm, "--tokenizer", tokenizer, "--quiet"]);
   const model = await wb.open(slm);
@@ -134,19 +157,19 @@ async function generate(wb) {
     texts.add(said.text);
     return said.tokens_per_second;
   };
-  const rates = await turns({ package: ours, native: theirs }, 2 * kRounds);
+  const rates = await turns({ package: ours, native: theirs }, 2 * kRounds, Math.max);
   if (texts.size !== 1) throw new Error("the texts differ");
-  figures.generate = rates;
-  line(`generate ${kTokens} tokens, stories260K`, `${rates.package.toFixed(0)} /s`, `${rates.native.toFixed(0)} /s`, "",
-    part(rates.package, rates.native));
+  row("generate", `generate ${kTokens} tokens, stories260K`, rates.package, { [kOne]: rates.native },
+    { unit: "tokens/s", asked: { [kOne]: kAsked.generate } });
   await generator.close();
   await model.close();
+  return undefined;
 }
 
 /** Opens a safetensors as netron's own reader does: its list of tensors; or null where netron is not at hand. */
 async function netronOpener() {
   if (!options.netron) {
-    console.log("netron: no package of the npm registry has that name; --netron FOLDER takes the modules of its Python package");
+    leaveOut("netron: its modules were not given (those of its Python package, in $NETRON)");
     return null;
   }
   const load = (name) => import(pathToFileURL(join(options.netron, `${name}.js`)).href);
@@ -166,23 +189,24 @@ async function opening(wb) {
   const netron = await netronOpener();
   const files = Object.entries(kSizes).map(([label, size]) => [label, sparse(join(folder, `${size}.safetensors`), size)]);
   if (existsSync(kMiniLm)) files.push(["minilm.safetensors, 104 tensors", kMiniLm]);
-  line("open", "package", netron ? "netron" : "", netron ? "quicker" : "");
   for (const [label, path] of files) {
     const times = await turns({ package: () => timed(async () => (await wb.open(path, { checks: "structure" })).close()),
       ...(netron ? { netron: () => timed(() => netron(path)) } : {}) }, 3 * kRounds);
-    figures[`open ${label}`] = times;
-    line(label, ...Object.values(times).map((time) => `${time.toFixed(2)} ms`), netron ? `${(times.netron / times.package).toFixed(1)} times` : "");
+    row("open", `open ${label}`, times.package, netron ? { netron: times.netron } : {});
   }
 }
 
 const wb = await Weighbridge.start();
 try {
-  console.log(`weighbridge ${wb.version.version}${wb.version.simd ? ", SIMD" : ""}, Node ${process.version}, medians of ${kRounds} rounds in turns`);
+  results.method = `npm package under Node ${process.version}${wb.version.simd ? ", with SIMD" : ""}, medians of ${kRounds} rounds`;
   await verify(wb);
   await verifyHeader(wb);
   await generate(wb);
   await opening(wb);
-  if (options.json) writeFileSync(options.json, `${JSON.stringify(figures, null, 2)}\n`);
+  if (options.json) {
+    mkdirSync(dirname(options.json), { recursive: true });
+    writeFileSync(options.json, `${JSON.stringify(results, null, 1)}\n`);
+  }
 } finally {
   wb.close();
   rmSync(folder, { recursive: true, force: true });

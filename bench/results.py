@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The one shape in which every benchmark of this folder writes what it found, and the facts that all of them state.
+
+{"schema": 1, "bench": NAME, "title": ..., "machine": {...}, "build": {...}, "method": SENTENCE, "peers": {NAME: VERSION},
+ "left_out": [SENTENCE, ...], "roofs": {NAME: {"value": NUMBER, "unit": UNIT, "what": SENTENCE}}, "rows": [ROW, ...]}
+
+ROW: {"group", "job", "unit": "ms" or a rate such as "tokens/s", "ours": FIGURES, "peers": {NAME: FIGURES}}, and where they apply
+"x" (what a growth chart has on its axis), "bytes" (worked on), "roof": {"name", "fraction", "asked"}.
+FIGURES: {"median", "best"}; ours may have "asked", the most that was set as a reach. A peer's also has "ratio" and "ratio_of_best":
+the time of ours as a part of the peer's, also where the unit is a rate, so below 1 ours is quicker; its "asked" is the ratio that was
+set as a reach. A file holds no date and no path.
+
+usage: results.py WEIGHBRIDGE      prints the facts of this machine and this build, for benchmarks in other languages"""
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+
+SCHEMA = 1
+
+
+def machine():
+    cpu = ""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                cpu = line.split(":", 1)[1].strip()
+                break
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return {"cpu": cpu or platform.machine(), "cores": os.cpu_count(), "memory_gib": round(memory),
+            "kernel": platform.release().split("-")[0]}
+
+
+def build(command):
+    """What `weighbridge --version --json` says of itself."""
+    said = subprocess.run([command, "--version", "--json"], capture_output=True, text=True)
+    try:
+        told = json.loads(said.stdout)
+    except json.JSONDecodeError:
+        sys.exit(f"{command} --version --json does not say which build it is: build it anew")
+    return {key: told[key] for key in ("version", "commit", "compiler", "paths")}
+
+
+def ratio(ours, theirs, unit):
+    """The time of ours as a part of theirs."""
+    return rounded(ours / theirs if is_time(unit) else theirs / ours)
+
+
+def is_time(unit):
+    return unit in ("ms", "MiB")
+
+
+def rounded(value):
+    """Four significant digits: more than any of these figures holds."""
+    return float(f"{value:.4g}")
+
+
+def figures(values, unit="ms"):
+    """Of all turns."""
+    return {"median": rounded(statistics.median(values)), "best": rounded((min if is_time(unit) else max)(values))}
+
+
+class Results:
+    """What one benchmark found. Rows are printed as they come, one JSON line each."""
+
+    def __init__(self, bench, title, command, method):
+        self.told = {"schema": SCHEMA, "bench": bench, "title": title, "machine": machine(), "build": build(command), "method": method,
+                     "peers": {}, "left_out": [], "roofs": {}, "rows": []}
+
+    def peer(self, name, version):
+        self.told["peers"][name] = version
+
+    def leave_out(self, sentence):
+        self.told["left_out"].append(sentence)
+        print(f"left out: {sentence}", flush=True)
+
+    def roof(self, name, value, unit, what):
+        self.told["roofs"][name] = {"value": rounded(value), "unit": unit, "what": what}
+
+    def row(self, group, job, ours, peers=None, unit="ms", roof=None, **more):
+        """ours and each of peers: FIGURES, or None for a peer that failed. roof: (name, value in its unit, asked or None)."""
+        row = {"group": group, "job": job, "unit": unit, "ours": ours, "peers": {}}
+        for name, theirs in (peers or {}).items():
+            if theirs:
+                row["peers"][name] = {**theirs, "ratio": ratio(ours["median"], theirs["median"], unit),
+                                      "ratio_of_best": ratio(ours["best"], theirs["best"], unit)}
+            else:
+                self.leave_out(f"{name} could not do this: {job}")
+        if roof and roof[0] in self.told["roofs"]:
+            row["roof"] = {"name": roof[0], "fraction": rounded(roof[1] / self.told["roofs"][roof[0]]["value"])}
+            if roof[2]:
+                row["roof"]["asked"] = roof[2]
+        row.update({key: value for key, value in more.items() if value is not None})
+        self.told["rows"].append(row)
+        print(json.dumps(row), flush=True)
+        return row
+
+    def asked(self, row, peer, at_most):
+        """The reach of a row, where the peer took part."""
+        if peer in row["peers"]:
+            row["peers"][peer]["asked"] = at_most
+
+    def write(self, path):
+        if not path:
+            return
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump(self.told, file, indent=1)
+            file.write("\n")
+        os.replace(path + ".part", path)
+
+
+if __name__ == "__main__":
+    print(json.dumps({"schema": SCHEMA, "machine": machine(), "build": build(sys.argv[1])}))
