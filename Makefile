@@ -8,8 +8,8 @@ PREFIX ?= /usr/local
 STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
-.PHONY: help setup setup-test build build-demo demo test test-house test-unit test-interop test-web test-fuzz bench sanitize fuzz corpus \
-  docs unicode format format-check tidy install package web web-serve clean
+.PHONY: help setup setup-test build build-demo demo test test-house test-unit test-interop test-web test-fuzz bench bench-report sanitize fuzz corpus \
+  docs reference unicode format format-check tidy install package web web-serve clean
 .NOTPARALLEL:
 
 help: ## say what each target does
@@ -43,9 +43,12 @@ test: ## everything that must be green: house rules, unit, corpus, interop, sani
 	@$(STAGE) "the browser: core, npm package and page" $(MAKE) --no-print-directory test-web
 	@$(STAGE) "clang 16: the same tests under sanitizers, and a short fuzz run" $(MAKE) --no-print-directory test-fuzz
 
-test-house: format-check ## layering, licence lines, formatting, generated files
+test-house: format-check ## layering, licence lines, formatting, links of the pages, a word for each public name
 	python3 tests/layering/check.py
 	python3 tests/repository/check.py
+	python3 tests/repository/pages.py
+	python3 tests/repository/performance.py
+	python3 tests/repository/reference.py
 
 test-unit: ## build with GCC and run ctest
 	cmake --preset release
@@ -74,11 +77,14 @@ sanitize: setup-test ## the tests under the address, undefined-behaviour and thr
 fuzz: setup-test ## fuzz for long: make fuzz FUZZ_SECONDS=600
 	@$(MAKE) --no-print-directory test-fuzz
 
-bench: ## build and run the benchmarks
+bench: ## build and run the benchmarks, in turns with the peers that are there: BENCH_TURNS=1 for a short try
 	@tools/install-packages.sh bench
 	cmake --preset bench
 	cmake --build build/bench -j $(JOBS)
-	@tools/run-bench.sh
+	@tools/run-bench.sh $(BENCH_ARGUMENTS)
+
+bench-report: ## put the results of the last run into docs/performance.md and docs/charts
+	python3 bench/report.py --from build/bench/results
 
 corpus: setup-test ## write the corpus anew from the code that builds it
 	cmake --preset release
@@ -87,6 +93,12 @@ corpus: setup-test ## write the corpus anew from the code that builds it
 docs: setup ## write the generated pages of docs/ anew
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
 	cmake --build build/release -j $(JOBS) --target docs
+
+reference: ## make the reference of the C++ API: build/reference/index.html
+	@tools/install-packages.sh reference
+	@mkdir -p build
+	@WEIGHBRIDGE_VERSION=$$(sed -n 's/^project(weighbridge VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt) doxygen docs/Doxyfile
+	@echo "build/reference/index.html"
 
 unicode: setup-test ## write the tables of Unicode anew from Debian's unicode-data
 	python3 tools/generate_unicode_tables.py

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the manual: weighbridge.1, and weighbridge-VERB.1 for each verb. Every fact comes from the command's own
-// tables and help texts (cli/flags.cc, cli/help.cc); this file owns the shape of a page and the spelling of roff.
+// tables and help texts (cli/flags.cc, cli/actions.cc, cli/help.cc); this file owns the shape of a page and the
+// spelling of roff.
 //
 // usage: generate_man FOLDER [DATE]
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "cli/flags.h"
+#include "cli/actions.h"
 #include "cli/help.h"
 #include "weighbridge/version.h"
 
@@ -70,27 +72,12 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-// Help text as paragraphs. A line with a gap of two spaces in it is a row: a term, and what is said of it; a line that
-// begins with spaces goes on with what stands above.
-std::string paragraphs(std::string_view text) {
+// A '\n' of a help text ends a paragraph. `between`: the macro that begins the next.
+std::string paragraphs(std::string_view text, std::string_view between = ".PP") {
   std::string out;
-  bool flows = false;  // the line above was of a paragraph
   while (!text.empty()) {
-    std::string_view line = take_line(text);
-    const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
-    const std::size_t gap = line.find("  ", begin);
-    if (begin == line.size()) {
-      flows = false;
-    } else if (begin > 0) {
-      out += escaped(line.substr(begin)) + "\n";
-    } else if (gap != std::string_view::npos) {
-      out += ".TP\n" + bold(line.substr(0, gap)) + "\n" + escaped(line.substr(line.find_first_not_of(' ', gap))) + "\n";
-      flows = false;
-    } else {
-      if (!flows && !out.empty()) out += ".PP\n";
-      out += escaped(line) + "\n";
-      flows = true;
-    }
+    if (!out.empty()) out.append(between).append("\n");
+    out += escaped(take_line(text)) + "\n";
   }
   return out;
 }
@@ -111,7 +98,13 @@ std::string name_section(std::string_view page, std::string_view says) {
   return ".SH NAME\n" + escaped(page) + " \\- " + escaped(says) + "\n";
 }
 
-std::string flag_entry(const cli::Flag& flag) {
+std::string listed(std::span<const std::string_view> words) {
+  std::string list;
+  for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
+  return list;
+}
+
+std::string flag_entry(const cli::Flag& flag, std::string_view help) {
   std::string out = ".TP\n";
   if (flag.letter != 0) out += bold(std::string("-") + flag.letter) + ", ";
   out += bold("--" + std::string(flag.name));
@@ -119,18 +112,44 @@ std::string flag_entry(const cli::Flag& flag) {
     const bool optional = flag.takes == cli::Takes::optional_value;
     out += (optional ? " [" : " ") + italic(flag.value) + (optional ? "]" : "");
   }
-  out += "\n" + escaped(sentence(flag.help)) + "\n";
+  out += "\n" + escaped(sentence(help)) + "\n";
   const std::vector<std::string_view> known = cli::words(flag.choice);
-  if (known.empty()) return out;
-  std::string list;
-  for (const std::string_view word : known) list += (list.empty() ? "" : ", ") + std::string(word);
-  return out + italic(flag.value) + escaped(" is one of " + list + ".") + "\n";
+  return known.empty() ? out : out + italic(flag.value) + escaped(" is one of " + listed(known) + ".") + "\n";
+}
+
+std::string flag_entries(cli::VerbId id, const cli::Action* action) {
+  std::string out;
+  for (const cli::Flag& flag : cli::flags())
+    if (cli::takes_flag(id, action, flag)) out += flag_entry(flag, cli::help_of(flag, id, action));
+  return out;
 }
 
 // Operands are italic where they stand for something, as capitals do.
 std::string usage(const cli::Verb& verb) {
   std::string out = bold("weighbridge " + std::string(verb.name));
   if (!verb.operands.empty()) out += " " + italic(verb.operands);
+  return out;
+}
+
+// What the first operand must be one of.
+std::string known_operand(std::string_view operands) {
+  const std::string_view name = cli::operand_name(operands, 0);
+  const std::vector<std::string_view> known = cli::words(cli::operand_choice(name));
+  return known.empty() ? "" : ".PP\n" + italic(name) + escaped(" is one of " + listed(known) + ".") + "\n";
+}
+
+// A section of its verb's page: what it does, and the flags that only it and some others take.
+std::string action_section(const cli::Verb& verb, const cli::Action& action) {
+  std::string out = ".SS " + escaped(words_of(action)) + "\n" + bold("weighbridge " + std::string(verb.name)) + " " +
+                    bold(words_of(action)) + " " + italic(action.operands) + " [" + italic("flags") + "]\n.PP\n" +
+                    escaped(sentence(action.summary)) + "\n" + paragraphs(action.about) +
+                    known_operand(action.operands);
+  for (const cli::Flag& flag : cli::flags()) {
+    if (!action.flags.has(flag.id)) continue;
+    std::string help(cli::help_of(flag, verb.id, &action));
+    if (action.needs.has(flag.id)) help += "; needed";
+    out += flag_entry(flag, help);
+  }
   return out;
 }
 
@@ -142,14 +161,17 @@ std::string verb_page(const cli::Verb& verb, std::string_view date) {
   std::string out = head(page_of(verb), date) + name_section(page_of(verb), verb.summary) + ".SH SYNOPSIS\n" +
                     usage(verb) + " [" + italic("flags") + "]\n";
   out += ".SH DESCRIPTION\n" + (verb.about.empty() ? escaped(sentence(verb.summary)) + "\n" : paragraphs(verb.about));
-  if (!verb.first.empty()) {
-    std::string list;
-    for (const std::string_view word : verb.first) list += (list.empty() ? "" : ", ") + std::string(word);
-    out += ".PP\nThe first operand is one of " + escaped(list) + ".\n";
+  out += known_operand(verb.operands);
+  const std::span<const cli::Action> actions = cli::actions_of(verb.id);
+  std::string_view group;
+  for (const cli::Action& action : actions) {
+    if (&action == actions.data() || action.group != group)
+      out += ".SH " + upper(action.group.empty() ? "actions" : action.group.substr(0, action.group.find(','))) + "\n";
+    group = action.group;
+    out += action_section(verb, action);
   }
-  out += ".SH OPTIONS\n";
-  for (const cli::Flag& flag : cli::flags())
-    if (cli::takes_flag(verb.id, flag)) out += flag_entry(flag);
+  out += actions.empty() ? ".SH OPTIONS\n" : ".SH OPTIONS OF EVERY ACTION\n";
+  out += flag_entries(verb.id, nullptr);
   out += ".SH EXIT STATUS\nAs\n" + reference("weighbridge") + " says.\n.SH EXAMPLES\n" + example(verb.examples);
   return out + ".SH SEE ALSO\n" + reference("weighbridge") + "\n";
 }
@@ -165,7 +187,7 @@ std::string main_page(std::string_view date) {
   for (const cli::Flag& flag : cli::flags()) {
     const auto taken =
         std::ranges::count_if(cli::verbs(), [&](const cli::Verb& verb) { return cli::takes_flag(verb.id, flag); });
-    if (2 * static_cast<std::size_t>(taken) > cli::verbs().size()) out += flag_entry(flag);
+    if (2 * static_cast<std::size_t>(taken) > cli::verbs().size()) out += flag_entry(flag, flag.help);
   }
   out += ".PP\n" + paragraphs(cli::conventions()) + ".SH EXIT STATUS\n";
   for (const cli::ExitStatus& status : cli::exit_statuses())
@@ -176,9 +198,29 @@ std::string main_page(std::string_view date) {
   return out + "\n";
 }
 
+// The page with no line of text above 80 bytes, as those who read roff expect; examples stay as they are.
+std::string filled(std::string_view page) {
+  static constexpr std::size_t kWidth = 80;
+  std::string out;
+  bool example = false;
+  while (!page.empty()) {
+    std::string rest(take_line(page));
+    if (rest.starts_with(".EX") || rest.starts_with(".EE")) example = rest.starts_with(".EX");
+    while (!example && !rest.starts_with('.') && rest.size() > kWidth) {
+      const std::size_t space = rest.rfind(' ', kWidth);
+      if (space == std::string::npos || space == 0) break;
+      out += rest.substr(0, space) + "\n";
+      rest.erase(0, space + 1);
+      if (rest.starts_with('.')) rest.insert(0, "\\&");  // a word, no request
+    }
+    out += rest + "\n";
+  }
+  return out;
+}
+
 bool write(const std::string& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
-  out << text;
+  out << filled(text);
   return static_cast<bool>(out.flush());
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian or Ubuntu packages that weighbridge needs: `install-packages.sh build|demo|test|bench|web`. Says what it installs,
+# Installs the Debian or Ubuntu packages that weighbridge needs: `install-packages.sh build|demo|test|bench|web|reference`. Says what it installs,
 # does nothing when all are there. On other systems it names what is needed and leaves the rest to you.
 set -euo pipefail
 
@@ -8,12 +8,13 @@ build=(g++ cmake ninja-build pkg-config libzstd-dev libssl-dev libxxhash-dev lib
 demo=("${build[@]}" python3 python3-venv)
 test=("${build[@]}" ccache clang-16 libclang-rt-16-dev llvm-16 clang-format-16 clang-tidy-16 libgtest-dev librapidcheck-dev
       nlohmann-json3-dev python3 python3-venv python3-pytest strace unicode-data
-      mandoc mmdebstrap)
+      mandoc mmdebstrap doxygen)
 # Debian's own acorn serves Emscripten's optimiser; node and npm may come from elsewhere and are asked for where there are none.
 web=("${build[@]}" emscripten node-acorn python3 python3-venv chromium)
 command -v node >/dev/null || web+=(nodejs)
 command -v npm >/dev/null || web+=(npm)
 bench=("${build[@]}" libbenchmark-dev python3 python3-venv)
+reference=(doxygen)
 
 case "${1-}" in
   build) wanted=("${build[@]}") ;;
@@ -21,7 +22,8 @@ case "${1-}" in
   test) wanted=("${test[@]}") ;;
   bench) wanted=("${bench[@]}") ;;
   web) wanted=("${web[@]}") ;;
-  *) echo "usage: $0 build|demo|test|bench|web" >&2; exit 2 ;;
+  reference) wanted=("${reference[@]}") ;;
+  *) echo "usage: $0 build|demo|test|bench|web|reference" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -1,17 +1,90 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every benchmark: functions of the library, then whole processes in turns with the peers that are there. Arguments go to
-# bench/processes.py; peers are looked for in $PATH and below $PEERS, those that are Python packages with $PEER_PYTHON (numpy,
-# llama-cpp-python, gguf, onnx, onnxruntime, tokenizers).
+# Runs every benchmark in turns with the peers that are there, one JSON file each: `run-bench.sh [--quick] [NAME...]`, all where none is
+# named. A peer or an input that is absent is left out, and a sentence says so. What may be given in the environment:
+#   PEERS                 a folder with the commands zt and amn, if they are not in PATH
+#   PEER_PYTHON           a python3 with the peers' packages; each of these takes its place where packages live apart:
+#   SAFETENSORS_PYTHON    safetensors, numpy (else build/venv)          TOKENIZERS_PYTHON   tokenizers (else build/venv)
+#   LLAMA_PYTHON          llama-cpp-python, gguf, numpy                 ONNX_PYTHON         onnx, onnxruntime, tokenizers, numpy
+#   SENTENCE_PYTHON       sentence-transformers                         NETRON              a folder with netron's modules
+#   WEIGHBRIDGE_TEST_DATA texts, vocabulary and checkpoint (else ../shared/data)
+#   BENCH_TURNS           turns of every benchmark, instead of its own number; --quick is one short turn of each
+#   BENCH_BUILD, BENCH_DATA, BENCH_RESULTS   build/bench, build/bench-data (about 9 GB, kept) and build/bench/results
 set -euo pipefail
 cd "$(dirname "$0")/.."
-library=build/bench/bench/library_bench
-"$library" --benchmark_min_time=0.5
+build=${BENCH_BUILD:-build/bench} data=${BENCH_DATA:-build/bench-data} results=${BENCH_RESULTS:-build/bench/results}
+ours=$build/weighbridge programs=$build/bench
+test_data=${WEIGHBRIDGE_TEST_DATA:-../shared/data} minilm=build/demo/minilm.safetensors folder=build/demo/all-MiniLM-L6-v2
 python=python3
 [ -x build/venv/bin/python ] && python=build/venv/bin/python
-"$python" bench/processes.py build/bench-data --ours build/bench/weighbridge --roofs "$library" --peers "${PEERS-}" --json build/bench/processes.json "$@"
-"$python" bench/pairs.py build/bench-data --ours build/bench/weighbridge --samples build/bench/bench/sample_files --roofs "$library" --json build/bench/pairs.json
-"$python" bench/generate.py --ours build/bench/bench/generate_rates ${PEER_PYTHON:+--peer "$PEER_PYTHON"}
-if [ -f build/demo/minilm.safetensors ]; then
-  "$python" bench/embed.py build/demo/minilm.safetensors --ours build/bench/bench/embed_bench ${PEER_PYTHON:+--peer "$PEER_PYTHON"}
+
+turns=${BENCH_TURNS-} quick=()
+if [ "${1-}" = --quick ]; then
+  shift
+  turns=1 quick=(--seconds 0.2)
+fi
+names=("$@")
+all=(containers growth pairs functions tokenize embed generate web)
+[ ${#names[@]} -gt 0 ] || names=("${all[@]}")
+in_turns=(${turns:+-n "$turns"})
+processes=("$data" --ours "$ours" --roofs "$programs/library_bench" "${in_turns[@]}")
+
+existing() { [ ! -e "$2" ] || printf '%s\n%s\n' "$1" "$2"; }  # an option whose file is there
+
+peers_of_processes=(--peers "${PEERS-}" --python "${SAFETENSORS_PYTHON:-$python}")
+run_containers() { "$python" bench/processes.py "${processes[@]}" "${peers_of_processes[@]}" "$@"; }
+run_growth() { "$python" bench/growth.py "${processes[@]}" "${peers_of_processes[@]}" "$@"; }
+run_pairs() { "$python" bench/pairs.py "${processes[@]}" --samples "$programs/sample_files" "$@"; }
+run_functions() {
+  "$python" bench/functions.py --library "$programs/library_bench" --embed "$programs/embed_bench" --cli "$ours" "${in_turns[@]}" \
+    "${quick[@]}" "$@"
+}
+run_tokenize() {
+  local vocab=$test_data/wordpiece/bert-base-uncased-vocab.txt text=$test_data/stsb/stsb-en-test.csv
+  if [ ! -f "$vocab" ] || [ ! -f "$text" ]; then
+    echo "left out: tokenize: its vocabulary or its text is not in the test data"
+    return
+  fi
+  WEIGHBRIDGE_TEST_DATA=$test_data "${TOKENIZERS_PYTHON:-${PEER_PYTHON:-$python}}" bench/tokenize_peers.py \
+    --ours "$programs/tokenize_bench" --cli "$ours" --vocab "$vocab" --text "$text" "${in_turns[@]}" "$@"
+}
+run_embed() {
+  if [ ! -f "$minilm" ]; then
+    echo "left out: embed: $minilm is not there (tools/fetch-minilm.sh)"
+    return
+  fi
+  local more
+  mapfile -t more < <(existing --vocab "$folder/vocab.txt"; existing --texts "$test_data/stsb/stsb-en-test.csv"
+                      existing --golden "$test_data/minilm/golden.json"; existing --model-folder "$folder")
+  "$python" bench/embed.py "$minilm" --ours "$programs/embed_bench" --cli "$ours" --peer "${ONNX_PYTHON:-${PEER_PYTHON-}}" \
+    --sentence-transformers "${SENTENCE_PYTHON-}" "${more[@]}" "${in_turns[@]}" "${quick[@]}" "$@"
+}
+run_generate() {
+  "$python" bench/generate.py --ours "$programs/generate_rates" --cli "$ours" --roofs "$programs/library_bench" --folder "$data" \
+    --peer "${LLAMA_PYTHON:-${PEER_PYTHON-}}" "${in_turns[@]}" "${quick[@]}" "$@"
+}
+run_web() {
+  if ! command -v node >/dev/null || [ ! -d build/web ] || [ ! -f web/api/dist/index.js ]; then
+    echo "left out: web: node is missing, or the package is not built (make web)"
+    return
+  fi
+  WEIGHBRIDGE_TEST_DATA=$test_data node bench/web.mjs --ours "$ours" ${turns:+--rounds "$turns"} ${NETRON:+--netron "$NETRON"} "$@"
+}
+
+mkdir -p "$results"
+failed=()
+for name in "${names[@]}"; do
+  case " ${all[*]} " in
+    *" $name "*) ;;
+    *) echo "usage: $0 [--quick] [NAME...]; names are: ${all[*]}" >&2; exit 2 ;;
+  esac
+  began=$SECONDS
+  echo "== $name"
+  "run_$name" --json "$results/$name.json" || failed+=("$name")
+  echo "== $name: $((SECONDS - began)) s"
+done
+echo "results: $results/*.json; \`make bench-report\` puts them into docs/performance.md and docs/charts"
+if [ ${#failed[@]} -gt 0 ]; then
+  echo "failed: ${failed[*]}" >&2
+  exit 1
 fi
