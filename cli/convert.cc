@@ -17,9 +17,10 @@ namespace weighbridge::cli {
 namespace {
 
 constexpr std::string_view kFolder = "hf";
-constexpr std::size_t kMostGroups = 12;  // of one kind, before only the kind holds items together
-constexpr std::size_t kMostAlike = 3;    // items of one kind that become the same, for people; --json has all
-constexpr std::size_t kLongest = 100;    // columns of what an item was, or becomes; as inspect cuts values
+constexpr std::size_t kMostGroups = 12;      // of one kind, before only the kind holds items together
+constexpr std::size_t kMostAlike = 3;        // items of one kind that become the same, for people; --json has all
+constexpr std::size_t kLongest = 100;        // columns of what an item was, or becomes; as inspect cuts values
+constexpr std::size_t kLongestReason = 240;  // what it becomes, or why it cannot: a sentence of ours at times
 
 Options options_of(const Arguments& args) {
   Options options;
@@ -55,7 +56,7 @@ std::string target_format(const Arguments& args) {
 std::string item_text(const Item& item) {
   const bool said = item.subject == "tensors[\"" + item.from + "\"]";
   return shown(item.subject) + ": " + (said || item.from.empty() ? "" : fitted(item.from, kLongest) + " -> ") +
-         fitted(item.to, kLongest);
+         fitted(item.to, kLongestReason);
 }
 
 // A line of `text` behind a word; on a terminal that is narrower it goes on below, further in.

@@ -65,10 +65,10 @@ Status extract_one(Session& session, const Input& input, const std::string& path
 }
 
 std::uint64_t bytes_of(const Elements& elements) {
-  std::uint64_t out = info(elements.facts().dtype).bits / 8;
+  std::uint64_t count = 1;
   for (const std::uint64_t dim : elements.facts().shape)
-    if (__builtin_mul_overflow(out, dim, &out)) return 0;
-  return out;
+    if (__builtin_mul_overflow(count, dim, &count)) return 0;
+  return packed_size(elements.facts().dtype, count).value_or(0);
 }
 
 // All of them, under their temporary names, with one bar.

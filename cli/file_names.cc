@@ -19,6 +19,25 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+// Whether a character of UTF-8 that begins with this byte, which is none of ASCII, may have another case. Only scripts
+// that have none are known: Hebrew to Tibetan, and those of East Asia.
+bool may_have_case(unsigned char lead) {
+  return lead < 0xD7 || lead == 0xE1 || lead == 0xE2 || lead == 0xEA || lead >= 0xEF;
+}
+
+// The same for names that differ in nothing but the case of letters. Beyond ASCII that goes without a table of them:
+// all that may have a case are as one, so that names get numbers which would not have needed them.
+std::string key_of(std::string_view name) {
+  std::string out;
+  for (const char c : lower(name)) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool continues = (byte & 0xC0U) == 0x80U;
+    if (continues && out.ends_with('?')) continue;
+    out += byte >= 0x80 && !continues && may_have_case(byte) ? '?' : c;
+  }
+  return out;
+}
+
 // CON, NUL, COM1 ..., also before an extension.
 bool is_reserved(std::string_view stem) {
   const std::string base = lower(stem.substr(0, stem.find('.')));
@@ -48,8 +67,11 @@ std::string file_stem(std::string_view tensor_name) {
 std::string FileNames::next(std::string_view tensor_name, std::string_view extension) {
   const std::string stem = file_stem(tensor_name);
   std::string name = stem + std::string(extension);
-  for (unsigned n = 2; !taken_.insert(lower(name)).second; ++n)
-    name = stem + "-" + std::to_string(n) + std::string(extension);
+  auto [at, is_new] = taken_.try_emplace(key_of(name), 1);
+  while (!is_new) {
+    name = stem + "-" + std::to_string(++at->second) + std::string(extension);
+    is_new = taken_.try_emplace(key_of(name), 1).second;
+  }
   return name;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // File names made from tensor names, which may hold anything at all.
 #pragma once
-#include <set>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -11,13 +11,14 @@ namespace weighbridge::cli {
 // that a system reserves gets '_' in front, and a long one is cut.
 std::string file_stem(std::string_view tensor_name);
 
-// Gives each name once, whatever the case of its letters: a second "a_b" becomes "a_b-2".
+// Gives each name once, whatever the case of its letters, beyond ASCII too: a second "a_b" becomes "a_b-2". There,
+// names that differ in letters alone may get a number as well.
 class FileNames {
  public:
   std::string next(std::string_view tensor_name, std::string_view extension);
 
  private:
-  std::set<std::string> taken_;
+  std::map<std::string, unsigned> taken_;  // without case; the number that was last given to one like it
 };
 
 }  // namespace weighbridge::cli

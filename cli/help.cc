@@ -190,4 +190,11 @@ std::string help_of(VerbId id, const Action* action) {
   return out + flag_list(id, action) + word_list(id, action) + example_list(action ? action->examples : v.examples);
 }
 
+std::string help_of_steps(VerbId id, std::string_view action) {
+  std::string out;
+  for (const Action& each : actions_of(id))
+    if (each.name == action) out += (out.empty() ? "" : "\n") + help_of(id, &each);
+  return out;
+}
+
 }  // namespace weighbridge::cli

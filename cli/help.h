@@ -16,6 +16,8 @@ std::string introduction();               // `weighbridge` alone
 std::string overview();                   // `weighbridge --help`
 // `weighbridge VERB --help`; for a verb with actions they are listed, and each has a help of its own.
 std::string help_of(VerbId, const Action* = nullptr);
+// The same of each step of an action that has some.
+std::string help_of_steps(VerbId, std::string_view action);
 std::string action_list(VerbId);
 std::string version_text();  // `weighbridge --version`
 

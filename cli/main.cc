@@ -61,6 +61,7 @@ std::string help_for(std::span<const char* const> words) {
   const VerbId id = find_verb(words[0]).id;
   const std::vector<std::string> behind(words.begin() + 1, words.end());
   const Action* const action = find_action(id, behind, true);
+  if (!action && behind.size() == 1 && !actions_of(id).empty()) return help_of_steps(id, behind[0]);
   const std::size_t read = action ? action->step.empty() ? 1 : 2 : 0;
   if (behind.size() > read) throw Misuse("help takes VERB [ACTION] only, and " + quote(behind[read]) + " is left over");
   return help_of(id, action);
@@ -95,7 +96,9 @@ Status dispatch(std::span<const char* const> words, Output& out) {
   } else {
     const Arguments arguments = parse(find_verb(first).id, static_cast<int>(words.size()) - 1, words.data() + 1);
     if (arguments.has(FlagId::help)) {
-      out.text(help_of(arguments.verb, arguments.action));
+      const bool steps = !arguments.action && !arguments.operands.empty();
+      out.text(steps ? help_of_steps(arguments.verb, arguments.operands[0])
+                     : help_of(arguments.verb, arguments.action));
       return Status::done;
     }
     if (arguments.has(FlagId::color) && arguments.value(FlagId::color) != "auto")

@@ -22,7 +22,7 @@ bool wants_colour() {
   const char* no_colour = std::getenv("NO_COLOR");
   if (no_colour && *no_colour != '\0') return false;
   const char* terminal = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) == 1 && terminal && std::string_view(terminal) != "dumb";
+  return ::isatty(STDOUT_FILENO) == 1 && terminal && *terminal != '\0' && std::string_view(terminal) != "dumb";
 }
 
 constexpr std::string_view code(Tone tone) {

@@ -192,6 +192,33 @@ CLI::Option* add_flag(CLI::App& app, const Flag& flag, std::vector<std::string>&
   return option;
 }
 
+// "--flag=" has an empty value, where CLI11 would take the next word; and a flag that takes none has none. What stands
+// behind "--" is left alone.
+std::vector<std::string> with_values_apart(VerbId id, std::vector<std::string> words) {
+  std::vector<std::string> out;
+  bool only_operands = false;
+  for (std::string& word : words) {
+    only_operands = only_operands || word == "--";
+    const std::size_t equals = word.find('=');
+    const auto named = [&](const Flag& f) { return takes_flag(id, f) && dashed(f) == word.substr(0, equals); };
+    const auto flag = std::ranges::find_if(flags(), named);
+    if (only_operands || equals == std::string::npos || flag == flags().end()) {
+      out.push_back(std::move(word));
+      continue;
+    }
+    if (flag->takes == Takes::nothing) throw Misuse(dashed(*flag) + " takes no value");
+    if (equals + 1 < word.size()) {
+      out.push_back(std::move(word));
+    } else if (flag->id == FlagId::prompt) {  // an empty prompt is none: the model begins by itself
+      out.push_back(dashed(*flag));
+      out.emplace_back();
+    } else {
+      throw Misuse(dashed(*flag) + " has an empty value");
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 const Verb& find_verb(std::string_view name) {
@@ -202,7 +229,8 @@ const Verb& find_verb(std::string_view name) {
   }
   std::string near(nearest_word(name, names));
   for (const Verb& v : verbs())
-    if ((" " + std::string(v.also) + " ").find(" " + std::string(name) + " ") != std::string::npos) near = v.name;
+    if (!name.empty() && (" " + std::string(v.also) + " ").find(" " + std::string(name) + " ") != std::string::npos)
+      near = v.name;
   if (name == "version") near = "--version";
   throw Misuse("there is no verb " + quote(name) +
                (near.empty() ? "; 'weighbridge --help' lists them" : ", the nearest is '" + near + "'"));
@@ -224,6 +252,7 @@ const Action* find_action(VerbId id, std::span<const std::string> typed, bool as
                                : ", the nearest is '" + std::string(near) + "'"));
   }
   if (steps.empty()) return &*first;
+  if (typed.size() < 2 && asks_help) return nullptr;  // of all its steps
   if (typed.size() < 2) throw Misuse(name + " " + typed[0] + " needs " + either(steps));
   const auto step =
       std::ranges::find_if(all, [&](const Action& a) { return named(a) && same_letters(a.step, typed[1]); });
@@ -265,7 +294,7 @@ Arguments parse(VerbId id, int count, const char* const* arguments) {
     b.option = add_flag(app, flag, b.values);
   }
   try {
-    std::vector<std::string> reversed(arguments, arguments + count);
+    std::vector<std::string> reversed = with_values_apart(id, {arguments, arguments + count});
     std::reverse(reversed.begin(), reversed.end());
     app.parse(std::move(reversed));
   } catch (const CLI::ArgumentMismatch& mismatch) {
@@ -292,6 +321,7 @@ Arguments parse(VerbId id, int count, const char* const* arguments) {
       std::ranges::any_of(bound, [](const Bound& b) { return b.flag->id == FlagId::help && b.option->count() > 0; });
   out.action = find_action(id, typed, asks_help);
   if (asks_help) {
+    if (!out.action && !actions_of(id).empty()) out.operands = std::move(typed);  // an action that has steps, or none
     out.set(FlagId::help, {});
     return out;
   }

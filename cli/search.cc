@@ -23,7 +23,8 @@ struct Corpus {
 };
 
 std::vector<std::string> read_corpus(Session& session) {
-  TextFile file(session, std::string(session.args.value(FlagId::corpus)), text_form(session.args));
+  TextFile file(session, std::string(session.args.value(FlagId::corpus)),
+                text_form(session.args, session.args.value(FlagId::corpus)));
   std::vector<std::string> out;
   for (std::string text; file.next(text);) out.push_back(text);
   return out;

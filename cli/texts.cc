@@ -29,8 +29,10 @@ TextPull pull_from(const std::string& path) {
   };
 }
 
-TextForm text_form(const Arguments& args) {
-  return args.value(FlagId::input_format) == "jsonl" ? TextForm::jsonl : TextForm::lines;
+TextForm text_form(const Arguments& args, std::string_view path) {
+  const bool jsonl =
+      args.has(FlagId::input_format) ? args.value(FlagId::input_format) == "jsonl" : path.ends_with(".jsonl");
+  return jsonl ? TextForm::jsonl : TextForm::lines;
 }
 
 TextFile::TextFile(Session& session, std::string path, TextForm form)
@@ -52,7 +54,7 @@ Texts::Texts(Session& session, std::size_t first) {
   if (!input && args.has(FlagId::input_format))
     throw Misuse("--input-format says how --input FILE is read, and none is given");
   if (!input && operands_.empty()) throw Misuse("there is no text: give some as arguments, or --input FILE");
-  if (input) file_.emplace(session, std::string(args.value(FlagId::input)), text_form(args));
+  if (input) file_.emplace(session, std::string(args.value(FlagId::input)), text_form(args, args.value(FlagId::input)));
 }
 
 bool Texts::next(std::string& text) {

@@ -37,8 +37,8 @@ class Texts {
   std::optional<TextFile> file_;
 };
 
-// --input-format.
-TextForm text_form(const Arguments&);
+// As --input-format says; otherwise as the name of the file at `path` ends.
+TextForm text_form(const Arguments&, std::string_view path);
 
 // Reads a file, or standard input for "-", a buffer at a time.
 TextPull pull_from(const std::string& path);

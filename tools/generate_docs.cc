@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the pages of docs/ that come from the program itself: rules.md (every reason to reject), formats.md (what each
-// container holds) and conversions.md (what the plans say of every pair). CI runs it and refuses a diff.
+// Writes the pages of docs/ that come from the program itself: rules.md (reasons to reject), formats.md (what each
+// container is and holds) and conversions.md (what the plans say of every pair). CI runs it and refuses a diff.
 //
 // usage: generate_docs FOLDER
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -46,19 +47,131 @@ void append_rules(std::string& page, std::string_view title, std::span<const wb:
   }
 }
 
+// A row of the two tables that stand before those of the rules.
+using Row = std::array<std::string_view, 3>;
+
+void append_row(std::string& page, const Row& row) {
+  for (const std::string_view cell : row) page.append(cell.empty() ? "|" : "| ").append(cell).append(" ");
+  page.append("|\n");
+}
+
+constexpr Row kElsewhere[] = {
+    {"`file/sha256`", "`verify --sha256`: the file is not the one that was asked for",
+     "[checking.md](checking.md#check-a-download)"},
+    {"`io/...`, `misuse/...`", "the machine; the question", "[checking.md](checking.md#read-a-rejection)"},
+    {"`unsupported/...`", "elements of one tensor that this build cannot give, where they are asked for",
+     "[checking.md](checking.md#read-a-rejection)"},
+    {"`embed/...`, `texts/...`, `tokenizer/...`", "models, texts and vocabularies that embeddings are made with",
+     "[embedding.md](embedding.md#what-may-be-refused)"},
+    {"`generate/...`, `tokenizer/...`", "models and tokenizers of generation",
+     "[src/runtime/llama](../src/runtime/llama/README.md)"},
+    {"`chain/...`", "records of the SLM chain", "[slm-chain.md](slm-chain.md)"},
+    {"`limit/address-space`", "a size that a machine of 32 bits, the browser, cannot hold", "[browser.md](browser.md)"},
+};
+constexpr Row kReadings[] = {
+    {"T", "safetensors", "[its page](../src/formats/safetensors/README.md) lists them"},
+    {"Y, Z", "zTensor 1.x; zTensor 0.1, and the CBOR of both",
+     "[zt](../src/formats/ztensor1/README.md), [zt0](../src/formats/ztensor0/README.md)"},
+    {"S", "STB, its sidecar, and KHLNARY modules",
+     "[stb](../src/formats/stb/README.md), [khlnary](../src/runtime/khlnary/README.md)"},
+    {"E", "EMBD, and the Hugging Face folder of a BERT",
+     "[embd](../src/formats/embd/README.md), [hf](../src/bundle/huggingface/README.md)"},
+    {"M", "SLM, its tokenizers and its adapters", "[slm](../src/formats/slm/README.md), [adapters](slm-adapters.md)"},
+    {"G1", "every format: arithmetic on numbers of a file is checked for overflow", ""},
+    {"G2", "every format: two tensors of one name, or two ids that a lookup could confuse, are an error", ""},
+    {"G6",
+     "every format: payloads may share a range exactly; a partial overlap is a warning where the specification is "
+     "silent",
+     ""},
+    {"G7", "every format: names are UTF-8, and compared as bytes", ""},
+    {"G10", "every format: a file that passes a limit of the caller is refused, and the limit named", ""},
+    {"G11", "every format: a file shorter than its header says is malformed", ""},
+    {"G13", "every format: no loop and no allocation follows a count that the file's length cannot back", ""},
+    {"format, transformers, RFC 8259", "", "the published format; what that package does; JSON's own text"},
+    {"layout, README", "",
+     "a layout of this project: [slm-adapters.md](slm-adapters.md), [khlnary](../src/runtime/khlnary/README.md)"},
+    {"design, model", "", "this project's own, for any format; a bound of its object model"},
+};
+
+void append_head(std::string& page) {
+  page.append(
+      "# Rules\n\nThe reasons for which `open` and `verify` reject or remark upon a file, a folder or a module. Made "
+      "from each format's `rules.def` by `make docs`; the ids are stable.\n\nAn *error* makes a file invalid (`verify` "
+      "exits with 1). *unsupported* means that the elements of one tensor cannot be had by this build (3). A *warning* "
+      "leaves the file valid (0).\n\nNot in these tables:\n\n| rules | of | told in |\n| --- | --- | --- |\n");
+  for (const Row& row : kElsewhere) append_row(page, row);
+  page.append(
+      "\n## Where a rule comes from\n\nA number or a name in the column *from* is a section of the format's "
+      "specification, or a function of the program that defines it. A letter with a number is one of this project's "
+      "readings of what the specifications leave open; where a rule cites one, its sentence says what was "
+      "decided.\n\n| from | reading of | told in |\n| --- | --- | --- |\n");
+  for (const Row& row : kReadings) append_row(page, row);
+}
+
 std::string rules_page() {
-  std::string page =
-      "# Rules\n\nEvery reason for which weighbridge rejects or remarks upon a file. Made from each format's "
-      "`rules.def` by "
-      "`make docs`; the ids are stable.\n\n"
-      "An *error* makes a file invalid (`verify` exits with 1). *unsupported* means that the elements of one tensor "
-      "cannot be had "
-      "by this build (3). A *warning* leaves the file valid (0).\n";
+  std::string page;
+  append_head(page);
   for (const wb::FormatInfo& format : wb::formats())
     append_rules(page, std::string(format.title) + " (`" + std::string(format.name) + "`)", format.rules);
   append_rules(page, "KHLNARY modules", wb::khlnary::module_rules());
   append_rules(page, "All formats", wb::common_rules());
   return page;
+}
+
+// What a stranger asks first of a container: what it is, whose, and where its bytes are told.
+struct Introduction {
+  std::string_view format, words, page;
+};
+constexpr Introduction kIntroductions[] = {
+    {"safetensors", "Hugging Face's container: a JSON header, then raw tensors. Most published models come in it.",
+     "src/formats/safetensors"},
+    {"zt",
+     "The container of the packages `ztensor`, version 1.x: raw or compressed tensors, dense, sparse or quantised, "
+     "then "
+     "a CBOR manifest.",
+     "src/formats/ztensor1"},
+    {"zt0", "The first generation of zTensor, of the packages `ztensor` 0.1.x. Shares the ending `.zt` with the other.",
+     "src/formats/ztensor0"},
+    {"stb",
+     "\"SVG-Tensor Binary Format\", the raw tensor file of the KHLNARY runtime. It has no names: a JSON file beside it "
+     "gives them.",
+     "src/formats/stb"},
+    {"embd",
+     "The `.weights` file of the C++ library `cpp_embedder`: a BERT encoder, its vocabulary and its metadata in one. "
+     "EMBD is its magic number.",
+     "src/formats/embd"},
+    {"slm",
+     "The model file of TinyRustLM, a runtime in Rust for small language models in browsers: a Llama decoder with its "
+     "tokenizer and a checksum over all of it. The tokenizer is one of two sections, named after their magic numbers: "
+     "BTOK, a token for each byte, or BPE1, byte pairs.",
+     "src/formats/slm"},
+    {"slm-adapter",
+     "A change to the weights of one `.slm`, which it names by its checksums. TinyRustLM names the three kinds; the "
+     "layout is this project's: [slm-adapters.md](slm-adapters.md).",
+     "src/formats/slm_adapter"},
+    {"llama2c",
+     "What the program [llama2.c](https://github.com/karpathy/llama2.c) loads, which runs Llama models in one file of "
+     "C: seven integers, then f32 tensors. Its tokenizer is a second file.",
+     "src/formats/llama2c"},
+    {"hf", "A folder as the packages `transformers` and `sentence-transformers` leave it.", "src/bundle/huggingface"},
+};
+
+// Empty where nobody wrote one, which main() refuses.
+std::string introduction(std::string_view format) {
+  for (const Introduction& each : kIntroductions)
+    if (each.format == format)
+      return std::string(each.words) + " Its bytes and how they are read: [" + std::string(each.page) + "](../" +
+             std::string(each.page) + "/README.md).";
+  return {};
+}
+
+bool every_format_is_introduced() {
+  for (const wb::FormatInfo& format : wb::formats()) {
+    if (!introduction(format.name).empty()) continue;
+    std::fprintf(stderr, "generate_docs: kIntroductions has no words for %s\n", std::string(format.name).c_str());
+    return false;
+  }
+  return true;
 }
 
 template <class Range, class Name> std::string join(const Range& range, Name&& name) {
@@ -71,10 +184,17 @@ template <class Range, class Name> std::string join(const Range& range, Name&& n
 }
 
 std::string formats_page() {
-  std::string page = "# Formats\n\nWhat each container holds. Made from the formats' descriptors by `make docs`.\n";
+  std::string page =
+      "# Formats\n\nWhat each container is and holds. Made from the formats' descriptors by `make docs`.\n\n"
+      "The order of tensors is each container's own: a conversion may put them in another, and the content digest does "
+      "not count it.\n";
   const auto text = [](std::string_view s) { return s; };
   for (const wb::FormatInfo& f : wb::formats()) {
-    page.append("\n## ").append(f.title).append("\n\n| | |\n| --- | --- |\n");
+    page.append("\n## ")
+        .append(f.title)
+        .append("\n\n")
+        .append(introduction(f.name))
+        .append("\n\n| | |\n| --- | --- |\n");
     const auto row = [&](std::string_view key, std::string_view value) {
       page.append("| ").append(key).append(" | ").append(value).append(" |\n");
     };
@@ -89,6 +209,10 @@ std::string formats_page() {
     row("attributes", f.holds.attributes);
     row("tokenizer", f.holds.tokenizer ? "yes" : "no");
   }
+  page.append(
+      "\n## KHLNARY modules\n\nNo container: a *glyph module* (`.knu`) is a small program of 32-bit words, the glyphs, "
+      "for the KHLNARY runtime. It loads tensors from STB files, and `weighbridge khlnary` runs, verifies, assembles, "
+      "disassembles and packs such modules: [src/runtime/khlnary](../src/runtime/khlnary/README.md).\n");
   return page;
 }
 
@@ -147,7 +271,9 @@ std::string conversions_page() {
       "Hugging Face folder has them.\n\n"
       "A row is the sample as that container holds it; a container without a row cannot hold it. *refused*: no option "
       "can write it. *loses*: a reader of the output cannot get it back, and `--allow KIND` is needed. *respelt*: "
-      "recomputed or written another way, nothing is lost.\n";
+      "recomputed or written another way, nothing is lost. The order of tensors is no part of this: it may change, and "
+      "so "
+      "may the bytes of a file that comes back, while `weighbridge hash` stays the same.\n";
   append_matrix(page, "Any tensors", wb::test::plain_model().build());
   append_matrix(page, "A BERT encoder with its vocabulary", wb::test::bert_model().build());
   append_matrix(page, "A Llama decoder with its tokenizer", wb::test::llama_model().build());
@@ -167,6 +293,7 @@ int main(int argc, char** argv) {
     std::fputs("usage: generate_docs FOLDER\n", stderr);
     return 2;
   }
+  if (!every_format_is_introduced()) return 1;
   const std::string folder = argv[1];
   if (write(folder + "/rules.md", rules_page()) && write(folder + "/formats.md", formats_page()) &&
       write(folder + "/conversions.md", conversions_page()))

@@ -68,7 +68,8 @@ class WordPiece {
   /// The vocabulary of a vocab.txt: a token a line, its id the number of the line from 0. Throws Error{malformed} with
   /// rule "tokenizer/utf8" where it is no valid UTF-8.
   static Tokenizer vocabulary(std::string_view vocab_txt);
-  /// [reads] The same of a file. Throws Error{malformed} with rule "limit/header" too, where it is larger than that.
+  /// [reads] The same of a file. Throws Error{malformed} too with rule "limit/header" where it is larger than that,
+  /// "limit/memory" for more tokens than that has room for, and "tokenizer/token" for one of over 4,096 bytes.
   static Tokenizer vocabulary(const Source& vocab_txt, const Limits& = {});
 
   /// The most ids that a text of this many bytes can have, [CLS] and [SEP] included.

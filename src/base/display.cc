@@ -45,7 +45,7 @@ void append_escaped(std::string& to, char32_t code_point, std::string_view form)
   }
   // \x stands for one byte, so C1 controls, which take two, are told from the invalid bytes 80 to 9f.
   if (code_point < 0x80 && is_control(code_point)) return append_byte_escape(to, code_point);
-  if (!is_control(code_point) && !within(base::kHidden, code_point)) {
+  if (!base::steers_terminal(code_point)) {
     to += form;
     return;
   }
@@ -55,6 +55,10 @@ void append_escaped(std::string& to, char32_t code_point, std::string_view form)
 }
 
 }  // namespace
+
+bool base::steers_terminal(char32_t code_point) noexcept {
+  return is_control(code_point) || within(kHidden, code_point);
+}
 
 std::string escape_for_display(std::string_view text) {
   if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);

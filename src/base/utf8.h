@@ -22,4 +22,7 @@ Decoded decode_utf8(std::string_view text, std::size_t at) noexcept;
 // Appends the UTF-8 form; code_point is a Unicode scalar value.
 void append_utf8(std::string& to, char32_t code_point);
 
+// Controls (C0, DEL, C1) and what changes the order of text or is not seen: nothing that a terminal should be sent.
+bool steers_terminal(char32_t code_point) noexcept;
+
 }  // namespace weighbridge::base

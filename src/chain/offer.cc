@@ -59,7 +59,7 @@ void write_answer(wire::JsonWriter& out, std::string_view key, const std::string
 }
 
 std::string to_json(const Offers& offers) {
-  wire::JsonWriter out;
+  wire::JsonWriter out(wire::JsonWriter::Style::shown);
   out.begin_object();
   wire::member(out, "schema", std::uint64_t{kJsonSchema});
   out.key("checks");

@@ -20,7 +20,7 @@ namespace weighbridge::chain {
 namespace {
 
 std::string to_json(std::string_view step, const Record& record, const Outcome& outcome) {
-  wire::JsonWriter out;
+  wire::JsonWriter out(wire::JsonWriter::Style::shown);
   out.begin_object();
   wire::member(out, "schema", std::uint64_t{1});
   wire::member(out, "step", step);

@@ -151,7 +151,7 @@ std::string Record::text() const {
 std::string Record::digest() const { return sha256_hex(text()); }
 
 std::string Record::json() const {
-  wire::JsonWriter out;
+  wire::JsonWriter out(wire::JsonWriter::Style::shown);
   out.begin_object();
   for (const auto& [place, value] : values_) wire::member(out, full_key(place), printable(value));
   out.end_object();

@@ -65,7 +65,7 @@ class Reviewer {
     const Plan judged = plan(candidate_.model, "slm", chain_options("f32", false));
     std::uint64_t missing = 0, extra = 0;
     for (const Item& item : judged.blockers) {
-      const bool absent = item.kind == LossKind::name && item.from == "missing";
+      const bool absent = item.kind == LossKind::name && item.from == "absent";
       missing += absent;
       extra += item.kind == LossKind::name && !absent;
       object_to(report_, absent ? "missing-tensor" : "structure", item.subject + ": " + item.from + ": " + item.to, {},

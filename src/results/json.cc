@@ -231,7 +231,7 @@ void format(JsonWriter& out, const FormatInfo& f) {
 }  // namespace
 
 void to_json(const Inspection& in, const std::function<void(std::string_view)>& sink) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   begin(out, in.path);
   text_or_null(out, "format", in.model.format());
   text_or_null(out, "version", in.model.version());
@@ -259,7 +259,7 @@ std::string to_json(const Inspection& in) {
 }
 
 std::string to_json(std::string_view path, const Verdict& verdict) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   begin(out, path);
   text_or_null(out, "format", verdict.format);
   flag(out, "valid", verdict.report.valid());
@@ -269,7 +269,7 @@ std::string to_json(std::string_view path, const Verdict& verdict) {
 }
 
 std::string to_json(std::string_view path, std::string_view output, const Plan& plan, bool written) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   begin(out, path);
   member(out, "format", plan.from);
   member(out, "output", output);
@@ -297,7 +297,7 @@ std::string_view name(DigestKind kind) noexcept {
 }
 
 std::string to_json(std::string_view path, std::string_view format, DigestKind kind, const Digest& digest) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   begin(out, path);
   text_or_null(out, "format", format);
   member(out, "of", name(kind));
@@ -307,7 +307,7 @@ std::string to_json(std::string_view path, std::string_view format, DigestKind k
 }
 
 std::string to_json(std::string_view path, std::string_view format, std::span<const Extracted> list) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   begin(out, path);
   text_or_null(out, "format", format);
   out.key("tensors");
@@ -328,7 +328,7 @@ std::string to_json(std::string_view path, std::string_view format, std::span<co
 }
 
 std::string formats_to_json() {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "schema", std::uint64_t{kJsonSchema});
   out.key("formats");
@@ -340,7 +340,7 @@ std::string formats_to_json() {
 }
 
 std::string completion_to_json(std::string_view shell, std::string_view script) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "schema", std::uint64_t{kJsonSchema});
   member(out, "shell", shell);
@@ -350,7 +350,7 @@ std::string completion_to_json(std::string_view shell, std::string_view script) 
 }
 
 std::string version_to_json() {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "schema", std::uint64_t{kJsonSchema});
   member(out, "version", version());
@@ -365,7 +365,7 @@ std::string version_to_json() {
 }
 
 std::string to_json(const TokenizedText& text) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   out.key("ids");
   out.begin_array();
@@ -390,7 +390,7 @@ std::string to_json(const TokenizedText& text) {
 }
 
 std::string to_json(const EmbeddedText& text) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "schema", std::uint64_t{kJsonSchema});
   member(out, "index", text.index);
@@ -406,7 +406,7 @@ std::string to_json(const EmbeddedText& text) {
 }
 
 std::string to_json(std::string_view query, std::span<const Scored> results) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "schema", std::uint64_t{kJsonSchema});
   member(out, "query", query);
@@ -426,7 +426,7 @@ std::string to_json(std::string_view query, std::span<const Scored> results) {
 }
 
 std::string to_json(std::string_view path, const Correlation& c) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   begin(out, path);
   out.key("spearman");
   out.number(c.spearman);
@@ -440,7 +440,7 @@ std::string to_json(std::string_view path, const Correlation& c) {
 }
 
 std::string to_json(const GeneratedText& text) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "schema", std::uint64_t{kJsonSchema});
   member(out, "prompt_tokens", text.prompt_tokens);
@@ -457,7 +457,7 @@ std::string to_json(const GeneratedText& text) {
 }
 
 std::string to_json(std::string_view path, const Likelihood& likelihood) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   begin(out, path);
   member(out, "tokens", likelihood.tokens);
   out.key("mean_nll");
@@ -471,7 +471,7 @@ std::string to_json(std::string_view path, const Likelihood& likelihood) {
 }
 
 std::string failure_to_json(std::string_view path, const Report& report) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   begin(out, path);
   const Finding* first = report.first_error();
   const std::string_view rule = first ? std::string_view(first->rule) : std::string_view{};
@@ -483,19 +483,19 @@ std::string failure_to_json(std::string_view path, const Report& report) {
 }
 
 std::string to_json(const Finding& found) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   finding(out, found);
   return out.take();
 }
 
 std::string to_json(const Stats& found) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   stats(out, found);
   return out.take();
 }
 
 std::string to_json(const Histogram& histogram) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "schema", std::uint64_t{kJsonSchema});
   out.key("from");
@@ -511,7 +511,7 @@ std::string to_json(const Histogram& histogram) {
 }
 
 std::string to_json(const Value& value) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   core::write_value(out, value);
   return out.take();
 }

@@ -43,6 +43,24 @@ Model of_bytes() {
   return out.build();
 }
 
+TEST(Vocabulary, TheLastOfEqualTokensCountsAsSpecialToo) {
+  const Tokenizer tokenizer = WordPiece::vocabulary("[UNK]\n[CLS]\n[SEP]\na\n[CLS]\n");
+  EXPECT_EQ(WordPiece(tokenizer).special("cls"), 4U);
+}
+
+TEST(Vocabulary, OfManyEmptyLinesOrOneLongOneIsRefusedBeforeItCosts) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "vocab.txt";
+  test::write_file(path, std::string(100'000, '\n'));
+  Limits limits;
+  limits.memory = 1 << 20;
+  EXPECT_EQ(thrown([&] { WordPiece::vocabulary(*open_file(path), limits); }).rule, "limit/memory");
+  test::write_file(path, "a\n" + std::string(5000, 'b') + "\n");
+  const Finding long_one = thrown([&] { WordPiece::vocabulary(*open_file(path)); });
+  EXPECT_EQ(long_one.rule, "tokenizer/token");
+  EXPECT_EQ(long_one.offset, 2U);
+}
+
 TEST(TextTokenizer, SpellsWordPieces) {
   const TextTokenizer tokenizer(with_word_pieces().build(), {.offsets = true});
   const TokenizedText text = tokenizer("\xC3\xA9 ab");

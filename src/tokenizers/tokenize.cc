@@ -137,7 +137,7 @@ Tokenizer WordPiece::vocabulary(std::string_view vocab_txt) {
   out.vocab_size =
       static_cast<std::uint32_t>(std::min<std::size_t>(out.tokens.size(), std::numeric_limits<std::uint32_t>::max()));
   for (const Role& role : kRoles)
-    for (std::size_t i = 0; i < out.tokens.size(); ++i)
+    for (std::size_t i = out.tokens.size(); i-- > 0;)  // of equal tokens the last one counts
       if (out.tokens[i] == role.spelling) {
         out.special.emplace_back(role.name, static_cast<std::uint32_t>(i));
         break;
@@ -145,12 +145,42 @@ Tokenizer WordPiece::vocabulary(std::string_view vocab_txt) {
   return out;
 }
 
+namespace {
+
+// What a line may hold: no word of any language comes near.
+constexpr std::size_t kLongestToken = 4096;
+// What one token costs in all that is made of it, beside its bytes.
+constexpr std::uint64_t kTokenCost = 128;
+
+// A vocabulary of empty lines, or of one line, would cost many times its file.
+void check_cost(std::string_view vocab_txt, const Limits& limits) {
+  std::uint64_t lines = 0;
+  for (std::size_t at = 0; at < vocab_txt.size(); ++lines) {
+    const std::size_t end = std::min(vocab_txt.find('\n', at), vocab_txt.size());
+    if (end - at > kLongestToken) {
+      Finding finding;
+      finding.rule = "tokenizer/token";
+      finding.offset = at;
+      finding.message = "line " + std::to_string(lines + 1) + " of the vocabulary has " + std::to_string(end - at) +
+                        " bytes: a token has at most " + std::to_string(kLongestToken);
+      throw Error(std::move(finding));
+    }
+    at = end + 1;
+  }
+  if (lines > limits.memory / kTokenCost)
+    base::malformed("limit/memory", "the vocabulary has " + std::to_string(lines) +
+                                        " tokens, more than the limit allows (Limits::memory, --limit memory=BYTES)");
+}
+
+}  // namespace
+
 Tokenizer WordPiece::vocabulary(const Source& vocab_txt, const Limits& limits) {
   if (vocab_txt.size() > limits.header)
     base::malformed("limit/header",
                     "the vocabulary is larger than the limit allows (Limits::header, --limit header=BYTES)");
   std::string text(base::to_size(vocab_txt.size()), '\0');
   vocab_txt.read_at(0, std::as_writable_bytes(std::span(text)));
+  check_cost(text, limits);
   return vocabulary(text);
 }
 

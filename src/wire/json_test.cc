@@ -523,6 +523,21 @@ TEST(JsonWriter, EscapesOnlyWhatJsonDemands) {
   EXPECT_EQ(out, "\"a\xEF\xBF\xBD\xEF\xBF\xBD(\xC3\xA9\"");
 }
 
+TEST(JsonWriter, ShowsNothingThatSteersATerminal) {
+  JsonWriter out(JsonWriter::Style::shown);
+  out.string(
+      "a\x7F\xC2\x9B"
+      "31m\xE2\x80\xAE\xF3\xA0\x80\x81\xC3\xA9");
+  EXPECT_EQ(out.text(), "\"a\\u007f\\u009b31m\\u202e\\udb40\\udc01\xC3\xA9\"");
+  JsonReader in(out.text());
+  JsonString text;
+  std::string scratch;
+  ASSERT_TRUE(in.read_string(text));
+  EXPECT_EQ(json_text(text, scratch),
+            "a\x7F\xC2\x9B"
+            "31m\xE2\x80\xAE\xF3\xA0\x80\x81\xC3\xA9");
+}
+
 TEST(JsonWriter, WritesTheShortestFloatThatReadsBack) {
   const auto number = [](auto value) {
     std::string out;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -23,6 +24,26 @@ void append_escape(std::string& to, unsigned char byte) {
     case '\r': to += "\\r"; return;
     case '\t': to += "\\t"; return;
     default: fmt::format_to(std::back_inserter(to), "\\u{:04x}", byte);
+  }
+}
+
+// In a JSON string that stands in `to` from `from` on: what could steer a terminal becomes \uXXXX, in two halves above
+// U+FFFF.
+void escape_steering(std::string& to, std::size_t from) {
+  const auto is_plain = [](char c) { return c >= ' ' && c <= '~'; };
+  if (std::all_of(to.begin() + static_cast<std::ptrdiff_t>(from), to.end(), is_plain)) return;
+  const std::string text = to.substr(from);
+  to.resize(from);
+  for (std::size_t at = 0; at < text.size();) {
+    const base::Decoded decoded = base::decode_utf8(text, at);
+    const auto code = static_cast<std::uint32_t>(decoded.code_point);
+    if (!base::steers_terminal(decoded.code_point))
+      to.append(text, at, decoded.length);
+    else if (code <= 0xFFFF)
+      fmt::format_to(std::back_inserter(to), "\\u{:04x}", code);
+    else
+      fmt::format_to(std::back_inserter(to), "\\u{:04x}\\u{:04x}", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
+    at += decoded.length;
   }
 }
 
@@ -64,7 +85,7 @@ void append_json_number(std::string& to, double value) { append_number(to, value
 void append_json_number(std::string& to, float value) { append_number(to, value); }
 
 void JsonWriter::new_line() {
-  if (style_ == Style::compact) return;
+  if (style_ != Style::indented) return;
   out_.push_back('\n');
   out_.append(used_.size() * 2, ' ');
 }
@@ -96,14 +117,20 @@ void JsonWriter::end(char bracket) {
 
 void JsonWriter::key(std::string_view name) {
   separate();
-  append_json_string(out_, name);
-  out_ += style_ == Style::compact ? ":" : ": ";
+  append(name);
+  out_ += style_ == Style::indented ? ": " : ":";
   after_key_ = true;
 }
 
 void JsonWriter::string(std::string_view text) {
   separate();
+  append(text);
+}
+
+void JsonWriter::append(std::string_view text) {
+  const std::size_t from = out_.size();
   append_json_string(out_, text);
+  if (style_ == Style::shown) escape_steering(out_, from);
 }
 
 void JsonWriter::u64(std::uint64_t value) {

@@ -22,8 +22,8 @@ void append_json_number(std::string& to, float value);
 class JsonWriter {
  public:
   // compact: no white space. indented: two spaces a level, one member or element a line, no line end after the root
-  // value.
-  enum class Style : std::uint8_t { compact, indented };
+  // value. shown: compact, and what could steer a terminal is escaped: the same text to a parser, harmless to people.
+  enum class Style : std::uint8_t { compact, indented, shown };
   explicit JsonWriter(Style style = Style::compact) : style_(style) {}
 
   void begin_object() { begin('{'); }
@@ -54,6 +54,7 @@ class JsonWriter {
   void end(char bracket);
   void separate();
   void new_line();
+  void append(std::string_view text);
 
   Style style_;
   bool after_key_ = false;

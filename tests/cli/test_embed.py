@@ -79,6 +79,7 @@ def test_texts_from_lines_json_lines_and_standard_input(model, tmp_path):
     expected = embedded(model, "a scale", "", "is a")
     assert embedded(model, "--input", lines) == expected
     assert embedded(model, "--input", jsonl, "--input-format", "jsonl") == expected
+    assert embedded(model, "--input", jsonl) == expected, "the ending says it"
     with lines.open() as stdin:
         assert [json.loads(line) for line in weighbridge("embed", model, "--input", "-", stdin=stdin).stdout.splitlines()] == expected
 

@@ -1,10 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
+import fcntl
+import json
 import os
+import pty
+import re
+import shutil
+import signal
+import stat
 import struct
+import subprocess
+import tempfile
+import termios
+import time
 
 import pytest
 
-from conftest import floats, safetensors, validated, weighbridge
+from conftest import COMMAND, floats, safetensors, validated, weighbridge
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 numpy = pytest.importorskip("numpy")
@@ -109,3 +121,193 @@ def test_glob_wants_a_folder(sample, tmp_path):
 def test_an_output_is_demanded(sample):
     assert "-o" in weighbridge("extract", sample, "steps", status=2).stderr
     assert "TENSOR" in weighbridge("extract", sample, "-o", "-", status=2).stderr
+
+
+# ---- the folder of --glob ----
+
+def large(path, count=2, each=64 << 20, dtype="U8", per_byte=1):
+    """Tensors of zeros, which take no room where the disk can leave holes."""
+    header = {f"t{i}": {"dtype": dtype, "shape": [each * per_byte], "data_offsets": [i * each, (i + 1) * each]} for i in range(count)}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text)
+    os.truncate(path, 8 + len(text) + count * each)
+    return path
+
+
+def temporaries(folder):
+    return [name for name in os.listdir(folder) if ".weighbridge-" in name]
+
+
+def stop_in_the_middle(process, where):
+    end = time.monotonic() + 60
+    while not any(os.listdir(where / name) for name in temporaries(where)):
+        assert process.poll() is None and time.monotonic() < end
+    process.send_signal(signal.SIGSTOP)
+
+
+@contextlib.contextmanager
+def in_the_middle(where, *arguments):
+    """Runs the command and stops it when it writes its first file; the body then happens before it goes on."""
+    with subprocess.Popen([COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, text=True) as process:
+        stop_in_the_middle(process, where)
+        yield process
+        process.send_signal(signal.SIGCONT)
+        process.said = process.stderr.read()
+        process.wait(60)
+
+
+def test_glob_replaces_no_file_that_appeared_meanwhile(tmp_path):
+    path, out = large(tmp_path / "t.safetensors"), tmp_path / "out"
+    out.mkdir()
+    with in_the_middle(out, "extract", path, "--glob", "t*", "-q", "-o", out) as run:
+        assert os.listdir(out) == temporaries(out)
+        (out / "t1.npy").write_text("mine")
+    assert run.returncode == 2 and "t1.npy' exists; --force replaces it" in run.said
+    assert os.listdir(out) == ["t1.npy"] and (out / "t1.npy").read_text() == "mine"
+    with in_the_middle(out, "extract", path, "--glob", "t*", "-q", "-o", out, "--force") as run:
+        (out / "t0.npy").write_text("mine")
+    assert run.returncode == 0 and numpy.load(out / "t0.npy").shape == numpy.load(out / "t1.npy").shape == (64 << 20,)
+
+
+def test_glob_replaces_no_folder_that_appeared_meanwhile(tmp_path):
+    path, out = large(tmp_path / "t.safetensors"), tmp_path / "out"
+    for name in ("", "mine"):
+        with in_the_middle(tmp_path, "extract", path, "--glob", "t*", "-q", "-o", out) as run:
+            out.mkdir()
+            if name:
+                (out / name).touch()
+        assert run.returncode == 2 and "in the meantime" in run.said
+        assert os.listdir(out) == [name] * bool(name) and not temporaries(tmp_path)
+        shutil.rmtree(out)
+
+
+def test_of_two_globs_into_one_folder_one_gives_way(tmp_path):
+    path, out = large(tmp_path / "t.safetensors"), tmp_path / "out"
+    out.mkdir()
+    with in_the_middle(out, "extract", path, "--glob", "t*", "-q", "-o", out) as run:
+        weighbridge("extract", path, "--glob", "t*", "-q", "-o", out)
+    assert run.returncode == 2 and sorted(os.listdir(out)) == ["t0.npy", "t1.npy"]
+
+
+@pytest.mark.parametrize("window,held", [("?mkdir,?mkdirat:delay_exit=500ms", 0), ("flock:delay_enter=500ms", 0),
+                                         ("flock:delay_enter=500ms", 1)])
+def test_a_temporary_folder_taken_for_stale_before_its_lock_is_made_anew(sample, tmp_path, window, held):
+    if shutil.which("strace") is None or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], stderr=subprocess.PIPE).returncode:
+        pytest.skip("strace is not installed, or may not trace here")
+    out = tmp_path / "out"
+    out.mkdir()
+    process = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", f"--inject={window}:when=1", COMMAND, "extract",
+                                sample, "--glob", "*", "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not (taken := temporaries(out)):
+        assert process.poll() is None and time.monotonic() < end
+    folder = os.open(out / taken[0], os.O_RDONLY | os.O_DIRECTORY)  # from here on as another run does
+    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    time.sleep(held)
+    os.rmdir(out / taken[0])
+    os.close(folder)
+    assert process.communicate(timeout=60)[1] == "" and process.returncode == 0
+    assert sorted(os.listdir(out)) == ["embedding.npy", "layer.bias.npy", "layer.weight.npy", "steps.npy"]
+
+
+@pytest.mark.parametrize("ending", ["/.", "/", "/./.", "//"])
+def test_a_new_folder_may_be_spelt_with_a_dot(sample, tmp_path, ending):
+    weighbridge("extract", sample, "--glob", "*", "-o", f"{tmp_path}/new{ending}")
+    assert len(os.listdir(tmp_path / "new")) == 4
+
+
+@pytest.mark.parametrize("spelling", ["new/..", "new/../x", "new/a/../../x"])
+def test_a_folder_through_one_that_is_not_there_is_refused(sample, tmp_path, spelling):
+    assert "does not exist" in weighbridge("extract", sample, "--glob", "*", "-o", tmp_path / spelling, status=2).stderr
+    weighbridge("extract", sample, "--glob", "*", "-o", "", status=2)
+    assert os.listdir(tmp_path) == ["sample.safetensors"]
+
+
+@pytest.mark.parametrize("spelling", ["file", "file/", "file/a/b", "link", "link/a/b", "tofile", "tofile/a"])
+def test_what_is_no_folder_is_in_the_way(sample, tmp_path, spelling):
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "tofile").symlink_to("file")
+    before = sorted(os.listdir(tmp_path))
+    said = weighbridge("extract", sample, "--glob", "*", "-o", f"{tmp_path}/{spelling}", status=2).stderr
+    assert ("a symbolic link to nothing" if spelling.startswith("link") else "no folder") in said and "made" not in said
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+@pytest.fixture
+def unprivileged(tmp_path):
+    """Runs the command as a user whom permissions bind, in a folder of this user's own."""
+    folder = tempfile.mkdtemp()
+    other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    command = shutil.copy(COMMAND, folder)
+    os.chmod(folder, 0o777)
+    yield lambda *arguments, umask=0o22: subprocess.run(
+        [command, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True, umask=umask, timeout=60, **other), folder
+    shutil.rmtree(folder)
+
+
+def test_a_folder_that_cannot_be_written_into_is_said_to_be_that(sample, unprivileged):
+    run, folder = unprivileged
+    shutil.copy(sample, folder)
+    os.mkdir(f"{folder}/closed", 0o555)
+    done = run("extract", "sample.safetensors", "--glob", "*", "-o", "closed")
+    assert done.returncode == 4 and "cannot write into the folder 'closed': Permission denied" in done.stderr
+
+
+@pytest.mark.parametrize("umask", [0o777, 0o477, 0o277, 0o377, 0o677])
+def test_a_umask_that_keeps_its_own_user_out_leaves_nothing(sample, unprivileged, umask):
+    run, folder = unprivileged
+    shutil.copy(sample, folder)
+    before = sorted(os.listdir(folder))
+    for out in ("out", "a/b/out"):
+        assert run("extract", "sample.safetensors", "--glob", "*", "-o", out, umask=umask).returncode == 4
+        assert sorted(os.listdir(folder)) == before
+
+
+def test_names_that_differ_in_case_beyond_ascii_are_numbered(tmp_path):
+    path, out = tmp_path / "t.safetensors", tmp_path / "out"
+    names = ["\u00c9", "\u00e9", "x\u0416", "X\u0436", "\u1e9e", "\u00df", "\u732b", "\u72ac", "\u5c64.a"]
+    path.write_bytes(safetensors({name: ("F32", [1], floats(i)) for i, name in enumerate(names)}))
+    value = json.loads(weighbridge("extract", path, "--glob", "*", "-o", out, "--json").stdout)
+    given = [os.path.basename(entry["output"]) for entry in value["tensors"]]
+    assert len({name.casefold() for name in given}) == len({name.upper() for name in given}) == len(names)
+    assert given[1].endswith("-2.npy") and given[-3:] == ["\u732b.npy", "\u72ac.npy", "\u5c64.a.npy"]
+
+
+def test_glob_refuses_a_symbolic_link_in_its_folder(sample, tmp_path):
+    out, target = tmp_path / "out", tmp_path / "target"
+    out.mkdir()
+    target.write_text("old")
+    for to in ("../target", "../nothing"):
+        (out / "steps.npy").symlink_to(to)
+        said = weighbridge("extract", sample, "--glob", "steps", "-o", out, "--force", status=2).stderr
+        assert "steps.npy': it is a symbolic link" in said
+        assert os.listdir(out) == ["steps.npy"] and os.readlink(out / "steps.npy") == to and target.read_text() == "old"
+        (out / "steps.npy").unlink()
+
+
+def test_glob_keeps_the_permissions_of_what_it_replaces(sample, tmp_path):
+    (tmp_path / "steps.npy").touch()
+    (tmp_path / "steps.npy").chmod(0o640)
+    weighbridge("extract", sample, "--glob", "steps", "-o", tmp_path, "--force")
+    assert stat.S_IMODE((tmp_path / "steps.npy").stat().st_mode) == 0o640 and numpy.load(tmp_path / "steps.npy") == -7
+
+
+def test_the_bar_counts_elements_smaller_than_a_byte(tmp_path):
+    path, out = large(tmp_path / "t.safetensors", count=4, dtype="F4", per_byte=2), tmp_path / "out"
+    parent, child = pty.openpty()
+    fcntl.ioctl(parent, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+    process = subprocess.Popen([COMMAND, "extract", path, "--glob", "*", "--raw", "-o", out], stdout=subprocess.DEVNULL,
+                               stdin=child, stderr=child, env={**os.environ, "TERM": "xterm"})
+    os.close(child)
+    stop_in_the_middle(process, tmp_path)
+    time.sleep(0.7)  # a job shorter than half a second shows no bar
+    process.send_signal(signal.SIGCONT)
+    text = ""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while piece := os.read(parent, 65536):
+            text += piece.decode()
+    os.close(parent)
+    assert process.wait(60) == 0
+    assert set(re.findall(r" of ([0-9.]+ [KMG]iB)", text)) == {"256 MiB"}, text

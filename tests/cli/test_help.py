@@ -159,3 +159,24 @@ def test_colours_can_be_asked_for(tmp_path):
     assert "\x1b[" not in weighbridge("verify", path, "--color", "auto").stdout
     assert "\x1b[" not in on_terminal(80, "verify", str(path), "--color=never")
     assert "the nearest is 'never'" in weighbridge("verify", path, "--color", "nevr", status=2).stderr
+
+
+@pytest.mark.parametrize("words, sentence", [
+    (["extract", "m.st", "A", "--output=", "keep.safetensors"], "--output has an empty value"),
+    (["verify", "--color=", "m.st"], "--color has an empty value"),
+    (["extract", "m.st", "A", "--force=true", "-o", "x"], "--force takes no value"),
+])
+def test_an_equals_sign_takes_no_word_that_follows(tmp_path, words, sentence):
+    (tmp_path / "keep.safetensors").write_bytes(b"mine")
+    assert sentence in weighbridge(*words, status=2, cwd=tmp_path).stderr
+    assert (tmp_path / "keep.safetensors").read_bytes() == b"mine"
+
+
+def test_an_empty_verb_has_no_nearest_one():
+    for words in ([""], ["help", ""]):
+        assert "nearest" not in weighbridge(*words, status=2).stderr
+
+
+@pytest.mark.parametrize("words", [["slm", "quality-gate", "--help"], ["help", "slm", "promotion-ledger"]])
+def test_help_of_an_action_with_steps_lists_them(words):
+    assert words[1 if words[0] == "slm" else 2] in weighbridge(*words).stdout

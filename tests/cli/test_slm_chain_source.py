@@ -592,7 +592,7 @@ def test_a_row_that_is_gone_is_missed_three_ways(chain):
     path.unlink()
     rewrite(chain.manifest, "tensor_count", row.removeprefix("tensor."))
     done = chain.do_validate(status=1)
-    assert "chain/structure" in done.stdout and "missing" in done.stdout
+    assert "chain/structure" in done.stdout and "absent" in done.stdout
 
 
 def test_a_row_too_many_is_no_tensor_of_an_slm(chain):

@@ -131,7 +131,7 @@ std::vector<Value> first_values(const Tensor& tensor, std::size_t most, const Co
 }
 
 std::string to_json(const Step& step) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "offset", step.index * kWordSize);
   member(out, "glyph", disassemble(step.word));
@@ -143,7 +143,7 @@ std::string to_json(const Step& step) {
 
 std::string to_json(std::string_view path, const Module& module, const Result& result, std::size_t most,
                     std::string_view trace, const Context& context) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   begin(out, path, "run");
   out.key("sidecar");
   module.sidecar() ? out.string(module.sidecar()->name()) : out.null();
@@ -168,7 +168,7 @@ std::string to_json(std::string_view path, const Module& module, const Result& r
 }
 
 std::string to_json(std::string_view path, const Packed& packed) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   begin(out, path, "pack");
   member(out, "module", packed.module);
   member(out, "sidecar", packed.sidecar);
@@ -182,7 +182,7 @@ std::string to_json(std::string_view path, const Packed& packed) {
 
 std::string to_json(std::string_view path, std::string_view action, std::uint64_t words, std::string_view output,
                     std::string_view text) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::shown);
   begin(out, path, action);
   member(out, "words", words);
   out.key("output");
