@@ -98,7 +98,8 @@ TEST(TextTokenizer, CutsWhereTheEmbedderDoes) {
 
 TEST(TextTokenizer, SpellsBytesAndNamesWhatHasNone) {
   const Model model = of_bytes();
-  const TokenizedText text = TextTokenizer(model)("hi");
+  const TextTokenizer whole(model);  // tokens live as long
+  const TokenizedText text = whole("hi");
   EXPECT_EQ(text.ids, (Ids{256, 'h', 'i'}));
   EXPECT_EQ(text.tokens, (Tokens{"<bos>", "h", "i"}));
   const TextTokenizer cut(model, {.max_length = 3});
