@@ -120,7 +120,8 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "measure a model on sentence pairs with scores", "", "weighbridge evaluate sts minilm.weights stsb.csv --json"},
     {VerbId::generate, "generate", "MODEL", 1, 1, "language models", "run complete chat",
      "continue a text with a language model",
-     "MODEL is an .slm, or its tensors in a .zt. Prints what it adds to the prompt as it comes, up to the end that the model gives it, "
+     "MODEL is an .slm, or its tensors in a .zt. Prints what it adds to the prompt as it comes, up to the end that the "
+     "model gives it, "
      "--max-tokens, a --stop text or a full context.\n"
      "Takes the likeliest token each time, unless --temperature says how freely to draw; the same --seed gives the "
      "same text on any machine, with any number of threads. Of the likeliest tokens --top-k are kept, of these the "
