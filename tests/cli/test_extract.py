@@ -3,7 +3,6 @@ import contextlib
 import fcntl
 import json
 import os
-import pty
 import re
 import shutil
 import signal
@@ -11,12 +10,12 @@ import stat
 import struct
 import subprocess
 import tempfile
-import termios
 import time
 
 import pytest
 
 from conftest import COMMAND, floats, safetensors, validated, weighbridge
+from terminal import Terminal
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 numpy = pytest.importorskip("numpy")
@@ -296,18 +295,9 @@ def test_glob_keeps_the_permissions_of_what_it_replaces(sample, tmp_path):
 
 def test_the_bar_counts_elements_smaller_than_a_byte(tmp_path):
     path, out = large(tmp_path / "t.safetensors", count=4, dtype="F4", per_byte=2), tmp_path / "out"
-    parent, child = pty.openpty()
-    fcntl.ioctl(parent, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
-    process = subprocess.Popen([COMMAND, "extract", path, "--glob", "*", "--raw", "-o", out], stdout=subprocess.DEVNULL,
-                               stdin=child, stderr=child, env={**os.environ, "TERM": "xterm"})
-    os.close(child)
-    stop_in_the_middle(process, tmp_path)
+    terminal = Terminal("extract", path, "--glob", "*", "--raw", "-o", out)
+    stop_in_the_middle(terminal.process, tmp_path)
     time.sleep(0.7)  # a job shorter than half a second shows no bar
-    process.send_signal(signal.SIGCONT)
-    text = ""
-    with contextlib.suppress(OSError):  # the other end is closed
-        while piece := os.read(parent, 65536):
-            text += piece.decode()
-    os.close(parent)
-    assert process.wait(60) == 0
-    assert set(re.findall(r" of ([0-9.]+ [KMG]iB)", text)) == {"256 MiB"}, text
+    terminal.process.send_signal(signal.SIGCONT)
+    assert terminal.close() == 0
+    assert set(re.findall(r" of ([0-9.]+ [KMG]iB)", terminal.text)) == {"256 MiB"}, terminal.text

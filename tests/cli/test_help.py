@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command says of itself: help of every verb and action, in lines that fit, and what it says of a word that is
 none of those it knows."""
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import termios
 
 import pytest
 
-from conftest import COMMAND, floats, safetensors, weighbridge
+from conftest import floats, safetensors, weighbridge
+from terminal import on_terminal
 
 ACTION_VERBS = ["slm", "khlnary", "evaluate"]
 
@@ -30,23 +25,6 @@ def pages():
     return [[verb] for verb in verbs()] + [[verb, *words] for verb in ACTION_VERBS for words in actions(verb)]
 
 
-def on_terminal(columns, *arguments):
-    """What the command prints on a terminal of so many columns."""
-    parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = subprocess.Popen([COMMAND, *arguments], stdout=child, stderr=child, stdin=child)
-    os.close(child)
-    text = b""
-    try:
-        while piece := os.read(parent, 65536):
-            text += piece
-    except OSError:  # the terminal's other end is closed
-        pass
-    os.close(parent)
-    assert process.wait(60) == 0
-    return text.decode().replace("\r\n", "\n")
-
-
 def test_every_action_is_listed():
     assert len(actions("slm")) == 26 and ["quality-gate", "assistant-quality"] in actions("slm")
     assert [words[0] for words in actions("khlnary")] == ["run", "verify", "disassemble", "assemble", "pack"]
@@ -62,7 +40,7 @@ def test_no_line_is_wider_than_80_columns():
 @pytest.mark.parametrize("columns, widest", [(60, 60), (100, 100), (200, 100), (20, 40)])
 def test_lines_are_as_wide_as_the_terminal_but_not_wider_than_100(columns, widest):
     for words in (["convert"], ["slm"], ["khlnary", "assemble"]):
-        flowing = [line for line in on_terminal(columns, *words, "--help").splitlines() if " " in line.strip()]
+        flowing = [line for line in on_terminal(*words, "--help", columns=columns).splitlines() if " " in line.strip()]
         wide = [line for line in flowing if len(line) > widest]
         assert all("weighbridge " in line or "[flags]" in line for line in wide) or columns < 60, wide
         assert widest - 15 < max(len(line) for line in flowing)
@@ -157,7 +135,7 @@ def test_colours_can_be_asked_for(tmp_path):
     path.write_bytes(safetensors({"w": ("F32", [1], floats(1))}))
     assert "\x1b[" in weighbridge("verify", path, "--color=always").stdout
     assert "\x1b[" not in weighbridge("verify", path, "--color", "auto").stdout
-    assert "\x1b[" not in on_terminal(80, "verify", str(path), "--color=never")
+    assert "\x1b[" not in on_terminal("verify", path, "--color=never", NO_COLOR="")
     assert "the nearest is 'never'" in weighbridge("verify", path, "--color", "nevr", status=2).stderr
 
 

@@ -2,7 +2,6 @@
 # What all verbs share: statuses, pipes, terminals, signals, escapes, help and completion.
 import hashlib
 import os
-import pty
 import re
 import shutil
 import signal
@@ -12,6 +11,7 @@ import time
 import pytest
 
 from conftest import COMMAND, floats, safetensors, validated, weighbridge
+from terminal import on_terminal
 
 VERBS = ["inspect", "verify", "convert", "append", "extract", "hash", "khlnary", "slm", "embed", "similarity", "search", "tokenize", "evaluate",
          "formats", "completion"]
@@ -91,28 +91,10 @@ def test_closed_descriptors_do_not_mix_text_into_a_file(sample, tmp_path):
     assert not out.exists() or len(out.read_bytes()) == 8
 
 
-def on_terminal(arguments, environment):
-    """What the command prints on a terminal."""
-    parent, child = pty.openpty()
-    process = subprocess.Popen([COMMAND, *map(str, arguments)], stdout=child, stderr=child, stdin=child,
-                               env={**os.environ, "TERM": "xterm", **environment})
-    os.close(child)
-    text = b""
-    try:
-        while piece := os.read(parent, 65536):
-            text += piece
-    except OSError:  # the terminal's other end is closed
-        pass
-    os.close(parent)
-    assert process.wait(60) == 0
-    return text.decode()
-
-
 def test_colours_only_where_they_are_wanted(sample):
-    environment = {key: "" for key in ("NO_COLOR",)}
-    assert "\x1b[" in on_terminal(["verify", sample], environment)
-    assert "\x1b[" not in on_terminal(["verify", sample], {"NO_COLOR": "1"})
-    assert "\x1b[" not in on_terminal(["verify", sample], {**environment, "TERM": "dumb"})
+    assert "\x1b[" in on_terminal("verify", sample, NO_COLOR="")
+    assert "\x1b[" not in on_terminal("verify", sample, NO_COLOR="1")
+    assert "\x1b[" not in on_terminal("verify", sample, NO_COLOR="", TERM="dumb")
     assert "\x1b[" not in weighbridge("verify", sample).stdout
 
 
@@ -149,7 +131,7 @@ def test_an_interrupt_leaves_nothing_behind(large, tmp_path, number):
 
 
 def test_a_long_job_shows_its_progress_on_a_terminal_only(large):
-    shown = on_terminal(["hash", large], {})
+    shown = on_terminal("hash", large)
     assert " left" in shown and "/s" in shown and "hash [" in shown
     assert re.search(r"[0-9a-f]{64}  ", shown)
     assert weighbridge("hash", large).stderr == ""
