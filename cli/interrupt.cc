@@ -6,38 +6,49 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
+#include <ctime>
 #include <initializer_list>
 
 namespace weighbridge::cli {
 namespace {
 
-volatile sig_atomic_t noted = 0, bar_drawn = 0, on_terminal = 0;
+volatile sig_atomic_t noted = 0, on_terminal = 0;
+std::atomic<bool> bar_drawn = false, drawing = false, ending = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "handlers of signals use them");
 
 void put(const char* text, std::size_t size) {
   const ssize_t ignored = ::write(STDERR_FILENO, text, size);
   static_cast<void>(ignored);
 }
 
-// What a prompt would otherwise stand behind.
-void leave_line() {
-  constexpr char kErase[] = "\r\x1b[J";
-  if (bar_drawn != 0)
-    put(kErase, sizeof kErase - 1);
-  else if (on_terminal != 0)
-    put("\n", 1);
+constexpr char kErase[] = "\r\x1b[J";
+
+// Another thread may be drawing: its bar comes before what is written now, not behind it. The wait has an end, as it
+// may be the interrupted thread itself that draws.
+bool take_bar_away() {
+  constexpr int kWaits = 50;
+  ending = true;
+  for (int i = 0; drawing && i < kWaits; ++i) {
+    const timespec millisecond{0, 1'000'000};
+    ::nanosleep(&millisecond, nullptr);
+  }
+  if (bar_drawn) put(kErase, sizeof kErase - 1);
+  return bar_drawn;
 }
 
 void note(int number) { noted = number; }
 
+// A prompt would otherwise stand behind the terminal's ^C.
 void end(int number) {
-  leave_line();
+  if (!take_bar_away() && on_terminal != 0) put("\n", 1);
   ::_exit(128 + number);
 }
 
 void bus_error(int) {
   constexpr char kSentence[] = "weighbridge: a file that is in use has become shorter, or its disk failed\n";
-  if (bar_drawn != 0) leave_line();
+  take_bar_away();
   put(kSentence, sizeof kSentence - 1);
   ::_exit(4);
 }
@@ -65,7 +76,14 @@ void end_on_bus_error() noexcept {
   ::sigaction(SIGBUS, &action, nullptr);
 }
 void note_interrupts() noexcept { install(note, static_cast<int>(SA_RESETHAND | SA_RESTART)); }
-void note_bar(bool drawn) noexcept { bar_drawn = drawn ? 1 : 0; }
+void draw(std::string_view text, bool bar_stands) noexcept {
+  drawing = true;
+  if (!ending) {
+    put(text.data(), text.size());
+    bar_drawn = bar_stands;
+  }
+  drawing = false;
+}
 int interrupted() noexcept { return noted; }
 
 }  // namespace weighbridge::cli

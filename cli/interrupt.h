@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ctrl-C, and the polite kills. Owns the signal handlers.
 #pragma once
+#include <string_view>
 
 namespace weighbridge::cli {
 
@@ -10,9 +11,9 @@ void end_on_interrupt() noexcept;
 void note_interrupts() noexcept;
 // For verbs that read mapped files: one that shrinks meanwhile ends the process with status 4 and a sentence.
 void end_on_bus_error() noexcept;
-// Whether a bar stands on the terminal: what ends the process at once takes it away, and otherwise ends the line that
-// the terminal's ^C stands in.
-void note_bar(bool drawn) noexcept;
+// Puts text on the terminal after which a bar stands there, or none: what ends the process at once takes a bar away,
+// and otherwise ends the line that the terminal's ^C stands in. Nothing is drawn once the process ends.
+void draw(std::string_view text, bool bar_stands) noexcept;
 // The number of the signal that was noted; 0: none.
 int interrupted() noexcept;
 

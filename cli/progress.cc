@@ -26,10 +26,6 @@ bool can_draw() {
          std::string_view(terminal) != "dumb";
 }
 
-void put(std::string_view text) {
-  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // a bar that cannot be drawn is no error
-}
-
 std::string two_digits(std::uint64_t number) { return (number < 10 ? "0" : "") + std::to_string(number); }
 
 std::string time_text(std::uint64_t seconds) {
@@ -76,7 +72,7 @@ Progress::~Progress() {
   ended_.notify_one();
   drawer_.join();
   // Where no bar is in its place, the ^C that the terminal echoed is.
-  if (interrupted() != 0 && !drawn_) put("\n");
+  if (interrupted() != 0 && !drawn_) draw("\n", false);
   clear();
 }
 
@@ -118,9 +114,8 @@ void Progress::draw_now_and_then() {
     const auto now = Clock::now();
     const std::size_t columns = terminal_columns(STDERR_FILENO);
     if (!working_ || now - job_begin_ < kPatience || columns < 2) continue;
-    put("\r\x1b[J" + line(columns - 1, now) + "\r");
+    draw("\r\x1b[J" + line(columns - 1, now) + "\r", true);
     drawn_ = true;
-    note_bar(true);
   }
 }
 
@@ -163,9 +158,8 @@ void Progress::clear() {
   if (!draws_) return;
   const std::lock_guard lock(mutex_);
   working_ = false;
-  if (drawn_) put("\r\x1b[J");
+  if (drawn_) draw("\r\x1b[J", false);
   drawn_ = false;
-  note_bar(false);
 }
 
 }  // namespace weighbridge::cli
