@@ -6,10 +6,10 @@
 #include "file_names.h"
 #include "interrupt.h"
 #include "session.h"
-#include "staging.h"
 #include "weighbridge/extract.h"
 #include "weighbridge/json.h"
 #include "weighbridge/npy.h"
+#include "weighbridge/output.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -64,18 +64,11 @@ Status extract_one(Session& session, const Input& input, const std::string& path
   return Status::done;
 }
 
-std::uint64_t bytes_of(const Elements& elements) {
-  std::uint64_t count = 1;
-  for (const std::uint64_t dim : elements.facts().shape)
-    if (__builtin_mul_overflow(count, dim, &count)) return 0;
-  return packed_size(elements.facts().dtype, count).value_or(0);
-}
-
 // All of them, under their temporary names, with one bar.
-std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& wanted, const Staging& staging,
-                                 const std::vector<std::string>& names, bool npy) {
+std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& wanted,
+                                 const std::vector<std::string>& paths, bool npy) {
   std::uint64_t total = 0, before = 0;
-  for (const Elements& each : wanted) total += bytes_of(each);
+  for (const Elements& each : wanted) total += each.size().value_or(0);
   Context context = session.context();
   context.progress = [&, tell = session.context().progress](std::uint64_t done, std::uint64_t) {
     return tell(before + done, std::max(total, before + done));
@@ -83,8 +76,7 @@ std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& 
   std::vector<Extracted> out;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (!context.progress(0, 0)) throw Cancelled{};
-    out.push_back(wanted[i].write(staging.temporary(names[i]), {.npy = npy}, context));
-    out.back().output = staging.path(names[i]);
+    out.push_back(wanted[i].write(paths[i], {.npy = npy}, context));
     before += out.back().bytes;
   }
   return out;
@@ -101,15 +93,16 @@ Status extract_many(Session& session, const Input& input, const std::string& pat
   if (wanted.empty()) raise(Kind::misuse, "misuse/unknown-tensor", nothing_matches(*input.model, pattern));
   if (npy)
     for (const Elements& each : wanted) each.npy_header();  // refuses before anything is written
-  Staging staging(folder, session.args.has(FlagId::force));
+  OutputFiles files(folder, session.args.has(FlagId::force), input.model->sources());
   FileNames taken;
-  std::vector<std::string> names;
+  std::vector<std::string> names, temporary;
   for (const Elements& each : wanted) {
     names.push_back(taken.next(each.facts().tensor, npy ? ".npy" : ".bin"));
-    staging.require_free(names.back(), input.model->sources());
+    temporary.push_back(files.add(names.back()));
   }
-  const std::vector<Extracted> done = write_all(session, wanted, staging, names, npy);
-  staging.publish(names);
+  std::vector<Extracted> done = write_all(session, wanted, temporary, npy);
+  for (std::size_t i = 0; i < done.size(); ++i) done[i].output = files.path(names[i]);
+  files.publish();
   session.tell_written(folder, [&] { report(session, input, path, done, npy); });
   return Status::done;
 }

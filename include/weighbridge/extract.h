@@ -53,6 +53,8 @@ class Elements {
 
   /// Name, part, dtype and shape; neither bytes nor output yet.
   const Extracted& facts() const noexcept { return facts_; }
+  /// In bytes, a .npy header not counted; none where a hostile shape names more than there can be.
+  std::optional<std::uint64_t> size() const;
   /// What a .npy file of them begins with.
   /// @throws Error misuse: NumPy has no type of that size (elements packed below the byte).
   std::string npy_header() const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A file that appears whole or not at all, for callers who write what is no model (an extracted tensor).
+/// A file, or several files of one folder, that appear whole or not at all, for callers who write what is no model
+/// (extracted tensors).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,36 @@ class OutputFile {
   /// Puts other bytes in the place of some that were written, as headers need whose counts are known at the end.
   void rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Waits for the disk, then gives the file its name. Throws Error{io}.
+  void publish();
+
+ private:
+  struct Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+/// Files that go into one folder together: written in a temporary folder, and moved into their place when all of them
+/// are there. Where the folder is new, it appears with all of them in one step; where it is there, one after the other,
+/// and those that are new go again when one cannot be moved.
+class OutputFiles {
+ public:
+  /// Makes the temporary inside of `folder` where that exists, beside it otherwise, with the folders above it. Throws
+  /// Error{misuse} when something that is no folder is in the way, or nothing is where ".." begins; Error{io}.
+  /// @param replace whether files of the folder may be replaced; a symbolic link never is
+  /// @param inputs files that are being read: none of them is replaced, by any link
+  OutputFiles(const std::string& folder, bool replace, std::span<const std::shared_ptr<const Source>> inputs = {});
+  ~OutputFiles();  ///< without publish() nothing is left behind, the folders that were made neither
+  OutputFiles(OutputFiles&&) noexcept;
+  OutputFiles& operator=(OutputFiles&&) noexcept;
+
+  /// One more file, by its name in the folder; all of them before the work, as this refuses what cannot be published.
+  /// @returns where to write it until publish()
+  /// @throws Error misuse: the name is no single component or was added before, or the folder has something of this
+  /// name that may not be replaced.
+  std::string add(const std::string& name);
+  /// Where a file of this name will be.
+  std::string path(const std::string& name) const;
+  /// Moves what was written, all that was added, into its place. Throws Error{misuse} where something has appeared
+  /// there meanwhile that may not be replaced: then none of them is in the folder; Error{io}.
   void publish();
 
  private:

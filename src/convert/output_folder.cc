@@ -19,16 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a killed run may have left: see io/temporary.h.
-bool is_temporary(const std::string& name) {
-  return name.starts_with('.') && name.ends_with(".tmp") && name.find(".weighbridge-") != std::string::npos;
-}
-
 // Whether nothing is in it that a person would miss: temporaries, and folders that hold no more than these.
 bool holds_nothing(const fs::path& folder, int depth) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (is_temporary(at->path().filename().string())) continue;
+    if (io::is_temporary(at->path().filename().string())) continue;
     if (depth == 0 || at->is_symlink(error) || !at->is_directory(error) || !holds_nothing(at->path(), depth - 1))
       return false;
   }
@@ -37,8 +32,7 @@ bool holds_nothing(const fs::path& folder, int depth) {
 
 void sync_folder(const std::string& path) {
   const io::Fd fd = io::open_folder(path);
-  // A filesystem that cannot sync a folder says EINVAL; then there is nothing more that could be done.
-  if (::fsync(fd.get()) != 0 && errno != EINVAL)
+  if (io::sync_folder(fd.get()) != 0)
     base::io_error("publish", "cannot write the folder '" + path + "' to the disk", errno);
 }
 

@@ -20,13 +20,6 @@ namespace {
 constexpr std::uint64_t kHintBytes = std::uint64_t{32} << 20;
 constexpr auto kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 
-// True where the filesystem does not know a flag or call, so that another way is worth trying. EMLINK is what
-// Emscripten's, which has no hard links, says of the first one.
-bool not_offered(int error) noexcept {
-  return error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == EINVAL || error == EPERM ||
-         error == EMLINK;
-}
-
 // What Linux has beyond POSIX: ENOSYS elsewhere, or nothing done where nobody asks for the answer.
 
 int reserve_blocks([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t size) noexcept {
@@ -44,16 +37,6 @@ void start_writing([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t begin
 #ifdef __linux__
   static_cast<void>(
       ::sync_file_range(fd, static_cast<off_t>(begin), static_cast<off_t>(end - begin), SYNC_FILE_RANGE_WRITE));
-#endif
-}
-
-int rename_if_free([[maybe_unused]] int folder, [[maybe_unused]] const char* from,
-                   [[maybe_unused]] const char* to) noexcept {
-#ifdef __linux__
-  return ::renameat2(folder, from, folder, to, RENAME_NOREPLACE);
-#else
-  errno = ENOSYS;
-  return -1;
 #endif
 }
 
@@ -149,37 +132,17 @@ void AtomicFile::publish() {
     throw std::logic_error("publish() needs a sync() before it");
   if (kept_mode_ && ::fchmod(temporary_.fd.get(), *kept_mode_) != 0)
     base::io_error("publish", "cannot set the mode of '" + asked_ + "'", errno);
-  if (!options_.replace) {
-    rename_new();
-  } else if (rename_over(folder_.get(), temporary_.name.c_str(), target_.name.c_str()) != 0) {
-    base::io_error("publish", "cannot replace '" + asked_ + "'", errno);
-  }
-  published_ = true;
-  // A filesystem that cannot sync a folder says EINVAL; then there is nothing more that could be done.
-  if (::fsync(folder_.get()) != 0 && errno != EINVAL)
-    base::io_error("publish", "cannot write the folder of '" + asked_ + "' to the disk", errno);
-}
-
-// The name is given only if nothing has it, in one step where the filesystem can.
-void AtomicFile::rename_new() {
-  const int folder = folder_.get();
   const char* const from = temporary_.name.c_str();
   const char* const to = target_.name.c_str();
-  if (rename_if_free(folder, from, to) == 0) return;
-  if (not_offered(errno)) {
-    if (::linkat(folder, from, folder, to, 0) == 0) {
-      ::unlinkat(folder, from, 0);
-      return;
-    }
-    // Neither (FAT, Emscripten): look, then rename. The window between the two is the best that it allows.
-    struct stat there {};
-    if (not_offered(errno)) {
-      if (::fstatat(folder, to, &there, AT_SYMLINK_NOFOLLOW) == 0) refuse_existing();
-      if (::renameat(folder, from, folder, to) == 0) return;
-    }
+  if (options_.replace) {
+    if (rename_over(folder_.get(), from, to) != 0) base::io_error("publish", "cannot replace '" + asked_ + "'", errno);
+  } else if (rename_new(folder_.get(), from, folder_.get(), to) != 0) {
+    if (errno == EEXIST) refuse_existing();
+    base::io_error("publish", "cannot publish '" + asked_ + "'", errno);
   }
-  if (errno == EEXIST) refuse_existing();
-  base::io_error("publish", "cannot publish '" + asked_ + "'", errno);
+  published_ = true;
+  if (sync_folder(folder_.get()) != 0)
+    base::io_error("publish", "cannot write the folder of '" + asked_ + "' to the disk", errno);
 }
 
 }  // namespace weighbridge::io

@@ -59,7 +59,6 @@ class AtomicFile {
 
  private:
   void reserve(std::uint64_t size);
-  void rename_new();
   void discard() noexcept;
   [[noreturn]] void refuse_existing() const;
 

@@ -82,6 +82,34 @@ int rename_over(int folder, const char* from, const char* to) noexcept {
   return ::renameat(folder, from, folder, to);
 }
 
+// EMLINK is what Emscripten's filesystem, which has no hard links, says of a first one; EPERM is link()'s word for a
+// folder.
+bool not_offered(int error) noexcept {
+  return error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == EINVAL || error == EPERM ||
+         error == EMLINK;
+}
+
+int rename_new(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+#ifdef __linux__
+  if (::renameat2(from_folder, from, to_folder, to, RENAME_NOREPLACE) == 0) return 0;
+  if (!not_offered(errno)) return -1;
+#endif
+  if (::linkat(from_folder, from, to_folder, to, 0) == 0) {
+    ::unlinkat(from_folder, from, 0);
+    return 0;
+  }
+  if (!not_offered(errno)) return -1;
+  // Neither (FAT, Emscripten): look, then rename. The window between the two is the best that it allows.
+  struct stat there {};
+  if (::fstatat(to_folder, to, &there, AT_SYMLINK_NOFOLLOW) == 0) {
+    errno = EEXIST;
+    return -1;
+  }
+  return ::renameat(from_folder, from, to_folder, to);
+}
+
+int sync_folder(int folder) noexcept { return ::fsync(folder) == 0 || errno == EINVAL ? 0 : -1; }
+
 bool same_file(const std::string& a, const std::string& b) {
   struct stat one {
   }, two{};

@@ -50,6 +50,15 @@ std::string join_path(const std::string& folder, const std::string& name);
 
 // Renames within the folder, in the place of what may have the name `to`. As renameat: 0, or -1 with errno.
 int rename_over(int folder, const char* from, const char* to) noexcept;
+// Renames a file or a folder only where nothing has the name `to`, in one step where the filesystem can. 0, or -1 with
+// errno: EEXIST where something has the name.
+int rename_new(int from_folder, const char* from, int to_folder, const char* to) noexcept;
+// Waits until the disk has the names in the folder. 0, or -1 with errno; a filesystem that cannot do so, which says
+// EINVAL, has done all that it can.
+int sync_folder(int folder) noexcept;
+// True of an errno by which the system says that it knows a call or a flag of it not at all, so that another way is
+// worth trying.
+bool not_offered(int error) noexcept;
 
 // The same file by device and inode, links followed; false when either is absent.
 bool same_file(const std::string& a, const std::string& b);

@@ -33,9 +33,8 @@ SetAside::SetAside(const std::string& path, bool replace) {
   if (::renameat(folder_.get(), target_.name.c_str(), folder_.get(), aside.c_str()) != 0)
     base::io_error("publish", cannot, errno);
   aside_ = std::move(aside);
-  // The name is gone from the disk before another file may get its own. A filesystem that cannot sync a folder says
-  // EINVAL.
-  if (::fsync(folder_.get()) != 0 && errno != EINVAL) {
+  // The name is gone from the disk before another file may get its own.
+  if (sync_folder(folder_.get()) != 0) {
     const int error = errno;
     put_back(false);
     base::io_error("publish", cannot, error);

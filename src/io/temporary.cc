@@ -36,10 +36,8 @@ std::string prefix_of(const std::string& name) {
   return "." + name.substr(0, length) + std::string(kMark);
 }
 
-bool is_temporary(std::string_view entry, std::string_view prefix) noexcept {
-  if (entry.size() != prefix.size() + kDigits + kEnding.size()) return false;
-  return entry.starts_with(prefix) && entry.ends_with(kEnding) &&
-         entry.substr(prefix.size(), kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+bool is_temporary_of(std::string_view entry, std::string_view prefix) noexcept {
+  return entry.size() == prefix.size() + kDigits + kEnding.size() && entry.starts_with(prefix) && is_temporary(entry);
 }
 
 std::string random_digits() {
@@ -69,6 +67,38 @@ int lock_now(int fd) noexcept {
   return result;
 }
 
+// Calls visit(name) for each entry of the folder.
+template <typename Visit> void for_each_entry(int folder, Visit&& visit) {
+  const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (again < 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(again), ::closedir);
+  if (!entries) {
+    ::close(again);
+    return;
+  }
+  while (const dirent* entry = ::readdir(entries.get())) visit(static_cast<const char*>(entry->d_name));
+}
+
+// A locked temporary that `make(name)` opens; of an empty one, errno says EEXIST where another name may do.
+template <typename Make, typename Refuse>
+Temporary create_locked(int folder, const Target& target, Make&& make, Refuse&& refuse) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::string name = temporary_name(target.name);
+    Fd fd = make(name.c_str());
+    if (!fd) {
+      if (errno == EEXIST || errno == EINTR) continue;
+      refuse(errno);
+    }
+    // Until it is locked, another run may take it for stale: then it is locked by that run now, or gone already.
+    if (lock_now(fd.get()) != 0 && errno == EWOULDBLOCK) continue;
+    // A filesystem without locks has no stale ones found either, as nobody gets the lock.
+    if (!still_named(folder, name.c_str(), fd.get())) continue;
+    return {std::move(fd), std::move(name)};
+  }
+  refuse(EEXIST);
+  return {};
+}
+
 }  // namespace
 
 Target resolve_target(const std::string& path) {
@@ -96,24 +126,32 @@ Fd open_folder(const std::string& folder) {
   return fd;
 }
 
-void remove_stale(int folder, const std::string& name) noexcept try {
+bool is_temporary(std::string_view entry) noexcept {
+  const std::size_t tail = kMark.size() + kDigits + kEnding.size();
+  if (entry.size() <= tail || !entry.starts_with('.') || !entry.ends_with(kEnding)) return false;
+  entry.remove_prefix(entry.size() - tail);
+  return entry.starts_with(kMark) &&
+         entry.substr(kMark.size(), kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+void remove_folder(int folder, const std::string& name) noexcept {
+  const Fd fd(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd) for_each_entry(fd.get(), [&](const char* entry) { ::unlinkat(fd.get(), entry, 0); });
+  ::unlinkat(folder, name.c_str(), AT_REMOVEDIR);
+}
+
+void remove_stale(int folder, const std::string& name, mode_t kind) noexcept try {
   if (!kLocks) return;
   const std::string prefix = prefix_of(name);
-  const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (again < 0) return;
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(again), ::closedir);
-  if (!entries) {
-    ::close(again);
-    return;
-  }
-  while (const dirent* entry = ::readdir(entries.get())) {
-    if (!is_temporary(entry->d_name, prefix)) continue;
-    const Fd fd(::openat(folder, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  for_each_entry(folder, [&](const char* entry) {
+    if (!is_temporary_of(entry, prefix)) return;
+    const Fd fd(::openat(folder, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat held {};
-    if (!fd || ::fstat(fd.get(), &held) != 0 || !S_ISREG(held.st_mode) || lock_now(fd.get()) != 0) continue;
+    if (!fd || ::fstat(fd.get(), &held) != 0 || (held.st_mode & S_IFMT) != kind || lock_now(fd.get()) != 0) return;
     // Its owner may have published it between our open and our lock; the name then is gone or another's.
-    if (still_named(folder, entry->d_name, fd.get())) ::unlinkat(folder, entry->d_name, 0);
-  }
+    if (!still_named(folder, entry, fd.get())) return;
+    kind == S_IFDIR ? remove_folder(folder, entry) : static_cast<void>(::unlinkat(folder, entry, 0));
+  });
 } catch (...) {
   // Out of memory: what is stale stays until the next run.
 }
@@ -126,20 +164,27 @@ Fd lock_file(int folder, const std::string& name) noexcept {
 }
 
 Temporary create_temporary(int folder, const Target& target, mode_t mode) {
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    std::string name = temporary_name(target.name);
-    Fd fd(::openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-    if (!fd) {
-      if (errno == EEXIST || errno == EINTR) continue;
-      base::io_error("create", "cannot create a file in '" + target.folder + "'", errno);
-    }
-    // Until it is locked, another run may take it for stale: then it is locked by that run now, or gone already.
-    if (lock_now(fd.get()) != 0 && errno == EWOULDBLOCK) continue;
-    // A filesystem without locks has no stale ones found either, as nobody gets the lock.
-    if (!still_named(folder, name.c_str(), fd.get())) continue;
-    return {std::move(fd), std::move(name)};
-  }
-  base::io_error("create", "cannot create a file in '" + target.folder + "'", EEXIST);
+  const auto make = [&](const char* name) {
+    return Fd(::openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  };
+  return create_locked(folder, target, make, [&](int error) {
+    base::io_error("create", "cannot create a file in '" + target.folder + "'", error);
+  });
+}
+
+Temporary create_temporary_folder(int folder, const Target& target, mode_t mode) {
+  const auto make = [&](const char* name) {
+    if (::mkdirat(folder, name, mode) != 0) return Fd();
+    Fd fd(::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (fd) return fd;
+    const int error = errno == ENOENT ? EEXIST : errno;  // another run took it for stale
+    ::unlinkat(folder, name, AT_REMOVEDIR);              // a umask may keep its own user out
+    errno = error;
+    return fd;
+  };
+  return create_locked(folder, target, make, [&](int error) {
+    base::io_error("create", "cannot write into the folder '" + target.folder + "'", error);
+  });
 }
 
 }  // namespace weighbridge::io

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Temporary names beside a target. Owns the pattern of their names, the lock that marks a live one, and removing stale
-// ones.
+// Temporary files and folders beside a target. Owns the pattern of their names, the lock that marks a live one, and
+// removing stale ones.
 //
 // A temporary is called ".<name>.weighbridge-<16 hex digits>.tmp" and is locked (flock) by its owner for as long as
 // that lives; the system drops the lock of a killed process. So a name of the pattern whose lock can be had belongs to
 // nobody.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "io/fd.h"
 
@@ -23,8 +24,11 @@ Target resolve_target(const std::string& path);
 // The folder, open for reading. Error io/open.
 Fd open_folder(const std::string& folder);
 
-// Removes temporaries of `name` in the folder that no living process owns. Best effort, never throws.
-void remove_stale(int folder, const std::string& name) noexcept;
+// Whether an entry of a folder has the name of some temporary.
+bool is_temporary(std::string_view entry) noexcept;
+// Removes temporaries of `name` in the folder that no living process owns: files, or with S_IFDIR folders of files.
+// Best effort, never throws.
+void remove_stale(int folder, const std::string& name, mode_t kind = S_IFREG) noexcept;
 
 // A name that no temporary of `name` has yet had.
 std::string temporary_name(const std::string& name);
@@ -33,10 +37,14 @@ std::string temporary_name(const std::string& name);
 Fd lock_file(int folder, const std::string& name) noexcept;
 
 struct Temporary {
-  Fd fd;  // read and write, locked
+  Fd fd;  // locked; that of a file reads and writes
   std::string name;
 };
 // A new, empty, locked file beside `target`, of mode `mode` less the umask. Error io/create.
 Temporary create_temporary(int folder, const Target& target, mode_t mode);
+// The same as a folder, for files that get their place together. Error io/create.
+Temporary create_temporary_folder(int folder, const Target& target, mode_t mode);
+// Removes a folder that holds files alone. Best effort.
+void remove_folder(int folder, const std::string& name) noexcept;
 
 }  // namespace weighbridge::io

@@ -41,6 +41,12 @@ Elements Elements::dense(const Tensor& tensor, DType as) {
   return {tensor, std::nullopt, as == DType::unknown ? tensor.dtype() : as, tensor.shape()};
 }
 
+std::optional<std::uint64_t> Elements::size() const {
+  if (part_) return part_->size();
+  const std::optional<std::uint64_t> count = base::element_count(facts_.shape);
+  return count ? packed_size(facts_.dtype, *count) : std::nullopt;
+}
+
 std::string Elements::npy_header() const {
   const std::string_view type = npy_type(facts_.dtype);
   if (type.empty()) {
@@ -60,9 +66,7 @@ Extracted Elements::write(const std::string& path, const ElementsFile& as, const
   Extracted done = facts_;
   OutputFile file(path, as.replace, as.inputs);
   file.write(std::as_bytes(std::span(header)));
-  const std::optional<std::uint64_t> total =
-      part_ ? part_->size() : packed_size(facts_.dtype, base::element_count(facts_.shape).value_or(0));
-  core::Progress progress(context, total.value_or(0));
+  core::Progress progress(context, size().value_or(0));
   stream(context, [&](std::span<const std::byte> piece) {
     progress.add(piece.size());
     done.bytes += piece.size();

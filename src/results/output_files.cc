@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// OutputFiles: a temporary folder, and moving what is in it. Leaves names, locks and stale temporaries to io.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "base/fail.h"
+#include "io/temporary.h"
+#include "weighbridge/output.h"
+
+namespace weighbridge {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse_kind(std::string sentence) { base::misuse("output-kind", std::move(sentence)); }
+[[noreturn]] void refuse_existing(const std::string& path, std::string_view since = {}) {
+  base::misuse("output-exists", "'" + path + "' exists" + std::string(since));
+}
+
+std::string without_tail(std::string folder) {
+  while (folder.size() > 1 && (folder.ends_with('/') || folder.ends_with("/."))) folder.pop_back();
+  return folder;
+}
+
+// What it replaces hands on its permissions. As renameat.
+int replace_file(int from_folder, int folder, const char* name) noexcept {
+  struct stat there {};
+  if (::fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(there.st_mode) &&
+      ::fchmodat(from_folder, name, there.st_mode & 0777U, 0) != 0)
+    return -1;
+  return ::renameat(from_folder, name, folder, name);
+}
+
+}  // namespace
+
+struct OutputFiles::Rep {
+  Rep(std::string asked, bool replaces, std::span<const std::shared_ptr<const Source>> read)
+      : folder(without_tail(std::move(asked))), replace(replaces), inputs(read.begin(), read.end()) {
+    find_missing();
+    try {
+      std::error_code error;
+      for (const fs::path& each : made)
+        if (!fs::create_directory(each, error) && error)
+          base::io_error("create", "folder '" + folder.string() + "' cannot be made", error.value());
+      make_temporary();
+    } catch (...) {
+      remove_made();
+      throw;
+    }
+  }
+  ~Rep() {
+    if (temporary.fd) io::remove_folder(where.get(), temporary.name);
+    remove_made();
+  }
+  Rep(const Rep&) = delete;
+  Rep& operator=(const Rep&) = delete;
+
+  void find_missing();
+  void make_temporary();
+  void remove_made() noexcept;
+  void require_free(const std::string& name) const;
+  void publish_folder();
+  void publish_files();
+  void take_back(const std::vector<struct stat>& moved) const noexcept;
+
+  fs::path folder;
+  bool replace, exists = false;
+  std::vector<std::shared_ptr<const Source>> inputs;
+  std::vector<fs::path> made{};  // folders above it, the outermost first
+  io::Target target{};           // whose temporary it is
+  io::Fd where{};                // the folder of the temporary
+  io::Temporary temporary{};
+  std::vector<std::string> names{};
+  std::set<std::string, std::less<>> taken{};
+};
+
+void OutputFiles::Rep::find_missing() {
+  io::require_path(folder.string());
+  std::error_code error;
+  fs::path at = folder;
+  for (; !at.empty(); at = at.parent_path()) {
+    const fs::file_status there = fs::symlink_status(at, error);
+    if (there.type() == fs::file_type::none)
+      base::io_error("create", "cannot write into the folder '" + folder.string() + "'", error.value());
+    if (fs::exists(there)) break;
+    if (at.filename() == "..")
+      refuse_kind("cannot write into '" + folder.string() + "': it leads through a folder that does not exist");
+    if (at != folder) made.insert(made.begin(), at);
+  }
+  exists = at == folder;
+  if (at.empty() || fs::is_directory(at, error)) return;
+  const bool leads_nowhere = !fs::exists(at, error) && !error;
+  refuse_kind("cannot write into '" + folder.string() + "': " + (exists ? "it" : "'" + at.string() + "'") + " is " +
+              (leads_nowhere ? "a symbolic link to nothing" : "no folder"));
+}
+
+void OutputFiles::Rep::make_temporary() {
+  const io::SplitPath split = io::split_path(folder.string());
+  target = exists ? io::Target{folder.string(), "folder"} : io::Target{split.folder, split.name};
+  where = io::open_folder(target.folder);
+  io::remove_stale(where.get(), target.name, S_IFDIR);
+  // What is to replace private files is private while it is being made.
+  temporary = io::create_temporary_folder(where.get(), target, exists ? 0700 : 0777);
+}
+
+void OutputFiles::Rep::remove_made() noexcept {
+  std::error_code ignored;
+  for (auto each = made.rbegin(); each != made.rend(); ++each) fs::remove(*each, ignored);  // where it is empty
+}
+
+void OutputFiles::Rep::require_free(const std::string& name) const {
+  if (!exists) return;
+  const fs::path at = folder / name;
+  std::error_code error;
+  const fs::file_status there = fs::symlink_status(at, error);
+  if (!fs::exists(there)) return;
+  // Its file may be on another disk, where what is written here cannot be moved to.
+  if (fs::is_symlink(there)) refuse_kind("cannot write '" + at.string() + "': it is a symbolic link");
+  if (!fs::is_regular_file(there)) refuse_kind("cannot write '" + at.string() + "': it is no regular file");
+  for (const auto& input : inputs)
+    if (fs::equivalent(at, fs::path(input->name()), error))
+      base::misuse("output-is-input", "the output '" + at.string() + "' is the input itself");
+  if (!replace) refuse_existing(at.string());
+}
+
+void OutputFiles::Rep::publish_folder() {
+  if (io::rename_new(where.get(), temporary.name.c_str(), where.get(), target.name.c_str()) == 0) return;
+  if (errno == EEXIST || errno == ENOTEMPTY) refuse_existing(folder.string(), ": it was made in the meantime");
+  base::io_error("publish", "folder '" + folder.string() + "' cannot be made", errno);
+}
+
+void OutputFiles::Rep::publish_files() {
+  std::vector<struct stat> moved;  // those that are new
+  moved.reserve(names.size());
+  const int from = temporary.fd.get(), to = where.get();
+  for (const std::string& name : names) {
+    struct stat written {};
+    const char* const text = name.c_str();
+    if (::fstatat(from, text, &written, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (replace ? replace_file(from, to, text) : io::rename_new(from, text, to, text)) == 0) {
+      if (!replace) moved.push_back(written);
+      continue;
+    }
+    const int error = errno;
+    take_back(moved);
+    const std::string path = (folder / name).string();
+    if (error == EEXIST) refuse_existing(path);
+    base::io_error("publish", "cannot publish '" + path + "'", error);
+  }
+  io::remove_folder(where.get(), temporary.name);
+}
+
+// Only its own: another run may have replaced one of them.
+void OutputFiles::Rep::take_back(const std::vector<struct stat>& moved) const noexcept {
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    struct stat there {};
+    if (::fstatat(where.get(), names[i].c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == moved[i].st_dev &&
+        there.st_ino == moved[i].st_ino)
+      ::unlinkat(where.get(), names[i].c_str(), 0);
+  }
+}
+
+OutputFiles::OutputFiles(const std::string& folder, bool replace, std::span<const std::shared_ptr<const Source>> inputs)
+    : rep_(std::make_unique<Rep>(folder, replace, inputs)) {}
+OutputFiles::~OutputFiles() = default;
+OutputFiles::OutputFiles(OutputFiles&&) noexcept = default;
+OutputFiles& OutputFiles::operator=(OutputFiles&&) noexcept = default;
+
+std::string OutputFiles::add(const std::string& name) {
+  io::require_path(name);
+  if (name == "." || name == ".." || name.find('/') != std::string::npos)
+    base::misuse("path", "'" + name + "' is no name of a file in a folder");
+  rep_->require_free(name);
+  if (!rep_->taken.insert(name).second) base::misuse("path", "two files of the folder have the name '" + name + "'");
+  rep_->names.push_back(name);
+  return io::join_path(io::join_path(rep_->target.folder, rep_->temporary.name), name);
+}
+
+std::string OutputFiles::path(const std::string& name) const { return (rep_->folder / name).string(); }
+
+void OutputFiles::publish() {
+  rep_->exists ? rep_->publish_files() : rep_->publish_folder();
+  // All of it stands, whatever the disk says now.
+  rep_->temporary = {};
+  rep_->made.clear();
+  if (io::sync_folder(rep_->where.get()) != 0)
+    base::io_error("publish", "cannot write the folder '" + rep_->target.folder + "' to the disk", errno);
+}
+
+}  // namespace weighbridge

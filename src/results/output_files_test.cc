@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several files that appear in a folder together. Kills and full disks are tests/robustness' matter.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "io/temporary.h"
+#include "support/temporary_folder.h"
+#include "support/thrown.h"
+#include "weighbridge/output.h"
+
+namespace weighbridge {
+namespace {
+
+using test::read_file;
+using test::TemporaryFolder;
+using test::thrown;
+using test::write_file;
+using Names = std::set<std::string>;
+
+std::string rule_of(auto&& work) { return thrown(work).rule; }
+
+TEST(OutputFiles, AppearTogetherInANewFolder) {
+  const TemporaryFolder folder;
+  OutputFiles files(folder / "deep/out", false);
+  write_file(files.add("a"), "one");
+  write_file(files.add("b"), "two");
+  EXPECT_FALSE(std::filesystem::exists(folder / "deep/out"));
+  EXPECT_EQ(files.path("a"), folder / "deep/out/a");
+  files.publish();
+  EXPECT_EQ(read_file(folder / "deep/out/a"), "one");
+  EXPECT_EQ(read_file(folder / "deep/out/b"), "two");
+}
+
+TEST(OutputFiles, UnpublishedLeaveNeitherFilesNorFolders) {
+  const TemporaryFolder folder;
+  {
+    OutputFiles files(folder / "deep/out", false);
+    write_file(files.add("a"), "one");
+    const OutputFiles moved = std::move(files);
+    EXPECT_EQ(folder.entries(), Names{"deep"});
+  }
+  EXPECT_EQ(folder.entries(), Names{});
+}
+
+TEST(OutputFiles, ReplaceOnlyWhenAskedAndKeepTheMode) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "private");
+  ::chmod((folder / "a").c_str(), 0600);
+  EXPECT_EQ(rule_of([&] { OutputFiles(folder.path(), false).add("a"); }), "misuse/output-exists");
+  OutputFiles files(folder.path(), true);
+  write_file(files.add("a"), "new");
+  files.publish();
+  EXPECT_EQ(read_file(folder / "a"), "new");
+  EXPECT_EQ(std::filesystem::status(folder / "a").permissions(), std::filesystem::perms(0600));
+  EXPECT_EQ(folder.entries(), Names{"a"});
+}
+
+TEST(OutputFiles, ThatMeetANewFileTakeBackTheirOwn) {
+  const TemporaryFolder folder;
+  OutputFiles files(folder.path(), false);
+  write_file(files.add("a"), "one");
+  write_file(files.add("b"), "two");
+  write_file(folder / "b", "another's");
+  EXPECT_EQ(rule_of([&] { files.publish(); }), "misuse/output-exists");
+  EXPECT_EQ(read_file(folder / "b"), "another's");
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+}
+
+TEST(OutputFiles, AFolderThatWasMadeMeanwhileStays) {
+  const TemporaryFolder folder;
+  OutputFiles files(folder / "out", true);
+  write_file(files.add("a"), "one");
+  std::filesystem::create_directory(folder / "out");
+  write_file(folder / "out/b", "another's");
+  EXPECT_EQ(rule_of([&] { files.publish(); }), "misuse/output-exists");
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/a"));
+}
+
+TEST(OutputFiles, ANameIsOneComponentAndGivenOnce) {
+  const TemporaryFolder folder;
+  OutputFiles files(folder / "out", false);
+  for (const std::string name : {"", ".", "..", "a/b", "/a"})
+    EXPECT_EQ(rule_of([&] { files.add(name); }), "misuse/path") << name;
+  EXPECT_EQ(rule_of([&] { files.add(std::string("a\0b", 3)); }), "misuse/path");
+  files.add("a");
+  EXPECT_EQ(rule_of([&] { files.add("a"); }), "misuse/path");
+}
+
+TEST(OutputFiles, WhatWasAddedAndNeverWrittenIsNotPublished) {
+  const TemporaryFolder folder;
+  OutputFiles files(folder.path(), false);
+  write_file(files.add("a"), "one");
+  files.add("b");
+  EXPECT_EQ(rule_of([&] { files.publish(); }), "io/publish");
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+}
+
+TEST(OutputFiles, OnlyAFolderNobodyHoldsIsStale) {
+  const TemporaryFolder folder;
+  const std::string killed = io::temporary_name("out");
+  std::filesystem::create_directory(folder / killed);
+  write_file((folder / killed) + "/a", "left");
+  OutputFiles one(folder / "out", false);
+  EXPECT_FALSE(std::filesystem::exists(folder / killed));
+  const Names alive = folder.entries();
+  const OutputFiles other(folder / "out", false);
+  for (const std::string& name : alive) EXPECT_TRUE(folder.entries().contains(name));
+  EXPECT_EQ(folder.entries().size(), 2U);
+}
+
+TEST(OutputFiles, StaleFoldersThatHoldFoldersAreNotOurs) {
+  const TemporaryFolder folder;
+  const std::string like = io::temporary_name("out");
+  std::filesystem::create_directories((folder / like) + "/deep");
+  const OutputFiles files(folder / "out", false);
+  EXPECT_TRUE(std::filesystem::exists((folder / like) + "/deep"));
+}
+
+}  // namespace
+}  // namespace weighbridge
