@@ -39,15 +39,7 @@ Status hash_one(Session& session, const std::string& path) {
 Status run_hash(Session& session) {
   if (session.args.has(FlagId::file) && session.args.has(FlagId::no_names))
     throw Misuse("--file and --no-names ask for different digests: give one of them");
-  Status status = Status::done;
-  for (const std::string& path : session.args.operands) {
-    if (session.args.operands.size() > 1) session.progress().about(path.substr(path.rfind('/') + 1));
-    status = worse(status, hash_one(session, path));
-    session.out.flush();
-    if (session.out.closed()) break;
-  }
-  session.end_objects();
-  return status;
+  return session.for_each_file([&](const std::string& path) { return hash_one(session, path); });
 }
 
 }  // namespace weighbridge::cli

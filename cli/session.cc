@@ -181,6 +181,18 @@ void Session::object(std::string_view text) {
   if (!several_) out.text("\n");
 }
 
+Status Session::for_each_file(const std::function<Status(const std::string&)>& job) {
+  Status status = Status::done;
+  for (const std::string& path : args.operands) {
+    if (several_) progress_.about(path.substr(path.rfind('/') + 1));
+    status = worse(status, job(path));
+    out.flush();  // before the next file's complaints, and for who waits
+    if (out.closed()) break;
+  }
+  end_objects();
+  return status;
+}
+
 void Session::end_objects() {
   if (several_ && json) out.text(first_ ? "[]\n" : "]\n");
 }

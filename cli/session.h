@@ -3,6 +3,7 @@
 // share.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,8 +40,9 @@ class Session {
 
   // Prints one object of --json: alone on a line, or as the next element where the verb was given several files.
   void object(std::string_view text);
-  // Closes the array of several files.
-  void end_objects();
+  // Runs job(path) for each operand: with several, the bar names the file, each result is out before the next is begun,
+  // and --json prints an array. The worst status.
+  Status for_each_file(const std::function<Status(const std::string&)>& job);
 
   // Says on standard error what is wrong with `path`, and with --json prints the object with its findings.
   Status fail(std::string_view path, const Error& error);
@@ -64,6 +66,8 @@ class Session {
  private:
   [[noreturn]] static void written_all_the_same(std::string_view output, const OutputFailed&);
   void print_failure(std::string_view path, const Report& report);
+
+  void end_objects();
 
   bool several_, first_ = true, input_read_ = false;
   Progress progress_;

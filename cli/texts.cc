@@ -51,8 +51,6 @@ Texts::Texts(Session& session, std::size_t first) {
   operands_ = std::span(args.operands).subspan(std::min(first, args.operands.size()));
   const bool input = args.has(FlagId::input);
   if (input && !operands_.empty()) throw Misuse("texts are given as arguments or by --input, not both");
-  if (!input && args.has(FlagId::input_format))
-    throw Misuse("--input-format says how --input FILE is read, and none is given");
   if (!input && operands_.empty()) throw Misuse("there is no text: give some as arguments, or --input FILE");
   if (input) file_.emplace(session, std::string(args.value(FlagId::input)), text_form(args, args.value(FlagId::input)));
 }

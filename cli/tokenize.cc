@@ -56,8 +56,6 @@ class Printer {
 
 Status run_tokenize(Session& session) {
   const std::string& path = session.args.operands.front();
-  if (session.args.has(FlagId::offsets) && !session.json)
-    throw Misuse("--offsets needs --json: the text form has no place for them");
   std::optional<Printer> printer;
   try {
     Texts texts(session, 1);

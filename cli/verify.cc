@@ -89,15 +89,7 @@ Status run_verify(Session& session) {
   const std::string wanted = session.args.has(FlagId::sha256) ? published_digest(session.args) : std::string{};
   if (!wanted.empty() && session.args.operands.size() > 1)
     throw Misuse("--sha256 is the digest of one FILE, and several are given");
-  Status status = Status::done;
-  for (const std::string& path : session.args.operands) {
-    if (session.args.operands.size() > 1) session.progress().about(path.substr(path.rfind('/') + 1));
-    status = worse(status, verify_one(session, path, wanted));
-    session.out.flush();  // before the next file's complaints, and for who waits
-    if (session.out.closed()) break;
-  }
-  session.end_objects();
-  return status;
+  return session.for_each_file([&](const std::string& path) { return verify_one(session, path, wanted); });
 }
 
 }  // namespace weighbridge::cli

@@ -108,11 +108,9 @@ def uncovered(found, prefix):
             continue
         text = (ROOT / name).read_text().splitlines()
         missed = collections.defaultdict(list)
-        line = 0
         for at, column, count, counted, entry, gap in record["segments"]:
             if counted and entry and not gap and count == 0:
                 missed[at].append("not run")
-            line = at
         for at, column, _, _, yes, no, *_ in record["branches"]:
             if yes == 0 or no == 0:
                 missed[at].append(f"never {'true' if yes == 0 else 'false'} at column {column}")

@@ -8,6 +8,7 @@
 #include "chain/outcome.h"
 #include "chain/source_manifest.h"
 #include "chain/source_schemas.h"
+#include "core/plan_text.h"
 #include "core/words.h"
 #include "formats/slm/names.h"
 #include "weighbridge/chain.h"
@@ -65,7 +66,7 @@ class Reviewer {
     const Plan judged = plan(candidate_.model, "slm", chain_options("f32", false));
     std::uint64_t missing = 0, extra = 0;
     for (const Item& item : judged.blockers) {
-      const bool absent = item.kind == LossKind::name && item.from == "absent";
+      const bool absent = item.kind == LossKind::name && item.from == core::kAbsent;
       missing += absent;
       extra += item.kind == LossKind::name && !absent;
       object_to(report_, absent ? "missing-tensor" : "structure", item.subject + ": " + item.from + ": " + item.to, {},

@@ -8,6 +8,9 @@
 
 namespace weighbridge::core {
 
+// What stands at an Item's `from` where the source has nothing of the kind.
+inline constexpr char kAbsent[] = "absent";
+
 inline std::string indexed(std::string_view what, std::string_view key) {
   return std::string(what) + "[\"" + std::string(key) + "\"]";
 }

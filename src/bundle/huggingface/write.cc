@@ -126,25 +126,27 @@ class Planner {
   void override_metadata() {
     for (const std::string_view key : {kModelName, kModelVersion, kCreatedAt}) {
       if (!overridden(key)) continue;
-      ledger_.change(LossKind::attribute, indexed("attributes", key), text_of(key).value_or("absent"), *asked(key));
+      ledger_.change(LossKind::attribute, indexed("attributes", key), text_of(key).value_or(core::kAbsent),
+                     *asked(key));
       metadata_.emplace_back(key, Value::text(*asked(key)));
     }
     const auto has = [&](std::string_view key) {
       return std::ranges::any_of(metadata_, [&](const Value::Entry& entry) { return entry.first == key; });
     };
     if (bert_ && !has(kModelName))
-      ledger_.change(LossKind::attribute, indexed("attributes", kModelName), "absent", "the name of the folder");
+      ledger_.change(LossKind::attribute, indexed("attributes", kModelName), core::kAbsent, "the name of the folder");
     if (bert_ && !has(kModelVersion))
-      ledger_.change(LossKind::attribute, indexed("attributes", kModelVersion), "absent", std::string(kFirstVersion));
+      ledger_.change(LossKind::attribute, indexed("attributes", kModelVersion), core::kAbsent,
+                     std::string(kFirstVersion));
     if (!has(kFormatKey)) {
-      ledger_.change(LossKind::attribute, indexed("attributes", kFormatKey), "absent", std::string(kFormatValue));
+      ledger_.change(LossKind::attribute, indexed("attributes", kFormatKey), core::kAbsent, std::string(kFormatValue));
       metadata_.emplace_back(kFormatKey, Value::text(std::string(kFormatValue)));
     }
   }
 
   void complete(std::string_view key, std::string json) {
     if (!config_.emplace(key, json).second) return;
-    ledger_.change(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(key)), "absent",
+    ledger_.change(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(key)), core::kAbsent,
                    std::move(json));
   }
 

@@ -85,7 +85,7 @@ class Planner {
       return;
     }
     for (const std::size_t i : plan.found)
-      ledger_.change(LossKind::tokenizer, indexed("tokenizer.special", kSpecial[i]), "absent",
+      ledger_.change(LossKind::tokenizer, indexed("tokenizer.special", kSpecial[i]), core::kAbsent,
                      std::to_string(plan.special[i]));
     for (const std::string_view key : plan.dropped)
       ledger_.lose(LossKind::tokenizer, indexed("tokenizer.special", key), "a special token", "dropped");
@@ -160,7 +160,8 @@ class Planner {
       const std::string what = indexed("tensors", expected.name);
       if (!tensor) {
         if (expected.required)
-          ledger_.block(LossKind::name, what, "absent", "a tensor that EMBD requires, " + shape_text(expected.shape));
+          ledger_.block(LossKind::name, what, core::kAbsent,
+                        "a tensor that EMBD requires, " + shape_text(expected.shape));
         return;
       }
       if (tensor->unsupported() || !tensor->has_shape()) return;

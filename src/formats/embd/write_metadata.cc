@@ -51,7 +51,7 @@ class Planner {
     if (!text && told_.*number == 0) {
       complete_ = false;
       const std::string_view tensor = teller(key);
-      ledger_.block(LossKind::attribute, subject, "absent",
+      ledger_.block(LossKind::attribute, subject, core::kAbsent,
                     tensor.empty() ? "a key that EMBD requires and that no tensor tells: convert the model's Hugging "
                                      "Face folder, whose config.json has it"
                                    : "a key that EMBD requires and that no tensor " + std::string(tensor) + " tells");
@@ -59,7 +59,7 @@ class Planner {
     }
     if (!text) {
       text = std::to_string(told_.*number);
-      ledger_.change(LossKind::attribute, subject, "absent", *text);
+      ledger_.change(LossKind::attribute, subject, core::kAbsent, *text);
     }
     if (const auto value = positive_integer(*text)) {
       numbers_.*number = *value;
@@ -77,14 +77,14 @@ class Planner {
     check_option(key, given);
     const Value* const own = model_.attributes().find(key);
     if (!given.empty()) {
-      const std::string before = own ? own->to_text() : "absent";
+      const std::string before = own ? own->to_text() : core::kAbsent;
       if (!own || before != given) ledger_.change(LossKind::attribute, subject, before, given);
       return add(key, given);
     }
     auto text = own ? text_of(key, *own) : std::nullopt;
     if (!text) {
       text = fallback(key);
-      ledger_.change(LossKind::attribute, subject, "absent", *text);
+      ledger_.change(LossKind::attribute, subject, core::kAbsent, *text);
     }
     add(key, *std::move(text));
   }

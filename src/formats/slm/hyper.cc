@@ -50,7 +50,7 @@ class Deriver {
   void block(const std::string& attribute, std::string from, std::string to) {
     out_.blockers.push_back({LossKind::attribute, indexed("attributes", attribute), std::move(from), std::move(to)});
   }
-  void block_missing(std::string_view field, std::string why) { block(key(field), "absent", std::move(why)); }
+  void block_missing(std::string_view field, std::string why) { block(key(field), core::kAbsent, std::move(why)); }
 
   std::optional<Stated> stated_value(std::string_view field) {
     auto found = find_stated(model_, field);

@@ -84,7 +84,7 @@ class Planner {
     const Tokenizer* const tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) {
       ledger_.block(
-          LossKind::tokenizer, "tokenizer", "absent",
+          LossKind::tokenizer, "tokenizer", core::kAbsent,
           "an .slm needs one: a folder's tokenizer.json, or what --tokenizer names for a llama2.c checkpoint");
       return;
     }
@@ -282,7 +282,7 @@ class Planner {
     }
     const auto need = [&](Role role, std::uint32_t layer, std::string why) {
       if (!there[KnownNames::place(role, layer)])
-        ledger_.block(LossKind::name, indexed("tensors", spell(role, layer)), "absent", std::move(why));
+        ledger_.block(LossKind::name, indexed("tensors", spell(role, layer)), core::kAbsent, std::move(why));
     };
     const std::string needed = "an .slm needs it";
     need(Role::tok_embeddings, 0, needed);
