@@ -105,6 +105,14 @@ def test_ctrl_c_while_it_writes(tmp_path, name):
             assert done.returncode == 130 or (done.returncode == 0 and whole), (line, done.returncode, done.stderr)
 
 
+def end_in_the_middle(job, how, model):
+    """Stops the job, or cuts the .slm that it reads."""
+    if how == "cut":
+        os.truncate(model, 12 * MIB)
+    status, said = job.go_on(signal.SIGINT if how == "stopped" else None)
+    assert status == (130 if how == "stopped" else 4), (status, said)
+
+
 @pytest.mark.parametrize("words", [["verify", "{in}"], ["hash", "{in}"], ["convert", "{in}", "{out}"],
                                    ["convert", "{in}", "{out}", "--quantise", "q4_0"]], ids=" ".join)
 @pytest.mark.parametrize("how", ["stopped", "cut"])
@@ -113,10 +121,7 @@ def test_slm_in_the_middle(tmp_path, words, how):
     model, target = tmp_path / "model.slm", tmp_path / "out.slm"
     assert run("slm", "fixture", "tinylm16m", "-o", model).returncode == 0
     job = Caught(*(word.replace("{in}", str(model)).replace("{out}", str(target)) for word in words), after=8 * MIB)
-    if how == "cut":
-        os.truncate(model, 12 * MIB)
-    status, said = job.go_on(signal.SIGINT if how == "stopped" else None)
-    assert status == (130 if how == "stopped" else 4), (status, said)
+    end_in_the_middle(job, how, model)
     assert not target.exists() and strays(tmp_path) == []
 
 
@@ -207,10 +212,7 @@ def test_adapting_in_the_middle(tmp_path, how):
     for words in (["slm", "fixture", "tinylm16m", "-o", model], ["slm", "adapter", model, deltas, "--kind", "adp1", "-o", shift]):
         assert run(*words).returncode == 0
     job = Caught("slm", "adapt", model, shift, "-o", target, after=80 * MIB)  # what opening reads, and more
-    if how == "cut":
-        os.truncate(model, 12 * MIB)
-    status, said = job.go_on(signal.SIGINT if how == "stopped" else None)
-    assert status == (130 if how == "stopped" else 4), (status, said)
+    end_in_the_middle(job, how, model)
     assert not target.exists() and strays(tmp_path) == []
 
 
