@@ -26,7 +26,7 @@ class OutputFile {
   void write(std::span<const std::byte> bytes);  ///< Appends. Throws Error{io}.
   /// Puts other bytes in the place of some that were written, as headers need whose counts are known at the end.
   void rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Waits for the disk, then gives the file its name. Throws Error{io}.
+  /// Waits for the disk, compares what the file holds with what was written, then gives it its name. Throws Error{io}.
   void publish();
 
  private:

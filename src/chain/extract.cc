@@ -17,9 +17,9 @@
 #include "chain/source_schemas.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
-#include "io/atomic_file.h"
 #include "weighbridge/chain.h"
 #include "weighbridge/open.h"
+#include "weighbridge/output.h"
 
 namespace weighbridge::chain {
 namespace {
@@ -72,18 +72,17 @@ void write_tensor(const Tensor& tensor, std::uint64_t i, const ExtractOptions& o
     refuse("path", tensor.name(), "cannot be the name of a file: it " + problem);
   require_other_file({options.folder + "/" + path, options.replace, inputs});
   clear(options.folder + "/" + path, options.replace);
-  io::AtomicFile file(options.folder + "/" + path);
+  OutputFile file(options.folder + "/" + path, false);
   codecs::Sha256 sha;
   codecs::IndexedChecksum checksum;
   std::uint64_t bytes = 0;
   tensor.stream_dense(DType::f32, context, [&](std::span<const std::byte> piece) {
-    file.write_at(bytes, piece);
+    file.write(piece);
     sha.update(piece);
     checksum.update(piece);
     bytes += piece.size();
     return true;
   });
-  file.sync(bytes);
   file.publish();
   const std::string row = "tensor." + std::to_string(i);
   manifest.set(row + ".name", tensor.name()).set(row + ".dims", dims_text(tensor.shape())).set(row + ".path", path);

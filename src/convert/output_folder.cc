@@ -81,10 +81,7 @@ void OutputFolder::write() {
     auto out = std::make_unique<io::AtomicFile>(file(each.name), io::AtomicFileOptions{replace_, each.bytes->size()});
     out->write_at(0, std::as_bytes(std::span(*each.bytes)));
     out->sync(each.bytes->size());
-    std::string again(each.bytes->size(), '\0');
-    out->reopen()->read_at(0, std::as_writable_bytes(std::span(again)));
-    if (again != *each.bytes)
-      base::io_error("read-back", "'" + file(each.name) + "' does not read back; nothing was published");
+    out->read_back(std::as_bytes(std::span(*each.bytes)));
     files_.emplace_back(each.name, std::move(out));
   }
 }

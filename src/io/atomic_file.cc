@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <limits>
 #include <stdexcept>
+#include <vector>
 
 #include "base/fail.h"
 #include "io/file_source.h"
@@ -125,6 +126,17 @@ std::shared_ptr<const Source> AtomicFile::reopen() const {
   Fd fd(::openat(folder_.get(), temporary_.name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) base::io_error("open", "cannot open '" + path + "' to read it back", errno);
   return source_from_fd(std::move(fd), path);
+}
+
+void AtomicFile::read_back(std::span<const std::byte> expected) const {
+  const std::shared_ptr<const Source> file = reopen();
+  std::vector<std::byte> again(expected.size());
+  if (file->size() == again.size()) file->read_at(0, again);
+  if (file->size() != again.size() || !std::ranges::equal(again, expected)) refuse_read_back();
+}
+
+void AtomicFile::refuse_read_back() const {
+  base::io_error("read-back", "'" + asked_ + "' does not read back as it was written; nothing was published");
 }
 
 void AtomicFile::publish() {

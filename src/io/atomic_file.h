@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing a file as if the power may go: a locked temporary beside the target, synced, read back, then renamed over it.
-// Owns publishing; leaves what the bytes are, the read-back's comparison, and standard output to its callers.
+// Owns publishing; leaves what the bytes are, reading back what no memory holds, and standard output to its callers.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -21,9 +21,9 @@ struct AtomicFileOptions {
   std::uint64_t expected_size = 0;  // room to ask the disk for at once; the final size may differ
 };
 
-// The order: write_at as often as needed, sync(size), reopen() and compare, publish(). At each moment the target is the
-// old file (or absent) or the whole new one. Without publish() the destructor removes the temporary; a killed process
-// leaves it, and the next AtomicFile for the same target removes it.
+// The order: write_at as often as needed, sync(size), read_back() or reopen() and compare, publish(). At each moment
+// the target is the old file (or absent) or the whole new one. Without publish() the destructor removes the temporary;
+// a killed process leaves it, and the next AtomicFile for the same target removes it.
 //
 // Decided: a target that is a symbolic link stays one, and the file it points to is replaced (or made, where there is
 // none). A replaced file's permission bits are kept, its owner is not; a new file has 0666 less the umask.
@@ -45,6 +45,10 @@ class AtomicFile {
   void sync(std::uint64_t size);
   // What was written, as any reader would open it. The temporary's name is its name until publish().
   std::shared_ptr<const Source> reopen() const;
+  // Compares all that was written with what it should be. Error io/read-back.
+  void read_back(std::span<const std::byte> expected) const;
+  // The error of a caller who compares by itself.
+  [[noreturn]] void refuse_read_back() const;
   // Gives the target's name to what was synced, and syncs the folder. Error misuse/output-exists when a file has
   // appeared meanwhile and `replace` is off; io/publish. Throws std::logic_error when something was written after the
   // last sync.

@@ -2,6 +2,7 @@
 // OutputFile: io's atomic file with a cursor and a buffer. Owns the refusal to write over what is being read.
 #include "weighbridge/output.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -9,12 +10,20 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "codecs/checksum.h"
 #include "io/atomic_file.h"
 
 namespace weighbridge {
 namespace {
 
 constexpr std::size_t kBuffer = 1 << 20;
+
+// What was written at once, to be compared when all is there.
+struct Piece {
+  std::uint64_t offset;
+  std::size_t length;
+  std::uint32_t crc;
+};
 
 }  // namespace
 
@@ -25,13 +34,42 @@ struct OutputFile::Rep {
     if (buffer.empty()) return;
     file.write_at(offset, buffer);
     file.hint_written(offset, buffer.size());
+    pieces.push_back({offset, buffer.size(), codecs::crc32c(buffer)});
     offset += buffer.size();
     buffer.clear();
+  }
+  // The piece as the file has it, which must be what was written.
+  std::span<const std::byte> read(const Source& from, const Piece& piece) {
+    if (!base::fits(piece.offset, piece.length, from.size())) file.refuse_read_back();
+    buffer.resize(piece.length);
+    from.read_at(piece.offset, buffer);
+    if (codecs::crc32c(buffer) != piece.crc) file.refuse_read_back();
+    return buffer;
+  }
+  void read_back() {
+    const std::shared_ptr<const Source> from = file.reopen();
+    if (from->size() != offset) file.refuse_read_back();
+    for (const Piece& piece : pieces) read(*from, piece);
+    buffer.clear();
+  }
+  void replace(std::uint64_t at, std::span<const std::byte> bytes) {
+    const std::shared_ptr<const Source> from = file.reopen();
+    for (Piece& piece : pieces) {
+      const std::uint64_t begin = std::max(at, piece.offset),
+                          end = std::min(at + bytes.size(), piece.offset + piece.length);
+      if (begin >= end) continue;
+      read(*from, piece);
+      std::memcpy(buffer.data() + (begin - piece.offset), bytes.data() + (begin - at), end - begin);
+      piece.crc = codecs::crc32c(buffer);
+    }
+    buffer.clear();
+    file.write_at(at, bytes);
   }
 
   io::AtomicFile file;
   std::uint64_t offset = 0;  // of the buffer's first byte
   std::vector<std::byte> buffer{};
+  std::vector<Piece> pieces{};
 };
 
 OutputFile::OutputFile(const std::string& path, bool replace, std::span<const std::shared_ptr<const Source>> inputs) {
@@ -60,12 +98,13 @@ void OutputFile::rewrite(std::uint64_t offset, std::span<const std::byte> bytes)
   rep_->flush();
   if (!base::fits(offset, bytes.size(), rep_->offset))
     base::misuse("rewrite", "only bytes that were written can change");
-  rep_->file.write_at(offset, bytes);
+  rep_->replace(offset, bytes);
 }
 
 void OutputFile::publish() {
   rep_->flush();
   rep_->file.sync(rep_->offset);
+  rep_->read_back();
   rep_->file.publish();
 }
 

@@ -3,9 +3,12 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <string>
 
 #include "support/temporary_folder.h"
+#include "support/thrown.h"
 #include "weighbridge/json.h"
 #include "weighbridge/output.h"
 #include "weighbridge/stats.h"
@@ -135,6 +138,36 @@ TEST(OutputFile, AppearsWholeOrNotAtAll) {
   file.publish();
   EXPECT_EQ(std::filesystem::file_size(path), large.size());
   EXPECT_EQ(folder.entries(), std::set<std::string>{"out"});
+}
+
+TEST(OutputFile, IsReadBackBeforeItHasItsName) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::byte> large((2 << 20) + 7, std::byte{1});
+  for (const std::uint64_t changed :
+       {std::uint64_t{0}, std::uint64_t{(1 << 20) + 5}, std::uint64_t{large.size() - 1}}) {
+    OutputFile file(folder / "out", false);
+    file.write(large);
+    file.rewrite(0, std::as_bytes(std::span("abc", 3)));  // all of it is in the file then
+    std::fstream other(folder / *folder.entries().begin(), std::ios::binary | std::ios::in | std::ios::out);
+    other.seekp(static_cast<std::streamoff>(changed));
+    other << '?' << std::flush;
+    EXPECT_EQ(test::thrown([&] { file.publish(); }).rule, "io/read-back") << changed;
+  }
+  EXPECT_TRUE(folder.entries().empty());
+}
+
+TEST(OutputFile, RewritesAcrossWhatWasWrittenAtOnce) {
+  const test::TemporaryFolder folder;
+  OutputFile file(folder / "out", false);
+  std::string expected((3 << 20) + 7, 'a');
+  file.write(std::as_bytes(std::span(expected)));
+  const std::string other((1 << 20) + 3, 'b');
+  file.rewrite((1 << 20) - 1, std::as_bytes(std::span(other)));
+  expected.replace((1 << 20) - 1, other.size(), other);
+  EXPECT_EQ(test::thrown([&] { file.rewrite(expected.size() - 1, std::as_bytes(std::span("ab", 2))); }).rule,
+            "misuse/rewrite");
+  file.publish();
+  EXPECT_EQ(test::read_file(folder / "out"), expected);
 }
 
 TEST(OutputFile, IsNeverTheInput) {

@@ -280,5 +280,3 @@ MODEL_JOBS = ["convert", "convert-zstd", "convert-force", "append", "extract", "
 RESULT_JOBS = ["extract-dense", "extract-glob", "embed", "embed-force", "embed-jsonl", "search", "disassemble", "disassemble-force",
                "receipt"]
 JOBS = MODEL_JOBS + RESULT_JOBS + CHAIN_JOBS
-# Those that read back what they wrote before it has its name.
-PROVED = [name for name in MODEL_JOBS if not name.startswith("extract") and name != "assemble"]

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "support/sanitized.h"
 #include "support/test_data.h"
 #include "weighbridge/embed.h"
 #include "weighbridge/open.h"
@@ -206,6 +207,7 @@ double spearman(const Embedder& embedder, const std::vector<std::vector<std::str
 }
 
 TEST(EmbedData, SpearmanOfStsB) {
+  if (test::kSanitized) GTEST_SKIP() << "minutes for a figure; the other tests here take the same paths";
   WB_REQUIRE_TEST_DATA(csv, "stsb/stsb-en-test.csv");
   WB_REQUIRE_MINILM();
   const auto rows = read_csv(contents(csv));

@@ -279,9 +279,7 @@ class Packer {
     io::AtomicFile file(path, {options_.replace, bytes.size()});
     file.write_at(0, std::as_bytes(std::span(bytes)));
     file.sync(bytes.size());
-    std::string again(bytes.size(), '\0');
-    file.reopen()->read_at(0, std::as_writable_bytes(std::span(again)));
-    if (again != bytes) base::io_error("read-back", in_quotes(path) + " does not read back; it was not published");
+    file.read_back(std::as_bytes(std::span(bytes)));
     published_.push_back(path);
     try {
       file.publish();
