@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 export WEIGHBRIDGE="${WEIGHBRIDGE:-$PWD/build/release/weighbridge}"
 for python in build/venv/bin/python python3 /usr/bin/python3; do
   if "$python" -c 'import pytest' 2>/dev/null; then
-    "$python" -m pytest -q -rs -p no:cacheprovider tests "$@"
+    parallel=()
+    "$python" -c 'import xdist' 2>/dev/null && parallel=(-n "$(nproc)" --dist worksteal)
+    "$python" -m pytest -q -rs -p no:cacheprovider ${parallel[@]+"${parallel[@]}"} tests "$@"
     exit
   fi
 done
