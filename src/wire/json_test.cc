@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON reader against its error table and nlohmann-json, the writer against both, base64 against RFC 4648.
+// The JSON reader against its error table and nlohmann-json, and what the writer writes against both.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -10,7 +10,6 @@
 #include <random>
 
 #include "weighbridge/error.h"
-#include "wire/base64.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
 
@@ -495,74 +494,6 @@ TEST(JsonReader, StaysLinearOnLongInput) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
-TEST(JsonWriter, WritesCompactAndIndented) {
-  const auto write = [](JsonWriter out) {
-    out.begin_object();
-    out.key("a"), out.u64(std::numeric_limits<std::uint64_t>::max());
-    out.key("b"), out.begin_array(), out.i64(std::numeric_limits<std::int64_t>::min()), out.boolean(true), out.null(),
-        out.end_array();
-    out.key("c"), out.begin_object(), out.end_object();
-    out.key("d"), out.begin_array(), out.end_array();
-    out.key("e"), out.raw("[1,2]");
-    out.end_object();
-    return out.take();
-  };
-  EXPECT_EQ(write(JsonWriter()),
-            R"({"a":18446744073709551615,"b":[-9223372036854775808,true,null],"c":{},"d":[],"e":[1,2]})");
-  EXPECT_EQ(write(JsonWriter(JsonWriter::Style::indented)),
-            "{\n  \"a\": 18446744073709551615,\n  \"b\": [\n    -9223372036854775808,\n    true,\n    null\n  ],\n"
-            "  \"c\": {},\n  \"d\": [],\n  \"e\": [1,2]\n}");
-}
-
-TEST(JsonWriter, EscapesOnlyWhatJsonDemands) {
-  std::string out;
-  append_json_string(out, std::string_view("\"\\\b\f\n\r\t\0\x1F/\x7F\xC3\xA9\xE2\x80\xAE", 16));
-  EXPECT_EQ(out, "\"\\\"\\\\\\b\\f\\n\\r\\t\\u0000\\u001f/\x7F\xC3\xA9\xE2\x80\xAE\"");
-  out.clear();
-  append_json_string(out, "a\xFF\xC3(\xC3\xA9");
-  EXPECT_EQ(out, "\"a\xEF\xBF\xBD\xEF\xBF\xBD(\xC3\xA9\"");
-}
-
-TEST(JsonWriter, ShowsNothingThatSteersATerminal) {
-  JsonWriter out(JsonWriter::Style::shown);
-  out.string(
-      "a\x7F\xC2\x9B"
-      "31m\xE2\x80\xAE\xF3\xA0\x80\x81\xC3\xA9");
-  EXPECT_EQ(out.text(), "\"a\\u007f\\u009b31m\\u202e\\udb40\\udc01\xC3\xA9\"");
-  JsonReader in(out.text());
-  JsonString text;
-  std::string scratch;
-  ASSERT_TRUE(in.read_string(text));
-  EXPECT_EQ(json_text(text, scratch),
-            "a\x7F\xC2\x9B"
-            "31m\xE2\x80\xAE\xF3\xA0\x80\x81\xC3\xA9");
-}
-
-TEST(JsonWriter, WritesTheShortestFloatThatReadsBack) {
-  const auto number = [](auto value) {
-    std::string out;
-    append_json_number(out, value);
-    return out;
-  };
-  EXPECT_EQ(number(1.0), "1.0");
-  EXPECT_EQ(number(-0.0), "-0.0");
-  EXPECT_EQ(number(0.1), "0.1");
-  EXPECT_EQ(number(0.1f), "0.1");
-  EXPECT_EQ(number(1e300), "1e+300");
-  EXPECT_EQ(number(5e-324), "5e-324");
-  EXPECT_EQ(number(std::numeric_limits<double>::quiet_NaN()), "\"nan\"");
-  EXPECT_EQ(number(std::numeric_limits<double>::infinity()), "\"inf\"");
-  EXPECT_EQ(number(-std::numeric_limits<float>::infinity()), "\"-inf\"");
-  Random random(4);
-  for (int i = 0; i < 20000; ++i) {
-    const double value = std::bit_cast<double>(static_cast<std::uint64_t>(random()));
-    if (!std::isfinite(value)) continue;
-    const std::string text = number(value);
-    ASSERT_EQ(skip_error(text).code, JsonErrorCode::none) << text;
-    ASSERT_EQ(as_double(text), value) << text;
-  }
-}
-
 void write_tree(JsonWriter& out, const Tree& tree) {
   if (tree.is_object()) {
     out.begin_object();
@@ -598,28 +529,6 @@ TEST(JsonOracle, ReadsBackWhatTheWriterWrites) {
     ASSERT_TRUE(ours);
     ASSERT_EQ(*ours, tree) << out.text();
   }
-}
-
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-
-TEST(Base64, MatchesTheVectorsOfRfc4648) {
-  const std::array<std::string_view, 7> plain = {"", "f", "fo", "foo", "foob", "fooba", "foobar"};
-  const std::array<std::string_view, 7> coded = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
-  for (std::size_t i = 0; i < plain.size(); ++i) {
-    EXPECT_EQ(encode_base64(bytes_of(plain[i])), coded[i]);
-    const auto decoded = decode_base64(coded[i]);
-    ASSERT_TRUE(decoded);
-    EXPECT_TRUE(std::ranges::equal(*decoded, bytes_of(plain[i])));
-  }
-  JsonWriter out;
-  out.bytes(bytes_of("\xFB\xFF"));
-  EXPECT_EQ(out.text(), "\"+/8=\"");
-}
-
-TEST(Base64, RefusesWhatItWouldNotWrite) {
-  for (const std::string_view text : {"Z", "Zg", "Zg=", "Zg===", "====", "=", "Zh==", "Zm9=", "Zm 9v", "Zm9v\n", "Zm9-",
-                                      "Zg==Zg==", "Z===", "\x80mZv"})
-    EXPECT_FALSE(decode_base64(text)) << text;
 }
 
 }  // namespace
