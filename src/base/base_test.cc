@@ -43,6 +43,14 @@ TEST(DTypeTable, UnknownIsNoNameAndCaseCounts) {
   EXPECT_EQ(info(DType::unknown).bits, 0U);
 }
 
+TEST(DTypeTable, AValueBeyondTheEnumeratorsIsUnknown) {
+  for (const auto beyond : {static_cast<DType>(kDTypeCount), static_cast<DType>(0xFF)}) {
+    EXPECT_EQ(info(beyond).dtype, DType::unknown);
+    EXPECT_EQ(name(beyond), "unknown");
+    EXPECT_EQ(packed_size(beyond, 1), std::nullopt);
+  }
+}
+
 TEST(DTypeTable, ComplexNumbersSwapEachHalf) {
   EXPECT_EQ(info(DType::complex64).bits, 64U);
   EXPECT_EQ(info(DType::complex64).swap_bytes, 4U);
@@ -209,6 +217,21 @@ TEST(Report, AppendAddsCountsAndStopsAtTheCap) {
   EXPECT_EQ(one.first_error()->rule, "b/broken");
 }
 
+TEST(Report, AppendKeepsItsOwnFirstErrorAndAFullOneOnlyCounts) {
+  Report one, two;
+  one.add(finding("a/first", Severity::error));
+  for (std::size_t i = 1; i < Report::kMaxFindings; ++i) one.add(finding("a/note", Severity::warning));
+  two.add(finding("b/broken", Severity::error));
+  two.add(finding("b/layout", Severity::unsupported));
+  one.append(two);
+  EXPECT_EQ(one.first_error()->rule, "a/first");
+  EXPECT_EQ(one.findings().size(), Report::kMaxFindings);
+  EXPECT_EQ(one.findings().back().rule, "a/note");
+  EXPECT_EQ(one.total(), Report::kMaxFindings + 2);
+  EXPECT_EQ(one.errors(), 2U);
+  EXPECT_EQ(one.unsupported(), 1U);
+}
+
 TEST(Fail, EachKindHasItsRuleAndSeverity) {
   const Finding misuse = thrown([] { base::misuse("no-such-tensor", "no tensor 'x'"); });
   EXPECT_EQ(misuse.rule, "misuse/no-such-tensor");
@@ -237,6 +260,11 @@ TEST(Names, KindsAndSeveritiesAreTheirEnumerators) {
   EXPECT_EQ(name(Severity::error), "error");
   EXPECT_EQ(name(Severity::warning), "warning");
   EXPECT_EQ(name(Severity::unsupported), "unsupported");
+}
+
+TEST(Names, AValueBeyondTheEnumeratorsIsTakenForTheWorst) {
+  EXPECT_EQ(name(static_cast<Kind>(0xFF)), "malformed");
+  EXPECT_EQ(name(static_cast<Severity>(0xFF)), "error");
 }
 
 }  // namespace

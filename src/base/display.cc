@@ -23,7 +23,7 @@ bool is_control(char32_t code_point) noexcept { return code_point < 0x20 || (cod
 
 void append_hex(std::string& to, char32_t value, int least_digits) {
   int digits = least_digits;
-  while (digits < 8 && (value >> (4 * digits)) != 0) ++digits;
+  while ((value >> (4 * digits)) != 0) ++digits;  // six at most: 10FFFF
   while (digits-- > 0) to += "0123456789abcdef"[(value >> (4 * digits)) & 15U];
 }
 

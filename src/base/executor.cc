@@ -87,7 +87,7 @@ class ThreadExecutor final : public Executor {
   void for_each(std::uint64_t count, const Body& body) override {
     // A body that calls back runs its share itself: the threads are busy with the outer call, and no thread waits for
     // another.
-    if (count <= 1 || threads_.empty() || current_ == this) {
+    if (count <= 1 || current_ == this) {
       for (std::uint64_t i = 0; i < count; ++i) body(i);
       return;
     }

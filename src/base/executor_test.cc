@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executors: every index once, exceptions as the contract says, nesting, several callers, short jobs.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <chrono>
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -95,6 +98,28 @@ TEST_P(Executors, ServesSeveralCallersAtOnce) {
   EXPECT_EQ(sum, 4U * 100U * (31U * 32U / 2));
 }
 
+TEST_P(Executors, EachOfSeveralCallersGetsItsOwnException) {
+  constexpr int kCallers = 6, kRounds = 300;
+  std::vector<std::thread> callers;
+  std::atomic<int> own{0}, foreign{0};
+  for (int c = 0; c < kCallers; ++c)
+    callers.emplace_back([&, c] {
+      const std::string mine = std::to_string(c);
+      for (int round = 0; round < kRounds; ++round) {
+        try {
+          executor->for_each(64, [&](std::uint64_t i) {
+            if (i >= 2) throw std::runtime_error(mine);
+          });
+        } catch (const std::runtime_error& error) {
+          ++(error.what() == mine ? own : foreign);
+        }
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(own, kCallers * kRounds);
+  EXPECT_EQ(foreign, 0);
+}
+
 TEST_P(Executors, TwoExecutorsMayNestInEachOther) {
   const auto other = thread_executor(2);
   std::atomic<int> calls{0};
@@ -123,6 +148,41 @@ TEST(ThreadExecutor, BodiesTrulyRunSideBySide) {
   });
   EXPECT_LT(std::chrono::steady_clock::now(), give_up);
 }
+
+#if defined(__GLIBC__) && defined(__x86_64__)
+// While it lives, no thread can be made: each would take a stack larger than all addresses.
+class NoMoreThreads {
+ public:
+  NoMoreThreads() {
+    EXPECT_EQ(::pthread_getattr_default_np(&before_), 0);
+    pthread_attr_t endless;
+    EXPECT_EQ(::pthread_attr_init(&endless), 0);
+    EXPECT_EQ(::pthread_attr_setstacksize(&endless, std::size_t{1} << 47), 0);
+    EXPECT_EQ(::pthread_setattr_default_np(&endless), 0);
+    EXPECT_EQ(::pthread_attr_destroy(&endless), 0);
+  }
+  ~NoMoreThreads() {
+    EXPECT_EQ(::pthread_setattr_default_np(&before_), 0);
+    EXPECT_EQ(::pthread_attr_destroy(&before_), 0);
+  }
+  NoMoreThreads(const NoMoreThreads&) = delete;
+  NoMoreThreads& operator=(const NoMoreThreads&) = delete;
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST(ThreadExecutor, ThreadsThatTheSystemRefusesAreAnExceptionAndNoHang) {
+  {
+    const NoMoreThreads none;
+    EXPECT_THROW(thread_executor(4), std::system_error);
+    EXPECT_EQ(thread_executor(1)->concurrency(), 1U);  // the caller's own needs none
+  }
+  std::atomic<int> calls{0};
+  thread_executor(4)->for_each(100, [&](std::uint64_t) { ++calls; });
+  EXPECT_EQ(calls, 100);
+}
+#endif
 
 TEST(ThreadExecutor, ZeroMeansTheProcessorsOfThisProcess) {
   EXPECT_GE(thread_executor(0)->concurrency(), 1U);

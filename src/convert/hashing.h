@@ -35,7 +35,7 @@ struct Record {
 // How many bytes of a payload are hashed: stored ones where they go over verbatim (they may not be decodable here),
 // else logical.
 inline std::uint64_t hashed_bytes(const core::Payload& p) noexcept {
-  return p.form == core::Payload::Form::stored || p.form == core::Payload::Form::bytes ? p.stored_size : p.logical_size;
+  return p.form == core::Payload::Form::stored ? p.stored_size : p.logical_size;
 }
 
 // Hashes a stream segment by segment into `out`, which has room for exactly the segments of `size` bytes.

@@ -19,7 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether nothing is in it that a person would miss: temporaries, and folders that hold no more than these.
+// Whether nothing is in it that a person would miss: temporaries, and folders that hold no more than these. Of a
+// folder inside that cannot be looked into it is taken that it holds something. Error io/open where it is the folder
+// itself.
 bool holds_nothing(const fs::path& folder, int depth) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -27,6 +29,8 @@ bool holds_nothing(const fs::path& folder, int depth) {
     if (depth == 0 || at->is_symlink(error) || !at->is_directory(error) || !holds_nothing(at->path(), depth - 1))
       return false;
   }
+  if (error && depth > 0)
+    base::io_error("open", "cannot look into the folder '" + folder.string() + "'", error.value());
   return !error;
 }
 

@@ -3,12 +3,14 @@
 #include "convert/output_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <stdexcept>
 
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
+#include "support/unprivileged.h"
 
 namespace weighbridge::convert {
 namespace {
@@ -93,6 +95,47 @@ TEST(OutputFolder, AFolderThatHoldsSomethingNeedsTheWord) {
   EXPECT_FALSE(std::filesystem::exists(root / "out/stale"));
 }
 
+TEST(OutputFolder, WhateverIsNoTemporaryIsSomething) {
+  const core::OutFolder what = layout();
+  const auto rule = [&](const std::string& path) {
+    return test::thrown([&] { OutputFolder(what, path, false); }).rule;
+  };
+  for (const char* name : {".hidden", ".notes.tmp", "main.weighbridge-0123456789abcdef.tmp", "below/.small",
+                           "below/deeper/.small.weighbridge-0123456789abcdef.tmp"}) {
+    const test::TemporaryFolder root;
+    std::filesystem::create_directories(std::filesystem::path(root / name).parent_path());
+    test::write_file(root / name, "mine");
+    EXPECT_EQ(rule(root.path()), "misuse/output-exists") << name;
+    EXPECT_EQ(test::read_file(root / name), "mine");
+  }
+  const test::TemporaryFolder root, empty;
+  std::filesystem::create_directory_symlink(empty.path(), root / "link");
+  EXPECT_EQ(rule(root.path()), "misuse/output-exists");
+}
+
+TEST(OutputFolder, TheRootKeepsItsName) {
+  const core::OutFolder what = layout();
+  const Finding finding = test::thrown([&] { OutputFolder(what, "//", false); });
+  EXPECT_EQ(finding.rule, "misuse/output-exists");
+  EXPECT_EQ(finding.message, "the folder '/' is not empty");
+}
+
+TEST(OutputFolder, OneThatCannotBeReadIsNotTakenForEmpty) {
+  const test::TemporaryFolder root;
+  const core::OutFolder what = layout();
+  std::filesystem::create_directories(root / "closed/inside");
+  ASSERT_EQ(::chmod(root.path().c_str(), 0755), 0);
+  for (const auto& [name, rule] : {std::pair{"closed/inside", "misuse/output-exists"}, {"closed", "io/open"}}) {
+    ASSERT_EQ(::chmod((root / name).c_str(), 0), 0);
+    {
+      const test::Unprivileged nobody;
+      if (!nobody.holds()) GTEST_SKIP() << "this process cannot stop being root, which reads all folders";
+      EXPECT_EQ(test::thrown([&] { OutputFolder(what, root / "closed", false); }).rule, rule);
+    }
+    ASSERT_EQ(::chmod((root / name).c_str(), 0755), 0);
+  }
+}
+
 TEST(OutputFolder, AFileIsNoFolder) {
   const test::TemporaryFolder root;
   test::write_file(root / "file", "mine");
@@ -115,6 +158,27 @@ TEST(OutputFolder, IsOpenedBeforeItHasItsName) {
   write_main(main);
   folder.check(main, {});
   EXPECT_EQ(seen, (Names{"main", "small", "below/small"}));
+}
+
+TEST(OutputFolder, NeedsNoCheckOfItsOwn) {
+  const test::TemporaryFolder root;
+  const core::OutFolder what = layout();
+  OutputFolder folder(what, root / "out", false);
+  const io::AtomicFile main(folder.main());
+  EXPECT_NO_THROW(folder.check(main, {}));
+}
+
+TEST(PublishTogether, AFolderInPlaceOfTheMainFileIsFoundBeforeAnythingMoves) {
+  const test::TemporaryFolder root;
+  test::write_file(root / "old", "old");
+  io::AtomicFile main(root / "main", {.replace = true, .expected_size = 0});
+  io::AtomicFile replaced(root / "old", {.replace = true, .expected_size = 0});
+  for (io::AtomicFile* file : {&main, &replaced}) write_main(*file);
+  std::filesystem::create_directory(root / "main");
+  const Beside beside[] = {{root / "old", &replaced}};
+  EXPECT_EQ(test::thrown([&] { publish_together(main, beside); }).rule, "misuse/output-kind");
+  EXPECT_EQ(test::read_file(root / "old"), "old");
+  EXPECT_TRUE(std::filesystem::is_directory(root / "main"));
 }
 
 TEST(PublishTogether, AFailureLeavesAllAsTheyWere) {

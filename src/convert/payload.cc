@@ -2,7 +2,6 @@
 // Dispatch on the form of a payload.
 #include "convert/payload.h"
 
-#include <cstring>
 #include <vector>
 
 #include "base/fail.h"
@@ -20,8 +19,7 @@ bool needs_encoding(const core::Payload& p) noexcept {
 
 bool has_ranges(const core::Payload& p) noexcept {
   switch (p.form) {
-    case Form::stored:
-    case Form::bytes: return true;
+    case Form::stored: return true;
     case Form::logical: return p.encoding == Encoding::raw && core::is_direct(p.tensor.part(p.part));
     case Form::dense:
     case Form::made: return false;
@@ -31,10 +29,6 @@ bool has_ranges(const core::Payload& p) noexcept {
 
 void read_range(const core::Payload& p, std::uint64_t offset, std::span<std::byte> out) {
   if (out.empty()) return;
-  if (p.form == Form::bytes) {
-    std::memcpy(out.data(), p.literal.data() + offset, out.size());
-    return;
-  }
   const Part part = p.tensor.part(p.part);
   if (p.form == Form::logical) return core::read_direct(part, offset, out);
   const Extent extent = *part.extent();

@@ -96,7 +96,6 @@ class ReadBack {
     for (std::uint32_t i = 0; i < layout_.tensors.size(); ++i) opened_.push_back(check_tensor(i));
     std::vector<std::uint32_t> parts(layout_.tensors.size(), 0);
     for (std::size_t i = 0; i < layout_.payloads.size(); ++i) {
-      if (layout_.payloads[i].form == Payload::Form::bytes) continue;
       check_part(i);
       ++parts[layout_.payloads[i].out_tensor];
     }
@@ -110,7 +109,7 @@ class ReadBack {
     // Nearly always the file's order is the layout's.
     const std::uint32_t guess = i + rep_.kept_tensors;
     std::optional<Tensor> found;
-    if (guess < model_.size() && model_[guess].name() == out.name) found = model_[guess];
+    if (model_[guess].name() == out.name) found = model_[guess];
     if (!found) found = model_.find(out.name);
     if (!found) differs(subject(out.name) + " is missing");
     if (found->layout() != out.layout)
@@ -143,9 +142,7 @@ class ReadBack {
   }
 
   // Whether the hashes taken while writing are of the bytes as they stand in the file.
-  static bool hashed_as_stored(const Payload& p) {
-    return p.form == Payload::Form::stored || p.form == Payload::Form::bytes;
-  }
+  static bool hashed_as_stored(const Payload& p) { return p.form == Payload::Form::stored; }
 
   void divide() {
     std::vector<Task> others;
@@ -175,9 +172,6 @@ class ReadBack {
 
   [[noreturn]] void bytes_differ(std::size_t payload) const {
     const Payload& p = layout_.payloads[payload];
-    if (p.form == Payload::Form::bytes)
-      differs("the " + std::to_string(p.stored_size) + " bytes at offset " +
-              std::to_string(record_.stored[payload].offset));
     differs(subject(opened_[p.out_tensor].name()) + ", part \"" + escape_for_display(p.role) + "\": other bytes");
   }
 

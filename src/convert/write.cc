@@ -245,8 +245,7 @@ class Writer {
       const core::Stored& to = record_.stored[i];
       const Payload& p = payloads_[i];
       if (to.length <= kSmall || needs_encoding(p)) {
-        const bool joins = !tasks.empty() && tasks.back().kind == Task::Kind::batch && tasks.back().last == i &&
-                           to.length <= kSmall &&
+        const bool joins = !tasks.empty() && tasks.back().kind == Task::Kind::batch && to.length <= kSmall &&
                            to.offset + to.length - record_.stored[tasks.back().first].offset <= kSegment;
         if (joins) {
           tasks.back().last = i + 1;

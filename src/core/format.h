@@ -36,7 +36,6 @@ struct Payload {
     stored,   // the part's stored bytes verbatim: encoding and digest stay what they are
     logical,  // Part::stream(), then `encoding`
     dense,    // Tensor::stream_dense(dtype), then `encoding`: casts, densified, dequantised
-    bytes,    // `literal`
     made,     // `make`, as it stands: codes and scales, rows in another order. As long in the file as logically
   };
   Form form = Form::logical;
@@ -50,7 +49,6 @@ struct Payload {
   std::uint64_t logical_size = 0;  // bytes once decoded
   std::uint64_t stored_size = 0;   // bytes in the file; with an encoding to be done, an upper bound
   std::uint32_t alignment = 1;     // zero bytes go before it up to a multiple of this
-  std::string literal{};
   // [reads] Gives logical_size bytes to the sink, in order; the same each time it is called.
   std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>& sink)> make{};
 };
