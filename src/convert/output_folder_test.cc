@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
