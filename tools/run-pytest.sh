@@ -9,7 +9,8 @@ for python in build/venv/bin/python python3 /usr/bin/python3; do
   if "$python" -c 'import pytest' 2>/dev/null; then
     parallel=()
     "$python" -c 'import xdist' 2>/dev/null && parallel=(-n "$(nproc)" --dist worksteal)
-    "$python" -m pytest -q -rs -p no:cacheprovider ${parallel[@]+"${parallel[@]}"} tests "$@"
+    # A job in the background of a script ignores these, and so would the command that the tests interrupt.
+    env --default-signal=INT,HUP "$python" -m pytest -q -rs -p no:cacheprovider ${parallel[@]+"${parallel[@]}"} tests "$@"
     exit
   fi
 done
