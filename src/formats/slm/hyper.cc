@@ -129,8 +129,8 @@ class Deriver {
       const float rounded = static_cast<float>(*number);
       // Text is of a container that holds no numbers: its shortest decimal stands for the f32.
       if (value->kind() != Value::Kind::text && static_cast<double>(rounded) != *number)
-        out_.losses.push_back({LossKind::precision, indexed("attributes", found->key), value->to_text(),
-                               Value::real(rounded, DType::f32).to_text()});
+        out_.losses.push_back({LossKind::precision, indexed("attributes", found->key), value->to_text() + " (f64)",
+                               Value::real(rounded, DType::f32).to_text() + " (f32)"});
       return rounded;
     }
     block(found->key, value->to_text(), "a number is needed");

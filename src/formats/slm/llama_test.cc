@@ -245,5 +245,59 @@ TEST(SlmLlama, TwoNamesOfOneTensorAreABlocker) {
   EXPECT_FALSE(layout(builder.build(), {}).blockers.empty());
 }
 
+// What one attribute says, in blockers and losses of its own.
+std::string said_of(const std::string& key, const Value& value) {
+  Builder builder = folder({{key, "absent"}});
+  builder.attribute(key, value);
+  const core::WriteLayout made = layout(builder.build(), {});
+  std::string out;
+  for (const auto* items : {&made.blockers, &made.losses})
+    for (const Item& item : *items)
+      if (item.subject == "attributes[\"" + key + "\"]") out += item.from + " -> " + item.to;
+  return out;
+}
+
+TEST(SlmLlama, NumbersAreHeldToTheirFields) {
+  EXPECT_EQ(said_of("hf.max_position_embeddings", Value::integer(std::uint64_t{1} << 32)),
+            "4294967296 -> a whole number below 2^32 is needed");
+  EXPECT_EQ(said_of("hf.rms_norm_eps", Value::text("small")), "small -> a number is needed");
+  EXPECT_EQ(said_of("hf.rms_norm_eps", Value::list({})), "[] -> a number is needed");
+  EXPECT_EQ(said_of("hf.rms_norm_eps", Value::real(0.250000000001)), "0.250000000001 (f64) -> 0.25 (f32)");
+  EXPECT_EQ(said_of("hf.rms_norm_eps", Value::real(0.25)), "");
+  EXPECT_EQ(said_of("hf.head_dim", Value()), "") << "a null says nothing";
+  EXPECT_EQ(said_of("format", Value::text("np")), "np -> dropped: an .slm holds its header's fields only");
+}
+
+TEST(SlmLlama, ARotationThatIsNotPlainTellsNoTheta) {
+  const core::WriteLayout made = layout(
+      folder({{"hf.rope_theta", "absent"}, {"hf.rope_parameters", R"({"rope_theta":5e5,"rope_type":"yarn"})"}}).build(),
+      {});
+  EXPECT_TRUE(names(made.blockers, "attributes[\"hf.rope_parameters\"]"));
+  EXPECT_TRUE(names(made.changes, "attributes[\"hf.rope_theta\"]"));
+  const core::WriteLayout silent =
+      layout(folder({{"hf.rope_theta", "absent"}, {"hf.rope_parameters", R"({"rope_type":"default"})"}}).build(), {});
+  EXPECT_TRUE(silent.blockers.empty());
+  EXPECT_TRUE(names(silent.changes, "attributes[\"hf.rope_theta\"]")) << "10000, as transformers takes it";
+  for (const char* odd : {"", "{", R"({"rope_type":"default"}x)", R"({"rope_type":"default")", R"({"rope_theta":"x"})",
+                          R"({"rope_type":1})", R"({"rope_type":"yarn"})", R"({"factor":2.0})"})
+    EXPECT_FALSE(parse_rotation(odd).plain) << odd;
+  EXPECT_TRUE(parse_rotation("{}").plain);
+}
+
+TEST(SlmLlama, TensorsOfAnotherRankTellNoNumbers) {
+  const auto blockers = [](const std::string& name, std::vector<std::uint64_t> dims) {
+    Builder builder;
+    builder.tokenizer(byte_tokenizer());
+    testing::add_hyperparameters(builder, header_of({}));
+    builder.tensor(name, DType::f32, std::move(dims), testing::pattern(8, 1));
+    return layout(builder.build(), {}).blockers;
+  };
+  EXPECT_TRUE(names(blockers("tok_embeddings.weight", {8}), "attributes[\"slm.vocab_size\"]"));
+  EXPECT_TRUE(names(blockers("tok_embeddings.weight", {2, 2, 2}), "attributes[\"slm.hidden_size\"]"));
+  EXPECT_TRUE(names(blockers("layers.0.w1.weight", {8}), "attributes[\"slm.ffn_size\"]"));
+  EXPECT_TRUE(names(blockers("layers.7.wk.weight", {8}), "attributes[\"slm.layer_count\"]")) << "eight layers of one";
+  EXPECT_TRUE(names(blockers("layers.0.wk.weight", {8}), "attributes[\"slm.hidden_size\"]"));
+}
+
 }  // namespace
 }  // namespace weighbridge::slm

@@ -72,7 +72,8 @@ TEST(SlmNames, KnowsThoseOfItsLayersAndTheAlias) {
   EXPECT_TRUE(known.find(alias)->alias);
   EXPECT_EQ(known.name(0xab), "#00000000000000ab");
   EXPECT_EQ(parse_hash("#00000000000000ab"), 0xabU);
-  for (const char* name : {"#00000000000000aB", "#ab", "00000000000000ab0", "#00000000000000abc", ""})
+  for (const char* name : {"#00000000000000aB", "#ab", "00000000000000ab0", "#00000000000000abc", "",
+                           "#00000000000000a/", "#00000000000000a:", "#00000000000000ag"})
     EXPECT_FALSE(parse_hash(name).has_value()) << name;
 }
 

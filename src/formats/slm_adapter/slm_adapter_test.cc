@@ -4,6 +4,7 @@
 
 #include "formats/slm_adapter/format.h"
 #include "support/format_testing.h"
+#include "support/thrown.h"
 
 namespace weighbridge::slm_adapter {
 namespace {
@@ -43,6 +44,45 @@ TEST(SlmAdapter, EqualRangesAreOnePayload) {
   const auto out = walk("valid-shared");
   EXPECT_EQ(out.report.total(), 0U);
   EXPECT_EQ(out.model[0U].main().extent(), out.model[1U].main().extent());
+}
+
+TEST(SlmAdapter, TheDirectoryIsHeldToTheCallersLimits) {
+  const auto rule = [](const Limits& limits) {
+    Context context;
+    context.limits = limits;
+    const auto out = test::walk(kFormat, test::case_of(cases(), "valid-shared").bytes, context);
+    EXPECT_EQ(out.report.total(), 1U);
+    return std::string(out.report.total() == 0 ? "" : out.report.findings()[0].rule);
+  };
+  Limits header;
+  header.header = 2 * kEntrySize - 1;
+  EXPECT_EQ(rule(header), "limit/header");
+  Limits tensors;
+  tensors.tensors = 1;
+  EXPECT_EQ(rule(tensors), "limit/tensors");
+}
+
+TEST(SlmAdapter, APackageHasDeltasThatAFileCanHold) {
+  EXPECT_EQ(test::thrown([] { package_layout(Kind::dense, {}, {}); }).rule, "misuse/adapter");
+  // The payload would end in the last 64 bytes below 2^64, and the padding behind it past them.
+  constexpr std::uint64_t kData = 256, kCount = (UINT64_MAX - kData) / 4;
+  Builder builder;
+  builder.tensor("w", DType::f32, {kCount}, [](std::uint64_t, std::span<std::byte>) -> std::size_t { return 0; });
+  const Model model = builder.build();
+  const std::vector<Delta> deltas{{.name_hash = 1, .dims = {1}, .count = 1, .parts = {model[0U]}}};
+  EXPECT_EQ(test::thrown([&] { package_layout(Kind::dense, {}, deltas); }).rule, "misuse/too-large");
+}
+
+TEST(SlmAdapter, PayloadsWhoseSumWrapsAreTooLarge) {
+  Builder builder;
+  for (const char* name : {"a", "b"})
+    builder.tensor(name, DType::f32, {std::uint64_t{1} << 61},
+                   [](std::uint64_t, std::span<std::byte>) -> std::size_t { return 0; });
+  const Model model = builder.build();
+  std::vector<Delta> deltas;
+  for (std::uint32_t i = 0; i < 2; ++i)
+    deltas.push_back({.name_hash = i, .dims = {1}, .count = 1, .parts = {model[i]}});
+  EXPECT_EQ(test::thrown([&] { package_layout(Kind::dense, {}, deltas); }).rule, "misuse/too-large");
 }
 
 }  // namespace

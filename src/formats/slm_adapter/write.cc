@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,11 @@
 namespace weighbridge::slm_adapter {
 namespace {
 
-std::uint64_t aligned(std::uint64_t offset) {
-  const auto up = base::align_up(offset, kAlignment);
-  if (!up) base::misuse("too-large", "the package would be larger than a file can be");
-  return *up;
+std::uint64_t fitting(std::optional<std::uint64_t> size) {
+  if (!size) base::misuse("too-large", "the package would be larger than a file can be");
+  return *size;
 }
+std::uint64_t aligned(std::uint64_t offset) { return fitting(base::align_up(offset, kAlignment)); }
 
 // Roles of the kind's payloads, in order.
 std::span<const std::string_view> roles(Kind kind) {
@@ -95,12 +96,13 @@ core::WriteLayout package_layout(Kind kind, const Identity& base, const std::vec
       p.tensor = delta.parts[i];
       p.out_tensor = tensor;
       p.role = kind_roles[i];
-      p.logical_size = p.stored_size = *packed_size(p.dtype, *base::element_count(delta.parts[i].shape()));
+      p.logical_size = p.stored_size =
+          fitting(packed_size(p.dtype, fitting(base::element_count(delta.parts[i].shape()))));
       p.alignment = kAlignment;
       cursor = aligned(cursor);
       *places[i][0] = cursor;
       *places[i][1] = p.stored_size;
-      cursor += p.stored_size;
+      cursor = fitting(base::checked_add(cursor, p.stored_size));
       out.payloads.push_back(std::move(p));
     }
     directory += text_of(entry);

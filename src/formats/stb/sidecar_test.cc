@@ -107,6 +107,8 @@ TEST(StbSidecar, KnowsWhichFileItSpeaksOf) {
   EXPECT_EQ(sidecar.file_named("/m/z/b.stb"), nullptr);  // two are called so
   EXPECT_EQ(sidecar.file_named("/m/yy/b.stb"), nullptr);
   EXPECT_EQ(sidecar.file_named("/m/other.stb"), nullptr);
+  sidecar.files.pop_back();
+  EXPECT_EQ(sidecar.file_named("/m/z/b.stb"), &sidecar.files[1]);  // moved, and the only one that is called so
 }
 
 TEST(StbSidecar, IsCalledAsTheFileItLiesBeside) {

@@ -339,5 +339,29 @@ TEST(StbWrite, RefusesOptionsThatItLacks) {
   EXPECT_EQ(layout(model, {.encoding = "raw", .digest = "none", .version = "0.1"}).size, 64U);
 }
 
+TEST(StbWrite, SizesPast2To64AreBlockers) {
+  const auto none = [](std::uint64_t, std::span<std::byte>) -> std::size_t { return 0; };
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 31;
+  Builder wide;
+  wide.tensor("0", DType::f16, {kHalf, kHalf}, none);
+  const core::WriteLayout cast = layout(wide.build(), {.cast = DType::f32});
+  ASSERT_EQ(cast.blockers.size(), 1U);
+  EXPECT_EQ(cast.blockers[0], (Item{LossKind::shape, "tensors[\"0\"]", "its shape", "more than 2^64 - 1 bytes"}));
+  Builder sum;
+  for (const char* name : {"0", "1"}) sum.tensor(name, DType::f32, {kHalf, kHalf / 2}, none);
+  const core::WriteLayout made = layout(sum.build(), {});
+  ASSERT_EQ(made.blockers.size(), 1U);
+  EXPECT_EQ(made.blockers[0], (Item{LossKind::shape, "tensors[\"1\"]", "its size", "more than 2^64 - 1 bytes in all"}));
+}
+
+TEST(StbWrite, ASidecarNamesNoFileThatItCannotSpell) {
+  Builder builder;
+  builder.tensor("weight", DType::f32, {1}, floats({1}));
+  const core::WriteLayout made = layout(builder.build(), {});
+  for (const char* name : {"\xff.stb", "a\\b.stb"})
+    EXPECT_EQ(test::thrown([&] { sidecar_of(made, name); }).rule, "misuse/output-name") << name;
+  EXPECT_NE(sidecar_of(made, "c:a.stb").find("\"./c:a.stb\""), std::string::npos);
+}
+
 }  // namespace
 }  // namespace weighbridge::stb

@@ -163,6 +163,10 @@ std::string encode_attributes(std::span<const Value::Entry> entries, bool as_tex
   };
   for (const Value::Entry* entry : sorted(entries)) {
     const auto& [key, value] = *entry;
+    if (key == kTypesKey) {  // a reader would take it for what is written below
+      tell(LossKind::attribute, *entry, "dropped: the key is this program's own");
+      continue;
+    }
     const auto text = value.as_text();
     if (!base::is_utf8(key) || (text && !base::is_utf8(*text))) {
       tell(LossKind::attribute, *entry, "dropped: it is not UTF-8");
@@ -176,13 +180,6 @@ std::string encode_attributes(std::span<const Value::Entry> entries, bool as_tex
     if (!stated.type.empty()) types.emplace_back(key, std::move(stated.type));
   }
   if (!types.empty()) {
-    const auto own = std::find_if(out.begin(), out.end(), [](const Out& o) { return o.key == kTypesKey; });
-    if (own != out.end()) {
-      for (const Value::Entry& entry : entries)
-        if (entry.first == kTypesKey) tell(LossKind::attribute, entry, "dropped: the key is this program's own");
-      out.erase(own);
-      std::erase_if(types, [](const auto& type) { return type.first == kTypesKey; });
-    }
     wire::CborWriter item;
     if (as_text) {
       wire::JsonWriter json;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -20,31 +21,6 @@
 
 namespace weighbridge::ztensor1 {
 namespace {
-
-// One number appended in the little-endian form of `type`, if it fits it.
-bool append_number(std::vector<std::byte>& to, DType type, const Value& value) {
-  std::uint64_t bits = 0;
-  const DTypeInfo& facts = info(type);
-  if (facts.kind == DTypeKind::real) {
-    const auto real = value.as_f64();
-    if (!real) return false;
-    bits = type == DType::f16   ? wire::half_bits(*real)
-           : type == DType::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(*real))
-                                : std::bit_cast<std::uint64_t>(*real);
-  } else if (facts.kind == DTypeKind::boolean) {
-    const auto flag = value.as_bool();
-    if (!flag) return false;
-    bits = *flag ? 1 : 0;
-  } else if (const auto natural = value.as_u64()) {
-    bits = *natural;
-  } else if (const auto integer = value.as_i64()) {
-    bits = static_cast<std::uint64_t>(*integer);
-  } else {
-    return false;
-  }
-  for (std::uint32_t i = 0; i < facts.bits / 8; ++i) to.push_back(static_cast<std::byte>(bits >> (8 * i)));
-  return true;
-}
 
 // What JSON says by itself: numbers without a point are integers, all reals are f64. Depth is the reader's.
 std::optional<Value> from_json(wire::JsonReader& in, std::string& scratch) {
@@ -127,6 +103,14 @@ std::string type_of(const Value& value) {
   return "";
 }
 
+// Rounded to nearest; none where that is no finite number.
+std::optional<float> narrowed(double value) {
+  constexpr double kMost = std::numeric_limits<float>::max(), kBeyond = 0x1.ffffffp127;  // half a step further
+  if (!std::isfinite(value)) return static_cast<float>(value);
+  if (std::abs(value) >= kBeyond) return std::nullopt;
+  return static_cast<float>(std::clamp(value, -kMost, kMost));
+}
+
 std::optional<Value> restore_number(const Value& stored, DType type) {
   const DTypeInfo& facts = info(type);
   if (facts.kind == DTypeKind::unsigned_integer) {
@@ -150,10 +134,40 @@ std::optional<Value> restore_number(const Value& stored, DType type) {
     if (*text == "-inf") value = -HUGE_VAL;
   }
   if (!value) return std::nullopt;
-  if (type != DType::f64) *value = static_cast<double>(static_cast<float>(*value));
+  if (type != DType::f64) {
+    const auto single = narrowed(*value);
+    if (!single) return std::nullopt;
+    *value = static_cast<double>(*single);
+  }
   if (type == DType::f16 && std::isfinite(*value) && wire::half_to_double(wire::half_bits(*value)) != *value)
     return std::nullopt;
   return Value::real(*value, type);
+}
+
+// One number appended in the little-endian form of `type`, if it fits it.
+bool append_number(std::vector<std::byte>& to, DType type, const Value& value) {
+  std::uint64_t bits = 0;
+  const DTypeInfo& facts = info(type);
+  if (facts.kind == DTypeKind::boolean) {
+    const auto flag = value.as_bool();
+    if (!flag) return false;
+    bits = *flag ? 1 : 0;
+  } else {
+    const auto number = restore_number(value, type);
+    if (!number) return false;
+    if (facts.kind == DTypeKind::real) {
+      const double real = *number->as_f64();
+      bits = type == DType::f16   ? wire::half_bits(real)
+             : type == DType::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(real))
+                                  : std::bit_cast<std::uint64_t>(real);
+    } else if (const auto natural = number->as_u64()) {
+      bits = *natural;
+    } else {
+      bits = static_cast<std::uint64_t>(*number->as_i64());
+    }
+  }
+  for (std::uint32_t i = 0; i < facts.bits / 8; ++i) to.push_back(static_cast<std::byte>(bits >> (8 * i)));
+  return true;
 }
 
 std::optional<Value> restore_list(const Value& list, std::string_view element) {

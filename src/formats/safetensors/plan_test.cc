@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes that no safetensors file can have.
+#include <gtest/gtest.h>
+
+#include "base/checked.h"
+#include "formats/safetensors/format.h"
+#include "formats/safetensors/layout.h"
+#include "support/thrown.h"
+
+namespace weighbridge::safetensors {
+namespace {
+
+std::string text_of(const std::vector<Item>& items) {
+  std::string out;
+  for (const Item& item : items) out += item.subject + ": " + item.from + " -> " + item.to + "\n";
+  return out;
+}
+std::size_t none(std::uint64_t, std::span<std::byte>) { return 0; }
+
+TEST(SafetensorsPlan, SizesPast2To64AreBlockers) {
+  Builder bits;
+  bits.tensor("x", DType::u8, {std::uint64_t{1} << 61}, none);
+  EXPECT_EQ(text_of(layout(bits.build(), {}).blockers), "tensors[\"x\"]: its shape -> more than 2^64 - 1 bits\n");
+  Builder sum;
+  for (char name = 'a'; name < 'j'; ++name)
+    sum.tensor(std::string(1, name), DType::u8, {(std::uint64_t{1} << 61) - 1}, none);
+  EXPECT_EQ(text_of(layout(sum.build(), {}).blockers), "tensors[\"h\"]: its size -> more than 2^64 - 1 bytes in all\n");
+}
+
+TEST(SafetensorsPlan, AHeaderPastItsLimitIsABlocker) {
+  Builder builder;
+  builder.attribute("long", Value::text(std::string(base::to_size(kMaxHeader), 'x')));
+  const core::WriteLayout made = layout(builder.build(), {});
+  ASSERT_EQ(made.blockers.size(), 1U);
+  EXPECT_EQ(made.blockers[0].subject, "tensors");
+  EXPECT_EQ(made.blockers[0].to, "more than the 100000000 that safetensors allows");
+  EXPECT_TRUE(made.head.empty());
+}
+
+TEST(SafetensorsPlan, CastsToIntegersAndToUnknownFloatsAreMisuse) {
+  Builder builder;
+  builder.tensor("x", DType::f32, {1}, none);
+  const Model model = builder.build();
+  Options options;
+  options.cast = DType::i8;
+  EXPECT_EQ(test::thrown([&] { layout(model, options); }).rule, "misuse/cast");
+}
+
+}  // namespace
+}  // namespace weighbridge::safetensors

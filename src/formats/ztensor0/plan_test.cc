@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan says of models that no zTensor 0.1 file gives: names and fields that are not UTF-8, frames of others,
+// strides, sums past 2^64.
+#include <gtest/gtest.h>
+
+#include "base/endian.h"
+#include "core/state.h"
+#include "formats/ztensor0/format.h"
+#include "support/format_testing.h"
+
+namespace weighbridge::ztensor0 {
+namespace {
+
+std::string text_of(const std::vector<Item>& items) {
+  std::string out;
+  for (const Item& item : items) out += item.subject + ": " + item.from + " -> " + item.to + "\n";
+  return out;
+}
+std::size_t none(std::uint64_t, std::span<std::byte>) { return 0; }
+
+// A dense tensor "w" of u8 [4] over `stored`, as `edit` leaves it.
+template <class Edit> Model crafted(std::string format, const std::string& stored, Encoding encoding, Edit edit) {
+  core::Draft draft;
+  draft.state.format = std::move(format);
+  draft.add_source(memory_source(test::bytes_of(stored)));
+  draft.add_tensor("w", Layout::dense, DType::u8, std::vector<std::uint64_t>{4});
+  draft.add_part("data", DType::u8, std::vector<std::uint64_t>{4}, encoding, {0, 0, stored.size()}, 4);
+  edit(draft);
+  draft.index_names();
+  return draft.finish();
+}
+
+std::string frame(std::string_view data) {
+  std::vector<std::byte> out;
+  codecs::ZstdEncoder().encode(std::as_bytes(std::span(data)), out);
+  return {reinterpret_cast<const char*>(out.data()), out.size()};
+}
+
+TEST(Ztensor0Plan, FramesOfOthersAreMadeAnew) {
+  const Model model = crafted("other", frame("abcd"), Encoding::zstd, [](core::Draft&) {});
+  for (const auto& [encoding, to] : {std::pair{"zstd", "zstd, compressed anew"}, {"raw", "raw"}, {"", "raw"}}) {
+    Options options;
+    options.encoding = encoding;
+    const core::WriteLayout made = layout(model, options);
+    EXPECT_EQ(text_of(made.changes), "tensors[\"w\"].parts[\"data\"]: zstd -> " + std::string(to) + "\n");
+    const auto [report, out] = test::walk(kFormat, test::render(made));
+    EXPECT_EQ(report.total(), 0U);
+    EXPECT_EQ(test::logical_bytes(out["w"].main()), "abcd");
+  }
+}
+
+TEST(Ztensor0Plan, StridesAreStraightened) {
+  const Model model = crafted("", "abcd", Encoding::raw, [](core::Draft& d) { d.part_side(0).strides = {1}; });
+  EXPECT_EQ(text_of(layout(model, {}).changes), "tensors[\"w\"].parts[\"data\"]: strided -> row-major\n");
+}
+
+TEST(Ztensor0Plan, WhatIsNotUtf8IsNamed) {
+  const Model name =
+      crafted("", "abcd", Encoding::raw, [](core::Draft& d) { d.state.tensors[0].name = d.refer("\xff"); });
+  const std::string blockers = text_of(layout(name, {}).blockers);
+  EXPECT_NE(blockers.find(": a name that is not UTF-8 -> names are UTF-8\n"), blockers.npos) << blockers;
+  const Model fields = crafted("", "abcd", Encoding::raw, [](core::Draft& d) {
+    d.tensor_side(0).attributes.emplace_back("t", Value::text("\xff"));
+    d.tensor_side(0).attributes.emplace_back("\xff", Value::boolean(true));
+    d.tensor_side(0).attributes.emplace_back("name", Value::text("x"));
+    d.tensor_side(0).attributes.emplace_back("layout", Value::text("dense"));
+  });
+  const core::WriteLayout made = layout(fields, {});
+  ASSERT_EQ(made.losses.size(), 4U) << text_of(made.losses);
+  EXPECT_EQ(made.losses[0].to, "dropped: it would say how the data is laid out");
+  EXPECT_EQ(made.losses[1].to, "dropped: zTensor 0.1 has a field of this name");
+  EXPECT_EQ(made.losses[2].to, "dropped: it is not UTF-8");
+  EXPECT_EQ(made.losses[3].to, "dropped: it is not UTF-8");
+}
+
+TEST(Ztensor0Plan, SizesPast2To64AreBlockers) {
+  Options cast;
+  cast.cast = DType::f32;
+  Builder one;
+  one.tensor("x", DType::f16, {std::uint64_t{1} << 62}, none);
+  EXPECT_EQ(text_of(layout(one.build(), cast).blockers), "tensors[\"x\"]: its shape -> more than 2^64 - 1 bytes\n");
+  Builder sum;
+  for (const char* name : {"a", "b"}) sum.tensor(name, DType::u8, {std::uint64_t{1} << 63}, none);
+  EXPECT_EQ(text_of(layout(sum.build(), {}).blockers), "tensors[\"b\"]: its size -> more than 2^64 - 1 bytes in all\n");
+}
+
+TEST(Ztensor0Plan, ScalesOfF64AreRounded) {
+  const std::string one("\0\0\0\0\0\0\xf0\x3f", 8);
+  Builder builder;
+  builder.object("q", Layout::quantized_group, {2, 1},
+                 {{"bits", Value::integer(std::int64_t{4})},
+                  {"group_size", Value::integer(std::int64_t{2})},
+                  {"packing", Value::text("2_per_u8")}},
+                 {{"packed_weight", DType::u8, {1, 1}, test::bytes_of("\x21")},
+                  {"scales", DType::f64, {1, 1}, test::bytes_of(one)},
+                  {"zeros", DType::u8, {1, 1}, test::bytes_of("\x01")}});
+  EXPECT_EQ(text_of(layout(builder.build(), {}).losses),
+            "tensors[\"q\"]: quantized_group -> dense f32\n"
+            "tensors[\"q\"].parts[\"scales\"]: f64 -> f32\n");
+}
+
+// CBOR writes any text in chunks too, and any field twice.
+TEST(Ztensor0Read, LayoutsInChunksAndFieldsTwice) {
+  const std::string whole = test::render(layout(crafted("", "abcd", Encoding::raw, [](core::Draft&) {}), {}));
+  const auto replaced = [&](std::string_view from, std::string_view to) {
+    std::string out = whole;
+    const std::size_t at = out.find(from);
+    EXPECT_NE(at, out.npos) << from;
+    out.replace(at, from.size(), to);
+    const std::uint64_t size = base::load_le<std::uint64_t>(out.data() + out.size() - 8) + to.size() - from.size();
+    base::store_le<std::uint64_t>(out.data() + out.size() - 8, size);
+    return test::walk(kFormat, std::move(out));
+  };
+  const std::string field = "\x66layout", dense =
+                                              "\x65"
+                                              "dense";
+  const auto [sound, model] = replaced(dense,
+                                       "\x7f\x62"
+                                       "de\x63nse\xff");
+  EXPECT_EQ(sound.total(), 0U);
+  EXPECT_EQ(model["w"].layout(), Layout::dense);
+  EXPECT_EQ(model["w"].attributes().size(), 0U);
+  for (const char* name : {"sparsecoo", "sparsecsr"}) {
+    const std::string item = "\x69" + std::string(name);
+    const auto in_one = replaced(dense, item), in_chunks = replaced(dense, "\x7f" + item + "\xff");
+    EXPECT_EQ(in_one.model["w"].layout_name(), name);
+    EXPECT_EQ(in_chunks.model["w"].layout_name(), name);
+    ASSERT_EQ(in_chunks.report.total(), in_one.report.total());
+    for (std::size_t i = 0; i < in_one.report.total(); ++i)
+      EXPECT_EQ(in_chunks.report.findings()[i].rule, in_one.report.findings()[i].rule);
+    EXPECT_EQ(in_chunks.model["w"].layout(), in_one.model["w"].layout());
+  }
+  const auto rule = [&](std::string_view from, std::string_view to) {
+    const Report report = replaced(from, to).report;
+    return report.total() == 1 ? std::string(report.findings()[0].rule) : std::to_string(report.total());
+  };
+  // In place of the layout: the shape and the size once more, which stand in the map already.
+  EXPECT_EQ(rule(field + dense, "\x65shape\x81\x04"), "zt0/duplicate-key");
+  EXPECT_EQ(rule(field + dense, "\x64size\x04"), "zt0/duplicate-key");
+}
+
+}  // namespace
+}  // namespace weighbridge::ztensor0
