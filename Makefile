@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
-.PHONY: help setup setup-test build build-demo demo test test-house test-unit test-interop test-web test-fuzz bench bench-report sanitize fuzz corpus \
+.PHONY: help setup setup-test build build-demo demo test test-house test-unit test-interop test-web test-fuzz test-shared bench bench-report sanitize fuzz corpus \
   docs reference unicode format format-check tidy install package web web-serve clean
 .NOTPARALLEL:
 
@@ -117,6 +117,10 @@ tidy: setup-test ## run clang-tidy 16 over the sources
 install: build ## install command, library and headers below PREFIX (/usr/local)
 	cmake --build build/release -j $(JOBS)
 	cmake --install build/release --prefix $(PREFIX)
+
+test-shared: setup ## build the shared library, install it, and run the command and a stranger's program by it
+	python3 tests/package/check.py --build build/release --work build/package --cmake "$$(command -v cmake)" --compiler "$$(command -v c++)" \
+	  --version "$$(sed -n 's/^project(weighbridge VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)" shared
 
 package: setup ## make the .deb files and the .tar.gz: build/release/packages
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF

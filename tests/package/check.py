@@ -109,13 +109,36 @@ def consumer_says_ok(program):
     assert said == "ok\n", said
 
 
-def cmake(a):
-    prefix = unpacked_tarball(a, "cmake")
-    build = a.work / "cmake/build"
+def consumer_by_cmake(a, prefix, build):
     run(a.cmake, "-S", CONSUMER, "-B", build, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={a.compiler}",
         f"-DCMAKE_PREFIX_PATH={prefix}")
     run(a.cmake, "--build", build)
     consumer_says_ok(build / "consumer")
+
+
+def cmake(a):
+    consumer_by_cmake(a, unpacked_tarball(a, "cmake"), a.work / "cmake/build")
+
+
+def shared(a):
+    """The shared library: its names, what it exports, and that the command and a stranger's program run by it."""
+    source, folder = CONSUMER.parents[1], a.work / "shared"
+    build, prefix = folder / "build", fresh(folder / "prefix")
+    run(a.cmake, "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={a.compiler}", "-DCMAKE_BUILD_TYPE=Release",
+        "-DBUILD_SHARED_LIBS=ON", "-DWEIGHBRIDGE_TESTS=OFF", f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib")
+    run(a.cmake, "--build", build)
+    run(a.cmake, "--install", build)
+    library, minor = prefix / "lib/libweighbridge.so", a.version.rsplit(".", 1)[0]
+    links = {path.name: os.readlink(path) for path in library.parent.iterdir() if path.is_symlink()}
+    assert links == {library.name: f"{library.name}.{minor}", f"{library.name}.{minor}": f"{library.name}.{a.version}"}, links
+    assert not list(library.parent.glob("*.a")), "an archive beside it would be taken for it"
+    soname = re.search(r"SONAME.*\[(.*)\]", run("readelf", "-d", library))
+    assert soname and soname[1] == f"{library.name}.{minor}", soname
+    exported = run("nm", "-D", "--defined-only", "--format=just-symbols", library).split()
+    assert len(exported) > 100 and all("11weighbridge" in name for name in exported), [n for n in exported if "11weighbridge" not in n][:9]
+    main_job(["env", "-i", prefix / "bin/weighbridge"], folder, a.version)
+    consumer_by_cmake(a, prefix, fresh(folder / "consumer"))
+    assert soname[1] in run("readelf", "-d", folder / "consumer/consumer"), "the program does not name the library"
 
 
 def pkg_config(a):
@@ -217,9 +240,9 @@ def clean_root(a):
 def main():
     parser = argparse.ArgumentParser()
     for name in ("--build", "--work", "--cmake", "--compiler"):
-        parser.add_argument(name, type=pathlib.Path, required=True)
+        parser.add_argument(name, type=lambda path: pathlib.Path(os.path.abspath(path)), required=True)
     parser.add_argument("--version", required=True)
-    cases = {case.__name__: case for case in (make, tarball, network, cmake, pkg_config, debian, manual, clean_root)}
+    cases = {case.__name__: case for case in (make, tarball, network, cmake, pkg_config, debian, manual, clean_root, shared)}
     parser.add_argument("case", choices=cases)
     a = parser.parse_args()
     a.packages = a.work / "packages"
