@@ -59,7 +59,8 @@ struct OutputFile::Rep {
                           end = std::min(at + bytes.size(), piece.offset + piece.length);
       if (begin >= end) continue;
       read(*from, piece);
-      std::memcpy(buffer.data() + (begin - piece.offset), bytes.data() + (begin - at), end - begin);
+      std::memcpy(buffer.data() + base::to_size(begin - piece.offset), bytes.data() + base::to_size(begin - at),
+                  base::to_size(end - begin));
       piece.crc = codecs::crc32c(buffer);
     }
     buffer.clear();
