@@ -16,10 +16,11 @@ namespace {
 // Vectors as JSON lines or as a NumPy file, on standard output or in a file.
 class Vectors {
  public:
-  Vectors(Session& session, std::uint64_t dimension) : session_(session), dimension_(dimension) {
+  Vectors(Session& session, const Model& model, std::uint64_t dimension) : session_(session), dimension_(dimension) {
     const std::string_view path = session.args.value(FlagId::output), form = session.args.value(FlagId::output_format);
     npy_ = form == "npy" || (form.empty() && path.ends_with(".npy"));  // as extract goes by the name
-    if (!path.empty() && path != "-") file_.emplace(std::string(path), session.args.has(FlagId::force));
+    if (!path.empty() && path != "-")
+      file_.emplace(std::string(path), session.args.has(FlagId::force), inputs_of(session, model));
     if (npy_ && !file_) throw Misuse("--output-format npy needs -o FILE, since its header states how many there are");
     if (npy_) write(header(0));
   }
@@ -83,9 +84,10 @@ Status run_embed(Session& session) {
   try {
     Texts texts(session, 1);
     Status status = Status::done;
-    const auto embedder = open_embedder(session, path, status);
+    Model model;
+    const auto embedder = open_embedder(session, path, status, &model);
     if (!embedder) return status;
-    Vectors vectors(session, embedder->dimension());
+    Vectors vectors(session, model, embedder->dimension());
     Remarks remarks;
     embed_all(
         session, *embedder, session.args.operands.size() - 1,

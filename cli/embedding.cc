@@ -56,6 +56,13 @@ std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& pat
   }
 }
 
+std::vector<std::shared_ptr<const Source>> inputs_of(const Session& session, const Model& model) {
+  std::vector<std::shared_ptr<const Source>> out(model.sources().begin(), model.sources().end());
+  for (const FlagId id : {FlagId::input, FlagId::corpus, FlagId::vocab})
+    if (const std::string path(session.args.value(id)); !path.empty() && path != "-") out.push_back(open_file(path));
+  return out;
+}
+
 void Remarks::add(const Embedded& what) {
   truncated_ += what.truncated ? 1 : 0;
   damaged_ += what.replaced > 0 ? 1 : 0;

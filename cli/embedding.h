@@ -16,6 +16,9 @@ namespace weighbridge::cli {
 // `model` is given what was opened, for who wants it.
 std::unique_ptr<Embedder> open_embedder(Session&, const std::string& path, Status& status, Model* model = nullptr);
 
+// The files that are read, which no output may replace: the model's, and those of --input, --corpus and --vocab.
+std::vector<std::shared_ptr<const Source>> inputs_of(const Session&, const Model&);
+
 // What befell texts on their way in, for one remark about all of them.
 class Remarks {
  public:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // extract: the elements of tensors as files or on standard output.
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "file_names.h"
@@ -64,9 +66,23 @@ Status extract_one(Session& session, const Input& input, const std::string& path
   return Status::done;
 }
 
+// Where a file of several is written, and where it will be.
+struct Place {
+  std::string temporary, asked;
+};
+
+// An error that speaks of the file under its temporary name, which is gone by then, speaks of the one that was asked
+// for.
+Error renamed(const Error& error, const Place& place) {
+  Finding finding = error.finding();
+  if (const std::size_t at = finding.message.find(place.temporary); at != std::string::npos)
+    finding.message.replace(at, place.temporary.size(), place.asked);
+  return Error(std::move(finding));
+}
+
 // All of them, under their temporary names, with one bar.
 std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& wanted,
-                                 const std::vector<std::string>& paths, bool npy) {
+                                 const std::vector<Place>& places, bool npy) {
   std::uint64_t total = 0, before = 0;
   for (const Elements& each : wanted) total += each.size().value_or(0);
   Context context = session.context();
@@ -76,7 +92,12 @@ std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& 
   std::vector<Extracted> out;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (!context.progress(0, 0)) throw Cancelled{};
-    out.push_back(wanted[i].write(paths[i], {.npy = npy}, context));
+    try {
+      out.push_back(wanted[i].write(places[i].temporary, {.npy = npy}, context));
+    } catch (const Error& error) {
+      throw renamed(error, places[i]);
+    }
+    out.back().output = places[i].asked;
     before += out.back().bytes;
   }
   return out;
@@ -95,13 +116,12 @@ Status extract_many(Session& session, const Input& input, const std::string& pat
     for (const Elements& each : wanted) each.npy_header();  // refuses before anything is written
   OutputFiles files(folder, session.args.has(FlagId::force), input.model->sources());
   FileNames taken;
-  std::vector<std::string> names, temporary;
+  std::vector<Place> places;
   for (const Elements& each : wanted) {
-    names.push_back(taken.next(each.facts().tensor, npy ? ".npy" : ".bin"));
-    temporary.push_back(files.add(names.back()));
+    const std::string file = taken.next(each.facts().tensor, npy ? ".npy" : ".bin");
+    places.push_back({.temporary = files.add(file), .asked = files.path(file)});
   }
-  std::vector<Extracted> done = write_all(session, wanted, temporary, npy);
-  for (std::size_t i = 0; i < done.size(); ++i) done[i].output = files.path(names[i]);
+  const std::vector<Extracted> done = write_all(session, wanted, places, npy);
   files.publish();
   session.tell_written(folder, [&] { report(session, input, path, done, npy); });
   return Status::done;

@@ -33,19 +33,20 @@ constexpr std::uint32_t kAll = kComputes | kFormats | kCompletion;
 constexpr std::array<Verb, kVerbCount> kVerbs{{
     {VerbId::inspect, "inspect", "FILE", 1, 1, "read files", "list ls info show cat head open", "say what is in a file",
      "Lists the metadata and every tensor: name, dtype, shape, size, layout, and totals by dtype. Reads the header "
-     "only, unless --stats asks for a pass over the payload. A FILE of - is standard input.",
+     "only, unless --stats asks for a pass over the payload. A FILE of - is standard input, of at most 1 GiB.",
      "weighbridge inspect model.safetensors\n"
      "weighbridge inspect model.zt --filter '*.attn.*' --sort size"},
     {VerbId::verify, "verify", "FILE...", 1, kAny, "read files", "check validate test", "prove that files are sound",
      "Checks every rule of the format, then everything that must be read to be known: digests, checksums, "
      "booleans, indices, compressed data. Names each finding with its rule, its place, what was expected and what "
-     "was found.",
+     "was found. A FILE of - is standard input, of at most 1 GiB. --sha256 takes one FILE.",
      "weighbridge verify model.safetensors model.zt\n"
      "weighbridge verify model.safetensors --sha256 "
      "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"},
     {VerbId::convert, "convert", "IN OUT", 2, 2, "write files", "export cp", "turn a file into another container",
      "Plans first: what the target cannot hold is a loss, and nothing is written until each kind of loss is "
-     "allowed by name. Then writes beside OUT, reads back, compares, and only then gives OUT its name.",
+     "allowed by name. Then writes beside OUT, reads back, compares, and only then gives OUT its name. An IN of - is "
+     "standard input, of at most 1 GiB.",
      "weighbridge convert model.safetensors model.zt --encoding zstd --digest sha256\n"
      "weighbridge convert model.zt half.safetensors --cast f16\n"
      "weighbridge convert stories260K.bin stories.slm --tokenizer tok512.bin\n"
@@ -61,14 +62,16 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "Writes the logical bytes: decompressed, little-endian, row-major. An output whose name ends in .npy becomes "
      "a NumPy file; types that NumPy lacks (bf16, f8_e4m3, ...) are stored as raw two- or one-byte items, as "
      "ml_dtypes does. A sparse or quantised tensor gives its main part, unless --part or --dense says otherwise.\n"
-     "With --glob each tensor that matches becomes a .npy file (or .bin, with --raw) in the folder of -o.",
+     "With --glob each tensor that matches becomes a .npy file (or .bin, with --raw) in the folder of -o. A FILE of - "
+     "is standard input, of at most 1 GiB.",
      "weighbridge extract model.zt embeddings.LayerNorm.weight -o weight.npy\n"
      "weighbridge extract model.zt w --dense f32 -o - | sha256sum\n"
      "weighbridge extract model.zt --glob 'encoder.layer.0.*' -o layer0"},
     {VerbId::hash, "hash", "FILE...", 1, kAny, "read files", "digest checksum sha256 sum",
      "print a digest of the content, whatever the container",
      "The same tensors have the same digest in any container, in any order, compressed or not; metadata does not "
-     "count. One line a file: 64 hexadecimal digits, two spaces, the path.",
+     "count. One line a file: 64 hexadecimal digits, two spaces, the path. A FILE of - is standard input, of at most "
+     "1 GiB.",
      "weighbridge hash model.safetensors model.zt\n"
      "weighbridge hash --file model.safetensors"},
     {VerbId::khlnary, "khlnary", "ACTION FILE", 1, kAny, "modules, build", "",
@@ -152,7 +155,7 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
     {FlagId::no_check, "no-check", 0, Takes::nothing, "", Choice::any, kInspect,
      "put off checks that must read payload, where a format makes them part of opening"},
     {FlagId::sha256, "sha256", 0, Takes::value, "HEX", Choice::any, kVerify,
-     "also compare the SHA-256 of the whole file with this published one"},
+     "also compare the SHA-256 of the whole file with this published one; takes one FILE"},
     {FlagId::to, "to", 0, Takes::value, "FORMAT", Choice::format, kConvert,
      "the container to write; else OUT's extension says"},
     {FlagId::allow, "allow", 0, Takes::values, "KIND", Choice::loss, kWrites | kKhlnary,
@@ -178,10 +181,11 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
     {FlagId::omit_layout_field, "omit-layout-field", 0, Takes::nothing, "", Choice::any, kConvert,
      "write zt0 without the field `layout`, which the published readers want"},
     {FlagId::created_at, "created-at", 0, Takes::value, "TIME", Choice::any, kConvert,
-     "of the .weights to write, as ISO 8601: 2026-01-31T12:00:00Z"},
-    {FlagId::model_name, "model-name", 0, Takes::value, "NAME", Choice::any, kConvert, "of the .weights to write"},
+     "of the .weights or folder to write, as ISO 8601: 2026-01-31T12:00:00Z"},
+    {FlagId::model_name, "model-name", 0, Takes::value, "NAME", Choice::any, kConvert,
+     "of the .weights or folder to write"},
     {FlagId::model_version, "model-version", 0, Takes::value, "VERSION", Choice::any, kConvert,
-     "of the .weights to write"},
+     "of the .weights or folder to write"},
     {FlagId::dry_run, "dry-run", 'n', Takes::nothing, "", Choice::any, kWrites, "print the plan and write nothing"},
     {FlagId::force, "force", 'f', Takes::nothing, "", Choice::any, kWrites | kExtract | kKhlnary | kSlm | kEmbed,
      "replace an output that exists"},
@@ -301,6 +305,7 @@ constexpr OwnHelp kOwnHelps[] = {
     {FlagId::quiet, kHash, "leave out warnings and progress"},
     {FlagId::threads, kRuns, "how many to use; one for each processor otherwise (for a model below 2 MiB one)"},
     {FlagId::output, kAppend, "the file to write; TARGET then stays as it is"},
+    {FlagId::force, kAppend, "replace the OUT of -o where it exists; TARGET is replaced without it"},
     {FlagId::output, kExtract, "the file to write, or - for standard output; with --glob a folder"},
     {FlagId::output, kEmbed, "the file to write; else standard output"},
     {FlagId::input, kGenerate, "the file of the text to continue; - is standard input"},

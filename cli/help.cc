@@ -12,7 +12,9 @@ namespace {
 
 constexpr ExitStatus kStatuses[] = {
     {"0", "done, or valid, warnings included"},
-    {"1", "the file is malformed, files differ, or a conversion would lose something that was not allowed"},
+    {"1",
+     "the file is not sound, not what the verb needs, past a --limit or not the --sha256 given, or a conversion or "
+     "gate refuses"},
     {"2", "asked for what cannot be: flags, an unknown tensor, an output that exists"},
     {"3", "nothing worse than tensors that this build cannot interpret"},
     {"4", "input or output failed"},

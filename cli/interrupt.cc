@@ -3,12 +3,12 @@
 // ignored.
 #include "interrupt.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
-#include <ctime>
 #include <initializer_list>
 
 namespace weighbridge::cli {
@@ -30,10 +30,7 @@ constexpr char kErase[] = "\r\x1b[J";
 bool take_bar_away() {
   constexpr int kWaits = 50;
   ending = true;
-  for (int i = 0; drawing && i < kWaits; ++i) {
-    const timespec millisecond{0, 1'000'000};
-    ::nanosleep(&millisecond, nullptr);
-  }
+  for (int i = 0; drawing && i < kWaits; ++i) ::poll(nullptr, 0, 1);  // a millisecond, as a handler may wait it
   if (bar_drawn) put(kErase, sizeof kErase - 1);
   return bar_drawn;
 }
@@ -48,6 +45,7 @@ void end(int number) {
 
 void bus_error(int) {
   constexpr char kSentence[] = "weighbridge: a file that is in use has become shorter, or its disk failed\n";
+  if (ending.exchange(true)) ::pause();  // another thread says it and ends the process
   take_bar_away();
   put(kSentence, sizeof kSentence - 1);
   ::_exit(4);

@@ -22,7 +22,8 @@ constexpr std::size_t kMostOfStack = 8;         // cells of the stack's top in a
 constexpr std::size_t kMostTraced = 10'000;     // steps in the JSON of a trace
 constexpr std::size_t kWordsAtOnce = 64 << 10;  // of a disassembly
 
-void write_output(Session& session, std::string_view bytes, bool binary) {
+// What was made of `input`, to -o.
+void write_output(Session& session, const std::shared_ptr<const Source>& input, std::string_view bytes, bool binary) {
   const std::string output(session.args.value(FlagId::output));
   if (output == "-") {
     if (binary && session.out.columns() > 0)
@@ -31,18 +32,23 @@ void write_output(Session& session, std::string_view bytes, bool binary) {
     session.out.text(bytes);
     return;
   }
-  OutputFile file(output, session.args.has(FlagId::force));
+  OutputFile file(output, session.args.has(FlagId::force), std::span(&input, 1));
   file.write(std::as_bytes(std::span(bytes)));
   file.publish();
 }
 
-std::string read_text(Session& session, const std::string& path) {
-  const auto source = session.source(path);
-  if (source->size() > session.context().limits.header)
+// The file that -o has had written; empty where there is none.
+std::string_view written_file(const Session& session) {
+  const std::string_view output = session.args.value(FlagId::output);
+  return output == "-" ? std::string_view() : output;
+}
+
+std::string text_of(const Session& session, const Source& source) {
+  if (source.size() > session.context().limits.header)
     raise(Kind::malformed, "limit/header",
           "the text is larger than the limit allows (Limits::header, --limit header=BYTES)");
-  std::string text(source->size(), '\0');
-  source->read_at(0, std::as_writable_bytes(std::span(text)));
+  std::string text(source.size(), '\0');
+  source.read_at(0, std::as_writable_bytes(std::span(text)));
   return text;
 }
 
@@ -178,7 +184,8 @@ Status verify_module(Session& session, const std::string& path) {
 }
 
 Status disassemble(Session& session, const std::string& path) {
-  const std::vector<std::uint32_t> words = kn::words_of(*session.source(path), session.context());
+  const auto source = session.source(path);
+  const std::vector<std::uint32_t> words = kn::words_of(*source, session.context());
   const std::string_view output = session.args.value(FlagId::output);
   std::string text;
   for (std::size_t at = 0; at < words.size(); at += kWordsAtOnce) {
@@ -187,20 +194,25 @@ Status disassemble(Session& session, const std::string& path) {
     session.out.text(text);
     text.clear();
   }
-  if (!output.empty()) write_output(session, text, false);
-  if (session.json) session.object(kn::to_json(path, "disassemble", words.size(), output, text));
+  if (!output.empty()) write_output(session, source, text, false);
+  session.tell_written(written_file(session), [&] {
+    if (session.json) session.object(kn::to_json(path, "disassemble", words.size(), output, text));
+  });
   return Status::done;
 }
 
 Status assemble(Session& session, const std::string& path) {
-  const std::vector<std::uint32_t> words = kn::assemble(read_text(session, path));
-  write_output(session, kn::stored(words), true);
-  const std::string_view output = session.args.value(FlagId::output);
-  if (session.json)
-    session.object(kn::to_json(path, "assemble", words.size(), output));
-  else if (!session.quiet && output != "-")
-    session.out.text(shown(path) + " -> " + shown(output) + ": " + grouped(words.size()) +
-                     (words.size() == 1 ? " word, written\n" : " words, written\n"));
+  const auto source = session.source(path);
+  const std::vector<std::uint32_t> words = kn::assemble(text_of(session, *source));
+  write_output(session, source, kn::stored(words), true);
+  const std::string_view output = written_file(session);
+  session.tell_written(output, [&] {
+    if (session.json)
+      session.object(kn::to_json(path, "assemble", words.size(), output));
+    else if (!session.quiet && !output.empty())
+      session.out.text(shown(path) + " -> " + shown(output) + ": " + grouped(words.size()) +
+                       (words.size() == 1 ? " word, written\n" : " words, written\n"));
+  });
   return Status::done;
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <system_error>
 
 #include "interrupt.h"
 #include "output.h"
@@ -60,7 +61,11 @@ Progress::Progress(std::string_view label, bool quiet)
     : label_(label), draws_(!quiet && can_draw()), job_begin_(Clock::now()), begin_(job_begin_) {
   if (!draws_) return;
   const SignalsHeld held;
-  drawer_ = std::thread([this] { draw_now_and_then(); });
+  try {
+    drawer_ = std::thread([this] { draw_now_and_then(); });
+  } catch (const std::system_error&) {
+    draws_ = false;  // the work goes on without
+  }
 }
 
 Progress::~Progress() {

@@ -41,7 +41,7 @@ class Progress {
   std::string line(std::size_t columns, Clock::time_point now) const;
 
   const std::string label_;
-  const bool draws_;
+  bool draws_;
   const Clock::time_point job_begin_;
   std::mutex mutex_;  // of all below
   std::condition_variable ended_;

@@ -2,15 +2,13 @@
 // The manners that all verbs share: opening, failing, choosing tensors.
 #include "session.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "nearest.h"
+#include "standard_input.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/json.h"
 
@@ -19,16 +17,14 @@ namespace {
 
 constexpr std::size_t kMostInput = std::size_t{1} << 30;
 
-std::shared_ptr<const Source> read_standard_input() {
+std::shared_ptr<const Source> hold_standard_input() {
   auto held = std::make_shared<std::vector<std::byte>>(64 << 10);
   std::size_t size = 0;
   for (;;) {
     if (size == held->size()) held->resize(held->size() * 2);
-    const ssize_t got = ::read(STDIN_FILENO, held->data() + size, held->size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) raise(Kind::io, "io/read", std::string("standard input cannot be read: ") + std::strerror(errno));
+    const std::size_t got = read_standard_input(std::span(*held).subspan(size));
     if (got == 0) break;
-    size += static_cast<std::size_t>(got);
+    size += got;
     if (size > kMostInput)
       raise(Kind::misuse, "misuse/standard-input",
             "standard input is held in memory, at most 1 GiB: name a file instead");
@@ -147,7 +143,7 @@ std::shared_ptr<const Source> Session::source(const std::string& path) {
   if (path != "-") return open_file(path);
   if (std::exchange(input_read_, true))
     raise(Kind::misuse, "misuse/standard-input", "standard input can be read once only: give - once");
-  return read_standard_input();
+  return hold_standard_input();
 }
 
 std::string Session::fault(std::string_view path, const Error& error) const {
@@ -162,7 +158,8 @@ std::string Session::fault(std::string_view path, const Error& error) const {
     what += "; --force replaces it";
   if (rule == "misuse/not-a-file" && (what.find(" a FIFO") != std::string::npos || path == "/dev/stdin"))
     what += ": for what comes through a pipe give -";
-  if (error.kind() == Kind::io)
+  // Only of what could not be opened: the file at fault may be another than `path`, which need not even be one.
+  if (rule == "io/open" && what.starts_with("cannot open '" + std::string(path) + "'"))
     if (const std::string near = nearest_file(path); !near.empty()) what += ", the nearest is '" + near + "'";
   return (path.empty() || names_file ? "" : shown(path) + ": ") + harmless(what);
 }

@@ -51,12 +51,14 @@ class Session {
   void remarks(std::string_view path, const Report& report);
   // The sentence of an error for a person: with the path of the file at fault, once, and the flag that helps, if any.
   std::string fault(std::string_view path, const Error& error) const;
-  // Prints what has been done, when `output` has been written; where that cannot be printed, says so of the output.
+  // Prints what has been done, when `output` has been written (empty: no file was); where that cannot be printed, says
+  // so of the output.
   template <class Print> void tell_written(std::string_view output, Print&& print) {
     try {
       print();
       out.flush();
     } catch (const OutputFailed& failed) {
+      if (output.empty()) throw;
       written_all_the_same(output, failed);
     }
   }

@@ -46,15 +46,17 @@ std::string output_of(const Session& session) { return std::string(session.args.
 
 Status tell(Session& session, const std::string& subject, const chain::Outcome& outcome) {
   session.progress().clear();
-  if (session.json) {
-    session.object(outcome.json);
-  } else {
+  session.tell_written(outcome.path, [&] {
+    if (session.json) {
+      session.object(outcome.json);
+      return;
+    }
     for (const Finding& finding : outcome.report.findings()) session.out.text(Session::sentence(finding) + "\n");
     if (!session.quiet)
       session.out.text(shown(subject) + ": " + (outcome.passed ? "passed" : "refused") +
                        (outcome.path.empty() ? "" : ", " + shown(outcome.path) + " written") + ", sha256 " +
                        outcome.sha256 + "\n");
-  }
+  });
   return outcome.passed ? Status::done : Status::invalid;
 }
 

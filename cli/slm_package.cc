@@ -67,7 +67,9 @@ Status make_fixture(Session& session, std::span<const std::string> operands) {
     options.quantise = dtype;
     options.quantise_norms = true;  // as the original packer does, whose sizes these are
   }
-  return carry_out(session, operands[0], plan(slm::fixture(*kind), "slm", options));
+  // The operand is a word: what goes wrong does so at the file that is made.
+  return about_file(output_of(session),
+                    [&] { return carry_out(session, operands[0], plan(slm::fixture(*kind), "slm", options)); });
 }
 
 Status make_adapter(Session& session, std::span<const std::string> operands) {

@@ -28,10 +28,12 @@ chain::TrainedOptions trained_options(const Session& session) {
 
 Status tell_template(Session& session, const chain::Outcome& outcome) {
   session.progress().clear();
-  if (session.json)
-    session.object(outcome.json);
-  else if (!session.quiet)
-    session.out.text(shown(outcome.path) + ": written, to be filled in, sha256 " + outcome.sha256 + "\n");
+  session.tell_written(outcome.path, [&] {
+    if (session.json)
+      session.object(outcome.json);
+    else if (!session.quiet)
+      session.out.text(shown(outcome.path) + ": written, to be filled in, sha256 " + outcome.sha256 + "\n");
+  });
   return Status::done;
 }
 

@@ -2,24 +2,15 @@
 // Where texts come from.
 #include "texts.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+
+#include "standard_input.h"
 
 namespace weighbridge::cli {
 
 TextPull pull_from(const std::string& path) {
   if (path == "-") {
-    return [](std::span<char> out) {
-      for (;;) {
-        const ssize_t got = ::read(STDIN_FILENO, out.data(), out.size());
-        if (got >= 0) return static_cast<std::size_t>(got);
-        if (errno != EINTR)
-          raise(Kind::io, "io/read", std::string("standard input cannot be read: ") + std::strerror(errno));
-      }
-    };
+    return [](std::span<char> out) { return read_standard_input(std::as_writable_bytes(out)); };
   }
   return [source = open_file(path), at = std::uint64_t{0}](std::span<char> out) mutable {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), source->size() - at));

@@ -55,7 +55,9 @@ def run_tests():
         print(f"ran {program.name}", flush=True)
     done = subprocess.run(["build/venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *PYTEST], cwd=ROOT,
                           env=environment | {"WEIGHBRIDGE": str(BUILD / "weighbridge")}, capture_output=True, text=True)
-    print(done.stdout[-2000:] if done.returncode else done.stdout.splitlines()[-1], flush=True)
+    if done.returncode != 0:
+        sys.exit(f"pytest failed:\n{done.stdout[-3000:]}{done.stderr[-1000:]}")
+    print(done.stdout.splitlines()[-1], flush=True)
     raw = sorted(str(path) for path in profiles.glob("*.profraw"))
     subprocess.run([tool("llvm-profdata"), "merge", "-sparse", *raw, "-o", BUILD / "merged.profdata"], check=True)
 
@@ -90,11 +92,11 @@ def table(found):
     totals = collections.defaultdict(lambda: [0, 0, 0, 0])
     for name, record in found.items():
         summary = record["summary"]
-        for key in (name.split("/")[1], "all of them"):
+        for key in (name.split("/")[1], "all of these"):
             for i, (kind, field) in enumerate((("lines", "covered"), ("lines", "count"), ("branches", "covered"), ("branches", "count"))):
                 totals[key][i] += summary[kind][field]
     rows = ["| layer | lines | run by tests | branches | taken by tests |", "| --- | ---: | ---: | ---: | ---: |"]
-    for key in [*LAYERS, "all of them"]:
+    for key in [*LAYERS, "all of these"]:
         covered, lines, taken, branches = totals[key]
         rows.append(f"| {key} | {lines:,} | {percent(covered, lines)} | {branches:,} | {percent(taken, branches)} |")
     return "\n".join(rows) + "\n"

@@ -37,7 +37,8 @@ class Executor {
 
 /// In the caller's thread, in order.
 std::shared_ptr<Executor> inline_executor();
-/// A pool of `threads` threads, the caller's included; 0 means one for each processor this process may use.
+/// A pool of `threads` threads, the caller's included; 0 means one for each processor this process may use. Of fewer
+/// where the system gives no more.
 std::shared_ptr<Executor> thread_executor(unsigned threads = 0);
 
 /// What every job takes from its caller; a default one will do.

@@ -64,9 +64,10 @@ struct Options {
   bool quantise_norms = false;  ///< SLM: quantise norms too
   bool keep_gqa = false;  ///< SLM: keep fewer key and value heads than query heads, padded with zero rows (reading M8)
   bool omit_layout_field = false;  ///< zt0: entries without `layout`, as the 0.1 text has them
-  std::string created_at{};        ///< EMBD: metadata where the source has none, or in place of its own
-  std::string model_name{};        ///< likewise
-  std::string model_version{};     ///< likewise
+  /// EMBD and folders: metadata where the source has none, or in place of its own; an ISO 8601 time
+  std::string created_at{};
+  std::string model_name{};     ///< likewise
+  std::string model_version{};  ///< likewise
 
   /// The highest `level`: beyond it one encoder takes more memory than a whole job may.
   static constexpr int kHighestLevel = 19;
@@ -105,10 +106,11 @@ class Plan {
   std::shared_ptr<const void> rep_;  // the layout, and the Model it speaks of
 };
 
-/// misuse: unknown format, one that is read only, options it lacks
+/// What converting to `format` would do. Misuse: an unknown format, one that is read only, options that it lacks. Reads
+/// no payload but `embeddings.position_ids` for EMBD (reading E14), where it may throw as what is marked [reads] does.
 Plan plan(const Model&, std::string_view format, const Options& = {});
-/// plan() and Plan::execute() to the format that the path's extension names; a path that ends in / is a Hugging Face
-/// folder.
+/// [reads] plan() and Plan::execute() to the format that the path's extension names; a path that ends in / is a Hugging
+/// Face folder.
 void save(const Model&, const std::string& path, const Options& = {}, const Context& = {});
 
 /// A new file in the container of `target` (which must be able to append) with the objects of `more` behind the old

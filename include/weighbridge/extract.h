@@ -34,7 +34,8 @@ struct Extracted {
 struct ElementsFile {
   bool npy = true;       ///< NumPy's header in front; false: the bytes alone.
   bool replace = false;  ///< An output that exists.
-  /// Files that are being read: the output is none of them, by any link.
+  /// Files that are being read: the output is none of them, by any link, and gets its name only when they are still as
+  /// they were when they were opened.
   std::span<const std::shared_ptr<const Source>> inputs{};
 };
 
@@ -48,7 +49,7 @@ class Elements {
   static Elements part(const Tensor& tensor, std::string_view role = {});
   /// The dense form of the whole tensor.
   /// @param as the dtype to cast to; DType::unknown: the tensor's own.
-  /// @throws Error that says why the tensor cannot be interpreted.
+  /// @throws Error unsupported: the tensor has no elements to be had, and its own finding says why.
   static Elements dense(const Tensor& tensor, DType as = DType::unknown);
 
   /// Name, part, dtype and shape; neither bytes nor output yet.

@@ -36,7 +36,8 @@ class OutputFile {
 
 /// Files that go into one folder together: written in a temporary folder, and moved into their place when all of them
 /// are there. Where the folder is new, it appears with all of them in one step; where it is there, one after the other,
-/// and those that are new go again when one cannot be moved.
+/// and when one cannot be moved the folder is as it was (on a filesystem that cannot exchange two names, but for files
+/// that were replaced already).
 class OutputFiles {
  public:
   /// Makes the temporary inside of `folder` where that exists, beside it otherwise, with the folders above it. Throws
@@ -49,7 +50,8 @@ class OutputFiles {
   OutputFiles& operator=(OutputFiles&&) noexcept;
 
   /// One more file, by its name in the folder; all of them before the work, as this refuses what cannot be published.
-  /// @returns where to write it until publish()
+  /// @returns where to write it until publish(), by an OutputFile or what uses one: that the disk has the bytes is its
+  /// matter, publish() sees to the names
   /// @throws Error misuse: the name is no single component or was added before, or the folder has something of this
   /// name that may not be replaced.
   std::string add(const std::string& name);

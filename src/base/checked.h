@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -34,6 +35,17 @@ constexpr std::size_t to_size(std::uint64_t value) noexcept(sizeof(std::size_t) 
   if constexpr (sizeof(std::size_t) < sizeof(std::uint64_t))
     if (value > SIZE_MAX) beyond_address_space(value);
   return static_cast<std::size_t>(value);
+}
+
+// The nearest float: an infinity beyond the finite ones, where a plain conversion is undefined.
+constexpr float to_float(double value) noexcept {
+  constexpr double kBeyond = 0x1.ffffffp127;  // half a step past the largest
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kMost = std::numeric_limits<float>::max();
+  if (value >= kBeyond) return kInfinity;
+  if (value <= -kBeyond) return -kInfinity;
+  if (value > kMost) return kMost;
+  if (value < -kMost) return -kMost;
+  return static_cast<float>(value);
 }
 
 // Number of elements of a shape: 0 as soon as one dimension is 0, whatever the others; nullopt past 2^64 - 1; 1 for

@@ -69,20 +69,19 @@ struct Job {
 
 class ThreadExecutor final : public Executor {
  public:
-  explicit ThreadExecutor(unsigned threads) : concurrency_(threads) {
+  explicit ThreadExecutor(unsigned threads) {
     threads_.reserve(threads - 1);
     try {
       for (unsigned i = 1; i < threads; ++i) threads_.emplace_back([this] { work(); });
-    } catch (...) {
-      stop();
-      throw;
+    } catch (const std::exception&) {
+      // The system gives no more of them: those that there are do the work.
     }
   }
   ~ThreadExecutor() override { stop(); }
   ThreadExecutor(const ThreadExecutor&) = delete;
   ThreadExecutor& operator=(const ThreadExecutor&) = delete;
 
-  unsigned concurrency() const noexcept override { return concurrency_; }
+  unsigned concurrency() const noexcept override { return static_cast<unsigned>(threads_.size()) + 1; }
 
   void for_each(std::uint64_t count, const Body& body) override {
     // A body that calls back runs its share itself: the threads are busy with the outer call, and no thread waits for
@@ -156,7 +155,6 @@ class ThreadExecutor final : public Executor {
 
   static thread_local const ThreadExecutor* current_;
 
-  const unsigned concurrency_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::deque<Job*> jobs_;  // oldest first; those that still have indices to hand out

@@ -158,7 +158,7 @@ class Reader {
     const auto number = stated.value->as_f64();
     const auto flag = stated.value->as_bool();
     const auto wanted = value.as_f64();
-    const bool same = number && wanted ? static_cast<float>(*number) == static_cast<float>(*wanted)
+    const bool same = number && wanted ? base::to_float(*number) == base::to_float(*wanted)
                                        : flag && value.as_u64() == std::uint64_t{*flag};
     if (!same)
       object_to(out_.contradictions, "contradiction",

@@ -2,10 +2,8 @@
 // The ledger: its links, and what may be added.
 #include "chain/ledger.h"
 
-#include <sys/file.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <optional>
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -13,6 +11,7 @@
 #include "chain/outcome.h"
 #include "chain/smoke.h"
 #include "io/fd.h"
+#include "io/folder_lock.h"
 #include "io/temporary.h"
 #include "weighbridge/open.h"
 #include "weighbridge/slm.h"
@@ -136,20 +135,6 @@ bool stands(const Record& ledger, std::string_view path, std::string_view sha256
   return false;
 }
 
-// Held while entries are added: of two appends at once the second waits, and then sees the first one's entries.
-class FolderLock {
- public:
-  explicit FolderLock(const std::string& ledger) {
-    const std::string folder = io::split_path(ledger).folder;
-    held_ = io::open_folder(folder);
-    while (::flock(held_.get(), LOCK_EX) != 0)
-      if (errno != EINTR) base::io_error("lock", "'" + folder + "' cannot be locked", errno);
-  }
-
- private:
-  io::Fd held_{};
-};
-
 class Appender {
  public:
   Appender(Record& ledger, std::string at) : ledger_(ledger), at_(std::move(at)) {}
@@ -212,7 +197,9 @@ std::string check_adapter(const Artifact& base, const std::string& path, const C
 
 Outcome append_to_ledger(const std::string& path, const Evidence& at, std::span<const std::string> adapters,
                          const std::string& time, const Context& context) {
-  const FolderLock lock(path);
+  // Of two appends at once the second waits, and then sees the first one's entries.
+  const io::FolderLock lock(io::split_path(path).folder, std::nullopt,
+                            [&] { return !context.progress || context.progress(0, 0); });
   Record ledger = ledger_to_append_to(path);
   const Admitted admitted = read_admission(at, context);
   const Artifact& artifact = admitted.evidence.smoke.provenance.artifact;

@@ -323,6 +323,40 @@ TEST(Convert, RefusesItsInputAsOutputByAnyLink) {
   EXPECT_EQ(read_file(input), before);
 }
 
+TEST(Convert, RefusesToReplaceTheSidecarOfItsInput) {
+  const Folder folder;
+  Builder builder;
+  builder.tensor("w", DType::f32, {2}, pattern(8, 1));
+  save(builder.build(), folder / "in.stb");
+  const std::string before = read_file(folder / "in.khm.json");
+  ASSERT_EQ(::link((folder / "in.khm.json").c_str(), (folder / "hard.khm.json").c_str()), 0);
+  const Names there = folder.entries();
+  Options options;
+  options.replace = true;
+  const Plan stb = plan(open(folder / "in.stb"), "stb", options), zt = plan(open(folder / "in.stb"), "zt", options);
+  // Its own name beside another output, another name of it, and as the output itself.
+  EXPECT_EQ(rule_of([&] { stb.execute(folder / "in.bin"); }), "misuse/output-is-input");
+  EXPECT_EQ(rule_of([&] { stb.execute(folder / "hard.stb"); }), "misuse/output-is-input");
+  EXPECT_EQ(rule_of([&] { zt.execute(folder / "in.khm.json"); }), "misuse/output-is-input");
+  EXPECT_EQ(read_file(folder / "in.khm.json"), before);
+  EXPECT_EQ(folder.entries(), there);
+}
+
+// An output without names or shapes to tell needs no sidecar, and one that stands there would speak of it: it goes.
+TEST(Convert, RefusesToRemoveTheSidecarOfItsInput) {
+  const Folder folder;
+  Builder builder;
+  builder.tensor("0", DType::f32, {2}, pattern(8, 1));
+  save(builder.build(), folder / "a.stb");
+  write_file(folder / "a.khm.json", R"({"schema":1,"files":[{"id":0,"path":"a.stb"}]})");
+  const Names there = folder.entries();
+  Options options;
+  options.replace = true;
+  const Plan stb = plan(open(folder / "a.stb"), "stb", options);
+  EXPECT_EQ(rule_of([&] { stb.execute(folder / "a.bin"); }), "misuse/output-is-input");
+  EXPECT_EQ(folder.entries(), there);
+}
+
 TEST(Convert, ProgressGrowsToItsTotal) {
   const Folder folder;
   for (const unsigned n : {0U, 3U}) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/fail.h"
@@ -15,6 +16,7 @@
 #include "convert/write.h"
 #include "core/progress.h"
 #include "io/atomic_file.h"
+#include "io/folder_lock.h"
 #include "io/temporary.h"
 #include "weighbridge/text.h"
 
@@ -73,25 +75,25 @@ class Companion {
     const auto& [extension, text] = *layout.companion;
     const std::size_t name = path.find_last_of('/') + 1, dot = path.rfind('.');
     path_ = (dot == std::string::npos || dot <= name ? path : path.substr(0, dot)) + extension;
+    require_other_file(rep, path_, replace);
     if (!text) {
-      stale_ = std::filesystem::exists(path_);
+      std::error_code unknown;  // a name that the system cannot look up names no file
+      stale_ = std::filesystem::exists(std::filesystem::symlink_status(path_, unknown));
       if (stale_ && !replace) base::misuse("output-exists", "'" + path_ + "' exists and would speak of the new file");
       // One that a killed run had set aside.
       const io::SplitPath split = io::split_path(path_);
       if (!stale_) io::remove_stale(io::open_folder(split.folder).get(), split.name);
       return;
     }
-    require_other_file(rep, path_, replace);
     // Writing would follow a link that readers of the output refuse to follow.
-    if (std::filesystem::is_symlink(path_))
+    std::error_code unknown;
+    if (std::filesystem::is_symlink(std::filesystem::symlink_status(path_, unknown)))
       base::misuse("output-kind", "cannot write '" + path_ + "', which belongs to the output: it is a symbolic link");
     const std::string bytes = text(std::string_view(path).substr(name));
     file_.emplace(path_, io::AtomicFileOptions{replace, bytes.size()});
     file_->write_at(0, std::as_bytes(std::span(bytes)));
     file_->sync(bytes.size());
-    std::string again(bytes.size(), '\0');
-    file_->reopen()->read_at(0, std::as_writable_bytes(std::span(again)));
-    if (again != bytes) base::io_error("read-back", "'" + path_ + "' does not read back; it was not published");
+    file_->read_back(std::as_bytes(std::span(bytes)));
   }
   std::vector<convert::Beside> beside() {
     if (!file_ && !stale_) return {};
@@ -129,6 +131,9 @@ void Plan::execute(const std::string& path, const Context& context) const {
   const convert::Record record = convert::write(layout, options.level, file, context, progress);
   convert::sync_and_read_back(*rep, record, file, context, progress);
   if (folder) folder->check(file, context);
+  // Two runs over one output take turns from here: of two that append to one file the second finds it changed.
+  const io::FolderLock turn(io::split_path(file.path()).folder, io::FolderLock::kPatience,
+                            [&] { return !context.progress || context.progress(2 * bytes, 2 * bytes); });
   for (const Model& model : rep->models)
     for (const auto& source : model.sources()) source->check_unchanged();
   progress.finish();

@@ -34,12 +34,6 @@ bool holds_nothing(const fs::path& folder, int depth) {
   return !error;
 }
 
-void sync_folder(const std::string& path) {
-  const io::Fd fd = io::open_folder(path);
-  if (io::sync_folder(fd.get()) != 0)
-    base::io_error("publish", "cannot write the folder '" + path + "' to the disk", errno);
-}
-
 }  // namespace
 
 OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& path, bool replace)
@@ -53,6 +47,15 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
   if (fs::exists(status) && !replace_ && !holds_nothing(path_, 1))
     base::misuse("output-exists", "the folder '" + path_ + "' is not empty");
   if (!fs::exists(status)) make_folder(path_);
+  for (const std::string& each : paths()) require_inside(each);
+}
+
+// A link leads out of the folder, to a file that somebody else reads: a cache of downloads holds such.
+void OutputFolder::require_inside(const std::string& path) const {
+  std::error_code unknown;
+  for (fs::path at = path; at != path_ && at.has_relative_path(); at = at.parent_path())
+    if (fs::is_symlink(fs::symlink_status(at, unknown)))
+      base::misuse("output-kind", "cannot write '" + path + "': '" + at.string() + "' is a symbolic link");
 }
 
 OutputFolder::~OutputFolder() {
@@ -110,7 +113,7 @@ std::vector<Beside> OutputFolder::beside() const {
 }
 
 void OutputFolder::sync() const {
-  for (const std::string& folder : made_) sync_folder(io::split_path(folder).folder);
+  for (const std::string& folder : made_) io::sync_folder(io::split_path(folder).folder);
 }
 
 }  // namespace weighbridge::convert

@@ -18,8 +18,8 @@ namespace weighbridge::convert {
 
 class OutputFolder {
  public:
-  // Error misuse/output-kind when a file is there, misuse/output-exists when the folder holds something and `replace`
-  // is off, io/create.
+  // Error misuse/output-kind when a file is there or a name in the folder is a symbolic link, misuse/output-exists when
+  // the folder holds something and `replace` is off, io/create.
   OutputFolder(const core::OutFolder&, const std::string& path, bool replace);
   ~OutputFolder();  // folders that were made and not kept go again
   OutputFolder(const OutputFolder&) = delete;
@@ -42,6 +42,7 @@ class OutputFolder {
  private:
   std::string file(const std::string& name) const;
   void make_folder(const std::string& path);
+  void require_inside(const std::string& path) const;
 
   const core::OutFolder& layout_;
   std::string path_;

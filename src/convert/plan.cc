@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/timestamp.h"
 #include "bundle/bundle.h"
 #include "convert/payload.h"
 #include "convert/plan_maker.h"
@@ -60,6 +61,8 @@ void check_options(const FormatInfo& to, const Options& options) {
       std::ranges::find(holds.digests, options.digest) == holds.digests.end())
     base::misuse("digest", "the format " + format + " has no digest " + quoted(options.digest));
   check_own_options(to, options);
+  if (!options.created_at.empty() && !base::is_iso8601(options.created_at))
+    base::misuse("created-at", quoted(options.created_at) + " is not an ISO 8601 time such as 2025-01-16T12:00:00Z");
   if (options.level != 0 && options.encoding != "zstd") base::misuse("level", "a level needs the encoding zstd");
   if (options.level < 0 || options.level > Options::kHighestLevel)
     base::misuse("level", "the level " + std::to_string(options.level) + " is not within 1 and " +

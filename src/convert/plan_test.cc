@@ -46,6 +46,15 @@ TEST(Plan, AnOptionOfAnotherContainerIsRefusedWithTheOnesThatHaveIt) {
   EXPECT_TRUE(plan(model, "zt0", {.omit_layout_field = true}).possible());
 }
 
+TEST(Plan, ATimeOfMakingIsAnIso8601TimeForEachFormatThatHasOne) {
+  for (const char* const format : {"embd", "hf"}) {
+    const Finding finding = thrown([&] { plan(bytes_called("w"), format, {.created_at = "to\nday"}); });
+    EXPECT_EQ(finding.rule, "misuse/created-at") << format;
+    EXPECT_EQ(finding.message, "'to\\nday' is not an ISO 8601 time such as 2025-01-16T12:00:00Z") << format;
+    EXPECT_NO_THROW(plan(bytes_called("w"), format, {.created_at = "2026-05-04T03:02:01Z"})) << format;
+  }
+}
+
 TEST(Plan, AFormatThatIsOnlyReadIsNoTarget) {
   const Finding finding = thrown([] { plan(bytes_called("w"), "llama2c"); });
   EXPECT_EQ(finding.rule, "misuse/read-only-format");

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -147,7 +146,8 @@ void AtomicFile::publish() {
   const char* const from = temporary_.name.c_str();
   const char* const to = target_.name.c_str();
   if (options_.replace) {
-    if (rename_over(folder_.get(), from, to) != 0) base::io_error("publish", "cannot replace '" + asked_ + "'", errno);
+    if (rename_over(folder_.get(), from, folder_.get(), to) != 0)
+      base::io_error("publish", "cannot replace '" + asked_ + "'", errno);
   } else if (rename_new(folder_.get(), from, folder_.get(), to) != 0) {
     if (errno == EEXIST) refuse_existing();
     base::io_error("publish", "cannot publish '" + asked_ + "'", errno);

@@ -73,13 +73,13 @@ std::string join_path(const std::string& folder, const std::string& name) {
   return folder.back() == '/' ? folder + name : folder + "/" + name;
 }
 
-int rename_over(int folder, const char* from, const char* to) noexcept {
+int rename_over(int from_folder, const char* from, int to_folder, const char* to) noexcept {
 #ifdef __EMSCRIPTEN__
   // Its table of names keeps a file that another is renamed over, which comes back when that one goes. One thread, and
   // memory for a disk: nobody sees the moment between.
-  ::unlinkat(folder, to, 0);
+  ::unlinkat(to_folder, to, 0);
 #endif
-  return ::renameat(folder, from, folder, to);
+  return ::renameat(from_folder, from, to_folder, to);
 }
 
 // EMLINK is what Emscripten's filesystem, which has no hard links, says of a first one; EPERM is link()'s word for a
@@ -106,6 +106,16 @@ int rename_new(int from_folder, const char* from, int to_folder, const char* to)
     return -1;
   }
   return ::renameat(from_folder, from, to_folder, to);
+}
+
+int exchange(int folder, const char* name, int other_folder, const char* other_name) noexcept {
+#ifdef __linux__
+  return static_cast<int>(::renameat2(folder, name, other_folder, other_name, RENAME_EXCHANGE));
+#else
+  static_cast<void>(folder), static_cast<void>(name), static_cast<void>(other_folder), static_cast<void>(other_name);
+  errno = ENOSYS;
+  return -1;
+#endif
 }
 
 int sync_folder(int folder) noexcept { return ::fsync(folder) == 0 || errno == EINVAL ? 0 : -1; }

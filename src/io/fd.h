@@ -48,11 +48,13 @@ SplitPath split_path(const std::string& path);
 // folder + "/" + name without the "./" that split_path adds.
 std::string join_path(const std::string& folder, const std::string& name);
 
-// Renames within the folder, in the place of what may have the name `to`. As renameat: 0, or -1 with errno.
-int rename_over(int folder, const char* from, const char* to) noexcept;
+// Renames in the place of what may have the name `to`. As renameat: 0, or -1 with errno.
+int rename_over(int from_folder, const char* from, int to_folder, const char* to) noexcept;
 // Renames a file or a folder only where nothing has the name `to`, in one step where the filesystem can. 0, or -1 with
 // errno: EEXIST where something has the name.
 int rename_new(int from_folder, const char* from, int to_folder, const char* to) noexcept;
+// Two names change places in one step. 0, or -1 with errno: not_offered() where the filesystem has no such step.
+int exchange(int folder, const char* name, int other_folder, const char* other_name) noexcept;
 // Waits until the disk has the names in the folder. 0, or -1 with errno; a filesystem that cannot do so, which says
 // EINVAL, has done all that it can.
 int sync_folder(int folder) noexcept;

@@ -46,7 +46,7 @@ SetAside::~SetAside() { put_back(false); }
 void SetAside::put_back(bool published) noexcept {
   if (!folder_) return;
   if (!aside_.empty())
-    rename_over(folder_.get(), aside_.c_str(), target_.name.c_str());
+    rename_over(folder_.get(), aside_.c_str(), folder_.get(), target_.name.c_str());
   else if (published)
     ::unlinkat(folder_.get(), target_.name.c_str(), 0);
   folder_ = Fd();

@@ -126,6 +126,11 @@ Fd open_folder(const std::string& folder) {
   return fd;
 }
 
+void sync_folder(const std::string& folder) {
+  if (sync_folder(open_folder(folder).get()) != 0)
+    base::io_error("publish", "cannot write the folder '" + folder + "' to the disk", errno);
+}
+
 bool is_temporary(std::string_view entry) noexcept {
   const std::size_t tail = kMark.size() + kDigits + kEnding.size();
   if (entry.size() <= tail || !entry.starts_with('.') || !entry.ends_with(kEnding)) return false;

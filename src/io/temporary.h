@@ -23,6 +23,8 @@ Target resolve_target(const std::string& path);
 
 // The folder, open for reading. Error io/open.
 Fd open_folder(const std::string& folder);
+// Waits until the disk has the names in the folder. Error io/open, io/publish.
+void sync_folder(const std::string& folder);
 
 // Whether an entry of a folder has the name of some temporary.
 bool is_temporary(std::string_view entry) noexcept;

@@ -39,18 +39,17 @@ struct OutputFile::Rep {
     buffer.clear();
   }
   // The piece as the file has it, which must be what was written.
-  std::span<const std::byte> read(const Source& from, const Piece& piece) {
+  std::span<std::byte> read(const Source& from, const Piece& piece) {
     if (!base::fits(piece.offset, piece.length, from.size())) file.refuse_read_back();
-    buffer.resize(piece.length);
-    from.read_at(piece.offset, buffer);
-    if (codecs::crc32c(buffer) != piece.crc) file.refuse_read_back();
-    return buffer;
+    again.resize(piece.length);
+    from.read_at(piece.offset, again);
+    if (codecs::crc32c(again) != piece.crc) file.refuse_read_back();
+    return again;
   }
   void read_back() {
     const std::shared_ptr<const Source> from = file.reopen();
     if (from->size() != offset) file.refuse_read_back();
     for (const Piece& piece : pieces) read(*from, piece);
-    buffer.clear();
   }
   void replace(std::uint64_t at, std::span<const std::byte> bytes) {
     const std::shared_ptr<const Source> from = file.reopen();
@@ -58,18 +57,18 @@ struct OutputFile::Rep {
       const std::uint64_t begin = std::max(at, piece.offset),
                           end = std::min(at + bytes.size(), piece.offset + piece.length);
       if (begin >= end) continue;
-      read(*from, piece);
-      std::memcpy(buffer.data() + base::to_size(begin - piece.offset), bytes.data() + base::to_size(begin - at),
+      const std::span<std::byte> now = read(*from, piece);
+      std::memcpy(now.data() + base::to_size(begin - piece.offset), bytes.data() + base::to_size(begin - at),
                   base::to_size(end - begin));
-      piece.crc = codecs::crc32c(buffer);
+      piece.crc = codecs::crc32c(now);
     }
-    buffer.clear();
     file.write_at(at, bytes);
   }
 
   io::AtomicFile file;
-  std::uint64_t offset = 0;  // of the buffer's first byte
-  std::vector<std::byte> buffer{};
+  std::uint64_t offset = 0;         // of the buffer's first byte
+  std::vector<std::byte> buffer{};  // not written yet
+  std::vector<std::byte> again{};   // a piece that was read back
   std::vector<Piece> pieces{};
 };
 

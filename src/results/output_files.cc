@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/fail.h"
@@ -30,14 +31,40 @@ std::string without_tail(std::string folder) {
   return folder;
 }
 
-// What it replaces hands on its permissions. As renameat.
-int replace_file(int from_folder, int folder, const char* name) noexcept {
+// The mode of what has the name now. 0, or -1 with errno: EEXIST for what is no regular file.
+int mode_of_file(int folder, const char* name, mode_t& mode) noexcept {
   struct stat there {};
-  if (::fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(there.st_mode) &&
-      ::fchmodat(from_folder, name, there.st_mode & 0777U, 0) != 0)
-    return -1;
-  return ::renameat(from_folder, name, folder, name);
+  if (::fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+  mode = there.st_mode & 0777U;
+  if (S_ISREG(there.st_mode)) return 0;
+  errno = EEXIST;
+  return -1;
 }
+
+// Puts a file in the place of the one of the same name, which hands on its permissions and is then where the new one
+// was. As renameat; where the filesystem cannot exchange names, `kept` is false and the old file gone.
+int replace_file(int from, int to, const char* name, bool& kept) noexcept {
+  mode_t mode = 0;
+  if (mode_of_file(to, name, mode) != 0 || ::fchmodat(from, name, mode, 0) != 0) return -1;
+  if (io::exchange(from, name, to, name) != 0) {
+    kept = false;
+    return io::not_offered(errno) ? io::rename_over(from, name, to, name) : -1;
+  }
+  if (mode_of_file(from, name, mode) == 0) return 0;
+  // Something else had come there meanwhile.
+  const int error = errno;
+  io::exchange(from, name, to, name);
+  errno = error;
+  return -1;
+}
+
+// A file that was moved to its place.
+struct Moved {
+  const char* name;
+  struct stat file {};
+  bool replaced = false;  // another, which `kept` says to be in the temporary folder now
+  bool kept = true;
+};
 
 }  // namespace
 
@@ -69,7 +96,8 @@ struct OutputFiles::Rep {
   void require_free(const std::string& name) const;
   void publish_folder();
   void publish_files();
-  void take_back(const std::vector<struct stat>& moved) const noexcept;
+  int move(Moved& file) const noexcept;
+  void take_back(const std::vector<Moved>& moved) const noexcept;
 
   fs::path folder;
   bool replace, exists = false;
@@ -137,34 +165,47 @@ void OutputFiles::Rep::publish_folder() {
   base::io_error("publish", "folder '" + folder.string() + "' cannot be made", errno);
 }
 
-void OutputFiles::Rep::publish_files() {
-  std::vector<struct stat> moved;  // those that are new
-  moved.reserve(names.size());
+// 0, or -1 with errno: EEXIST where something has the name that may not be replaced.
+int OutputFiles::Rep::move(Moved& file) const noexcept {
   const int from = temporary.fd.get(), to = where.get();
+  if (::fstatat(from, file.name, &file.file, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+  if (io::rename_new(from, file.name, to, file.name) == 0) return 0;
+  if (errno != EEXIST || !replace) return -1;
+  file.replaced = true;
+  return replace_file(from, to, file.name, file.kept);
+}
+
+void OutputFiles::Rep::publish_files() {
+  std::vector<Moved> moved;
+  moved.reserve(names.size());
   for (const std::string& name : names) {
-    struct stat written {};
-    const char* const text = name.c_str();
-    if (::fstatat(from, text, &written, AT_SYMLINK_NOFOLLOW) == 0 &&
-        (replace ? replace_file(from, to, text) : io::rename_new(from, text, to, text)) == 0) {
-      if (!replace) moved.push_back(written);
+    Moved file{name.c_str()};
+    if (move(file) == 0) {
+      moved.push_back(file);
       continue;
     }
     const int error = errno;
     take_back(moved);
     const std::string path = (folder / name).string();
-    if (error == EEXIST) refuse_existing(path);
+    if (error == EEXIST) refuse_existing(path, replace ? ", made in the meantime, and is no regular file" : "");
     base::io_error("publish", "cannot publish '" + path + "'", error);
   }
+  for (const Moved& each : moved)
+    if (each.replaced) ::unlinkat(temporary.fd.get(), each.name, 0);
   io::remove_folder(where.get(), temporary.name);
 }
 
 // Only its own: another run may have replaced one of them.
-void OutputFiles::Rep::take_back(const std::vector<struct stat>& moved) const noexcept {
-  for (std::size_t i = 0; i < moved.size(); ++i) {
+void OutputFiles::Rep::take_back(const std::vector<Moved>& moved) const noexcept {
+  for (const Moved& each : moved) {
     struct stat there {};
-    if (::fstatat(where.get(), names[i].c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == moved[i].st_dev &&
-        there.st_ino == moved[i].st_ino)
-      ::unlinkat(where.get(), names[i].c_str(), 0);
+    if (::fstatat(where.get(), each.name, &there, AT_SYMLINK_NOFOLLOW) != 0 || there.st_dev != each.file.st_dev ||
+        there.st_ino != each.file.st_ino)
+      continue;
+    if (!each.replaced)
+      ::unlinkat(where.get(), each.name, 0);
+    else if (each.kept)
+      io::rename_over(temporary.fd.get(), each.name, where.get(), each.name);
   }
 }
 
@@ -190,9 +231,10 @@ void OutputFiles::publish() {
   rep_->exists ? rep_->publish_files() : rep_->publish_folder();
   // All of it stands, whatever the disk says now.
   rep_->temporary = {};
-  rep_->made.clear();
+  const std::vector<fs::path> made = std::exchange(rep_->made, {});
   if (io::sync_folder(rep_->where.get()) != 0)
     base::io_error("publish", "cannot write the folder '" + rep_->target.folder + "' to the disk", errno);
+  for (const fs::path& each : made) io::sync_folder(io::split_path(each.string()).folder);
 }
 
 }  // namespace weighbridge

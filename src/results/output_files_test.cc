@@ -71,6 +71,23 @@ TEST(OutputFiles, ThatMeetANewFileTakeBackTheirOwn) {
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
 }
 
+TEST(OutputFiles, ThatCannotAllBeMovedLeaveTheFolderAsItWas) {
+  for (const bool link : {false, true}) {
+    const TemporaryFolder folder;
+    write_file(folder / "old", "old");
+    OutputFiles files(folder.path(), true);
+    for (const char* const name : {"new", "old", "wall"}) write_file(files.add(name), "new");
+    if (link)
+      std::filesystem::create_symlink("old", folder / "wall");
+    else
+      std::filesystem::create_directory(folder / "wall");
+    EXPECT_EQ(rule_of([&] { files.publish(); }), "misuse/output-exists");
+    EXPECT_FALSE(std::filesystem::exists(folder / "new"));
+    EXPECT_EQ(read_file(folder / "old"), "old");
+    EXPECT_EQ(std::filesystem::is_symlink(folder / "wall"), link);
+  }
+}
+
 TEST(OutputFiles, AFolderThatWasMadeMeanwhileStays) {
   const TemporaryFolder folder;
   OutputFiles files(folder / "out", true);

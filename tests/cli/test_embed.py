@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """embed, similarity, search, tokenize and evaluate on a tiny model made here: what they print, and what they say of bad input."""
 import json
+import os
+import shutil
+import signal
+import subprocess
+import time
 
 import pytest
 
-from conftest import floats, safetensors, validated, weighbridge
+from conftest import COMMAND, floats, safetensors, validated, weighbridge
 
 np = pytest.importorskip("numpy", reason="numpy is missing: tools/python-environments.sh makes the environment")
 
@@ -260,3 +265,119 @@ def test_a_file_without_texts_is_told_of(model, tmp_path):
 def test_flags_that_would_change_nothing_are_refused(model):
     weighbridge("tokenize", model, "a", "--offsets", status=2)
     weighbridge("tokenize", model, "a", "--input-format", "jsonl", status=2)
+
+
+def refused(*arguments, **options):
+    """The rule by which an output is refused, which the sentence names in the place of the model."""
+    done = weighbridge(*arguments, "--json", status=2, **options)
+    return validated(done.stdout, "failure")["findings"][0]["rule"]
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_search_replaces_no_file_but_a_key_of_its_own(model, tmp_path):
+    corpus, key = tmp_path / "c.txt", tmp_path / "v.npy.key"
+    corpus.write_text("a scale\n")
+    search = ["search", model, "a", "--corpus", corpus, "--vectors", tmp_path / "v.npy"]
+    key.write_text("secret\n")
+    before = files(tmp_path)
+    assert refused(*search) == "misuse/output-exists" and files(tmp_path) == before
+    key.unlink()
+    weighbridge(*search)
+    whole = files(tmp_path)
+    (tmp_path / "v.npy").unlink()
+    weighbridge(*search)  # the key of a run that ended before its vectors were there
+    assert files(tmp_path) == whole
+    (tmp_path / "v.npy").unlink()
+    elsewhere = key.rename(tmp_path / "elsewhere")
+    for make in (lambda: key.symlink_to(elsewhere), key.mkdir):
+        make()
+        assert refused(*search) == "misuse/output-kind"
+        assert elsewhere.read_bytes() == whole["v.npy.key"] and not (tmp_path / "v.npy").exists()
+        key.unlink() if key.is_symlink() else key.rmdir()
+
+
+def test_a_key_that_cannot_be_written_is_said_before_the_work(model, tmp_path):
+    corpus = tmp_path / "c.txt"
+    corpus.write_text("a scale\n" * 2_000_000)  # longer than a test may take
+    (tmp_path / "v.npy.key").write_text("secret\n")
+    weighbridge("search", model, "a", "--corpus", corpus, "--vectors", tmp_path / "v.npy", status=2)
+
+
+def test_search_keeps_no_vectors_over_what_it_reads(model, bare, tmp_path):
+    weights, vocabulary = bare
+    for name, words in {"c.npy.key": ["--corpus", "c.npy.key", "--vectors", "c.npy"], "v.txt": ["--corpus", "v.txt", "--vectors", "v.txt"],
+                        "w.key": ["--corpus", "c.npy.key", "--vocab", "w.key", "--vectors", "w"]}.items():
+        (tmp_path / name).write_bytes(vocabulary.read_bytes())
+        before = files(tmp_path)
+        flags = words if "--vocab" in words else [*words, "--vocab", vocabulary]
+        assert refused("search", weights, "a", *flags, "--heads", "2", cwd=tmp_path) == "misuse/output-is-input"
+        assert files(tmp_path) == before
+    (tmp_path / "m.key").write_bytes(model.read_bytes())
+    said = weighbridge("search", tmp_path / "m.key", "a", "--corpus", vocabulary, "--vectors", tmp_path / "m", status=2)
+    assert "is a file that is being read" in said.stderr and (tmp_path / "m.key").read_bytes() == model.read_bytes()
+
+
+def test_vectors_beside_the_key_of_others_are_refused(model, tmp_path):
+    """As runs side by side left them: both made for the same number of texts."""
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text({"a": "a scale\nlorries\n", "b": "is\na\n"}[name])
+        weighbridge("search", model, "a", "--corpus", tmp_path / f"{name}.txt", "--vectors", tmp_path / f"{name}.npy")
+    (tmp_path / "b.npy.key").replace(tmp_path / "a.npy.key")
+    for name in "ab":
+        words = ["search", model, "a", "--corpus", tmp_path / f"{name}.txt", "--vectors", tmp_path / "a.npy"]
+        assert failure(*words, status=2)[1] == "misuse/vectors"
+    assert "does not hold the vectors" in weighbridge(*words, status=2).stderr
+    (tmp_path / "a.npy.key").write_text("secret\n")
+    assert "was not made by search" in weighbridge(*words, status=2).stderr
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["nothing there", "a key was left"])
+def test_the_second_of_two_runs_leaves_the_vectors_of_the_first(model, tmp_path, left):
+    short, long, kept = tmp_path / "short.txt", tmp_path / "long.txt", tmp_path / "v.npy"
+    short.write_text("a scale\n")
+    long.write_text("a scale for lorries\n" * 100_000)
+    first = ["search", model, "a", "--corpus", short, "--vectors", kept]
+    if left:
+        weighbridge(*first)
+        kept.unlink()
+    second = subprocess.Popen([COMMAND, "search", model, "a", "--corpus", long, "--vectors", kept],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        while second.poll() is None and not list(tmp_path.glob(".v.npy.key.weighbridge-*")):
+            time.sleep(0.001)
+        second.send_signal(signal.SIGSTOP)
+        found = weighbridge(*first).stdout
+        made = kept.read_bytes(), (tmp_path / "v.npy.key").read_bytes()
+    finally:
+        second.send_signal(signal.SIGCONT)
+        said = second.communicate(timeout=60)[1]
+    assert second.returncode == 2 and b"exists" in said
+    assert (kept.read_bytes(), (tmp_path / "v.npy.key").read_bytes()) == made and weighbridge(*first).stdout == found
+
+
+def test_embed_replaces_nothing_that_it_reads(model, bare, tmp_path):
+    folder, words = tmp_path / "hf", ["--force", "-o"]
+    shutil.copytree(model.parent / "tiny", folder)
+    weights, vocabulary, texts = shutil.copy(model, tmp_path / "b.weights"), folder / "vocab.txt", tmp_path / "t.txt"
+    texts.write_text("a scale\n")
+    os.link(texts, tmp_path / "link.npy")
+    before = {**files(folder), **files(tmp_path)}
+    for arguments in ([weights, "--input", texts, *words, texts], [weights, "--input", texts, *words, tmp_path / "link.npy"],
+                      [weights, "a", *words, weights], [folder, "a", *words, folder / "model.safetensors"],
+                      [folder, "a", *words, folder / "vocab.txt"], [folder, "a", *words, folder / "config.json"],
+                      [folder / "model.safetensors", "a", "--heads", "2", "--vocab", vocabulary, *words, vocabulary]):
+        assert refused("embed", *arguments) == "misuse/output-is-input"
+    assert {**files(folder), **files(tmp_path)} == before
+
+
+def test_vectors_that_were_kept_are_told_of_where_nothing_can_be_printed(model, tmp_path):
+    corpus, kept = tmp_path / "c.txt", tmp_path / "v.npy"
+    corpus.write_text("a scale\n")
+    search = ["search", model, "a", "--corpus", corpus, "--vectors", kept]
+    with open("/dev/full", "wb") as full:
+        assert f"'{kept}' is written all the same" in weighbridge(*search, stdout=full, status=4).stderr
+        assert np.load(kept).shape == (1, HIDDEN)
+        assert "written" not in weighbridge(*search, stdout=full, status=4).stderr.replace("cannot be written", "")

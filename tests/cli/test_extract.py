@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import stat
@@ -291,6 +292,20 @@ def test_glob_keeps_the_permissions_of_what_it_replaces(sample, tmp_path):
     (tmp_path / "steps.npy").chmod(0o640)
     weighbridge("extract", sample, "--glob", "steps", "-o", tmp_path, "--force")
     assert stat.S_IMODE((tmp_path / "steps.npy").stat().st_mode) == 0o640 and numpy.load(tmp_path / "steps.npy") == -7
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_glob_names_the_file_that_could_not_be_written(tmp_path, exists):
+    path, out = tmp_path / "t.safetensors", tmp_path / "out"
+    path.write_bytes(safetensors({"a": ("F32", [1], floats(1)), "b": ("F32", [1000], bytes(4000))}))
+    if exists:
+        out.mkdir()
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+    done = weighbridge("extract", path, "--glob", "*", "-o", out, "--raw", status=4, preexec_fn=limit)
+    assert f"'{out}/b.bin'" in done.stderr and ".tmp" not in done.stderr, done.stderr
+    assert not out.exists() or os.listdir(out) == []
+    written = json.loads(weighbridge("extract", path, "--glob", "*", "-o", out, "--raw", "--json").stdout)
+    assert [entry["output"] for entry in written["tensors"]] == [f"{out}/a.bin", f"{out}/b.bin"]
 
 
 def test_the_bar_counts_elements_smaller_than_a_byte(tmp_path):

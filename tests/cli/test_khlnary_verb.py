@@ -116,6 +116,25 @@ def test_pack_says_what_it_did(sample, tmp_path):
     assert {t["dtype"] for t in run["loaded"]} == {"f32"}
 
 
+def test_pack_takes_stb_files(tmp_path, packed):
+    weighbridge("convert", tmp_path / "model.safetensors", tmp_path / "same.stb", "--allow", "attribute")
+    weighbridge("khlnary", "pack", tmp_path / "same.stb", "-o", tmp_path / "again", "--without", "layer.0")
+    out = weighbridge("khlnary", "run", tmp_path / "again/same.knu").stdout
+    assert "17 tensors loaded" in out
+    weighbridge("khlnary", "verify", tmp_path / "again/same.knu")
+
+
+def test_pack_refuses_its_inputs_sidecar_and_a_link_to_nothing(tmp_path, packed):
+    weighbridge("convert", tmp_path / "model.safetensors", tmp_path / "same.stb", "--allow", "attribute")
+    before = (tmp_path / "same.khm.json").read_bytes()
+    said = weighbridge("khlnary", "pack", tmp_path / "same.stb", "-o", tmp_path, "--force", status=2).stderr
+    assert "same.khm.json' is the input" in said and (tmp_path / "same.khm.json").read_bytes() == before
+    (tmp_path / "link").symlink_to("nothing")
+    for spelt in ("link", "link/"):
+        said = weighbridge("khlnary", "pack", tmp_path / "same.stb", "-o", f"{tmp_path}/{spelt}", status=2).stderr
+        assert "it is a symbolic link to nothing" in said
+
+
 def test_pack_refuses_more_than_256(tmp_path):
     model = tmp_path / "many.safetensors"
     model.write_bytes(safetensors({str(i): ("F32", [], floats(i)) for i in range(257)}))
@@ -181,3 +200,21 @@ def test_standard_output_does_not_take_two_things(tmp_path):
     path = module(tmp_path, SUM, SUM_SIDECAR)
     weighbridge("khlnary", "disassemble", path, "-o", "-")
     assert "--json" in weighbridge("khlnary", "disassemble", path, "-o", "-", "--json", status=2).stderr
+
+
+def test_no_action_replaces_what_it_reads(tmp_path):
+    path, text, link = module(tmp_path, "NOP\n"), tmp_path / "m.txt", tmp_path / "link"
+    os.link(text, link)
+    before = path.read_bytes(), text.read_bytes()
+    for action, source, output in (("assemble", text, text), ("assemble", text, link), ("disassemble", path, path)):
+        done = weighbridge("khlnary", action, source, "-o", output, "--force", "--json", status=2)
+        assert validated(done.stdout, "failure")["findings"][0]["rule"] == "misuse/output-is-input"
+    assert (path.read_bytes(), text.read_bytes()) == before
+
+
+def test_what_cannot_be_told_is_written_all_the_same(tmp_path):
+    path, text = module(tmp_path, "NOP\n"), tmp_path / "m.txt"
+    with open("/dev/full", "wb") as full:
+        for arguments in (["assemble", text, "-o", tmp_path / "a.knu"], ["disassemble", path, "--json", "-o", tmp_path / "b.txt"]):
+            said = weighbridge("khlnary", *arguments, stdout=full, status=4).stderr
+            assert f"'{arguments[-1]}' is written all the same" in said and arguments[-1].exists()

@@ -69,3 +69,28 @@ def test_an_escape_is_not_escaped_again(tmp_path):
     (tmp_path / "bad.minimodel").write_bytes(b"SLM1\x01\x02\n")
     said = weighbridge("slm", "verify-manifest", tmp_path / "bad.minimodel", status=1)
     assert "\\x01" in said.stdout + said.stderr and "\\\\x01" not in said.stdout + said.stderr
+
+
+def test_a_fixture_is_no_path_that_something_is_nearest_to(tmp_path):
+    weighbridge("slm", "fixture", "tiny", "-o", tmp_path / "tiny.slm")
+    said = weighbridge("slm", "fixture", "tiny", "-o", "absent/F.slm", status=4, cwd=tmp_path).stderr
+    assert "'absent'" in said and "nearest" not in said
+    failed = weighbridge("slm", "fixture", "tiny", "-o", "absent/F.slm", "--json", status=4, cwd=tmp_path).stdout
+    assert validated(failed, "failure")["path"] == "absent/F.slm"
+    with open("/dev/full", "wb") as full:
+        said = weighbridge("slm", "fixture", "tiny", "-o", "F.slm", status=4, cwd=tmp_path, stdout=full).stderr
+    assert said.endswith("'F.slm' is written all the same\n")
+
+
+def test_what_cannot_be_told_is_written_all_the_same(tmp_path):
+    model, empty = tmp_path / "m.slm", tmp_path / "empty.manifest"
+    weighbridge("slm", "fixture", "tiny", "-o", model)
+    steps = {empty: ["source-template", "-o", empty], tmp_path / "m.minimodel": ["minimodel-template", model],
+             tmp_path / "m.slm.manifest": ["manifest", model, "--source-kind", "deterministic-smoke"],
+             tmp_path / "m.slm.smoke": ["runtime-smoke", model]}
+    with open("/dev/full", "wb") as full:
+        for output, words in steps.items():
+            assert f"'{output}' is written all the same" in weighbridge("slm", *words, stdout=full, status=4).stderr
+            assert output.exists()
+        said = weighbridge("slm", "validate-manifest", model, stdout=full, status=4).stderr
+        assert "cannot be written" in said and "all the same" not in said

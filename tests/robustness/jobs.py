@@ -30,11 +30,12 @@ def strays_below(folder):
 class Job:
     """Makes `main` and what belongs to it, in the folder `there`, which holds nothing else. Of several files that belong
     together it is the last to get its name: without it there is no output. Files that do not belong together (together=False)
-    are each old or new. `again`: what the next run needs where whole files were left, which only a person may replace.
+    are each old or new; with `back` a run that fails takes back those that came. `again`: what the next run needs where whole files were left, which only a person may replace.
     `half`: of files that bind each other by digest, the words of a step that must refuse them where some are missing or old."""
 
-    def __init__(self, folder, arguments, main, before=None, together=True, again=("--force",), half=None):
+    def __init__(self, folder, arguments, main, before=None, together=True, again=("--force",), half=None, back=False):
         self.folder, self.there, self.together, self.again, self.half = folder, folder / "there", together, again, half
+        self.back = back
         self.refused = set()  # states of which `half` has been seen to refuse one
         self.main = str(main.relative_to(self.there))
         self.arguments = [*arguments, "--threads", "1"]
@@ -102,7 +103,7 @@ class Job:
 
     def untouched(self, found):
         """Whether `found` is what stood there before; of files that do not belong together some may have come."""
-        come = not self.together and all(data in (None, self.new.get(name)) for name, data in found.items())
+        come = not self.together and not self.back and all(data in (None, self.new.get(name)) for name, data in found.items())
         return found == self.old or come
 
     def left_behind(self):
@@ -211,6 +212,14 @@ def make_job(folder, name):
         (there / "model/modules.json").write_text("[]\n")
         (there / "model/README.md").write_text("mine\n")
 
+    def extract_into(stands_there, *more):
+        """Several tensors into a folder that holds something."""
+        def before():
+            (there / "all").mkdir()
+            (there / "all" / stands_there).write_bytes(OLD)
+        return Job(folder, ["extract", made["first"], "--glob", "*", "-o", there / "all", *more], there / "all/a.weight.npy", before,
+                   together=False, back=True)
+
     def offered():
         """A model beside the manifest that its publisher filled in."""
         done("slm", "fixture", "tiny", "-o", there / "m.slm")
@@ -220,6 +229,13 @@ def make_job(folder, name):
 
     embed = ["embed", made["embd"], "--input", made["texts"], "-o"]
     disassemble = ["khlnary", "disassemble", made["module"], "-o"]
+    search = ["search", made["embd"], "word1", "--corpus", made["texts"], "--vectors", there / "v.npy"]
+
+    def key_left():
+        """The key of vectors that are gone."""
+        done(*search)
+        (there / "v.npy").unlink()
+
     hf, pack = ("--to", "hf"), ["khlnary", "pack", made["pack"], "-o", there / "module"]
     weights, module = "model/model.safetensors", there / "module/pack.knu"
     slm, slm_out = made["slm"], there / "out.slm"
@@ -235,7 +251,9 @@ def make_job(folder, name):
         "extract-dense": lambda: Job(folder, ["extract", made["first"], "a.weight", "--dense", "f16", "-o", there / "w.npy"],
                                      there / "w.npy"),
         "extract-glob": lambda: Job(folder, ["extract", made["first"], "--glob", "*", "-o", there / "all"],
-                                    there / "all/a.weight.npy", together=False),
+                                    there / "all/a.weight.npy", together=False, back=True),
+        "extract-glob-into": lambda: extract_into("mine.txt"),
+        "extract-glob-force": lambda: extract_into("a.weight.npy", "--force"),
         "append-elsewhere": lambda: Job(folder, ["append", there / "first.zt", made["second"], "-o", there / "grown.zt"],
                                         there / "grown.zt", converted("first", "first.zt")),
         "safetensors": lambda: convert("adapter", "new.safetensors", "--allow", "attribute-type"),
@@ -244,8 +262,8 @@ def make_job(folder, name):
         "embed": lambda: Job(folder, [*embed, there / "v.npy"], there / "v.npy"),
         "embed-force": lambda: Job(folder, [*embed, there / "v.npy", "--force"], there / "v.npy", stands("v.npy")),
         "embed-jsonl": lambda: Job(folder, [*embed, there / "v.jsonl"], there / "v.jsonl"),
-        "search": lambda: Job(folder, ["search", made["embd"], "word1", "--corpus", made["texts"], "--vectors", there / "v.npy"],
-                              there / "v.npy", again=()),
+        "search": lambda: Job(folder, search, there / "v.npy", again=()),
+        "search-key-left": lambda: Job(folder, search, there / "v.npy", key_left, again=()),
         "disassemble": lambda: Job(folder, [*disassemble, there / "m.txt"], there / "m.txt"),
         "disassemble-force": lambda: Job(folder, [*disassemble, there / "m.txt", "--force"], there / "m.txt", stands("m.txt")),
         "receipt": lambda: Job(folder, ["slm", "write-import-receipt", there / "m.slm"], there / "m.minimodel-receipt", offered),
@@ -277,6 +295,6 @@ def make_job(folder, name):
 MODEL_JOBS = ["convert", "convert-zstd", "convert-force", "append", "extract", "extract-force", "append-elsewhere", "safetensors",
               "safetensors-force", "zt0", "zt0-force", "stb", "stb-force", "stb-force-bare", "embd", "embd-force", "slm-fixture",
               "slm-force", "slm-adapter", "slm-adapt", "llama2c", "hf", "hf-force", "pack", "pack-force", "assemble"]
-RESULT_JOBS = ["extract-dense", "extract-glob", "embed", "embed-force", "embed-jsonl", "search", "disassemble", "disassemble-force",
-               "receipt"]
+RESULT_JOBS = ["extract-dense", "extract-glob", "extract-glob-into", "extract-glob-force", "embed", "embed-force", "embed-jsonl", "search", "search-key-left", "disassemble",
+               "disassemble-force", "receipt"]
 JOBS = MODEL_JOBS + RESULT_JOBS + CHAIN_JOBS

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What happens in the middle: a person who stops the job, and an input that shrinks, changes, vanishes or cannot be read.
+import fcntl
 import os
 import pathlib
 import shutil
@@ -90,6 +91,37 @@ def test_a_stopped_convert_to_another_container_leaves_nothing(tmp_path, words):
     assert files_below(there) == before and strays_below(there) == []
 
 
+@pytest.mark.parametrize("number,status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("words", [["convert", "-", "{out}"], ["embed", "{model}", "--input", "-", "-o", "{out}"]], ids=" ".join)
+def test_waiting_for_standard_input_can_be_stopped(tmp_path, words, number, status):
+    """A read of a pipe that nobody fills would not end: the signal was kept for later, and a second one left a temporary."""
+    embd.write(tmp_path / "model.weights", *bert())
+    names = {"{model}": tmp_path / "model.weights", "{out}": tmp_path / ("out.zt" if words[0] == "convert" else "out.npy")}
+    waiting = subprocess.Popen([COMMAND, *(str(names.get(word, word)) for word in words)], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(0.3)
+    assert waiting.poll() is None
+    waiting.send_signal(number)
+    assert waiting.wait(timeout=20) == status
+    waiting.stdin.close()
+    assert files_below(tmp_path).keys() == {"model.weights"} and strays(tmp_path) == []
+
+
+def test_waiting_for_a_ledger_can_be_stopped(tmp_path):
+    with open(tmp_path / "model.slm", "w"):
+        pass
+    held = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    waiting = subprocess.Popen([COMMAND, "slm", "promotion-ledger", "append", tmp_path / "ledger", tmp_path / "model.slm"],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(0.3)
+    assert waiting.poll() is None, waiting.communicate()
+    waiting.send_signal(signal.SIGTERM)
+    assert waiting.wait(timeout=20) == 143
+    os.close(held)
+    assert sorted(files_below(tmp_path)) == ["model.slm"]
+
+
 @pytest.mark.parametrize("name", JOBS)
 def test_ctrl_c_while_it_writes(tmp_path, name):
     """At the first and the last call of each kind that changes the disk: all of it or nothing, and no temporary."""
@@ -127,7 +159,7 @@ def test_slm_in_the_middle(tmp_path, words, how):
 
 READERS = [["verify", "{in}"], ["hash", "{in}"], ["hash", "--file", "{in}"], ["convert", "{in}", "{out}", "--force"],
            ["extract", "{in}", "w", "-o", "{out}", "--force"], ["inspect", "{in}", "--stats"]]
-MAKERS = [words for words in READERS if words[0] in ("verify", "convert")]
+MAKERS = [words for words in READERS if words[0] in ("verify", "convert", "extract")]
 
 
 @pytest.mark.parametrize("how", ["stopped", "cut"])

@@ -9,11 +9,11 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "base/timestamp.h"
 #include "base/utf8.h"
 #include "core/common_rules.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/rules.h"
-#include "formats/embd/timestamp.h"
 #include "formats/embd/words.h"
 
 namespace weighbridge::embd {
@@ -160,7 +160,7 @@ std::optional<Numbers> check_required(const Metadata& metadata, std::uint64_t of
         findings.report(rules::kNumber, {.offset = metadata.value_at[i]}, "a positive integer", excerpt(text), key);
       complete &= value.has_value();
       numbers.*number = value.value_or(0);
-    } else if (key == kCreatedAtKey && !is_iso8601(text)) {
+    } else if (key == kCreatedAtKey && !base::is_iso8601(text)) {
       findings.report(rules::kCreatedAt, {.offset = metadata.value_at[i]}, "2025-01-16T12:00:00Z, for one",
                       excerpt(text));
     }

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "base/fail.h"
+#include "base/timestamp.h"
 #include "base/utf8.h"
 #include "formats/embd/architecture.h"
 #include "formats/embd/plan.h"
-#include "formats/embd/timestamp.h"
 #include "formats/embd/words.h"
 
 namespace weighbridge::embd {
@@ -96,7 +96,7 @@ class Planner {
 
   static std::string fallback(std::string_view key) {
     if (key == kModelName) return "model";
-    return key == kModelVersion ? "1.0.0" : default_created_at();
+    return key == kModelVersion ? "1.0.0" : base::reproducible_time();
   }
 
   void check_numbers() {
@@ -153,8 +153,6 @@ class Planner {
 }  // namespace
 
 MetadataPlan plan_metadata(const Model& model, const Options& options, core::Ledger ledger) {
-  if (!options.created_at.empty() && !is_iso8601(options.created_at))
-    base::misuse("created-at", "'" + options.created_at + "' is not an ISO 8601 time such as 2025-01-16T12:00:00Z");
   return Planner(model, options, ledger).run();
 }
 

@@ -325,7 +325,6 @@ TEST_F(EmbdWrite, OptionsThatTheFormatLacksAreMisuse) {
   EXPECT_EQ(rule([](Options& o) { o.quantise = "q8_0"; }), "misuse/quantise");
   EXPECT_EQ(rule([](Options& o) { o.version = "2"; }), "misuse/version");
   EXPECT_EQ(rule([](Options& o) { o.cast = DType::f64; }), "misuse/cast");
-  EXPECT_EQ(rule([](Options& o) { o.created_at = "today"; }), "misuse/created-at");
   EXPECT_EQ(rule([](Options& o) { o.model_name = "\xFF"; }), "misuse/metadata");
 }
 

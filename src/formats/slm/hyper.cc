@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "core/plan_text.h"
 #include "formats/slm/header.h"
 #include "formats/slm/names.h"
@@ -83,7 +84,7 @@ class Deriver {
       for (const auto& [name, value] : model_.attributes().entries())
         if (const auto nested =
                 name.ends_with("rope_parameters") ? parse_rotation(value.to_text()).theta : std::nullopt;
-            nested && static_cast<float>(*nested) != plain)
+            nested && base::to_float(*nested) != plain)
           block(name, value.to_text(),
                 "rope_theta says " + find_stated(model_, "rope_theta")->value->to_text() + ", and both cannot hold");
       return plain;
@@ -95,7 +96,7 @@ class Deriver {
       const Rotation rotation = parse_rotation(value.to_text());
       if (!rotation.plain || !rotation.theta) continue;
       used_.push_back(name);
-      return static_cast<float>(*rotation.theta);
+      return base::to_float(*rotation.theta);
     }
     if (!folder) return f32("rope_theta");
     out_.changes.push_back(
@@ -126,7 +127,7 @@ class Deriver {
     }
     const Value* const value = found->value;
     if (const auto number = value->as_f64()) {
-      const float rounded = static_cast<float>(*number);
+      const float rounded = base::to_float(*number);
       // Text is of a container that holds no numbers: its shortest decimal stands for the f32.
       if (value->kind() != Value::Kind::text && static_cast<double>(rounded) != *number)
         out_.losses.push_back({LossKind::precision, indexed("attributes", found->key), value->to_text() + " (f64)",

@@ -263,7 +263,7 @@ class Planner {
     std::ranges::stable_sort(order, {}, [](const Out* one) { return one->entry.name_hash; });
     for (std::size_t i = 1; i < order.size(); ++i)
       if (order[i]->entry.name_hash == order[i - 1]->entry.name_hash)
-        ledger_.block(LossKind::name, subject(order[i]->from), std::string(order[i]->from.name()),
+        ledger_.block(LossKind::name, subject(order[i]->from), spell_hash(order[i]->entry.name_hash),
                       "the name hash of " + subject(order[i - 1]->from));
   }
 

@@ -167,6 +167,7 @@ class Walk {
   void read_sidecar() {
     const auto source = draft_.sidecar ? draft_.sidecar : source_.neighbour(sidecar_name(source_.name()));
     if (!source) return;
+    draft_.add_source(source);  // an input as well: no output may take its place
     sidecar_ = stb::read_sidecar(*source, limits_, findings_);
     if (!sidecar_) return;
     file_ = sidecar_->file_named(source_.name());

@@ -108,6 +108,15 @@ TEST(StbRead, TheSidecarNamesAndShapes) {
   EXPECT_EQ(shape_of(stated.model[0]), (std::vector<std::uint64_t>{4, 3, 2, 1}));
 }
 
+TEST(StbRead, TheSidecarIsAnInputToo) {
+  const core::CorpusCase plain = test::case_of(cases(), "valid-dtypes");
+  EXPECT_EQ(walk(plain.bytes).model.sources().size(), 1U);
+  const Model model =
+      walk(plain.bytes, R"({"schema":1,"files":[{"id":0,"path":"another.stb"},{"id":1,"path":"b.stb"}]})").model;
+  ASSERT_EQ(model.sources().size(), 2U);
+  EXPECT_EQ(model.sources()[1]->name(), "a.khm.json");  // also one that turns out to speak of others
+}
+
 TEST(StbRead, ASidecarOfManyFilesSpeaksOfEachByItsPath) {
   const std::string sidecar =
       R"({"schema":1,"files":[{"id":0,"path":"b.stb"},{"id":1,"path":"x/a.stb"},{"id":2,"path":"y/a.stb"}],)"

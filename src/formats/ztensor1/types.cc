@@ -6,10 +6,10 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <span>
 #include <utility>
 
+#include "base/checked.h"
 #include "core/cbor_value.h"
 #include "formats/ztensor1/layout.h"
 #include "wire/base64.h"
@@ -103,15 +103,17 @@ std::string type_of(const Value& value) {
   return "";
 }
 
-// Rounded to nearest; none where that is no finite number.
-std::optional<float> narrowed(double value) {
-  constexpr double kMost = std::numeric_limits<float>::max(), kBeyond = 0x1.ffffffp127;  // half a step further
-  if (!std::isfinite(value)) return static_cast<float>(value);
-  if (std::abs(value) >= kBeyond) return std::nullopt;
-  return static_cast<float>(std::clamp(value, -kMost, kMost));
+// As a number of 32 bits. Text is rounded to it, since its few digits mean that number; a number that is another one
+// is none of this type, and neither is what becomes infinite or 0.
+std::optional<double> narrowed(double value, bool text) {
+  if (!std::isfinite(value)) return value;
+  const double single = static_cast<double>(base::to_float(value));
+  if (!std::isfinite(single) || (single == 0) != (value == 0) || (!text && single != value)) return std::nullopt;
+  return single;
 }
 
-std::optional<Value> restore_number(const Value& stored, DType type) {
+// `text`: it comes from one, by itself or in a list.
+std::optional<Value> restore_number(const Value& stored, DType type, bool text) {
   const DTypeInfo& facts = info(type);
   if (facts.kind == DTypeKind::unsigned_integer) {
     const auto value = stored.as_u64();
@@ -127,25 +129,22 @@ std::optional<Value> restore_number(const Value& stored, DType type) {
   }
   if (type != DType::f16 && type != DType::f32 && type != DType::f64) return std::nullopt;
   std::optional<double> value = stored.as_f64();
-  if (const auto text = stored.as_text(); text && !value) {
-    if (*text == "nan") value = std::nan("");
-    if (*text == "-nan") value = -std::nan("");
-    if (*text == "inf") value = HUGE_VAL;
-    if (*text == "-inf") value = -HUGE_VAL;
+  if (const auto word = stored.as_text(); word && !value) {
+    if (*word == "nan") value = std::nan("");
+    if (*word == "-nan") value = -std::nan("");
+    if (*word == "inf") value = HUGE_VAL;
+    if (*word == "-inf") value = -HUGE_VAL;
   }
   if (!value) return std::nullopt;
-  if (type != DType::f64) {
-    const auto single = narrowed(*value);
-    if (!single) return std::nullopt;
-    *value = static_cast<double>(*single);
-  }
+  if (type != DType::f64) value = narrowed(*value, text || stored.kind() == Value::Kind::text);
+  if (!value) return std::nullopt;
   if (type == DType::f16 && std::isfinite(*value) && wire::half_to_double(wire::half_bits(*value)) != *value)
     return std::nullopt;
   return Value::real(*value, type);
 }
 
 // One number appended in the little-endian form of `type`, if it fits it.
-bool append_number(std::vector<std::byte>& to, DType type, const Value& value) {
+bool append_number(std::vector<std::byte>& to, DType type, const Value& value, bool text) {
   std::uint64_t bits = 0;
   const DTypeInfo& facts = info(type);
   if (facts.kind == DTypeKind::boolean) {
@@ -153,7 +152,7 @@ bool append_number(std::vector<std::byte>& to, DType type, const Value& value) {
     if (!flag) return false;
     bits = *flag ? 1 : 0;
   } else {
-    const auto number = restore_number(value, type);
+    const auto number = restore_number(value, type, text);
     if (!number) return false;
     if (facts.kind == DTypeKind::real) {
       const double real = *number->as_f64();
@@ -170,14 +169,14 @@ bool append_number(std::vector<std::byte>& to, DType type, const Value& value) {
   return true;
 }
 
-std::optional<Value> restore_list(const Value& list, std::string_view element) {
+std::optional<Value> restore_list(const Value& list, std::string_view element, bool text) {
   if (list.kind() != Value::Kind::list) return std::nullopt;
   if (element == "text") {
     Texts texts;
     for (const Value& v : list.list()) {
-      const auto text = v.as_text();
-      if (!text) return std::nullopt;
-      texts.push_back(*text);
+      const auto one = v.as_text();
+      if (!one) return std::nullopt;
+      texts.push_back(*one);
     }
     return Value::texts(std::move(texts));
   }
@@ -185,7 +184,7 @@ std::optional<Value> restore_list(const Value& list, std::string_view element) {
   if (!type || info(*type).bits % 8 != 0) return std::nullopt;
   std::vector<std::byte> bytes;
   for (const Value& v : list.list())
-    if (!append_number(bytes, *type, v)) return std::nullopt;
+    if (!append_number(bytes, *type, v, text)) return std::nullopt;
   return Value::numbers(*type, std::move(bytes));
 }
 
@@ -244,7 +243,7 @@ std::optional<Value> restore(const Value& stored, std::string_view type) {
   if (type.ends_with("[]")) {
     const auto text = stored.as_text();
     const auto list = text ? parse_json(*text) : std::optional(stored);
-    return list ? restore_list(*list, type.substr(0, type.size() - 2)) : std::nullopt;
+    return list ? restore_list(*list, type.substr(0, type.size() - 2), text.has_value()) : std::nullopt;
   }
   if (type.starts_with(kItemType)) return restore_item(stored, type.substr(kItemType.size()));
   if (type == "null") return stored.as_text() == "null" ? std::optional(Value{}) : std::nullopt;
@@ -258,7 +257,7 @@ std::optional<Value> restore(const Value& stored, std::string_view type) {
     if (!value || value->kind() != (type == "list" ? Value::Kind::list : Value::Kind::map)) return std::nullopt;
     return value;
   }
-  if (const auto dtype = dtype_from_name(type)) return restore_number(stored, *dtype);
+  if (const auto dtype = dtype_from_name(type)) return restore_number(stored, *dtype, false);
   // bytes, and foreign items by their grammar: base64 in text, or bytes.
   std::optional<std::vector<std::byte>> bytes;
   if (const auto text = stored.as_text())

@@ -3,11 +3,15 @@
 //
 // An attribute "weighbridge.types" beside the others (a map; in version 1.1.x, where root attributes are text, that map
 // as JSON text) gives the type of those that do not say it themselves, by key:
-//   null bool u8 ... i64 f16 f32 f64 bytes list map   the value in its canonical text (bytes as base64, lists and maps
-//   as JSON) u8 ... f64                                        of a number that is not text: the width it had <dtype>[]
-//   text[]                                 numbers, texts: a list in the file, or that list as JSON text cbor  json a
-//   foreign item in base64 cbor <base64>                                     the value itself, of which the file has
-//   the text
+// clang-format off: a table
+//   null bool u8 ... i64 f16 f32 f64 bytes list map   the value in its canonical text (bytes as base64, lists and
+//                                                     maps as JSON)
+//   u8 ... f64                                        of a number that is not text: the width it had
+//   <dtype>[] text[]                                  numbers, texts: a list in the file, or that list as JSON text
+//   cbor json                                         a foreign item in base64
+//   cbor <base64>                                     the value itself, of which the file has the text
+// clang-format on
+//
 // On reading, a value that fits its type is restored and the attribute disappears; if any does not fit, all stays as it
 // stands.
 #pragma once

@@ -50,6 +50,14 @@ TEST(ZtensorTypes, IntegersAreOfTheirWidthOrNothing) {
     EXPECT_EQ(of_text(stored, type), std::nullopt) << stored << " as " << type;
 }
 
+TEST(ZtensorTypes, ANumberIsRoundedOnlyWhereItIsText) {
+  const Value tenth = Value::real(0.1);
+  EXPECT_EQ(restore(tenth, "f32"), std::nullopt);
+  EXPECT_EQ(restore(Value::list({tenth}), "f32[]"), std::nullopt);
+  EXPECT_EQ(restore(Value::real(0.5), "f32"), Value::real(0.5, DType::f32));
+  EXPECT_TRUE(of_text("[0.1]", "f32[]").has_value());
+}
+
 TEST(ZtensorTypes, RealsAreOfTheirWidthOrNothing) {
   EXPECT_EQ(of_text("1.5", "f16"), Value::real(1.5, DType::f16));
   EXPECT_EQ(of_text("0.1", "f32"), Value::real(static_cast<double>(0.1F), DType::f32));
@@ -68,6 +76,7 @@ TEST(ZtensorTypes, RealsAreOfTheirWidthOrNothing) {
                                      {"NaN", "f32"},
                                      {"1e300", "f32"},  // became infinity
                                      {"3.4028236e+38", "f32"},
+                                     {"1e-300", "f32"},  // became 0
                                      {"", "f64"},
                                      {"1", "bf16"},  // no value has such a width
                                      {"1", "f8_e4m3"},

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "core/words.h"
 #include "tokenizers/lengths.h"
@@ -114,7 +115,7 @@ float read_epsilon(const Model& model) {
   if (value == nullptr) return 1e-12F;
   const auto number = value->as_f64();
   if (!number || !(*number >= 0) || !(*number < 1)) bad_key("layer_norm_eps", *value, "a number from 0 to 1 is needed");
-  return static_cast<float>(*number);
+  return base::to_float(*number);
 }
 
 std::uint64_t read_max_length(const Model& model, const Config& config, std::uint64_t asked) {

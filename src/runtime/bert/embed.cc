@@ -89,8 +89,9 @@ struct Embedder::Rep {
         precision(options.precision),
         round_tokens(options.batch_tokens == 0 ? kRoundTokens : options.batch_tokens),
         executor(thread_executor(options.threads)),
-        coming(std::async(executor->concurrency() > 1 ? std::launch::async : std::launch::deferred,
-                          [&] { return make_tokenizer(model, config, options); })),
+        coming(
+            std::async(executor->concurrency() > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred,
+                       [&] { return make_tokenizer(model, config, options); })),
         arithmetic(bert::arithmetic_of(precision)),
         weights(bert::load_weights(model, config, arithmetic, *executor)),
         encoder(config, weights, arithmetic),

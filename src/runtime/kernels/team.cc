@@ -7,6 +7,7 @@
 #endif
 
 #include <chrono>
+#include <exception>
 
 namespace weighbridge::kernels {
 namespace {
@@ -53,17 +54,14 @@ void Barrier::arrive_and_wait() noexcept {
   wait_while(round_, round, kWithinJob);
 }
 
-Team::Team(unsigned threads) : barrier_(threads > 1 ? threads : 1) {
+Team::Team(unsigned threads) {
   if (threads > 1) threads_.reserve(threads - 1);
   try {
     for (unsigned rank = 1; rank < threads; ++rank) threads_.emplace_back([this, rank] { work(rank); });
-  } catch (...) {
-    stopping_.store(true);
-    job_.fetch_add(1);
-    job_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-    throw;
+  } catch (const std::exception&) {
+    // Those that there are do the work.
   }
+  barrier_.emplace(size());
 }
 
 Team::~Team() {
@@ -79,7 +77,7 @@ void Team::run(const std::function<void(const Crew&)>& body) noexcept {
   busy_.store(size() - 1, std::memory_order_relaxed);
   job_.fetch_add(1, std::memory_order_release);
   job_.notify_all();
-  body(Crew{.rank = 0, .size = size(), .barrier = &barrier_});
+  body(Crew{.rank = 0, .size = size(), .barrier = &*barrier_});
   for (unsigned left = busy_.load(std::memory_order_acquire); left != 0; left = busy_.load(std::memory_order_acquire))
     wait_while(busy_, left, kWithinJob);
 }
@@ -88,7 +86,7 @@ void Team::work(unsigned rank) noexcept {
   for (unsigned seen = 0;; ++seen) {
     wait_while(job_, seen, kBetweenJobs);
     if (stopping_.load()) return;
-    (*body_)(Crew{.rank = rank, .size = size(), .barrier = &barrier_});
+    (*body_)(Crew{.rank = rank, .size = size(), .barrier = &*barrier_});
     if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_all();
   }
 }

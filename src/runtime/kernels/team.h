@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -41,7 +42,8 @@ struct Crew {
 
 class Team {
  public:
-  explicit Team(unsigned threads);  // the caller's included; at least 1
+  // The caller's included; at least 1. Fewer where the system gives no more.
+  explicit Team(unsigned threads);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -54,7 +56,7 @@ class Team {
  private:
   void work(unsigned rank) noexcept;
 
-  Barrier barrier_;
+  std::optional<Barrier> barrier_;  // of those that there are
   const std::function<void(const Crew&)>* body_ = nullptr;
   alignas(64) std::atomic<unsigned> job_{0};  // counts the jobs given out
   alignas(64) std::atomic<unsigned> busy_{0};

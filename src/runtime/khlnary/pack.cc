@@ -14,6 +14,7 @@
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
 #include "io/atomic_file.h"
+#include "io/folder_lock.h"
 #include "io/set_aside.h"
 #include "registry/registry.h"
 #include "runtime/khlnary/rules.h"
@@ -50,13 +51,12 @@ class Packer {
     collect_shapes();
     const bool made = make_folder();
     try {
-      write_all();
+      const io::FolderLock turn(folder_);  // two runs would mix their files
+      publish_all();
     } catch (...) {
-      take_back();
       if (made) ::rmdir(folder_.c_str());
       throw;
     }
-    for (auto& [path, old] : old_) old.settle();
     packed_.module = module_path();
     packed_.sidecar = sidecar_path();
     packed_.tensors = count();
@@ -182,8 +182,9 @@ class Packer {
     done_ += 2 * writing.payload_size;
   }
 
-  // Gives the tensors of a layout their own names, in a sidecar of the file's own with which it also opens alone, and
-  // shapes of high rank their place in the module's table.
+  // Gives the tensors of a layout the ids that the module's words have, where the layout may have kept those of an STB
+  // source; their own names, in a sidecar of the file's own with which it also opens alone; and shapes of high rank
+  // their place in the module's table.
   void adopt(core::WriteLayout& layout, std::uint32_t first, std::uint32_t size) const {
     stb::Sidecar own;
     own.shapes = sidecar_.shapes;
@@ -194,8 +195,9 @@ class Packer {
       own.tensors.back().file = 0;
       std::byte* const at = head.data() + stb::kHeaderSize + i * stb::kDescriptorSize;
       auto descriptor = stb::load<stb::Descriptor>(at);
-      if (descriptor.rank <= stb::kMaxDirectRank) continue;
-      descriptor.dims[0] = static_cast<std::uint32_t>(place_of(*sidecar_.shapes, model_[chosen_[first + i]].shape()));
+      descriptor.tensor_id = own.tensors.back().id;
+      if (descriptor.rank > stb::kMaxDirectRank)
+        descriptor.dims[0] = static_cast<std::uint32_t>(place_of(*sidecar_.shapes, model_[chosen_[first + i]].shape()));
       stb::store(at, descriptor);
     }
     own.files.push_back({.id = 0, .path = {}, .size = layout.size});
@@ -225,6 +227,16 @@ class Packer {
   }
 
   // ---- the folder ----
+
+  void publish_all() {
+    try {
+      write_all();
+    } catch (...) {
+      take_back();
+      throw;
+    }
+    for (auto& [path, old] : old_) old.settle();
+  }
 
   void write_all() {
     // Until the new module stands, no old one may load new files.
@@ -268,10 +280,14 @@ class Packer {
 
   // Whether there was none.
   bool make_folder() const {
-    std::error_code error;
+    std::error_code error, unknown;
     const bool made = std::filesystem::create_directory(folder_, error);
-    if (error || !std::filesystem::is_directory(folder_, error))
-      base::io_error("create", "the folder " + in_quotes(folder_) + " cannot be made", error.value());
+    if (error == std::errc::file_exists) {
+      const bool leads_nowhere = !std::filesystem::exists(folder_, unknown) && !unknown;
+      base::misuse("output-kind", "cannot write into " + in_quotes(folder_) + ": it is " +
+                                      (leads_nowhere ? "a symbolic link to nothing" : "no folder"));
+    }
+    if (error) base::io_error("create", "the folder " + in_quotes(folder_) + " cannot be made", error.value());
     return made;
   }
 

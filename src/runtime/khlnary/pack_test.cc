@@ -8,6 +8,7 @@
 
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
+#include "weighbridge/convert.h"
 #include "weighbridge/khlnary.h"
 #include "weighbridge/open.h"
 #include "weighbridge/verify.h"
@@ -76,6 +77,68 @@ TEST(Pack, RunsAndHoldsTheSameTensors) {
   }
 }
 
+// Of which the attribute is lost.
+void save_as_stb(const Model& model, const std::string& path) {
+  Options options;
+  options.allow = {LossKind::attribute};
+  save(model, path, options);
+}
+
+void expect_packed(const Packed& packed, const std::vector<Tensor>& tensors) {
+  const auto source = open_file(packed.module);
+  EXPECT_EQ(khlnary::verify(source).total(), 0U);
+  const Result result = run(Module::open(source));
+  ASSERT_EQ(result.loaded.size(), tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& loaded = result.loaded[i].tensor;
+    ASSERT_EQ(loaded.name(), tensors[i].name());
+    ASSERT_TRUE(std::ranges::equal(loaded.shape(), tensors[i].shape()));
+    ASSERT_EQ(bytes_of(loaded), bytes_of(tensors[i]));
+  }
+  for (const std::string& file : packed.files)
+    EXPECT_EQ(weighbridge::verify(open_file(file)).report.total(), 0U) << file;
+}
+
+std::vector<Tensor> tensors_of(const Model& model) {
+  std::vector<Tensor> out;
+  for (std::uint32_t i = 0; i < model.size(); ++i) out.push_back(model[i]);
+  return out;
+}
+
+TEST(Pack, TheIdsOfAnStbSourceGiveWayToThoseOfEachPart) {
+  for (const std::uint32_t count : {17U, 40U, 256U}) {
+    SCOPED_TRACE(count);
+    const TemporaryFolder folder;
+    save_as_stb(a_model(count), folder / "source.stb");
+    const Model source = open(open_file(folder / "source.stb"));
+    ASSERT_EQ(source[16].id(), 16U);
+    expect_packed(pack(source, folder / "out", "m"), tensors_of(source));
+  }
+}
+
+TEST(Pack, AnStbSourceMayBeginWithWhatIsLeftOut) {
+  const TemporaryFolder folder;
+  save_as_stb(a_model(9), folder / "source.stb");
+  const Model source = open(open_file(folder / "source.stb"));
+  PackOptions options;
+  options.without = [](std::string_view name) { return name == "t0"; };
+  std::vector<Tensor> tensors = tensors_of(source);
+  tensors.erase(tensors.begin());
+  expect_packed(pack(source, folder / "out", "m", options), tensors);
+}
+
+TEST(Pack, AnStbSourceMayHaveItsIdsInAnotherOrder) {
+  const TemporaryFolder folder;
+  save_as_stb(a_model(9), folder / "forth.stb");
+  const Model forth = open(open_file(folder / "forth.stb"));
+  Builder builder;
+  for (std::uint32_t i = forth.size(); i-- > 0;) builder.tensor(std::string(forth[i].name()), forth, forth[i]);
+  save(builder.build(), folder / "back.stb");
+  const Model back = open(open_file(folder / "back.stb"));
+  ASSERT_EQ(back[0].id(), 8U);
+  expect_packed(pack(back, folder / "out", "m"), tensors_of(back));
+}
+
 TEST(Pack, TwiceGivesTheSameBytes) {
   const TemporaryFolder folder;
   const Packed one = pack(a_model(40), folder / "one", "m"), two = pack(a_model(40), folder / "two", "m");
@@ -125,6 +188,35 @@ TEST(Pack, ReplacesOnlyWhenAsked) {
   EXPECT_EQ(names, (std::set<std::string>{"m.knu", "m.khm.json", "m-0.stb", "m-0.khm.json"}));
   const Model input = open(open_file(packed.files[0]));
   EXPECT_EQ(thrown([&] { pack(input, folder / "out", "m", options); }).rule, "misuse/output-is-input");
+}
+
+TEST(Pack, DoesNotReplaceTheSidecarOfItsInput) {
+  const TemporaryFolder folder;
+  save_as_stb(a_model(3), folder / "m.stb");
+  const std::string before = read_file(folder / "m.khm.json");
+  const Model input = open(open_file(folder / "m.stb"));
+  PackOptions options;
+  options.replace = true;
+  EXPECT_EQ(thrown([&] { pack(input, folder.path(), "m", options); }).rule, "misuse/output-is-input");
+  EXPECT_EQ(read_file(folder / "m.khm.json"), before);
+  EXPECT_EQ(folder.entries(), (std::set<std::string>{"m.stb", "m.khm.json"}));
+}
+
+TEST(Pack, SaysWhatIsInTheWayOfItsFolder) {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("nowhere", folder / "link");
+  test::write_file(folder / "file", "a file");
+  const auto refused = [&](const std::string& path) {
+    const Finding finding = thrown([&] { pack(a_model(1), path, "m"); });
+    EXPECT_EQ(finding.rule, "misuse/output-kind") << path;
+    return finding.message;
+  };
+  EXPECT_EQ(refused(folder / "link"),
+            "cannot write into '" + (folder / "link") + "': it is a symbolic link to nothing");
+  EXPECT_EQ(refused(folder / "file"), "cannot write into '" + (folder / "file") + "': it is no folder");
+  EXPECT_EQ(folder.entries(), (std::set<std::string>{"link", "file"}));
+  std::filesystem::create_directory(folder / "nowhere");
+  EXPECT_EQ(pack(a_model(1), folder / "link", "m").tensors, 1U);
 }
 
 }  // namespace

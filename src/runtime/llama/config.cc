@@ -22,7 +22,9 @@ const Value& value_of(const Model& model, std::string_view field) {
   const std::string key = "slm." + std::string(field);
   if (const Value* found = model.attributes().find(key)) return *found;
   fail("missing-key", {},
-       "the model's metadata have no '" + key + "', which a language model needs: convert it to .slm first");
+       "the model's metadata have no '" + key +
+           "', which a language model needs: a Llama folder or checkpoint has to become an .slm first, and no other "
+           "kind of model runs");
 }
 
 std::size_t count_of(const Model& model, std::string_view field) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The value of created_at (readings E9, E12): what counts as ISO 8601, and what is written when nobody gives a time.
+// Times as ISO 8601 text: what counts as one (readings E12), and what is written when nobody gives a time (E9).
 #pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace weighbridge::embd {
+namespace weighbridge::base {
 
 // A calendar date in the extended form, YYYY-MM-DD, alone or followed by T, a time with minutes or seconds, an optional
 // fraction, and an optional zone (Z, +hh, +hhmm, +hh:mm).
@@ -16,6 +16,6 @@ std::string utc_time(std::uint64_t seconds);
 
 // SOURCE_DATE_EPOCH as a time, or that of 1970 where it is not set. Error{misuse} when it is set to anything but
 // seconds that utc_time() takes.
-std::string default_created_at();
+std::string reproducible_time();
 
-}  // namespace weighbridge::embd
+}  // namespace weighbridge::base

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times as ISO 8601 text.
-#include "formats/embd/timestamp.h"
+#include "base/timestamp.h"
 
 #include <charconv>
 #include <chrono>
@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 
-namespace weighbridge::embd {
+namespace weighbridge::base {
 namespace {
 
 constexpr std::uint64_t kEndOf9999 = 253'402'300'800;
@@ -90,16 +90,16 @@ std::string utc_time(std::uint64_t seconds) {
   return text;
 }
 
-std::string default_created_at() {
+std::string reproducible_time() {
   const char* const epoch = std::getenv("SOURCE_DATE_EPOCH");
   if (epoch == nullptr || *epoch == '\0') return utc_time(0);
   const std::string_view text(epoch);
   std::uint64_t seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error != std::errc{} || end != text.data() + text.size() || seconds >= kEndOf9999)
-    base::misuse("source-date-epoch", "SOURCE_DATE_EPOCH is '" + std::string(text) +
-                                          "', not a number of seconds after 1970 up to the year 9999");
+    misuse("source-date-epoch",
+           "SOURCE_DATE_EPOCH is '" + std::string(text) + "', not a number of seconds after 1970 up to the year 9999");
   return utc_time(seconds);
 }
 
-}  // namespace weighbridge::embd
+}  // namespace weighbridge::base

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for a lock without losing an interrupt.
+#include "io/folder_lock.h"
+
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "io/temporary.h"
+
+namespace weighbridge::io {
+namespace {
+
+using Id = std::pair<dev_t, ino_t>;
+
+thread_local std::vector<Id> held_here;
+
+Id id_of(int fd) noexcept {
+  struct stat there {};
+  return ::fstat(fd, &there) == 0 ? Id{there.st_dev, there.st_ino} : Id{};
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::string& folder, std::optional<std::chrono::milliseconds> patience,
+                       const std::function<bool()>& go_on) {
+  using Clock = std::chrono::steady_clock;
+  Fd fd = open_folder(folder);
+  const Id id = id_of(fd.get());
+  if (std::ranges::find(held_here, id) != held_here.end()) return;
+  const Clock::time_point begin = Clock::now();
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    // NFS locks only what is open for writing.
+    if (not_offered(errno) || errno == EBADF || errno == ENOLCK) return;
+    if (errno != EWOULDBLOCK) base::io_error("lock", "the folder '" + folder + "' cannot be locked", errno);
+    if (go_on && !go_on()) throw Cancelled{};
+    if (patience && Clock::now() - begin >= *patience) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  held_here.push_back(id);
+  held_ = std::move(fd);
+}
+
+FolderLock::~FolderLock() {
+  if (held_) std::erase(held_here, id_of(held_.get()));
+}
+
+}  // namespace weighbridge::io
