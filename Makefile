@@ -47,6 +47,7 @@ test-house: format-check ## layering, licence lines, formatting, links of the pa
 	python3 tests/layering/check.py
 	python3 tests/repository/check.py
 	python3 tests/repository/pages.py
+	python3 tests/repository/readings.py
 	python3 tests/repository/performance.py
 	python3 tests/repository/reference.py
 

@@ -30,8 +30,15 @@ install(FILES ${PROJECT_BINARY_DIR}/weighbridge.pc DESTINATION ${CMAKE_INSTALL_L
 
 # The command
 install(TARGETS weighbridge RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
-install(FILES LICENSE NOTICE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
-install(DIRECTORY docs/schemas DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
+install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
+# The pages, each in its folder, so that their links to each other hold.
+file(GLOB wb_pages RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS
+  *.md docs/*.md docs/charts/*.svg docs/schemas/*.json corpus/README.md web/api/README.md)
+file(GLOB_RECURSE wb_own_pages RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS src/README.md)
+foreach(page IN LISTS wb_pages wb_own_pages)
+  get_filename_component(folder ${page} DIRECTORY)
+  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT command)
+endforeach()
 
 # Its manual and completions, which it and a program made of its tables write.
 if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)

@@ -44,7 +44,7 @@ set(command ${CPACK_TEMPORARY_DIRECTORY}/command)
 if(EXISTS ${command})
   document(${command} weighbridge)
   file(REMOVE ${command}/usr/share/doc/weighbridge/LICENSE ${command}/usr/share/doc/weighbridge/NOTICE)  # see `copyright`
-  file(RENAME ${command}/usr/share/doc/weighbridge/CHANGELOG.md ${command}/usr/share/doc/weighbridge/changelog)
+  file(COPY_FILE ${command}/usr/share/doc/weighbridge/CHANGELOG.md ${command}/usr/share/doc/weighbridge/changelog)
   gzip(${command}/usr/share/doc/weighbridge/changelog)
   file(GLOB manual ${command}/usr/share/man/man1/*.1)
   gzip(${manual})

@@ -64,29 +64,19 @@ constexpr Row kElsewhere[] = {
     {"`embed/...`, `texts/...`, `tokenizer/...`", "models, texts and vocabularies that embeddings are made with",
      "[embedding.md](embedding.md#what-may-be-refused)"},
     {"`generate/...`, `tokenizer/...`", "models and tokenizers of generation",
-     "[src/runtime/llama](../src/runtime/llama/README.md)"},
+     "[generation.md](generation.md#what-may-be-refused)"},
     {"`chain/...`", "records of the SLM chain", "[slm-chain.md](slm-chain.md)"},
     {"`limit/address-space`", "a size that a machine of 32 bits, the browser, cannot hold", "[browser.md](browser.md)"},
 };
 constexpr Row kReadings[] = {
-    {"T", "safetensors", "[its page](../src/formats/safetensors/README.md) lists them"},
-    {"Y, Z", "zTensor 1.x; zTensor 0.1, and the CBOR of both",
-     "[zt](../src/formats/ztensor1/README.md), [zt0](../src/formats/ztensor0/README.md)"},
-    {"S", "STB, its sidecar, and KHLNARY modules",
-     "[stb](../src/formats/stb/README.md), [khlnary](../src/runtime/khlnary/README.md)"},
+    {"G", "every format", "[readings.md](readings.md#g-every-format)"},
+    {"T", "safetensors", "[readings.md](readings.md#t-safetensors)"},
+    {"S", "STB, its sidecar, and KHLNARY modules", "[readings.md](readings.md#s-stb-and-khlnary-modules)"},
+    {"Z", "zTensor 0.1, and the CBOR of both zTensors", "[readings.md](readings.md#z-ztensor-01)"},
+    {"Y", "zTensor 1.x", "[readings.md](readings.md#y-ztensor-1x)"},
     {"E", "EMBD, and the Hugging Face folder of a BERT",
-     "[embd](../src/formats/embd/README.md), [hf](../src/bundle/huggingface/README.md)"},
-    {"M", "SLM, its tokenizers and its adapters", "[slm](../src/formats/slm/README.md), [adapters](slm-adapters.md)"},
-    {"G1", "every format: arithmetic on numbers of a file is checked for overflow", ""},
-    {"G2", "every format: two tensors of one name, or two ids that a lookup could confuse, are an error", ""},
-    {"G6",
-     "every format: payloads may share a range exactly; a partial overlap is a warning where the specification is "
-     "silent",
-     ""},
-    {"G7", "every format: names are UTF-8, and compared as bytes", ""},
-    {"G10", "every format: a file that passes a limit of the caller is refused, and the limit named", ""},
-    {"G11", "every format: a file shorter than its header says is malformed", ""},
-    {"G13", "every format: no loop and no allocation follows a count that the file's length cannot back", ""},
+     "[readings.md](readings.md#e-embd-and-the-hugging-face-folder)"},
+    {"M", "SLM, its tokenizers and its adapters", "[readings.md](readings.md#m-slm-its-tokenizers-and-its-adapters)"},
     {"format, transformers, RFC 8259", "", "the published format; what that package does; JSON's own text"},
     {"layout, README", "",
      "a layout of this project: [slm-adapters.md](slm-adapters.md), [khlnary](../src/runtime/khlnary/README.md)"},
@@ -103,8 +93,8 @@ void append_head(std::string& page) {
   page.append(
       "\n## Where a rule comes from\n\nA number or a name in the column *from* is a section of the format's "
       "specification, or a function of the program that defines it. A letter with a number is one of this project's "
-      "readings of what the specifications leave open; where a rule cites one, its sentence says what was "
-      "decided.\n\n| from | reading of | told in |\n| --- | --- | --- |\n");
+      "[readings](readings.md) of what the specifications leave open.\n\n| from | reading of | told in |\n| --- | --- "
+      "| --- |\n");
   for (const Row& row : kReadings) append_row(page, row);
 }
 
@@ -267,7 +257,10 @@ std::string conversions_page() {
   std::string page =
       "# Conversions\n\nWhat the plan of each conversion says, for three small models; made by `make docs` from the "
       "plans themselves. `weighbridge convert IN OUT --dry-run` prints the plan of any file, with --json all of it."
-      " The samples carry the metadata that EMBD and SLM ask for; a bare safetensors of an encoder lacks them, and its "
+      " The tables have the single files with a writer: a Hugging Face folder is read and written too, a llama2.c "
+      "checkpoint is read only, and an SLM adapter package is made by `slm adapter` alone "
+      "([formats.md](formats.md)). The samples carry the metadata that EMBD and SLM ask for; a bare safetensors of an "
+      "encoder lacks them, and its "
       "Hugging Face folder has them.\n\n"
       "A row is the sample as that container holds it; a container without a row cannot hold it. *refused*: no option "
       "can write it. *loses*: a reader of the output cannot get it back, and `--allow KIND` is needed. *respelt*: "

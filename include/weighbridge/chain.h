@@ -59,7 +59,8 @@ struct Outcome {
 /// precision cannot pass and no healthy weight comes near.
 inline constexpr double kDefaultSafetyBound = 65504;
 
-/// A source.manifest to fill in. `model` gives shape and tokenizer where there is one, else their places stay open.
+/// [reads] A source.manifest to fill in. `model` gives shape and tokenizer where there is one, else their places stay
+/// open.
 Outcome write_source_template(const std::optional<Model>& model, const std::string& output, bool replace);
 
 /// What review_candidate() goes by.
@@ -173,7 +174,7 @@ Outcome write_admission(const Evidence&, bool replace, const Context& = {});
 /// there already.
 Outcome append_to_ledger(const std::string& ledger, const Evidence&, std::span<const std::string> adapters,
                          const std::string& at, const Context& = {});
-/// Every link from the first entry to the head. chain/ledger names the first that is broken.
+/// [reads] Every link from the first entry to the head. chain/ledger names the first that is broken.
 Outcome verify_ledger(const std::string& ledger);
 
 /// What write_selector_registry() goes by.
@@ -193,7 +194,7 @@ Outcome check_selector_registry(const std::string& ledger, const std::string& re
 /// [reads] One to fill in: identity and routes are placeholders, everything of the artifact stands.
 Outcome minimodel_template(const std::string& artifact, const std::string& manifest, const std::string& created,
                            bool replace, const Context& = {});
-/// The manifest alone: keys, values, nothing that acts or is fetched. The outcome's record is its signed form;
+/// [reads] The manifest alone: keys, values, nothing that acts or is fetched. The outcome's record is its signed form;
 /// signatures are not verified, as the keys are not public.
 Outcome verify_minimodel_manifest(const std::string& manifest);
 /// [reads] The artifact against it: bytes, SHA-256, every rule of .slm on the file itself, then what the manifest says

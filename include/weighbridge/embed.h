@@ -12,11 +12,14 @@
 ///   In f32 and int8 it is the same on any processor too. In f16 there are two kinds of processors, those with
 ///   AVX512-FP16 and all others: within a kind the bits are the same, between them vectors differ as they do from exact
 ///   ones.
-/// - **Threads.** Every const member may run concurrently; calls of embed() take turns, each with all of the threads.
+/// - **Threads.** Every const member may run concurrently; calls of embed() take turns, each with all of the threads
+///   that EmbedOptions give. There is no Context: what is to be stopped is stopped between calls, so how many texts a
+///   call gets is yours to choose.
 /// - **Memory.** Constant in the number of texts. The table of word embeddings is used where it lies and never copied
 ///   when the model was opened with Access::mapped; matrices are packed once, in the precision that computes.
 /// - **Errors.** Error{malformed} with rule "embed/..." names the tensor or the key that is missing, misshapen or not
-///   finite; Error{unsupported} an activation that is not known; Error{misuse} what the caller asked for.
+///   finite; Error{unsupported} "embed/activation", "embed/pooling" and "embed/width" are models that this build does
+///   not compute; Error{misuse} is what the caller asked for.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -96,6 +99,7 @@ class Embedder {
   const WordPiece* tokenizer() const noexcept;
 
   /// Vector i goes to out[i * dimension()]; `out` has exactly their size, `what` is empty or as long as `texts`.
+  /// Misuse: other sizes, or tokenizer() is null ("misuse/no-vocabulary").
   void embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what = {}) const;
   std::vector<float> embed(std::string_view text) const;  ///< One text; dimension() floats.
   /// Ids as the tokenizer gives them, special ones included. Misuse: an empty sequence, one longer than the model's

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How the library says what is wrong. Owns Finding, Report and the one exception type, Error.
+/// How the library says what is wrong. Owns Finding, Report, the one error that is thrown, Error, and Cancelled, which
+/// is none.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -68,7 +69,7 @@ class Report {
   std::uint64_t total_ = 0, errors_ = 0, warnings_ = 0;
 };
 
-/// The one exception of the library; what() is the finding's message.
+/// The one error of the library; what() is the finding's message.
 class Error : public std::runtime_error {
  public:
   /// From what was found.

@@ -13,12 +13,14 @@
 /// - **Same bits.** Logits depend on the ids alone: not on how they were fed, nor on the number of threads, nor on the
 ///   processor. So does a text, given its Sampling.
 /// - **Threads.** A Generator is immutable and may serve any number of sessions at once; their steps take turns, each
-///   with all threads. One Session is used by one thread at a time.
+///   with all threads that GeneratorOptions give. One Session is used by one thread at a time. There is no Context: a
+///   text is stopped by on_text, or by Generation::step() and cancel(); perplexity() takes one.
 /// - **Memory.** Weights are packed once, in the precision that computes; the table of embeddings is used where it lies
 ///   when the model was opened with Access::mapped. A session keeps 2 * layers * kv_heads * head_dim floats a token.
 /// - **Errors.** Error{malformed} with rule "generate/..." names the tensor or key that is missing, misshapen or not
-///   finite, and weights whose sums are not; Error{misuse} what the caller asked for. What throws leaves a session as
-///   it was.
+///   finite, a model without a tokenizer, and, as tokens are fed, weights whose sums are not finite; "tokenizer/..." is
+///   as BytePair says; Error{unsupported} "generate/width" is a model wider than 65,536; Error{misuse} is what the
+///   caller asked for. What throws leaves a session as it was.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -20,13 +20,13 @@ struct Digest {
   bool operator==(const Digest&) const = default;
 };
 
-/// Content digest v1 of names, dtypes, shapes, layouts and logical bytes; container, order, encoding and attributes do
-/// not count. Without names the tensors' nodes are taken in the order of their own digests. Throws Error{unsupported}
-/// for a model with a tensor whose elements cannot be had. [reads], parallel over the executor.
+/// [reads] Content digest v1 of names, dtypes, shapes, layouts and logical bytes; container, order, encoding and
+/// attributes do not count. Without names the tensors' nodes are taken in the order of their own digests. Throws
+/// Error{unsupported} for a model with a tensor whose elements cannot be had. Parallel over the executor.
 Digest content_digest(const Model&, const Context& = {}, bool with_names = true);
-/// Of one tensor, its name left out.
+/// [reads] Of one tensor, its name left out; likewise.
 Digest content_digest(const Tensor&, const Context& = {});
-/// Plain SHA-256 of all bytes of a file.
+/// [reads] Plain SHA-256 of all bytes of a file.
 Digest file_sha256(const Source&, const Context& = {});
 
 }  // namespace weighbridge

@@ -9,8 +9,9 @@
 /// - **Threads.** Every const member may run concurrently. Nothing here mutates a Model; reads are positional, there is
 ///   no cursor.
 /// - **Errors.** Members do no input/output and allocate nothing unless marked [reads]; unmarked ones throw only
-///   Error{misuse}. [reads] members throw Error of kind io, malformed, unsupported or misuse, and leave everything as
-///   it was. A number from a file never causes bad_alloc: Limits are tested before the allocation.
+///   Error{misuse}, but for Tensor::shape(), which may throw Error{unsupported}. [reads] members throw Error of kind
+///   io, malformed, unsupported or misuse, and leave everything as it was. A number from a file never causes bad_alloc:
+///   Limits are tested before the allocation.
 /// - **Zero copy.** view() and as<T>() never copy, stored() and to_dense() always do, nothing chooses for you. Only
 ///   payload is ever mapped, and only by view(): headers are copied once, then parsed, so a file that changes cannot
 ///   change a parse. A view of a mapped file that someone truncates is SIGBUS; stored() of it is Error{io}.
@@ -93,8 +94,9 @@ struct Array {
   std::uint64_t size = 0;             ///< bytes
 };
 
-/// Data, no behaviour. EMBD and SLM hold one natively; zt carries it as the attribute "weighbridge.tokenizer"; for the
-/// others it is a loss unless the caller names a side file.
+/// Data, no behaviour. EMBD and SLM hold one natively, a Hugging Face folder in files of its own, a llama2.c checkpoint
+/// in a file beside it, and zt as the attribute "weighbridge.tokenizer"; the others have none, and writing them loses
+/// it.
 struct Tokenizer {
   /// Which algorithm the vocabulary is for.
   enum class Kind : std::uint8_t { wordpiece, byte, bpe };
@@ -159,9 +161,9 @@ class Tensor {
   std::string_view name() const noexcept;
   std::optional<std::uint64_t> id() const noexcept;    ///< STB tensor_id, SLM name_hash: survives a renaming
   std::uint32_t index() const noexcept { return i_; }  ///< place in the file's index
-  bool has_shape() const noexcept;  ///< false: STB rank 4..8 without its shape table; shape() then throws unsupported
-  Shape shape() const;              ///< logical, slowest dimension first
-  Layout layout() const noexcept;   ///< structural: none that this build knows
+  bool has_shape() const noexcept;                     ///< false: STB rank 4..8 without its shape table
+  Shape shape() const;             ///< logical, slowest dimension first; unsupported where has_shape() is false
+  Layout layout() const noexcept;  ///< structural: none that this build knows
   std::string_view layout_name() const noexcept;  ///< as in the file, also for structural
   DType dtype() const noexcept;  ///< what to_dense() gives: the part's own if dense or sparse, f32 if quantised
   std::string_view type_name() const noexcept;  ///< "bf16"; "q8_0", "quantized_group": the column a person reads
@@ -174,6 +176,8 @@ class Tensor {
   std::optional<Part> part(std::string_view role) const noexcept;  ///< none: no part has this role
   Part main() const;                                               ///< misuse: a tensor without any part
   NoView why_no_view(DType as) const noexcept;                     ///< none: as() of that type succeeds
+  /// The elements where they lie, of the types that dtype_of knows. bf16, f16, bool and the others that C++ has no type
+  /// for: their bytes by main().view(), or another dtype by to_dense().
   template <class T>
   std::span<const T> as() const {  ///< [reads] lives as long as the Model; misuse says which NoView it is
     static_assert(dtype_of<T> != DType::unknown, "no tensor has elements of this type");
@@ -217,10 +221,11 @@ class Model {
   Tensor operator[](std::string_view name) const&;           ///< misuse if absent; find() answers nullopt
   std::optional<Tensor> find(std::string_view name) const&;  ///< O(log n)
   template <class K> Tensor operator[](K&&) const&& = delete;
-  Attributes attributes() const& noexcept;                                   ///< metadata and header fields
-  Attributes extra() const& noexcept;                                        ///< unknown structural keys at the root
-  const Tokenizer* tokenizer() const& noexcept;                              ///< null: none
-  std::span<const std::shared_ptr<const Source>> sources() const& noexcept;  ///< what Extent::source indexes
+  Attributes attributes() const& noexcept;       ///< metadata and header fields
+  Attributes extra() const& noexcept;            ///< unknown structural keys at the root
+  const Tokenizer* tokenizer() const& noexcept;  ///< null: none
+  std::span<const std::shared_ptr<const Source>> sources()
+      const& noexcept;                                    ///< what Extent::source indexes, and what was read beside it
   std::span<const Checksum> checksums() const& noexcept;  ///< in the container's order; empty: it keeps none
   std::string_view dtype_label() const& noexcept;         ///< the container's one word for its dtypes, or empty
   bool checked() const noexcept;  ///< false: opened with Checks::structure, and there is more to check

@@ -27,16 +27,16 @@ struct OpenOptions {
   std::shared_ptr<const Source> tokenizer{};
 };
 
-/// A path is a file, or a folder that the registry of bundles knows (a Hugging Face folder). Throws Error: the first
-/// error that verify() would report (malformed), io, or misuse (another directory, an unknown format).
+/// [reads] A path is a file, or a folder that the registry of bundles knows (a Hugging Face folder). Throws Error: the
+/// first error that verify() would report (malformed), io, or misuse (another directory, an unknown format).
 Model open(const std::string& path, const Context& = {}, const OpenOptions& = {});
-/// Of one file, wherever its bytes are.
+/// [reads] Of one file, wherever its bytes are.
 Model open(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
 
-/// The door that does not throw for what the file holds: nullopt when it is malformed. Warnings and unsupported tensors
-/// go to the report too. Still throws Error of kind io and misuse.
+/// [reads] The door that does not throw for what the file holds: nullopt when it is malformed. Warnings and unsupported
+/// tensors go to the report too. Still throws Error of kind io and misuse.
 std::optional<Model> open(const std::string& path, Report&, const Context& = {}, const OpenOptions& = {});
-/// Likewise.
+/// [reads] Likewise.
 std::optional<Model> open(std::shared_ptr<const Source>, Report&, const Context& = {}, const OpenOptions& = {});
 
 }  // namespace weighbridge

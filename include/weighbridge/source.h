@@ -47,8 +47,8 @@ enum class Access : std::uint8_t {
   mapped       ///< read_at() copies from a mapping, and a file that shrinks is SIGBUS there
 };
 
-/// Opens a regular file. Error{io} when it cannot be opened; Error{misuse} for a directory, FIFO, device or socket, at
-/// once.
+/// [reads] Opens a regular file. Error{io} when it cannot be opened; Error{misuse} for a directory, FIFO, device or
+/// socket, at once.
 std::shared_ptr<const Source> open_file(const std::string& path, Access = Access::positional);
 /// Bytes that are in memory already; map() gives them as they are.
 std::shared_ptr<const Source> memory_source(Bytes bytes, std::string name = "<memory>");

@@ -22,10 +22,10 @@ struct Verdict {
   Model model;
 };
 
-/// Throws Error of kind io and misuse only. The first error of the report is the one that open() throws, when open()
-/// fails. The source is compared again at the end: a file that changed meanwhile is an io error.
+/// [reads] Throws Error of kind io and misuse only. The first error of the report is the one that open() throws, when
+/// open() fails. The source is compared again at the end: a file that changed meanwhile is an io error.
 Verdict verify(const std::string& path, const Context& = {}, const OpenOptions& = {});
-/// Of one file, wherever its bytes are.
+/// [reads] Of one file, wherever its bytes are.
 Verdict verify(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
 
 }  // namespace weighbridge

@@ -136,7 +136,7 @@ def shared(a):
     assert soname and soname[1] == f"{library.name}.{minor}", soname
     exported = run("nm", "-D", "--defined-only", "--format=just-symbols", library).split()
     assert len(exported) > 100 and all("11weighbridge" in name for name in exported), [n for n in exported if "11weighbridge" not in n][:9]
-    main_job(["env", "-i", prefix / "bin/weighbridge"], folder, a.version)
+    main_job(["env", "-i", prefix / "bin/weighbridge"], fresh(folder / "job"), a.version)
     consumer_by_cmake(a, prefix, fresh(folder / "consumer"))
     assert soname[1] in run("readelf", "-d", folder / "consumer/consumer"), "the program does not name the library"
 
@@ -157,6 +157,15 @@ def files_below(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or path.is_file()}
 
 
+def links_hold(folder):
+    """Links from page to page of the installed pages; those into the sources lead nowhere there."""
+    pages = list(folder.rglob("*.md"))
+    assert {"README.md", "docs/rules.md", "src/formats/slm/README.md"} <= {page.relative_to(folder).as_posix() for page in pages}
+    dead = {f"{page.relative_to(folder)}: {link}" for page in pages
+            for link in re.findall(r"\]\(([^)#\s:]+\.(?:md|svg|json))[)#]", page.read_text()) if not (page.parent / link).is_file()}
+    assert not dead, sorted(dead)
+
+
 def debian(a):
     if not shutil.which("dpkg-deb"):
         raise Skip("needs dpkg-deb")
@@ -169,6 +178,7 @@ def debian(a):
     rest = {name for name in files - COMMAND_FILES if not re.match(r"share/(doc/weighbridge/|man/man1/\S+\.1\.gz$|zsh/|lintian/)", name)}
     assert not rest, f"nobody expects {sorted(rest)}"
     assert {"share/doc/weighbridge/copyright", "share/doc/weighbridge/changelog.Debian.gz"} < files
+    links_hold(folder / "command/usr/share/doc/weighbridge")
     files = files_below(folder / "development/usr")
     assert {"include/weighbridge/weighbridge.h", "lib/libweighbridge.a", "lib/pkgconfig/weighbridge.pc",
             "lib/cmake/weighbridge/weighbridgeConfig.cmake"} < files, sorted(files)

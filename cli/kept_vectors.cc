@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeping vectors: the key's form, and the order in which the two files get their names.
+#include "kept_vectors.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "session.h"
+#include "weighbridge/hash.h"
+#include "weighbridge/npy.h"
+
+namespace weighbridge::cli {
+namespace {
+
+struct Key {
+  std::string made_of;  // 64 digits, as the next
+  std::string vectors;  // the SHA-256 of the file that has them
+
+  std::string text() const { return "made-of=" + made_of + "\nvectors=" + vectors + "\n"; }
+};
+
+// Nothing where the file is no key.
+std::optional<Key> read_key(const std::string& path) {
+  const auto source = open_file(path);
+  Key key{std::string(64, '0'), std::string(64, '0')};
+  std::string text = key.text();
+  if (source->size() != text.size()) return std::nullopt;
+  source->read_at(0, std::as_writable_bytes(std::span(text)));
+  key = {text.substr(text.find('=') + 1, 64), text.substr(text.size() - 65, 64)};
+  const bool digits = (key.made_of + key.vectors).find_first_not_of("0123456789abcdef") == std::string::npos;
+  return digits && key.text() == text ? std::optional(key) : std::nullopt;
+}
+
+// The bytes of the NumPy file, which need not lie in memory a second time to be hashed.
+class NpyBytes final : public Source {
+ public:
+  NpyBytes(std::string_view header, std::span<const float> vectors)
+      : header_(std::as_bytes(std::span(header))), vectors_(std::as_bytes(vectors)) {}
+  std::uint64_t size() const noexcept override { return header_.size() + vectors_.size(); }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    for (std::size_t i = 0; i < out.size();) {
+      const auto at = static_cast<std::size_t>(offset) + i;
+      const auto from = at < header_.size() ? header_.subspan(at) : vectors_.subspan(at - header_.size());
+      const auto piece = from.first(std::min(from.size(), out.size() - i));
+      std::ranges::copy(piece, out.subspan(i).begin());
+      i += piece.size();
+    }
+  }
+  std::string_view name() const noexcept override { return "<vectors>"; }
+
+ private:
+  std::span<const std::byte> header_, vectors_;
+};
+
+[[noreturn]] void refuse_vectors(std::string sentence) { raise(Kind::misuse, "misuse/vectors", std::move(sentence)); }
+
+std::string header_of(std::uint64_t count, std::uint64_t dimension) {
+  const std::uint64_t shape[] = {count, dimension};
+  return npy_header("<f4", shape);
+}
+
+void write_key(OutputFile& file, const std::string& key) {
+  file.write(std::as_bytes(std::span(key)));
+  file.publish();
+}
+
+// Whether a key is there, which a run that ended early has left without its vectors. Throws where it is anything
+// else, which is not this program's to replace.
+bool key_is_left(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::file_status there = std::filesystem::symlink_status(path, ignored);
+  if (!std::filesystem::exists(there)) return false;
+  if (!std::filesystem::is_regular_file(there))
+    raise(Kind::misuse, "misuse/output-kind",
+          "cannot write '" + path + "', the key of the vectors: it is " +
+              (std::filesystem::is_directory(there) ? "a directory"
+               : std::filesystem::is_symlink(there) ? "a symbolic link"
+                                                    : "no regular file"));
+  if (!read_key(path))
+    raise(Kind::misuse, "misuse/output-exists",
+          "'" + path + "' exists, and is no key of vectors that search keeps: name another file for the vectors");
+  return true;
+}
+
+}  // namespace
+
+std::string key_path(const std::string& kept) { return kept + ".key"; }
+
+std::optional<std::vector<float>> read_vectors(const std::string& kept, const std::string& made_of, std::uint64_t count,
+                                               std::uint64_t dimension) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(kept, ignored)) return std::nullopt;
+  if (std::filesystem::is_directory(kept, ignored))
+    refuse_vectors("'" + kept + "' is a directory: name a file for the vectors");
+  const bool has_key = std::filesystem::exists(key_path(kept), ignored);
+  const std::optional<Key> key = has_key ? read_key(key_path(kept)) : std::nullopt;
+  if (!key)
+    refuse_vectors("'" + kept + "' was not made by search, which writes '" + key_path(kept) +
+                   "' beside its vectors: name another");
+  if (key->made_of != made_of)
+    refuse_vectors("'" + kept + "' holds vectors of another corpus, model or options, says '" + key_path(kept) +
+                   "': remove it, or name another");
+  const std::string header = header_of(count, dimension);
+  const auto source = open_file(kept);
+  const std::uint64_t floats = count * dimension;
+  if (source->size() != header.size() + floats * sizeof(float) || file_sha256(*source).hex() != key->vectors)
+    refuse_vectors("'" + kept + "' does not hold the vectors that '" + key_path(kept) +
+                   "' was written for: remove it, or name another");
+  std::vector<float> vectors(static_cast<std::size_t>(floats));
+  source->read_at(header.size(), std::as_writable_bytes(std::span(vectors)));
+  return vectors;
+}
+
+KeptVectors::KeptVectors(const std::string& kept)
+    : path_(kept),
+      key_path_(key_path(kept)),
+      key_left_(key_is_left(key_path_)),
+      vectors_file_(kept, false),
+      key_file_(key_path_, key_left_) {}
+
+void KeptVectors::write(const std::string& made_of, std::uint64_t dimension, std::span<const float> vectors) {
+  const std::string header = header_of(vectors.size() / dimension, dimension);
+  vectors_file_.write(std::as_bytes(std::span(header)));
+  vectors_file_.write(std::as_bytes(vectors));
+  publish(Key{made_of, file_sha256(NpyBytes(header, vectors)).hex()}.text());
+}
+
+// The key gets its name first, and of several runs one alone gives it: vectors without a key could not be told from
+// another's. One that was not there before goes again where they have got none, unless it is another run's.
+void KeptVectors::publish(const std::string& key) {
+  std::error_code ignored;
+  if (key_left_) key_is_left(key_path_);
+  if (std::filesystem::exists(path_, ignored))
+    raise(Kind::misuse, "misuse/output-exists", "'" + path_ + "' exists: it was made in the meantime");
+  try {
+    write_key(key_file_, key);
+    vectors_file_.publish();
+  } catch (const Error& error) {
+    if (!key_left_ && error.kind() != Kind::misuse && !std::filesystem::exists(path_, ignored))
+      std::filesystem::remove(key_path_, ignored);
+    throw;
+  }
+  // A run that found the key alone has taken it for one left over. The vectors are this run's, and so is their key.
+  if (const std::optional<Key> now = read_key(key_path_); now && now->text() != key) {
+    OutputFile again(key_path_, true);
+    write_key(again, key);
+  }
+}
+
+}  // namespace weighbridge::cli
