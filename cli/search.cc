@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// search: the lines of a corpus nearest in meaning to a query. Owns keeping the corpus' vectors between runs.
+// search: the lines of a corpus nearest in meaning to a query. Leaves keeping the corpus' vectors to kept_vectors.h.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "embedding.h"
+#include "kept_vectors.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/json.h"
-#include "weighbridge/npy.h"
-#include "weighbridge/output.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -50,151 +49,6 @@ std::string digest_of_inputs(const Session& session, const Model& model, const E
   return file_sha256(*memory_source({std::as_bytes(std::span(*held)), held})).hex();
 }
 
-// What the key file says: of what vectors were made, and which file of vectors it belongs to, since runs side by side
-// and people part files that were written together.
-struct Key {
-  std::string made_of, vectors;  // digests, 64 digits each
-
-  std::string text() const { return "made-of=" + made_of + "\nvectors=" + vectors + "\n"; }
-};
-
-std::string key_path(const std::string& kept) { return kept + ".key"; }
-
-// Nothing where the file is no key.
-std::optional<Key> read_key(const std::string& path) {
-  const auto source = open_file(path);
-  Key key{std::string(64, '0'), std::string(64, '0')};
-  std::string text = key.text();
-  if (source->size() != text.size()) return std::nullopt;
-  source->read_at(0, std::as_writable_bytes(std::span(text)));
-  key = {text.substr(text.find('=') + 1, 64), text.substr(text.size() - 65, 64)};
-  const bool digits = (key.made_of + key.vectors).find_first_not_of("0123456789abcdef") == std::string::npos;
-  return digits && key.text() == text ? std::optional(key) : std::nullopt;
-}
-
-// The bytes of the NumPy file, which need not lie in memory a second time to be hashed.
-class NpyBytes final : public Source {
- public:
-  NpyBytes(std::string_view header, std::span<const float> vectors)
-      : header_(std::as_bytes(std::span(header))), vectors_(std::as_bytes(vectors)) {}
-  std::uint64_t size() const noexcept override { return header_.size() + vectors_.size(); }
-  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    for (std::size_t i = 0; i < out.size();) {
-      const auto at = static_cast<std::size_t>(offset) + i;
-      const auto from = at < header_.size() ? header_.subspan(at) : vectors_.subspan(at - header_.size());
-      const auto piece = from.first(std::min(from.size(), out.size() - i));
-      std::ranges::copy(piece, out.subspan(i).begin());
-      i += piece.size();
-    }
-  }
-  std::string_view name() const noexcept override { return "<vectors>"; }
-
- private:
-  std::span<const std::byte> header_, vectors_;
-};
-
-[[noreturn]] void refuse_vectors(std::string sentence) { raise(Kind::misuse, "misuse/vectors", std::move(sentence)); }
-
-std::string header_of(const Corpus& corpus, std::uint64_t dimension) {
-  const std::uint64_t shape[] = {corpus.texts.size(), dimension};
-  return npy_header("<f4", shape);
-}
-
-// The vectors of --vectors where that file is there and was made for this corpus.
-bool read_vectors(const std::string& path, const std::string& made_of, std::uint64_t dimension, Corpus& corpus) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return false;
-  if (std::filesystem::is_directory(path, ignored))
-    refuse_vectors("'" + path + "' is a directory: name a file for the vectors");
-  const bool has_key = std::filesystem::exists(key_path(path), ignored);
-  const std::optional<Key> key = has_key ? read_key(key_path(path)) : std::nullopt;
-  if (!key)
-    refuse_vectors("'" + path + "' was not made by search, which writes '" + key_path(path) +
-                   "' beside its vectors: name another");
-  if (key->made_of != made_of)
-    refuse_vectors("'" + path + "' holds vectors of another corpus, model or options, says '" + key_path(path) +
-                   "': remove it, or name another");
-  const std::string header = header_of(corpus, dimension);
-  const auto source = open_file(path);
-  const std::uint64_t floats = corpus.texts.size() * dimension;
-  if (source->size() != header.size() + floats * sizeof(float) || file_sha256(*source).hex() != key->vectors)
-    refuse_vectors("'" + path + "' does not hold the vectors that '" + key_path(path) +
-                   "' was written for: remove it, or name another");
-  corpus.vectors.resize(static_cast<std::size_t>(floats));
-  source->read_at(header.size(), std::as_writable_bytes(std::span(corpus.vectors)));
-  return true;
-}
-
-// The vectors and their key, whose temporaries are there before the work, so that what cannot be written is said at
-// once.
-class KeptVectors {
- public:
-  explicit KeptVectors(const std::string& path)
-      : path_(path),
-        key_path_(key_path(path)),
-        key_left_(key_is_left(key_path_)),
-        vectors_file_(path, false),
-        key_file_(key_path_, key_left_) {}
-
-  void write(const std::string& made_of, std::uint64_t dimension, const Corpus& corpus) {
-    const std::string header = header_of(corpus, dimension);
-    vectors_file_.write(std::as_bytes(std::span(header)));
-    vectors_file_.write(std::as_bytes(std::span(corpus.vectors)));
-    const std::string key = Key{made_of, file_sha256(NpyBytes(header, corpus.vectors)).hex()}.text();
-    publish(key);
-  }
-
- private:
-  static void write_key(OutputFile& file, const std::string& key) {
-    file.write(std::as_bytes(std::span(key)));
-    file.publish();
-  }
-
-  // Whether a key is there, which a run that ended early has left without its vectors. Throws where it is anything
-  // else, which is not this program's to replace.
-  static bool key_is_left(const std::string& path) {
-    std::error_code ignored;
-    const std::filesystem::file_status there = std::filesystem::symlink_status(path, ignored);
-    if (!std::filesystem::exists(there)) return false;
-    if (!std::filesystem::is_regular_file(there))
-      raise(Kind::misuse, "misuse/output-kind",
-            "cannot write '" + path + "', the key of the vectors: it is " +
-                (std::filesystem::is_directory(there) ? "a directory"
-                 : std::filesystem::is_symlink(there) ? "a symbolic link"
-                                                      : "no regular file"));
-    if (!read_key(path))
-      raise(Kind::misuse, "misuse/output-exists",
-            "'" + path + "' exists, and is no key of vectors that search keeps: name another file for the vectors");
-    return true;
-  }
-
-  // The key gets its name first, and of several runs one alone gives it: vectors without a key could not be told from
-  // another's. One that was not there before goes again where they have got none, unless it is another run's.
-  void publish(const std::string& key) {
-    std::error_code ignored;
-    if (key_left_) key_is_left(key_path_);
-    if (std::filesystem::exists(path_, ignored))
-      raise(Kind::misuse, "misuse/output-exists", "'" + path_ + "' exists: it was made in the meantime");
-    try {
-      write_key(key_file_, key);
-      vectors_file_.publish();
-    } catch (const Error& error) {
-      if (!key_left_ && error.kind() != Kind::misuse && !std::filesystem::exists(path_, ignored))
-        std::filesystem::remove(key_path_, ignored);
-      throw;
-    }
-    // A run that found the key alone has taken it for one left over. The vectors are this run's, and so is their key.
-    if (const std::optional<Key> now = read_key(key_path_); now && now->text() != key) {
-      OutputFile again(key_path_, true);
-      write_key(again, key);
-    }
-  }
-
-  std::string path_, key_path_;
-  bool key_left_;
-  OutputFile vectors_file_, key_file_;
-};
-
 void require_no_input(const std::string& path, std::span<const std::shared_ptr<const Source>> inputs) {
   std::error_code ignored;
   for (const auto& input : inputs)
@@ -227,10 +81,13 @@ Corpus embedded_corpus(Session& session, const Model& model, const Embedder& emb
   const auto inputs = inputs_of(session, model);
   for (const std::string& output : {kept, key_path(kept)}) require_no_input(output, inputs);
   const std::string made_of = digest_of_inputs(session, model, embedder, corpus);
-  if (read_vectors(kept, made_of, embedder.dimension(), corpus)) return corpus;
+  if (auto vectors = read_vectors(kept, made_of, corpus.texts.size(), embedder.dimension())) {
+    corpus.vectors = std::move(*vectors);
+    return corpus;
+  }
   KeptVectors files(kept);
   embed_corpus(session, embedder, corpus, remarks);
-  files.write(made_of, embedder.dimension(), corpus);
+  files.write(made_of, embedder.dimension(), corpus.vectors);
   corpus.written = kept;
   return corpus;
 }
