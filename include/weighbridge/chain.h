@@ -171,7 +171,7 @@ Outcome write_admission(const Evidence&, bool replace, const Context& = {});
 /// [reads] Adds the artifact, and adapters that fit it and run on it, behind the ledger's last entry; makes the ledger
 /// where there is none. chain/adapter: a package that does not fit, or with which the fixed prompts do not run. Needs
 /// the admission record. Paths in a ledger are relative to its folder and stay in it. chain/promoted: all of it stands
-/// there already.
+/// there already. Waits while another run holds the folder: a minute, then Error{io}.
 Outcome append_to_ledger(const std::string& ledger, const Evidence&, std::span<const std::string> adapters,
                          const std::string& at, const Context& = {});
 /// [reads] Every link from the first entry to the head. chain/ledger names the first that is broken.

@@ -230,8 +230,9 @@ struct Packed {
 
 /// Writes NAME.knu, NAME.khm.json and as many NAME-K.stb of at most 16 tensors as it takes into a folder, which is made
 /// where it is absent. The module loads each tensor, in the model's order, and returns the last handle. Every STB file
-/// is written, read back and published as a conversion is; sidecar and module come last. Error{misuse}: a file is there
-/// already. Error{malformed} "khlnary/pack-...": too many tensors, or one that STB cannot hold. [reads]
+/// is written, read back and published as a conversion is; sidecar and module come last. Waits while another run
+/// publishes into the folder: a minute, then Error{io}. Error{misuse}: a file is there already. Error{malformed}
+/// "khlnary/pack-...": too many tensors, or one that STB cannot hold. [reads]
 Packed pack(const Model&, const std::string& folder, const std::string& name, const PackOptions& = {},
             const Context& = {});
 

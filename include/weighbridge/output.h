@@ -18,6 +18,7 @@ class OutputFile {
  public:
   /// Begins a temporary beside `path`. Throws Error{misuse} when a file is there and `replace` is off, when `path` is
   /// no regular file, or when it is one of `inputs` by any link; Error{io} when it cannot be made.
+  /// @param inputs files that are being read
   OutputFile(const std::string& path, bool replace, std::span<const std::shared_ptr<const Source>> inputs = {});
   ~OutputFile();  ///< without publish() nothing is left behind
   OutputFile(OutputFile&&) noexcept;
@@ -26,7 +27,8 @@ class OutputFile {
   void write(std::span<const std::byte> bytes);  ///< Appends. Throws Error{io}.
   /// Puts other bytes in the place of some that were written, as headers need whose counts are known at the end.
   void rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Waits for the disk, compares what the file holds with what was written, then gives it its name. Throws Error{io}.
+  /// Waits for the disk, compares what the file holds with what was written, and the inputs with what they were when
+  /// they were opened, then gives it its name. Throws Error{io}.
   void publish();
 
  private:
@@ -57,8 +59,9 @@ class OutputFiles {
   std::string add(const std::string& name);
   /// Where a file of this name will be.
   std::string path(const std::string& name) const;
-  /// Moves what was written, all that was added, into its place. Throws Error{misuse} where something has appeared
-  /// there meanwhile that may not be replaced: then none of them is in the folder; Error{io}.
+  /// Moves what was written, all that was added, into its place, where the inputs are as they were when they were
+  /// opened. Waits while another run publishes into the folder, a minute at most. Throws Error{misuse} where something
+  /// has appeared there meanwhile that may not be replaced: then none of them is in the folder; Error{io}.
   void publish();
 
  private:

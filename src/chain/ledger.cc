@@ -3,7 +3,6 @@
 #include "chain/ledger.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -198,8 +197,7 @@ std::string check_adapter(const Artifact& base, const std::string& path, const C
 Outcome append_to_ledger(const std::string& path, const Evidence& at, std::span<const std::string> adapters,
                          const std::string& time, const Context& context) {
   // Of two appends at once the second waits, and then sees the first one's entries.
-  const io::FolderLock lock(io::split_path(path).folder, std::nullopt,
-                            [&] { return !context.progress || context.progress(0, 0); });
+  const io::FolderLock lock(io::split_path(path).folder, [&] { return !context.progress || context.progress(0, 0); });
   Record ledger = ledger_to_append_to(path);
   const Admitted admitted = read_admission(at, context);
   const Artifact& artifact = admitted.evidence.smoke.provenance.artifact;

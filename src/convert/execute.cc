@@ -132,13 +132,15 @@ void Plan::execute(const std::string& path, const Context& context) const {
   convert::sync_and_read_back(*rep, record, file, context, progress);
   if (folder) folder->check(file, context);
   // Two runs over one output take turns from here: of two that append to one file the second finds it changed.
-  const io::FolderLock turn(io::split_path(file.path()).folder, io::FolderLock::kPatience,
-                            [&] { return !context.progress || context.progress(2 * bytes, 2 * bytes); });
+  const auto go_on = [&] { return !context.progress || context.progress(2 * bytes, 2 * bytes); };
+  const auto beside = folder ? folder->beside() : companion.beside();
+  std::optional<io::FolderLock> turn;
+  if (options.replace || !beside.empty()) turn.emplace(io::split_path(file.path()).folder, go_on);
   for (const Model& model : rep->models)
     for (const auto& source : model.sources()) source->check_unchanged();
   progress.finish();
   if (folder) folder->sync();
-  convert::publish_together(file, folder ? folder->beside() : companion.beside());
+  convert::publish_together(file, beside);
   if (folder) folder->keep();
 }
 

@@ -137,7 +137,7 @@ class FileSource final : public Source {
     // Some sandboxes answer EPERM for a system call that they do not know.
     if (!found && (errno == ENOSYS || errno == EPERM)) found = Fd(open_beneath_by_hand(at.get(), below));
     if (!found) {
-      if (errno == ENOENT || errno == ENOTDIR) return nullptr;
+      if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return nullptr;  // no file has such a name
       if (errno == EXDEV || errno == ELOOP)
         base::io_error("outside",
                        "cannot open '" + path + "': a symbolic link leads out of the folder '" + folder + "'");

@@ -28,8 +28,8 @@ Id id_of(int fd) noexcept {
 
 }  // namespace
 
-FolderLock::FolderLock(const std::string& folder, std::optional<std::chrono::milliseconds> patience,
-                       const std::function<bool()>& go_on) {
+FolderLock::FolderLock(const std::string& folder, const std::function<bool()>& go_on,
+                       std::chrono::milliseconds patience) {
   using Clock = std::chrono::steady_clock;
   Fd fd = open_folder(folder);
   const Id id = id_of(fd.get());
@@ -41,7 +41,8 @@ FolderLock::FolderLock(const std::string& folder, std::optional<std::chrono::mil
     if (not_offered(errno) || errno == EBADF || errno == ENOLCK) return;
     if (errno != EWOULDBLOCK) base::io_error("lock", "the folder '" + folder + "' cannot be locked", errno);
     if (go_on && !go_on()) throw Cancelled{};
-    if (patience && Clock::now() - begin >= *patience) return;
+    if (Clock::now() - begin >= patience)
+      base::io_error("lock", "another process keeps the folder '" + folder + "' locked: try again when it has ended");
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   held_here.push_back(id);

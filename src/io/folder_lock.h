@@ -3,7 +3,6 @@
 #pragma once
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "io/fd.h"
@@ -14,15 +13,12 @@ namespace weighbridge::io {
 // may take it again: what publishes a file is also called by what publishes several.
 class FolderLock {
  public:
-  // How long the lock of a publication is waited for: no run takes longer, so that whoever has it then is somebody
-  // else, and what the lock prevents is unlikely.
-  static constexpr std::chrono::milliseconds kPatience{10'000};
+  static constexpr std::chrono::milliseconds kPatience{60'000};
 
-  // Waits until nobody else has it, or `patience` has passed; without one, for as long as it takes. A filesystem
-  // without locks is gone on without. Asks `go_on` meanwhile, and throws Cancelled when that says no. Error io/open,
-  // io/lock.
-  explicit FolderLock(const std::string& folder, std::optional<std::chrono::milliseconds> patience = kPatience,
-                      const std::function<bool()>& go_on = {});
+  // Waits until nobody else has it. Asks `go_on` meanwhile, and throws Cancelled when that says no. A filesystem
+  // without locks is gone on without. Error io/open; io/lock, also when somebody keeps it for longer than `patience`.
+  explicit FolderLock(const std::string& folder, const std::function<bool()>& go_on = {},
+                      std::chrono::milliseconds patience = kPatience);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

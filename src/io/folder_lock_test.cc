@@ -6,7 +6,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <optional>
+#include <string>
 #include <thread>
 
 #include "support/temporary_folder.h"
@@ -38,12 +38,12 @@ TEST(FolderLock, IsHadByOneThreadAtATime) {
 
 TEST(FolderLock, IsTakenAgainByTheThreadThatHasIt) {
   const TemporaryFolder folder;
-  const FolderLock outer(folder.path(), std::nullopt);
-  { const FolderLock inner(folder.path(), std::nullopt); }
+  const FolderLock outer(folder.path());
+  { const FolderLock inner(folder.path()); }
   std::atomic<bool> cancelled = false;
   std::thread([&] {
     try {
-      const FolderLock lock(folder.path(), std::nullopt, [] { return false; });
+      const FolderLock lock(folder.path(), [] { return false; });
     } catch (const Cancelled&) {
       cancelled = true;
     }
@@ -54,7 +54,9 @@ TEST(FolderLock, IsTakenAgainByTheThreadThatHasIt) {
 TEST(FolderLock, OfSomebodyElseIsWaitedForUntilPatienceEnds) {
   const TemporaryFolder folder;
   const FolderLock first(folder.path());
-  std::thread([&] { const FolderLock second(folder.path(), 20ms); }).join();
+  std::string rule;
+  std::thread([&] { rule = test::thrown([&] { const FolderLock second(folder.path(), {}, 20ms); }).rule; }).join();
+  EXPECT_EQ(rule, "io/lock");
 }
 
 TEST(FolderLock, NeedsAFolder) {

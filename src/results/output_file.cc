@@ -28,7 +28,8 @@ struct Piece {
 }  // namespace
 
 struct OutputFile::Rep {
-  Rep(const std::string& path, bool replace) : file(path, {.replace = replace}) {}
+  Rep(const std::string& path, bool replace, std::span<const std::shared_ptr<const Source>> read)
+      : file(path, {.replace = replace}), inputs(read.begin(), read.end()) {}
 
   void flush() {
     if (buffer.empty()) return;
@@ -66,6 +67,7 @@ struct OutputFile::Rep {
   }
 
   io::AtomicFile file;
+  std::vector<std::shared_ptr<const Source>> inputs;
   std::uint64_t offset = 0;         // of the buffer's first byte
   std::vector<std::byte> buffer{};  // not written yet
   std::vector<std::byte> again{};   // a piece that was read back
@@ -78,7 +80,7 @@ OutputFile::OutputFile(const std::string& path, bool replace, std::span<const st
     if (std::filesystem::equivalent(path, std::string(input->name()), ignored))
       base::misuse("output-is-input", "'" + path + "' is the file that is being read");
   }
-  rep_ = std::make_unique<Rep>(path, replace);
+  rep_ = std::make_unique<Rep>(path, replace, inputs);
 }
 
 OutputFile::~OutputFile() = default;
@@ -105,6 +107,7 @@ void OutputFile::publish() {
   rep_->flush();
   rep_->file.sync(rep_->offset);
   rep_->read_back();
+  for (const auto& input : rep_->inputs) input->check_unchanged();
   rep_->file.publish();
 }
 

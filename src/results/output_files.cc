@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "io/folder_lock.h"
 #include "io/temporary.h"
 #include "weighbridge/output.h"
 
@@ -176,6 +177,7 @@ int OutputFiles::Rep::move(Moved& file) const noexcept {
 }
 
 void OutputFiles::Rep::publish_files() {
+  const io::FolderLock turn(target.folder);  // two runs would mix their files
   std::vector<Moved> moved;
   moved.reserve(names.size());
   for (const std::string& name : names) {
@@ -228,6 +230,7 @@ std::string OutputFiles::add(const std::string& name) {
 std::string OutputFiles::path(const std::string& name) const { return (rep_->folder / name).string(); }
 
 void OutputFiles::publish() {
+  for (const auto& input : rep_->inputs) input->check_unchanged();
   rep_->exists ? rep_->publish_files() : rep_->publish_folder();
   // All of it stands, whatever the disk says now.
   rep_->temporary = {};

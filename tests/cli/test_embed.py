@@ -300,10 +300,13 @@ def test_search_replaces_no_file_but_a_key_of_its_own(model, tmp_path):
 
 
 def test_a_key_that_cannot_be_written_is_said_before_the_work(model, tmp_path):
-    corpus = tmp_path / "c.txt"
-    corpus.write_text("a scale\n" * 2_000_000)  # longer than a test may take
+    """Before a temporary of the vectors is there, which the work writes to."""
+    corpus, kept = tmp_path / "c.txt", tmp_path / "v.npy"
+    corpus.write_text("a scale\n")
     (tmp_path / "v.npy.key").write_text("secret\n")
-    weighbridge("search", model, "a", "--corpus", corpus, "--vectors", tmp_path / "v.npy", status=2)
+    before = tmp_path.stat().st_mtime_ns
+    weighbridge("search", model, "a", "--corpus", corpus, "--vectors", kept, status=2)
+    assert tmp_path.stat().st_mtime_ns == before, "something was made in the folder"
 
 
 def test_search_keeps_no_vectors_over_what_it_reads(model, bare, tmp_path):
@@ -338,7 +341,7 @@ def test_vectors_beside_the_key_of_others_are_refused(model, tmp_path):
 def test_the_second_of_two_runs_leaves_the_vectors_of_the_first(model, tmp_path, left):
     short, long, kept = tmp_path / "short.txt", tmp_path / "long.txt", tmp_path / "v.npy"
     short.write_text("a scale\n")
-    long.write_text("a scale for lorries\n" * 100_000)
+    long.write_text("a scale for lorries\n" * 1_000_000)  # seconds, of which the first needs a part
     first = ["search", model, "a", "--corpus", short, "--vectors", kept]
     if left:
         weighbridge(*first)

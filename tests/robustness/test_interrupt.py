@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -91,6 +92,16 @@ def test_a_stopped_convert_to_another_container_leaves_nothing(tmp_path, words):
     assert files_below(there) == before and strays_below(there) == []
 
 
+def wait_for_handler(process, number):
+    """Until the process catches the signal, and for a moment more, in which it comes to wait."""
+    caught = re.compile(r"^SigCgt:\s*([0-9a-f]+)$", re.M)
+    while not int(caught.search(pathlib.Path(f"/proc/{process.pid}/status").read_text())[1], 16) >> (number - 1) & 1:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.001)
+    time.sleep(0.2)
+    assert process.poll() is None, process.communicate()
+
+
 @pytest.mark.parametrize("number,status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("words", [["convert", "-", "{out}"], ["embed", "{model}", "--input", "-", "-o", "{out}"]], ids=" ".join)
 def test_waiting_for_standard_input_can_be_stopped(tmp_path, words, number, status):
@@ -99,8 +110,7 @@ def test_waiting_for_standard_input_can_be_stopped(tmp_path, words, number, stat
     names = {"{model}": tmp_path / "model.weights", "{out}": tmp_path / ("out.zt" if words[0] == "convert" else "out.npy")}
     waiting = subprocess.Popen([COMMAND, *(str(names.get(word, word)) for word in words)], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(0.3)
-    assert waiting.poll() is None
+    wait_for_handler(waiting, number)
     waiting.send_signal(number)
     assert waiting.wait(timeout=20) == status
     waiting.stdin.close()
@@ -114,8 +124,7 @@ def test_waiting_for_a_ledger_can_be_stopped(tmp_path):
     fcntl.flock(held, fcntl.LOCK_EX)
     waiting = subprocess.Popen([COMMAND, "slm", "promotion-ledger", "append", tmp_path / "ledger", tmp_path / "model.slm"],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(0.3)
-    assert waiting.poll() is None, waiting.communicate()
+    wait_for_handler(waiting, signal.SIGTERM)
     waiting.send_signal(signal.SIGTERM)
     assert waiting.wait(timeout=20) == 143
     os.close(held)
@@ -158,7 +167,7 @@ def test_slm_in_the_middle(tmp_path, words, how):
 
 
 READERS = [["verify", "{in}"], ["hash", "{in}"], ["hash", "--file", "{in}"], ["convert", "{in}", "{out}", "--force"],
-           ["extract", "{in}", "w", "-o", "{out}", "--force"], ["inspect", "{in}", "--stats"]]
+           ["extract", "{in}", "w", "-o", "{out}", "--force"], ["extract", "{in}", "--glob", "w", "-o", "{out}.d"], ["inspect", "{in}", "--stats"]]
 MAKERS = [words for words in READERS if words[0] in ("verify", "convert", "extract")]
 
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from jobs import bert, embd, files_below, strays_below
-from robustness import COMMAND, Measured, require_strace, run, write_safetensors
+from robustness import COMMAND, require_strace, run, write_safetensors
 
 # Each run is held up where the one that came first would be overtaken.
 SLOW = ["strace", "-f", "-qq", "-o", "/dev/null", "--inject=renameat:delay_enter=300000", "--inject=renameat2:delay_enter=300000"]
@@ -33,7 +33,8 @@ def test_of_two_appends_none_is_lost(tmp_path):
     done("convert", write_safetensors(tmp_path / "first.safetensors", {"first": [1, 2, 3]}), target)
     sources = [write_safetensors(tmp_path / f"{name}.safetensors", {name: [4, 5]}) for name in "ab"]
     statuses, words = together(*(["append", target, source] for source in sources))
-    assert sorted(statuses) == [0, 4] and "changed while it was read" in "".join(words), (statuses, words)
+    assert 0 in statuses and set(statuses) <= {0, 4}, (statuses, words)
+    assert 4 not in statuses or "changed while it was read" in "".join(words), words
     listed = run("inspect", target, "--json").stdout
     assert [name in listed for name in ('"a"', '"b"')] == [status == 0 for status in statuses]
     assert strays_below(tmp_path) == []
@@ -54,6 +55,19 @@ def test_files_that_belong_together_are_of_one_run(tmp_path, kind):
         done(*words)
         alone.append((words, files_below(there)))
     assert alone[0][1] != alone[1][1]
+    statuses, words = together(*(words for words, _ in alone))
+    assert statuses == [0, 0], words
+    assert files_below(there) in [files for _, files in alone] and strays_below(there) == []
+
+
+def test_what_is_extracted_over_files_is_of_one_run(tmp_path):
+    require_strace()
+    there, alone = tmp_path / "there", []
+    for value in (1, 2):
+        source = write_safetensors(tmp_path / f"{value}.safetensors", {f"t{i}": [value] for i in range(4)})
+        words = ["extract", source, "--glob", "*", "-o", there, "--force"]
+        done(*words)
+        alone.append((words, files_below(there)))
     statuses, words = together(*(words for words, _ in alone))
     assert statuses == [0, 0], words
     assert files_below(there) in [files for _, files in alone] and strays_below(there) == []
@@ -94,11 +108,15 @@ def test_the_disk_has_each_folder_that_was_made(tmp_path, words):
 
 @pytest.mark.parametrize("words", [["convert", "{in}", "{out}", "--digest", "sha256"], ["verify", "{in}"]], ids=" ".join)
 def test_threads_that_cannot_be_had_are_done_without(tmp_path, words):
-    """Their stacks do not fit: it was called a fault of the program."""
+    """It was called a fault of the program."""
+    require_strace()
     source = write_safetensors(tmp_path / "in.safetensors", {str(i): [i] * 100 for i in range(50)})
     words = [word.replace("{in}", str(source)).replace("{out}", str(tmp_path / "out.zt")) for word in words]
-    had = Measured(*words, "--threads", "64", address_space=80 << 20)
-    assert had.status == 0, had.stderr
+    for first in (1, 3):
+        calls = f"clone3,clone:error=EAGAIN:when={first}+"
+        had = run(*words, "--threads", "8", prefix=["strace", "-f", "-qq", "-o", tmp_path / "trace", f"--inject={calls}"])
+        assert had.returncode == 0 and "EAGAIN" in (tmp_path / "trace").read_text(), had.stderr
+        (tmp_path / "out.zt").unlink(missing_ok=True)
 
 
 def test_a_sidecar_that_cannot_be_looked_up_is_no_fault_of_the_program(tmp_path):
@@ -109,6 +127,6 @@ def test_a_sidecar_that_cannot_be_looked_up_is_no_fault_of_the_program(tmp_path)
     assert refused.returncode == 2 and "exists" in refused.stderr, refused.stderr
     assert run("convert", source, loop, "--force").returncode == 0
     assert sorted(files_below(tmp_path)) == ["in.safetensors", "loop.stb"]
-    refused = run("convert", source, long)
-    assert refused.returncode == 4 and "File name too long" in refused.stderr, refused.stderr
-    assert sorted(files_below(tmp_path)) == ["in.safetensors", "loop.stb"] and strays_below(tmp_path) == []
+    done("convert", source, long)
+    done("verify", long)
+    assert sorted(files_below(tmp_path)) == ["in.safetensors", long.name, "loop.stb"] and strays_below(tmp_path) == []

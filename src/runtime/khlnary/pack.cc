@@ -51,7 +51,8 @@ class Packer {
     collect_shapes();
     const bool made = make_folder();
     try {
-      const io::FolderLock turn(folder_);  // two runs would mix their files
+      const auto go_on = [&] { return !context_.progress || context_.progress(0, total_); };
+      const io::FolderLock turn(folder_, go_on);  // two runs would mix their files
       publish_all();
     } catch (...) {
       if (made) ::rmdir(folder_.c_str());
