@@ -27,8 +27,8 @@ TESTS = ["base", "io", "wire", "codecs", "core", "safetensors", "ztensor1", "zte
          "llama2c", "registry", "bundle", "huggingface", "convert", "corpus"]
 REPLAYS = ["json", "cbor", "open", "verify", "folder"]
 # The command's tests, among them those where the disk fails: but for the kills, which end a program before it can say what it ran.
-PYTEST = ["tests/cli", "tests/interop", "tests/robustness/test_kill.py", "tests/robustness/test_bounds.py", "-k",
-          "not killed and not system_call"]
+PYTEST = ["tests/cli", "tests/interop", "tests/robustness/test_kill.py", "tests/robustness/test_bounds.py",
+          "tests/robustness/test_turns.py", "-n", str(os.cpu_count()), "-k", "not killed and not system_call"]
 NOT_THE_LIBRARY = re.compile(r"(_test|/cases|/testing|_generated)\.(cc|h)$")
 
 
