@@ -43,7 +43,7 @@ test: ## everything that must be green: house rules, unit, corpus, interop, sani
 	@$(STAGE) "the browser: core, npm package and page" $(MAKE) --no-print-directory test-web
 	@$(STAGE) "clang 16: the same tests under sanitizers, and a short fuzz run" $(MAKE) --no-print-directory test-fuzz
 
-test-house: format-check ## layering, licence lines, formatting, links of the pages, a word for each public name
+test-house: format-check ## layering, license lines, formatting, links of the pages, a word for each public name
 	python3 tests/layering/check.py
 	python3 tests/repository/check.py
 	python3 tests/repository/pages.py
@@ -67,7 +67,7 @@ test-fuzz: ## build with clang 16, sanitizers and libFuzzer; run ctest, fuzz eac
 	cmake --build build/fuzz -j $(JOBS)
 	ctest --preset fuzz -j $(JOBS)
 
-sanitize: setup-test ## the tests under the address, undefined-behaviour and thread sanitizers
+sanitize: setup-test ## the tests under the address, undefined-behavior and thread sanitizers
 	cmake --preset asan
 	cmake --build build/asan -j $(JOBS)
 	ctest --preset asan -j $(JOBS)

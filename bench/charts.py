@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Charts as plain SVG, 800 wide: bars about a line at 1, and lines over two logarithmic axes. Each stands on a card of its own, light
-or dark as the reader's system has it, and says in its title and description what it shows. Owns geometry and colours; what is drawn
+or dark as the reader's system has it, and says in its title and description what it shows. Owns geometry and colors; what is drawn
 comes from report.py."""
 import math
 from html import escape
@@ -15,10 +15,10 @@ FILLED, DRAWN = ("text", "quiet", "good", "bad", "s0", "s1", "s2", "s3"), ("grid
 
 
 def style():
-    def rules(colours):
-        return ("".join(f".{name}{{fill:{colours[name]}}}" for name in FILLED) +
-                "".join(f".{name}-line{{stroke:{colours[name]}}}" for name in DRAWN) +
-                f".card{{fill:{colours['card']};stroke:{colours['edge']}}}")
+    def rules(colors):
+        return ("".join(f".{name}{{fill:{colors[name]}}}" for name in FILLED) +
+                "".join(f".{name}-line{{stroke:{colors[name]}}}" for name in DRAWN) +
+                f".card{{fill:{colors['card']};stroke:{colors['edge']}}}")
     return ("text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif}.head{font-weight:600}.title{font-size:15px;"
             "font-weight:600}.small{font-size:11px}path,line,polyline{fill:none}" + rules(LIGHT) +
             f"@media(prefers-color-scheme:dark){{{rules(DARK)}}}")

@@ -10,7 +10,7 @@ it ours is timed alone. With --model-folder, the Hugging Face folder of the same
 f32: the query as ids, the texts batched as it does; --sentence-transformers names the python that has it where PYTHON has not. The
 graph of ONNX Runtime is made here from the same weights, with its own fused operators
 (EmbedLayerNormalization, Attention, SkipLayerNormalization, BiasGelu), and once more with quantize_dynamic (int8, weights per
-channel); our f16 is beside its f32. TEXTS is an STS-B file (sentence, sentence, score in CSV) or a text a line; the peer tokenises
+channel); our f16 is beside its f32. TEXTS is an STS-B file (sentence, sentence, score in CSV) or a text a line; the peer tokenizes
 them as one batch, sorts them by length and computes up to 32 of one length at once, so that nothing is padded. Its answers are
 compared with ours before the clock starts. Each turn times each figure with each program for S seconds. With VOCAB, WEIGHBRIDGE makes
 a .weights file of the model, which is then what ours opens, and shows how much memory embedding takes as texts become ten times as
@@ -49,7 +49,7 @@ def tensors(path):
 
 
 def make_onnx(w, heads, path):
-    """BERT as ONNX Runtime's optimiser leaves it."""
+    """BERT as ONNX Runtime's optimizer leaves it."""
     import numpy as np
     import onnx
     from onnx import TensorProto, helper, numpy_helper

@@ -178,7 +178,7 @@ void product_i8(benchmark::State& state) {
   std::vector<std::uint8_t> codes(m * k);
   wk::pack_i8(w.data(), n, k, packed.data(), scale.data(), sums.data());
   for (std::size_t i = 0; i < m; ++i)
-    wk::kernels().quantise_row(a.data() + i * k, k, codes.data() + i * k, a_scale[i], zero[i]);
+    wk::kernels().quantize_row(a.data() + i * k, k, codes.data() + i * k, a_scale[i], zero[i]);
   const wk::ProductI8 task{{n, k, bias.data(), wk::Activation::none, nullptr, 0, c.data(), n},
                            codes.data(),
                            k,

@@ -94,7 +94,7 @@ int make_file(const std::string& shape, const std::string& form, const std::stri
   if (found == std::end(kShapes)) return 2;
   wb::Options options;
   options.replace = true;
-  if (form != "f32") options.quantise = form;
+  if (form != "f32") options.quantize = form;
   wb::plan(make(*found), "slm", options).execute(path, {.executor = wb::thread_executor()});
   return 0;
 }

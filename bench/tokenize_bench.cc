@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenising on one thread: the sentences of STS-B one by one, the same as one text, and other scripts. Before the
+// Tokenizing on one thread: the sentences of STS-B one by one, the same as one text, and other scripts. Before the
 // clock starts the ids are checked against those of the reference. The file that $WEIGHBRIDGE_TOKENIZE_TEXT names takes
 // the place of the sentences, a text a line, so that a peer can be given the same ones.
 #include <benchmark/benchmark.h>

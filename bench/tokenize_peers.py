@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tokenising on one thread in turns with the Rust crate `tokenizers` (PyPI) over the same lines: processor time.
+"""Tokenizing on one thread in turns with the Rust crate `tokenizers` (PyPI) over the same lines: processor time.
 
 usage: tokenize_peers.py --ours TOKENIZE_BENCH --cli WEIGHBRIDGE --vocab VOCAB --text TEXT [-n TURNS] [--json FILE]
 

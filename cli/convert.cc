@@ -24,11 +24,11 @@ constexpr std::size_t kLongestReason = 240;  // what it becomes, or why it canno
 
 Options options_of(const Arguments& args) {
   Options options;
-  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantise});
+  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize});
   options.level = args.number(FlagId::level, 0);
   options.version = args.value(FlagId::zt_version);
   options.replace = args.has(FlagId::force);
-  options.quantise_norms = args.has(FlagId::quantise_norms);
+  options.quantize_norms = args.has(FlagId::quantize_norms);
   options.keep_gqa = args.has(FlagId::keep_gqa);
   options.omit_layout_field = args.has(FlagId::omit_layout_field);
   options.created_at = args.value(FlagId::created_at);

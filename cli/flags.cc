@@ -61,7 +61,7 @@ constexpr std::array<Verb, kVerbCount> kVerbs{{
      "write the elements of tensors into files",
      "Writes the logical bytes: decompressed, little-endian, row-major. An output whose name ends in .npy becomes "
      "a NumPy file; types that NumPy lacks (bf16, f8_e4m3, ...) are stored as raw two- or one-byte items, as "
-     "ml_dtypes does. A sparse or quantised tensor gives its main part, unless --part or --dense says otherwise.\n"
+     "ml_dtypes does. A sparse or quantized tensor gives its main part, unless --part or --dense says otherwise.\n"
      "With --glob each tensor that matches becomes a .npy file (or .bin, with --raw) in the folder of -o. A FILE of - "
      "is standard input, of at most 1 GiB.",
      "weighbridge extract model.zt embeddings.LayerNorm.weight -o weight.npy\n"
@@ -170,10 +170,10 @@ constexpr std::array<Flag, kFlagCount> kFlags{{
      "store a checksum of each part: none, sha256 or crc32c"},
     {FlagId::zt_version, "zt-version", 0, Takes::value, "VERSION", Choice::zt_version, kConvert,
      "of the .zt to write: 1.1 or 1.2"},
-    {FlagId::quantise, "quantise", 0, Takes::value, "KIND", Choice::quantisation, kConvert,
-     "quantise the weights for .slm: q8_0 or q4_0, and accept the loss of precision"},
-    {FlagId::quantise_norms, "quantise-norms", 0, Takes::nothing, "", Choice::any, kConvert,
-     "with --quantise: the norms too"},
+    {FlagId::quantize, "quantize", 0, Takes::value, "KIND", Choice::quantization, kConvert,
+     "quantize the weights for .slm: q8_0 or q4_0, and accept the loss of precision"},
+    {FlagId::quantize_norms, "quantize-norms", 0, Takes::nothing, "", Choice::any, kConvert,
+     "with --quantize: the norms too"},
     {FlagId::keep_gqa, "keep-gqa", 0, Takes::nothing, "", Choice::any, kConvert,
      "write .slm with fewer key and value heads than query heads, padded, in place of repeating them"},
     {FlagId::tokenizer, "tokenizer", 0, Takes::value, "FILE", Choice::file, kConvert | kSlm,
@@ -345,7 +345,7 @@ struct Companion {
 };
 constexpr Companion kCompanions[] = {
     {FlagId::offsets, kTokenize, FlagId::json},
-    {FlagId::quantise_norms, kConvert, FlagId::quantise},
+    {FlagId::quantize_norms, kConvert, FlagId::quantize},
     {FlagId::input_format, kEmbed | kTokenize, FlagId::input},
     {FlagId::input_format, kSearch, FlagId::corpus},
 };
@@ -436,7 +436,7 @@ std::vector<std::string_view> words(Choice choice) {
     case Choice::order: out = {"name", "size", "dtype", "shape", "layout", "offset"}; break;
     case Choice::encoding: return Options::words("encoding");
     case Choice::digest: return Options::words("digest");
-    case Choice::quantisation: return Options::words("quantise");
+    case Choice::quantization: return Options::words("quantize");
     case Choice::stored: out = {"f32", "q8_0", "q4_0"}; break;
     case Choice::adapter: out = {"adp1", "asp1", "alr1"}; break;
     case Choice::source_kind: out = {"deterministic-smoke", "converted-trained"}; break;

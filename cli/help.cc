@@ -136,7 +136,7 @@ std::string_view purpose() noexcept {
 }
 std::string_view conventions() noexcept {
   return "Every verb takes --json and --help; those that work on files take --quiet and --threads N.\n"
-         "-- ends the flags. No colours are used in pipes or with NO_COLOR, unless --color says so.";
+         "-- ends the flags. No colors are used in pipes or with NO_COLOR, unless --color says so.";
 }
 
 std::string introduction() {

@@ -102,7 +102,7 @@ Status dispatch(std::span<const char* const> words, Output& out) {
       return Status::done;
     }
     if (arguments.has(FlagId::color) && arguments.value(FlagId::color) != "auto")
-      out.colour(arguments.value(FlagId::color) == "always");
+      out.color(arguments.value(FlagId::color) == "always");
     writes_files(arguments) ? note_interrupts() : end_on_interrupt();
     Session session(arguments, out);
     return run_verb(session);

@@ -18,9 +18,9 @@
 namespace weighbridge::cli {
 namespace {
 
-bool wants_colour() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  if (no_colour && *no_colour != '\0') return false;
+bool wants_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  if (no_color && *no_color != '\0') return false;
   const char* terminal = std::getenv("TERM");
   return ::isatty(STDOUT_FILENO) == 1 && terminal && *terminal != '\0' && std::string_view(terminal) != "dumb";
 }
@@ -55,7 +55,7 @@ bool is_plain(std::string_view text) {
 
 }  // namespace
 
-Output::Output() : columns_(terminal_columns(STDOUT_FILENO)), colour_(wants_colour()) {}
+Output::Output() : columns_(terminal_columns(STDOUT_FILENO)), color_(wants_color()) {}
 
 std::size_t terminal_columns(int descriptor) noexcept {
   if (::isatty(descriptor) != 1) return 0;
@@ -69,10 +69,10 @@ void Output::shown(std::string_view text) {
 }
 
 void Output::toned(Tone tone, std::string_view text) {
-  const bool colour = colour_ && tone != Tone::plain;
-  if (colour) buffer_.append(code(tone));
+  const bool color = color_ && tone != Tone::plain;
+  if (color) buffer_.append(code(tone));
   buffer_.append(text);
-  if (colour) buffer_.append("\x1b[0m");
+  if (color) buffer_.append("\x1b[0m");
   drain();
 }
 

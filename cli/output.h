@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standard output and standard error. Owns buffering, what a closed pipe and a full disk mean, colour, and making
+// Standard output and standard error. Owns buffering, what a closed pipe and a full disk mean, color, and making
 // hostile text harmless for people; leaves what is said to the verbs.
 #pragma once
 #include <cstddef>
@@ -30,7 +30,7 @@ class Output {
   }
   // Appends text that came from a file or an argument, escaped for people.
   void shown(std::string_view text);
-  // Appends in a colour where standard output is a terminal that wants colours.
+  // Appends in a color where standard output is a terminal that wants colors.
   void toned(Tone tone, std::string_view text);
   // What the hot paths append to themselves; they call drain() now and then.
   std::string& buffer() noexcept { return buffer_; }
@@ -40,8 +40,8 @@ class Output {
   void flush();
   // Bytes of a tensor. False when the reader has gone: no more is wanted.
   bool bytes(std::span<const std::byte> bytes);
-  // Whether colours are used, in place of what the terminal and the environment say.
-  void colour(bool used) noexcept { colour_ = used; }
+  // Whether colors are used, in place of what the terminal and the environment say.
+  void color(bool used) noexcept { color_ = used; }
   // The reader has gone; whatever is said from now on is dropped.
   bool closed() const noexcept { return closed_; }
   // How wide a line may be: the columns of the terminal that standard output is; 0, any width, where it is none.
@@ -53,7 +53,7 @@ class Output {
 
   std::string buffer_;
   std::size_t columns_ = 0;
-  bool colour_ = false, closed_ = false;
+  bool color_ = false, closed_ = false;
 };
 
 // Columns of the terminal that a descriptor is, 80 where it does not say; 0: it is none.

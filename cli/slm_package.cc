@@ -64,8 +64,8 @@ Status make_fixture(Session& session, std::span<const std::string> operands) {
   Options options;
   options.replace = session.args.has(FlagId::force);
   if (const std::string_view dtype = session.args.value(FlagId::slm_dtype); !dtype.empty() && dtype != "f32") {
-    options.quantise = dtype;
-    options.quantise_norms = true;  // as the original packer does, whose sizes these are
+    options.quantize = dtype;
+    options.quantize_norms = true;  // as the original packer does, whose sizes these are
   }
   // The operand is a word: what goes wrong does so at the file that is made.
   return about_file(output_of(session),

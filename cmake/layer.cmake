@@ -3,6 +3,7 @@
 # beside its sources as *_test.cc and become one program, <layer>_test, that links what the layer links and nothing above it.
 
 include(GoogleTest)
+include(cmake/precompiled.cmake)
 
 # weighbridge_layer(NAME SOURCES ... DEPENDS layer... LIBRARIES external... CASES source... TESTS ... TEST_LIBRARIES ...)
 # CASES build a format's corpus in code, as the library wb_<layer>_cases: for tests and fuzzers only, never installed.
@@ -15,12 +16,14 @@ function(weighbridge_layer name)
   add_library(wb_${name} STATIC ${ARG_SOURCES})
   target_include_directories(wb_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(wb_${name} PUBLIC wb_options ${ARG_DEPENDS} PRIVATE ${ARG_LIBRARIES})
+  weighbridge_precompiled(wb_${name} sources)
   set_property(GLOBAL APPEND PROPERTY WEIGHBRIDGE_LAYERS wb_${name})
   set(cases)
   if(ARG_CASES AND (WEIGHBRIDGE_TESTS OR WEIGHBRIDGE_FUZZ))
     set(cases wb_${name}_cases)
     add_library(${cases} STATIC ${ARG_CASES})
     target_link_libraries(${cases} PUBLIC wb_${name} PRIVATE ${ARG_LIBRARIES})
+    weighbridge_precompiled(${cases} sources)
   endif()
   if(WEIGHBRIDGE_TESTS AND ARG_TESTS)
     weighbridge_test(${name}_test SOURCES ${ARG_TESTS} LIBRARIES ${cases} wb_${name} ${ARG_TEST_LIBRARIES})
@@ -36,6 +39,7 @@ function(weighbridge_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} wb_options GTest::gtest GTest::gtest_main)
+  weighbridge_precompiled(${name} tests)
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)  # an empty value would shift the properties that follow
   endif()

@@ -6,6 +6,7 @@ option(WEIGHBRIDGE_FUZZ "build the fuzz targets with libFuzzer (clang only)" OFF
 option(WEIGHBRIDGE_BENCH "build the benchmarks" OFF)
 option(BUILD_SHARED_LIBS "make a shared library in place of the archive" OFF)
 option(WEIGHBRIDGE_STATIC "link the command statically: it starts in well under half the time" ON)
+option(WEIGHBRIDGE_PCH "compile the standard headers once for all sources" OFF)
 option(WEIGHBRIDGE_COVERAGE "count which lines and branches run (clang only; tools/coverage.sh)" OFF)
 set(WEIGHBRIDGE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 

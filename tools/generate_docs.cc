@@ -116,7 +116,7 @@ constexpr Introduction kIntroductions[] = {
     {"safetensors", "Hugging Face's container: a JSON header, then raw tensors. Most published models come in it.",
      "src/formats/safetensors"},
     {"zt",
-     "The container of the packages `ztensor`, version 1.x: raw or compressed tensors, dense, sparse or quantised, "
+     "The container of the packages `ztensor`, version 1.x: raw or compressed tensors, dense, sparse or quantized, "
      "then "
      "a CBOR manifest.",
      "src/formats/ztensor1"},

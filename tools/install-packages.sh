@@ -9,7 +9,7 @@ demo=("${build[@]}" python3 python3-venv)
 test=("${build[@]}" ccache clang-16 libclang-rt-16-dev llvm-16 clang-format-16 clang-tidy-16 libgtest-dev librapidcheck-dev
       nlohmann-json3-dev python3 python3-venv python3-pytest strace unicode-data
       mandoc mmdebstrap doxygen)
-# Debian's own acorn serves Emscripten's optimiser; node and npm may come from elsewhere and are asked for where there are none.
+# Debian's own acorn serves Emscripten's optimizer; node and npm may come from elsewhere and are asked for where there are none.
 web=("${build[@]}" emscripten node-acorn python3 python3-venv chromium)
 command -v node >/dev/null || web+=(nodejs)
 command -v npm >/dev/null || web+=(npm)

@@ -71,7 +71,7 @@ struct ReviewOptions {
   bool replace = false;                       ///< a record of the same kind that is there
 };
 /// [reads] Whether a safetensors file or a Hugging Face folder can become an .slm: architecture, shapes, heads, dtypes,
-/// missing and extra tensors, values that are not finite, above the bound or all zero. Licence fields as found, never
+/// missing and extra tensors, values that are not finite, above the bound or all zero. License fields as found, never
 /// fetched. Not passed: chain/structure, chain/missing-tensor, chain/extra-tensor, chain/dtype, chain/nonfinite,
 /// chain/above-bound, chain/all-zero, chain/contradiction.
 Outcome review_candidate(const std::string& candidate, const ReviewOptions&, const Context& = {});

@@ -30,7 +30,7 @@ enum class LossKind : std::uint8_t {
   tokenizer,       ///< the vocabulary
   name,            ///< of a tensor
   shape,           ///< of a tensor
-  layout,          ///< how elements are stored: sparse, quantised, strided, compressed, in which byte order
+  layout,          ///< how elements are stored: sparse, quantized, strided, compressed, in which byte order
   dtype,           ///< the type of elements
   precision,       ///< their values, rounded
   alias,           ///< that two tensors share their bytes
@@ -54,14 +54,14 @@ struct Options {
   std::vector<LossKind> allow{};  ///< losses to accept
   /// cast every floating-point tensor to this dtype; consent to the dtype and precision loss
   DType cast = DType::unknown;
-  std::string quantise{};  ///< a quantisation of the target; consent likewise
+  std::string quantize{};  ///< a quantization of the target; consent likewise
   std::string encoding{};  ///< "raw", "zstd"; empty: raw, or as stored when source and target are the same container
   int level = 0;           ///< of the encoding; 0: its usual one
   std::string digest{};    ///< "none", "sha256", "crc32c"; empty: none, or as stored when stored bytes go over verbatim
   /// of the target container ("1.2" for zt); empty: the source's where it fits, else the usual one
   std::string version{};
   bool replace = false;         ///< an output that exists
-  bool quantise_norms = false;  ///< SLM: quantise norms too
+  bool quantize_norms = false;  ///< SLM: quantize norms too
   bool keep_gqa = false;  ///< SLM: keep fewer key and value heads than query heads, padded with zero rows (reading M8)
   bool omit_layout_field = false;  ///< zt0: entries without `layout`, as the 0.1 text has them
   /// EMBD and folders: metadata where the source has none, or in place of its own; an ISO 8601 time
@@ -73,7 +73,7 @@ struct Options {
   static constexpr int kHighestLevel = 19;
   /// Sets an option by its name and what people write for it.
   /// @param option "allow" (kinds of loss with commas between them, which are added), "cast", "encoding", "digest" or
-  ///   "quantise".
+  ///   "quantize".
   /// @throws Error misuse: another option, or none of its words; the sentence names them.
   void set(std::string_view option, std::string_view text);
   /// The words that set() takes for an option, in whichever container; empty for another option.

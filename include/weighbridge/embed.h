@@ -62,7 +62,7 @@ struct EmbedOptions {
   std::uint64_t heads = 0;               ///< for a container that has no metadata
   Precision precision = Precision::f32;  ///< what products of weights compute in
   unsigned threads = 0;                  ///< 0: one for each processor this process may use
-  std::uint64_t batch_tokens = 0;  ///< tokenised before they are computed; 0: 16,384. Changes speed and memory only
+  std::uint64_t batch_tokens = 0;  ///< tokenized before they are computed; 0: 16,384. Changes speed and memory only
   const Tokenizer* vocabulary = nullptr;  ///< in place of the model's own; read when the Embedder is made
 
   /// Sets an option by its name and what people write for it.

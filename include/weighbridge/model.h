@@ -94,14 +94,14 @@ struct Array {
   std::uint64_t size = 0;             ///< bytes
 };
 
-/// Data, no behaviour. EMBD and SLM hold one natively, a Hugging Face folder in files of its own, a llama2.c checkpoint
+/// Data, no behavior. EMBD and SLM hold one natively, a Hugging Face folder in files of its own, a llama2.c checkpoint
 /// in a file beside it, and zt as the attribute "weighbridge.tokenizer"; the others have none, and writing them loses
 /// it.
 struct Tokenizer {
   /// Which algorithm the vocabulary is for.
   enum class Kind : std::uint8_t { wordpiece, byte, bpe };
   Kind kind = Kind::wordpiece;  ///< which of them this is
-  /// Two neighbours that become one, the lowest rank first.
+  /// Two neighbors that become one, the lowest rank first.
   struct Merge {
     std::uint32_t left;    ///< id
     std::uint32_t right;   ///< id
@@ -165,7 +165,7 @@ class Tensor {
   Shape shape() const;             ///< logical, slowest dimension first; unsupported where has_shape() is false
   Layout layout() const noexcept;  ///< structural: none that this build knows
   std::string_view layout_name() const noexcept;  ///< as in the file, also for structural
-  DType dtype() const noexcept;  ///< what to_dense() gives: the part's own if dense or sparse, f32 if quantised
+  DType dtype() const noexcept;  ///< what to_dense() gives: the part's own if dense or sparse, f32 if quantized
   std::string_view type_name() const noexcept;  ///< "bf16"; "q8_0", "quantized_group": the column a person reads
   /// why elements cannot be had; null if they can. Metadata works regardless
   const Finding* unsupported() const noexcept;
@@ -184,11 +184,11 @@ class Tensor {
     const auto b = typed(dtype_of<T>);
     return {reinterpret_cast<const T*>(b.data()), b.size() / sizeof(T)};
   }
-  Array to_dense(const Context& = {}) const;  ///< [reads] decompress, swap, reorder, densify, dequantise
+  Array to_dense(const Context& = {}) const;  ///< [reads] decompress, swap, reorder, densify, dequantize
   Array to_dense(DType, const Context& = {})
       const;  ///< [reads] and cast: nearest even, overflow as IEEE; float to integer is misuse
   /// [reads] The dense form in pieces of whole rows where a row fits limits.memory, little-endian: to_dense() in
-  /// constant memory for layouts that allow it (dense, quantised); sparse ones are held whole under limits.decoded.
+  /// constant memory for layouts that allow it (dense, quantized); sparse ones are held whole under limits.decoded.
   void stream_dense(DType, const Context&, const std::function<bool(std::span<const std::byte>)>& sink) const;
   /// [reads] Rows [first, first + count) of the slowest dimension, dense, into caller memory of exactly their size;
   /// reads no more than the encoding forces. Misuse: rank 0, rows past the end, a buffer of another size, a sub-byte

@@ -13,7 +13,7 @@
 
 namespace weighbridge::slm {
 
-/// Deterministic models for tests and trials, in f32; plan(..., "slm", {.quantise = ...}) makes the other dtypes.
+/// Deterministic models for tests and trials, in f32; plan(..., "slm", {.quantize = ...}) makes the other dtypes.
 enum class Fixture : std::uint8_t {
   tiny,       ///< 260 bytes of vocabulary, width 8, 1 layer, feed-forward 16: 12 tensors, 4,824 parameters
   tiny_tied,  ///< the same without output.weight: 11 tensors, 2,744 parameters

@@ -34,7 +34,7 @@ class Source {
   /// Throws Error{io} when what was opened is not what is there now (size, modification time, inode).
   virtual void check_unchanged() const;
   /// A file beside this one, by a relative path without "..": null where there is none or the source has no folder.
-  virtual std::shared_ptr<const Source> neighbour(std::string_view relative) const;
+  virtual std::shared_ptr<const Source> neighbor(std::string_view relative) const;
   /// For messages: a path, or a word in angle brackets.
   virtual std::string_view name() const noexcept = 0;
   /// The ending of a path's last component, lower case, without the dot; empty where there is none.

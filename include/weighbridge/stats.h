@@ -24,7 +24,7 @@ struct Stats {
   bool operator==(const Stats&) const = default;
 };
 
-/// [reads] Of the tensor's dense form: a quantised tensor is dequantised, the zeros of a sparse one are counted too.
+/// [reads] Of the tensor's dense form: a quantized tensor is dequantized, the zeros of a sparse one are counted too.
 /// Throws as Tensor::stream_dense() does. Context::progress is told of the bytes of this tensor.
 Stats statistics(const Tensor&, const Context& = {});
 

@@ -28,12 +28,12 @@
 
 namespace weighbridge {
 
-/// How a text is normalised and cut.
+/// How a text is normalized and cut.
 struct WordPieceOptions {
   bool lower_case = true;               ///< as "uncased" models were trained
   std::optional<bool> strip_accents{};  ///< unset: as lower_case
   bool space_chinese = true;            ///< each Chinese character is a word
-  std::uint32_t word_limit = 100;       ///< a word of more characters, once normalised, is one [UNK]; 1 to 255
+  std::uint32_t word_limit = 100;       ///< a word of more characters, once normalized, is one [UNK]; 1 to 255
 };
 
 /// What encode() puts around a text, and where it stops.

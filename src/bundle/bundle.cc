@@ -41,7 +41,7 @@ std::optional<huggingface::Folder> folder_at(const std::string& path, const Open
   if (!wanted && !options.format.empty())
     base::misuse("not-a-file", "'" + path + "' is a directory, and " + options.format + " is one file");
   huggingface::Folder folder = huggingface::open_folder(path, options.access);
-  if (!huggingface::recognise(folder))
+  if (!huggingface::recognize(folder))
     base::misuse("not-a-file",
                  "'" + path + "' is a directory, and no model is in it: looked for " + huggingface::looked_for());
   return folder;

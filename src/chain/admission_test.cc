@@ -97,7 +97,7 @@ TEST(Admission, AStaleSmokeIsRefused) {
   const TemporaryFolder folder;
   const Evidence at = make_chain(folder / "m.slm");
   Options options;
-  options.quantise = "q4_0";
+  options.quantize = "q4_0";
   options.replace = true;
   plan(slm::fixture(slm::Fixture::tiny_bpe), "slm", options).execute(at.artifact);
   write_conversion(read_artifact(at.artifact, {}), at.conversion, "fixture");

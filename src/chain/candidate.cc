@@ -39,7 +39,7 @@ std::string name_of(std::string_view file, const std::string& candidate) {
 bool speaks_of_license(std::string_view key) {
   std::string lower;
   for (const char c : key) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower.find("license") != std::string::npos || lower.find("licence") != std::string::npos;
+  return lower.find("license") != std::string::npos || lower.find("license") != std::string::npos;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -51,7 +51,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// The keys of a README's front matter that speak of the licence; "- x" lines below such a key are values of it.
+// The keys of a README's front matter that speak of the license; "- x" lines below such a key are values of it.
 void read_front_matter(std::string_view text, std::vector<License>& out) {
   std::string key;
   bool first = true;
@@ -192,7 +192,7 @@ Options chain_options(const std::string& dtype, bool replace) {
   Options out;
   out.allow = {LossKind::attribute, LossKind::attribute_type, LossKind::extra,
                LossKind::tokenizer, LossKind::precision,      LossKind::alias};
-  if (dtype != "f32") out.quantise = dtype;
+  if (dtype != "f32") out.quantize = dtype;
   out.replace = replace;
   return out;
 }

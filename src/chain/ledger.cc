@@ -9,6 +9,7 @@
 #include "chain/admission.h"
 #include "chain/outcome.h"
 #include "chain/smoke.h"
+#include "core/progress.h"
 #include "io/fd.h"
 #include "io/folder_lock.h"
 #include "io/temporary.h"
@@ -197,7 +198,7 @@ std::string check_adapter(const Artifact& base, const std::string& path, const C
 Outcome append_to_ledger(const std::string& path, const Evidence& at, std::span<const std::string> adapters,
                          const std::string& time, const Context& context) {
   // Of two appends at once the second waits, and then sees the first one's entries.
-  const io::FolderLock lock(io::split_path(path).folder, [&] { return !context.progress || context.progress(0, 0); });
+  const io::FolderLock lock(io::split_path(path).folder, [&] { return core::goes_on(context, 0, 0); });
   Record ledger = ledger_to_append_to(path);
   const Admitted admitted = read_admission(at, context);
   const Artifact& artifact = admitted.evidence.smoke.provenance.artifact;

@@ -24,7 +24,7 @@ constexpr Key kKeys[] = {
     {.name = "artifact.kind", .type = Type::choice, .choices = "slm", .about = "the container"},
     {.name = "artifact.project_server_url", .type = Type::choice, .choices = "none", .about = "there is no server"},
     {.name = "artifact.sha256", .type = Type::tagged, .about = "of the file"},
-    {.name = "license.route", .type = Type::word, .about = "where the licence stands, a path, never an address"},
+    {.name = "license.route", .type = Type::word, .about = "where the license stands, a path, never an address"},
     {.name = "manifest.created_utc", .type = Type::time, .about = "as given, or SOURCE_DATE_EPOCH"},
     {.name = "manifest.kind", .type = Type::choice, .choices = "minimodel.manifest", .about = "constant"},
     {.name = "manifest.schema_checksum",
@@ -155,7 +155,7 @@ Record make_manifest(const Artifact& artifact, const std::string& created) {
   out.set("artifact.acquisition", "user-local-file").set("artifact.byte_count", artifact.bytes);
   out.set("artifact.kind", "slm").set("artifact.project_server_url", "none");
   out.set("artifact.sha256", tagged(artifact.sha256));
-  out.set("license.route", "<licence>").set("model_card.route", "<model-card>");
+  out.set("license.route", "<license>").set("model_card.route", "<model-card>");
   out.set("manifest.created_utc", created).set("manifest.kind", "minimodel.manifest");
   out.set("manifest.schema_checksum", schema_checksum()).set("manifest.schema_id", kSchemaId);
   out.set("manifest.version", "0");

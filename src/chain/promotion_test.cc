@@ -277,7 +277,7 @@ TEST_F(MiniModelManifest, RefusesWhatItMustNotHold) {
   EXPECT_EQ(rule_of(edited("artifact.project_server_url", "http://example.org")), "chain/active-content");
   EXPECT_EQ(rule_of(edited("artifact.project_server_url", "here")), "chain/value");
   EXPECT_EQ(rule_of(text_ + "Model.id=a\n"), "chain/key");
-  EXPECT_EQ(rule_of(text_ + "model.colour=a\n"), "chain/key");
+  EXPECT_EQ(rule_of(text_ + "model.color=a\n"), "chain/key");
   EXPECT_EQ(rule_of(text_ + "model.id=a\n"), "chain/duplicate");
   EXPECT_EQ(rule_of(edited("model.id", "<model>")), "chain/placeholder");
   EXPECT_EQ(rule_of(edited("manifest.version", "1")), "chain/value");

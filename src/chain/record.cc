@@ -290,9 +290,7 @@ ReadRecord read_record(const Schema& schema, const std::string& path) {
 
 void publish(const std::string& path, std::string_view bytes, bool replace) {
   io::AtomicFile file(path, {.replace = replace, .expected_size = bytes.size()});
-  file.write_at(0, std::as_bytes(std::span(bytes)));
-  file.sync(bytes.size());
-  file.read_back(std::as_bytes(std::span(bytes)));
+  file.write_whole(std::as_bytes(std::span(bytes)));
   file.publish();
 }
 

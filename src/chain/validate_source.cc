@@ -15,6 +15,7 @@
 #include "chain/source_schemas.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
+#include "core/progress.h"
 #include "core/words.h"
 #include "weighbridge/chain.h"
 #include "weighbridge/convert.h"
@@ -162,7 +163,7 @@ class Validator {
       counter.update(part);
       at += part.size();
       done_ += part.size();
-      if (context_.progress && !context_.progress(done_, 0)) throw Cancelled();
+      if (!core::goes_on(context_, done_, 0)) throw Cancelled();
     }
     expect(row + ".checksum", codecs::checksum_text(checksum.value()));
     expect(row + ".sha256", codecs::to_hex(sha.finish()));

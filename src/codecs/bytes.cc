@@ -6,7 +6,7 @@
 
 namespace weighbridge::codecs {
 
-void normalise_bools(std::span<std::byte> data) noexcept {
+void normalize_bools(std::span<std::byte> data) noexcept {
   for (std::byte& b : data) b = b != std::byte{0} ? std::byte{1} : std::byte{0};
 }
 

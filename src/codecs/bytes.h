@@ -9,7 +9,7 @@
 namespace weighbridge::codecs {
 
 // Every nonzero byte becomes 1 (readings T6, Z7).
-void normalise_bools(std::span<std::byte> data) noexcept;
+void normalize_bools(std::span<std::byte> data) noexcept;
 // Index of the first byte other than 0 and 1.
 std::optional<std::uint64_t> find_non_bool(std::span<const std::byte> data) noexcept;
 

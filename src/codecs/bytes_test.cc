@@ -9,10 +9,10 @@
 namespace weighbridge::codecs {
 namespace {
 
-TEST(Bools, NormalisesEveryByteValue) {
+TEST(Bools, NormalizesEveryByteValue) {
   std::vector<std::byte> data(256);
   for (std::size_t i = 0; i < 256; ++i) data[i] = static_cast<std::byte>(i);
-  normalise_bools(data);
+  normalize_bools(data);
   for (std::size_t i = 0; i < 256; ++i) EXPECT_EQ(data[i], i == 0 ? std::byte{0} : std::byte{1});
 }
 

@@ -128,7 +128,7 @@ std::size_t find_outside(DType from, DType to, std::size_t n, const Block& block
 
 CastResult copy(DType dtype, std::span<const std::byte> in, std::span<std::byte> out) noexcept {
   if (!in.empty()) std::memcpy(out.data(), in.data(), in.size());
-  if (dtype == DType::boolean) normalise_bools(out);
+  if (dtype == DType::boolean) normalize_bools(out);
   return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts: every code and every 16-bit value against ml_dtypes' results, ties and neighbours from f64, and every
+// Casts: every code and every 16-bit value against ml_dtypes' results, ties and neighbors from f64, and every
 // instruction set against the plain one.
 #include "codecs/cast.h"
 
@@ -186,7 +186,7 @@ TEST(Cast, IntegersBecomeNearestReals) {
   for (std::size_t i = 0; i < i64.size(); ++i) {
     EXPECT_EQ(f32[i], static_cast<float>(i64[i]));
     EXPECT_EQ(f64[i], static_cast<double>(i64[i]));
-    // No neighbour in bf16 is nearer.
+    // No neighbor in bf16 is nearer.
     using Wide = long double;  // a 64-bit mantissa: exact for every i64 and for bf16
     const Wide error = std::fabs(static_cast<Wide>(wide[i]) - static_cast<Wide>(i64[i]));
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(wide[i]);

@@ -52,7 +52,7 @@ std::optional<Packing> parse_packing(std::string_view text) noexcept {
 
 std::string QuantizedGroup::problem() const {
   if (bits != 2 && bits != 4 && bits != 8)
-    return fmt::format("codes of {} bits cannot be dequantised, only those of 2, 4 and 8", bits);
+    return fmt::format("codes of {} bits cannot be dequantized, only those of 2, 4 and 8", bits);
   if (group_size == 0 || rows % group_size != 0)
     return fmt::format("the group size {} does not divide the {} rows", group_size, rows);
   if (packing.codes_per_word == 0 || !is_integer(packing.word)) return "the packing names no integer word";
@@ -72,7 +72,7 @@ bool QuantizedGroup::usable() const noexcept {
          is_scale(scales) && (is_scale(zeros) || is_integer(zeros));
 }
 
-bool dequantise_rows(const QuantizedGroup& t, std::uint64_t first, std::uint64_t count,
+bool dequantize_rows(const QuantizedGroup& t, std::uint64_t first, std::uint64_t count,
                      std::span<const std::byte> words, std::span<const std::byte> scales,
                      std::span<const std::byte> zeros, std::span<float> out) noexcept {
   if (!t.usable() || !base::fits(first, count, t.rows)) return false;
@@ -86,7 +86,7 @@ bool dequantise_rows(const QuantizedGroup& t, std::uint64_t first, std::uint64_t
     return false;
 
   const std::uint64_t mask = (std::uint64_t{1} << t.bits) - 1;
-  const auto kernel = kernels().dequantise[std::countr_zero(t.word_bytes())];
+  const auto kernel = kernels().dequantize[std::countr_zero(t.word_bytes())];
   alignas(64) double tile_scales[kTile], tile_zeros[kTile];
   for (std::uint64_t group = 0; group < groups; ++group) {
     const std::uint64_t begin = std::max(first, (first_group + group) * t.group_size);

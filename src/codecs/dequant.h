@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dequantisation of zTensor's quantized_group (reading Y5), by rows, so that a caller chooses how much memory it takes.
+// Dequantization of zTensor's quantized_group (reading Y5), by rows, so that a caller chooses how much memory it takes.
 //
 // Logical shape [rows, cols]. Codes of `bits` are packed along rows, least significant bits first: word w of column c
 // holds rows w*n .. w*n+n-1, words row-major [ceil(rows / n), cols]. scales and zeros are row-major [rows / group_size,
@@ -34,7 +34,7 @@ struct QuantizedGroup {
   DType scales = DType::unknown;  // f16, bf16, f32 or f64
   DType zeros = DType::unknown;   // the same, or an integer dtype
 
-  // A lower-case sentence that says what keeps this from being dequantised; empty when nothing does.
+  // A lower-case sentence that says what keeps this from being dequantized; empty when nothing does.
   std::string problem() const;
   bool usable() const noexcept;  // problem() is empty
   // Below: only where problem() is empty.
@@ -50,7 +50,7 @@ struct QuantizedGroup {
 //   scales, zeros   with group row first / group_size, up to the one of row first + count - 1
 // and may go on. False, and nothing written, when a span is too short, the rows lie outside, or the tensor is not
 // usable().
-bool dequantise_rows(const QuantizedGroup& tensor, std::uint64_t first, std::uint64_t count,
+bool dequantize_rows(const QuantizedGroup& tensor, std::uint64_t first, std::uint64_t count,
                      std::span<const std::byte> words, std::span<const std::byte> scales,
                      std::span<const std::byte> zeros, std::span<float> out) noexcept;
 

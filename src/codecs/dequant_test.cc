@@ -55,7 +55,7 @@ Case make(std::uint64_t rows, std::uint64_t cols, std::uint32_t bits, std::uint6
   return c;
 }
 
-TEST(Dequantise, FollowsTheFormulaForEveryPackingAndDtype) {
+TEST(Dequantize, FollowsTheFormulaForEveryPackingAndDtype) {
   for (const DType word :
        {DType::u8, DType::i8, DType::u16, DType::i16, DType::u32, DType::i32, DType::u64, DType::i64})
     for (const std::uint32_t bits : {2u, 4u, 8u})
@@ -67,12 +67,12 @@ TEST(Dequantise, FollowsTheFormulaForEveryPackingAndDtype) {
                             zero);  // wider than a tile; words of u64 hold more rows than there are
         ASSERT_EQ(c.tensor.problem(), "");
         std::vector<float> out(c.expected.size());
-        ASSERT_TRUE(dequantise_rows(c.tensor, 0, 12, c.words, c.scales, c.zeros, out));
+        ASSERT_TRUE(dequantize_rows(c.tensor, 0, 12, c.words, c.scales, c.zeros, out));
         EXPECT_EQ(out, c.expected) << name(word) << ' ' << bits << ' ' << name(scale);
       }
 }
 
-TEST(Dequantise, AnyRangeOfRowsGivesItsPartOfTheWhole) {
+TEST(Dequantize, AnyRangeOfRowsGivesItsPartOfTheWhole) {
   const Case c = make(24, 5, 4, 6, DType::u16, DType::f32, DType::u8);
   const std::uint64_t n = c.tensor.packing.codes_per_word;
   for (std::uint64_t first = 0; first < 24; ++first)
@@ -81,29 +81,29 @@ TEST(Dequantise, AnyRangeOfRowsGivesItsPartOfTheWhole) {
       const auto words = std::span(c.words).subspan(first / n * 5 * 2);
       const auto scales = std::span(c.scales).subspan(first / 6 * 5 * 4),
                  zeros = std::span(c.zeros).subspan(first / 6 * 5);
-      ASSERT_TRUE(dequantise_rows(c.tensor, first, count, words, scales, zeros, out));
+      ASSERT_TRUE(dequantize_rows(c.tensor, first, count, words, scales, zeros, out));
       EXPECT_TRUE(std::equal(out.begin(), out.end(), c.expected.begin() + static_cast<std::ptrdiff_t>(first * 5)))
           << first << '+' << count;
     }
 }
 
-TEST(Dequantise, RefusesSpansThatAreTooShortAndRowsOutside) {
+TEST(Dequantize, RefusesSpansThatAreTooShortAndRowsOutside) {
   const Case c = make(8, 3, 4, 4, DType::u8, DType::f16, DType::f16);
   std::vector<float> out(24, -1);
   const std::span words(c.words), scales(c.scales), zeros(c.zeros);
-  EXPECT_FALSE(dequantise_rows(c.tensor, 0, 8, words.first(words.size() - 1), scales, zeros, out));
-  EXPECT_FALSE(dequantise_rows(c.tensor, 0, 8, words, scales.first(scales.size() - 1), zeros, out));
-  EXPECT_FALSE(dequantise_rows(c.tensor, 0, 8, words, scales, zeros.first(zeros.size() - 1), out));
-  EXPECT_FALSE(dequantise_rows(c.tensor, 0, 8, words, scales, zeros, std::span(out).first(23)));
-  EXPECT_FALSE(dequantise_rows(c.tensor, 1, 8, words, scales, zeros, out));
-  EXPECT_FALSE(dequantise_rows(c.tensor, ~std::uint64_t{0}, 2, words, scales, zeros, out));
+  EXPECT_FALSE(dequantize_rows(c.tensor, 0, 8, words.first(words.size() - 1), scales, zeros, out));
+  EXPECT_FALSE(dequantize_rows(c.tensor, 0, 8, words, scales.first(scales.size() - 1), zeros, out));
+  EXPECT_FALSE(dequantize_rows(c.tensor, 0, 8, words, scales, zeros.first(zeros.size() - 1), out));
+  EXPECT_FALSE(dequantize_rows(c.tensor, 0, 8, words, scales, zeros, std::span(out).first(23)));
+  EXPECT_FALSE(dequantize_rows(c.tensor, 1, 8, words, scales, zeros, out));
+  EXPECT_FALSE(dequantize_rows(c.tensor, ~std::uint64_t{0}, 2, words, scales, zeros, out));
   QuantizedGroup huge = c.tensor;
   huge.cols = ~std::uint64_t{0} / 2;
-  EXPECT_FALSE(dequantise_rows(huge, 0, 8, words, scales, zeros, out));
+  EXPECT_FALSE(dequantize_rows(huge, 0, 8, words, scales, zeros, out));
   EXPECT_EQ(out, std::vector<float>(24, -1));
 }
 
-TEST(Dequantise, SaysWhatKeepsATensorFromIt) {
+TEST(Dequantize, SaysWhatKeepsATensorFromIt) {
   const QuantizedGroup good{8, 3, 4, 4, {8, DType::i32}, DType::f16, DType::u8};
   EXPECT_EQ(good.problem(), "");
   const auto with = [&](auto change) {
@@ -113,7 +113,7 @@ TEST(Dequantise, SaysWhatKeepsATensorFromIt) {
     return t.problem();
   };
   EXPECT_EQ(with([](QuantizedGroup& t) { t.bits = 3; }),
-            "codes of 3 bits cannot be dequantised, only those of 2, 4 and 8");
+            "codes of 3 bits cannot be dequantized, only those of 2, 4 and 8");
   EXPECT_EQ(with([](QuantizedGroup& t) { t.group_size = 3; }), "the group size 3 does not divide the 8 rows");
   EXPECT_NE(with([](QuantizedGroup& t) { t.group_size = 0; }), "");
   EXPECT_EQ(with([](QuantizedGroup& t) { t.packing.codes_per_word = 4; }),
@@ -123,7 +123,7 @@ TEST(Dequantise, SaysWhatKeepsATensorFromIt) {
   EXPECT_NE(with([](QuantizedGroup& t) { t.zeros = DType::complex64; }), "");
 }
 
-TEST(Dequantise, ReadsPackingNames) {
+TEST(Dequantize, ReadsPackingNames) {
   EXPECT_EQ(parse_packing("8_per_i32"), (Packing{8, DType::i32}));
   EXPECT_EQ(parse_packing("32_per_u64"), (Packing{32, DType::u64}));
   for (const std::string_view wrong : {"", "8", "_per_i32", "8_per_", "08_per_i32", "0_per_i32", "8_per_f32",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of casts, statistics and dequantisation, compiled for several instruction sets and chosen when the
+// The inner loops of casts, statistics and dequantization, compiled for several instruction sets and chosen when the
 // program runs. Debian has no static libhwy, so the choosing is done here (kernels.cc); all sets give the same bits,
 // and tests compare them.
 #pragma once
@@ -34,7 +34,7 @@ struct Kernels {
   void (*sum_f64)(const double* from, std::size_t n, RealSums& out);
   // out[i] = (field - zeros[i]) * scales[i], field being the `mask`ed bits at `shift` of word i; indexed by log2 of the
   // word's bytes.
-  void (*dequantise[4])(const std::byte* words, unsigned shift, std::uint64_t mask, const double* zeros,
+  void (*dequantize[4])(const std::byte* words, unsigned shift, std::uint64_t mask, const double* zeros,
                         const double* scales, float* out, std::size_t n);
 };
 

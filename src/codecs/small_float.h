@@ -78,7 +78,7 @@ template <FloatFormat F>
   const std::uint32_t magnitude = code & (kSign - 1);
   const std::uint32_t sign = (code & kSign) != 0 ? 0x80000000u : 0;
   if constexpr (F.bias == 127) return sign | magnitude << kShift;
-  // Above a floor with the format's smallest exponent a mantissa is a plain number; taking the floor away normalises
+  // Above a floor with the format's smallest exponent a mantissa is a plain number; taking the floor away normalizes
   // it.
   constexpr std::uint32_t kRebias = static_cast<std::uint32_t>(127 - F.bias) << 23;
   constexpr std::uint32_t kFloor = kRebias + (1u << 23);

@@ -285,7 +285,7 @@ TEST(Convert, RefusesOptionsThatTheTargetLacks) {
   options.cast = DType::f4;
   EXPECT_EQ(rule_of([&] { plan(model, "zt", options); }), "misuse/cast");
   options = {};
-  options.quantise = "q8_0";
+  options.quantize = "q8_0";
   EXPECT_EQ(rule_of([&] { plan(model, "safetensors", options); }), "misuse/quantise");
   EXPECT_EQ(rule_of([&] { save(model, "x.unknown"); }), "misuse/unknown-extension");
   EXPECT_EQ(rule_of([&] { save(model, "folder.zt/x"); }), "misuse/unknown-extension");

@@ -91,9 +91,7 @@ class Companion {
       base::misuse("output-kind", "cannot write '" + path_ + "', which belongs to the output: it is a symbolic link");
     const std::string bytes = text(std::string_view(path).substr(name));
     file_.emplace(path_, io::AtomicFileOptions{replace, bytes.size()});
-    file_->write_at(0, std::as_bytes(std::span(bytes)));
-    file_->sync(bytes.size());
-    file_->read_back(std::as_bytes(std::span(bytes)));
+    file_->write_whole(std::as_bytes(std::span(bytes)));
   }
   std::vector<convert::Beside> beside() {
     if (!file_ && !stale_) return {};
@@ -132,7 +130,7 @@ void Plan::execute(const std::string& path, const Context& context) const {
   convert::sync_and_read_back(*rep, record, file, context, progress);
   if (folder) folder->check(file, context);
   // Two runs over one output take turns from here: of two that append to one file the second finds it changed.
-  const auto go_on = [&] { return !context.progress || context.progress(2 * bytes, 2 * bytes); };
+  const auto go_on = [&] { return core::goes_on(context, 2 * bytes, 2 * bytes); };
   const auto beside = folder ? folder->beside() : companion.beside();
   std::optional<io::FolderLock> turn;
   if (options.replace || !beside.empty()) turn.emplace(io::split_path(file.path()).folder, go_on);

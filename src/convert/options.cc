@@ -31,7 +31,7 @@ std::vector<std::string_view> Options::words(std::string_view option) {
       if (dtype.kind == DTypeKind::real) out.push_back(dtype.name);
   if (option == "encoding") out = {name(Encoding::raw), name(Encoding::zstd)};
   if (option == "digest") out = {"none", "sha256", "crc32c"};
-  if (option == "quantise") out = {"q8_0", "q4_0"};
+  if (option == "quantize") out = {"q8_0", "q4_0"};
   return out;
 }
 
@@ -41,7 +41,7 @@ void Options::set(std::string_view option, std::string_view text) {
   if (option == "cast") cast = *dtype_from_name(text);
   if (option == "encoding") encoding = text;
   if (option == "digest") digest = text;
-  if (option == "quantise") quantise = text;
+  if (option == "quantize") quantize = text;
 }
 
 }  // namespace weighbridge

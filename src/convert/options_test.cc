@@ -30,14 +30,14 @@ TEST(Options, AreSetByName) {
   options.set("cast", "bf16");
   options.set("encoding", "zstd");
   options.set("digest", "none");
-  options.set("quantise", "q4_0");
+  options.set("quantize", "q4_0");
   EXPECT_EQ(options.cast, DType::bf16);
-  EXPECT_EQ((std::vector{options.encoding, options.digest, options.quantise}),
+  EXPECT_EQ((std::vector{options.encoding, options.digest, options.quantize}),
             (std::vector<std::string>{"zstd", "none", "q4_0"}));
 }
 
 TEST(Options, TakeEachOfTheirWords) {
-  for (const char* const option : {"allow", "cast", "encoding", "digest", "quantise"}) {
+  for (const char* const option : {"allow", "cast", "encoding", "digest", "quantize"}) {
     EXPECT_GE(Options::words(option).size(), 2U) << option;
     for (const std::string_view word : Options::words(option)) {
       Options options;
@@ -56,7 +56,7 @@ TEST(Options, NameTheWordsThatTheyCanBe) {
   };
   EXPECT_EQ(said("encoding", "lzma"), "encoding cannot be \"lzma\": it is one of raw zstd");
   EXPECT_EQ(said("digest", "md5\n"), "digest cannot be \"md5\\n\": it is one of none sha256 crc32c");
-  EXPECT_EQ(said("quantise", ""), "quantise cannot be \"\": it is one of q8_0 q4_0");
+  EXPECT_EQ(said("quantize", ""), "quantize cannot be \"\": it is one of q8_0 q4_0");
   EXPECT_NE(said("cast", "i32").find(" f16 "), std::string::npos);
   EXPECT_NE(said("allow", "dtype,everything").find("\"everything\": it is one of attribute "), std::string::npos);
   EXPECT_NE(said("allow", "dtype,").find("\"\""), std::string::npos);

@@ -86,9 +86,7 @@ void OutputFolder::write() {
     if (const std::size_t slash = each.name.find('/'); slash != std::string::npos)
       make_folder(file(each.name.substr(0, slash)));
     auto out = std::make_unique<io::AtomicFile>(file(each.name), io::AtomicFileOptions{replace_, each.bytes->size()});
-    out->write_at(0, std::as_bytes(std::span(*each.bytes)));
-    out->sync(each.bytes->size());
-    out->read_back(std::as_bytes(std::span(*each.bytes)));
+    out->write_whole(std::as_bytes(std::span(*each.bytes)));
     files_.emplace_back(each.name, std::move(out));
   }
 }

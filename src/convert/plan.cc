@@ -34,7 +34,7 @@ const core::Format& writer_of(std::string_view name) {
 // Options that only some targets look at: their descriptors say which.
 void check_own_options(const FormatInfo& to, const Options& options) {
   const std::pair<std::string_view, bool> all[] = {{"keep-gqa", options.keep_gqa},
-                                                   {"quantise-norms", options.quantise_norms},
+                                                   {"quantize-norms", options.quantize_norms},
                                                    {"omit-layout-field", options.omit_layout_field},
                                                    {"created-at", !options.created_at.empty()},
                                                    {"model-name", !options.model_name.empty()},
@@ -73,11 +73,11 @@ void check_options(const FormatInfo& to, const Options& options) {
     if (std::ranges::find(holds.dtypes, options.cast) == holds.dtypes.end())
       base::misuse("cast", "the format " + format + " has no dtype " + std::string(name(options.cast)));
   }
-  const auto quantised = [](Layout l) {
+  const auto quantized = [](Layout l) {
     return l == Layout::quantized_group || l == Layout::quantized_row || l == Layout::quantized_block;
   };
-  if (!options.quantise.empty() && std::ranges::none_of(holds.layouts, quantised))
-    base::misuse("quantise", "the format " + format + " has no quantised layouts");
+  if (!options.quantize.empty() && std::ranges::none_of(holds.layouts, quantized))
+    base::misuse("quantise", "the format " + format + " has no quantized layouts");
 }
 
 std::uint64_t logical_bytes(const core::WriteLayout& layout) {
@@ -98,7 +98,7 @@ std::optional<LossKind> loss_kind_from_name(std::string_view text) noexcept {
 
 std::vector<Item> Plan::refused() const {
   const bool asked =
-      options.cast != DType::unknown || !options.quantise.empty();  // which is the consent to what it costs
+      options.cast != DType::unknown || !options.quantize.empty();  // which is the consent to what it costs
   const auto allowed = [&](LossKind kind) {
     return (asked && (kind == LossKind::dtype || kind == LossKind::precision)) ||
            std::ranges::find(options.allow, kind) != options.allow.end();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plan refuses and how it says so: options that a container lacks, losses nobody allowed, outputs whose format
-// or whose neighbours are not as they should be.
+// or whose neighbors are not as they should be.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -38,7 +38,7 @@ TEST(Plan, AnOptionOfAnotherContainerIsRefusedWithTheOnesThatHaveIt) {
     return finding.message;
   };
   EXPECT_EQ(said("zt", {.keep_gqa = true}), "the format zt has no keep-gqa, slm has");
-  EXPECT_EQ(said("safetensors", {.quantise_norms = true}), "the format safetensors has no quantise-norms, slm has");
+  EXPECT_EQ(said("safetensors", {.quantize_norms = true}), "the format safetensors has no quantize-norms, slm has");
   EXPECT_EQ(said("zt", {.omit_layout_field = true}), "the format zt has no omit-layout-field, zt0 has");
   EXPECT_EQ(said("slm", {.created_at = "now"}), "the format slm has no created-at, embd has, hf has");
   EXPECT_EQ(said("zt", {.model_name = "m"}), "the format zt has no model-name, embd has, hf has");
@@ -61,19 +61,19 @@ TEST(Plan, AFormatThatIsOnlyReadIsNoTarget) {
   EXPECT_EQ(finding.message, "the format llama2c can be read, not written");
 }
 
-TEST(Plan, AQuantisationThatTheTargetCannotMakeIsRefused) {
+TEST(Plan, AQuantizationThatTheTargetCannotMakeIsRefused) {
   for (const char* const format : {"zt", "safetensors"})
-    EXPECT_EQ(thrown([&] { plan(bytes_called("w"), format, {.quantise = "q8_0"}); }).rule, "misuse/quantise") << format;
+    EXPECT_EQ(thrown([&] { plan(bytes_called("w"), format, {.quantize = "q8_0"}); }).rule, "misuse/quantise") << format;
 }
 
-TEST(Plan, CastingAndQuantisingAreTheConsentToTheirOwnLossesOnly) {
+TEST(Plan, CastingAndQuantizingAreTheConsentToTheirOwnLossesOnly) {
   Plan p;
   p.losses = {item(LossKind::dtype, "a"), item(LossKind::precision, "b"), item(LossKind::shape, "c")};
   EXPECT_EQ(p.refused(), p.losses);
   const std::vector<Item> shape{item(LossKind::shape, "c")};
   p.options.cast = DType::f16;
   EXPECT_EQ(p.refused(), shape);
-  p.options = {.quantise = "q8_0"};
+  p.options = {.quantize = "q8_0"};
   EXPECT_EQ(p.refused(), shape);
   p.options.allow = {LossKind::shape};
   EXPECT_TRUE(p.possible());

@@ -81,11 +81,11 @@ Builder& Builder::object(std::string name, Layout layout, std::vector<std::uint6
   if (shape.size() > 64)
     base::misuse("rank",
                  fmt::format("tensor \"{}\" has rank {}, more than 64", escape_for_display(name), shape.size()));
-  const bool quantised =
+  const bool quantized =
       layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block;
-  const std::uint32_t t = d_->add_tensor(name, layout, quantised ? DType::f32 : parts[0].dtype, shape);
-  if (quantised) {
-    const Value* const type = Attributes(&attributes).find("type");  // "q8_0": which of the layout's quantisations
+  const std::uint32_t t = d_->add_tensor(name, layout, quantized ? DType::f32 : parts[0].dtype, shape);
+  if (quantized) {
+    const Value* const type = Attributes(&attributes).find("type");  // "q8_0": which of the layout's quantizations
     d_->tensor_side(t).type_name = type && type->as_text() ? *type->as_text() : weighbridge::name(layout);
   }
   for (PartSpec& spec : parts) {

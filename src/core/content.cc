@@ -30,7 +30,7 @@ namespace {
 constexpr std::uint64_t kChunk = std::uint64_t{256} << 10;
 // Long raw parts under a CRC are checked in pieces of this size by any thread.
 constexpr std::uint64_t kPiece = std::uint64_t{8} << 20;
-// Parts up to this size are read together with their neighbours, up to kGather at once; holes between them are read
+// Parts up to this size are read together with their neighbors, up to kGather at once; holes between them are read
 // along.
 constexpr std::uint64_t kSmall = std::uint64_t{64} << 10;
 constexpr std::uint64_t kGather = std::uint64_t{1} << 20;
@@ -75,7 +75,7 @@ struct Task {
 
 std::optional<std::uint64_t> first_non_bool(std::span<const std::byte> bytes) noexcept {
   std::byte all{0};
-  for (const std::byte b : bytes) all |= b;  // vectorised; the search runs only for the chunk that has one
+  for (const std::byte b : bytes) all |= b;  // vectorized; the search runs only for the chunk that has one
   if (all <= std::byte{1}) return std::nullopt;
   const auto at = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
   return static_cast<std::uint64_t>(at - bytes.begin());
@@ -151,7 +151,7 @@ class Pass {
         add_long(i++);
         continue;
       }
-      // Neighbours that fit one reading: runs are sorted by source and offset.
+      // Neighbors that fit one reading: runs are sorted by source and offset.
       Task task{run.length, i, 1, nullptr, 0};
       std::uint64_t end = run.offset + run.length;
       for (++i; i < runs_.size(); ++i, ++task.count) {

@@ -216,7 +216,7 @@ TEST(ContentDigest, ShapeAndTypeCount) {
     EXPECT_NE(content_digest(model["a"]), content_digest(model[other])) << other;
 }
 
-TEST(ContentDigest, QuantisationParametersCount) {
+TEST(ContentDigest, QuantizationParametersCount) {
   const auto digest_with_bits = [](std::uint64_t bits) {
     Builder builder;
     builder.object("q", Layout::quantized_group, {1}, {{"bits", Value::integer(bits)}},

@@ -210,7 +210,7 @@ TEST(CheckParts, NamesTheFirstByteThatIsNoBool) {
   EXPECT_EQ(found[0].message, "not a bool: component \"data\", element 17000000 (expected 0 or 1, found 2)");
 }
 
-TEST(CheckParts, ReadsAliasesOnceAndSmallNeighboursTogether) {
+TEST(CheckParts, ReadsAliasesOnceAndSmallNeighborsTogether) {
   const auto source = pattern(4'000'000);
   std::vector<Part8> parts(50, {0, 1'000'000});
   for (std::uint64_t i = 0; i < 10'000; ++i) parts.push_back({1'000'000 + i * 256, 200});

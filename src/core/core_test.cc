@@ -252,7 +252,7 @@ TEST(Tensor, DenseFormsCast) {
   EXPECT_EQ(kind_of([&] { m["w"].rows_into(1, 2, DType::f32, row); }), Kind::misuse);
 }
 
-TEST(Tensor, SparseAndQuantisedHaveDenseForms) {
+TEST(Tensor, SparseAndQuantizedHaveDenseForms) {
   Builder b;
   b.object("csr", Layout::sparse_csr, {2, 3}, {},
            {{"values", DType::f32, {3}, own<float>({1, 2, 3})},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense forms: casts, sparse tensors filled in, quantised ones multiplied out. Elements leave here row-major and
+// Dense forms: casts, sparse tensors filled in, quantized ones multiplied out. Elements leave here row-major and
 // little-endian.
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense forms of sparse and quantised tensors, from their parts.
+// Dense forms of sparse and quantized tensors, from their parts.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -24,7 +24,7 @@ codecs::QuantizedGroup quantized_group_of(const Tensor&);
 // and zeros are held in memory, packed words are streamed.
 void stream_quantized_group(const Tensor&, const Context&, const std::function<bool(std::span<const std::byte>)>& sink);
 
-// The quantisations of quantized_row and quantized_block that this build can undo, told apart by the type name (SLM's,
+// The quantizations of quantized_row and quantized_block that this build can undo, told apart by the type name (SLM's,
 // reading M7; reading Y10 for .zt). The parts are `data`, i8 or u8, and `scales`, f32, one for each `group` values.
 struct ScaledCodes {
   std::uint64_t elements = 0, group = 0;

@@ -365,7 +365,7 @@ class Hasher {
     }
   }
 
-  // The direct parts of the group are read together, neighbours in the file by one read, and hashed side by side.
+  // The direct parts of the group are read together, neighbors in the file by one read, and hashed side by side.
   void group(std::uint32_t first, std::uint32_t last) {
     const core::BufferPool::Lease memory(reads_), scratch(reads_);
     std::vector<core::PartRead> reads;

@@ -35,7 +35,7 @@ struct Payload {
   enum class Form : std::uint8_t {
     stored,   // the part's stored bytes verbatim: encoding and digest stay what they are
     logical,  // Part::stream(), then `encoding`
-    dense,    // Tensor::stream_dense(dtype), then `encoding`: casts, densified, dequantised
+    dense,    // Tensor::stream_dense(dtype), then `encoding`: casts, densified, dequantized
     made,     // `make`, as it stands: codes and scales, rows in another order. As long in the file as logically
   };
   Form form = Form::logical;

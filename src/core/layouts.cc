@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse and quantised tensors made dense.
+// Sparse and quantized tensors made dense.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "codecs/quantise.h"
+#include "codecs/quantize.h"
 #include "codecs/sparse.h"
 #include "core/dense.h"
 #include "core/logical.h"
@@ -126,11 +126,11 @@ void stream_quantized_group(const Tensor& tensor, const Context& context,
     const std::uint64_t first_group = row / group.group_size;
     if (!base::fits(first_group * scale_width, 0, scales.size) ||
         !base::fits(first_group * zero_width, 0, zeros.size) ||
-        !codecs::dequantise_rows(group, row, rows, words,
+        !codecs::dequantize_rows(group, row, rows, words,
                                  scales.span().subspan(base::to_size(first_group * scale_width)),
                                  zeros.span().subspan(base::to_size(first_group * zero_width)), dense)) {
       base::malformed("part/quantised",
-                      fmt::format("the parts of quantised tensor \"{}\" are shorter than its shape demands",
+                      fmt::format("the parts of quantized tensor \"{}\" are shorter than its shape demands",
                                   escape_for_display(tensor.name())));
     }
     row += rows;
@@ -224,7 +224,7 @@ void stream_scaled_codes(const Tensor& tensor, const Context& context,
   if (!codes) {
     base::unsupported(
         "unsupported/quantisation",
-        fmt::format("tensor \"{}\" of layout \"{}\" and type \"{}\" is not quantised in a way that this "
+        fmt::format("tensor \"{}\" of layout \"{}\" and type \"{}\" is not quantized in a way that this "
                     "build can undo",
                     escape_for_display(tensor.name()), tensor.layout_name(), escape_for_display(tensor.type_name())));
   }

@@ -23,9 +23,9 @@ namespace {
 using Sink = std::function<bool(std::span<const std::byte>)>;
 
 // Stored byte order and bool spelling to logical ones, in place.
-void normalise(const core::PartRecord& part, std::span<std::byte> piece) {
+void normalize(const core::PartRecord& part, std::span<std::byte> piece) {
   if (part.order == Order::big) base::swap_units(piece, info(part.dtype).swap_bytes);
-  if (part.dtype == DType::boolean) codecs::normalise_bools(piece);
+  if (part.dtype == DType::boolean) codecs::normalize_bools(piece);
 }
 
 // Collects pieces of any length into pieces of whole elements.
@@ -57,7 +57,7 @@ class Regroup {
     if (used_ == 0) return true;
     const std::span<std::byte> piece(buffer_.get(), used_);
     used_ = 0;
-    normalise(part_, piece);
+    normalize(part_, piece);
     return sink_(piece);
   }
 
@@ -75,7 +75,7 @@ void stream_raw(const Source& source, const core::PartRecord& part, const Sink& 
   for (std::uint64_t done = 0; done < part.size;) {
     const std::span<std::byte> piece(buffer.get(), base::to_size(std::min<std::uint64_t>(capacity, part.size - done)));
     source.read_at(part.offset + done, piece);
-    normalise(part, piece);
+    normalize(part, piece);
     if (!sink(piece)) return;
     done += piece.size();
   }
@@ -160,7 +160,7 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       if (const auto steps = strides(); !steps.empty()) {
         core::stream_strided(*s_->sources[part.source], *extent(), shape(), steps, info(part.dtype).bits / 8,
                              core::kPiece, [&](std::span<std::byte> piece) {
-                               normalise(part, piece);
+                               normalize(part, piece);
                                return sink(piece);
                              });
         return;

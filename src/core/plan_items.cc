@@ -32,7 +32,7 @@ void drop_extra(Ledger ledger, const Tensor& tensor, const Part& part) {
 }
 
 void drop_attributes(Ledger ledger, const Tensor& tensor) {
-  const bool packed = is_quantised(tensor.layout());
+  const bool packed = is_quantized(tensor.layout());
   for (const auto& [key, value] : tensor.attributes().entries()) {
     if (packed && is_packing_attribute(key)) continue;
     ledger.lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
@@ -59,8 +59,8 @@ void judge_dense(Ledger ledger, const Tensor& tensor, DType dtype, std::string_v
   for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
     const Part part = tensor.part(i);
     drop_extra(ledger, tensor, part);
-    // The dense form of a quantised tensor is f32, whatever its scales are.
-    if (is_quantised(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
+    // The dense form of a quantized tensor is f32, whatever its scales are.
+    if (is_quantized(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
       ledger.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
     if (layout != Layout::dense) continue;
     if (part.role() != tensor.main().role()) {

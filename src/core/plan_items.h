@@ -38,7 +38,7 @@ DType target_dtype(const Tensor&, const Options&);
 void drop_extra(Ledger, const Model&);
 void drop_extra(Ledger, const Tensor&);
 void drop_extra(Ledger, const Tensor&, const Part&);
-// What only says how a quantised tensor is packed goes with its layout, which is named as the loss.
+// What only says how a quantized tensor is packed goes with its layout, which is named as the loss.
 void drop_attributes(Ledger, const Tensor&);
 
 // Whether a writer can know the tensor's elements at all; false, with the blocker named, where its type or its shape is

@@ -19,11 +19,11 @@ inline std::string subject(const Tensor& tensor, const Part& part) {
   return subject(tensor) + "." + indexed("parts", part.role());
 }
 
-// Attributes that say how a quantised tensor is packed: where it is made dense they go with its layout.
+// Attributes that say how a quantized tensor is packed: where it is made dense they go with its layout.
 constexpr bool is_packing_attribute(std::string_view key) noexcept {
   return key == "bits" || key == "group_size" || key == "packing" || key == "type" || key == "block_size";
 }
-constexpr bool is_quantised(Layout layout) noexcept {
+constexpr bool is_quantized(Layout layout) noexcept {
   return layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block;
 }
 

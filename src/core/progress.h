@@ -11,6 +11,11 @@
 
 namespace weighbridge::core {
 
+// What the caller's hook, if there is one, says to go on.
+inline bool goes_on(const Context& context, std::uint64_t done, std::uint64_t total) {
+  return !context.progress || context.progress(done, total);
+}
+
 class Progress {
  public:
   Progress(const Context& context, std::uint64_t total) : context_(context), total_(total) {}

@@ -94,7 +94,7 @@ struct Draft {
   State state;
   // What the caller of open() asked for.
   Checks checks = Checks::all;
-  // Read instead of the neighbours that the format would look for.
+  // Read instead of the neighbors that the format would look for.
   std::shared_ptr<const Source> sidecar{}, tokenizer{};
 
   // Keeps the header for good; views into the returned text become names without a copy.

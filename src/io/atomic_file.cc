@@ -134,6 +134,12 @@ void AtomicFile::read_back(std::span<const std::byte> expected) const {
   if (file->size() != again.size() || !std::ranges::equal(again, expected)) refuse_read_back();
 }
 
+void AtomicFile::write_whole(std::span<const std::byte> bytes) {
+  write_at(0, bytes);
+  sync(bytes.size());
+  read_back(bytes);
+}
+
 void AtomicFile::refuse_read_back() const {
   base::io_error("read-back", "'" + asked_ + "' does not read back as it was written; nothing was published");
 }

@@ -43,6 +43,8 @@ class AtomicFile {
   void hint_written(std::uint64_t offset, std::uint64_t length) noexcept;
   // Cuts or extends to `size` and waits until the disk has all of it. Error io/write.
   void sync(std::uint64_t size);
+  // All of a file whose bytes are there: written, synced, read back.
+  void write_whole(std::span<const std::byte> bytes);
   // What was written, as any reader would open it. The temporary's name is its name until publish().
   std::shared_ptr<const Source> reopen() const;
   // Compares all that was written with what it should be. Error io/read-back.

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -125,6 +126,10 @@ bool same_file(const std::string& a, const std::string& b) {
   }, two{};
   if (::stat(a.c_str(), &one) != 0 || ::stat(b.c_str(), &two) != 0) return false;
   return one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
+bool is_one_of(const std::string& path, std::span<const std::shared_ptr<const Source>> sources) {
+  return std::ranges::any_of(sources, [&](const auto& each) { return same_file(path, std::string(each->name())); });
 }
 
 }  // namespace weighbridge::io

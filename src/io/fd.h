@@ -5,9 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
+
+#include "weighbridge/source.h"
 
 namespace weighbridge::io {
 
@@ -64,5 +67,7 @@ bool not_offered(int error) noexcept;
 
 // The same file by device and inode, links followed; false when either is absent.
 bool same_file(const std::string& a, const std::string& b);
+// Whether the path is one of these files by any link. A name in angle brackets is no path and is none of them.
+bool is_one_of(const std::string& path, std::span<const std::shared_ptr<const Source>> sources);
 
 }  // namespace weighbridge::io

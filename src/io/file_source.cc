@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regular files as sources: opening without blocking, positional reads, one lazy mapping, what changed since,
-// neighbours.
+// neighbors.
 #include "io/file_source.h"
 
 #include <fcntl.h>
@@ -128,7 +128,7 @@ class FileSource final : public Source {
     if (there.st_dev != opened_.st_dev || there.st_ino != opened_.st_ino) changed("another file stands in its place");
   }
 
-  std::shared_ptr<const Source> neighbour(std::string_view relative) const override {
+  std::shared_ptr<const Source> neighbor(std::string_view relative) const override {
     require_relative(relative);
     const std::string below(relative), folder = split_path(path_).folder, path = join_path(folder, below);
     const Fd at(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: files (both ways of access), memory, what is refused, what changed, neighbours, and the failing source of
+// Sources: files (both ways of access), memory, what is refused, what changed, neighbors, and the failing source of
 // the tests.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -209,23 +209,23 @@ TEST(PositionalFile, AFileThatShrinksIsIoAndNeverZeros) {
   EXPECT_EQ(thrown([&] { source->map(0, 20'000); }).rule, "io/short-read");
 }
 
-TEST(Neighbour, IsFoundInTheFolderAndBelow) {
+TEST(Neighbor, IsFoundInTheFolderAndBelow) {
   const TemporaryFolder folder;
   write_file(folder / "model.bin", "m");
   write_file(folder / "other.bin", "o");
   fs::create_directory(folder / "sub");
   write_file(folder / "sub/deep.bin", "d");
   const auto model = open_file(folder / "model.bin");
-  EXPECT_EQ(all_of(*model->neighbour("other.bin")), "o");
-  EXPECT_EQ(all_of(*model->neighbour("sub/deep.bin")), "d");
-  EXPECT_EQ(all_of(*model->neighbour("./sub//deep.bin")), "d");
-  EXPECT_EQ(model->neighbour("sub/deep.bin")->name(), folder / "sub/deep.bin");
-  EXPECT_EQ(model->neighbour("absent"), nullptr);
-  EXPECT_EQ(model->neighbour("absent/deep.bin"), nullptr);
-  EXPECT_EQ(model->neighbour("other.bin/deep.bin"), nullptr);
+  EXPECT_EQ(all_of(*model->neighbor("other.bin")), "o");
+  EXPECT_EQ(all_of(*model->neighbor("sub/deep.bin")), "d");
+  EXPECT_EQ(all_of(*model->neighbor("./sub//deep.bin")), "d");
+  EXPECT_EQ(model->neighbor("sub/deep.bin")->name(), folder / "sub/deep.bin");
+  EXPECT_EQ(model->neighbor("absent"), nullptr);
+  EXPECT_EQ(model->neighbor("absent/deep.bin"), nullptr);
+  EXPECT_EQ(model->neighbor("other.bin/deep.bin"), nullptr);
 }
 
-TEST(Neighbour, NeverLeavesTheFolder) {
+TEST(Neighbor, NeverLeavesTheFolder) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "in");
   write_file(folder / "in/model.bin", "m");
@@ -237,15 +237,15 @@ TEST(Neighbour, NeverLeavesTheFolder) {
   for (const std::string& name :
        {std::string("../secret"), std::string("sub/../../secret"), std::string(".."), std::string("a/.."),
         folder / "secret", std::string(""), std::string("/"), std::string("sub/"), std::string("a\0b", 3)})
-    EXPECT_EQ(thrown([&] { model->neighbour(name); }).rule, "misuse/neighbour") << name;
+    EXPECT_EQ(thrown([&] { model->neighbor(name); }).rule, "misuse/neighbour") << name;
   for (const std::string name : {"link", "absolute-link", "up/secret"}) {
-    const Finding found = thrown([&] { model->neighbour(name); });
+    const Finding found = thrown([&] { model->neighbor(name); });
     EXPECT_EQ(found.rule, "io/outside") << name;
     EXPECT_NE(found.message.find("leads out of the folder"), std::string::npos) << found.message;
   }
 }
 
-TEST(Neighbour, BothWaysOfOpeningStayInside) {
+TEST(Neighbor, BothWaysOfOpeningStayInside) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "in/sub");
   write_file(folder / "in/sub/deep", "d");
@@ -270,14 +270,14 @@ TEST(Neighbour, BothWaysOfOpeningStayInside) {
   EXPECT_EQ(open_with(io::open_beneath_by_kernel, "up/secret"), EXDEV);
 }
 
-TEST(Neighbour, ThatIsNoRegularFileIsRefused) {
+TEST(Neighbor, ThatIsNoRegularFileIsRefused) {
   const TemporaryFolder folder;
   write_file(folder / "model.bin", "m");
   ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
   fs::create_directory(folder / "sub");
   const auto model = open_file(folder / "model.bin");
-  EXPECT_EQ(thrown([&] { model->neighbour("fifo"); }).rule, "misuse/not-a-file");
-  EXPECT_EQ(thrown([&] { model->neighbour("sub"); }).rule, "misuse/not-a-file");
+  EXPECT_EQ(thrown([&] { model->neighbor("fifo"); }).rule, "misuse/not-a-file");
+  EXPECT_EQ(thrown([&] { model->neighbor("sub"); }).rule, "misuse/not-a-file");
 }
 
 TEST(MemorySource, GivesItsBytesWithoutACopy) {
@@ -288,7 +288,7 @@ TEST(MemorySource, GivesItsBytesWithoutACopy) {
   EXPECT_EQ(all_of(*source), *text);
   EXPECT_EQ(static_cast<const void*>(source->map(3, 4).span.data()), text->data() + 3);
   EXPECT_EQ(source->map(3, 4).keep, text);
-  EXPECT_EQ(source->neighbour("x"), nullptr);
+  EXPECT_EQ(source->neighbor("x"), nullptr);
   source->check_unchanged();
   EXPECT_EQ(thrown([&] { text_of(*source, 8, 3); }).kind, Kind::misuse);
   EXPECT_EQ(memory_source({})->size(), 0U);

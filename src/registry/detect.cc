@@ -46,7 +46,7 @@ Detected detect(const Source& source, std::string_view asked) {
 
   for (const core::Format* format : formats())
     if (format->info.reads && format->matches(glance)) return {format, std::nullopt};
-  if (auto foreign = recognise(glance)) return {nullptr, std::move(foreign)};
+  if (auto foreign = recognize(glance)) return {nullptr, std::move(foreign)};
   const core::Format* suspect = find_by_extension(extension);
   if (suspect != nullptr && suspect->info.reads) return {suspect, std::nullopt};
   return {nullptr, unknown(glance)};

@@ -86,7 +86,7 @@ bool all_zero(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::optional<Finding> recognise(const core::Glance& glance) {
+std::optional<Finding> recognize(const core::Glance& glance) {
   const std::string_view head = as_text(glance.head);
   if (glance.size == 0) return core::Findings::make(rules::kFileEmpty, {});
   if (auto pointer = git_lfs_pointer(head)) return pointer;

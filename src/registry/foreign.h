@@ -9,8 +9,8 @@
 namespace weighbridge::registry {
 
 // Kinds whose content leaves no doubt, whatever the file is called; nullopt if it is none of them.
-std::optional<Finding> recognise(const core::Glance&);
-// The best that can be said of a file that nothing recognises.
+std::optional<Finding> recognize(const core::Glance&);
+// The best that can be said of a file that nothing recognizes.
 Finding unknown(const core::Glance&);
 
 }  // namespace weighbridge::registry

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -75,11 +74,7 @@ struct OutputFile::Rep {
 };
 
 OutputFile::OutputFile(const std::string& path, bool replace, std::span<const std::shared_ptr<const Source>> inputs) {
-  for (const auto& input : inputs) {
-    std::error_code ignored;  // a name in angle brackets is no path and equals none
-    if (std::filesystem::equivalent(path, std::string(input->name()), ignored))
-      base::misuse("output-is-input", "'" + path + "' is the file that is being read");
-  }
+  if (io::is_one_of(path, inputs)) base::misuse("output-is-input", "'" + path + "' is the file that is being read");
   rep_ = std::make_unique<Rep>(path, replace, inputs);
 }
 

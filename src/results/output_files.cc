@@ -154,9 +154,8 @@ void OutputFiles::Rep::require_free(const std::string& name) const {
   // Its file may be on another disk, where what is written here cannot be moved to.
   if (fs::is_symlink(there)) refuse_kind("cannot write '" + at.string() + "': it is a symbolic link");
   if (!fs::is_regular_file(there)) refuse_kind("cannot write '" + at.string() + "': it is no regular file");
-  for (const auto& input : inputs)
-    if (fs::equivalent(at, fs::path(input->name()), error))
-      base::misuse("output-is-input", "the output '" + at.string() + "' is the input itself");
+  if (io::is_one_of(at.string(), inputs))
+    base::misuse("output-is-input", "the output '" + at.string() + "' is the input itself");
   if (!replace) refuse_existing(at.string());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters as BERT's normaliser sees them: their records in the generated tables, their decomposition, and the
+// Characters as BERT's normalizer sees them: their records in the generated tables, their decomposition, and the
 // decoding of bytes that need not be UTF-8. Leaves the order in which the steps are taken to wordpiece.cc.
 #pragma once
 #include <cstddef>

@@ -172,13 +172,13 @@ template <bool kSpans> class Pass {
     }
     const bool alone = rules_.space_chinese && (is.flags & kChinese);
     if (alone) finish();
-    normalise(decoded.code_point, is, here);
+    normalize(decoded.code_point, is, here);
     if (alone) finish();
     return alone;
   }
 
   // Takes in the character that stands at at_, or the run of marks that it begins.
-  void normalise(char32_t code_point, const Character& is, TokenSpan here) {
+  void normalize(char32_t code_point, const Character& is, TokenSpan here) {
     if (!rules_.strip_accents || !(is.flags & (kMark | kDecomposes | kReorders))) {
       append_folded(code_point, is, here);
       tail_ = at_ = static_cast<std::size_t>(here.end);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // WordPiece against what others' programs said to real vocabularies: the Hugging Face tokenizer's ids, llama.cpp's
-// vectors, and what the reference's normaliser does to every code point. All of each must agree.
+// vectors, and what the reference's normalizer does to every code point. All of each must agree.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -102,7 +102,7 @@ std::string utf8(std::uint32_t c) {
   return out;
 }
 
-// A vocabulary that spells each word as its characters, so that tokens show what the normaliser left.
+// A vocabulary that spells each word as its characters, so that tokens show what the normalizer left.
 Tokenizer spelling_vocabulary() {
   Tokenizer out = WordPiece::vocabulary("[UNK]\n[CLS]\n[SEP]\n");
   for (std::uint32_t c = 1; c <= 0x10FFFF; ++c) {

@@ -178,7 +178,7 @@ def test_appending_to_standard_output_is_refused(sample, tmp_path):
 
 
 @pytest.mark.parametrize("flags", [["--created-at", "x"], ["--model-name", "m"], ["--model-version", "1"], ["--keep-gqa"],
-                                   ["--omit-layout-field"], ["--quantise-norms"]])
+                                   ["--omit-layout-field"], ["--quantize-norms"]])
 def test_an_option_that_the_target_has_no_use_for_is_refused(sample, tmp_path, flags):
     done = weighbridge("convert", sample, tmp_path / "out.zt", *flags, status=2)
     assert flags[0][2:] in done.stderr and not (tmp_path / "out.zt").exists()

@@ -103,7 +103,7 @@ def test_the_flags_of_help_are_those_that_are_taken():
     (["slm", "import-receipt", "m", "--at", "yesterday"], "--at must be a time like 2026-01-31T12:00:00Z, not 'yesterday'"),
     (["convert", "a", "b.zt", "--zt-version", "9"], "--zt-version cannot be '9'"),
     (["convert", "a", "b.zt", "--keep-gqa"], "--keep-gqa is for slm, and zt is to be written"),
-    (["convert", "a", "b.slm", "--quantise-norms"], "--quantise-norms says nothing without --quantise"),
+    (["convert", "a", "b.slm", "--quantize-norms"], "--quantize-norms says nothing without --quantize"),
     (["tokenize", "m", "hi", "--offsets"], "--offsets says nothing without --json"),
     (["tokenize", "m", "hi", "--input-format", "jsonl"], "--input-format says nothing without --input"),
 ])
@@ -119,7 +119,7 @@ def test_a_verb_with_actions_alone_lists_them():
         assert all(len(line) <= 80 for line in done.stderr.splitlines())
 
 
-def test_a_file_that_is_there_is_recognised(tmp_path):
+def test_a_file_that_is_there_is_recognized(tmp_path):
     (tmp_path / "s.safetensors").write_bytes(safetensors({"layer.weight": ("F32", [1], floats(1))}))
     here = {"cwd": tmp_path}
     assert "did you mean 'weighbridge inspect s.safetensors'?" in weighbridge("s.safetensors", status=2, **here).stderr
@@ -130,7 +130,7 @@ def test_a_file_that_is_there_is_recognised(tmp_path):
     assert "--glob" in weighbridge(*extract, "layer.*", status=2, **here).stderr
 
 
-def test_colours_can_be_asked_for(tmp_path):
+def test_colors_can_be_asked_for(tmp_path):
     path = tmp_path / "s.safetensors"
     path.write_bytes(safetensors({"w": ("F32", [1], floats(1))}))
     assert "\x1b[" in weighbridge("verify", path, "--color=always").stdout

@@ -91,7 +91,7 @@ def test_closed_descriptors_do_not_mix_text_into_a_file(sample, tmp_path):
     assert not out.exists() or len(out.read_bytes()) == 8
 
 
-def test_colours_only_where_they_are_wanted(sample):
+def test_colors_only_where_they_are_wanted(sample):
     assert "\x1b[" in on_terminal("verify", sample, NO_COLOR="")
     assert "\x1b[" not in on_terminal("verify", sample, NO_COLOR="1")
     assert "\x1b[" not in on_terminal("verify", sample, NO_COLOR="", TERM="dumb")

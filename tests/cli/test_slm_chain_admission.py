@@ -72,7 +72,7 @@ def test_the_receipt_is_written_only_for_what_was_verified(smoke):
     weighbridge("slm", "minimodel-template", smoke)
     assert "chain/placeholder" in weighbridge("slm", "write-import-receipt", smoke, status=1).stderr
     filled = manifest.read_text()
-    for word in ("<model>", "<version>", "<publisher>", "<key>", "<licence>", "<model-card>"):
+    for word in ("<model>", "<version>", "<publisher>", "<key>", "<license>", "<model-card>"):
         filled = filled.replace(word, "test")
     manifest.write_text(filled)
     assert step("verify-artifact", smoke)["passed"]

@@ -121,7 +121,7 @@ def chain(made, tmp_path):
 @pytest.mark.parametrize("dtype", ["f32", "q8_0", "q4_0"])
 def test_all_roads_end_in_the_same_model(chain, dtype):
     plain = chain.folder / "plain.slm"
-    weighbridge("convert", chain.folder / "made.slm", plain, *(["--quantise", dtype] if dtype != "f32" else []))
+    weighbridge("convert", chain.folder / "made.slm", plain, *(["--quantize", dtype] if dtype != "f32" else []))
     chain.do_convert("--dtype", dtype)
     whole = chain.model.read_bytes()
     assert content(chain.model) == content(plain) and len(whole) == plain.stat().st_size
@@ -242,7 +242,7 @@ def test_heads_that_contradict_are_refused(chain):
     assert "3" in done.stdout + done.stderr
 
 
-def test_licence_fields_are_recorded_as_found(chain):
+def test_license_fields_are_recorded_as_found(chain):
     chain.change(lambda tensors: None, lambda metadata: {**metadata, "License": "MIT and \n more"})
     chain.do_review()
     record = fields(chain.review)
@@ -318,7 +318,7 @@ def test_a_source_of_a_smoke_model_is_not_converted_as_trained(chain):
     assert "chain/smoke-claim" in chain.do_convert(status=1).stderr
 
 
-def test_a_placeholder_is_not_a_licence(chain):
+def test_a_placeholder_is_not_a_license(chain):
     rewrite(chain.manifest, "license", "<as its makers state it>")
     done = chain.do_validate(status=1)
     assert "chain/placeholder" in done.stdout and "license" in done.stdout
@@ -452,14 +452,14 @@ def test_a_llama_checkpoint_goes_all_the_way(tmp_path):
     chain.do_validate()
     for dtype in ("f32", "q8_0"):
         plain = tmp_path / f"{dtype}.slm"
-        weighbridge("convert", checkpoint, plain, "--tokenizer", tokenizer, *(["--quantise", dtype] if dtype != "f32" else []))
+        weighbridge("convert", checkpoint, plain, "--tokenizer", tokenizer, *(["--quantize", dtype] if dtype != "f32" else []))
         chain.do_convert("--dtype", dtype)
         assert content(chain.model) == content(plain)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """A Hugging Face folder of a Llama with grouped heads, in bfloat16, and a licence in three places."""
+    """A Hugging Face folder of a Llama with grouped heads, in bfloat16, and a license in three places."""
     np = pytest.importorskip("numpy")
     spec = importlib.util.spec_from_file_location("witness_llama2c", ROOT / "tests/witness/llama2c.py")
     llama2c = importlib.util.module_from_spec(spec)

@@ -31,7 +31,7 @@ class WithSidecar final : public Source {
   std::uint64_t size() const noexcept override { return inner_->size(); }
   std::string_view name() const noexcept override { return inner_->name(); }
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override { inner_->read_at(offset, out); }
-  std::shared_ptr<const Source> neighbour(std::string_view relative) const override {
+  std::shared_ptr<const Source> neighbor(std::string_view relative) const override {
     const std::string_view path = sidecar_->name();
     return path.substr(path.rfind('/') + 1) == relative ? sidecar_ : nullptr;
   }

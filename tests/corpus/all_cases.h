@@ -18,7 +18,7 @@ struct FormatCorpus {
   std::string extension() const;
   // As the case's file is called below corpus/: "<format>/<case>.<extension>".
   std::string path(const core::CorpusCase&) const;
-  // The case's bytes in memory, under that name, with its sidecar as the neighbour.
+  // The case's bytes in memory, under that name, with its sidecar as the neighbor.
   std::shared_ptr<const Source> source(const core::CorpusCase&) const;
 };
 

@@ -104,7 +104,7 @@ def sentencepiece(count, **changes):
 def test_stories260k(tmp_path, kind):
     config, blocks = llama2c.read(STORIES.read_bytes())
     wanted = llama2c.slm_tensors(config, blocks)
-    read = converted(STORIES, tmp_path / "stories.slm", "--tokenizer", TOK512, *(["--quantise", kind] if kind else []))
+    read = converted(STORIES, tmp_path / "stories.slm", "--tokenizer", TOK512, *(["--quantize", kind] if kind else []))
     header = read["header"]
     assert {key: header[key] for key in ("vocab_size", "hidden_size", "layer_count", "head_count", "kv_head_count",
                                          "head_dim", "ffn_size", "max_context", "flags")} == {
@@ -201,7 +201,7 @@ def attention(x, wq, wk, heads, rotate, theta=10000.0):
     return np.einsum("ihd,jhd->hij", rotate(q, angles), rotate(k, angles))
 
 
-def rotate_neighbours(v, angles):
+def rotate_neighbors(v, angles):
     a, b = v[..., 0::2], v[..., 1::2]
     return np.stack([a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles)], -1).reshape(v.shape)
 
@@ -224,10 +224,10 @@ def test_the_rotation_is_the_same_in_numbers(tmp_path):
         own = (f"model.layers.{layer}.self_attn.{name}_proj.weight" for name in "qk")
         theirs = attention(x, *(tensors[name] for name in own), config["n_heads"], rotate_halves)
         ours = attention(x, *(read[f"layers.{layer}.{name}.weight"] for name in ("wq", "wk")), config["n_heads"],
-                         rotate_neighbours)
+                         rotate_neighbors)
         assert np.abs(theirs - ours).max() < 1e-9
         wrong = attention(x, *(tensors[f"model.layers.{layer}.self_attn.{name}_proj.weight"] for name in "qk"),
-                          config["n_heads"], rotate_neighbours)
+                          config["n_heads"], rotate_neighbors)
         assert np.abs(theirs - wrong).max() > 1e-3
 
 
@@ -235,7 +235,7 @@ def test_the_rotation_is_the_same_in_numbers(tmp_path):
 @pytest.mark.parametrize("changes", [{}, {"vocab_size": 300}, {"n_kv_heads": 6}])
 def test_a_folder_and_a_checkpoint_become_the_same(tmp_path, changes, kind):
     config, blocks, path, tokens = small(tmp_path, SMALL | changes)
-    flags = ["--quantise", kind] if kind else []
+    flags = ["--quantize", kind] if kind else []
     one = converted(path, tmp_path / "one.slm", "--tokenizer", tokens, *flags)
     two = converted(folder_of(tmp_path / "model", config, blocks), tmp_path / "two.slm", *flags)
     assert {e["name"]: (e["dtype"], e["payload"], e["scales"]) for e in one["tensors"]} == {
@@ -267,14 +267,14 @@ def test_by_way_of_other_containers_and_back(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_half_widths_are_widened_or_quantised(tmp_path, dtype):
+def test_half_widths_are_widened_or_quantized(tmp_path, dtype):
     config, blocks, _, _ = small(tmp_path)
     narrow = {name: array.astype(dtype) for name, array in llama2c.hugging_face_tensors(config, blocks).items()}
     folder = folder_of(tmp_path / "model", config, blocks, tensors=narrow)
     rounded = {name: block.astype(dtype).astype("<f4") for name, block in blocks.items()}
     wanted = llama2c.slm_tensors(config, rounded)
     expect_values(converted(folder, tmp_path / "model.slm"), wanted)
-    expect_values(converted(folder, tmp_path / "model.slm", "--quantise", "q8_0"),
+    expect_values(converted(folder, tmp_path / "model.slm", "--quantize", "q8_0"),
                   {name: slm.values(slm.pack(name, array, *slm.target(array.shape, "q8_0"))) for name, array in wanted.items()})
 
 
@@ -404,7 +404,7 @@ def test_a_byte_level_vocabulary(tmp_path):
 
 
 LOSSY = {
-    "normaliser": ({"normalizer": {"type": "NFKC"}}, "NFKC"),
+    "normalizer": ({"normalizer": {"type": "NFKC"}}, "NFKC"),
     "lower case": ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}]}}, "Lowercase"),
     "splits": ({"pre_tokenizer": {"type": "Whitespace"}}, "Whitespace"),
     "ignore_merges": ({"model": {"ignore_merges": True}}, "whole words"),

@@ -38,7 +38,7 @@ def report(path):
 @pytest.mark.parametrize("kind", ["tiny", "tiny-tied"])
 def test_what_the_witness_writes_reads_here(tmp_path, kind, dtype, norms):
     path = tmp_path / "theirs.slm"
-    theirs(path, kind, dtype=dtype, quantise_norms=norms)
+    theirs(path, kind, dtype=dtype, quantize_norms=norms)
     weighbridge("verify", path)
     read, said = slm.read(path), report(path)
     assert said["checksums"] == {"file": f"0x{read['header']['checksum']:016x}",
@@ -69,7 +69,7 @@ def test_their_files_come_back_byte_for_byte(tmp_path, dtype):
 
 @pytest.mark.parametrize("norms", [False, True])
 @pytest.mark.parametrize("dtype", ["q8_0", "q4_0"])
-def test_quantising_gives_the_same_bytes(tmp_path, dtype, norms):
+def test_quantizing_gives_the_same_bytes(tmp_path, dtype, norms):
     path, ours, expected = tmp_path / "in.slm", tmp_path / "ours.slm", tmp_path / "expected.slm"
     fixture = slm.fixture("tiny")
     # Rows of zeros, one that is tiny, ties.
@@ -77,8 +77,8 @@ def test_quantising_gives_the_same_bytes(tmp_path, dtype, norms):
     fixture["tensors"][0][1][5] = 0
     fixture["tensors"][0][1][6] = np.float32(1e-44)
     slm.write(path, fixture["header"], fixture["tokenizer"], fixture["tensors"])
-    data = slm.write(expected, fixture["header"], fixture["tokenizer"], fixture["tensors"], dtype=dtype, quantise_norms=norms)
-    weighbridge("convert", path, ours, "--quantise", dtype, *(["--quantise-norms"] if norms else []))
+    data = slm.write(expected, fixture["header"], fixture["tokenizer"], fixture["tensors"], dtype=dtype, quantize_norms=norms)
+    weighbridge("convert", path, ours, "--quantize", dtype, *(["--quantize-norms"] if norms else []))
     assert ours.read_bytes() == data
 
 
@@ -104,7 +104,7 @@ def test_through_zt_and_back(tmp_path):
 def broken():
     """name -> bytes: a good file with one thing wrong, sealed anew where the checksum is not what is wrong."""
     good = slm.build(*slm.fixture("tiny").values(), dtype="f32")
-    quantised = slm.build(*slm.fixture("tiny").values(), dtype="q8_0")
+    quantized = slm.build(*slm.fixture("tiny").values(), dtype="q8_0")
     directory = int.from_bytes(good[80:88], "little")
 
     def patched(data, at, value, seal=True):
@@ -120,7 +120,7 @@ def broken():
                 out["zero-" + field] = patched(good, at, bytes(4))
     for field, at in {"dtype": 8, "rank": 12, "dim0": 16, "offset": 32, "length": 40, "scales": 48, "block": 56}.items():
         out["entry-" + field] = patched(good, directory + 64 * 3 + at, b"\x07\0\0\0")
-        out["quantised-entry-" + field] = patched(quantised, directory + 64 * 3 + at, b"\x07\0\0\0")
+        out["quantized-entry-" + field] = patched(quantized, directory + 64 * 3 + at, b"\x07\0\0\0")
     out["hash-twice"] = patched(good, directory + 64, good[directory:directory + 8])
     out["value"] = patched(good, int.from_bytes(good[92:100], "little") + 4, b"\0\0\x80\x7f")
     return out

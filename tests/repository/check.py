@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""House rules that hold for every text file of the repository: licence line, line length, white space, no paths of a machine.
+"""House rules that hold for every text file of the repository: license line, line length, white space, no paths of a machine.
 
 Proves itself in the same run: each rule must report the file planted for it. Usage: check.py [ROOT]
 """

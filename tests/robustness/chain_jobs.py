@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the chain of evidence of `slm` writes, as jobs: each step with the steps before it done. Leaves to jobs.py what a
 # job is, and to tests/interop what the records say.
-from robustness import run, write_safetensors
+from robustness import done, run, write_safetensors
 
 FILLED = {"identity": "tiny trial", "source_kind": "trained", "license": "Apache-2.0", "dataset": "a counter",
           "training_summary": "none: values of a counter", "scope": "that it runs", "safety_review": "none needed, by the test",
           "case.0.prompt": "the and", "case.0.max_tokens": "4"}
-
-
-def done(*words):
-    finished = run(*words)
-    assert finished.returncode == 0, finished.stderr
 
 
 def fill(path, **more):

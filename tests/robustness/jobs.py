@@ -8,7 +8,7 @@ import struct
 import sys
 
 from chain_jobs import CHAIN_JOBS, chain_job
-from robustness import ROOT, STRAY, run, write_safetensors
+from robustness import ROOT, STRAY, done, run, write_safetensors
 
 sys.path.insert(0, str(ROOT / "tests/witness"))
 import embd  # noqa: E402
@@ -196,10 +196,6 @@ def make_job(folder, name):
     def convert(source, target, *more, main=None, before=None):
         return Job(folder, ["convert", made[source], there / target, *more], there / (main or target), before)
 
-    def done(*words):
-        finished = run(*words)
-        assert finished.returncode == 0, finished.stderr
-
     def stands(file):
         return lambda: (there / file).write_bytes(OLD)
 
@@ -275,7 +271,7 @@ def make_job(folder, name):
         "embd": lambda: convert("embd", "new.weights"),
         "embd-force": lambda: convert("embd", "out.weights", "--force", before=stands("out.weights")),
         "slm-fixture": lambda: Job(folder, ["slm", "fixture", "tiny", "-o", slm_out], slm_out),
-        "slm-force": lambda: convert("slm", "out.slm", "--quantise", "q8_0", "--force", before=stands("out.slm")),
+        "slm-force": lambda: convert("slm", "out.slm", "--quantize", "q8_0", "--force", before=stands("out.slm")),
         "slm-adapter": lambda: Job(folder, ["slm", "adapter", slm, made["deltas"], "--kind", "adp1", "-o", there / "out.adp1"],
                                    there / "out.adp1"),
         "slm-adapt": lambda: Job(folder, ["slm", "adapt", slm, made["adapter"], "-o", slm_out, "--force"], slm_out,

@@ -24,6 +24,12 @@ def run(*arguments, prefix=(), **options):
                           text=True, timeout=options.pop("timeout", 300), **options)
 
 
+def done(*arguments):
+    """Runs the command, which is to end well."""
+    finished = run(*arguments)
+    assert finished.returncode == 0, finished.stderr
+
+
 # A Python process of 100 MB would hand its own peak down to its children: the kernel keeps it over fork and exec.
 _LAUNCHER = """
 import json, os, resource, subprocess, sys

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from jobs import JOBS, bert, embd, files_below, make_job, strays_below
-from robustness import COMMAND, require_strace, run, write_safetensors
+from robustness import COMMAND, done, require_strace, run, write_safetensors
 
 ROOM = 192 << 10
 OLD = b"what stood there before\n" * 20
@@ -71,10 +71,6 @@ def old(tmp_path):
 def words_of(name, folder, model, old, disk):
     """The words of the job, once what it needs is made."""
     small = write_safetensors(folder / "small.safetensors", {"s": [1, 2, 3]})
-
-    def done(*words):
-        finished = run(*words, "-q")
-        assert finished.returncode == 0, finished.stderr
 
     def stands(file):
         (old / file).write_bytes(OLD)

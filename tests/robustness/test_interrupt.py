@@ -155,7 +155,7 @@ def end_in_the_middle(job, how, model):
 
 
 @pytest.mark.parametrize("words", [["verify", "{in}"], ["hash", "{in}"], ["convert", "{in}", "{out}"],
-                                   ["convert", "{in}", "{out}", "--quantise", "q4_0"]], ids=" ".join)
+                                   ["convert", "{in}", "{out}", "--quantize", "q4_0"]], ids=" ".join)
 @pytest.mark.parametrize("how", ["stopped", "cut"])
 def test_slm_in_the_middle(tmp_path, words, how):
     """The one pass over its payload that opening takes, stopped, and over a file that shrinks."""

@@ -156,7 +156,7 @@ def test_slm(roomy):
     lean("verify", large)
     lean("hash", large)
     lean("convert", large, roomy / "again.slm")
-    lean("convert", large, roomy / "q8.slm", "--quantise", "q8_0")
+    lean("convert", large, roomy / "q8.slm", "--quantize", "q8_0")
     lean("verify", roomy / "q8.slm")
     lean("slm", "adapter", large, deltas, "--kind", "adp1", "-o", shift)
     lean("slm", "adapt", large, shift, "-o", roomy / "adapted.slm")

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from jobs import bert, embd, files_below, strays_below
-from robustness import COMMAND, require_strace, run, write_safetensors
+from robustness import COMMAND, done, require_strace, run, write_safetensors
 
 # Each run is held up where the one that came first would be overtaken.
 SLOW = ["strace", "-f", "-qq", "-o", "/dev/null", "--inject=renameat:delay_enter=300000", "--inject=renameat2:delay_enter=300000"]
@@ -20,11 +20,6 @@ def together(*commands):
                                 stderr=subprocess.PIPE, text=True) for words in commands]
     ended = [each.communicate(timeout=120) for each in running]
     return [each.returncode for each in running], [words for _, words in ended]
-
-
-def done(*words):
-    finished = run(*words)
-    assert finished.returncode == 0, finished.stderr
 
 
 def test_of_two_appends_none_is_lost(tmp_path):

@@ -60,9 +60,9 @@ inline const Decision kApproved{"approve", "the test", "2026-01-31T12:00:00Z"};
 
 // Every record of `kind`, as far as that kind can go, for a fixture at `path`.
 inline Evidence make_chain(const std::string& path, slm::Fixture fixture = slm::Fixture::tiny_bpe,
-                           std::string_view kind = kTrainedKind, const std::string& quantise = {}) {
+                           std::string_view kind = kTrainedKind, const std::string& quantize = {}) {
   Options options;
-  options.quantise = quantise;
+  options.quantize = quantize;
   plan(slm::fixture(fixture), "slm", options).execute(path);
   const Evidence at = evidence_beside(path);
   if (kind == kTrainedKind) write_conversion(read_artifact(path, {}), at.conversion, "fixture");

@@ -162,7 +162,7 @@ inline Builder llama_model(const LlamaShape& s = {}, std::uint64_t seed = 0) {
 // What no architecture asks for: ranks 0 to 5, names with dots, an integer tensor, a file's own metadata.
 inline Builder plain_model(std::uint64_t seed = 0) {
   Builder out;
-  out.attribute("licence", Value::text("none"));
+  out.attribute("license", Value::text("none"));
   SampleTensors add(out, seed);
   add.f32("scalar", {});
   add.f32("bias", {3});

@@ -114,7 +114,7 @@ def from_scores(pieces):
 
 def encode_by_scores(pieces, text):
     """The ids of a str as sentencepiece's scores give them: a space, then its characters (those without a piece as
-    bytes), then always the neighbours whose joined text is the piece of the best score, the leftmost of equals."""
+    bytes), then always the neighbors whose joined text is the piece of the best score, the leftmost of equals."""
     known = {raw: number for number, (_, raw) in enumerate(pieces) if number >= FIRST_PIECE}
     ids = []
     for character in (" " + text if text else ""):

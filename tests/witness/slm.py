@@ -2,7 +2,7 @@
 """SLM 1: an independent writer and reader, made from the specification and its readings alone.
 
 Owns: the 108-byte header, the file, tokenizer and layout checksums (M1, M3), FNV-1a/64 names, the BTOK and BPE1
-sections, f32 / q8_0 / q4_0 payloads with quantising and dequantising (M7), the file layout and its known sizes (M19),
+sections, f32 / q8_0 / q4_0 payloads with quantizing and dequantizing (M7), the file layout and its known sizes (M19),
 two fixtures, and every failure case. `read` raises ValueError with one sentence; other findings are in `warnings`.
 """
 import struct
@@ -164,17 +164,17 @@ def q4_block(columns):
     return next((block for block in range(32, 0, -2) if columns % block == 0), None)
 
 
-def quantise(groups, levels, low, high):
+def quantize(groups, levels, low, high):
     """Codes and scales of a [groups, width] array: all in f32, x / scale rounded to nearest even, then clamped."""
     scales = np.abs(groups).max(axis=1) / np.float32(levels)
     scales = np.where(scales > 0, scales, np.float32(1)).astype("<f4")
     return np.clip(np.rint(groups / scales[:, None]), low, high).astype(np.int8), scales
 
 
-def target(dims, dtype, quantise_norms=False):
+def target(dims, dtype, quantize_norms=False):
     """The dtype and block size that a tensor of these dims gets when a model is written in `dtype`."""
     columns = rows_columns(dims)[1]
-    if dtype == "f32" or (len(dims) == 1 and not quantise_norms):
+    if dtype == "f32" or (len(dims) == 1 and not quantize_norms):
         return "f32", 0
     if dtype == "q4_0" and columns % 2 == 0:
         return "q4_0", q4_block(columns)
@@ -197,11 +197,11 @@ def pack(name, values, dtype="f32", block=None):
     if dtype == "f32":
         payload = values.tobytes()
     elif dtype == "q8_0":
-        codes, found = quantise(values.reshape(rows, columns), 127, -127, 127)
+        codes, found = quantize(values.reshape(rows, columns), 127, -127, 127)
         payload, scales, block_size = codes.tobytes(), found.tobytes(), columns
     else:
         block_size = block or q4_block(columns)
-        codes, found = quantise(values.reshape(-1, block_size), 7, -8, 7)
+        codes, found = quantize(values.reshape(-1, block_size), 7, -8, 7)
         nibbles = codes.view(np.uint8).reshape(-1) & 15
         payload, scales = (nibbles[0::2] | nibbles[1::2] << 4).tobytes(), found.tobytes()
     name_hash = name if isinstance(name, int) else fnv1a64(name)
@@ -258,17 +258,17 @@ def plan(header_length, tokenizer_length, sizes):
     return directory, data, places, align(position)
 
 
-def file_size(header, dtype, *, quantise_norms=False, tokenizer_length=28, header_length=108):
+def file_size(header, dtype, *, quantize_norms=False, tokenizer_length=28, header_length=108):
     """The size of a file of this shape by the writer's own layout, without making it."""
     sizes = []
     for _, dims in tensor_shapes(header):
-        sizes.append(lengths(dims, *target(dims, dtype, quantise_norms)))
+        sizes.append(lengths(dims, *target(dims, dtype, quantize_norms)))
     return plan(header_length, tokenizer_length, sizes)[3]
 
 
 def original_size(dtype):
-    """M19: the original's 17,048,064-parameter model, norms quantised."""
-    return file_size(dict(ORIGINAL), dtype, quantise_norms=True)
+    """M19: the original's 17,048,064-parameter model, norms quantized."""
+    return file_size(dict(ORIGINAL), dtype, quantize_norms=True)
 
 
 ORIGINAL = {"flags": 0, "vocab_size": 260, "special_token_count": 4, "hidden_size": 512, "layer_count": 4,
@@ -289,17 +289,17 @@ def fixture(kind="tiny", seed=1):
     return {"header": header, "tokenizer": btok(), "tensors": tensors}
 
 
-def build(header, tokenizer, tensors, *, dtype="f32", quantise_norms=False, extra=b"", tail=0):
+def build(header, tokenizer, tensors, *, dtype="f32", quantize_norms=False, extra=b"", tail=0):
     """The bytes of a file. tensors: (name or hash, f32 array), or entries as `pack` and `read` give them.
 
-    Arrays are quantised as M7 says for `dtype`; entries are written as they are. `extra` follows the 108 header
+    Arrays are quantized as M7 says for `dtype`; entries are written as they are. `extra` follows the 108 header
     bytes, `tail` zero bytes follow the file's padding. Nothing is checked: an invalid file can be made on purpose.
     """
     entries = []
     for item in tensors:
         if not isinstance(item, dict):
             name, array = item
-            kind, block = target(array.shape, dtype, quantise_norms)
+            kind, block = target(array.shape, dtype, quantize_norms)
             item = pack(name, array, kind, block)
         entries.append(item)
     length = HEADER.size + len(extra)

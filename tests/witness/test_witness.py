@@ -185,10 +185,10 @@ def test_slm_known_figures():
         for dtype in slm.DTYPE_ID:
             for norms in (False, True):
                 given = slm.fixture(kind)
-                raw = slm.build(**given, dtype=dtype, quantise_norms=norms)
+                raw = slm.build(**given, dtype=dtype, quantize_norms=norms)
                 result = slm.parse(raw)
                 assert (len(result["tensors"]), result["parameter_count"]) == (count, parameters)
-                assert len(raw) == slm.file_size(given["header"], dtype, quantise_norms=norms)
+                assert len(raw) == slm.file_size(given["header"], dtype, quantize_norms=norms)
                 assert result["dtype"] == (dtype if norms or dtype == "f32" else "mixed")
                 assert result["warnings"] == []
     assert slm.fnv1a64("") == 0xCBF29CE484222325 and slm.fnv1a64("a") == 0xAF63DC4C8601EC8C
@@ -219,7 +219,7 @@ def test_slm_round_trip(tmp_path):
     assert other["directory_identity"] != result["directory_identity"]
 
 
-def test_slm_quantising():
+def test_slm_quantizing():
     rows = np.array([[0, 0, 0, 0], [127, -127, 0.5, 1.5], [2.5, -254, 0, 1]], np.float32)
     entry = slm.pack("x", rows, "q8_0")
     assert np.frombuffer(entry["scales"], "<f4").tolist() == [1, 1, 2]

@@ -17,7 +17,7 @@ Table<Plan>& plans() {
 
 Options options_of(const val& given) {
   Options out;
-  set_words(out, given, {"allow", "cast", "quantise", "encoding", "digest"});
+  set_words(out, given, {"allow", "cast", "quantize", "encoding", "digest"});
   out.level = static_cast<int>(count_option(given, "level", 0, Options::kHighestLevel));
   out.version = text_option(given, "version");
   out.replace = flag_option(given, "replace", true);

@@ -37,9 +37,9 @@ function faults() {
   /** Texts that stand out less than WCAG's 4.5 from what is behind them. */
   function contrasts() {
     const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-    const rgba = (colour) => {
+    const rgba = (color) => {
       canvas.clearRect(0, 0, 1, 1);
-      canvas.fillStyle = colour;
+      canvas.fillStyle = color;
       canvas.fillRect(0, 0, 1, 1);
       return [...canvas.getImageData(0, 0, 1, 1).data];
     };
@@ -48,8 +48,8 @@ function faults() {
       .reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
     const behind = (element) => {
       for (let at = element; at; at = at.parentElement) {
-        const colour = rgba(getComputedStyle(at).backgroundColor);
-        if (colour[3] === 255) return colour;
+        const color = rgba(getComputedStyle(at).backgroundColor);
+        if (color[3] === 255) return color;
       }
       return rgba("white");
     };

@@ -27,10 +27,10 @@ const spelt = (page, statistics) => page.evaluate(async ({ min, max, mean, zeros
 }, statistics);
 
 const histogramOf = (page) => page.locator(`${kOpen} .histogram`).getAttribute("aria-label");
-const coloursOf = (page) => page.locator(`${kOpen} canvas.heat`).evaluate((canvas) => {
+const colorsOf = (page) => page.locator(`${kOpen} canvas.heat`).evaluate((canvas) => {
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
   const words = new Uint32Array(data.buffer);
-  return { wide: canvas.width, high: canvas.height, colours: new Set(words).size, painted: words.filter((word) => word >>> 24 === 255).length };
+  return { wide: canvas.width, high: canvas.height, colors: new Set(words).size, painted: words.filter((word) => word >>> 24 === 255).length };
 });
 const hexOf = (page) => page.$$eval(`${kOpen} .part .hex-row .hex-bytes span`, (cells) => cells.map((cell) => cell.textContent).join(""));
 
@@ -53,9 +53,9 @@ async function agree(page, path, name) {
   }
   if (stats.elements > 0) {
     await page.waitForSelector(`${kOpen} .legend canvas`);
-    const { wide, high, colours, painted } = await coloursOf(page);
+    const { wide, high, colors, painted } = await colorsOf(page);
     assert.ok(painted > 0 && painted <= wide * high, label);
-    if (stats.elements > 100 && stats.min !== stats.max) assert.ok(colours > 4, `${label}: ${colours} colours`);
+    if (stats.elements > 100 && stats.min !== stats.max) assert.ok(colors > 4, `${label}: ${colors} colors`);
   }
   const [part] = tensor.parts;
   if (part.length > 0) {
@@ -76,7 +76,7 @@ pageTest("figures, pixels, bytes and .npy are the command's", { skip: withoutDat
   const bin = join(kData, "llama/stories260K.bin");
   const tokenizer = join(kData, "llama/tok512.bin");
   native(["convert", bin, slm, "--tokenizer", tokenizer, "--quiet"]);
-  native(["convert", bin, q8, "--tokenizer", tokenizer, "--quantise", "q8_0", "--quiet"]);
+  native(["convert", bin, q8, "--tokenizer", tokenizer, "--quantize", "q8_0", "--quiet"]);
   native(["convert", join(kData, "tiny_bert/model.safetensors"), packed, "--encoding", "zstd", "--digest", "sha256", "--quiet"]);
   const files = [join(kData, "tiny_bert/model.safetensors"), slm, q8, packed, join(kData, "safetensors/test.safetensors"),
     join(kData, "stb/reference-aligned.stb"), join(kData, "ztensor/zt11-wheel-1.1.1-dtypes.zt"),
@@ -96,7 +96,7 @@ pageTest("figures, pixels, bytes and .npy are the command's", { skip: withoutDat
   assert.ok(count > 10);
 });
 
-pageTest("what is not finite is counted and coloured apart", { skip: withoutNative }, async (page) => {
+pageTest("what is not finite is counted and colored apart", { skip: withoutNative }, async (page) => {
   const path = scratch("odd.safetensors");
   const values = Array.from({ length: 4096 }, (_, at) => (at % 64) - 32);
   values[0] = NaN;

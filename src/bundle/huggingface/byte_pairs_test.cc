@@ -125,11 +125,11 @@ TEST(HuggingFaceBytePairs, SaysWhatMergesCannotDo) {
   const std::string nested =
       R"({"type":"Sequence","pretokenizers":[{"type":"Sequence","pretokenizers":[{"type":"Digits"}]}]})";
   const std::pair<TinyLlama, std::string> cases[] = {
-      {{.normalizer = R"({"type":"NFC"})"}, "its normaliser NFC changes texts; it puts no space before a text"},
+      {{.normalizer = R"({"type":"NFC"})"}, "its normalizer NFC changes texts; it puts no space before a text"},
       {{.normalizer = R"({"type":"Sequence"})"},
        "it has a step of a kind that is not known; it puts no space before a text"},
       {{.normalizer = "null", .pre_tokenizer = metaspace}, "it puts no space before a text"},
-      {{.pre_tokenizer = nested}, "its pre-tokeniser Digits splits texts first"},
+      {{.pre_tokenizer = nested}, "its pre-tokenizer Digits splits texts first"},
       {{.pre_tokenizer = R"({"type":"Split"})"}, "it splits texts by a regular expression first"},
       {{.model = R"("byte_fallback":true,"ignore_merges":true)"}, "it takes whole words without their merges"},
       {{.model = R"("byte_fallback":true,"dropout":0.5)"}, "it drops merges at random"},

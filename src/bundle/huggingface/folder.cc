@@ -53,7 +53,7 @@ Folder open_folder(const std::string& path, Access access) {
   return out;
 }
 
-bool recognise(const Folder& folder) {
+bool recognize(const Folder& folder) {
   return std::ranges::any_of(kSigns, [&](std::string_view sign) { return folder.file(sign) != nullptr; });
 }
 

@@ -30,8 +30,8 @@ inline constexpr std::string_view kConfig = "config.json", kVocabTxt = "vocab.tx
 
 Folder open_folder(const std::string& path, Access);
 // Something in it says that it is meant to be a model.
-bool recognise(const Folder&);
-// What recognise() looks for, for people.
+bool recognize(const Folder&);
+// What recognize() looks for, for people.
 std::string looked_for();
 
 }  // namespace weighbridge::huggingface

@@ -355,7 +355,7 @@ TEST(HuggingFaceRead, OneOfTheVocabularyFilesWillDo) {
     EXPECT_EQ(rules_of(out.report), std::vector<std::string>{}) << gone;
     ASSERT_NE(out.model.tokenizer(), nullptr);
     EXPECT_EQ(out.model.tokenizer()->tokens[5], "word");
-    // The normaliser's word counts before tokenizer_config.json's.
+    // The normalizer's word counts before tokenizer_config.json's.
     EXPECT_EQ(text(out.model, "do_lower_case"), std::string_view(gone) == "tokenizer.json" ? "false" : "true");
   }
 }

@@ -18,9 +18,9 @@ class Reader {
   Reader(Reading& reading, const JsonObject& file) : reading_(reading), file_(file) {}
 
   Pipeline run() {
-    walk("normalizer", "normalizers", [&](const std::string& type, const JsonObject& step) { normalise(type, step); });
+    walk("normalizer", "normalizers", [&](const std::string& type, const JsonObject& step) { normalize(type, step); });
     walk("pre_tokenizer", "pretokenizers",
-         [&](const std::string& type, const JsonObject& step) { pre_tokenise(type, step); });
+         [&](const std::string& type, const JsonObject& step) { pre_tokenize(type, step); });
     if (prepends_ && out_.spelling != Pipeline::Spelling::spaces) beyond("it puts U+2581 before a text");
     out_.prefix = out_.prefix || prepends_;
     return std::move(out_);
@@ -48,13 +48,13 @@ class Reader {
     for (std::string_view each; in.next_element() && in.skip_value(each);) descend(each, list, step, depth + 1);
   }
 
-  void normalise(const std::string& type, const JsonObject& step) {
+  void normalize(const std::string& type, const JsonObject& step) {
     if (type == "Prepend" && step.text("prepend") == kMetaspace) {
       prepends_ = true;
     } else if (type == "Replace" && step.text("content") == kMetaspace && replaces_space(step)) {
       out_.spelling = Pipeline::Spelling::spaces;
     } else {
-      beyond("its normaliser " + core::excerpt(type) + " changes texts");
+      beyond("its normalizer " + core::excerpt(type) + " changes texts");
     }
   }
 
@@ -64,7 +64,7 @@ class Reader {
     return object && object->text("String") == " ";
   }
 
-  void pre_tokenise(const std::string& type, const JsonObject& step) {
+  void pre_tokenize(const std::string& type, const JsonObject& step) {
     if (type == "Metaspace" && step.text("replacement") == kMetaspace) {
       out_.spelling = Pipeline::Spelling::spaces;
       const auto scheme = step.text("prepend_scheme");
@@ -79,7 +79,7 @@ class Reader {
     } else if (type == "Split") {
       beyond("it splits texts by a regular expression first");
     } else {
-      beyond("its pre-tokeniser " + core::excerpt(type) + " splits texts first");
+      beyond("its pre-tokenizer " + core::excerpt(type) + " splits texts first");
     }
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a BPE tokenizer.json does to a text before its merges: normaliser and pre-tokeniser. Owns which of that a
+// What a BPE tokenizer.json does to a text before its merges: normalizer and pre-tokenizer. Owns which of that a
 // vocabulary with merges can do as well (readings M11, M14), and the words for what it cannot.
 #pragma once
 #include <cstdint>

@@ -123,7 +123,7 @@ TEST(HuggingFaceWrite, AnyTensorsGoIntoAFolderWithWhatIsKnown) {
   const Files written = files_of(layout);
   EXPECT_EQ(written.at("config.json"), "{}\n");
   const Model again = read(written);
-  EXPECT_EQ(again.attributes().find("licence")->as_text(), "none");
+  EXPECT_EQ(again.attributes().find("license")->as_text(), "none");
   EXPECT_EQ(again.size(), model.size());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensors that a model of these numbers has ("Required Tensors", shapes generalised by reading E7), and the numbers
+// The tensors that a model of these numbers has ("Required Tensors", shapes generalized by reading E7), and the numbers
 // that tensors tell. One list serves reader and writer.
 #pragma once
 #include <array>

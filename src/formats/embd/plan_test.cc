@@ -7,16 +7,13 @@
 #include "formats/embd/format.h"
 #include "formats/embd/vocabulary.h"
 #include "support/format_testing.h"
+#include "support/items.h"
 #include "support/thrown.h"
 
 namespace weighbridge::embd {
 namespace {
 
-std::string text_of(const std::vector<Item>& items) {
-  std::string out;
-  for (const Item& item : items) out += item.subject + ": " + item.from + " -> " + item.to + "\n";
-  return out;
-}
+using test::text_of;
 
 // The tiny model with one head, and what `edit` adds.
 template <class Edit> core::WriteLayout planned(Edit edit, const Options& options = {}) {

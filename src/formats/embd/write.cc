@@ -31,7 +31,7 @@ void refuse_options(const Options& options) {
     base::misuse("encoding", "EMBD stores tensors raw only, not as " + options.encoding);
   if (!options.digest.empty() && options.digest != "none")
     base::misuse("digest", "EMBD has no digests of tensors, so " + options.digest + " cannot be stored");
-  if (!options.quantise.empty()) base::misuse("quantise", "EMBD has no quantisation " + options.quantise);
+  if (!options.quantize.empty()) base::misuse("quantise", "EMBD has no quantization " + options.quantize);
   if (!options.version.empty() && options.version != "1" && options.version != "1.0")
     base::misuse("version", "EMBD files are written as version 1.0, not " + options.version);
   if (options.cast != DType::unknown &&

@@ -9,6 +9,7 @@
 #include "formats/embd/case_file.h"
 #include "formats/embd/format.h"
 #include "support/format_testing.h"
+#include "support/items.h"
 #include "support/thrown.h"
 
 namespace weighbridge::embd {
@@ -37,11 +38,7 @@ std::string render(const core::WriteLayout& layout) {
 
 std::string write(const Model& model, const Options& options = {}) { return render(layout(model, options)); }
 
-std::string text_of(const std::vector<Item>& items) {
-  std::string out;
-  for (const Item& item : items) out += item.subject + ": " + item.from + " -> " + item.to + "\n";
-  return out;
-}
+using test::text_of;
 
 // The tiny model from other hands: tensors in memory, without metadata but for the heads.
 class Source {
@@ -322,7 +319,7 @@ TEST_F(EmbdWrite, OptionsThatTheFormatLacksAreMisuse) {
   };
   EXPECT_EQ(rule([](Options& o) { o.encoding = "zstd"; }), "misuse/encoding");
   EXPECT_EQ(rule([](Options& o) { o.digest = "sha256"; }), "misuse/digest");
-  EXPECT_EQ(rule([](Options& o) { o.quantise = "q8_0"; }), "misuse/quantise");
+  EXPECT_EQ(rule([](Options& o) { o.quantize = "q8_0"; }), "misuse/quantise");
   EXPECT_EQ(rule([](Options& o) { o.version = "2"; }), "misuse/version");
   EXPECT_EQ(rule([](Options& o) { o.cast = DType::f64; }), "misuse/cast");
   EXPECT_EQ(rule([](Options& o) { o.model_name = "\xFF"; }), "misuse/metadata");

@@ -118,7 +118,7 @@ TEST(Llama2c, TheLargestSizesDoNotWrap) {
   EXPECT_LT(file_size(h), std::uint64_t{1} << 62);
 }
 
-TEST(Llama2c, TheTokenizerIsTheCallersOrTheNeighbours) {
+TEST(Llama2c, TheTokenizerIsTheCallersOrTheNeighbors) {
   const core::CorpusCase& c = test::case_of(corpus(), "valid-tokenizer");
   EXPECT_EQ(walk(c.bytes).model.tokenizer(), nullptr);
   const Model model = walk(c.bytes, c.sidecar->bytes).model;

@@ -131,7 +131,7 @@ class Walk {
 
   // The file that the caller names, or that lies beside the checkpoint.
   void read_tokenizer() {
-    const auto file = draft_.tokenizer ? draft_.tokenizer : source_.neighbour(tokenizer_name(source_.name()));
+    const auto file = draft_.tokenizer ? draft_.tokenizer : source_.neighbor(tokenizer_name(source_.name()));
     if (!file) return;
     draft_.add_source(file);
     draft_.state.tokenizer =

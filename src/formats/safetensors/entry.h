@@ -55,7 +55,7 @@ struct Entry {
 
   void set_dtype(std::string_view name) noexcept {
     dtype_name = name;
-    // Neighbours mostly share a dtype.
+    // Neighbors mostly share a dtype.
     if (last_ < kDTypeRanks && kDTypes[last_].name == name) {
       dtype = kDTypes[last_].dtype;
       return;

@@ -5,16 +5,13 @@
 #include "base/checked.h"
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
+#include "support/items.h"
 #include "support/thrown.h"
 
 namespace weighbridge::safetensors {
 namespace {
 
-std::string text_of(const std::vector<Item>& items) {
-  std::string out;
-  for (const Item& item : items) out += item.subject + ": " + item.from + " -> " + item.to + "\n";
-  return out;
-}
+using test::text_of;
 std::size_t none(std::uint64_t, std::span<std::byte>) { return 0; }
 
 TEST(SafetensorsPlan, SizesPast2To64AreBlockers) {

@@ -494,7 +494,7 @@ class Walk {
   std::vector<Place> places_;
   bool complete_ = true;             // every range could be read
   std::uint64_t seen_ = 0;           // tensors, broken ones included
-  std::vector<std::uint32_t> drop_;  // of the draft: broken by their neighbours
+  std::vector<std::uint32_t> drop_;  // of the draft: broken by their neighbors
   Entry entry_;
   std::vector<Kept> unknown_;
   std::string name_scratch_, scratch_;

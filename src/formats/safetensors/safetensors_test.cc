@@ -334,7 +334,7 @@ TEST(SafetensorsWrite, RefusesOptionsThatItLacks) {
   };
   EXPECT_TRUE(misuse({.encoding = "zstd"}));
   EXPECT_TRUE(misuse({.digest = "sha256"}));
-  EXPECT_TRUE(misuse({.quantise = "q8_0"}));
+  EXPECT_TRUE(misuse({.quantize = "q8_0"}));
   EXPECT_TRUE(misuse({.version = "1.2"}));
   EXPECT_TRUE(misuse({.cast = DType::i8}));
   EXPECT_EQ(layout(model, {.encoding = "raw", .digest = "none"}).head, file("{}      "));

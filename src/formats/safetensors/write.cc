@@ -33,7 +33,7 @@ void refuse_options(const Options& options) {
     base::misuse("encoding", "safetensors stores tensors raw only, not as " + options.encoding);
   if (!options.digest.empty() && options.digest != "none")
     base::misuse("digest", "safetensors has no digests, so " + options.digest + " cannot be stored");
-  if (!options.quantise.empty()) base::misuse("quantise", "safetensors has no quantisation " + options.quantise);
+  if (!options.quantize.empty()) base::misuse("quantise", "safetensors has no quantization " + options.quantize);
   if (!options.version.empty())
     base::misuse("version", "safetensors has no versions, so " + options.version + " cannot be asked for");
   if (options.cast != DType::unknown &&

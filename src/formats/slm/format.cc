@@ -14,7 +14,7 @@ constexpr std::string_view kExtensions[] = {"slm"};
 constexpr DType kDTypes[] = {DType::f32};
 constexpr Layout kLayouts[] = {Layout::dense, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw};
-constexpr std::string_view kOptions[] = {"keep-gqa", "quantise-norms"};
+constexpr std::string_view kOptions[] = {"keep-gqa", "quantize-norms"};
 
 }  // namespace
 

@@ -17,7 +17,7 @@ Header decode_header(std::span<const std::byte> bytes) noexcept;
 // kHeaderSize bytes, magic included.
 std::string encode_header(const Header&);
 
-// Reports every field that is wrong by itself or against its neighbours, ranges and sections aside.
+// Reports every field that is wrong by itself or against its neighbors, ranges and sections aside.
 void check_fields(const Header&, core::Findings&);
 // Reports sections that lie past the file's end or over one another, in a file of `size` bytes. False: tokenizer
 // section or directory cannot be read.

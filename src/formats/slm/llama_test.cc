@@ -113,7 +113,7 @@ TEST(SlmLlama, AFolderNeedsNoConsent) {
 }
 
 // Reading M9: pair i of a head is rows i and i + 3 there, rows 2i and 2i + 1 here; and M8 beside it.
-TEST(SlmLlama, RowsOfTheRotationBecomeNeighbours) {
+TEST(SlmLlama, RowsOfTheRotationBecomeNeighbors) {
   for (const std::uint32_t kv_heads : {4U, 2U, 1U}) {
     const Model in = folder({}, kv_heads).build();
     const Model out = walk(render(layout(in, {}))).model;
@@ -128,10 +128,10 @@ TEST(SlmLlama, RowsOfTheRotationBecomeNeighbours) {
             ASSERT_EQ(to[(head * 6 + row) * 24 + c], from[(head * heads / 4 * 6 + row % 2 * 3 + row / 2) * 24 + c])
                 << ours << " " << head << " " << row;
     }
-    Options quantise;
-    quantise.quantise = "q8_0";
-    const Model small = walk(render(layout(in, quantise))).model;
-    const Model again = walk(render(layout(out, quantise))).model;
+    Options quantize;
+    quantize.quantize = "q8_0";
+    const Model small = walk(render(layout(in, quantize))).model;
+    const Model again = walk(render(layout(out, quantize))).model;
     EXPECT_EQ(values_of(small["layers.0.wk.weight"]), values_of(again["layers.0.wk.weight"]));
   }
   Options keep;

@@ -58,7 +58,7 @@ struct Known {
 // A tensor that goes by Hugging Face's name for it, "model.layers.3.self_attn.q_proj.weight", with or without "model.".
 struct Respelt {
   std::string name;         // "layers.3.wq.weight"
-  bool half_split = false;  // its rows pair the halves of a head for the rotation, not neighbours (reading M9)
+  bool half_split = false;  // its rows pair the halves of a head for the rotation, not neighbors (reading M9)
 };
 std::optional<Respelt> from_hugging_face(std::string_view name);
 // The bias of one of the model's tensors that has such a name: "model.layers.3.self_attn.q_proj.bias".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of values, and groups of them quantised.
+// Streams of values, and groups of them quantized.
 #include "formats/slm/payload.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "codecs/quantise.h"
+#include "codecs/quantize.h"
 #include "formats/slm/rules.h"
 #include "weighbridge/text.h"
 
@@ -39,7 +39,7 @@ void stream_plain(const Tensor& tensor, const Context& context, const FloatSink&
   });
 }
 
-// Row j x half + i of a head, j 0 or 1, becomes row 2i + j: from halves that rotate together to neighbours that do.
+// Row j x half + i of a head, j 0 or 1, becomes row 2i + j: from halves that rotate together to neighbors that do.
 void pair_rows(std::span<const float> head, std::size_t row, std::vector<float>& out) {
   const std::size_t half = head.size() / row / 2;
   out.clear();
@@ -90,7 +90,7 @@ void stream(const Values& values, const Context& context, const FloatSink& sink)
 float scale_of(Stored dtype, float largest, const Tensor& tensor) {
   if (!std::isfinite(largest))
     base::malformed(rules::kNotFinite.id, "a value of tensor \"" + escape_for_display(tensor.name()) +
-                                              "\" is not finite, so it cannot be quantised");
+                                              "\" is not finite, so it cannot be quantized");
   return dtype == Stored::q8_0 ? codecs::q8_scale(largest) : codecs::q4_scale(largest);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Payload that has to be made: codes and scales of quantised tensors (M7), key and value heads repeated or padded (M8),
+// Payload that has to be made: codes and scales of quantized tensors (M7), key and value heads repeated or padded (M8),
 // rows put in the order of the rotation (M9). Streams the tensor's dense form, in memory that does not grow with it; a
 // head that is changed is held whole.
 #pragma once
@@ -20,7 +20,7 @@ struct Values {
   Tensor tensor;
   std::uint64_t head = 0;         // values of one head, where heads are changed; 0: none is
   std::uint64_t times = 1;        // how often each head stands
-  std::uint64_t paired_row = 0;   // values of a row, where row i and i + half of a head become neighbours; 0: they stay
+  std::uint64_t paired_row = 0;   // values of a row, where row i and i + half of a head become neighbors; 0: they stay
   std::uint64_t added_zeros = 0;  // values after the last
 };
 

@@ -7,9 +7,10 @@
 #include <bit>
 
 #include "base/endian.h"
-#include "codecs/quantise.h"
+#include "codecs/quantize.h"
 #include "core/state.h"
 #include "formats/slm/testing.h"
+#include "support/items.h"
 #include "support/thrown.h"
 
 namespace weighbridge::slm {
@@ -21,11 +22,7 @@ using testing::tiny;
 using testing::values_of;
 using testing::walk;
 
-std::string text_of(const std::vector<Item>& items) {
-  std::string out;
-  for (const Item& item : items) out += item.subject + ": " + item.from + " -> " + item.to + "\n";
-  return out;
-}
+using test::text_of;
 
 // The same model in a draft of its own, as `edit` leaves it: one part for each tensor.
 template <class Edit> Model edited(const Model& from, Edit edit) {
@@ -53,7 +50,7 @@ TEST(SlmPlan, OptionsThatAnSlmLacksAreMisuse) {
   EXPECT_EQ(rule([](Options& o) { o.digest = "sha256"; }), "misuse/digest");
   EXPECT_EQ(rule([](Options& o) { o.version = "2"; }), "misuse/version");
   EXPECT_EQ(rule([](Options& o) { o.cast = DType::f16; }), "misuse/cast");
-  EXPECT_EQ(rule([](Options& o) { o.cast = DType::f32, o.quantise = "q8_0"; }), "misuse/cast");
+  EXPECT_EQ(rule([](Options& o) { o.cast = DType::f32, o.quantize = "q8_0"; }), "misuse/cast");
   Options fine;
   fine.encoding = "raw";
   fine.digest = "none";
@@ -103,9 +100,9 @@ TEST(SlmPlan, PartsAndKeysWithoutAPlaceAreLosses) {
   EXPECT_TRUE(render(made) == render(layout(plain, {})));
 
   Options q8;
-  q8.quantise = "q8_0";
-  const Model quantised = walk(render(layout(plain, q8))).model;
-  const Model zeros = edited(quantised, [](core::Draft& d) {
+  q8.quantize = "q8_0";
+  const Model quantized = walk(render(layout(plain, q8))).model;
+  const Model zeros = edited(quantized, [](core::Draft& d) {
     d.add_part("zeros", DType::u8, std::vector<std::uint64_t>{1}, Encoding::raw, {0, 0, 1}, 1);
   });
   EXPECT_EQ(text_of(layout(zeros, {}).losses), "tensors[\"" + last + "\"].parts[\"zeros\"]: zeros -> dropped\n");
@@ -116,7 +113,7 @@ TEST(SlmPlan, SizesPastTheFormatsAreBlockers) {
   Builder row = tiny();
   row.tensor("#00000000000000aa", DType::f32, {1, 65'536, 65'536}, none);
   Options q8;
-  q8.quantise = "q8_0";
+  q8.quantize = "q8_0";
   EXPECT_EQ(text_of(layout(row.build(), q8).blockers),
             "tensors[\"#00000000000000aa\"]: [1, 65536, 65536] -> a row too long for its block_size\n");
   Builder large = tiny();
@@ -135,7 +132,7 @@ TEST(SlmPlan, MoreRowsThanATileOfScales) {
   builder.tensor("#00000000000000aa", DType::f32, {kRows, 2}, testing::pattern(kRows * 2, 9));
   const Model in = builder.build();
   Options q8;
-  q8.quantise = "q8_0";
+  q8.quantize = "q8_0";
   const Model out = walk(render(layout(in, q8))).model;
   const auto from = values_of(in["#00000000000000aa"]), to = values_of(out["#00000000000000aa"]);
   ASSERT_EQ(to.size(), from.size());

@@ -95,7 +95,7 @@ TEST(SlmRead, KeepsTheRestOfALongerHeader) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(extra->bytes().data()), extra->bytes().size()), "more header");
 }
 
-TEST(SlmRead, MakesQuantisedTensorsDense) {
+TEST(SlmRead, MakesQuantizedTensorsDense) {
   const auto [report, model] = walk(corpus_case("valid-q8_0").bytes);
   const Tensor q8 = model["layers.0.wq.weight"];
   EXPECT_EQ(q8.layout(), Layout::quantized_row);

@@ -9,7 +9,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "codecs/quantise.h"
+#include "codecs/quantize.h"
 #include "core/dense.h"
 #include "core/plan_items.h"
 #include "core/words.h"
@@ -38,12 +38,12 @@ void refuse_options(const Options& options) {
     base::misuse("digest", "an .slm has no digests, so " + options.digest + " cannot be stored");
   if (!options.version.empty() && options.version != "1")
     base::misuse("version", "an .slm is written as version 1, not " + options.version);
-  if (!options.quantise.empty() && options.quantise != "q8_0" && options.quantise != "q4_0")
-    base::misuse("quantise", "an .slm has no quantisation " + options.quantise + ": q8_0 and q4_0 are those it has");
+  if (!options.quantize.empty() && options.quantize != "q8_0" && options.quantize != "q4_0")
+    base::misuse("quantise", "an .slm has no quantization " + options.quantize + ": q8_0 and q4_0 are those it has");
   if (options.cast != DType::unknown && options.cast != DType::f32)
-    base::misuse("cast", "an .slm holds f32 and quantised tensors: no cast to " + std::string(name(options.cast)));
-  if (options.cast != DType::unknown && !options.quantise.empty())
-    base::misuse("cast", "a cast to f32 and a quantisation to " + options.quantise + " exclude each other");
+    base::misuse("cast", "an .slm holds f32 and quantized tensors: no cast to " + std::string(name(options.cast)));
+  if (options.cast != DType::unknown && !options.quantize.empty())
+    base::misuse("cast", "a cast to f32 and a quantization to " + options.quantize + " exclude each other");
 }
 
 // One tensor of the output.
@@ -191,7 +191,7 @@ class Planner {
       one.values.head = std::uint64_t{h.head_dim} * h.hidden_size;
       one.values.paired_row = h.hidden_size;
       ledger_.change(LossKind::layout, subject(one.from), "rows whose halves rotate together",
-                     "rows whose neighbours do, as an .slm rotates them");
+                     "rows whose neighbors do, as an .slm rotates them");
     }
   }
 
@@ -203,8 +203,8 @@ class Planner {
     const Stored now = !scaled ? Stored::f32 : scaled->nibbles ? Stored::q4_0 : Stored::q8_0;
     const Extents x = *extents_of(one.entry);
     Stored then = options_.cast == DType::f32 || !stands(one) ? Stored::f32 : now;
-    if (!options_.quantise.empty() && (one.entry.rank > 1 || options_.quantise_norms))
-      then = options_.quantise == "q4_0" && x.columns % 2 == 0 ? Stored::q4_0 : Stored::q8_0;
+    if (!options_.quantize.empty() && (one.entry.rank > 1 || options_.quantize_norms))
+      then = options_.quantize == "q4_0" && x.columns % 2 == 0 ? Stored::q4_0 : Stored::q8_0;
     one.entry.dtype = static_cast<std::uint32_t>(then);
     one.codes_as_they_are = scaled && then == now && stands(one) && scaled->group <= UINT32_MAX;
     one.f32_as_it_is =

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written: bytes, known sizes, quantisation, grouped queries, and what is refused or named as lost.
+// What is written: bytes, known sizes, quantization, grouped queries, and what is refused or named as lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/endian.h"
-#include "codecs/quantise.h"
+#include "codecs/quantize.h"
 #include "core/compare.h"
 #include "formats/slm/testing.h"
 #include "support/thrown.h"
@@ -22,10 +22,10 @@ using testing::tiny;
 using testing::values_of;
 using testing::walk;
 
-Options quantised(std::string kind, bool norms = false) {
+Options quantized(std::string kind, bool norms = false) {
   Options options;
-  options.quantise = std::move(kind);
-  options.quantise_norms = norms;
+  options.quantize = std::move(kind);
+  options.quantize_norms = norms;
   return options;
 }
 
@@ -66,8 +66,8 @@ TEST(SlmWrite, TheSizesOfTheOriginalsModelComeOut) {
   EXPECT_EQ(model.size(), 39U);
   EXPECT_EQ(parameters, 17'048'064U);
   EXPECT_EQ(layout(model, {}).size, 68'194'944U);
-  EXPECT_EQ(layout(model, quantised("q8_0", true)).size, 17'160'000U);
-  EXPECT_EQ(layout(model, quantised("q4_0", true)).size, 10'657'728U);
+  EXPECT_EQ(layout(model, quantized("q8_0", true)).size, 17'160'000U);
+  EXPECT_EQ(layout(model, quantized("q4_0", true)).size, 10'657'728U);
 }
 
 TEST(SlmWrite, TheTinyFixturesHaveTheirParameters) {
@@ -92,7 +92,7 @@ TEST(SlmWrite, HyperparametersComeBack) {
   EXPECT_EQ(out.attributes().find("slm.ffn_size")->as_u64(), 16U);
 }
 
-std::vector<float> requantised(const std::vector<float>& values, std::size_t group, bool nibbles) {
+std::vector<float> requantized(const std::vector<float>& values, std::size_t group, bool nibbles) {
   std::vector<float> out(values.size());
   std::vector<std::byte> codes(group);
   for (std::size_t at = 0; at < values.size(); at += group) {
@@ -109,10 +109,10 @@ std::vector<float> requantised(const std::vector<float>& values, std::size_t gro
   return out;
 }
 
-TEST(SlmWrite, QuantisesRowsAndBlocks) {
+TEST(SlmWrite, QuantizesRowsAndBlocks) {
   const Model in = tiny({.hidden = 8, .ffn = 172}).build();
   for (const bool nibbles : {false, true}) {
-    const core::WriteLayout made = layout(in, quantised(nibbles ? "q4_0" : "q8_0"));
+    const core::WriteLayout made = layout(in, quantized(nibbles ? "q4_0" : "q8_0"));
     EXPECT_TRUE(made.blockers.empty());
     EXPECT_EQ(made.losses.size(), in.size() - 3);  // all but the norms
     for (const Item& loss : made.losses) EXPECT_EQ(loss.kind, LossKind::precision);
@@ -122,42 +122,42 @@ TEST(SlmWrite, QuantisesRowsAndBlocks) {
     EXPECT_EQ(values_of(out["norm.weight"]), values_of(in["norm.weight"]));
     const Tensor w2 = out["layers.0.w2.weight"];  // [8, 172]
     EXPECT_EQ(w2.attributes().find("block_size")->as_u64(), nibbles ? 4U : 172U);
-    EXPECT_EQ(values_of(w2), requantised(values_of(in["layers.0.w2.weight"]), nibbles ? 4 : 172, nibbles));
-    EXPECT_EQ(values_of(out["tok_embeddings.weight"]), requantised(values_of(in["tok_embeddings.weight"]), 8, nibbles));
+    EXPECT_EQ(values_of(w2), requantized(values_of(in["layers.0.w2.weight"]), nibbles ? 4 : 172, nibbles));
+    EXPECT_EQ(values_of(out["tok_embeddings.weight"]), requantized(values_of(in["tok_embeddings.weight"]), 8, nibbles));
   }
-  const auto norms = walk(render(layout(in, quantised("q8_0", true))));
+  const auto norms = walk(render(layout(in, quantized("q8_0", true))));
   EXPECT_EQ(norms.model.dtype_label(), "q8_0");
-  EXPECT_EQ(values_of(norms.model["norm.weight"]), requantised(values_of(in["norm.weight"]), 8, false));
+  EXPECT_EQ(values_of(norms.model["norm.weight"]), requantized(values_of(in["norm.weight"]), 8, false));
 }
 
 TEST(SlmWrite, OddColumnsBecomeQ8) {
   const Model in = tiny({.hidden = 7, .heads = 7, .ffn = 9}).build();
-  const auto [report, out] = walk(render(layout(in, quantised("q4_0", true))));
+  const auto [report, out] = walk(render(layout(in, quantized("q4_0", true))));
   EXPECT_EQ(report.total(), 0U);
   EXPECT_EQ(out.dtype_label(), "q8_0");
 }
 
 // Rows too long to be held go through in two passes and come out the same.
-TEST(SlmWrite, LongRowsAreQuantisedInTwoPasses) {
+TEST(SlmWrite, LongRowsAreQuantizedInTwoPasses) {
   const std::uint64_t columns = (1U << 20) + 3;
   Builder builder = tiny();
   builder.tensor("#00000000000000cc", DType::f32, {2, columns}, testing::pattern(2 * columns, 77));
   const Model in = builder.build();
-  const auto [report, out] = walk(render(layout(in, quantised("q4_0"))));
+  const auto [report, out] = walk(render(layout(in, quantized("q4_0"))));
   EXPECT_EQ(report.total(), 0U);
-  const auto expected = requantised(values_of(in["#00000000000000cc"]), static_cast<std::size_t>(columns), false);
+  const auto expected = requantized(values_of(in["#00000000000000cc"]), static_cast<std::size_t>(columns), false);
   EXPECT_TRUE(values_of(out["#00000000000000cc"]) == expected);
 }
 
-TEST(SlmWrite, QuantisedTensorsGoOverAsTheyAreUnlessAskedOtherwise) {
-  const Model q8 = walk(render(layout(tiny().build(), quantised("q8_0", true)))).model;
+TEST(SlmWrite, QuantizedTensorsGoOverAsTheyAreUnlessAskedOtherwise) {
+  const Model q8 = walk(render(layout(tiny().build(), quantized("q8_0", true)))).model;
   const std::string same = render(layout(q8, {}));
-  EXPECT_TRUE(render(layout(q8, quantised("q8_0"))) == same);
-  const core::WriteLayout q4 = layout(q8, quantised("q4_0"));
+  EXPECT_TRUE(render(layout(q8, quantized("q8_0"))) == same);
+  const core::WriteLayout q4 = layout(q8, quantized("q4_0"));
   EXPECT_FALSE(q4.losses.empty());
   const Model out = walk(render(q4)).model;
   EXPECT_EQ(out["layers.0.wq.weight"].type_name(), "q4_0");
-  EXPECT_EQ(values_of(out["layers.0.wq.weight"]), requantised(values_of(q8["layers.0.wq.weight"]), 8, true));
+  EXPECT_EQ(values_of(out["layers.0.wq.weight"]), requantized(values_of(q8["layers.0.wq.weight"]), 8, true));
   EXPECT_EQ(out["norm.weight"].type_name(), "q8_0");
   Options dense;
   dense.cast = DType::f32;
@@ -234,10 +234,10 @@ TEST(SlmWrite, GroupedQueriesAreRepeatedOrKept) {
   expected.resize(64);
   EXPECT_EQ(values_of(padded.model["layers.0.wk.weight"]), expected);
 
-  Options both = quantised("q8_0");
+  Options both = quantized("q8_0");
   const auto small = walk(render(layout(in, both)));
   EXPECT_EQ(small.report.total(), 0U);
-  EXPECT_EQ(values_of(small.model["layers.0.wk.weight"]), requantised(repeated, 8, false));
+  EXPECT_EQ(values_of(small.model["layers.0.wk.weight"]), requantized(repeated, 8, false));
 }
 
 TEST(SlmWrite, NamesWhatIsMissing) {
@@ -284,7 +284,7 @@ TEST(SlmWrite, RefusesWhatAnSlmCannotHold) {
   Options zstd;
   zstd.encoding = "zstd";
   EXPECT_EQ(test::thrown([&] { layout(tiny().build(), zstd); }).kind, Kind::misuse);
-  EXPECT_EQ(test::thrown([&] { layout(tiny().build(), quantised("q5_0")); }).kind, Kind::misuse);
+  EXPECT_EQ(test::thrown([&] { layout(tiny().build(), quantized("q5_0")); }).kind, Kind::misuse);
 }
 
 TEST(SlmWrite, NamesWhatIsLost) {
@@ -316,7 +316,7 @@ TEST(SlmWrite, ValuesThatAreNotFiniteAreRefusedBeforeTheFileIsPublished) {
   EXPECT_EQ(sealed.rule, "slm/not-finite");
   EXPECT_EQ(sealed.kind, Kind::malformed);
   EXPECT_EQ(sealed.tensor, "#00000000000000dd");
-  EXPECT_EQ(test::thrown([&] { render(layout(in, quantised("q8_0"))); }).rule, "slm/not-finite");
+  EXPECT_EQ(test::thrown([&] { render(layout(in, quantized("q8_0"))); }).rule, "slm/not-finite");
 }
 
 }  // namespace

@@ -165,7 +165,7 @@ class Walk {
 
   // The sidecar that the caller gave, or that lies beside the file; and which of its files this one is.
   void read_sidecar() {
-    const auto source = draft_.sidecar ? draft_.sidecar : source_.neighbour(sidecar_name(source_.name()));
+    const auto source = draft_.sidecar ? draft_.sidecar : source_.neighbor(sidecar_name(source_.name()));
     if (!source) return;
     draft_.add_source(source);  // an input as well: no output may take its place
     sidecar_ = stb::read_sidecar(*source, limits_, findings_);

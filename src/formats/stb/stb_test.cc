@@ -342,7 +342,7 @@ TEST(StbWrite, RefusesOptionsThatItLacks) {
   };
   EXPECT_TRUE(misuse({.encoding = "zstd"}));
   EXPECT_TRUE(misuse({.digest = "sha256"}));
-  EXPECT_TRUE(misuse({.quantise = "q8_0"}));
+  EXPECT_TRUE(misuse({.quantize = "q8_0"}));
   EXPECT_TRUE(misuse({.version = "1"}));
   EXPECT_TRUE(misuse({.cast = DType::bf16}));
   EXPECT_EQ(layout(model, {.encoding = "raw", .digest = "none", .version = "0.1"}).size, 64U);

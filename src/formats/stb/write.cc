@@ -29,7 +29,7 @@ void refuse_options(const Options& options) {
     base::misuse("encoding", "STB stores tensors raw only, not as " + options.encoding);
   if (!options.digest.empty() && options.digest != "none")
     base::misuse("digest", "STB has no digests, so " + options.digest + " cannot be stored");
-  if (!options.quantise.empty()) base::misuse("quantise", "STB has no quantisation " + options.quantise);
+  if (!options.quantize.empty()) base::misuse("quantise", "STB has no quantization " + options.quantize);
   if (!options.version.empty() && options.version != "0.1")
     base::misuse("version", "STB is written as version 0.1, not " + options.version);
   if (options.cast != DType::unknown && options.cast != DType::f32 && options.cast != DType::f16)

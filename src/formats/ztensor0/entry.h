@@ -29,7 +29,7 @@ struct Entry {
   std::vector<Value::Entry> attributes;
   std::deque<std::string> texts;  // of indefinite length, put together
 
-  Entry() noexcept {}  // not defaulted: a value-initialised one would be zeroed whole before its members are set
+  Entry() noexcept {}  // not defaulted: a value-initialized one would be zeroed whole before its members are set
   void clear() {
     name = endianness = checksum = {};
     layout = kDense;

@@ -47,7 +47,7 @@ void Judge::check_missing(Entry& e) {
 }
 
 DType Judge::lookup(std::string_view dtype) noexcept {
-  if (dtype == last_name_ && !dtype.empty()) return last_dtype_;  // neighbours mostly share a dtype
+  if (dtype == last_name_ && !dtype.empty()) return last_dtype_;  // neighbors mostly share a dtype
   const DType known = dtype_of(dtype);
   if (known != DType::unknown) {
     last_name_ = name_of(known);

@@ -7,15 +7,12 @@
 #include "core/state.h"
 #include "formats/ztensor0/format.h"
 #include "support/format_testing.h"
+#include "support/items.h"
 
 namespace weighbridge::ztensor0 {
 namespace {
 
-std::string text_of(const std::vector<Item>& items) {
-  std::string out;
-  for (const Item& item : items) out += item.subject + ": " + item.from + " -> " + item.to + "\n";
-  return out;
-}
+using test::text_of;
 std::size_t none(std::uint64_t, std::span<std::byte>) { return 0; }
 
 // A dense tensor "w" of u8 [4] over `stored`, as `edit` leaves it.

@@ -30,7 +30,7 @@ using Form = core::Payload::Form;
 constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
 
 void refuse_options(const Options& options) {
-  if (!options.quantise.empty()) base::misuse("quantise", "zTensor 0.1 has no quantisation " + options.quantise);
+  if (!options.quantize.empty()) base::misuse("quantise", "zTensor 0.1 has no quantization " + options.quantize);
   if (!options.encoding.empty() && options.encoding != name(Encoding::raw) && options.encoding != name(Encoding::zstd))
     base::misuse("encoding", "zTensor 0.1 has no encoding " + options.encoding);
   if (!options.digest.empty() && options.digest != "none" && core::digest_of(options.digest) == core::PartDigest::none)
@@ -117,8 +117,8 @@ class Planner {
     for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
       const Part part = tensor.part(i);
       core::drop_extra(ledger_, tensor, part);
-      // The dense form of a quantised tensor is f32, whatever its scales are.
-      if (core::is_quantised(layout) && part.role() != tensor.main().role() && part.dtype() == DType::f64)
+      // The dense form of a quantized tensor is f32, whatever its scales are.
+      if (core::is_quantized(layout) && part.role() != tensor.main().role() && part.dtype() == DType::f64)
         ledger_.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
       if (layout != Layout::dense) continue;
       if (part.role() != tensor.main().role())
@@ -261,7 +261,7 @@ class Planner {
     std::vector<const Value::Entry*> sorted;
     for (const Value::Entry& e : entries) {
       // What only says how the bytes are packed goes with the layout, which is named as the loss.
-      if (!core::is_quantised(tensor.layout()) || !core::is_packing_attribute(e.first)) sorted.push_back(&e);
+      if (!core::is_quantized(tensor.layout()) || !core::is_packing_attribute(e.first)) sorted.push_back(&e);
     }
     std::sort(sorted.begin(), sorted.end(),
               [](const Value::Entry* a, const Value::Entry* b) { return a->first < b->first; });

@@ -112,7 +112,7 @@ TEST(Ztensor0Write, CastsAndNamesIt) {
   EXPECT_EQ(test::logical_bytes(again["f8"].main()), std::string("\0\x3c", 2));
 }
 
-TEST(Ztensor0Write, MakesSparseAndQuantisedTensorsDense) {
+TEST(Ztensor0Write, MakesSparseAndQuantizedTensorsDense) {
   Builder builder;
   const std::string one("\1\0\0\0\0\0\0\0", 8);
   builder.object("s", Layout::sparse_coo, {3}, {{"note", Value::text("kept")}},
@@ -240,7 +240,7 @@ TEST(Ztensor0Write, RefusesOptionsThatItLacks) {
     set(options);
     return test::thrown([&] { layout(two(), options); }).kind == Kind::misuse;
   };
-  EXPECT_TRUE(refused([](Options& o) { o.quantise = "q8_0"; }));
+  EXPECT_TRUE(refused([](Options& o) { o.quantize = "q8_0"; }));
   EXPECT_TRUE(refused([](Options& o) { o.encoding = "gzip"; }));
   EXPECT_TRUE(refused([](Options& o) { o.digest = "md5"; }));
   EXPECT_TRUE(refused([](Options& o) { o.version = "1.1"; }));

@@ -202,7 +202,7 @@ class LayoutPass {
       holes_.push_back({begin, end - begin});
   }
 
-  // Neighbouring holes share a read, and the small components between them are read along.
+  // Neighboring holes share a read, and the small components between them are read along.
   void check_padding(const Source& source) {
     constexpr std::uint64_t kWindow = std::uint64_t{64} << 10, kApart = 4096;
     std::vector<std::byte> bytes;

@@ -18,7 +18,7 @@ namespace weighbridge::ztensor1 {
 // A component as the manifest has it. Texts are slices of the manifest, or of Entry::texts. `at` are offsets in the
 // file.
 struct Component {
-  Component() noexcept {}  // not defaulted: a value-initialised one would be zeroed whole before its members are set
+  Component() noexcept {}  // not defaulted: a value-initialized one would be zeroed whole before its members are set
   std::string_view role, dtype, type, encoding, digest;
   std::uint64_t offset = 0, length = 0, uncompressed_length = 0;
   std::uint64_t at = 0;

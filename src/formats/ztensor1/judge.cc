@@ -88,7 +88,7 @@ void Judge::judge(Entry& e) {
 // What a caller may ask for has a size.
 void Judge::check_dense_size(Entry& e, Layout layout) {
   const Component* const values = e.find(kValues);
-  const DType dtype = core::is_quantised(layout) || !values ? DType::f32 : values->logical;
+  const DType dtype = core::is_quantized(layout) || !values ? DType::f32 : values->logical;
   if (dtype != DType::unknown && !packed_size(dtype, *base::element_count(e.shape())))
     reject(rules::kShapeOverflow, e, e.at, "its dense form");
 }
@@ -103,7 +103,7 @@ void Judge::check_fields(Entry& e) {
 }
 
 DType Judge::lookup(std::string_view dtype) {
-  if (dtype == last_name_ && !dtype.empty()) return last_dtype_;  // neighbours mostly share a dtype
+  if (dtype == last_name_ && !dtype.empty()) return last_dtype_;  // neighbors mostly share a dtype
   const auto found = dtype_from_name(dtype);
   const DType known = found && holds(*found) ? *found : DType::unknown;
   if (known != DType::unknown) {
@@ -373,18 +373,18 @@ void Judge::add(Entry& e, Layout layout) {
   for (const std::string_view role : {kData, kValues, kPackedWeight})
     if (!main) main = e.find(role);
   if (!main && !e.components.empty()) main = &e.components.front();
-  const bool quantised = core::is_quantised(layout);
-  const DType dtype = quantised ? DType::f32 : main ? main->logical : DType::unknown;
+  const bool quantized = core::is_quantized(layout);
+  const DType dtype = quantized ? DType::f32 : main ? main->logical : DType::unknown;
   const std::uint32_t tensor = draft_.add_tensor(e.name, layout, dtype, e.shape());
   for (Component& c : e.components) add_part(e, c);
   if (layout == Layout::quantized_group)
     draft_.tensor_side(tensor).type_name = name(layout);
-  else if (quantised)  // scaled() has seen it
+  else if (quantized)  // scaled() has seen it
     draft_.tensor_side(tensor).type_name = *Attributes(&e.attributes).find(kType)->as_text();
   if (!e.attributes.empty()) draft_.tensor_side(tensor).attributes = std::move(e.attributes);
   if (!e.extra.empty()) draft_.tensor_side(tensor).extra = std::move(e.extra);
   if (layout == Layout::structural) draft_.tensor_side(tensor).layout_name = e.format;
-  if (!quantised && dtype == DType::unknown && main)
+  if (!quantized && dtype == DType::unknown && main)
     draft_.tensor_side(tensor).type_name = main->has_type ? main->type : main->dtype;
   if (doubt_) {
     findings_.report(*doubt_);

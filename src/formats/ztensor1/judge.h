@@ -55,7 +55,7 @@ class Judge {
   void csr(Entry&);
   void coo(Entry&);
   void quantized(Entry&);
-  // The layout of a quantisation of reading Y10, where the object says one that fits; else it is an unknown format.
+  // The layout of a quantization of reading Y10, where the object says one that fits; else it is an unknown format.
   std::optional<Layout> scaled(Entry&);
   // Elements that the length or the key says; nullopt when only decoding tells, or when the object became broken.
   std::optional<std::uint64_t> stated_count(Entry&, const Component&);

@@ -218,7 +218,7 @@ TEST(ZtensorObjects, UnknownOnesStillHoldWholeElements) {
 }
 
 // II.3 with reading Y5: attributes that fit, parts that do not.
-TEST(ZtensorQuantised, PartsThatDoNotFitTheSchemeAreUnsupported) {
+TEST(ZtensorQuantized, PartsThatDoNotFitTheSchemeAreUnsupported) {
   const Fields scheme{{t("bits"), u(4)}, {t("group_size"), u(2)}, {t("packing"), t("2_per_u8")}};
   std::vector<std::string> payloads{"\x21", std::string("\0\0\x80\x3f", 4), "\x01"};
   const auto group = [&](const std::vector<std::uint64_t>& shape, std::string packed, std::string scales,
@@ -253,7 +253,7 @@ TEST(ZtensorQuantised, PartsThatDoNotFitTheSchemeAreUnsupported) {
 }
 
 // Reading Y10.
-TEST(ZtensorQuantised, RowsAndBlocksThatDoNotFitAreUnknownFormats) {
+TEST(ZtensorQuantized, RowsAndBlocksThatDoNotFitAreUnknownFormats) {
   const std::vector<std::string> payloads{"\x01\x02\x03\x04", std::string("\0\0\x80\x3f", 4)};
   const std::string data = part("i8", 64, 4), scales = part("f32", 128, 4);
   const Fields q8{{t(kType), t("q8_0")}, {t("block_size"), u(4)}};

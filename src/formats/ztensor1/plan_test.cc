@@ -11,6 +11,7 @@
 #include "formats/ztensor1/layout.h"
 #include "support/failing_source.h"
 #include "support/format_testing.h"
+#include "support/items.h"
 #include "support/thrown.h"
 
 namespace weighbridge::ztensor1 {
@@ -37,11 +38,7 @@ Options encoded(std::string encoding, std::string version = {}) {
   return options;
 }
 
-std::string text_of(const std::vector<Item>& items) {
-  std::string out;
-  for (const Item& item : items) out += item.subject + ": " + item.from + " -> " + item.to + "\n";
-  return out;
-}
+using test::text_of;
 
 // A dense tensor "w" of u16 [2, 1] over 01 02 03 04, as `edit` leaves it.
 template <class Edit> Model crafted(std::string format, Edit edit) {

@@ -59,7 +59,7 @@ void Judge::quantized(Entry& e) {
       return;
     }
   }
-  if (!problem.empty()) doubt(rules::kQuantisation, e, e.at, problem);
+  if (!problem.empty()) doubt(rules::kQuantization, e, e.at, problem);
   for (Component* c : {packed, scales, zeros}) {
     if (!doubt_)
       c->part_rank = 2;

@@ -46,8 +46,8 @@ std::string version_of(const Model& model, const Options& options) {
 }  // namespace
 
 void refuse_options(const Options& options) {
-  if (!options.quantise.empty())
-    base::misuse("quantise", "zTensor 1.x files are written with no quantisation " + options.quantise);
+  if (!options.quantize.empty())
+    base::misuse("quantise", "zTensor 1.x files are written with no quantization " + options.quantize);
   if (!options.encoding.empty() && options.encoding != "raw" && options.encoding != "zstd")
     base::misuse("encoding", "zTensor 1.x has no encoding " + options.encoding);
   if (!options.digest.empty() && options.digest != "none" && digest_of(options.digest) == core::PartDigest::none)
@@ -80,7 +80,7 @@ void Planner::change(LossKind kind, std::string what, std::string from, std::str
   out_.changes.push_back({kind, std::move(what), std::move(from), std::move(to)});
 }
 
-// Only dense tensors are cast: a sparse or quantised one would have to be made dense, which nobody asked for.
+// Only dense tensors are cast: a sparse or quantized one would have to be made dense, which nobody asked for.
 DType Planner::cast_of(const Tensor& tensor) const {
   const bool casts = options_.cast != DType::unknown && tensor.layout() == Layout::dense && !tensor.unsupported() &&
                      info(tensor.dtype()).kind == DTypeKind::real && tensor.dtype() != options_.cast;

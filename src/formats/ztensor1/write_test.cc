@@ -159,7 +159,7 @@ TEST(ZtensorWrite, RefusesOptionsItLacks) {
   options.version = "2.0";
   EXPECT_EQ(test::thrown([&] { layout(two(), options); }).rule, "misuse/version");
   options = {};
-  options.quantise = "q4";
+  options.quantize = "q4";
   EXPECT_EQ(test::thrown([&] { layout(two(), options); }).rule, "misuse/quantise");
   options = {};
   options.cast = DType::i8;
@@ -255,7 +255,7 @@ TEST(ZtensorAppend, MergesAttributesAndNamesThoseThatDiffer) {
 }
 
 // Reading Y10: what another container calls q8_0 and q4_0.
-TEST(ZtensorWrite, CarriesQuantisedRowsAndBlocks) {
+TEST(ZtensorWrite, CarriesQuantizedRowsAndBlocks) {
   const auto attributes = [](const char* type, std::int64_t block) {
     return std::vector<Value::Entry>{{"type", Value::text(type)}, {"block_size", Value::integer(block)}};
   };

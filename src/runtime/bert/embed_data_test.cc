@@ -99,8 +99,8 @@ TEST(EmbedData, TinyBertAgreesWithItsReference) {
       for (std::size_t i = 0; i < out.size(); ++i) EXPECT_NEAR(out[i], reference[i], most) << key;
     }
   };
-  compare({.heads = 4, .threads = 1}, "normalised");
-  compare({.heads = 4, .precision = Precision::f16, .threads = 2}, "normalised", 2e-3);
+  compare({.heads = 4, .threads = 1}, "normalized");
+  compare({.heads = 4, .precision = Precision::f16, .threads = 2}, "normalized", 2e-3);
   compare({.normalize = false, .heads = 4, .threads = 2}, "mean");
   compare({.pooling = Pooling::cls, .normalize = false, .heads = 4, .threads = 2}, "last_hidden_row0");
 }
@@ -213,9 +213,9 @@ TEST(EmbedData, SpearmanOfStsB) {
   const auto rows = read_csv(contents(csv));
   ASSERT_EQ(rows.size(), 1379U);
   EXPECT_NEAR(spearman(minilm(vocabulary_path, Precision::f32), rows), 0.8203, 5e-5);
-  const double quantised = spearman(minilm(vocabulary_path, Precision::int8), rows);
-  std::printf("int8 %.4f\n", quantised);
-  EXPECT_GE(quantised, 0.818);
+  const double quantized = spearman(minilm(vocabulary_path, Precision::int8), rows);
+  std::printf("int8 %.4f\n", quantized);
+  EXPECT_GE(quantized, 0.818);
 }
 
 }  // namespace

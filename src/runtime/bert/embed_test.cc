@@ -106,7 +106,7 @@ TEST(Embedder, TextIsItsIds) {
   EXPECT_EQ(embedder.embed(texts[1]), std::vector<float>(out.begin() + 24, out.begin() + 48));
 }
 
-TEST(Embedder, PoolsAndNormalisesAsAsked) {
+TEST(Embedder, PoolsAndNormalizesAsAsked) {
   const Model model = test::bert_model(kShape).build();
   const std::vector<Ids> one{{2, 7, 9}};
   const auto with = [&](Pooling pooling, bool normalize) {

@@ -57,7 +57,7 @@ class Step {
       if (arithmetic_ == Arithmetic::half)
         kernels::half_kernels()->halve_row(values, k, halves() + row * k, space_.code_scale[row]);
       else if (arithmetic_ == Arithmetic::int8)
-        kernels::kernels().quantise_row(values, k, bytes() + row * kernels::int8_depth(k), space_.code_scale[row],
+        kernels::kernels().quantize_row(values, k, bytes() + row * kernels::int8_depth(k), space_.code_scale[row],
                                         space_.code_zero[row]);
     }
   }
@@ -151,8 +151,8 @@ class Step {
 
 namespace {
 
-// Normalises this member's share of x and prepares it for the products to come. A barrier has to follow.
-void normalise(const Config& config, const Norm& norm, float* x, std::size_t tokens, const Step& step,
+// Normalizes this member's share of x and prepares it for the products to come. A barrier has to follow.
+void normalize(const Config& config, const Norm& norm, float* x, std::size_t tokens, const Step& step,
                const Crew& crew) {
   const std::size_t hidden = hidden_of(config);
   const auto [begin, end] = crew.share(tokens);
@@ -212,7 +212,7 @@ void Encoder::run(std::span<const Sequence> sequences, Workspace& space, const C
   crew.sync();
   if (space.failure) return;
   const Step step(space, arithmetic_, tokens, crew);
-  normalise(config_, weights_.embedding_norm, space.x, tokens, step, crew);
+  normalize(config_, weights_.embedding_norm, space.x, tokens, step, crew);
   crew.sync();
   for (std::size_t i = 0; i < weights_.layers.size(); ++i)
     layer(weights_.layers[i], i + 1 < weights_.layers.size() ? &weights_.layers[i + 1].query : nullptr, sequences,
@@ -241,7 +241,7 @@ void Encoder::embed(std::span<const Sequence> sequences, Workspace& space) const
   }
 }
 
-// x is normalised and prepared, before and after.
+// x is normalized and prepared, before and after.
 void Encoder::layer(const Layer& layer, const Linear* next, std::span<const Sequence> sequences, std::size_t tokens,
                     Workspace& space, const Step& step, const Crew& crew) const {
   const std::size_t hidden = hidden_of(config_);
@@ -256,14 +256,14 @@ void Encoder::layer(const Layer& layer, const Linear* next, std::span<const Sequ
   step.prepare_all(context, hidden);
   step.apply(layer.attention_out, &layer.up, context, plain, space.x, space.x, hidden);
   crew.sync();
-  normalise(config_, layer.attention_norm, space.x, tokens, step, crew);
+  normalize(config_, layer.attention_norm, space.x, tokens, step, crew);
   crew.sync();
   step.apply(layer.up, &layer.down, x, config_.activation, nullptr, space.wide, wide.stride);
   crew.sync();
   step.prepare_all(wide, wide.stride);
   step.apply(layer.down, next, wide, plain, space.x, space.x, hidden);
   crew.sync();
-  normalise(config_, layer.out_norm, space.x, tokens, step, crew);
+  normalize(config_, layer.out_norm, space.x, tokens, step, crew);
   crew.sync();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for numbers that vectors run over: aligned, in large pages where the system has them, not initialised.
+// Memory for numbers that vectors run over: aligned, in large pages where the system has them, not initialized.
 #pragma once
 #include <cstddef>
 #include <memory>

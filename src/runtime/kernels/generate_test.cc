@@ -42,7 +42,7 @@ struct Q4Case {
     std::vector<std::byte> rows(size + 64, std::byte{0x5A});
     auto* aligned = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::size_t>(rows.data()), 64));
     for (std::size_t row = 0; row < shape.m; ++row)
-      set.quantise_blocks(a.data() + row * shape.k, shape.k, row, group, aligned);
+      set.quantize_blocks(a.data() + row * shape.k, shape.k, row, group, aligned);
     std::vector<std::uint8_t> wide(q4_wide_size(shape.k));
     const ProductQ4 task{{shape.n, shape.k, nullptr, Activation::none, residual.data(), shape.n, c.data(), shape.n},
                          aligned,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which set of kernels this processor runs, and the packing of quantised weights, which is the same for all.
+// Which set of kernels this processor runs, and the packing of quantized weights, which is the same for all.
 #include "runtime/kernels/kernels.h"
 
 #if defined(__x86_64__)

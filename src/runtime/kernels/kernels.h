@@ -105,7 +105,7 @@ constexpr std::size_t q4_rows_size(std::size_t rows, std::size_t k) noexcept {
 inline constexpr std::size_t kQ4WideBytes = kLanes * sizeof(float) + kLanes * kBlock;
 constexpr std::size_t q4_wide_size(std::size_t k) noexcept { return kPanel / kLanes * (k / kBlock) * kQ4WideBytes; }
 struct ProductQ4 : Product {
-  const std::byte* a;  // q4_rows_size(rows, k) bytes, which quantise_blocks() fills
+  const std::byte* a;  // q4_rows_size(rows, k) bytes, which quantize_blocks() fills
   std::size_t group;   // q4_group(rows)
   const std::uint8_t* w;
   std::uint8_t* wide;  // q4_wide_size(k) bytes to work in; not needed for one row
@@ -142,7 +142,7 @@ struct Kernels {
   // Divides by the Euclidean norm, or by 1e-12 where that is less.
   void (*normalize)(float* x, std::size_t n);
   // Codes of one row by its own range, zero included, so that zero is a code; n codes, then zeros up to the padding.
-  void (*quantise_row)(const float* x, std::size_t n, std::uint8_t* codes, float& scale, std::int32_t& zero);
+  void (*quantize_row)(const float* x, std::size_t n, std::uint8_t* codes, float& scale, std::int32_t& zero);
   void (*product_i8)(const ProductI8&, const Range&);
 
   // gate[i] = silu(gate[i]) * up[i], silu(x) = x / (1 + exp(-x)).
@@ -157,7 +157,7 @@ struct Kernels {
   // The sum of exp(x[i] - top), top no less than any x[i].
   float (*exp_sum)(const float* x, std::size_t n, float top);
   // Row `row` of those that `group` is for, into `out`, where all rows begin.
-  void (*quantise_blocks)(const float* x, std::size_t k, std::size_t row, std::size_t group, std::byte* out);
+  void (*quantize_blocks)(const float* x, std::size_t k, std::size_t row, std::size_t group, std::byte* out);
   void (*product_q4)(const ProductQ4&, const Range&);
   void (*causal_attention)(const CausalAttention&);
 };

@@ -177,7 +177,7 @@ TEST(Attention, IsRightAndTheSameInEverySet) {
   }
 }
 
-TEST(Rows, AreNormalisedPooledAndAddedAlike) {
+TEST(Rows, AreNormalizedPooledAndAddedAlike) {
   for (const std::size_t width : std::initializer_list<std::size_t>{1, 5, 16, 31, 32, 100, 384}) {
     const std::size_t rows = 5;
     const auto x = numbers(rows * width, width), gamma = numbers(width, 7), beta = numbers(width, 8);
@@ -224,30 +224,30 @@ TEST(Rows, ThatAreNotFiniteAreFound) {
   }
 }
 
-struct Quantised {
+struct Quantized {
   std::vector<std::uint8_t> codes;
   std::vector<float> scale;
   std::vector<std::int32_t> zero;
 };
-Quantised quantised(const Kernels& set, const std::vector<float>& a, std::size_t m, std::size_t k) {
-  Quantised out{std::vector<std::uint8_t>(m * int8_depth(k), 7), std::vector<float>(m), std::vector<std::int32_t>(m)};
+Quantized quantized(const Kernels& set, const std::vector<float>& a, std::size_t m, std::size_t k) {
+  Quantized out{std::vector<std::uint8_t>(m * int8_depth(k), 7), std::vector<float>(m), std::vector<std::int32_t>(m)};
   for (std::size_t i = 0; i < m; ++i)
-    set.quantise_row(a.data() + i * k, k, out.codes.data() + i * int8_depth(k), out.scale[i], out.zero[i]);
+    set.quantize_row(a.data() + i * k, k, out.codes.data() + i * int8_depth(k), out.scale[i], out.zero[i]);
   return out;
 }
 
-TEST(Int8, RowsAreQuantisedByTheirOwnRange) {
+TEST(Int8, RowsAreQuantizedByTheirOwnRange) {
   for (const std::size_t k : std::initializer_list<std::size_t>{1, 3, 16, 21, 64}) {
     auto a = numbers(4 * k, k, 3.0F);
     for (std::size_t i = 0; i < k; ++i) a[i] = 0;  // a row of zeros has a scale all the same
     for (std::size_t i = k; i < 2 * k; ++i) a[i] = std::fabs(a[i]);
-    const Quantised plain = quantised(*all_kernels()[0], a, 4, k);
+    const Quantized plain = quantized(*all_kernels()[0], a, 4, k);
     for (std::size_t i = 0; i < 4; ++i)
       for (std::size_t p = 0; p < k; ++p)
         EXPECT_NEAR(static_cast<float>(plain.codes[i * int8_depth(k) + p] - plain.zero[i]) * plain.scale[i],
                     a[i * k + p], plain.scale[i] * 0.51F + 1e-6F);
     for (const Kernels* set : all_kernels()) {
-      const Quantised other = quantised(*set, a, 4, k);
+      const Quantized other = quantized(*set, a, 4, k);
       EXPECT_EQ(other.codes, plain.codes) << set->name;
       EXPECT_EQ(other.scale, plain.scale) << set->name;
       EXPECT_EQ(other.zero, plain.zero) << set->name;
@@ -258,7 +258,7 @@ TEST(Int8, RowsAreQuantisedByTheirOwnRange) {
 TEST(Int8, ProductsAreThoseOfTheCodes) {
   for (const Shape& s : kShapes) {
     const auto a = numbers(s.m * s.k, 1), w = numbers(s.n * s.k, 2), bias = padded(numbers(s.n, 3));
-    const Quantised codes = quantised(*all_kernels()[0], a, s.m, s.k);
+    const Quantized codes = quantized(*all_kernels()[0], a, s.m, s.k);
     std::vector<std::int8_t> packed(packed_size(s.n, int8_depth(s.k)));
     std::vector<float> scale(bias.size());
     std::vector<std::int32_t> sum(bias.size());

@@ -36,7 +36,7 @@ class MemoryFile final : public Source {
     if (!mappable_) return {};
     return {std::as_bytes(std::span(*bytes_)).subspan(offset, length), bytes_};
   }
-  std::shared_ptr<const Source> neighbour(std::string_view relative) const override {
+  std::shared_ptr<const Source> neighbor(std::string_view relative) const override {
     const auto found = folder_->by_name.find(relative);
     if (found == folder_->by_name.end()) return nullptr;
     const auto& [bytes, manner] = found->second;
@@ -170,7 +170,7 @@ void MemoryFolder::add(std::string name, std::string bytes, Manner manner) {
 }
 
 std::shared_ptr<const Source> MemoryFolder::open(std::string_view name) const {
-  return MemoryFile("", nullptr, false, files_).neighbour(name);
+  return MemoryFile("", nullptr, false, files_).neighbor(name);
 }
 
 std::string stb_file(const std::vector<StbTensor>& tensors) {

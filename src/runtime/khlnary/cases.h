@@ -13,7 +13,7 @@
 
 namespace weighbridge::khlnary {
 
-// A folder in memory. Each file finds the others as its neighbours.
+// A folder in memory. Each file finds the others as its neighbors.
 class MemoryFolder {
  public:
   // What a file is besides its bytes. outside: a link that leads out of the folder.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a module's words lead: targets of jumps, and which FUNC_END belongs to which FUNC_DEF. Owns no judgement about
+// Where a module's words lead: targets of jumps, and which FUNC_END belongs to which FUNC_DEF. Owns no judgment about
 // what is reached: run.cc follows what happens, verify.cc all that could.
 #pragma once
 #include <cstdint>

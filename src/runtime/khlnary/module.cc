@@ -54,7 +54,7 @@ std::vector<std::uint32_t> read_words(const Source& source, const Limits& limits
 }
 
 std::shared_ptr<const Source> find_sidecar(const Source& module) {
-  return module.neighbour(stb::sidecar_name(module.name()));
+  return module.neighbor(stb::sidecar_name(module.name()));
 }
 
 void check_words(const Module::Rep& module, unsigned authority, core::Findings& findings) {

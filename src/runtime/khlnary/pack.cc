@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "convert/plan_maker.h"
+#include "core/progress.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
 #include "io/atomic_file.h"
@@ -51,7 +52,7 @@ class Packer {
     collect_shapes();
     const bool made = make_folder();
     try {
-      const auto go_on = [&] { return !context_.progress || context_.progress(0, total_); };
+      const auto go_on = [&] { return core::goes_on(context_, 0, total_); };
       const io::FolderLock turn(folder_, go_on);  // two runs would mix their files
       publish_all();
     } catch (...) {
@@ -273,9 +274,8 @@ class Packer {
       std::error_code ignored;
       if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) continue;
       if (!options_.replace) base::misuse("output-exists", in_quotes(path) + " exists");
-      for (const auto& source : model_.sources())
-        if (io::same_file(path, std::string(source->name())))
-          base::misuse("output-is-input", in_quotes(path) + " is the input: choose another folder");
+      if (io::is_one_of(path, model_.sources()))
+        base::misuse("output-is-input", in_quotes(path) + " is the input: choose another folder");
     }
   }
 
@@ -294,9 +294,7 @@ class Packer {
 
   void publish(const std::string& path, const std::string& bytes) {
     io::AtomicFile file(path, {options_.replace, bytes.size()});
-    file.write_at(0, std::as_bytes(std::span(bytes)));
-    file.sync(bytes.size());
-    file.read_back(std::as_bytes(std::span(bytes)));
+    file.write_whole(std::as_bytes(std::span(bytes)));
     published_.push_back(path);
     try {
       file.publish();

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/progress.h"
 #include "runtime/khlnary/bin_files.h"
 #include "runtime/khlnary/flow.h"
 #include "runtime/khlnary/rules.h"
@@ -46,7 +47,7 @@ class Machine {
   core::At here() const { return {.offset = at_ * kWordSize}; }
 
   void tell_progress() const {
-    if (context_.progress && !context_.progress(result_.steps, options_.max_steps)) throw Cancelled{};
+    if (!core::goes_on(context_, result_.steps, options_.max_steps)) throw Cancelled{};
   }
 
   void step(Glyph::Id glyph, const Word& word) {

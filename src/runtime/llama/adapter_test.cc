@@ -32,9 +32,9 @@ class Adapters : public ::testing::Test {
     write_base("base.slm", Fixture::tiny, "");
     base_ = open(folder_ / "base.slm");
   }
-  void write_base(const std::string& file, Fixture kind, const std::string& quantise) {
+  void write_base(const std::string& file, Fixture kind, const std::string& quantize) {
     Options options;
-    options.quantise = quantise;
+    options.quantize = quantize;
     plan(fixture(kind), "slm", options).execute(folder_ / file);
   }
   Model package(const Model& base, const Model& deltas, AdapterKind kind, const std::string& file) {
@@ -101,7 +101,7 @@ TEST_F(Adapters, SeveralApplyInTheOrderGiven) {
   EXPECT_EQ(values_of(adapt(base_, both), "norm.weight"), std::vector<float>(8, 1.75F));
 }
 
-TEST_F(Adapters, AQuantisedTensorBecomesF32) {
+TEST_F(Adapters, AQuantizedTensorBecomesF32) {
   write_base("q8.slm", Fixture::tiny, "q8_0");
   const Model base = open(folder_ / "q8.slm");
   Builder deltas;

@@ -17,10 +17,10 @@ std::uint64_t parameters(const Model& model) {
   return out;
 }
 
-std::uint64_t planned_size(Fixture kind, const std::string& quantise) {
+std::uint64_t planned_size(Fixture kind, const std::string& quantize) {
   Options options;
-  options.quantise = quantise;
-  options.quantise_norms = true;
+  options.quantize = quantize;
+  options.quantize_norms = true;
   const Plan p = plan(fixture(kind), "slm", options);
   EXPECT_TRUE(p.blockers.empty());
   EXPECT_TRUE(p.output_size_exact);
@@ -45,16 +45,16 @@ TEST(Fixture, HasThePublishedSizes) {
 TEST(Fixture, IsSoundAndTheSameEachTime) {
   for (const Fixture kind : {Fixture::tiny, Fixture::tiny_tied, Fixture::tiny_bpe}) {
     const test::TemporaryFolder folder;
-    for (const char* quantise : {"", "q8_0", "q4_0"}) {
+    for (const char* quantize : {"", "q8_0", "q4_0"}) {
       Options options;
-      options.quantise = quantise;
-      options.quantise_norms = true;
+      options.quantize = quantize;
+      options.quantize_norms = true;
       options.replace = true;
       plan(fixture(kind), "slm", options).execute(folder / "a.slm");
       plan(fixture(kind), "slm", options).execute(folder / "b.slm");
       EXPECT_EQ(test::read_file(folder / "a.slm"), test::read_file(folder / "b.slm"));
       const Verdict verdict = verify(folder / "a.slm");
-      EXPECT_EQ(verdict.report.total(), 0U) << name(kind) << " " << quantise;
+      EXPECT_EQ(verdict.report.total(), 0U) << name(kind) << " " << quantize;
     }
   }
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "core/progress.h"
 #include "core/words.h"
 #include "runtime/llama/network.h"
 #include "runtime/llama/numbers.h"
@@ -339,7 +340,7 @@ Perplexity perplexity(const Generator& generator, std::span<const std::uint32_t>
         total += llama::logarithm(static_cast<double>(kernels::kernels().exp_sum(row, vocabulary, top))) +
                  static_cast<double>(top) - static_cast<double>(row[scored[next]]);
       }
-      if (context.progress && !context.progress(at + next, ids.size())) throw Cancelled();
+      if (!core::goes_on(context, at + next, ids.size())) throw Cancelled();
     });
   }
   out.tokens = ids.size();

@@ -23,14 +23,14 @@ namespace {
 
 using Ids = std::vector<std::uint32_t>;
 
-// The checkpoint as an .slm, quantised where `kind` says so.
+// The checkpoint as an .slm, quantized where `kind` says so.
 class Stories {
  public:
   explicit Stories(std::string_view kind = {}) {
     const Model checkpoint = open(*test::test_data("llama/stories260K.bin"), {},
                                   {.tokenizer = open_file(*test::test_data("llama/tok512.bin"))});
     Options options;
-    options.quantise = kind;
+    options.quantize = kind;
     const std::string path = folder_ / "stories.slm";
     plan(checkpoint, "slm", options).execute(path);
     model_ = open(path, {}, {.access = Access::mapped});

@@ -139,7 +139,7 @@ Model written(slm::Fixture which, std::string_view kind) {
   static int count = 0;
   const std::string path = folder / (std::to_string(count++) + ".slm");
   Options options;
-  options.quantise = kind;
+  options.quantize = kind;
   plan(slm::fixture(which), "slm", options).execute(path);
   return open(path, {}, {.access = Access::mapped});
 }
@@ -150,7 +150,7 @@ TEST(Generate, LogitsAreThoseOfAPlainComputation) {
   EXPECT_LT(furthest(slm::fixture(slm::Fixture::tinylm16m), 3), 2e-5);
 }
 
-TEST(Generate, QuantisedLogitsAreNearThoseOfWhatTheCodesStandFor) {
+TEST(Generate, QuantizedLogitsAreNearThoseOfWhatTheCodesStandFor) {
   for (const std::string_view kind : {"q8_0", "q4_0"}) {
     EXPECT_LT(furthest(written(slm::Fixture::tiny, kind), 10), 0.02) << kind;
     EXPECT_LT(furthest(written(slm::Fixture::tinylm16m, kind), 2), 0.02) << kind;

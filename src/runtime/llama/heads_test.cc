@@ -80,7 +80,7 @@ Model written(const Model& model, const std::string& kind) {
   static int count = 0;
   const std::string path = folder / (std::to_string(count++) + ".slm");
   Options options;
-  if (kind != "f32") options.quantise = kind;
+  if (kind != "f32") options.quantize = kind;
   plan(model, "slm", options).execute(path);
   return open(path, {}, {.access = Access::mapped});
 }

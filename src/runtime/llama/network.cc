@@ -104,8 +104,8 @@ Network::Operand Network::prepare(const float* in, std::size_t width, const floa
       from = codes.normed + row * width;
     }
     if (bytes)
-      set.quantise_row(from, width, codes.bytes + row * round_up(width, 64), codes.scale[row], codes.zero[row]);
-    if (blocks) set.quantise_blocks(from, width, row, kernels::q4_group(rows), codes.blocks);
+      set.quantize_row(from, width, codes.bytes + row * round_up(width, 64), codes.scale[row], codes.zero[row]);
+    if (blocks) set.quantize_blocks(from, width, row, kernels::q4_group(rows), codes.blocks);
   }
   if (!alone && (norm != nullptr || bytes || blocks)) crew.sync();
   return {rows, width, norm != nullptr ? codes.normed : in, width, &codes, space.scratch(crew.rank)};

@@ -44,7 +44,7 @@ class Stored {
   Bytes bytes_;
 };
 
-// Rows of the table of embeddings as f32: code times scale for the quantised forms.
+// Rows of the table of embeddings as f32: code times scale for the quantized forms.
 class Table {
  public:
   Table() = default;

@@ -47,7 +47,7 @@ export class Embedder {
     return new Embedder(link, remote, dimension, maxLength);
   }
 
-  /** One vector per text, normalised as the model says. `onProgress` counts texts. */
+  /** One vector per text, normalized as the model says. `onProgress` counts texts. */
   async embed(texts: readonly string[], options: LongCallOptions = {}): Promise<Float32Array[]> {
     return this.#link.run(async (session) => {
       const vectors: Float32Array[] = [];

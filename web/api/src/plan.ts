@@ -26,7 +26,7 @@ export class Plan {
       options: {
         allow: (options.allow ?? []).join(","),
         cast: options.cast ?? "",
-        quantise: options.quantise ?? "",
+        quantize: options.quantize ?? "",
         encoding: options.encoding ?? "",
         level: options.level ?? 0,
         digest: options.digest ?? "",

@@ -44,7 +44,7 @@ export interface PlanArguments {
   readonly options: {
     readonly allow: string;
     readonly cast: string;
-    readonly quantise: string;
+    readonly quantize: string;
     readonly encoding: string;
     readonly level: number;
     readonly digest: string;

@@ -22,7 +22,7 @@ export interface Folder {
 }
 
 /**
- * One file. A string is a path and needs Node; a file opened by its path sees its neighbours, as it does for the
+ * One file. A string is a path and needs Node; a file opened by its path sees its neighbors, as it does for the
  * command. A `File` is read lazily, slice by slice, and must not change on disk while it is in use (reads then fail
  * with kind `io`).
  */
@@ -274,8 +274,8 @@ export interface PlanOptions extends CallOptions {
   readonly allow?: readonly LossKind[] | undefined;
   /** A dtype that floating-point tensors are cast to: `f16`, `bf16`, `f32`. */
   readonly cast?: string | undefined;
-  /** A quantised form: `q8_0`, ... */
-  readonly quantise?: string | undefined;
+  /** A quantized form: `q8_0`, ... */
+  readonly quantize?: string | undefined;
   /** One of the format's `holds.encodings`. */
   readonly encoding?: string | undefined;
   /** Of the encoding; 0 is its default. */

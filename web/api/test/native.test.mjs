@@ -61,7 +61,7 @@ const kConversions = [
   ["tiny_bert/model.safetensors", "zt", "zt", { cast: "f16" }, ["--cast", "f16"]],
   ["tiny_bert/model.safetensors", "safetensors", "safetensors", {}, []],
   ["llama/stories260K.bin", "slm", "slm", {}, []],
-  ["llama/stories260K.bin", "slm", "slm", { quantise: "q8_0" }, ["--quantise", "q8_0"]],
+  ["llama/stories260K.bin", "slm", "slm", { quantize: "q8_0" }, ["--quantize", "q8_0"]],
 ];
 
 test("digests, plans and converted bytes are the same", { skip: withoutNative || withoutData }, async () => {
@@ -119,7 +119,7 @@ test("embeddings are the reference's", { skip: withoutNative || withoutData }, a
   const { inputs } = JSON.parse(said.stdout);
   for (const [at, each] of texts.entries()) assert.deepEqual(await model.tokenize(each), inputs[at]);
   const [vector] = await embedder.embed([text]);
-  cases[0].normalised.forEach((number, at) => assert.ok(Math.abs(number - vector[at]) < 1e-5, `golden: ${at}`));
+  cases[0].normalized.forEach((number, at) => assert.ok(Math.abs(number - vector[at]) < 1e-5, `golden: ${at}`));
 });
 
 test("greedy generation is the reference's", { skip: withoutData }, async () => {

@@ -52,9 +52,9 @@ test("a failure carries its kind, its findings and no folder of the worker", asy
   });
 });
 
-test("a file by its path is read in place, and its neighbours are seen", async () => {
-  const path = fake.write("neighbour.bin", "good");
-  assert.equal((await wb.open(path)).inspection.path, "neighbour.bin");
+test("a file by its path is read in place, and its neighbors are seen", async () => {
+  const path = fake.write("neighbor.bin", "good");
+  assert.equal((await wb.open(path)).inspection.path, "neighbor.bin");
   await rejects(wb.open(`${path}.absent`), "io");
   assert.deepEqual([...(await wb.bytes(path, 1, 100))], [...Buffer.from("ood")]);
 });

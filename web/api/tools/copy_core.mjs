@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies the built core, the licence and the notice into dist/, which is what the package ships. `tsc` builds all the
+// Copies the built core, the license and the notice into dist/, which is what the package ships. `tsc` builds all the
 // rest. Usage: node tools/copy_core.mjs [FOLDER with simd/ and plain/]
 
 import { cpSync, existsSync, mkdirSync } from "node:fs";

@@ -66,7 +66,7 @@ export class ConvertPanel extends HTMLElement {
       select("cast", "Cast floats to", [["", "as they are"],
         ...plain(CASTS.filter((dtype) => holds?.dtypes.includes(dtype)))]),
       target?.name === "slm"
-        ? select("quantise", "Quantise weights", [["", "no"], ["q8_0", "q8_0"], ["q4_0", "q4_0"]]) : null,
+        ? select("quantize", "Quantize weights", [["", "no"], ["q8_0", "q8_0"], ["q4_0", "q4_0"]]) : null,
       select("encoding", "Encoding", plain(holds?.encodings ?? [])),
       select("digest", "Checksum of each part", holds?.digests.length ? plain(["none", ...holds.digests]) : []),
       target?.name === "zt"
@@ -86,7 +86,7 @@ export class ConvertPanel extends HTMLElement {
   #request(): [string, PlanOptions] {
     const form = new FormData(this.#options);
     const value = (name: string): string | undefined => form.get(name)?.toString() || undefined;
-    return [value("format") ?? "", { allow: [...this.#allowed], cast: value("cast"), quantise: value("quantise"),
+    return [value("format") ?? "", { allow: [...this.#allowed], cast: value("cast"), quantize: value("quantize"),
       encoding: value("encoding"), digest: value("digest"), version: value("version") }];
   }
 

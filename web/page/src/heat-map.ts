@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // <wb-heat-map>: a window on a two-dimensional slice of a tensor, one square for each element. The leading indices are
-// chosen by number. Colours run from blue over neutral to orange around zero; NaN and infinities are magenta.
+// chosen by number. Colors run from blue over neutral to orange around zero; NaN and infinities are magenta.
 
 import type { Model, TensorInfo } from "./api.js";
 import { field, h, replace } from "./dom.js";
@@ -31,8 +31,8 @@ const HOT = [203, 93, 12] as const;
 const MIDDLE = [240, 240, 236] as const;
 const BROKEN = [214, 0, 150] as const;
 
-/** -1 to 1 onto the colours; what is not finite has its own. */
-function colour(value: number): readonly [number, number, number] {
+/** -1 to 1 onto the colors; what is not finite has its own. */
+function color(value: number): readonly [number, number, number] {
   if (!Number.isFinite(value)) return BROKEN;
   const end = value < 0 ? COLD : HOT;
   const part = Math.min(1, Math.abs(value)) ** 0.8;
@@ -171,7 +171,7 @@ export class HeatMap extends HTMLElement {
     const image = context.createImageData(wide, high);
     values.forEach((value, at) => {
       const padding = this.#isPadding(slice, at);
-      image.data.set([...colour(bound > 0 ? value / bound : value), padding ? 0 : 255], at * 4);
+      image.data.set([...color(bound > 0 ? value / bound : value), padding ? 0 : 255], at * 4);
     });
     context.putImageData(image, 0, 0);
     this.#drawLegend(bound, lowest);
@@ -189,7 +189,7 @@ export class HeatMap extends HTMLElement {
     const context = scale.getContext("2d");
     if (context) {
       const image = context.createImageData(128, 1);
-      for (let at = 0; at < 128; at += 1) image.data.set([...colour((at / 127) * 2 - 1), 255], at * 4);
+      for (let at = 0; at < 128; at += 1) image.data.set([...color((at / 127) * 2 - 1), 255], at * 4);
       context.putImageData(image, 0, 0);
     }
     replace(this.#legend, h("span", { class: "number" }, real(-bound)), scale,

@@ -29,7 +29,7 @@ function apply(choice: Choice): void {
 
 class Theme extends HTMLElement {
   connectedCallback(): void {
-    const group = h("fieldset", { class: "theme" }, h("legend", { class: "visually-hidden" }, "Colours"));
+    const group = h("fieldset", { class: "theme" }, h("legend", { class: "visually-hidden" }, "Colors"));
     for (const [value, label] of CHOICES) {
       const input = h("input", { type: "radio", name: "theme", value, onchange: () => apply(value) });
       input.checked = value === kept();

@@ -49,7 +49,7 @@ export function makeChain(folder) {
   slm("minimodel-template", artifact, "--at", kTime);
   fill(join(folder, "models/stories.minimodel"), { "model.id": "stories", "model.version": "1.0.0",
     "model_card.route": "cards/stories", "publisher.id": "example", "publisher.key_id": "example-1",
-    "license.route": "licences/mit" });
+    "license.route": "licenses/mit" });
   slm("write-import-receipt", artifact, "--at", kTime);
   const made = { artifact: "stories.slm", manifest: "stories.minimodel", receipt: "stories.minimodel-receipt",
     adapter: "shift.adp1", ledger: "promotion.ledger", registry: "selector.registry" };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // q8_0 and q4_0.
-#include "codecs/quantise.h"
+#include "codecs/quantize.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every code both ways, ties, the edges of scales, and the block of every width.
-#include "codecs/quantise.h"
+#include "codecs/quantize.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ std::vector<int> q8_codes(const std::vector<float>& values, float scale) {
   return out;
 }
 
-TEST(Quantise, EveryQ8CodeComesBack) {
+TEST(Quantize, EveryQ8CodeComesBack) {
   for (int c = -128; c <= 127; ++c) {
     const std::byte byte = static_cast<std::byte>(c);
     float value = 0;
@@ -29,7 +29,7 @@ TEST(Quantise, EveryQ8CodeComesBack) {
   }
 }
 
-TEST(Quantise, EveryQ4ByteComesBack) {
+TEST(Quantize, EveryQ4ByteComesBack) {
   for (unsigned b = 0; b < 256; ++b) {
     const std::byte byte{static_cast<unsigned char>(b)};
     float values[2];
@@ -43,7 +43,7 @@ TEST(Quantise, EveryQ4ByteComesBack) {
   }
 }
 
-TEST(Quantise, RoundsToEvenThenClamps) {
+TEST(Quantize, RoundsToEvenThenClamps) {
   EXPECT_EQ(q8_codes({0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F, 126.5F, 127.4F, 300, -300, 0.49999997F}, 1),
             (std::vector<int>{0, 2, 2, 0, -2, -2, 126, 127, 127, -127, 0}));
   const float values[] = {7.5F, -8.5F, 3.5F, -20};
@@ -53,7 +53,7 @@ TEST(Quantise, RoundsToEvenThenClamps) {
   EXPECT_EQ(codes[1], std::byte{0x84});  // 4, -8
 }
 
-TEST(Quantise, ScalesComeFromTheLargestMagnitude) {
+TEST(Quantize, ScalesComeFromTheLargestMagnitude) {
   const std::vector<float> values = {1, -6.35F, 2};
   EXPECT_EQ(largest_magnitude(values), 6.35F);
   EXPECT_EQ(largest_magnitude(values, 9), 9);
@@ -70,7 +70,7 @@ TEST(Quantise, ScalesComeFromTheLargestMagnitude) {
   EXPECT_EQ(largest_magnitude(infinite), INFINITY);
 }
 
-TEST(Quantise, ErrorIsHalfAStepAtMost) {
+TEST(Quantize, ErrorIsHalfAStepAtMost) {
   std::vector<float> values(1000);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) * 0.7F) * 3;
   const float largest = largest_magnitude(values);
@@ -86,7 +86,7 @@ TEST(Quantise, ErrorIsHalfAStepAtMost) {
     EXPECT_LE(std::fabs(values[i] - back[i]), q4_scale(largest) * 0.50001F) << i;
 }
 
-TEST(Quantise, Q4BlocksAreTheLargestEvenDivisorUpTo32) {
+TEST(Quantize, Q4BlocksAreTheLargestEvenDivisorUpTo32) {
   EXPECT_EQ(q4_block_for(512), 32U);
   EXPECT_EQ(q4_block_for(172), 4U);  // reading M7's example
   EXPECT_EQ(q4_block_for(260), 26U);
