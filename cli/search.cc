@@ -35,7 +35,7 @@ std::string digest_of_inputs(const Session& session, const Model& model, const E
                              const Corpus& corpus) {
   std::string all = content_digest(model, session.context()).hex();
   for (const std::string_view part : {name(embedder.pooling()), name(embedder.precision()),
-                                      std::string_view(embedder.normalize() ? "normalized" : "as they are")})
+                                      std::string_view(embedder.normalize() ? "normalised" : "as they are")})
     all.append("\n").append(part);
   all.append("\n").append(std::to_string(embedder.max_length())).append("\n").append(session.args.value(FlagId::heads));
   for (const std::string_view key : {"num_attention_heads", "layer_norm_eps", "hidden_act", "do_lower_case"})

@@ -99,8 +99,8 @@ TEST(EmbedData, TinyBertAgreesWithItsReference) {
       for (std::size_t i = 0; i < out.size(); ++i) EXPECT_NEAR(out[i], reference[i], most) << key;
     }
   };
-  compare({.heads = 4, .threads = 1}, "normalized");
-  compare({.heads = 4, .precision = Precision::f16, .threads = 2}, "normalized", 2e-3);
+  compare({.heads = 4, .threads = 1}, "normalised");
+  compare({.heads = 4, .precision = Precision::f16, .threads = 2}, "normalised", 2e-3);
   compare({.normalize = false, .heads = 4, .threads = 2}, "mean");
   compare({.pooling = Pooling::cls, .normalize = false, .heads = 4, .threads = 2}, "last_hidden_row0");
 }

@@ -119,7 +119,7 @@ test("embeddings are the reference's", { skip: withoutNative || withoutData }, a
   const { inputs } = JSON.parse(said.stdout);
   for (const [at, each] of texts.entries()) assert.deepEqual(await model.tokenize(each), inputs[at]);
   const [vector] = await embedder.embed([text]);
-  cases[0].normalized.forEach((number, at) => assert.ok(Math.abs(number - vector[at]) < 1e-5, `golden: ${at}`));
+  cases[0].normalised.forEach((number, at) => assert.ok(Math.abs(number - vector[at]) < 1e-5, `golden: ${at}`));
 });
 
 test("greedy generation is the reference's", { skip: withoutData }, async () => {
