@@ -62,9 +62,9 @@ constexpr Row kElsewhere[] = {
     {"`unsupported/...`", "elements of one tensor that this build cannot give, where they are asked for",
      "[checking.md](checking.md#read-a-rejection)"},
     {"`embed/...`, `texts/...`, `tokenizer/...`", "models, texts and vocabularies that embeddings are made with",
-     "[embedding.md](embedding.md#what-may-be-refused)"},
+     "[embedding.md](embedding.md#errors)"},
     {"`generate/...`, `tokenizer/...`", "models and tokenizers of generation",
-     "[generation.md](generation.md#what-may-be-refused)"},
+     "[generation.md](generation.md#errors)"},
     {"`chain/...`", "records of the SLM chain", "[slm-chain.md](slm-chain.md)"},
     {"`limit/address-space`", "a size that a machine of 32 bits, the browser, cannot hold", "[browser.md](browser.md)"},
 };
