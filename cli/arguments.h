@@ -30,12 +30,12 @@ class Arguments {
   // The last value; empty where none was given.
   std::string_view value(FlagId id) const { return values(id).empty() ? std::string_view{} : values(id).back(); }
   const std::vector<std::string>& values(FlagId id) const { return values_[index(id)]; }
-  // The number of a flag that takes one, which was found to be within range_of; `otherwise` where it is absent.
-  template <class Number> Number number(FlagId id, Number otherwise) const {
-    const std::string_view text = value(id);
-    std::from_chars(text.data(), text.data() + text.size(), otherwise);
-    return otherwise;
+  // The number of a flag that takes one, found to be within its range: that given, or the default of its row.
+  template <class Number> Number number(FlagId id) const {
+    return number(id, parsed<Number>(flag(id).standard, Number{}));
   }
+  // The same, where the default is not the row's.
+  template <class Number> Number number(FlagId id, Number standard) const { return parsed(value(id), standard); }
 
   // Gives `options` what the flags say that are called as its options are.
   template <class Options> void apply(Options& options, std::initializer_list<FlagId> flags) const {
@@ -49,6 +49,10 @@ class Arguments {
   }
 
  private:
+  template <class Number> static Number parsed(std::string_view text, Number otherwise) {
+    std::from_chars(text.data(), text.data() + text.size(), otherwise);
+    return otherwise;
+  }
   static std::size_t index(FlagId id) { return static_cast<std::size_t>(id); }
   std::array<bool, kFlagCount> given_{};
   std::array<std::vector<std::string>, kFlagCount> values_{};

@@ -16,10 +16,12 @@ struct Place {
   const Action* action;
 
   std::string words() const { return std::string(verb->name) + (action ? " " + words_of(*action) : ""); }
-  std::string_view operands() const { return action ? action->operands : verb->operands; }
-  std::size_t most() const { return action ? action->most : verb->most; }
+  std::string_view operands() const { return operands_of(verb->id, action); }
+  std::size_t most() const { return operand_count(operands()).most; }
+  // What the first operand must be one of.
+  std::string known() const;
   bool takes(const Flag& flag) const { return takes_flag(verb->id, action, flag); }
-  std::string_view help(const Flag& flag) const { return help_of(flag, verb->id, action); }
+  std::string help(const Flag& flag) const { return help_of(flag, verb->id, action); }
 };
 
 std::vector<Place> places() {
@@ -61,7 +63,8 @@ std::string joined(std::span<const std::string_view> list, std::string_view behi
   return out;
 }
 
-std::string joined_words(Choice choice) { return joined(words(choice), choice == Choice::limit ? "=" : ""); }
+std::string joined_words(const Flag& flag) { return joined(words(flag), flag.type == Type::limit ? "=" : ""); }
+std::string Place::known() const { return joined(operand_words(verb->id, action)); }
 
 std::string flag_names(const Place& place) {
   std::string out;
@@ -70,7 +73,7 @@ std::string flag_names(const Place& place) {
   return out;
 }
 
-bool has_value(const Flag& f) { return f.takes != Takes::nothing && f.takes != Takes::optional_value; }
+bool has_value(const Flag& f) { return !f.value.empty() && f.given != Given::optional; }
 
 // "--output|-o" with `between` between them.
 std::string spellings(const Flag& f, std::string_view between) {
@@ -88,8 +91,7 @@ std::string valued_flags(std::string_view between) {
 std::size_t files_of(const Place& place) {
   constexpr std::size_t kTold = 3;  // no usage line names more operands one by one
   std::size_t count = 0;
-  while (count < std::min(place.most(), kTold) && operand_choice(operand_name(place.operands(), count)) == Choice::file)
-    ++count;
+  while (count < std::min(place.most(), kTold) && operand_is_file(operand_name(place.operands(), count))) ++count;
   return count == kTold ? kAny : count;
 }
 
@@ -107,11 +109,11 @@ std::string bash_values() {
   for (const Flag& f : flags()) {
     if (!has_value(f)) continue;
     out += "    " + spellings(f, "|") + ") ";
-    const std::string known = joined_words(f.choice);
-    if (f.choice == Choice::limit) out += "compopt -o nospace; ";
+    const std::string known = joined_words(f);
+    if (f.type == Type::limit) out += "compopt -o nospace; ";
     if (!known.empty())
-      out += (f.takes == Takes::values ? "_weighbridge_list '" : "_weighbridge_words '") + known + "'; ";
-    if (f.choice == Choice::file) out += "_weighbridge_files; ";
+      out += (f.given == Given::list ? "_weighbridge_list '" : "_weighbridge_words '") + known + "'; ";
+    if (f.type == Type::file) out += "_weighbridge_files; ";
     out += "return ;;\n";
   }
   return out;
@@ -158,7 +160,7 @@ std::string bash_script() {
   for (const Fork& fork : forks())
     out += "    " + in_quotes(fork.words) + ") _weighbridge_words '" + joined(fork.next) + "' ;;\n";
   for (const Place& place : places()) {
-    const std::string known = joined_words(operand_choice(operand_name(place.operands(), 0)));
+    const std::string known = place.known();
     const std::size_t files = files_of(place);
     if (!known.empty())
       out += "    " + in_quotes(place.words()) + ") [ $count -gt 0 ] || _weighbridge_words '" + known + "' ;;\n";
@@ -182,17 +184,17 @@ std::string zsh_text(std::string_view text) {
 }
 
 std::string zsh_flag(const Place& place, const Flag& f) {
-  const bool again = f.takes == Takes::values || f.takes == Takes::each;
+  const bool again = f.given == Given::list || f.given == Given::again;
   const std::string help = "[" + zsh_text(place.help(f)) + "]";
   std::string action;
-  if (f.takes != Takes::nothing) {
-    const std::string known = joined_words(f.choice);
-    action = std::string(f.takes == Takes::optional_value ? "::" : ":") + zsh_text(f.value) + ":";
-    if (f.choice == Choice::limit)
+  if (!f.value.empty()) {
+    const std::string known = joined_words(f);
+    action = std::string(f.given == Given::optional ? "::" : ":") + zsh_text(f.value) + ":";
+    if (f.type == Type::limit)
       action += "{compadd -S \"\" - " + known + "}";
     else if (!known.empty())
-      action += f.takes == Takes::values ? " _sequence compadd - " + known : "(" + known + ")";
-    if (f.choice == Choice::file) action += "_files";
+      action += f.given == Given::list ? " _sequence compadd - " + known : "(" + known + ")";
+    if (f.type == Type::file) action += "_files";
   }
   const std::string repeat = again ? "*" : "";
   std::string out = " \\\n        " + in_quotes(repeat + "--" + std::string(f.name) + help + action);
@@ -202,7 +204,7 @@ std::string zsh_flag(const Place& place, const Flag& f) {
 
 std::string zsh_operands(const Place& place) {
   const std::string_view first = operand_name(place.operands(), 0);
-  const std::string known = joined_words(operand_choice(first));
+  const std::string known = place.known();
   if (!known.empty()) return " \\\n        " + in_quotes("1:" + std::string(first) + ":(" + known + ")");
   const std::size_t files = files_of(place);
   if (files == kAny) return " \\\n        '*:file:_files'";
@@ -276,11 +278,11 @@ std::string fish_row(std::string_view condition, std::string_view rest) {
 std::string fish_flag(const Flag& f, std::string_view help, const std::string& taken) {
   std::string out = "-l " + std::string(f.name);
   if (f.letter) out += std::string(" -s ") + f.letter;
-  if (has_value(f)) out += f.choice == Choice::file ? " -r -F" : " -x";
-  const std::string known = joined_words(f.choice);
+  if (has_value(f)) out += f.type == Type::file ? " -r -F" : " -x";
+  const std::string known = joined_words(f);
   if (!known.empty())
-    out += " -a " + (f.takes == Takes::values && f.choice != Choice::limit ? "'(__fish_append , " + known + ")'"
-                                                                           : "'" + known + "'");
+    out += " -a " +
+           (f.given == Given::list && f.type != Type::limit ? "'(__fish_append , " + known + ")'" : "'" + known + "'");
   return fish_row("__weighbridge_in" + taken, out + " -d " + in_quotes(help));
 }
 
@@ -288,10 +290,10 @@ std::string fish_flag(const Flag& f, std::string_view help, const std::string& t
 std::string fish_flags() {
   std::string out;
   for (const Flag& f : flags()) {
-    std::vector<std::pair<std::string_view, std::string>> told;  // what is said, and where
+    std::vector<std::pair<std::string, std::string>> told;  // what is said, and where
     for (const Place& place : places()) {
       if (!place.takes(f)) continue;
-      auto same = std::ranges::find(told, place.help(f), &std::pair<std::string_view, std::string>::first);
+      auto same = std::ranges::find(told, place.help(f), &std::pair<std::string, std::string>::first);
       if (same == told.end()) same = told.insert(told.end(), {place.help(f), ""});
       same->second += " \"" + place.words() + "\"";
     }
@@ -329,7 +331,7 @@ std::string fish_script() {
   for (const Fork& fork : forks())
     out += fish_row("__weighbridge_at \"" + fork.words + "\"", "-a '" + joined(fork.next) + "'");
   for (const Place& place : places()) {
-    const std::string known = joined_words(operand_choice(operand_name(place.operands(), 0)));
+    const std::string known = place.known();
     if (!known.empty()) out += fish_row("__weighbridge_at \"" + place.words() + "\"", "-a '" + known + "'");
     if (const std::size_t files = files_of(place); files > 0)
       out += fish_row("__weighbridge_files \"" + place.words() + "\" " + std::to_string(files), "-F");

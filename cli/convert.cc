@@ -48,7 +48,7 @@ std::string target_format(const Arguments& args) {
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (const FormatInfo* format = format_for_extension(extension)) return std::string(format->name);
   std::string sentence = "the name " + quote(out) + " does not say which container to write: give --to, one of";
-  for (const std::string_view word : words(Choice::format)) sentence += " " + std::string(word);
+  for (const std::string_view word : words(flag(FlagId::to))) sentence += " " + std::string(word);
   throw Misuse(sentence);
 }
 

@@ -15,12 +15,10 @@ constexpr std::size_t kMostTexts = 1024, kMostBytes = 64 << 10;  // of a batch, 
 EmbedOptions options_of(const Arguments& args) {
   EmbedOptions options;
   args.apply(options, {FlagId::pooling, FlagId::precision});
-  if (args.has(FlagId::normalize) && args.has(FlagId::no_normalize))
-    throw Misuse("--normalize and --no-normalize cannot both hold");
   if (args.has(FlagId::normalize)) options.normalize = true;
   if (args.has(FlagId::no_normalize)) options.normalize = false;
   options.max_length = args.number(FlagId::max_length, 0U);
-  options.batch_tokens = args.number(FlagId::batch_tokens, 0U);
+  options.batch_tokens = args.number<unsigned>(FlagId::batch_tokens);
   options.heads = args.number(FlagId::heads, 0U);
   options.threads = args.number(FlagId::threads, 0U);
   return options;

@@ -132,9 +132,6 @@ void check(const Session& session) {
   const bool globs = args.has(FlagId::glob), names = args.operands.size() == 2;
   if (globs == names)
     throw Misuse(globs ? "extract takes TENSOR or --glob, not both" : "extract needs TENSOR, or --glob PATTERN");
-  if (!args.has(FlagId::output)) throw Misuse("extract needs -o: a file, or - for standard output");
-  if (args.has(FlagId::part) && args.has(FlagId::dense))
-    throw Misuse("--part and --dense ask for different things: give one of them");
   if (args.value(FlagId::output) != "-") return;
   if (globs) throw Misuse("several tensors go into a folder, not to standard output: give -o FOLDER");
   if (session.json) throw Misuse("standard output cannot take both the tensor and --json: give -o FILE");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command's verbs and flags, each defined once: what parsing, help, completion and the man page are made of.
-// Owns the tables; leaves the actions of some verbs to actions.h, reading an argument vector to parse.cc and doing the
-// work to one file per verb.
+// The command's verbs, their actions and all flags. Each is one row of a table (verb_rows.def, action_rows.def,
+// flag_rows.def): identifiers, parsing, help, completion, the manual, docs/command.md and tests are made from the rows.
+// To add one, add its row. Owns the tables; leaves what follows from actions to actions.h, reading an argument vector
+// to parse.cc, and the work to one file for each verb.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -11,214 +13,181 @@
 
 namespace weighbridge::cli {
 
+// Identifiers, in the order of the rows. `none` ends each list.
+#define WB_VERB(id, ...) id,
 enum class VerbId : std::uint8_t {
-  inspect,
-  verify,
-  convert,
-  append,
-  extract,
-  hash,
-  khlnary,
-  slm,
-  embed,
-  similarity,
-  search,
-  tokenize,
-  evaluate,
-  generate,
-  perplexity,
-  formats,
-  completion
+#include "verb_rows.def"
+  none
 };
-inline constexpr std::size_t kVerbCount = 17;
-
-// What verbs are for, in the order in which they are listed.
-inline constexpr std::string_view kGroups[] = {"read files", "write files", "texts, vectors", "language models",
-                                               "modules, build"};
-
-// Running text has no line breaks of its own: help wraps it. A '\n' ends a paragraph.
-struct Verb {
-  VerbId id;
-  std::string_view name;
-  std::string_view operands;  // as the usage line shows them: "FILE..."
-  std::uint8_t least, most;   // how many operands; kAny: no upper bound. Of a verb with actions: see actions.h
-  std::string_view group;     // one of kGroups
-  std::string_view also;      // words that people type for it, one blank between them
-  std::string_view summary;   // one line, lower case, no full stop
-  std::string_view about;     // what its help says below the usage line
-  std::string_view examples;  // one a line
+#undef WB_VERB
+#define WB_ACTION(verb, id, ...) verb##_##id,
+enum class ActionId : std::uint8_t {
+#include "action_rows.def"
+  none
 };
-inline constexpr std::uint8_t kAny = 255;
-
+#undef WB_ACTION
+#define WB_FLAG(id, ...) id,
 enum class FlagId : std::uint8_t {
-  sort,
-  filter,
-  stats,
-  no_check,
-  sha256,
-  to,
-  allow,
-  cast,
-  encoding,
-  level,
-  digest,
-  zt_version,
-  quantize,
-  quantize_norms,
-  keep_gqa,
-  tokenizer,
-  omit_layout_field,
-  created_at,
-  model_name,
-  model_version,
-  dry_run,
-  force,
-  output,
-  part,
-  dense,
-  glob,
-  raw,
-  no_names,
-  sidecar,
-  trace,
-  max_steps,
-  max_stack,
-  authority,
-  without,
-  slm_dtype,
-  source_kind,
-  decision,
-  decided_by,
-  stated_at,
-  byte_budget,
-  check,
-  kind,
-  manifest,
-  review,
-  validation,
-  safety_bound,
-  input,
-  input_format,
-  output_format,
-  pooling,
-  normalize,
-  no_normalize,
-  max_length,
-  precision,
-  batch_tokens,
-  vocab,
-  heads,
-  no_special,
-  offsets,
-  corpus,
-  top,
-  vectors,
-  prompt,
-  max_tokens,
-  temperature,
-  top_k,
-  top_p,
-  seed,
-  stop,
-  adapter,
-  context,
-  no_prefix_space,
-  file,
-  threads,
-  limit,
-  quiet,
-  json,
-  color,
-  help
+#include "flag_rows.def"
+  none
 };
-inline constexpr std::size_t kFlagCount = 79;
+#undef WB_FLAG
+inline constexpr std::size_t kVerbCount = static_cast<std::size_t>(VerbId::none),
+                             kActionCount = static_cast<std::size_t>(ActionId::none),
+                             kFlagCount = static_cast<std::size_t>(FlagId::none);
 
-// Flags of the table, by their identifiers.
+// Where a flag is taken: a set of verbs and actions.
+class Where {
+ public:
+  constexpr Where() = default;
+  constexpr explicit Where(VerbId id) { add(static_cast<std::size_t>(id)); }
+  constexpr explicit Where(ActionId id) { add(kVerbCount + static_cast<std::size_t>(id)); }
+  constexpr bool has(VerbId id) const { return has(static_cast<std::size_t>(id)); }
+  constexpr bool has(ActionId id) const { return has(kVerbCount + static_cast<std::size_t>(id)); }
+  constexpr bool empty() const { return *this == Where(); }
+  constexpr Where operator|(const Where& other) const {
+    Where out = *this;
+    for (std::size_t i = 0; i < kWords; ++i) out.bits_[i] |= other.bits_[i];
+    return out;
+  }
+  constexpr bool operator==(const Where&) const = default;
+
+ private:
+  constexpr void add(std::size_t at) { bits_[at / 64] |= std::uint64_t{1} << (at % 64); }
+  constexpr bool has(std::size_t at) const { return (bits_[at / 64] >> (at % 64) & 1) != 0; }
+  static constexpr std::size_t kWords = (kVerbCount + kActionCount + 63) / 64;
+  std::uint64_t bits_[kWords]{};
+};
+
+// The words that a value must be one of, where the library knows them.
+using WordList = std::vector<std::string_view> (*)();
+
+// Flags by their identifiers.
 class FlagSet {
  public:
   constexpr FlagSet() = default;
   constexpr FlagSet(std::initializer_list<FlagId> ids) {
-    for (const FlagId id : ids) bits_[place(id)] |= bit(id);
+    for (const FlagId id : ids) given_[static_cast<std::size_t>(id)] = true;
   }
-  constexpr bool has(FlagId id) const { return (bits_[place(id)] & bit(id)) != 0; }
+  constexpr bool has(FlagId id) const { return given_[static_cast<std::size_t>(id)]; }
 
  private:
-  static constexpr std::size_t place(FlagId id) { return static_cast<std::size_t>(id) / 64; }
-  static constexpr std::uint64_t bit(FlagId id) { return std::uint64_t{1} << (static_cast<unsigned>(id) % 64); }
-  std::uint64_t bits_[(kFlagCount + 63) / 64]{};
+  bool given_[kFlagCount]{};
 };
 
-enum class Takes : std::uint8_t {
-  nothing,
-  value,
-  optional_value,
-  values,
-  each
-};  // values: may be given again, and with commas; each: may be given again, each as it is
-// What a value or an operand can be, for checking and completion.
-enum class Choice : std::uint8_t {
-  any,
-  number,    // a whole one, of range_of
-  fraction,  // a number, of range_of
+// Groups of verbs, in the order in which help lists them.
+enum class Group : std::uint8_t { files, models, specialist, shell };
+inline constexpr std::size_t kGroupCount = 4;
+std::string_view title_of(Group) noexcept;
+
+// What an exit status means for a verb.
+struct ExitStatus {
+  int status = 0;
+  std::string_view says{};
+};
+
+// Running text has no line breaks of its own: help wraps it. A '\n' ends a paragraph.
+struct Verb {
+  VerbId id{};
+  std::string_view name{};
+  Group group{};
+  std::string_view operands{};       // as the usage line shows them: "FILE...", "MODEL [TEXT...]"
+  std::string_view operand_words{};  // what the first operand must be one of, one blank between them; empty: anything
+  std::string_view also{};           // other words that people type for it, likewise
+  bool writes = false;               // it writes files whatever its flags; see Flag::writes
+  std::string_view summary{};        // one line, lower case, no full stop
+  std::string_view about{};          // what its help says below the usage line
+  ExitStatus exits[3]{};             // 0, 1 and 3, where the verb has them; 2, 4 and 130 are the same for every verb
+  std::string_view examples{};       // one a line
+};
+
+struct Action {
+  ActionId id{};
+  VerbId verb{};
+  std::string_view group{};         // heading in the help of its verb
+  std::string_view name{}, step{};  // the words after the verb: "quality-gate" "runtime-smoke"; most have no step
+  std::string_view operands{}, operand_words{};  // as for a verb
+  std::string_view summary{}, about{};           // as for a verb
+  std::string_view output{};    // what -o names; such an action takes --output and --force. Empty: it writes nothing
+  std::string_view examples{};  // one a line
+};
+
+enum class Type : std::uint8_t {
+  text,
+  number,    // a whole number within `range`
+  fraction,  // a number within `range`
   time,      // 2026-01-31T12:00:00Z
-  limit,     // NAME=N
+  limit,     // NAME=N, where NAME is one of `words`
   file,
-  format,
-  dtype,
-  real,
-  loss,
-  order,
-  encoding,
-  digest,
-  quantization,
-  stored,
-  adapter,
-  source_kind,
-  decision,
-  text_form,
-  vector_form,
-  pooling,
-  precision,
-  zt_version,
-  color,
-  fixture,
-  shell
+  word  // one of `words` or `listed`
+};
+enum class Given : std::uint8_t {
+  once,
+  optional,  // once, and the value may be missing
+  list,      // again, and several values with commas
+  again      // again, each value as it is
+};
+// From `least` to `most`, or from above `least`.
+struct Range {
+  double least = 0, most = 4294967295;
+  bool above = false;
+};
+struct OwnHelp {
+  Where where{};
+  std::string_view help{};
+};
+struct Needed {
+  Where where{};
+  FlagId flag = FlagId::none;
 };
 
 struct Flag {
-  FlagId id;
-  std::string_view name;  // without the dashes
-  char letter;            // 0: none
-  Takes takes;
-  std::string_view value;  // as help shows it: "FORMAT"
-  Choice choice;
-  std::uint32_t verbs;    // bit set of VerbId
-  std::string_view help;  // one line, lower case, no full stop
-};
-
-// Of a number: from `least`, or from above it, to `most`.
-struct Range {
-  double least, most;
-  bool above = false;
+  FlagId id{};
+  std::string_view name{};     // without the dashes
+  char letter = 0;             // 0: none
+  std::string_view british{};  // the British spelling of its name, accepted and not listed; empty: the same
+  Where where{};               // the verbs and actions that take it
+  Where required{};            // those that cannot do without it
+  std::string_view value{};    // as help shows it: "FORMAT"; empty: the flag takes no value
+  Type type = Type::text;
+  Given given = Given::once;
+  bool may_be_empty = false;  // its value
+  Range range{};
+  std::string_view words{};     // of Type::word and Type::limit, one blank between them
+  WordList listed = nullptr;    // the same, from the library
+  std::string_view standard{};  // the default, as help shows it in parentheses; Arguments::number() reads it
+  bool writes = false;          // a verb that is given it writes files
+  Needed needs[3]{};            // the flag without which this one has no effect
+  FlagSet excludes{};           // flags that cannot be given with it
+  std::string_view help{};      // a verb phrase or a noun phrase: one line, lower case, no full stop
+  OwnHelp own[6]{};             // what some verbs say in its place
 };
 
 std::span<const Verb> verbs() noexcept;
+std::span<const Action> actions() noexcept;
 std::span<const Flag> flags() noexcept;
 const Verb& verb(VerbId) noexcept;
 const Flag& flag(FlagId) noexcept;
+// The statuses that every verb shares: 2, 4 and 130.
+std::span<const ExitStatus> common_statuses() noexcept;
+
+// Whether the verb, or any of its actions, takes the flag.
 bool takes_flag(VerbId, const Flag&) noexcept;
-// What the flag does there: its help, or what the verb has of its own to say of it.
-std::string_view help_of(const Flag&, VerbId) noexcept;
-// What a number given by the flag must be within.
-Range range_of(FlagId) noexcept;
-// The other flag without which this one says nothing in that verb; the flag itself where it stands by itself.
-FlagId beside(FlagId, VerbId) noexcept;
-// The words that a value of this choice must be one of; empty where any will do.
-std::vector<std::string_view> words(Choice);
+// The words that a value must be one of; empty where it need not be.
+std::vector<std::string_view> words(const Flag&);
+// Words with one blank between them, each by itself.
+std::vector<std::string_view> split_words(std::string_view words);
 
 // The name of the operand at `place` in "MODEL [TEXT...]", whose last one may stand for all that follow; empty where
-// there is none. And what such an operand can be.
+// there is none.
 std::string_view operand_name(std::string_view operands, std::size_t place) noexcept;
-Choice operand_choice(std::string_view name) noexcept;
+// Whether an operand of this name is a file or a folder, which completion offers.
+bool operand_is_file(std::string_view name) noexcept;
+// How many operands the usage line asks for.
+struct OperandCount {
+  std::size_t least = 0, most = 0;
+};
+inline constexpr std::size_t kAny = static_cast<std::size_t>(-1);
+OperandCount operand_count(std::string_view operands) noexcept;
 
 }  // namespace weighbridge::cli

@@ -19,10 +19,10 @@ namespace {
 
 Sampling sampling_of(const Arguments& args) {
   Sampling out;
-  out.temperature = args.number(FlagId::temperature, out.temperature);
-  out.top_p = args.number(FlagId::top_p, out.top_p);
-  out.top_k = args.number(FlagId::top_k, out.top_k);
-  out.seed = args.number(FlagId::seed, out.seed);
+  out.temperature = args.number<decltype(out.temperature)>(FlagId::temperature);
+  out.top_p = args.number<decltype(out.top_p)>(FlagId::top_p);
+  out.top_k = args.number<decltype(out.top_k)>(FlagId::top_k);
+  out.seed = args.number<decltype(out.seed)>(FlagId::seed);
   return out;
 }
 
@@ -93,10 +93,8 @@ std::string for_terminal(std::string_view piece) {
 Status run_generate(Session& session) {
   const Arguments& args = session.args;
   const std::string& path = args.operands.front();
-  if (args.has(FlagId::prompt) && args.has(FlagId::input))
-    throw Misuse("a prompt is given by --prompt or by --input, not both");
   GenerateOptions options;
-  options.max_tokens = args.number(FlagId::max_tokens, 256U);
+  options.max_tokens = args.number<unsigned>(FlagId::max_tokens);
   options.sampling = sampling_of(args);
   options.stop = args.values(FlagId::stop);
   try {
@@ -136,7 +134,6 @@ Status run_generate(Session& session) {
 Status run_perplexity(Session& session) {
   const Arguments& args = session.args;
   const std::string& path = args.operands.front();
-  if (!args.has(FlagId::input)) throw Misuse("perplexity needs a text: --input FILE, or - for standard input");
   try {
     const std::string text = input_text(session);
     Status status = Status::done;

@@ -37,8 +37,6 @@ Status hash_one(Session& session, const std::string& path) {
 }  // namespace
 
 Status run_hash(Session& session) {
-  if (session.args.has(FlagId::file) && session.args.has(FlagId::no_names))
-    throw Misuse("--file and --no-names ask for different digests: give one of them");
   return session.for_each_file([&](const std::string& path) { return hash_one(session, path); });
 }
 

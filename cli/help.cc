@@ -10,15 +10,11 @@
 namespace weighbridge::cli {
 namespace {
 
+// Of all verbs; each has its own words for 0, 1 and 3.
 constexpr ExitStatus kStatuses[] = {
-    {"0", "done, or valid, warnings included"},
-    {"1",
-     "the file is not sound, not what the verb needs, past a --limit or not the --sha256 given, or a conversion or "
-     "gate refuses"},
-    {"2", "asked for what cannot be: flags, an unknown tensor, an output that exists"},
-    {"3", "nothing worse than tensors that this build cannot interpret"},
-    {"4", "input or output failed"},
-    {"130", "Ctrl-C; no temporary is left"},
+    {0, "success; for verify: valid, with or without warnings"},
+    {1, "a file is invalid or exceeds a --limit, or a check or a conversion is refused"},
+    {3, "some tensors are not supported by this build, and nothing is worse"},
 };
 
 constexpr std::size_t kMostFlag = 30;    // columns of a flag, before what is said of it begins below
@@ -46,13 +42,21 @@ std::string row(std::string_view term, std::string_view says, std::size_t column
 std::string spelling(const Flag& flag) {
   std::string out = flag.letter ? std::string("-") + flag.letter + ", " : "    ";
   out += "--" + std::string(flag.name);
-  if (flag.takes == Takes::optional_value) return out + " [" + std::string(flag.value) + "]";
+  if (flag.given == Given::optional) return out + " [" + std::string(flag.value) + "]";
   return flag.value.empty() ? out : out + " " + std::string(flag.value);
 }
 
+// Of each group its verbs, with what they do.
 std::string verb_list() {
   std::string out;
-  for (const Verb& v : verbs()) out += row(std::string(v.name) + " " + std::string(v.operands), v.summary, kVerbColumn);
+  for (std::size_t g = 0; g < kGroupCount; ++g) {
+    const Group group{static_cast<std::uint8_t>(g)};
+    out += std::string(title_of(group)) + ":\n";
+    for (const Verb& v : verbs())
+      if (v.group == group) out += row(std::string(v.name) + " " + std::string(v.operands), v.summary, kVerbColumn);
+    if (group == Group::shell) out += row("help VERB [ACTION]", "explain a verb or one of its actions", kVerbColumn);
+    out += "\n";
+  }
   return out;
 }
 
@@ -66,28 +70,29 @@ std::string flag_list(VerbId id, const Action* action) {
   return out;
 }
 
-std::string known_words(std::string_view of, Choice choice) {
+std::string known_words(std::string_view of, std::span<const std::string_view> words) {
   std::string list;
-  for (const std::string_view word : words(choice)) list += (list.empty() ? "" : " ") + std::string(word);
+  for (const std::string_view word : words) list += (list.empty() ? "" : " ") + std::string(word);
   return list.empty() ? "" : row(std::string(of) + ":", list, kWordColumn + 1);
 }
 
 // The words that an operand or a value must be one of.
 std::string word_list(VerbId id, const Action* action) {
-  const std::string_view operands = action ? action->operands : verb(id).operands;
-  const std::string_view first = operand_name(operands, 0);
-  std::string out = known_words(first, operand_choice(first));
+  std::string out = known_words(operand_name(operands_of(id, action), 0), operand_words(id, action));
   for (const Flag& f : flags()) {
-    const bool said = f.choice == Choice::order || f.choice == Choice::limit || f.choice == Choice::color;
-    if (takes_flag(id, action, f) && !said)
-      out += known_words(std::string(f.value) + " of --" + std::string(f.name), f.choice);
+    if (!takes_flag(id, action, f)) continue;
+    const std::vector<std::string_view> known = words(f);
+    const std::string help = help_of(f, id, action);
+    const auto said = [&](std::string_view word) { return help.find(word) != std::string::npos; };
+    if (!std::ranges::all_of(known, said))
+      out += known_words(std::string(f.value) + " of --" + std::string(f.name), known);
   }
   return out.empty() ? "" : "\nWords:\n" + out;
 }
 
-std::string status_list() {
+std::string status_list(std::span<const ExitStatus> statuses) {
   std::string out = "Exit status:\n";
-  for (const ExitStatus& status : kStatuses) out += row(status.status, status.says, 5);
+  for (const ExitStatus& each : statuses) out += row(std::to_string(each.status), each.says, 5);
   return out;
 }
 
@@ -101,14 +106,15 @@ std::string example_list(std::string_view examples) {
   return out;
 }
 
-// A line for each purpose, with the verbs that serve it.
+// A line for each group, with its verbs.
 std::string group_list() {
   std::string out;
-  for (const std::string_view group : kGroups) {
-    std::string line = "  " + std::string(group);
-    line.resize(17, ' ');
+  for (std::size_t g = 0; g < kGroupCount; ++g) {
+    const Group group{static_cast<std::uint8_t>(g)};
+    std::string line = "  " + std::string(title_of(group));
+    line.resize(14, ' ');
     for (const Verb& v : verbs())
-      if (v.group == group) line += "  " + std::string(v.name);
+      if (v.group == group) line += (line.size() == 14 ? "" : " ") + std::string(v.name);
     out += line + "\n";
   }
   return out;
@@ -116,7 +122,14 @@ std::string group_list() {
 
 }  // namespace
 
-std::span<const ExitStatus> exit_statuses() noexcept { return kStatuses; }
+std::vector<ExitStatus> exit_statuses(VerbId id) {
+  std::vector<ExitStatus> out;
+  for (const ExitStatus& own : verb(id).exits)
+    if (!own.says.empty()) out.push_back(own);
+  for (const ExitStatus& common : common_statuses()) out.push_back(common);
+  std::ranges::sort(out, {}, &ExitStatus::status);
+  return out;
+}
 
 std::string version_text() {
   std::string out = "weighbridge " + std::string(version()) + "\ncommit    " + std::string(commit()) + "\ncompiler  " +
@@ -129,14 +142,22 @@ std::string version_text() {
   return out + "\n";
 }
 
+std::vector<ExitStatus> exit_statuses() {
+  std::vector<ExitStatus> out(std::begin(kStatuses), std::end(kStatuses));
+  for (const ExitStatus& common : common_statuses()) out.push_back(common);
+  std::ranges::sort(out, {}, &ExitStatus::status);
+  return out;
+}
+
 std::string_view summary() noexcept { return "inspect, verify, convert and run tensor files"; }
 std::string_view purpose() noexcept {
-  return "weighbridge says what is in a tensor file, proves it sound, and converts it without losing anything unsaid. "
-         "It also runs small text models.";
+  return "weighbridge shows what is in a tensor file, verifies it, and converts it without dropping data silently. It "
+         "also runs small text models.";
 }
 std::string_view conventions() noexcept {
   return "Every verb takes --json and --help; those that work on files take --quiet and --threads N.\n"
-         "-- ends the flags. No colors are used in pipes or with NO_COLOR, unless --color says so.";
+         "-- ends the flags. Output has colors only on a terminal without NO_COLOR, or as --color says.\n"
+         "With several files, the exit status is the first of 4, 1, 2, 3 that occurred.";
 }
 
 std::string introduction() {
@@ -149,11 +170,11 @@ std::string introduction() {
 
 std::string overview() {
   const std::size_t columns = help_columns();
-  return "usage: weighbridge VERB ...\n\n" + verb_list() + "\n" + wrapped(conventions(), columns, 0, 0) + "\n\n" +
-         status_list() + "\n" +
+  return "usage: weighbridge VERB ...\n\n" + verb_list() + wrapped(conventions(), columns, 0, 0) + "\n\n" +
+         status_list(exit_statuses()) + "\n" +
          wrapped(
-             "'weighbridge VERB --help' or 'weighbridge help VERB [ACTION]' explains a verb or one of its actions, "
-             "'weighbridge --version' or -V says which build this is.",
+             "'weighbridge VERB --help' or 'weighbridge help VERB [ACTION]' explains a verb or one of its actions. "
+             "'weighbridge --version' (-V) prints the version.",
              columns, 0, 0) +
          "\n";
 }
@@ -189,7 +210,8 @@ std::string help_of(VerbId id, const Action* action) {
            "\n\nFlags of every action:\n";
   else
     out += "\nFlags:\n";
-  return out + flag_list(id, action) + word_list(id, action) + example_list(action ? action->examples : v.examples);
+  return out + flag_list(id, action) + word_list(id, action) + "\n" + status_list(exit_statuses(id)) +
+         example_list(action ? action->examples : v.examples);
 }
 
 std::string help_of_steps(VerbId id, std::string_view action) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the command says of itself, made from the tables.
 #pragma once
-#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "actions.h"
 
@@ -21,9 +21,8 @@ std::string help_of_steps(VerbId, std::string_view action);
 std::string action_list(VerbId);
 std::string version_text();  // `weighbridge --version`
 
-struct ExitStatus {
-  std::string_view status, says;
-};
-std::span<const ExitStatus> exit_statuses() noexcept;
+// The exit statuses of every verb together, and of one; sorted.
+std::vector<ExitStatus> exit_statuses();
+std::vector<ExitStatus> exit_statuses(VerbId);
 
 }  // namespace weighbridge::cli

@@ -57,7 +57,7 @@ std::shared_ptr<const Source> sidecar_of(Session& session) {
   return open_file(std::string(session.args.value(FlagId::sidecar)));
 }
 
-unsigned authority_of(const Arguments& args) { return args.number(FlagId::authority, unsigned{kn::kMaxAuthority}); }
+unsigned authority_of(const Arguments& args) { return args.number<unsigned>(FlagId::authority); }
 
 // ---- run ----
 
@@ -145,8 +145,8 @@ Status run_module(Session& session, const std::string& path) {
   const Arguments& args = session.args;
   kn::RunOptions options;
   options.authority = authority_of(args);
-  options.max_steps = args.number(FlagId::max_steps, 1'000'000U);
-  options.max_stack = args.number(FlagId::max_stack, 1024U);
+  options.max_steps = args.number<unsigned>(FlagId::max_steps);
+  options.max_stack = args.number<unsigned>(FlagId::max_stack);
   Trace trace(session);
   if (args.has(FlagId::trace)) options.trace = [&](const kn::Step& step) { trace(step); };
   Context context = session.context();

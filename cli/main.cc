@@ -22,32 +22,19 @@ namespace {
 
 Status run_verb(Session& session) {
   switch (session.args.verb) {
-    case VerbId::inspect: return run_inspect(session);
-    case VerbId::verify: return run_verify(session);
-    case VerbId::convert: return run_convert(session);
-    case VerbId::append: return run_append(session);
-    case VerbId::extract: return run_extract(session);
-    case VerbId::hash: return run_hash(session);
-    case VerbId::khlnary: return run_khlnary(session);
-    case VerbId::slm: return run_slm(session);
-    case VerbId::embed: return run_embed(session);
-    case VerbId::similarity: return run_similarity(session);
-    case VerbId::search: return run_search(session);
-    case VerbId::tokenize: return run_tokenize(session);
-    case VerbId::evaluate: return run_evaluate(session);
-    case VerbId::generate: return run_generate(session);
-    case VerbId::perplexity: return run_perplexity(session);
-    case VerbId::formats: return run_formats(session);
-    case VerbId::completion: break;
+#define WB_VERB(id, ...) \
+  case VerbId::id: return run_##id(session);
+#include "verb_rows.def"
+#undef WB_VERB
+    case VerbId::none: break;
   }
-  return run_completion(session);
+  return Status::misuse;
 }
 
 bool writes_files(const Arguments& arguments) {
-  const VerbId id = arguments.verb;
-  if (id == VerbId::khlnary || id == VerbId::embed) return arguments.has(FlagId::output);
-  if (id == VerbId::search) return arguments.has(FlagId::vectors);
-  return id == VerbId::slm || id == VerbId::convert || id == VerbId::append || id == VerbId::extract;
+  const auto writes = [&](const Flag& flag) { return flag.writes && arguments.has(flag.id); };
+  const Verb& v = verb(arguments.verb);
+  return v.writes || std::ranges::any_of(flags(), writes);
 }
 
 void say_version(std::span<const char* const> words, Output& out) {

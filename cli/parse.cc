@@ -21,6 +21,13 @@ namespace {
 
 std::string dashed(const Flag& flag) { return "--" + std::string(flag.name); }
 
+// By its name or by the British spelling of it.
+bool is_called(const Flag& flag, std::string_view typed) {
+  if (!typed.starts_with("--")) return false;
+  typed.remove_prefix(2);
+  return typed == flag.name || (!flag.british.empty() && typed == flag.british);
+}
+
 // "slm adapter"
 std::string subject(VerbId id, const Action* action) {
   return std::string(verb(id).name) + (action ? " " + words_of(*action) : "");
@@ -49,7 +56,7 @@ std::string instead(std::string_view typed, std::span<const std::string_view> kn
   const std::string_view typed = argument.substr(0, argument.find('='));
   std::vector<std::string> spelt;
   for (const Flag& flag : flags()) {
-    const bool meant = dashed(flag) == typed || (flag.letter && typed.size() == 2 && typed[1] == flag.letter);
+    const bool meant = is_called(flag, typed) || (flag.letter && typed.size() == 2 && typed[1] == flag.letter);
     if (meant) foreign_flag(id, action, flag);
     if (takes_flag(id, action, flag)) spelt.push_back(dashed(flag));
   }
@@ -61,10 +68,10 @@ std::string instead(std::string_view typed, std::span<const std::string_view> kn
 }
 
 void check_word(const Flag& flag, std::string_view value) {
-  const std::vector<std::string_view> known = words(flag.choice);
-  const std::string_view word = flag.choice == Choice::limit ? value.substr(0, value.find('=')) : value;
+  const std::vector<std::string_view> known = words(flag);
+  const std::string_view word = flag.type == Type::limit ? value.substr(0, value.find('=')) : value;
   if (known.empty() || std::ranges::find(known, word) != known.end()) return;
-  throw Misuse(dashed(flag) + (flag.choice == Choice::limit ? " knows no " : " cannot be ") + quote(word) +
+  throw Misuse(dashed(flag) + (flag.type == Type::limit ? " knows no " : " cannot be ") + quote(word) +
                instead(word, known));
 }
 
@@ -82,8 +89,8 @@ std::string number_text(double number) {
 }
 
 void check_number(const Flag& flag, std::string_view value) {
-  const Range range = range_of(flag.id);
-  const bool whole = flag.choice == Choice::number;
+  const Range& range = flag.range;
+  const bool whole = flag.type == Type::number;
   std::optional<double> number = number_in<double>(value);
   if (whole && !number_in<std::uint64_t>(value)) number.reset();
   const bool least = number && (range.above ? *number > range.least : *number >= range.least);
@@ -119,39 +126,43 @@ std::vector<std::string> split_commas(const std::vector<std::string>& values) {
 
 // "--dense" swallows a following word that is no dtype only by mistake: then TENSOR stood behind it.
 void check_dense(const Flag& flag, std::string_view value, const Arguments& arguments) {
-  const std::vector<std::string_view> known = words(flag.choice);
+  const std::vector<std::string_view> known = words(flag);
   if (std::find(known.begin(), known.end(), value) == known.end() && arguments.operands.size() < 2)
     throw Misuse("--dense stands after TENSOR, since the word behind it is taken for a dtype: " + quote(value));
 }
 
 void check_flag(const Flag& flag, std::vector<std::string> values, Arguments& into) {
-  if (flag.takes == Takes::nothing) values.clear();
-  if (flag.takes == Takes::optional_value) std::erase(values, "");
-  if (flag.takes == Takes::values) values = split_commas(values);
-  const bool once = flag.takes != Takes::values && flag.takes != Takes::each;
+  if (flag.value.empty()) values.clear();
+  if (flag.given == Given::optional) std::erase(values, "");
+  if (flag.given == Given::list) values = split_commas(values);
+  const bool once = flag.given != Given::list && flag.given != Given::again;
   if (once && values.size() > 1) throw Misuse(dashed(flag) + " is given more than once");
   for (const std::string& value : values) {
-    // An empty prompt is none: the model begins by itself.
-    if (value.empty() && flag.id != FlagId::prompt) throw Misuse(dashed(flag) + " has an empty value");
+    if (value.empty() && !flag.may_be_empty) throw Misuse(dashed(flag) + " has an empty value");
     if (flag.id == FlagId::dense) check_dense(flag, value, into);
     check_word(flag, value);
-    if (flag.choice == Choice::number || flag.choice == Choice::fraction) check_number(flag, value);
-    if (flag.choice == Choice::time) check_time(flag, value);
+    if (flag.type == Type::number || flag.type == Type::fraction) check_number(flag, value);
+    if (flag.type == Type::time) check_time(flag, value);
   }
   into.set(flag.id, std::move(values));
 }
 
-// What cannot be done without must be given: beside a flag, and for the action.
+// Flags that need another one, or cannot stand beside it, and those that are required.
 void check_needs(const Arguments& arguments) {
   const VerbId id = arguments.verb;
   for (const Flag& flag : flags()) {
-    const bool given = arguments.has(flag.id);
-    const FlagId other = beside(flag.id, id);
-    if (given && !arguments.has(other))
-      throw Misuse(dashed(flag) + " says nothing without " + dashed(cli::flag(other)));
-    if (given || !arguments.action || !arguments.action->needs.has(flag.id)) continue;
+    const FlagId other = companion_of(flag, id, arguments.action);
+    if (arguments.has(flag.id)) {
+      if (other != FlagId::none && !arguments.has(other))
+        throw Misuse(dashed(flag) + " has no effect without " + dashed(cli::flag(other)));
+      for (const Flag& excluded : flags())
+        if (flag.excludes.has(excluded.id) && arguments.has(excluded.id))
+          throw Misuse(dashed(flag) + " and " + dashed(excluded) + " cannot be used together");
+      continue;
+    }
+    if (!needs_flag(id, arguments.action, flag)) continue;
     const std::string spelt = flag.letter ? std::string("-") + flag.letter : dashed(flag);
-    const std::vector<std::string_view> known = words(flag.choice);
+    const std::vector<std::string_view> known = words(flag);
     throw Misuse(subject(id, arguments.action) + " needs " + spelt + " " +
                  (known.empty() ? std::string(flag.value) : either(known)) + usage(id, arguments.action));
   }
@@ -159,23 +170,21 @@ void check_needs(const Arguments& arguments) {
 
 void check_operands(const Arguments& arguments) {
   const Action* const action = arguments.action;
-  const Verb& v = verb(arguments.verb);
-  const std::string_view operands = action ? action->operands : v.operands;
-  const std::size_t count = arguments.operands.size(), least = action ? action->least : v.least,
-                    most = action ? action->most : v.most;
-  const std::string who = subject(v.id, action);
+  const VerbId id = arguments.verb;
+  const std::string_view operands = operands_of(id, action);
+  const auto [least, most] = operand_count(operands);
+  const std::size_t count = arguments.operands.size();
+  const std::string who = subject(id, action);
   if (count < least)
     throw Misuse(who + " needs " +
                  (count > 0 && operand_name(operands, count) == operand_name(operands, count - 1) ? "another " : "") +
-                 std::string(operand_name(operands, count)) + usage(v.id, action));
+                 std::string(operand_name(operands, count)) + usage(id, action));
   if (most != kAny && count > most)
     throw Misuse(who + (most == 0 ? " takes no operand" : " takes " + std::string(operands) + " only") + ", and " +
                  quote(arguments.operands[most]) + " is left over");
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::vector<std::string_view> known = words(operand_choice(operand_name(operands, i)));
-    if (!known.empty() && std::ranges::find(known, arguments.operands[i]) == known.end())
-      throw Misuse(who + " knows no " + quote(arguments.operands[i]) + instead(arguments.operands[i], known));
-  }
+  const std::vector<std::string_view> known = operand_words(id, action);
+  if (!known.empty() && std::ranges::find(known, arguments.operands[0]) == known.end())
+    throw Misuse(who + " knows no " + quote(arguments.operands[0]) + instead(arguments.operands[0], known));
 }
 
 // The words of a step are also taken in capitals, as records spell them.
@@ -185,10 +194,11 @@ bool same_letters(std::string_view a, std::string_view b) {
 }
 
 CLI::Option* add_flag(CLI::App& app, const Flag& flag, std::vector<std::string>& values) {
-  const std::string names = (flag.letter ? std::string("-") + flag.letter + "," : "") + dashed(flag);
-  if (flag.takes == Takes::nothing) return app.add_flag(names)->disable_flag_override();
+  const std::string names = (flag.letter ? std::string("-") + flag.letter + "," : "") + dashed(flag) +
+                            (flag.british.empty() ? "" : ",--" + std::string(flag.british));
+  if (flag.value.empty()) return app.add_flag(names)->disable_flag_override();
   CLI::Option* option = app.add_option(names, values)->allow_extra_args(false)->delimiter('\0');
-  if (flag.takes == Takes::optional_value) option->expected(0, 1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  if (flag.given == Given::optional) option->expected(0, 1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   return option;
 }
 
@@ -200,16 +210,18 @@ std::vector<std::string> with_values_apart(VerbId id, std::vector<std::string> w
   for (std::string& word : words) {
     only_operands = only_operands || word == "--";
     const std::size_t equals = word.find('=');
-    const auto named = [&](const Flag& f) { return takes_flag(id, f) && dashed(f) == word.substr(0, equals); };
+    const auto named = [&](const Flag& f) {
+      return takes_flag(id, f) && is_called(f, std::string_view(word).substr(0, equals));
+    };
     const auto flag = std::ranges::find_if(flags(), named);
     if (only_operands || equals == std::string::npos || flag == flags().end()) {
       out.push_back(std::move(word));
       continue;
     }
-    if (flag->takes == Takes::nothing) throw Misuse(dashed(*flag) + " takes no value");
+    if (flag->value.empty()) throw Misuse(dashed(*flag) + " takes no value");
     if (equals + 1 < word.size()) {
       out.push_back(std::move(word));
-    } else if (flag->id == FlagId::prompt) {  // an empty prompt is none: the model begins by itself
+    } else if (flag->may_be_empty) {
       out.push_back(dashed(*flag));
       out.emplace_back();
     } else {

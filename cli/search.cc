@@ -110,7 +110,7 @@ std::vector<Scored> best(const Corpus& corpus, std::span<const float> query, std
 }
 
 void answer(Session& session, const Embedder& embedder, const Corpus& corpus, Remarks& remarks) {
-  const std::size_t most = session.args.number(FlagId::top, 5U);
+  const std::size_t most = session.args.number<std::size_t>(FlagId::top);
   for (std::size_t q = 1; q < session.args.operands.size(); ++q) {
     const std::string& query = session.args.operands[q];
     const std::vector<Scored> found = best(corpus, embed_one(embedder, query, remarks), most);
@@ -131,7 +131,6 @@ void answer(Session& session, const Embedder& embedder, const Corpus& corpus, Re
 
 Status run_search(Session& session) {
   const std::string& path = session.args.operands.front();
-  if (!session.args.has(FlagId::corpus)) throw Misuse("search needs --corpus FILE, a text a line");
   Status status = Status::done;
   Model model;
   const auto embedder = open_embedder(session, path, status, &model);

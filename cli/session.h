@@ -122,23 +122,9 @@ std::string nothing_matches(const Model& model, std::string_view pattern);
 // The name's tensor. Misuse names the nearest ones.
 Tensor find_tensor(const Model& model, std::string_view name);
 
-// One for each verb.
-Status run_inspect(Session&);
-Status run_verify(Session&);
-Status run_convert(Session&);
-Status run_append(Session&);
-Status run_extract(Session&);
-Status run_hash(Session&);
-Status run_khlnary(Session&);
-Status run_slm(Session&);
-Status run_embed(Session&);
-Status run_similarity(Session&);
-Status run_search(Session&);
-Status run_tokenize(Session&);
-Status run_evaluate(Session&);
-Status run_generate(Session&);
-Status run_perplexity(Session&);
-Status run_formats(Session&);
-Status run_completion(Session&);
+// The work of each verb.
+#define WB_VERB(id, ...) Status run_##id(Session&);
+#include "verb_rows.def"
+#undef WB_VERB
 
 }  // namespace weighbridge::cli

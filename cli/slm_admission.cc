@@ -119,17 +119,13 @@ Status make_registry(Session& session, Operands operands) {
   const std::size_t slash = ledger.rfind('/');
   const std::string beside = slash == std::string::npos ? std::string() : ledger.substr(0, slash + 1);
   const std::string registry = session.args.has(FlagId::output) ? output_of(session) : beside + "selector.registry";
-  if (session.args.has(FlagId::check)) {
-    if (session.args.has(FlagId::byte_budget))
-      throw Misuse("--check takes the registry's own budget: no --byte-budget");
+  if (session.args.has(FlagId::check))  // the registry states its own budget
     return tell(session, registry, chain::check_selector_registry(ledger, registry, session.context()));
-  }
   return tell(session, ledger,
-              chain::write_selector_registry(
-                  ledger, registry,
-                  {.byte_budget = session.args.number(FlagId::byte_budget, chain::RegistryOptions{}.byte_budget),
-                   .replace = replaces(session)},
-                  session.context()));
+              chain::write_selector_registry(ledger, registry,
+                                             {.byte_budget = session.args.number<std::uint64_t>(FlagId::byte_budget),
+                                              .replace = replaces(session)},
+                                             session.context()));
 }
 
 Status make_minimodel(Session& session, Operands operands) {
@@ -150,10 +146,8 @@ Status verify_artifact(Session& session, Operands operands) {
 Status make_receipt(Session& session, Operands operands) {
   const std::string manifest = operands.size() > 1 ? operands[1] : minimodel_of(operands[0]);
   const std::string receipt = session.args.has(FlagId::output) ? output_of(session) : manifest + "-receipt";
-  if (session.args.has(FlagId::check)) {
-    if (session.args.has(FlagId::stated_at)) throw Misuse("--check writes nothing: no --at");
+  if (session.args.has(FlagId::check))
     return tell(session, operands[0], chain::check_import_receipt(operands[0], manifest, receipt, session.context()));
-  }
   return tell(session, operands[0],
               chain::write_import_receipt(operands[0], manifest, receipt, value(session, FlagId::stated_at),
                                           replaces(session), session.context()));

@@ -10,9 +10,7 @@ namespace {
 // A file that an action cannot do without.
 std::string needed(const Session& session, FlagId id) { return std::string(session.args.value(id)); }
 
-double safety_bound(const Session& session) {
-  return session.args.number(FlagId::safety_bound, chain::kDefaultSafetyBound);
-}
+double safety_bound(const Session& session) { return session.args.number<double>(FlagId::safety_bound); }
 
 bool replaces(const Session& session) { return session.args.has(FlagId::force); }
 

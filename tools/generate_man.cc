@@ -109,11 +109,11 @@ std::string flag_entry(const cli::Flag& flag, std::string_view help) {
   if (flag.letter != 0) out += bold(std::string("-") + flag.letter) + ", ";
   out += bold("--" + std::string(flag.name));
   if (!flag.value.empty()) {
-    const bool optional = flag.takes == cli::Takes::optional_value;
+    const bool optional = flag.given == cli::Given::optional;
     out += (optional ? " [" : " ") + italic(flag.value) + (optional ? "]" : "");
   }
   out += "\n" + escaped(sentence(help)) + "\n";
-  const std::vector<std::string_view> known = cli::words(flag.choice);
+  const std::vector<std::string_view> known = cli::words(flag);
   return known.empty() ? out : out + italic(flag.value) + escaped(" is one of " + listed(known) + ".") + "\n";
 }
 
@@ -121,6 +121,13 @@ std::string flag_entries(cli::VerbId id, const cli::Action* action) {
   std::string out;
   for (const cli::Flag& flag : cli::flags())
     if (cli::takes_flag(id, action, flag)) out += flag_entry(flag, cli::help_of(flag, id, action));
+  return out;
+}
+
+std::string statuses(std::span<const cli::ExitStatus> all) {
+  std::string out = ".SH EXIT STATUS\n";
+  for (const cli::ExitStatus& each : all)
+    out += ".TP\n" + bold(std::to_string(each.status)) + "\n" + escaped(sentence(each.says)) + "\n";
   return out;
 }
 
@@ -132,9 +139,9 @@ std::string usage(const cli::Verb& verb) {
 }
 
 // What the first operand must be one of.
-std::string known_operand(std::string_view operands) {
-  const std::string_view name = cli::operand_name(operands, 0);
-  const std::vector<std::string_view> known = cli::words(cli::operand_choice(name));
+std::string known_operand(cli::VerbId id, const cli::Action* action) {
+  const std::string_view name = cli::operand_name(cli::operands_of(id, action), 0);
+  const std::vector<std::string_view> known = cli::operand_words(id, action);
   return known.empty() ? "" : ".PP\n" + italic(name) + escaped(" is one of " + listed(known) + ".") + "\n";
 }
 
@@ -143,11 +150,11 @@ std::string action_section(const cli::Verb& verb, const cli::Action& action) {
   std::string out = ".SS " + escaped(words_of(action)) + "\n" + bold("weighbridge " + std::string(verb.name)) + " " +
                     bold(words_of(action)) + " " + italic(action.operands) + " [" + italic("flags") + "]\n.PP\n" +
                     escaped(sentence(action.summary)) + "\n" + paragraphs(action.about) +
-                    known_operand(action.operands);
+                    known_operand(verb.id, &action);
   for (const cli::Flag& flag : cli::flags()) {
-    if (!action.flags.has(flag.id)) continue;
-    std::string help(cli::help_of(flag, verb.id, &action));
-    if (action.needs.has(flag.id)) help += "; needed";
+    if (!flag.where.has(action.id) || flag.where.has(verb.id)) continue;
+    std::string help = cli::help_of(flag, verb.id, &action);
+    if (flag.required.has(action.id)) help += " (required)";
     out += flag_entry(flag, help);
   }
   return out;
@@ -161,7 +168,7 @@ std::string verb_page(const cli::Verb& verb, std::string_view date) {
   std::string out = head(page_of(verb), date) + name_section(page_of(verb), verb.summary) + ".SH SYNOPSIS\n" +
                     usage(verb) + " [" + italic("flags") + "]\n";
   out += ".SH DESCRIPTION\n" + (verb.about.empty() ? escaped(sentence(verb.summary)) + "\n" : paragraphs(verb.about));
-  out += known_operand(verb.operands);
+  out += known_operand(verb.id, nullptr);
   const std::span<const cli::Action> actions = cli::actions_of(verb.id);
   std::string_view group;
   for (const cli::Action& action : actions) {
@@ -172,7 +179,7 @@ std::string verb_page(const cli::Verb& verb, std::string_view date) {
   }
   out += actions.empty() ? ".SH OPTIONS\n" : ".SH OPTIONS OF EVERY ACTION\n";
   out += flag_entries(verb.id, nullptr);
-  out += ".SH EXIT STATUS\nAs\n" + reference("weighbridge") + " says.\n.SH EXAMPLES\n" + example(verb.examples);
+  out += statuses(cli::exit_statuses(verb.id)) + ".SH EXAMPLES\n" + example(verb.examples);
   return out + ".SH SEE ALSO\n" + reference("weighbridge") + "\n";
 }
 
@@ -180,8 +187,14 @@ std::string main_page(std::string_view date) {
   std::string out = head("weighbridge", date) + name_section("weighbridge", cli::summary()) + ".SH SYNOPSIS\n" +
                     bold("weighbridge") + " " + italic("VERB") + " ...\n.br\n" + bold("weighbridge --version") + " [" +
                     bold("--json") + "]\n.SH DESCRIPTION\n" + paragraphs(cli::purpose()) + ".SH VERBS\n";
-  for (const cli::Verb& verb : cli::verbs())
-    out += ".TP\n" + usage(verb) + "\n" + escaped(sentence(verb.summary)) + " See\n" + reference(page_of(verb)) + ".\n";
+  for (std::size_t g = 0; g < cli::kGroupCount; ++g) {
+    const cli::Group group{static_cast<std::uint8_t>(g)};
+    out += ".SS " + escaped(cli::title_of(group)) + "\n";
+    for (const cli::Verb& verb : cli::verbs())
+      if (verb.group == group)
+        out += ".TP\n" + usage(verb) + "\n" + escaped(sentence(verb.summary)) + " See\n" + reference(page_of(verb)) +
+               ".\n";
+  }
   // What more than half of the verbs take.
   out += ".SH COMMON OPTIONS\n";
   for (const cli::Flag& flag : cli::flags()) {
@@ -189,9 +202,7 @@ std::string main_page(std::string_view date) {
         std::ranges::count_if(cli::verbs(), [&](const cli::Verb& verb) { return cli::takes_flag(verb.id, flag); });
     if (2 * static_cast<std::size_t>(taken) > cli::verbs().size()) out += flag_entry(flag, flag.help);
   }
-  out += ".PP\n" + paragraphs(cli::conventions()) + ".SH EXIT STATUS\n";
-  for (const cli::ExitStatus& status : cli::exit_statuses())
-    out += ".TP\n" + bold(status.status) + "\n" + escaped(sentence(status.says)) + "\n";
+  out += ".PP\n" + paragraphs(cli::conventions()) + statuses(cli::exit_statuses());
   out += ".SH SEE ALSO\n";
   for (std::size_t i = 0; i < cli::verbs().size(); ++i)
     out += (i == 0 ? "" : ",\n") + reference(page_of(cli::verbs()[i]));

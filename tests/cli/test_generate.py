@@ -110,7 +110,7 @@ def test_perplexity_is_the_mean_over_the_tokens(tmp_path, stories):
 
 @pytest.mark.parametrize("arguments,status,word", [
     (["--prompt", "a" * 31], 2, "32 tokens"),
-    (["--prompt", "a", "--input", "-"], 2, "not both"),
+    (["--prompt", "a", "--input", "-"], 2, "--prompt and --input cannot be used together"),
     (["--temperature", "-1"], 2, "temperature"),
     (["--temperature", "warm"], 2, "--temperature must be a number"),
     (["--top-p", "0"], 2, "top-p"),
