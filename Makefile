@@ -4,12 +4,15 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 10
+# The tests of the command whose verbs start threads.
+THREADED = convert embed generate terminal
 PREFIX ?= /usr/local
 STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
-.PHONY: help setup setup-test build build-demo demo test test-house test-unit test-interop test-web test-fuzz test-shared bench bench-report sanitize fuzz corpus \
-  docs reference unicode format format-check tidy install package web web-serve clean
+.PHONY: help setup setup-test setup-check build build-demo demo test check check-long test-house test-unit test-command test-reference \
+  test-release test-interop test-web test-fuzz test-threads test-all-threads test-malformed test-shared bench bench-report fuzz corpus docs reference unicode format \
+  format-check tidy install package web web-serve clean
 .NOTPARALLEL:
 
 help: ## say what each target does
@@ -18,8 +21,11 @@ help: ## say what each target does
 setup: ## install what building needs (Debian, Ubuntu)
 	@tools/install-packages.sh build
 
-setup-test: ## install what testing needs: the above, clang, test libraries, the Python environments of the interop tests
+setup-test: ## install what `make test` needs: the above, GoogleTest, pytest, clang-format
 	@tools/install-packages.sh test
+
+setup-check: ## install what `make check` needs: the above, clang, strace, doxygen, the Python environments of the interop tests
+	@tools/install-packages.sh check
 	@tools/python-environments.sh
 	@tools/fetch-minilm.sh || true
 
@@ -35,29 +41,52 @@ build-demo:
 demo: ## build, make a sample model and walk it through everything
 	@tools/demo.sh
 
-test: ## everything that must be green: house rules, unit, corpus, interop, sanitizers, a short fuzz run
-	@$(STAGE) "packages and Python environments" $(MAKE) --no-print-directory setup-test
+test: ## what a newcomer runs: house rules, one build, its unit, corpus and command tests
+	@$(STAGE) "packages" $(MAKE) --no-print-directory setup-test
 	@$(STAGE) "house rules" $(MAKE) --no-print-directory test-house
-	@$(STAGE) "unit, corpus, layering and command tests (GCC, release)" $(MAKE) --no-print-directory test-unit
-	@$(STAGE) "interop with the published packages" $(MAKE) --no-print-directory test-interop
-	@$(STAGE) "the browser: core, npm package and page" $(MAKE) --no-print-directory test-web
-	@$(STAGE) "clang 16: the same tests under sanitizers, and a short fuzz run" $(MAKE) --no-print-directory test-fuzz
+	@$(STAGE) "unit, corpus and layering tests (GCC, -O1)" $(MAKE) --no-print-directory test-unit
+	@$(STAGE) "command and witness tests that need no foreign Python packages" $(MAKE) --no-print-directory test-command
 
-test-house: format-check ## layering, license lines, formatting, links of the pages, a word for each public name
+check: ## everything else that must be green: release, published packages, browser, sanitizers, threads, a short fuzz run
+	@$(STAGE) "packages and Python environments" $(MAKE) --no-print-directory setup-check
+	@$(STAGE) "a word for each public name" $(MAKE) --no-print-directory test-reference
+	@$(STAGE) "release: all tests, and the packages made of it (GCC, -O2, no precompiled headers)" $(MAKE) --no-print-directory test-release
+	@$(STAGE) "interop with the published packages, and robustness" $(MAKE) --no-print-directory test-interop
+	@$(STAGE) "the shared library" $(MAKE) --no-print-directory test-shared
+	@$(STAGE) "the browser: core, npm package and page" $(MAKE) --no-print-directory test-web
+	@$(STAGE) "clang 16: address and undefined-behavior sanitizers, and a short fuzz run" $(MAKE) --no-print-directory test-fuzz
+	@$(STAGE) "clang 16: thread sanitizer over what has threads" $(MAKE) --no-print-directory test-threads
+
+check-long: setup-check ## what does not fit, before a release: fuzzing for long, threads and malformed files without a sample
+	@$(STAGE) "100,000 malformed files of each format" $(MAKE) --no-print-directory test-malformed
+	@$(STAGE) "clang 16: each fuzz target for ten minutes" $(MAKE) --no-print-directory test-fuzz FUZZ_SECONDS=600
+	@$(STAGE) "clang 16: thread sanitizer over everything" $(MAKE) --no-print-directory test-all-threads
+
+test-house: format-check ## layering, license lines, formatting, links of the pages
 	python3 tests/layering/check.py
 	python3 tests/repository/check.py
 	python3 tests/repository/pages.py
 	python3 tests/repository/readings.py
 	python3 tests/repository/performance.py
+
+test-reference:
 	python3 tests/repository/reference.py
 
-test-unit: ## build with GCC and run ctest
+test-unit: ## build with GCC, quickly compiled, and run ctest
+	cmake --preset test
+	cmake --build build/test -j $(JOBS)
+	python3 tools/run_ctest.py test -j $(JOBS)
+
+test-command: ## run the Python tests that need no foreign packages against that build
+	@WEIGHBRIDGE="$(CURDIR)/build/test/weighbridge" tools/run-pytest.sh system tests/cli tests/witness
+
+test-release: ## build what is released and run ctest
 	cmake --preset release
 	cmake --build build/release -j $(JOBS)
-	ctest --preset release -j $(JOBS)
+	python3 tools/run_ctest.py release -j $(JOBS)
 
-test-interop: ## run the Python tests against the release build
-	@tools/run-pytest.sh
+test-interop: ## run all Python tests against the release build
+	@tools/run-pytest.sh published tests
 
 test-web: web ## build for the browser; run the npm package under Node and the page in Chromium
 	@tools/test-web.sh
@@ -65,17 +94,26 @@ test-web: web ## build for the browser; run the npm package under Node and the p
 test-fuzz: ## build with clang 16, sanitizers and libFuzzer; run ctest, fuzz each target for FUZZ_SECONDS, find the planted bugs
 	cmake --preset fuzz -DWEIGHBRIDGE_FUZZ_SECONDS=$(FUZZ_SECONDS)
 	cmake --build build/fuzz -j $(JOBS)
-	ctest --preset fuzz -j $(JOBS)
+	python3 tools/run_ctest.py fuzz -j $(JOBS)
 
-sanitize: setup-test ## the tests under the address, undefined-behavior and thread sanitizers
-	cmake --preset asan
-	cmake --build build/asan -j $(JOBS)
-	ctest --preset asan -j $(JOBS)
+test-threads: ## the programs with threads, and the verbs that start them, under the thread sanitizer
+	cmake --preset tsan
+	cmake --build build/tsan -j $(JOBS) --target tests_with_threads weighbridge
+	python3 tools/run_ctest.py threads -j $(JOBS)
+	@WEIGHBRIDGE="$(CURDIR)/build/tsan/weighbridge" tools/run-pytest.sh published $(addprefix tests/cli/test_,$(addsuffix .py,$(THREADED)))
+
+test-all-threads:
 	cmake --preset tsan
 	cmake --build build/tsan -j $(JOBS)
-	ctest --preset tsan -j $(JOBS)
+	python3 tools/run_ctest.py tsan -j $(JOBS)
+	@WEIGHBRIDGE="$(CURDIR)/build/tsan/weighbridge" tools/run-pytest.sh published tests/cli
 
-fuzz: setup-test ## fuzz for long: make fuzz FUZZ_SECONDS=600
+test-malformed:
+	cmake --preset release
+	cmake --build build/release -j $(JOBS) --target corpus_malformed
+	build/release/tests/corpus/corpus_malformed 100000
+
+fuzz: setup-check ## fuzz for long: make fuzz FUZZ_SECONDS=600
 	@$(MAKE) --no-print-directory test-fuzz
 
 bench: ## build and run the benchmarks, in turns with the peers that are there: BENCH_TURNS=1 for a short try
@@ -88,8 +126,8 @@ bench-report: ## put the results of the last run into docs/performance.md and do
 	python3 bench/report.py --from build/bench/results
 
 corpus: setup-test ## write the corpus anew from the code that builds it
-	cmake --preset release
-	cmake --build build/release -j $(JOBS) --target corpus
+	cmake --preset test
+	cmake --build build/test -j $(JOBS) --target corpus
 
 docs: setup ## write the generated pages of docs/ anew
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
@@ -111,7 +149,8 @@ format: ## lay out the sources with clang-format 16
 format-check: ## say which sources clang-format 16 would change
 	@clang-format-16 --dry-run --Werror $(SOURCES)
 
-tidy: setup-test ## run clang-tidy 16 over the sources
+tidy: ## run clang-tidy 16 over the sources
+	@tools/install-packages.sh tidy
 	cmake --preset asan
 	run-clang-tidy-16 -quiet -p build/asan "$(CURDIR)/(src|cli)/.*\.cc"
 

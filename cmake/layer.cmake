@@ -2,13 +2,16 @@
 # One layer of src/ is one static library, wb_<layer>; the installed library is made of the same objects. Tests of a layer stand
 # beside its sources as *_test.cc and become one program, <layer>_test, that links what the layer links and nothing above it.
 
-include(GoogleTest)
 include(cmake/precompiled.cmake)
 
-# weighbridge_layer(NAME SOURCES ... DEPENDS layer... LIBRARIES external... CASES source... TESTS ... TEST_LIBRARIES ...)
-# CASES build a format's corpus in code, as the library wb_<layer>_cases: for tests and fuzzers only, never installed.
+# Every test program with threads of its own, which is what the thread sanitizer has to run.
+add_custom_target(tests_with_threads)
+
+# weighbridge_layer(NAME SOURCES ... DEPENDS layer... LIBRARIES external... CASES source... TESTS ... TEST_LIBRARIES ... [THREADS])
+# CASES build a format's corpus in code, as the library wb_<layer>_cases: for tests and fuzzers only, never installed. THREADS:
+# the layer starts threads, or several may use it at once.
 function(weighbridge_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;DEPENDS;LIBRARIES;CASES;TESTS;TEST_LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "THREADS" "" "SOURCES;DEPENDS;LIBRARIES;CASES;TESTS;TEST_LIBRARIES")
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "weighbridge_layer(${name}): cannot place '${ARG_UNPARSED_ARGUMENTS}'")
   endif()
@@ -26,13 +29,19 @@ function(weighbridge_layer name)
     weighbridge_precompiled(${cases} sources)
   endif()
   if(WEIGHBRIDGE_TESTS AND ARG_TESTS)
-    weighbridge_test(${name}_test SOURCES ${ARG_TESTS} LIBRARIES ${cases} wb_${name} ${ARG_TEST_LIBRARIES})
+    set(labels unit)
+    if(ARG_THREADS)
+      list(APPEND labels threads)
+      add_dependencies(tests_with_threads ${name}_test)
+    endif()
+    weighbridge_test(${name}_test SOURCES ${ARG_TESTS} LIBRARIES ${cases} wb_${name} ${ARG_TEST_LIBRARIES} LABELS ${labels})
   endif()
 endfunction()
 
-# weighbridge_test(NAME SOURCES ... LIBRARIES ... LABELS ...): a GoogleTest program, one ctest entry for each test in it.
+# weighbridge_test(NAME SOURCES ... LIBRARIES ... LABELS ... COST n): a GoogleTest program and one ctest entry, whose result file
+# tools/run_ctest.py counts. ctest begins with what costs most.
 function(weighbridge_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;LIBRARIES;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "COST" "SOURCES;LIBRARIES;LABELS")
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "weighbridge_test(${name}): cannot place '${ARG_UNPARSED_ARGUMENTS}'")
   endif()
@@ -40,9 +49,10 @@ function(weighbridge_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} wb_options GTest::gtest GTest::gtest_main)
   weighbridge_precompiled(${name} tests)
-  if(NOT ARG_LABELS)
-    set(ARG_LABELS unit)  # an empty value would shift the properties that follow
+  if(NOT ARG_COST)
+    set(ARG_COST 1)  # an empty value would shift the properties that follow
   endif()
-  gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}")
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1200 COST ${ARG_COST} LABELS "${ARG_LABELS}"
+    ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml")
 endfunction()

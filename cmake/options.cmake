@@ -36,9 +36,14 @@ if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(WEIGHBRIDGE_CCACHE ccache)
   mark_as_advanced(WEIGHBRIDGE_CCACHE)
   if(WEIGHBRIDGE_CCACHE)
-    # Relative paths, so that a second checkout finds what the first one compiled.
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
-      ${WEIGHBRIDGE_CCACHE})
+    # Relative paths, so that a second checkout finds what the first one compiled; not so with precompiled headers, which name the
+    # checkout that they were compiled in. The sloppiness is what ccache asks for before it keeps what such a header is part of.
+    set(cache CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true)
+    if(WEIGHBRIDGE_PCH)
+      string(MD5 checkout ${PROJECT_SOURCE_DIR})
+      list(APPEND cache CCACHE_NAMESPACE=${checkout} CCACHE_SLOPPINESS=pch_defines,time_macros)
+    endif()
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${cache} ${WEIGHBRIDGE_CCACHE})
   endif()
 endif()
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The standard headers that most sources include, compiled once where WEIGHBRIDGE_PCH is on. A source still includes
-// what it uses: `make check` builds without this.
+// what it uses: the release, which `make check` builds, is made without this.
 #pragma once
 #include <fmt/format.h>
 

@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian or Ubuntu packages that weighbridge needs: `install-packages.sh build|demo|test|bench|web|reference`. Says what it installs,
+# Installs the Debian or Ubuntu packages that weighbridge needs: `install-packages.sh build|demo|test|check|tidy|bench|web|reference`. Says what it installs,
 # does nothing when all are there. On other systems it names what is needed and leaves the rest to you.
 set -euo pipefail
 
 build=(g++ cmake ninja-build pkg-config libzstd-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
 demo=("${build[@]}" python3 python3-venv)
-test=("${build[@]}" ccache clang-16 libclang-rt-16-dev llvm-16 clang-format-16 clang-tidy-16 libgtest-dev librapidcheck-dev
-      nlohmann-json3-dev python3 python3-venv python3-pytest strace unicode-data
-      mandoc mmdebstrap doxygen)
+# What a newcomer's run needs, and what the rest of the checks need besides.
+test=("${build[@]}" ccache clang-format-16 libgtest-dev librapidcheck-dev nlohmann-json3-dev git python3 python3-pytest python3-pytest-xdist
+      python3-jsonschema unicode-data)
+check=("${test[@]}" clang-16 libclang-rt-16-dev llvm-16 python3-venv strace mandoc mmdebstrap doxygen)
+tidy=("${test[@]}" clang-16 clang-tidy-16)
 # Debian's own acorn serves Emscripten's optimizer; node and npm may come from elsewhere and are asked for where there are none.
 web=("${build[@]}" emscripten node-acorn python3 python3-venv chromium)
 command -v node >/dev/null || web+=(nodejs)
@@ -20,10 +22,12 @@ case "${1-}" in
   build) wanted=("${build[@]}") ;;
   demo) wanted=("${demo[@]}") ;;
   test) wanted=("${test[@]}") ;;
+  check) wanted=("${check[@]}") ;;
+  tidy) wanted=("${tidy[@]}") ;;
   bench) wanted=("${bench[@]}") ;;
   web) wanted=("${web[@]}") ;;
   reference) wanted=("${reference[@]}") ;;
-  *) echo "usage: $0 build|demo|test|bench|web|reference" >&2; exit 2 ;;
+  *) echo "usage: $0 build|demo|test|check|tidy|bench|web|reference" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

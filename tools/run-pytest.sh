@@ -1,18 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the Python tests below tests/ with the interop environment, or, where that could not be made, with the system's pytest:
-# the tests that need the published packages then skip, each with its reason. Arguments go to pytest.
+# `run-pytest.sh system|published PATH...`: runs Python tests, with what the system's packages bring, or with the published packages
+# of build/venv; where those could not be had, with the system's: what needs them then skips, each with its reason.
+# Further arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export WEIGHBRIDGE="${WEIGHBRIDGE:-$PWD/build/release/weighbridge}"
-for python in build/venv/bin/python python3 /usr/bin/python3; do
+case "${1-}" in
+  system) pythons=(/usr/bin/python3 python3) ;;
+  published) pythons=(build/venv/bin/python /usr/bin/python3 python3) ;;
+  *) echo "usage: $0 system|published PATH..." >&2; exit 2 ;;
+esac
+shift
+for python in "${pythons[@]}"; do
   if "$python" -c 'import pytest' 2>/dev/null; then
     flags=()
     # What passed leaves nothing: some of the files are gigabytes.
-    "$python" -c 'import xdist' 2>/dev/null &&
-      flags=(-n "$(nproc)" --dist worksteal -o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed)
+    "$python" -m pytest --help | grep -q tmp_path_retention_policy &&
+      flags=(-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed)
+    "$python" -c 'import xdist' 2>/dev/null && flags+=(-n "$(nproc)" --dist worksteal)
     # A job in the background of a script ignores these, and so would the command that the tests interrupt.
-    env --default-signal=INT,HUP "$python" -m pytest -q -rs -p no:cacheprovider ${flags[@]+"${flags[@]}"} tests "$@"
+    env --default-signal=INT,HUP "$python" -m pytest -q -rs -p no:cacheprovider ${flags[@]+"${flags[@]}"} "$@"
     exit
   fi
 done

@@ -86,7 +86,7 @@ void try_one(const Subject& subject, const Suspect& suspect, std::uint64_t befor
 
 Row try_many(const Subject& subject, std::uint64_t count, std::uint64_t seed) {
   Row row;
-  const std::uint64_t before = peak_memory();
+  const std::uint64_t before = restart_peak_memory();
   for (std::uint64_t n = 0; n < count; ++n) {
     Mutator mutator(seed * 0xd1342543de82ef95U + n);
     const Suspect suspect = subject.make(mutator);

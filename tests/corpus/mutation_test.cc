@@ -84,7 +84,7 @@ std::vector<std::string> format_names() {
 }
 
 TEST_P(Mutations, OfOneByteNeverCrashAndOpenAgreesWithVerify) {
-  const std::uint64_t before = peak_memory();
+  const std::uint64_t before = restart_peak_memory();
   for (const core::CorpusCase& c : corpus().cases) {
     core::CorpusCase changed = c;
     check_changes(changed, changed.bytes, corpus().path(c));

@@ -3,8 +3,6 @@
 // reference package makes of the same tensors is quoted here byte for byte.
 #include <gtest/gtest.h>
 
-#include <sys/resource.h>
-
 #include <ctime>
 #include <memory>
 
@@ -12,6 +10,7 @@
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
 #include "formats/safetensors/rules.h"
+#include "support/peak_memory.h"
 #include "support/sanitized.h"
 #include "support/thrown.h"
 
@@ -173,12 +172,6 @@ TEST(SafetensorsRead, HundredThousandTensorsOpenInWellUnderASecond) {
   EXPECT_EQ(report.total(), 0U);
 }
 
-std::uint64_t peak_memory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
-}
-
 // Reading G13: a header full of errors costs neither memory beside itself nor more than a second.
 TEST(SafetensorsRead, MillionsOfBrokenEntriesStayWithinTheBounds) {
   for (const std::string_view entry : {R"("":0,)", R"("":{},)", R"("":{"data_offsets":[]},)", R"("":{"dtype":0},)"}) {
@@ -189,7 +182,7 @@ TEST(SafetensorsRead, MillionsOfBrokenEntriesStayWithinTheBounds) {
     while (header.size() < kHeader) header += entry;
     header.back() = '}';
     const std::string bytes = file(header);
-    const std::uint64_t before = peak_memory();
+    const std::uint64_t before = test::restart_peak_memory();
     const std::clock_t start = std::clock();
     const auto [report, model] = walk(bytes);
     const std::clock_t took = std::clock() - start;
@@ -197,7 +190,7 @@ TEST(SafetensorsRead, MillionsOfBrokenEntriesStayWithinTheBounds) {
     EXPECT_EQ(report.findings().size(), Report::kMaxFindings);
     if (test::kSanitized) continue;
     EXPECT_LT(took, CLOCKS_PER_SEC);
-    EXPECT_LT(peak_memory() - before, 2 * kHeader + (std::uint64_t{64} << 20));  // walk() copies the file once more
+    EXPECT_LT(test::peak_memory() - before, 2 * kHeader + (std::uint64_t{64} << 20));  // walk() copies the file once more
   }
 }
 

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs ctest and closes with counts: `run_ctest.py PRESET [ctest argument...]`.
+
+One ctest entry is a whole program, so ctest itself counts programs. This counts the tests inside, repeats each reason to skip
+one, and fails where a program ended without a result although ctest took its exit status for success.
+"""
+import collections
+import json
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+
+OUTPUT = "GTEST_OUTPUT=xml:"
+
+
+def result_files(preset, arguments):
+    """name -> the file that the program leaves behind, of each entry that is a GoogleTest program."""
+    listed = subprocess.run(["ctest", "--preset", preset, *arguments, "--show-only=json-v1"], stdout=subprocess.PIPE, check=True)
+    files = {}
+    for test in json.loads(listed.stdout)["tests"]:
+        for each in test["properties"]:
+            if each["name"] == "ENVIRONMENT":
+                files.update((test["name"], pathlib.Path(line[len(OUTPUT):])) for line in each["value"] if line.startswith(OUTPUT))
+    return files
+
+
+def main():
+    preset, arguments = sys.argv[1], sys.argv[2:]
+    files = result_files(preset, arguments)
+    for path in files.values():
+        path.unlink(missing_ok=True)
+    status = subprocess.run(["ctest", "--preset", preset, *arguments], check=False).returncode
+    counts, skipped, silent = collections.Counter(), collections.Counter(), []
+    for name, path in files.items():
+        try:
+            cases = list(xml.parse(path).getroot().iter("testcase"))
+        except (OSError, xml.ParseError):
+            silent.append(name)
+            continue
+        for case in cases:
+            if case.get("status") != "run":
+                counts["disabled"] += 1
+            elif case.find("failure") is not None:
+                counts["failed"] += 1
+            elif (reason := case.find("skipped")) is not None:
+                counts["skipped"] += 1
+                skipped[f"{name}: " + " ".join(reason.get("message", "without a reason").split("\n")[1:]).strip()] += 1
+            else:
+                counts["passed"] += 1
+    for reason, times in sorted(skipped.items()):
+        print(f"skipped {times}: {reason}")
+    if silent:
+        print(f"without a result: {', '.join(silent)}")
+    print(f"{preset}: {counts['passed']} tests passed in {len(files)} programs, {counts['failed']} failed, {counts['skipped']} skipped"
+          + (f", {counts['disabled']} disabled" if counts["disabled"] else ""))
+    return status or (1 if silent or counts["failed"] else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
