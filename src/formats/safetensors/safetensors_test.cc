@@ -190,7 +190,8 @@ TEST(SafetensorsRead, MillionsOfBrokenEntriesStayWithinTheBounds) {
     EXPECT_EQ(report.findings().size(), Report::kMaxFindings);
     if (test::kSanitized) continue;
     EXPECT_LT(took, CLOCKS_PER_SEC);
-    EXPECT_LT(test::peak_memory() - before, 2 * kHeader + (std::uint64_t{64} << 20));  // walk() copies the file once more
+    EXPECT_LT(test::peak_memory() - before,
+              2 * kHeader + (std::uint64_t{64} << 20));  // walk() copies the file once more
   }
 }
 
