@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command says of itself, made from the tables.
+// What the command says of itself, made from the tables: help, completion scripts, the manual.
 #pragma once
 #include <string>
 #include <string_view>
@@ -24,5 +24,12 @@ std::string version_text();  // `weighbridge --version`
 // The exit statuses of every verb together, and of one; sorted.
 std::vector<ExitStatus> exit_statuses();
 std::vector<ExitStatus> exit_statuses(VerbId);
+
+// What a shell reads to complete a line: "bash", "zsh" or "fish".
+std::string completion_script(std::string_view shell);
+
+// Pages of the manual, in roff. `date` as the page shows it; empty: none.
+std::string manual_page(std::string_view date);               // weighbridge(1)
+std::string manual_page(const Verb&, std::string_view date);  // weighbridge-VERB(1)
 
 }  // namespace weighbridge::cli

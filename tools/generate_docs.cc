@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the pages of docs/ that come from the program itself: rules.md (reasons to reject), formats.md (what each
-// container is and holds) and conversions.md (what the plans say of every pair). CI runs it and refuses a diff.
+// Writes the pages of docs/ that come from the program itself: command.md (verbs, flags, exit statuses), rules.md
+// (reasons to reject), formats.md (what each format is and holds) and conversions.md (what the plans say of every
+// pair). CI runs it and refuses a diff.
 //
 // usage: generate_docs FOLDER
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/help.h"
 #include "support/sample_models.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/formats.h"
@@ -21,6 +23,7 @@
 #include "weighbridge/open.h"
 
 namespace wb = weighbridge;
+namespace cli = weighbridge::cli;
 
 namespace {
 
@@ -63,8 +66,7 @@ constexpr Row kElsewhere[] = {
      "[checking.md](checking.md#read-a-rejection)"},
     {"`embed/...`, `texts/...`, `tokenizer/...`", "models, texts and vocabularies that embeddings are made with",
      "[embedding.md](embedding.md#errors)"},
-    {"`generate/...`, `tokenizer/...`", "models and tokenizers of generation",
-     "[generation.md](generation.md#errors)"},
+    {"`generate/...`, `tokenizer/...`", "models and tokenizers of generation", "[generation.md](generation.md#errors)"},
     {"`chain/...`", "records of the SLM chain", "[slm-chain.md](slm-chain.md)"},
     {"`limit/address-space`", "a size that a machine of 32 bits, the browser, cannot hold", "[browser.md](browser.md)"},
 };
@@ -273,6 +275,66 @@ std::string conversions_page() {
   return page;
 }
 
+// A cell of a table holds no bar.
+std::string in_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
+
+// The verbs and actions that take a flag; an action alone where not all of its verb do.
+std::string takers(const cli::Flag& flag) {
+  std::string out;
+  const auto add = [&](const std::string& name) { out += (out.empty() ? "`" : ", `") + name + "`"; };
+  std::size_t verbs = 0;
+  for (const cli::Verb& verb : cli::verbs()) verbs += flag.where.has(verb.id) ? 1 : 0;
+  if (verbs == cli::kVerbCount) return "every verb";
+  if (verbs + 2 == cli::kVerbCount) return "every verb that reads files";
+  for (const cli::Verb& verb : cli::verbs()) {
+    if (flag.where.has(verb.id)) {
+      add(std::string(verb.name));
+      continue;
+    }
+    for (const cli::Action& action : cli::actions_of(verb.id))
+      if (flag.where.has(action.id)) add(std::string(verb.name) + " " + words_of(action));
+  }
+  return out;
+}
+
+std::string command_page() {
+  std::string page =
+      "# Command\n\nThe verbs, flags and exit statuses of `weighbridge`. Made from the command's own tables by `make "
+      "docs`; `weighbridge VERB --help` says the same of one verb, with examples.\n\n## Verbs\n\n| group | verb | "
+      "what it does |\n| --- | --- | --- |\n";
+  for (std::size_t g = 0; g < cli::kGroupCount; ++g)
+    for (const cli::Verb& verb : cli::verbs())
+      if (static_cast<std::size_t>(verb.group) == g)
+        page += "| " + std::string(cli::title_of(verb.group)) + " | `" + std::string(verb.name) +
+                (verb.operands.empty() ? "" : " " + std::string(verb.operands)) + "` | " + std::string(verb.summary) +
+                " |\n";
+  page +=
+      "\n## Exit statuses\n\nWith several files, the exit status is the first of 4, 1, 2, 3 that occurred. A verb that "
+      "has no row for 1 or 3 does not exit with it.\n\n| verb | status | meaning |\n| --- | --- | --- |\n";
+  for (const cli::Verb& verb : cli::verbs())
+    for (const cli::ExitStatus& status : verb.exits)
+      if (!status.says.empty())
+        page += "| `" + std::string(verb.name) + "` | " + std::to_string(status.status) + " | " +
+                std::string(status.says) + " |\n";
+  for (const cli::ExitStatus& status : cli::common_statuses())
+    page += "| every verb | " + std::to_string(status.status) + " | " + std::string(status.says) + " |\n";
+  page +=
+      "\n## Flags\n\nThe British spelling of a flag is accepted too: `--colour`, `--quantise`, `--normalise`. `--` "
+      "ends "
+      "the flags.\n\n| flag | of | what it does |\n| --- | --- | --- |\n";
+  for (const cli::Flag& flag : cli::flags()) {
+    page += "| " + (flag.letter ? std::string("`-") + flag.letter + "`, " : "") + "`--" + std::string(flag.name) +
+            (flag.value.empty() ? "" : " " + std::string(flag.value)) + "` | " + takers(flag) + " | " +
+            in_cell(flag.help) + (flag.standard.empty() ? "" : " (default: " + std::string(flag.standard) + ")") +
+            " |\n";
+  }
+  return page;
+}
+
 bool write(const std::string& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
   out << text;
@@ -289,7 +351,7 @@ int main(int argc, char** argv) {
   if (!every_format_is_introduced()) return 1;
   const std::string folder = argv[1];
   if (write(folder + "/rules.md", rules_page()) && write(folder + "/formats.md", formats_page()) &&
-      write(folder + "/conversions.md", conversions_page()))
+      write(folder + "/conversions.md", conversions_page()) && write(folder + "/command.md", command_page()))
     return 0;
   std::fprintf(stderr, "generate_docs: cannot write below %s\n", folder.c_str());
   return 4;

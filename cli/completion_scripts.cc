@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion scripts for three shells, made from the tables. Each finds the place of the line, which is the verb with
+// its action, and how many operands stand behind it; what may come next is listed by place.
+#include <algorithm>
+#include <vector>
+
+#include "help.h"
+
+namespace weighbridge::cli {
+namespace {
+
+// A verb without actions, or an action.
+struct Place {
+  const Verb* verb;
+  const Action* action;
+
+  std::string words() const { return std::string(verb->name) + (action ? " " + words_of(*action) : ""); }
+  std::string_view operands() const { return operands_of(verb->id, action); }
+  std::size_t most() const { return operand_count(operands()).most; }
+  // What the first operand must be one of.
+  std::string known() const;
+  bool takes(const Flag& flag) const { return takes_flag(verb->id, action, flag); }
+  std::string help(const Flag& flag) const { return help_of(flag, verb->id, action); }
+};
+
+std::vector<Place> places() {
+  std::vector<Place> out;
+  for (const Verb& v : verbs()) {
+    if (actions_of(v.id).empty()) out.push_back({&v, nullptr});
+    for (const Action& a : actions_of(v.id)) out.push_back({&v, &a});
+  }
+  return out;
+}
+
+// Words that are no place yet, and what can follow them: "slm", "slm quality-gate", and the same behind help.
+struct Fork {
+  std::string words;
+  std::vector<std::string_view> next;
+};
+
+std::vector<Fork> forks() {
+  std::vector<Fork> out;
+  for (const Verb& v : verbs()) {
+    const std::string name(v.name);
+    const std::vector<std::string_view> next = next_words(v.id);
+    if (!next.empty()) out.push_back({name, next});
+    for (const std::string_view action : next)
+      if (const auto steps = next_words(v.id, action); !steps.empty())
+        out.push_back({name + " " + std::string(action), steps});
+  }
+  const std::vector<Fork> of_verbs = out;
+  std::vector<std::string_view> names;
+  for (const Verb& v : verbs()) names.push_back(v.name);
+  out.push_back({"help", names});
+  for (const Fork& fork : of_verbs) out.push_back({"help " + fork.words, fork.next});
+  return out;
+}
+
+std::string joined(std::span<const std::string_view> list, std::string_view behind = "") {
+  std::string out;
+  for (const std::string_view word : list) out += (out.empty() ? "" : " ") + std::string(word) + std::string(behind);
+  return out;
+}
+
+std::string joined_words(const Flag& flag) { return joined(words(flag), flag.type == Type::limit ? "=" : ""); }
+std::string Place::known() const { return joined(operand_words(verb->id, action)); }
+
+std::string flag_names(const Place& place) {
+  std::string out;
+  for (const Flag& f : flags())
+    if (place.takes(f)) out += (out.empty() ? "--" : " --") + std::string(f.name);
+  return out;
+}
+
+bool has_value(const Flag& f) { return !f.value.empty() && f.given != Given::optional; }
+
+// "--output|-o" with `between` between them.
+std::string spellings(const Flag& f, std::string_view between) {
+  return "--" + std::string(f.name) + (f.letter ? std::string(between) + "-" + f.letter : "");
+}
+
+std::string valued_flags(std::string_view between) {
+  std::string out;
+  for (const Flag& f : flags())
+    if (has_value(f)) out += (out.empty() ? "" : std::string(between)) + spellings(f, between);
+  return out;
+}
+
+// How many operands are files, from the first on; kAny: all that come.
+std::size_t files_of(const Place& place) {
+  constexpr std::size_t kTold = 3;  // no usage line names more operands one by one
+  std::size_t count = 0;
+  while (count < std::min(place.most(), kTold) && operand_is_file(operand_name(place.operands(), count))) ++count;
+  return count == kTold ? kAny : count;
+}
+
+// 'text' for a POSIX shell, zsh and fish: a single quote leaves and enters again.
+std::string in_quotes(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// ---- bash ----
+
+std::string bash_values() {
+  std::string out;
+  for (const Flag& f : flags()) {
+    if (!has_value(f)) continue;
+    out += "    " + spellings(f, "|") + ") ";
+    const std::string known = joined_words(f);
+    if (f.type == Type::limit) out += "compopt -o nospace; ";
+    if (!known.empty())
+      out += (f.given == Given::list ? "_weighbridge_list '" : "_weighbridge_words '") + known + "'; ";
+    if (f.type == Type::file) out += "_weighbridge_files; ";
+    out += "return ;;\n";
+  }
+  return out;
+}
+
+std::string bash_script() {
+  std::vector<std::string_view> first;
+  for (const Verb& v : verbs()) first.push_back(v.name);
+  std::string open = "''";
+  for (const Fork& fork : forks()) open += "|" + in_quotes(fork.words);
+  std::string out =
+      "# bash completion of weighbridge; made by 'weighbridge completion bash'\n"
+      "# What begins as `current` does: of words, of the last word behind a comma, of files (bash quotes their "
+      "names).\n"
+      "_weighbridge_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$current\"); }\n"
+      "_weighbridge_list() {\n"
+      "  local last=\"${current##*,}\"\n"
+      "  mapfile -t COMPREPLY < <(compgen -P \"${current%\"$last\"}\" -W \"$1\" -- \"$last\")\n}\n"
+      "_weighbridge_files() { compopt -o default; }\n"
+      "_weighbridge() {\n"
+      "  local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" place='' count=0 skip='' "
+      "known='' i\n"
+      "  COMPREPLY=()\n"
+      "  if [ \"$current\" = = ]; then current=''\n"
+      "  elif [ \"$previous\" = = ]; then previous=\"${COMP_WORDS[COMP_CWORD-2]}\"; fi\n"
+      "  case \"$previous\" in\n" +
+      bash_values() +
+      "  esac\n"
+      "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
+      "    if [ -n \"$skip\" ]; then\n"
+      "      [ \"${COMP_WORDS[i]}\" = = ] || skip=''\n      continue\n    fi\n"
+      "    case \"${COMP_WORDS[i]}\" in\n      " +
+      valued_flags("|") + ") skip=1 ;;\n      -*) ;;\n      *) case \"$place\" in\n        " + open +
+      ") place=\"${place:+$place }${COMP_WORDS[i]}\" ;;\n        *) count=$((count + 1)) ;;\n      esac ;;\n"
+      "    esac\n  done\n"
+      "  if [[ \"$current\" == -* ]]; then\n    case \"$place\" in\n      '') known='--help --version' ;;\n";
+  for (const Place& place : places())
+    out += "      " + in_quotes(place.words()) + ") known='" + flag_names(place) + "' ;;\n";
+  out +=
+      "      *) known='--help' ;;\n    esac\n    _weighbridge_words \"$known\"\n    return\n  fi\n  case \"$place\" "
+      "in\n    '') "
+      "_weighbridge_words '" +
+      joined(first) + " help' ;;\n";
+  for (const Fork& fork : forks())
+    out += "    " + in_quotes(fork.words) + ") _weighbridge_words '" + joined(fork.next) + "' ;;\n";
+  for (const Place& place : places()) {
+    const std::string known = place.known();
+    const std::size_t files = files_of(place);
+    if (!known.empty())
+      out += "    " + in_quotes(place.words()) + ") [ $count -gt 0 ] || _weighbridge_words '" + known + "' ;;\n";
+    else if (files == kAny)
+      out += "    " + in_quotes(place.words()) + ") _weighbridge_files ;;\n";
+    else if (files > 0)
+      out += "    " + in_quotes(place.words()) + ") [ $count -ge " + std::to_string(files) +
+             " ] || _weighbridge_files ;;\n";
+  }
+  return out + "  esac\n}\ncomplete -F _weighbridge weighbridge\n";
+}
+
+// ---- zsh ----
+
+// _arguments and _describe read brackets and colons in descriptions as their own.
+std::string zsh_text(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '[' || c == ']' || c == ':' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return out;
+}
+
+std::string zsh_flag(const Place& place, const Flag& f) {
+  const bool again = f.given == Given::list || f.given == Given::again;
+  const std::string help = "[" + zsh_text(place.help(f)) + "]";
+  std::string action;
+  if (!f.value.empty()) {
+    const std::string known = joined_words(f);
+    action = std::string(f.given == Given::optional ? "::" : ":") + zsh_text(f.value) + ":";
+    if (f.type == Type::limit)
+      action += "{compadd -S \"\" - " + known + "}";
+    else if (!known.empty())
+      action += f.given == Given::list ? " _sequence compadd - " + known : "(" + known + ")";
+    if (f.type == Type::file) action += "_files";
+  }
+  const std::string repeat = again ? "*" : "";
+  std::string out = " \\\n        " + in_quotes(repeat + "--" + std::string(f.name) + help + action);
+  if (f.letter) out += " \\\n        " + in_quotes(repeat + "-" + f.letter + help + action);
+  return out;
+}
+
+std::string zsh_operands(const Place& place) {
+  const std::string_view first = operand_name(place.operands(), 0);
+  const std::string known = place.known();
+  if (!known.empty()) return " \\\n        " + in_quotes("1:" + std::string(first) + ":(" + known + ")");
+  const std::size_t files = files_of(place);
+  if (files == kAny) return " \\\n        '*:file:_files'";
+  std::string out;
+  for (std::size_t i = 0; i < files; ++i)
+    out += " \\\n        " +
+           in_quotes(std::to_string(i + 1) + ":" + std::string(operand_name(place.operands(), i)) + ":_files");
+  return out;
+}
+
+// What can follow the verb, or an action that has steps, with what is said of it.
+std::string zsh_choices(VerbId id, std::string_view action = {}) {
+  std::string out;
+  for (const std::string_view word : next_words(id, action)) {
+    const bool has_steps = action.empty() && !next_words(id, word).empty();
+    const auto row = std::ranges::find_if(actions_of(id), [&](const Action& a) {
+      return action.empty() ? a.name == word : a.name == action && a.step == word;
+    });
+    out += " " + in_quotes(std::string(word) + ":" +
+                           (has_steps ? joined(next_words(id, word), ",") : zsh_text(row->summary)));
+  }
+  return out;
+}
+
+std::string zsh_script() {
+  std::string out =
+      "#compdef weighbridge\n# zsh completion of weighbridge; made by 'weighbridge completion zsh'\n_weighbridge() {\n"
+      "  local -a next\n  next=('help:explain a verb or an action'\n";
+  for (const Verb& v : verbs()) out += "    " + in_quotes(std::string(v.name) + ":" + zsh_text(v.summary)) + "\n";
+  out +=
+      "  )\n"
+      "  if (( CURRENT == 2 )); then\n"
+      "    if [[ $PREFIX == -* ]]; then compadd -- --help --version; else _describe verb next; fi\n    return\n  fi\n"
+      "  local explains=0 place=$words[2]\n  shift words\n  (( CURRENT-- ))\n"
+      "  if [[ $place == help ]]; then\n    if (( CURRENT == 2 )); then\n      _describe verb next\n      return\n    "
+      "fi\n"
+      "    explains=1 place=$words[2]\n    shift words\n    (( CURRENT-- ))\n  fi\n"
+      "  local fork\n  for fork in 1 2; do\n    next=()\n    case $place in\n";
+  for (const Verb& v : verbs()) {
+    if (actions_of(v.id).empty()) continue;
+    out += "      " + in_quotes(v.name) + ") next=(" + zsh_choices(v.id) + ") ;;\n";
+    for (const std::string_view action : next_words(v.id))
+      if (!next_words(v.id, action).empty())
+        out += "      " + in_quotes(std::string(v.name) + " " + std::string(action)) + ") next=(" +
+               zsh_choices(v.id, action) + ") ;;\n";
+  }
+  out +=
+      "    esac\n    (( $#next )) || break\n"
+      "    if (( CURRENT == 2 )); then\n"
+      "      if [[ $PREFIX == -* ]]; then compadd -- --help; else _describe action next; fi\n      return\n    fi\n"
+      "    place+=\" $words[2]\"\n    shift words\n    (( CURRENT-- ))\n  done\n"
+      "  (( explains )) && return\n"
+      "  case $place in\n";
+  for (const Place& place : places()) {
+    out += "    " + in_quotes(place.words()) + ")\n      _arguments -S";
+    for (const Flag& f : flags())
+      if (place.takes(f)) out += zsh_flag(place, f);
+    out += zsh_operands(place) + "\n      ;;\n";
+  }
+  return out +
+         "  esac\n}\nif [ \"$funcstack[1]\" = _weighbridge ]; then _weighbridge \"$@\"; else compdef _weighbridge "
+         "weighbridge; fi\n";
+}
+
+// ---- fish ----
+
+std::string fish_row(std::string_view condition, std::string_view rest) {
+  return "complete -c weighbridge -n " + in_quotes(condition) + " " + std::string(rest) + "\n";
+}
+
+std::string fish_flag(const Flag& f, std::string_view help, const std::string& taken) {
+  std::string out = "-l " + std::string(f.name);
+  if (f.letter) out += std::string(" -s ") + f.letter;
+  if (has_value(f)) out += f.type == Type::file ? " -r -F" : " -x";
+  const std::string known = joined_words(f);
+  if (!known.empty())
+    out += " -a " +
+           (f.given == Given::list && f.type != Type::limit ? "'(__fish_append , " + known + ")'" : "'" + known + "'");
+  return fish_row("__weighbridge_in" + taken, out + " -d " + in_quotes(help));
+}
+
+// A flag is said once for all places where the same is said of it.
+std::string fish_flags() {
+  std::string out;
+  for (const Flag& f : flags()) {
+    std::vector<std::pair<std::string, std::string>> told;  // what is said, and where
+    for (const Place& place : places()) {
+      if (!place.takes(f)) continue;
+      auto same = std::ranges::find(told, place.help(f), &std::pair<std::string, std::string>::first);
+      if (same == told.end()) same = told.insert(told.end(), {place.help(f), ""});
+      same->second += " \"" + place.words() + "\"";
+    }
+    for (const auto& [help, taken] : told) out += fish_flag(f, help, taken);
+  }
+  return out;
+}
+
+std::string fish_script() {
+  std::string out =
+      "# fish completion of weighbridge; made by 'weighbridge completion fish'\n"
+      "function __weighbridge_words -d 'the words of the line that are no flags, nor values of flags'\n"
+      "    set -l skip 0\n    set -l all (commandline -opc)\n"
+      "    for word in $all[2..-1]\n        if test $skip = 1\n            set skip 0\n            continue\n        "
+      "end\n"
+      "        switch $word\n            case " +
+      valued_flags(" ") +
+      "\n                set skip 1\n            case '-*'\n            case '*'\n                echo $word\n"
+      "        end\n    end\nend\n"
+      "function __weighbridge_at -d 'whether the words are these'\n"
+      "    set -l words (__weighbridge_words)\n    test \"$words\" = \"$argv[1]\"\nend\n"
+      "function __weighbridge_in -d 'whether the words begin with one of these'\n"
+      "    set -l words (__weighbridge_words)\n    for place in $argv\n"
+      "        set -l length (count (string split ' ' -- $place))\n"
+      "        test \"$words[1..$length]\" = $place; and return 0\n    end\n    return 1\nend\n"
+      "function __weighbridge_files -d 'whether fewer than so many operands stand behind these words'\n"
+      "    set -l words (__weighbridge_words)\n    set -l length (count (string split ' ' -- $argv[1]))\n"
+      "    test \"$words[1..$length]\" = $argv[1]; and test (count $words) -lt (math $length + $argv[2])\nend\n"
+      "complete -c weighbridge -f\n" +
+      fish_row("__weighbridge_at \"\"", "-l help -d 'list verbs and exit statuses'") +
+      fish_row("__weighbridge_at \"\"", "-l version -s V -d 'say which build this is'") +
+      fish_row("__weighbridge_at \"\"", "-a help -d 'explain a verb or an action'");
+  for (const Verb& v : verbs())
+    out += fish_row("__weighbridge_at \"\"", "-a " + std::string(v.name) + " -d " + in_quotes(v.summary));
+  for (const Fork& fork : forks())
+    out += fish_row("__weighbridge_at \"" + fork.words + "\"", "-a '" + joined(fork.next) + "'");
+  for (const Place& place : places()) {
+    const std::string known = place.known();
+    if (!known.empty()) out += fish_row("__weighbridge_at \"" + place.words() + "\"", "-a '" + known + "'");
+    if (const std::size_t files = files_of(place); files > 0)
+      out += fish_row("__weighbridge_files \"" + place.words() + "\" " + std::to_string(files), "-F");
+  }
+  return out + fish_flags();
+}
+
+}  // namespace
+
+std::string completion_script(std::string_view shell) {
+  return shell == "bash" ? bash_script() : shell == "zsh" ? zsh_script() : fish_script();
+}
+
+}  // namespace weighbridge::cli

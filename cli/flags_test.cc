@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every flag of every verb and action, by the tables: parsed, checked, refused, and told by help, completion and
+// manual.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "help.h"
+
+namespace weighbridge::cli {
+namespace {
+
+using Line = std::vector<std::string>;
+
+// A verb without actions, or an action.
+struct Place {
+  const Verb* verb;
+  const Action* action;
+  std::string words() const { return std::string(verb->name) + (action ? " " + words_of(*action) : ""); }
+};
+
+std::vector<Place> places() {
+  std::vector<Place> out;
+  for (const Verb& v : verbs()) {
+    if (actions_of(v.id).empty()) out.push_back({&v, nullptr});
+    for (const Action& a : actions_of(v.id)) out.push_back({&v, &a});
+  }
+  return out;
+}
+
+std::string dashed(const Flag& flag) { return "--" + std::string(flag.name); }
+
+std::string text(double number) {
+  char digits[400];
+  return {digits, std::to_chars(digits, digits + sizeof digits, number, std::chars_format::fixed).ptr};
+}
+
+std::string sample(const Flag& flag) {
+  switch (flag.type) {
+    case Type::text:
+    case Type::file: return "x";
+    case Type::number:
+    case Type::fraction: return text(flag.range.least + (flag.range.above ? 0.5 : 0));
+    case Type::time: return "2026-01-31T12:00:00Z";
+    case Type::limit: return std::string(words(flag).front()) + "=1";
+    case Type::word: return std::string(words(flag).front());
+  }
+  return {};
+}
+
+Line given(const Flag& flag, std::string_view value) {
+  if (flag.value.empty()) return {dashed(flag)};
+  return {dashed(flag) + "=" + std::string(value)};
+}
+Line given(const Flag& flag) { return given(flag, sample(flag)); }
+
+Line operator+(Line a, const Line& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// The shortest line that the place takes, without `missing`.
+Line shortest(const Place& place, FlagId missing = FlagId::none) {
+  Line out;
+  if (place.action) {
+    out.emplace_back(place.action->name);
+    if (!place.action->step.empty()) out.emplace_back(place.action->step);
+  }
+  const std::vector<std::string_view> first = operand_words(place.verb->id, place.action);
+  const OperandCount count = operand_count(operands_of(place.verb->id, place.action));
+  for (std::size_t i = 0; i < count.least; ++i)
+    out.push_back(i == 0 && !first.empty() ? std::string(first[0]) : "operand");
+  for (const Flag& flag : flags())
+    if (needs_flag(place.verb->id, place.action, flag) && flag.id != missing) out = out + given(flag);
+  return out;
+}
+
+// The same with the flag, and with what it needs.
+Line with(const Place& place, const Flag& flag, const Line& spelt) {
+  Line out = shortest(place, flag.id) + spelt;
+  const FlagId other = companion_of(flag, place.verb->id, place.action);
+  if (other != FlagId::none && !needs_flag(place.verb->id, place.action, cli::flag(other)))
+    out = out + given(cli::flag(other));
+  return out;
+}
+Line with(const Place& place, const Flag& flag) { return with(place, flag, given(flag)); }
+
+Arguments parsed(const Place& place, const Line& line) {
+  std::vector<const char*> words;
+  for (const std::string& word : line) words.push_back(word.c_str());
+  return parse(place.verb->id, static_cast<int>(words.size()), words.data());
+}
+
+// The sentence with which a line is refused; empty where it is not.
+std::string refusal(const Place& place, const Line& line) {
+  try {
+    parsed(place, line);
+    return {};
+  } catch (const Misuse& misuse) {
+    return misuse.what();
+  }
+}
+
+template <class Work> void for_each_flag(Work&& work) {
+  for (const Place& place : places())
+    for (const Flag& flag : flags())
+      if (takes_flag(place.verb->id, place.action, flag)) {
+        SCOPED_TRACE(place.words() + " " + dashed(flag));
+        work(place, flag);
+      }
+}
+
+// Made once each.
+const std::string& script_of(std::string_view shell) {
+  static std::map<std::string_view, std::string> scripts;
+  std::string& out = scripts[shell];
+  if (out.empty()) out = completion_script(shell);
+  return out;
+}
+const std::string& page_of(const Verb& verb) {
+  static std::map<VerbId, std::string> pages;
+  std::string& out = pages[verb.id];
+  if (out.empty()) out = manual_page(verb, "");
+  return out;
+}
+
+bool holds(const std::string& whole, std::string_view part) { return whole.find(part) != std::string::npos; }
+
+TEST(Flags, EachIsTakenWhereItsRowSays) {
+  std::size_t count = 0;
+  for_each_flag([&](const Place& place, const Flag& flag) {
+    ++count;
+    EXPECT_EQ(refusal(place, shortest(place)), "");
+    const Line line = with(place, flag);
+    ASSERT_EQ(refusal(place, line), "");
+    EXPECT_TRUE(parsed(place, line).has(flag.id));
+    if (!flag.value.empty() && flag.id != FlagId::help) {
+      EXPECT_EQ(parsed(place, line).value(flag.id), sample(flag));
+      EXPECT_EQ(refusal(place, with(place, flag, {dashed(flag), sample(flag)})), "") << "with a blank in place of =";
+    }
+    if (!flag.letter) return;
+    Line by_letter{std::string("-") + flag.letter};
+    if (!flag.value.empty()) by_letter.push_back(sample(flag));
+    EXPECT_EQ(refusal(place, with(place, flag, by_letter)), "");
+  });
+  EXPECT_GT(count, kFlagCount);
+}
+
+TEST(Flags, EachIsRefusedEverywhereElse) {
+  for (const Place& place : places())
+    for (const Flag& flag : flags()) {
+      if (takes_flag(place.verb->id, place.action, flag)) continue;
+      SCOPED_TRACE(place.words() + " " + dashed(flag));
+      EXPECT_TRUE(holds(refusal(place, shortest(place) + given(flag)), " takes no " + dashed(flag)));
+    }
+}
+
+TEST(Flags, NumbersAreBounded) {
+  for_each_flag([](const Place& place, const Flag& flag) {
+    if (flag.type != Type::number && flag.type != Type::fraction) return;
+    const auto refused = [&](const std::string& value) {
+      return refusal(place, with(place, flag, given(flag, value)));
+    };
+    const Range& range = flag.range;
+    const double step = flag.type == Type::number ? 1 : 0.5;
+    const std::string of = dashed(flag) + " must be a ";
+    if (range.above) {
+      EXPECT_TRUE(holds(refused(text(range.least)), of));
+    } else {
+      EXPECT_EQ(refused(text(range.least)), "");
+    }
+    EXPECT_TRUE(holds(refused(text(range.least - step)), of));
+    for (const char* const value : {"x", "nan", "inf", "-inf", "1x", "0x10"})
+      EXPECT_TRUE(holds(refused(value), of)) << value;
+    if (flag.type == Type::number) EXPECT_TRUE(holds(refused("2.5"), of));
+    if (range.most < 0x1p53) {
+      EXPECT_EQ(refused(text(range.most)), "");
+      EXPECT_TRUE(holds(refused(text(range.most + step)), of));
+    }
+    if (range.most <= 1 << 24)
+      EXPECT_TRUE(holds(refused(text(range.most + step)), " to " + text(range.most))) << "the sentence has the bound";
+  });
+}
+
+TEST(Flags, ValuesAreSomeOfTheirWords) {
+  for_each_flag([](const Place& place, const Flag& flag) {
+    if (flag.type != Type::word && flag.type != Type::limit) return;
+    const std::string end = flag.type == Type::limit ? "=1" : "";
+    ASSERT_FALSE(words(flag).empty());
+    for (const std::string_view word : words(flag))
+      EXPECT_EQ(refusal(place, with(place, flag, given(flag, std::string(word) + end))), "") << word;
+    EXPECT_NE(refusal(place, with(place, flag, given(flag, "zzzzzzzz" + end))), "");
+  });
+}
+
+TEST(Flags, ATimeIsWrittenInFull) {
+  for_each_flag([](const Place& place, const Flag& flag) {
+    if (flag.type != Type::time) return;
+    for (const char* const value : {"yesterday", "2026-01-31", "2026-01-31T12:00:00", "2026-01-31T12:00:00+01:00"})
+      EXPECT_TRUE(holds(refusal(place, with(place, flag, given(flag, value))), "must be a time like")) << value;
+  });
+}
+
+TEST(Flags, ThoseThatCannotStandTogetherAreRefused) {
+  std::size_t count = 0;
+  for_each_flag([&](const Place& place, const Flag& flag) {
+    for (const Flag& other : flags()) {
+      if (!flag.excludes.has(other.id) || !takes_flag(place.verb->id, place.action, other)) continue;
+      ++count;
+      for (const Line& both : {given(flag) + given(other), given(other) + given(flag)})
+        EXPECT_EQ(refusal(place, shortest(place) + both),
+                  dashed(flag) + " and " + dashed(other) + " cannot be used together");
+    }
+  });
+  EXPECT_GE(count, 5U);
+}
+
+TEST(Flags, OneThatNeedsAnotherIsRefusedWithoutIt) {
+  std::size_t count = 0;
+  for_each_flag([&](const Place& place, const Flag& flag) {
+    const FlagId other = companion_of(flag, place.verb->id, place.action);
+    if (other == FlagId::none || needs_flag(place.verb->id, place.action, cli::flag(other))) return;
+    ++count;
+    EXPECT_EQ(refusal(place, shortest(place) + given(flag)),
+              dashed(flag) + " has no effect without " + dashed(cli::flag(other)));
+  });
+  EXPECT_GE(count, 4U);
+}
+
+TEST(Flags, ARequiredOneIsNamedWhereItIsMissing) {
+  std::size_t count = 0;
+  for_each_flag([&](const Place& place, const Flag& flag) {
+    if (!needs_flag(place.verb->id, place.action, flag)) return;
+    ++count;
+    const std::string spelt = flag.letter ? std::string("-") + flag.letter : dashed(flag);
+    EXPECT_TRUE(holds(refusal(place, shortest(place, flag.id)), place.words() + " needs " + spelt));
+    EXPECT_TRUE(holds(usage_of(place.verb->id, place.action), " " + spelt + " " + std::string(flag.value)));
+  });
+  EXPECT_GE(count, 15U);
+}
+
+TEST(Flags, OnlyListsMayBeGivenAgain) {
+  for_each_flag([](const Place& place, const Flag& flag) {
+    if (flag.value.empty()) return;
+    const std::string twice = refusal(place, with(place, flag, given(flag) + given(flag)));
+    const bool may = flag.given == Given::list || flag.given == Given::again;
+    EXPECT_EQ(twice, may ? "" : dashed(flag) + " is given more than once");
+    if (flag.given == Given::list)
+      EXPECT_EQ(parsed(place, with(place, flag, given(flag, sample(flag) + "," + sample(flag)))).values(flag.id).size(),
+                2U);
+  });
+}
+
+TEST(Flags, AValueIsAskedForAndNotEmpty) {
+  for_each_flag([](const Place& place, const Flag& flag) {
+    if (flag.value.empty()) {
+      EXPECT_EQ(refusal(place, with(place, flag, {dashed(flag) + "=1"})), dashed(flag) + " takes no value");
+      return;
+    }
+    if (flag.given == Given::optional) return;
+    if (!flag.may_be_empty)
+      EXPECT_EQ(refusal(place, with(place, flag, {dashed(flag) + "="})), dashed(flag) + " has an empty value");
+    EXPECT_EQ(refusal(place, shortest(place, flag.id) + Line{dashed(flag)}),
+              dashed(flag) + " needs a value: " + std::string(flag.value));
+  });
+}
+
+TEST(Flags, TheBritishSpellingIsTakenAndNotListed) {
+  std::set<std::string_view> seen;
+  for_each_flag([&](const Place& place, const Flag& flag) {
+    if (flag.british.empty()) return;
+    seen.insert(flag.british);
+    const std::string british = "--" + std::string(flag.british);
+    const Line spelt = flag.value.empty() ? Line{british} : Line{british + "=" + sample(flag)};
+    ASSERT_EQ(refusal(place, with(place, flag, spelt)), "");
+    EXPECT_TRUE(parsed(place, with(place, flag, spelt)).has(flag.id));
+    EXPECT_FALSE(holds(help_of(place.verb->id, place.action), british));
+    for (const char* const shell : {"bash", "zsh", "fish"}) EXPECT_FALSE(holds(script_of(shell), flag.british));
+    EXPECT_FALSE(holds(page_of(*place.verb), flag.british));
+  });
+  EXPECT_EQ(seen, (std::set<std::string_view>{"quantise", "quantise-norms", "normalise", "no-normalise", "colour"}));
+}
+
+TEST(Flags, ADefaultIsAValueThatTheFlagTakes) {
+  for_each_flag([](const Place& place, const Flag& flag) {
+    if (flag.standard.empty()) return;
+    EXPECT_EQ(refusal(place, with(place, flag, given(flag, flag.standard))), "");
+    EXPECT_TRUE(help_of(flag, place.verb->id, place.action).ends_with("(default: " + std::string(flag.standard) + ")"));
+    if (flag.type == Type::number || flag.type == Type::fraction)
+      EXPECT_EQ(text(parsed(place, shortest(place)).number<double>(flag.id)), std::string(flag.standard));
+  });
+}
+
+// The words of a text, without how it is wrapped.
+std::string flowing(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    if (c != '\n' && c != ' ')
+      out += c;
+    else if (!out.empty() && out.back() != ' ')
+      out += ' ';
+  return out;
+}
+
+TEST(Flags, HelpHasThoseThatAreTakenAndNoOthers) {
+  for (const Place& place : places()) {
+    const std::string help = help_of(place.verb->id, place.action), words = flowing(help);
+    for (const Flag& flag : flags()) {
+      SCOPED_TRACE(place.words() + " " + dashed(flag));
+      const bool listed =
+          holds(help, "\n  " + (flag.letter ? std::string("-") + flag.letter + ", " : "    ") + dashed(flag) + " ") ||
+          holds(help, "\n  " + (flag.letter ? std::string("-") + flag.letter + ", " : "    ") + dashed(flag) + "\n");
+      EXPECT_EQ(listed, takes_flag(place.verb->id, place.action, flag));
+      if (listed) EXPECT_TRUE(holds(words, flowing(help_of(flag, place.verb->id, place.action))));
+    }
+  }
+}
+
+// The line of a script that begins with `start`, or those that continue it.
+std::string part_of(const std::string& script, const std::string& start, std::string_view end) {
+  const std::size_t begin = script.find(start);
+  return begin == std::string::npos ? "" : script.substr(begin, script.find(end, begin) - begin);
+}
+
+TEST(Flags, CompletionOffersThoseThatAreTakenAndNoOthers) {
+  const std::string &bash = script_of("bash"), &zsh = script_of("zsh"), &fish = script_of("fish");
+  for (const Place& place : places()) {
+    const std::string of_bash = part_of(bash, "'" + place.words() + "') known='", "\n") + " ";
+    const std::string of_zsh = part_of(zsh, "'" + place.words() + "')\n      _arguments", ";;");
+    for (const Flag& flag : flags()) {
+      SCOPED_TRACE(place.words() + " " + dashed(flag));
+      const bool taken = takes_flag(place.verb->id, place.action, flag);
+      EXPECT_EQ(holds(of_bash, dashed(flag) + " ") || holds(of_bash, dashed(flag) + "'"), taken);
+      EXPECT_EQ(holds(of_zsh, dashed(flag) + "["), taken);
+      bool of_fish = false;
+      for (std::size_t at = fish.find(" -l " + std::string(flag.name) + " "); at != std::string::npos;
+           at = fish.find(" -l " + std::string(flag.name) + " ", at + 1)) {
+        const std::size_t line = fish.rfind('\n', at) + 1;
+        of_fish = of_fish || holds(fish.substr(line, at - line), "\"" + place.words() + "\"");
+      }
+      EXPECT_EQ(of_fish, taken);
+      if (!taken || flag.value.empty()) continue;
+      for (const std::string_view word : words(flag)) EXPECT_TRUE(holds(of_zsh, word)) << word;
+    }
+  }
+}
+
+TEST(Flags, TheManualHasEach) {
+  const auto roff = [](std::string_view text) {  // as the page spells it
+    std::string out;
+    for (const char c : text) out += c == '-' ? std::string("\\-") : std::string(1, c);
+    return out;
+  };
+  for_each_flag([&](const Place& place, const Flag& flag) {
+    const std::string& page = page_of(*place.verb);
+    const std::size_t section = place.action ? page.find("\n.SS " + roff(words_of(*place.action)) + "\n") : 0;
+    ASSERT_NE(section, std::string::npos);
+    EXPECT_TRUE(holds(page.substr(section), "\\fB" + roff(dashed(flag)) + "\\fR"));
+  });
+  for (const Verb& verb : verbs()) EXPECT_TRUE(holds(manual_page(""), "weighbridge\\-" + std::string(verb.name)));
+}
+
+TEST(Verbs, EachSaysItsExitStatuses) {
+  for (const Verb& v : verbs()) {
+    SCOPED_TRACE(v.name);
+    const std::vector<ExitStatus> all = exit_statuses(v.id);
+    ASSERT_GE(all.size(), 4U);
+    EXPECT_EQ(all.front().status, 0);
+    std::set<int> seen;
+    for (const ExitStatus& each : all) {
+      EXPECT_TRUE(seen.insert(each.status).second);
+      EXPECT_TRUE(holds(flowing(help_of(v.id)), " " + std::to_string(each.status) + " " + std::string(each.says)));
+      EXPECT_TRUE(holds(page_of(v), "\\fB" + std::to_string(each.status) + "\\fR"));
+    }
+    EXPECT_TRUE(seen.contains(2) && seen.contains(4) && seen.contains(130));
+  }
+}
+
+TEST(Verbs, OperandsAreCountedFromTheUsageLine) {
+  const auto count = [](std::string_view operands) {
+    const OperandCount out = operand_count(operands);
+    return std::pair(out.least, out.most);
+  };
+  EXPECT_EQ(count(""), std::pair(std::size_t{0}, std::size_t{0}));
+  EXPECT_EQ(count("IN OUT"), std::pair(std::size_t{2}, std::size_t{2}));
+  EXPECT_EQ(count("FILE [TENSOR]"), std::pair(std::size_t{1}, std::size_t{2}));
+  EXPECT_EQ(count("MODEL TEXT TEXT..."), std::pair(std::size_t{3}, kAny));
+  EXPECT_EQ(count("MODEL [TEXT...]"), std::pair(std::size_t{1}, kAny));
+}
+
+}  // namespace
+}  // namespace weighbridge::cli
