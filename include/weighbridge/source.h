@@ -20,6 +20,8 @@ struct Bytes {
   std::shared_ptr<const void> keep;  ///< null: the caller sees to it
 };
 
+class Place;
+
 /// A file, as far as readers see one.
 class Source {
  public:
@@ -33,8 +35,8 @@ class Source {
   virtual Bytes map(std::uint64_t offset, std::uint64_t length) const;
   /// Throws Error{io} when what was opened is not what is there now (size, modification time, inode).
   virtual void check_unchanged() const;
-  /// A file beside this one, by a relative path without "..": null where there is none or the source has no folder.
-  virtual std::shared_ptr<const Source> neighbor(std::string_view relative) const;
+  /// Where the files beside this one are found (place.h); null: there are none.
+  virtual std::shared_ptr<const Place> place() const;
   /// For messages: a path, or a word in angle brackets.
   virtual std::string_view name() const noexcept = 0;
   /// The ending of a path's last component, lower case, without the dot; empty where there is none.

@@ -18,6 +18,7 @@
 #include "weighbridge/npy.h"
 #include "weighbridge/open.h"
 #include "weighbridge/output.h"
+#include "weighbridge/place.h"
 #include "weighbridge/slm.h"
 #include "weighbridge/source.h"
 #include "weighbridge/stats.h"

@@ -26,6 +26,8 @@ class Fd {
   }
   ~Fd();
   int get() const noexcept { return fd_; }
+  // The descriptor, which the caller closes.
+  int release() noexcept { return std::exchange(fd_, -1); }
   explicit operator bool() const noexcept { return fd_ >= 0; }
   void swap(Fd& other) noexcept { std::swap(fd_, other.fd_); }
 

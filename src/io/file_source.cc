@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular files as sources: opening without blocking, positional reads, one lazy mapping, what changed since,
-// neighbors.
+// Regular files as sources: opening without blocking, positional reads, one lazy mapping, what changed since.
 #include "io/file_source.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <linux/openat2.h>
-#include <sys/syscall.h>
-#endif
 
 #include <algorithm>
 #include <cerrno>
@@ -19,12 +14,10 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "io/place.h"
 
 namespace weighbridge::io {
 namespace {
-
-// O_NONBLOCK: opening a FIFO returns at once instead of waiting for a writer. It means nothing for a regular file.
-constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 [[noreturn]] void refuse_kind(const std::string& path, mode_t mode) {
   base::misuse("not-a-file", "'" + path + "' is " + file_kind(mode) + ", not a regular file");
@@ -63,19 +56,7 @@ bool same_time(const struct timespec& a, const struct timespec& b) noexcept {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-void require_relative(std::string_view relative) {
-  bool good = !relative.empty() && relative.front() != '/' && relative.back() != '/' &&
-              relative.find('\0') == std::string_view::npos;
-  for (std::size_t begin = 0; good && begin <= relative.size();) {
-    const std::size_t end = std::min(relative.find('/', begin), relative.size());
-    good = relative.substr(begin, end - begin) != "..";
-    begin = end + 1;
-  }
-  if (!good)
-    base::misuse("neighbour", "'" + std::string(relative) + "' does not name a file in the same folder or below it");
-}
-
-class FileSource final : public Source {
+class FileSource final : public Source, public std::enable_shared_from_this<FileSource> {
  public:
   FileSource(Fd fd, std::string path, const struct stat& opened, Access access)
       : fd_(std::move(fd)), path_(std::move(path)), opened_(opened), access_(access) {
@@ -128,23 +109,7 @@ class FileSource final : public Source {
     if (there.st_dev != opened_.st_dev || there.st_ino != opened_.st_ino) changed("another file stands in its place");
   }
 
-  std::shared_ptr<const Source> neighbor(std::string_view relative) const override {
-    require_relative(relative);
-    const std::string below(relative), folder = split_path(path_).folder, path = join_path(folder, below);
-    const Fd at(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!at) base::io_error("open", "cannot open the folder '" + folder + "'", errno);
-    Fd found(open_beneath_by_kernel(at.get(), below));
-    // Some sandboxes answer EPERM for a system call that they do not know.
-    if (!found && (errno == ENOSYS || errno == EPERM)) found = Fd(open_beneath_by_hand(at.get(), below));
-    if (!found) {
-      if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return nullptr;  // no file has such a name
-      if (errno == EXDEV || errno == ELOOP)
-        base::io_error("outside",
-                       "cannot open '" + path + "': a symbolic link leads out of the folder '" + folder + "'");
-      base::io_error("open", "cannot open '" + path + "'", errno);
-    }
-    return source_from_fd(std::move(found), path);
-  }
+  std::shared_ptr<const Place> place() const override { return place_beside(shared_from_this(), path_); }
 
  private:
   void require_range(std::uint64_t offset, std::uint64_t length) const {
@@ -174,48 +139,6 @@ class FileSource final : public Source {
 
 }  // namespace
 
-int open_beneath_by_kernel([[maybe_unused]] int folder, [[maybe_unused]] const std::string& relative) noexcept {
-#ifdef __linux__
-  struct open_how how {};
-  how.flags = static_cast<std::uint64_t>(kOpenFlags);
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  for (int attempt = 0;; ++attempt) {
-    const long fd = ::syscall(SYS_openat2, folder, relative.c_str(), &how, sizeof how);
-    // EAGAIN: something was renamed meanwhile and the kernel could not tell whether the walk stayed inside.
-    if (fd >= 0 || (errno != EINTR && (errno != EAGAIN || attempt >= 100))) return static_cast<int>(fd);
-  }
-#else
-  errno = ENOSYS;
-  return -1;
-#endif
-}
-
-int open_beneath_by_hand(int folder, const std::string& relative) {
-  Fd held;
-  int at = folder;
-  std::size_t begin = 0;
-  for (;;) {
-    const std::size_t slash = relative.find('/', begin);
-    if (slash == std::string::npos) break;
-    if (slash > begin) {
-      const std::string component = relative.substr(begin, slash - begin);
-      Fd next(::openat(at, component.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      if (!next) {
-        // A link here is ENOTDIR, which would pass for an absent file.
-        struct stat there {};
-        const int reason = errno;
-        const bool link = ::fstatat(at, component.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(there.st_mode);
-        errno = link ? ELOOP : reason;
-        return -1;
-      }
-      held = std::move(next);
-      at = held.get();
-    }
-    begin = slash + 1;
-  }
-  return ::openat(at, relative.c_str() + begin, kOpenFlags | O_NOFOLLOW);
-}
-
 std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access access) {
   struct stat opened {};
   if (::fstat(fd.get(), &opened) != 0) base::io_error("open", "cannot open '" + path + "'", errno);
@@ -231,7 +154,7 @@ std::shared_ptr<const Source> open_file(const std::string& path, Access access) 
   io::require_path(path);
   int fd = -1;
   do {
-    fd = ::open(path.c_str(), io::kOpenFlags);
+    fd = ::open(path.c_str(), io::kOpenToRead);
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) {
     const int reason = errno;

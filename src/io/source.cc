@@ -42,7 +42,7 @@ Bytes Source::map(std::uint64_t, std::uint64_t) const { return {}; }
 
 void Source::check_unchanged() const {}
 
-std::shared_ptr<const Source> Source::neighbor(std::string_view) const { return nullptr; }
+std::shared_ptr<const Place> Source::place() const { return nullptr; }
 
 std::string Source::extension() const {
   std::string_view last = name();

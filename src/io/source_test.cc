@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: files (both ways of access), memory, what is refused, what changed, neighbors, and the failing source of
-// the tests.
+// Sources: files (both ways of access), memory, what is refused, what changed, and the failing source of the tests.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -209,77 +208,6 @@ TEST(PositionalFile, AFileThatShrinksIsIoAndNeverZeros) {
   EXPECT_EQ(thrown([&] { source->map(0, 20'000); }).rule, "io/short-read");
 }
 
-TEST(Neighbor, IsFoundInTheFolderAndBelow) {
-  const TemporaryFolder folder;
-  write_file(folder / "model.bin", "m");
-  write_file(folder / "other.bin", "o");
-  fs::create_directory(folder / "sub");
-  write_file(folder / "sub/deep.bin", "d");
-  const auto model = open_file(folder / "model.bin");
-  EXPECT_EQ(all_of(*model->neighbor("other.bin")), "o");
-  EXPECT_EQ(all_of(*model->neighbor("sub/deep.bin")), "d");
-  EXPECT_EQ(all_of(*model->neighbor("./sub//deep.bin")), "d");
-  EXPECT_EQ(model->neighbor("sub/deep.bin")->name(), folder / "sub/deep.bin");
-  EXPECT_EQ(model->neighbor("absent"), nullptr);
-  EXPECT_EQ(model->neighbor("absent/deep.bin"), nullptr);
-  EXPECT_EQ(model->neighbor("other.bin/deep.bin"), nullptr);
-}
-
-TEST(Neighbor, NeverLeavesTheFolder) {
-  const TemporaryFolder folder;
-  fs::create_directory(folder / "in");
-  write_file(folder / "in/model.bin", "m");
-  write_file(folder / "secret", "s");
-  fs::create_symlink("../secret", folder / "in/link");
-  fs::create_symlink(folder / "secret", folder / "in/absolute-link");
-  fs::create_directory_symlink("..", folder / "in/up");
-  const auto model = open_file(folder / "in/model.bin");
-  for (const std::string& name :
-       {std::string("../secret"), std::string("sub/../../secret"), std::string(".."), std::string("a/.."),
-        folder / "secret", std::string(""), std::string("/"), std::string("sub/"), std::string("a\0b", 3)})
-    EXPECT_EQ(thrown([&] { model->neighbor(name); }).rule, "misuse/neighbour") << name;
-  for (const std::string name : {"link", "absolute-link", "up/secret"}) {
-    const Finding found = thrown([&] { model->neighbor(name); });
-    EXPECT_EQ(found.rule, "io/outside") << name;
-    EXPECT_NE(found.message.find("leads out of the folder"), std::string::npos) << found.message;
-  }
-}
-
-TEST(Neighbor, BothWaysOfOpeningStayInside) {
-  const TemporaryFolder folder;
-  fs::create_directories(folder / "in/sub");
-  write_file(folder / "in/sub/deep", "d");
-  write_file(folder / "secret", "s");
-  fs::create_symlink("../secret", folder / "in/link");
-  fs::create_symlink("sub/deep", folder / "in/inside");
-  fs::create_directory_symlink("..", folder / "in/up");
-  const io::Fd at(::open((folder / "in").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const auto open_with = [&](auto way, const std::string& name) {
-    const io::Fd fd(way(at.get(), name));
-    return fd ? 0 : errno;
-  };
-  EXPECT_EQ(open_with(io::open_beneath_by_hand, "sub/deep"), 0);
-  EXPECT_EQ(open_with(io::open_beneath_by_hand, "./sub//deep"), 0);
-  EXPECT_EQ(open_with(io::open_beneath_by_hand, "absent"), ENOENT);
-  EXPECT_EQ(open_with(io::open_beneath_by_hand, "link"), ELOOP);
-  EXPECT_EQ(open_with(io::open_beneath_by_hand, "up/secret"), ELOOP);
-  EXPECT_EQ(open_with(io::open_beneath_by_hand, "inside"), ELOOP);
-  if (open_with(io::open_beneath_by_kernel, "sub/deep") != 0) GTEST_SKIP() << "this kernel or sandbox has no openat2";
-  EXPECT_EQ(open_with(io::open_beneath_by_kernel, "inside"), 0);
-  EXPECT_EQ(open_with(io::open_beneath_by_kernel, "link"), EXDEV);
-  EXPECT_EQ(open_with(io::open_beneath_by_kernel, "up/secret"), EXDEV);
-}
-
-TEST(Neighbor, ThatIsNoRegularFileIsRefused) {
-  const TemporaryFolder folder;
-  write_file(folder / "model.bin", "m");
-  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
-  fs::create_directory(folder / "sub");
-  const auto model = open_file(folder / "model.bin");
-  EXPECT_EQ(thrown([&] { model->neighbor("fifo"); }).rule, "misuse/not-a-file");
-  EXPECT_EQ(thrown([&] { model->neighbor("sub"); }).rule, "misuse/not-a-file");
-}
-
 TEST(MemorySource, GivesItsBytesWithoutACopy) {
   const auto text = std::make_shared<std::string>("0123456789");
   const auto source = memory_source({std::as_bytes(std::span(*text)), text});
@@ -288,7 +216,7 @@ TEST(MemorySource, GivesItsBytesWithoutACopy) {
   EXPECT_EQ(all_of(*source), *text);
   EXPECT_EQ(static_cast<const void*>(source->map(3, 4).span.data()), text->data() + 3);
   EXPECT_EQ(source->map(3, 4).keep, text);
-  EXPECT_EQ(source->neighbor("x"), nullptr);
+  EXPECT_EQ(source->place(), nullptr);
   source->check_unchanged();
   EXPECT_EQ(thrown([&] { text_of(*source, 8, 3); }).kind, Kind::misuse);
   EXPECT_EQ(memory_source({})->size(), 0U);

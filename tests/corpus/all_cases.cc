@@ -12,6 +12,7 @@
 #include "formats/stb/format.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor1/format.h"
+#include "weighbridge/place.h"
 
 namespace weighbridge::test {
 namespace {
@@ -31,9 +32,9 @@ class WithSidecar final : public Source {
   std::uint64_t size() const noexcept override { return inner_->size(); }
   std::string_view name() const noexcept override { return inner_->name(); }
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override { inner_->read_at(offset, out); }
-  std::shared_ptr<const Source> neighbor(std::string_view relative) const override {
+  std::shared_ptr<const Place> place() const override {
     const std::string_view path = sidecar_->name();
-    return path.substr(path.rfind('/') + 1) == relative ? sidecar_ : nullptr;
+    return folder_of({{std::string(path.substr(path.rfind('/') + 1)), sidecar_}});
   }
 
  private:

@@ -18,9 +18,7 @@ class FailingSource final : public Source {
   std::uint64_t size() const noexcept override { return inner_->size(); }
   std::string_view name() const noexcept override { return inner_->name(); }
   void check_unchanged() const override { inner_->check_unchanged(); }
-  std::shared_ptr<const Source> neighbor(std::string_view relative) const override {
-    return inner_->neighbor(relative);
-  }
+  std::shared_ptr<const Place> place() const override { return inner_->place(); }
 
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     if (!out.empty() && (offset >= good_bytes_ || out.size() > good_bytes_ - offset))

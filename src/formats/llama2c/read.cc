@@ -12,6 +12,7 @@
 #include "formats/llama2c/format.h"
 #include "formats/llama2c/rules.h"
 #include "formats/llama2c/tokenizer_file.h"
+#include "weighbridge/place.h"
 
 namespace weighbridge::llama2c {
 namespace {
@@ -131,7 +132,10 @@ class Walk {
 
   // The file that the caller names, or that lies beside the checkpoint.
   void read_tokenizer() {
-    const auto file = draft_.tokenizer ? draft_.tokenizer : source_.neighbor(tokenizer_name(source_.name()));
+    const auto place = source_.place();
+    const auto file = draft_.tokenizer ? draft_.tokenizer
+                      : place          ? place->open(tokenizer_name(source_.name()))
+                                       : nullptr;
     if (!file) return;
     draft_.add_source(file);
     draft_.state.tokenizer =

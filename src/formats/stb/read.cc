@@ -15,6 +15,7 @@
 #include "formats/stb/layout.h"
 #include "formats/stb/rules.h"
 #include "formats/stb/sidecar.h"
+#include "weighbridge/place.h"
 
 namespace weighbridge::stb {
 namespace {
@@ -165,7 +166,8 @@ class Walk {
 
   // The sidecar that the caller gave, or that lies beside the file; and which of its files this one is.
   void read_sidecar() {
-    const auto source = draft_.sidecar ? draft_.sidecar : source_.neighbor(sidecar_name(source_.name()));
+    const auto place = source_.place();
+    const auto source = draft_.sidecar ? draft_.sidecar : place ? place->open(sidecar_name(source_.name())) : nullptr;
     if (!source) return;
     draft_.add_source(source);  // an input as well: no output may take its place
     sidecar_ = stb::read_sidecar(*source, limits_, findings_);

@@ -9,6 +9,7 @@
 #include "formats/stb/rules.h"
 #include "runtime/khlnary/rules.h"
 #include "weighbridge/open.h"
+#include "weighbridge/place.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::khlnary {
@@ -71,7 +72,8 @@ const OpenFile& BinFiles::open(std::uint8_t id, std::optional<std::uint64_t> at)
 
 std::shared_ptr<const Source> BinFiles::find(const stb::BinFile& entry, core::At at) const {
   try {
-    if (auto found = module_.sidecar_source->neighbor(entry.path)) return found;
+    const auto place = module_.sidecar_source->place();
+    if (auto found = place ? place->open(entry.path) : nullptr) return found;
   } catch (const Error& error) {
     if (error.finding().rule == "io/outside") refuse(rules::kPath, at, {}, {}, called(entry) + ": " + error.what());
     // A folder or a device where the file should be: nobody asked for that one, the table did.

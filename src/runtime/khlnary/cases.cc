@@ -7,6 +7,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "formats/stb/layout.h"
+#include "weighbridge/place.h"
 
 namespace weighbridge::khlnary {
 
@@ -36,7 +37,26 @@ class MemoryFile final : public Source {
     if (!mappable_) return {};
     return {std::as_bytes(std::span(*bytes_)).subspan(offset, length), bytes_};
   }
-  std::shared_ptr<const Source> neighbor(std::string_view relative) const override {
+  std::shared_ptr<const Place> place() const override;
+
+ private:
+  std::string name_;
+  std::shared_ptr<const std::string> bytes_;
+  bool mappable_;
+  std::shared_ptr<const MemoryFolder::Files> folder_;
+};
+
+class MemoryPlace final : public Place {
+ public:
+  explicit MemoryPlace(std::shared_ptr<const MemoryFolder::Files> folder) : folder_(std::move(folder)) {}
+  Kind kind() const noexcept override { return Kind::folder; }
+  std::string_view name() const noexcept override { return "<memory>"; }
+  std::vector<std::string> list() const override {
+    std::vector<std::string> out;
+    for (const auto& [name, file] : folder_->by_name) out.push_back(name);
+    return out;
+  }
+  std::shared_ptr<const Source> open(std::string_view relative) const override {
     const auto found = folder_->by_name.find(relative);
     if (found == folder_->by_name.end()) return nullptr;
     const auto& [bytes, manner] = found->second;
@@ -47,11 +67,10 @@ class MemoryFile final : public Source {
   }
 
  private:
-  std::string name_;
-  std::shared_ptr<const std::string> bytes_;
-  bool mappable_;
   std::shared_ptr<const MemoryFolder::Files> folder_;
 };
+
+std::shared_ptr<const Place> MemoryFile::place() const { return std::make_shared<MemoryPlace>(folder_); }
 
 std::string floats(std::initializer_list<float> values) {
   std::string out;
@@ -169,9 +188,7 @@ void MemoryFolder::add(std::string name, std::string bytes, Manner manner) {
   files_->by_name[std::move(name)] = {std::make_shared<const std::string>(std::move(bytes)), manner};
 }
 
-std::shared_ptr<const Source> MemoryFolder::open(std::string_view name) const {
-  return MemoryFile("", nullptr, false, files_).neighbor(name);
-}
+std::shared_ptr<const Source> MemoryFolder::open(std::string_view name) const { return MemoryPlace(files_).open(name); }
 
 std::string stb_file(const std::vector<StbTensor>& tensors) {
   const auto aligned = [](std::uint64_t size) {

@@ -11,6 +11,7 @@
 #include "core/words.h"
 #include "runtime/khlnary/rules.h"
 #include "runtime/khlnary/words.h"
+#include "weighbridge/place.h"
 
 namespace weighbridge::khlnary {
 namespace {
@@ -54,7 +55,8 @@ std::vector<std::uint32_t> read_words(const Source& source, const Limits& limits
 }
 
 std::shared_ptr<const Source> find_sidecar(const Source& module) {
-  return module.neighbor(stb::sidecar_name(module.name()));
+  const auto place = module.place();
+  return place ? place->open(stb::sidecar_name(module.name())) : nullptr;
 }
 
 void check_words(const Module::Rep& module, unsigned authority, core::Findings& findings) {

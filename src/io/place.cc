@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files, folders and sets of files as places. A name is opened first and judged by what was opened: openat2 refuses to
+// leave the folder, the walk by hand follows no link, and a blob of a cache is reached without following one.
+#include "io/place.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/fail.h"
+#include "io/fd.h"
+#include "io/file_source.h"
+
+namespace weighbridge::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
+
+void require_relative(std::string_view relative) {
+  bool good = !relative.empty() && relative.front() != '/' && relative.back() != '/' &&
+              relative.find('\0') == std::string_view::npos;
+  for (std::size_t begin = 0; good && begin <= relative.size();) {
+    const std::size_t end = std::min(relative.find('/', begin), relative.size());
+    good = relative.substr(begin, end - begin) != "..";
+    begin = end + 1;
+  }
+  if (!good)
+    base::misuse("neighbour", "'" + std::string(relative) + "' does not name a file in the same folder or below it");
+}
+
+// No file has such a name.
+bool is_absent(int error) noexcept { return error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG; }
+bool leads_out(int error) noexcept { return error == EXDEV || error == ELOOP; }
+
+Fd open_folder_path(const std::string& folder) {
+  Fd out(::open(folder.c_str(), kFolder));
+  if (!out) base::io_error("open", "cannot open the folder '" + folder + "'", errno);
+  return out;
+}
+
+// The folder that holds the last component of `relative`, and that component. No link is followed; an empty Fd with
+// errno where there is no such folder.
+struct Last {
+  Fd held;  // empty: `folder` is the folder that was given
+  int folder = -1;
+  std::string name;
+  std::size_t depth = 0;  // folders between
+};
+Last walk_by_hand(int folder, const std::string& relative) {
+  Last out;
+  out.folder = folder;
+  std::size_t begin = 0;
+  for (;;) {
+    const std::size_t slash = relative.find('/', begin);
+    if (slash == std::string::npos) break;
+    const std::string component = relative.substr(begin, slash - begin);
+    if (!component.empty() && component != ".") {
+      Fd next(::openat(out.folder, component.c_str(), kFolder | O_NOFOLLOW));
+      if (!next) {
+        // A link here is ENOTDIR, which would pass for an absent file.
+        struct stat there {};
+        const int reason = errno;
+        const bool link =
+            ::fstatat(out.folder, component.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(there.st_mode);
+        errno = link ? ELOOP : reason;
+        out.folder = -1;
+        return out;
+      }
+      out.held = std::move(next);
+      out.folder = out.held.get();
+      ++out.depth;
+    }
+    begin = slash + 1;
+  }
+  out.name = relative.substr(begin);
+  return out;
+}
+
+bool same_folder(int one, int other) noexcept {
+  struct stat a {
+  }, b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+std::string text_of_link(int folder, const std::string& name) {
+  std::array<char, 4096> text;
+  const ssize_t length = ::readlinkat(folder, name.c_str(), text.data(), text.size());
+  return length < 0 ? std::string() : std::string(text.data(), static_cast<std::size_t>(length));
+}
+
+int open_beneath(int folder, const std::string& relative) {
+  Fd found(open_beneath_by_kernel(folder, relative));
+  // Some sandboxes answer EPERM for a system call that they do not know.
+  if (!found && (errno == ENOSYS || errno == EPERM)) found = Fd(open_beneath_by_hand(folder, relative));
+  if (!found && leads_out(errno)) {
+    const int reason = errno;
+    found = Fd(open_cached_blob(folder, relative));
+    if (!found && leads_out(errno)) errno = reason;
+  }
+  return found.release();
+}
+
+// The file `relative` of the folder that stands at `path`; null where there is none.
+std::shared_ptr<const Source> open_in(int folder, const std::string& path, std::string_view relative, Access access) {
+  require_relative(relative);
+  const std::string below(relative), whole = join_path(path, below);
+  Fd found(open_beneath(folder, below));
+  if (found) return source_from_fd(std::move(found), whole, access);
+  if (is_absent(errno)) return nullptr;
+  if (leads_out(errno))
+    base::io_error("outside", "cannot open '" + whole + "': a symbolic link leads out of the folder '" + path + "'");
+  base::io_error("open", "cannot open '" + whole + "'", errno);
+}
+
+std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+
+class FilePlace final : public Place {
+ public:
+  // Where the files beside it are: in the folder of `path`, in another place, or nowhere.
+  FilePlace(std::shared_ptr<const Source> file, std::optional<std::string> path, std::shared_ptr<const Place> beside)
+      : file_(std::move(file)),
+        path_(std::move(path)),
+        beside_(std::move(beside)),
+        own_(last_component(file_->name())) {}
+
+  Kind kind() const noexcept override { return Kind::file; }
+  std::string_view name() const noexcept override { return file_->name(); }
+  std::shared_ptr<const Source> file() const override { return file_; }
+  std::vector<std::string> list() const override { return {own_}; }
+  std::shared_ptr<const Source> open(std::string_view name) const override {
+    if (name == own_) return file_;
+    require_relative(name);
+    if (!path_) return beside_ ? beside_->open(name) : nullptr;
+    const std::string folder = split_path(*path_).folder;
+    return open_in(open_folder_path(folder).get(), folder, name, Access::positional);
+  }
+
+ private:
+  const std::shared_ptr<const Source> file_;
+  const std::optional<std::string> path_;
+  const std::shared_ptr<const Place> beside_;
+  const std::string own_;
+};
+
+class FolderPlace final : public Place {
+ public:
+  FolderPlace(std::string path, Access access)
+      : path_(std::move(path)), folder_(open_folder_path(path_)), access_(access) {}
+
+  Kind kind() const noexcept override { return Kind::folder; }
+  std::string_view name() const noexcept override { return path_; }
+
+  std::vector<std::string> list() const override {
+    std::vector<std::string> out;
+    std::error_code error, unknown;
+    for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error))
+      if (!at->is_directory(unknown)) out.push_back(at->path().filename().string());
+    if (error) base::io_error("open", "cannot look into the folder '" + path_ + "'", error.value());
+    std::ranges::sort(out);
+    return out;
+  }
+
+  std::shared_ptr<const Source> open(std::string_view name) const override {
+    return open_in(folder_.get(), path_, name, access_);
+  }
+
+  std::shared_ptr<const Source> open_following_links(std::string_view name) const override {
+    require_relative(name);
+    const std::string below(name), whole = join_path(path_, below);
+    Fd found(::openat(folder_.get(), below.c_str(), kOpenToRead));
+    if (found) return source_from_fd(std::move(found), whole, access_);
+    if (is_absent(errno)) return nullptr;
+    base::io_error("open", "cannot open '" + whole + "'", errno);
+  }
+
+ private:
+  const std::string path_;
+  const Fd folder_;  // what every name is looked up in, whatever comes to stand at `path_`
+  const Access access_;
+};
+
+class FilesPlace final : public Place {
+ public:
+  using Files = std::map<std::string, std::shared_ptr<const Source>, std::less<>>;
+  FilesPlace(Files files, std::string name) : files_(std::move(files)), name_(std::move(name)) {}
+
+  Kind kind() const noexcept override { return Kind::folder; }
+  std::string_view name() const noexcept override { return name_; }
+  std::vector<std::string> list() const override {
+    std::vector<std::string> out;
+    for (const auto& [name, source] : files_)
+      if (name.find('/') == std::string::npos) out.push_back(name);
+    return out;
+  }
+  std::shared_ptr<const Source> open(std::string_view name) const override {
+    require_relative(name);
+    const auto found = files_.find(name);
+    return found == files_.end() ? nullptr : found->second;
+  }
+
+ private:
+  const Files files_;
+  const std::string name_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Place> place_beside(std::shared_ptr<const Source> file, std::string path) {
+  return std::make_shared<FilePlace>(std::move(file), std::move(path), nullptr);
+}
+
+int open_beneath_by_kernel([[maybe_unused]] int folder, [[maybe_unused]] const std::string& relative) noexcept {
+#ifdef __linux__
+  struct open_how how {};
+  how.flags = static_cast<std::uint64_t>(kOpenToRead);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  for (int attempt = 0;; ++attempt) {
+    const long fd = ::syscall(SYS_openat2, folder, relative.c_str(), &how, sizeof how);
+    // EAGAIN: something was renamed meanwhile and the kernel could not tell whether the walk stayed inside.
+    if (fd >= 0 || (errno != EINTR && (errno != EAGAIN || attempt >= 100))) return static_cast<int>(fd);
+  }
+#else
+  errno = ENOSYS;
+  return -1;
+#endif
+}
+
+int open_beneath_by_hand(int folder, const std::string& relative) {
+  const Last last = walk_by_hand(folder, relative);
+  return last.folder < 0 ? -1 : ::openat(last.folder, last.name.c_str(), kOpenToRead | O_NOFOLLOW);
+}
+
+int open_cached_blob(int folder, const std::string& relative) {
+  const Last last = walk_by_hand(folder, relative);
+  if (last.folder < 0) return -1;
+  std::string to_blobs = "../../blobs/";
+  for (std::size_t i = 0; i < last.depth; ++i) to_blobs.insert(0, "../");
+  const std::string text = text_of_link(last.folder, last.name);
+  const std::string blob = text.starts_with(to_blobs) ? text.substr(to_blobs.size()) : std::string();
+  const Fd above(::openat(folder, "..", kFolder)), model(::openat(folder, "../..", kFolder));
+  const Fd snapshots(model ? ::openat(model.get(), "snapshots", kFolder | O_NOFOLLOW) : -1);
+  const bool is_snapshot = above && snapshots && same_folder(above.get(), snapshots.get());
+  if (!is_snapshot || blob.empty() || blob == "." || blob == ".." || blob.find('/') != std::string::npos) {
+    errno = ELOOP;
+    return -1;
+  }
+  const Fd blobs(::openat(model.get(), "blobs", kFolder | O_NOFOLLOW));
+  return blobs ? ::openat(blobs.get(), blob.c_str(), kOpenToRead | O_NOFOLLOW) : -1;
+}
+
+}  // namespace weighbridge::io
+
+namespace weighbridge {
+
+std::shared_ptr<const Place> place_at(const std::string& path, Access access) {
+  io::require_path(path);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return std::make_shared<io::FolderPlace>(path, access);
+  return place_of(open_file(path, access));
+}
+
+std::shared_ptr<const Place> place_of(std::shared_ptr<const Source> source) {
+  if (!source) base::misuse("source", "there is no source to read");
+  auto own = source->place();
+  if (own && own->file() == source) return own;
+  return std::make_shared<io::FilePlace>(std::move(source), std::nullopt, std::move(own));
+}
+
+std::shared_ptr<const Place> folder_of(std::map<std::string, std::shared_ptr<const Source>, std::less<>> files,
+                                       std::string name) {
+  return std::make_shared<io::FilesPlace>(std::move(files), std::move(name));
+}
+
+}  // namespace weighbridge

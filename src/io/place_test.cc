@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places: what is found by a name, what is not followed, and what stays the same when the folder changes meanwhile.
+#include "io/place.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <vector>
+
+#include "io/fd.h"
+#include "support/failing_source.h"
+#include "support/temporary_folder.h"
+#include "support/thrown.h"
+#include "weighbridge/error.h"
+
+namespace weighbridge {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TemporaryFolder;
+using test::thrown;
+using test::write_file;
+using Names = std::vector<std::string>;
+
+std::string all_of(const Source& source) {
+  std::string out(source.size(), '\0');
+  source.read_at(0, std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
+TEST(FilePlace, FindsFilesInTheFolderAndBelow) {
+  const TemporaryFolder folder;
+  write_file(folder / "model.bin", "m");
+  write_file(folder / "other.bin", "o");
+  fs::create_directory(folder / "sub");
+  write_file(folder / "sub/deep.bin", "d");
+  const auto model = place_at(folder / "model.bin");
+  EXPECT_EQ(all_of(*model->open("other.bin")), "o");
+  EXPECT_EQ(all_of(*model->open("sub/deep.bin")), "d");
+  EXPECT_EQ(all_of(*model->open("./sub//deep.bin")), "d");
+  EXPECT_EQ(model->open("sub/deep.bin")->name(), folder / "sub/deep.bin");
+  EXPECT_EQ(model->open("absent"), nullptr);
+  EXPECT_EQ(model->open("absent/deep.bin"), nullptr);
+  EXPECT_EQ(model->open("other.bin/deep.bin"), nullptr);
+  EXPECT_EQ(model->kind(), Place::Kind::file);
+  EXPECT_EQ(model->name(), folder / "model.bin");
+  EXPECT_EQ(model->list(), std::vector<std::string>{"model.bin"});
+  EXPECT_EQ(model->open("model.bin"), model->file());
+  EXPECT_EQ(model->file()->place()->open("other.bin")->size(), 1U);
+}
+
+TEST(FilePlace, NeverLeavesTheFolder) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "in");
+  write_file(folder / "in/model.bin", "m");
+  write_file(folder / "secret", "s");
+  fs::create_symlink("../secret", folder / "in/link");
+  fs::create_symlink(folder / "secret", folder / "in/absolute-link");
+  fs::create_directory_symlink("..", folder / "in/up");
+  const auto model = place_at(folder / "in/model.bin");
+  for (const std::string& name :
+       {std::string("../secret"), std::string("sub/../../secret"), std::string(".."), std::string("a/.."),
+        folder / "secret", std::string(""), std::string("/"), std::string("sub/"), std::string("a\0b", 3)})
+    EXPECT_EQ(thrown([&] { model->open(name); }).rule, "misuse/neighbour") << name;
+  for (const std::string name : {"link", "absolute-link", "up/secret"}) {
+    const Finding found = thrown([&] { model->open(name); });
+    EXPECT_EQ(found.rule, "io/outside") << name;
+    EXPECT_NE(found.message.find("leads out of the folder"), std::string::npos) << found.message;
+  }
+}
+
+TEST(Beneath, BothWaysOfOpeningStayInside) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "in/sub");
+  write_file(folder / "in/sub/deep", "d");
+  write_file(folder / "secret", "s");
+  fs::create_symlink("../secret", folder / "in/link");
+  fs::create_symlink("sub/deep", folder / "in/inside");
+  fs::create_directory_symlink("..", folder / "in/up");
+  const io::Fd at(::open((folder / "in").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto open_with = [&](auto way, const std::string& name) {
+    const io::Fd fd(way(at.get(), name));
+    return fd ? 0 : errno;
+  };
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "sub/deep"), 0);
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "./sub//deep"), 0);
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "absent"), ENOENT);
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "link"), ELOOP);
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "up/secret"), ELOOP);
+  EXPECT_EQ(open_with(io::open_beneath_by_hand, "inside"), ELOOP);
+  if (open_with(io::open_beneath_by_kernel, "sub/deep") != 0) GTEST_SKIP() << "this kernel or sandbox has no openat2";
+  EXPECT_EQ(open_with(io::open_beneath_by_kernel, "inside"), 0);
+  EXPECT_EQ(open_with(io::open_beneath_by_kernel, "link"), EXDEV);
+  EXPECT_EQ(open_with(io::open_beneath_by_kernel, "up/secret"), EXDEV);
+}
+
+TEST(FilePlace, RefusesWhatIsNoRegularFile) {
+  const TemporaryFolder folder;
+  write_file(folder / "model.bin", "m");
+  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
+  fs::create_directory(folder / "sub");
+  const auto model = place_at(folder / "model.bin");
+  EXPECT_EQ(thrown([&] { model->open("fifo"); }).rule, "misuse/not-a-file");
+  EXPECT_EQ(thrown([&] { model->open("sub"); }).rule, "misuse/not-a-file");
+}
+
+TEST(FolderPlace, ListsItsOwnFilesAndOpensThoseBelow) {
+  const TemporaryFolder root;
+  fs::create_directories(root / "in/sub");
+  write_file(root / "in/b", "b");
+  write_file(root / "in/a", "a");
+  write_file(root / "in/sub/deep", "d");
+  const auto place = place_at(root / "in");
+  EXPECT_EQ(place->kind(), Place::Kind::folder);
+  EXPECT_EQ(place->file(), nullptr);
+  EXPECT_EQ(place->name(), root / "in");
+  EXPECT_EQ(place->list(), (Names{"a", "b"}));
+  EXPECT_EQ(all_of(*place->open("sub/deep")), "d");
+  EXPECT_EQ(all_of(*place->open_following_links("a")), "a");
+  EXPECT_EQ(place->open("sub/deep")->name(), root / "in/sub/deep");
+  for (const char* name : {"absent", "absent/deep", "a/deep"}) {
+    EXPECT_EQ(place->open(name), nullptr) << name;
+    EXPECT_EQ(place->open_following_links(name), nullptr) << name;
+  }
+  EXPECT_EQ(thrown([&] { place->open("../in/a"); }).rule, "misuse/neighbour");
+  EXPECT_EQ(thrown([&] { place->open_following_links("../in/a"); }).rule, "misuse/neighbour");
+  EXPECT_EQ(thrown([&] { place->open("sub"); }).rule, "misuse/not-a-file");
+  EXPECT_EQ(thrown([&] { place_at(root / "absent"); }).rule, "io/open");
+  EXPECT_EQ(thrown([&] { place_at(""); }).rule, "misuse/path");
+}
+
+TEST(FolderPlace, OnlyNamesThatNoFileChoosesLeadOut) {
+  const TemporaryFolder root;
+  fs::create_directory(root / "in");
+  write_file(root / "outside", "o");
+  fs::create_symlink("../outside", root / "in/link");
+  const auto place = place_at(root / "in");
+  EXPECT_EQ(thrown([&] { place->open("link"); }).rule, "io/outside");
+  EXPECT_EQ(all_of(*place->open_following_links("link")), "o");
+}
+
+// What is opened is beneath the folder that was given, not beneath what has its name by then.
+TEST(FolderPlace, StaysTheFolderThatWasOpened) {
+  const TemporaryFolder root;
+  fs::create_directory(root / "in");
+  fs::create_directory(root / "other");
+  write_file(root / "in/a", "first");
+  write_file(root / "other/a", "second");
+  const auto place = place_at(root / "in");
+  fs::rename(root / "in", root / "moved");
+  fs::create_directory_symlink("other", root / "in");
+  EXPECT_EQ(all_of(*place->open("a")), "first");
+  EXPECT_EQ(all_of(*place->open_following_links("a")), "first");
+}
+
+TEST(FolderPlace, ASnapshotsFilesMayBeTheCachesBlobsAndNothingElse) {
+  const TemporaryFolder root;
+  const std::string home = root / "models--x--y/snapshots/0123";
+  fs::create_directories(home + "/sub");
+  fs::create_directories(root / "models--x--y/blobs/folder");
+  fs::create_directories(root / "models--x--y/refs");
+  write_file(root / "models--x--y/blobs/89ab", "blob");
+  write_file(root / "models--x--y/refs/main", "0123");
+  write_file(root / "outside", "o");
+  fs::create_symlink(root / "outside", root / "models--x--y/blobs/link");
+  const std::pair<const char*, const char*> links[] = {
+      {"good", "../../blobs/89ab"},  {"sub/good", "../../../blobs/89ab"},
+      {"refs", "../../refs/main"},   {"through", "../../blobs/../refs/main"},
+      {"twice", "../../blobs/link"}, {"up", "../../blobs/.."},
+      {"out", "../../../outside"},   {"sub/short", "../../blobs/89ab"}};
+  for (const auto& [name, target] : links) fs::create_symlink(target, home + "/" + name);
+  fs::create_symlink("../../blobs/gone", home + "/gone");
+  const auto place = place_at(home);
+  EXPECT_EQ(all_of(*place->open("good")), "blob");
+  EXPECT_EQ(all_of(*place->open("./sub//good")), "blob");
+  EXPECT_EQ(place->open("gone"), nullptr);
+  for (const char* name : {"refs", "through", "twice", "up", "out"})
+    EXPECT_EQ(thrown([&] { place->open(name); }).rule, "io/outside") << name;
+  EXPECT_EQ(place_at(home + "/good")->open("sub/good")->size(), 4U);
+  // The same link in a folder that is no snapshot.
+  fs::create_directories(root / "models--x--y/other/0123");
+  fs::create_symlink("../../blobs/89ab", root / "models--x--y/other/0123/good");
+  EXPECT_EQ(thrown([&] { place_at(root / "models--x--y/other/0123")->open("good"); }).rule, "io/outside");
+}
+
+TEST(FolderOf, HoldsItsFiles) {
+  const std::string text = "text";
+  const auto source = memory_source({std::as_bytes(std::span(text)), nullptr});
+  const auto place = folder_of({{"b", source}, {"a", source}, {"sub/c", source}}, "<three>");
+  EXPECT_EQ(place->kind(), Place::Kind::folder);
+  EXPECT_EQ(place->name(), "<three>");
+  EXPECT_EQ(place->list(), (Names{"a", "b"}));
+  EXPECT_EQ(place->open("sub/c"), source);
+  EXPECT_EQ(place->open_following_links("a"), source);
+  EXPECT_EQ(place->open("c"), nullptr);
+  EXPECT_EQ(thrown([&] { place->open("/a"); }).rule, "misuse/neighbour");
+}
+
+TEST(PlaceOf, ASourceInMemoryStandsAlone) {
+  const std::string text = "text";
+  const auto source = memory_source({std::as_bytes(std::span(text)), nullptr}, "folder/name.bin");
+  const auto place = place_of(source);
+  EXPECT_EQ(place->kind(), Place::Kind::file);
+  EXPECT_EQ(place->file(), source);
+  EXPECT_EQ(place->list(), Names{"name.bin"});
+  EXPECT_EQ(place->open("name.bin"), source);
+  EXPECT_EQ(place->open("other.bin"), nullptr);
+  EXPECT_EQ(thrown([] { place_of(nullptr); }).kind, Kind::misuse);
+}
+
+// A source that stands before another one: its own bytes, the other one's neighbors.
+TEST(PlaceOf, ASourceKeepsItsBytesAndFindsWhatIsBeside) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "a");
+  write_file(folder / "b", "b");
+  const auto broken = std::make_shared<test::FailingSource>(open_file(folder / "a"), 0);
+  const auto place = place_of(broken);
+  EXPECT_EQ(place->file(), broken);
+  EXPECT_EQ(place->open("a"), broken);
+  EXPECT_EQ(all_of(*place->open("b")), "b");
+  EXPECT_EQ(thrown([&] { place->open("../b"); }).rule, "misuse/neighbour");
+}
+
+}  // namespace
+}  // namespace weighbridge
