@@ -21,7 +21,7 @@ Order choose(const Model& model, const Arguments& args) {
   std::iota(order.begin(), order.end(), 0U);
   if (!args.has(FlagId::filter)) return order;
   const std::string_view pattern = args.value(FlagId::filter);
-  std::erase_if(order, [&](std::uint32_t i) { return !matches_glob(pattern, model[i].name()); });
+  std::erase_if(order, [&](std::uint32_t i) { return !matches_glob(pattern, model.name(i)); });
   return order;
 }
 

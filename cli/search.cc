@@ -39,8 +39,7 @@ std::string digest_of_inputs(const Session& session, const Model& model, const E
     all.append("\n").append(part);
   all.append("\n").append(std::to_string(embedder.max_length())).append("\n").append(session.args.value(FlagId::heads));
   for (const std::string_view key : {"num_attention_heads", "layer_norm_eps", "hidden_act", "do_lower_case"})
-    if (const Value* value = model.attributes().find(key))
-      all.append("\n").append(key).append(" ").append(value->to_text());
+    if (const Value* value = model.attribute(key)) all.append("\n").append(key).append(" ").append(value->to_text());
   const WordPiece& words = *embedder.tokenizer();
   for (std::uint32_t id = 0; id < words.size(); ++id) all.append("\n").append(words.token(id).value_or(""));
   for (const std::string& text : corpus.texts)

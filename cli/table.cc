@@ -277,10 +277,10 @@ std::string_view cut(std::string_view text) {
 
 void print_attributes(Output& out, Attributes attributes) {
   std::size_t width = 0, shown_count = 0;
-  for (const auto& [key, value] : attributes.entries())
+  for (const auto& [key, value] : attributes)
     if (shown_count++ < kMostAttributes) width = std::max(width, std::min<std::size_t>(width_shown(key), 40));
   shown_count = 0;
-  for (const auto& [key, value] : attributes.entries()) {
+  for (const auto& [key, value] : attributes) {
     if (shown_count++ == kMostAttributes) break;
     const std::string text = value.to_text();
     std::string& to = out.buffer();
@@ -301,7 +301,7 @@ void print_attributes(Output& out, Attributes attributes) {
 void print_checksums(Output& out, const Model& model) {
   const bool label = !model.dtype_label().empty();
   if (label) out.text("  dtype " + shown(model.dtype_label()) + "\n");
-  if (const Tokenizer* t = model.tokenizer())
+  if (const auto t = model.tokenizer())
     out.text("  tokenizer " + std::string(name(t->kind)) + ", " + grouped(t->vocab_size) + " tokens\n");
   for (const auto& [name, value] : model.checksums()) out.text("  checksum " + shown(name) + " " + shown(value) + "\n");
   if (!model.checked()) out.text("  not checked: payload and checksums\n");

@@ -72,10 +72,10 @@ void use(const Tokenizer& tokenizer) {
 }
 
 void use(const Model& model) {
-  for (const auto& [key, value] : model.attributes().entries())
-    expect(model.attributes().find(key) != nullptr, "an attribute is not found under its key: " + value.to_text());
+  for (const auto& [key, value] : model.attributes())
+    expect(model.attribute(key) != nullptr, "an attribute is not found under its key: " + value.to_text());
   for (std::uint32_t i = 0; i < model.size(); ++i)
-    expect(model.find(model[i].name()).has_value(), "a tensor is not found under its name");
+    expect(model.find(model.name(i)).has_value(), "a tensor is not found under its name");
   if (model.tokenizer() != nullptr) use(*model.tokenizer());
   for (const FormatInfo& format : formats()) {
     try {
@@ -105,7 +105,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
 #ifdef WEIGHBRIDGE_PLANTED_BUG
-  for (const auto& [key, value] : opened.model.attributes().entries())
+  for (const auto& [key, value] : opened.model.attributes())
     if (fuzz::has_forbidden_sign(key)) fuzz::fail("planted bug: a folder that opens, with a forbidden key");
 #endif
   fuzz::use(opened.model);

@@ -12,10 +12,10 @@ namespace {
 // Breaks on a sound file with a certain name or attribute: no seed holds one, and an input must stay sound to get
 // there.
 void planted_bug(const Model& model) {
-  for (const auto& [key, value] : model.attributes().entries())
+  for (const auto& [key, value] : model.attributes())
     if (has_forbidden_sign(key)) fail("planted bug: a sound file with an attribute of a forbidden name");
   for (std::uint32_t i = 0; i < model.size(); ++i)
-    if (has_forbidden_sign(model[i].name())) fail("planted bug: a sound file with a tensor of a forbidden name");
+    if (has_forbidden_sign(model.name(i))) fail("planted bug: a sound file with a tensor of a forbidden name");
 }
 #endif
 

@@ -3,9 +3,10 @@
 /// What a tensor file is once its container is forgotten. Owns Model, Tensor, Part, Tokenizer, Builder. Leaves to
 /// others: open() (open.h), verify() (verify.h), plans and conversion (convert.h), budgets and progress (context.h).
 ///
-/// - **Ownership.** Model is an immutable shared handle; a copy is one reference count. Tensor and Part are small views
-///   into it, like string_view: they must not outlive every copy of their Model, hence the deleted && overloads. Bytes
-///   and Array own or share what they show and outlive anything.
+/// - **Ownership.** Model, Tensor, Part and Attributes are immutable shared handles; a copy is one reference count, and
+///   each keeps what it is of alive. Texts, shapes and pointers that they give live as long as any handle of the same
+///   Model; a handle that is a temporary does not give them: `const Tensor t = open(path)["w"]; t.name()`. Bytes and
+///   Array own or share what they show.
 /// - **Threads.** Every const member may run concurrently. Nothing here mutates a Model; reads are positional, there is
 ///   no cursor.
 /// - **Errors.** Members do no input/output and allocate nothing unless marked [reads]; unmarked ones throw only
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -120,25 +122,65 @@ struct Tokenizer {
 
 std::string_view name(Tokenizer::Kind) noexcept;  ///< "wordpiece", "byte", "bpe"
 
-/// One stored array of a tensor.
+/// What a range-for over a Model or over Tensor::parts() walks with: one handle that moves on, without a count each.
+template <class Handle> class HandleIterator {
+ public:
+  using value_type = Handle;                                   ///< Tensor or Part
+  using difference_type = std::ptrdiff_t;                      ///< of handles
+  using iterator_concept = std::input_iterator_tag;            ///< one pass
+  const Handle& operator*() const& noexcept { return at_; }    ///< until the next step; copy it to keep it
+  Handle operator*() const&& noexcept { return at_; }          ///< a copy: the handle goes with this
+  const Handle* operator->() const& noexcept { return &at_; }  ///< until the next step
+  const Handle* operator->() const&& = delete;
+  HandleIterator& operator++() noexcept {  ///< the next one
+    ++at_.i_;
+    return *this;
+  }
+  void operator++(int) noexcept { ++at_.i_; }                                         ///< likewise
+  bool operator==(std::default_sentinel_t) const noexcept { return at_.i_ == end_; }  ///< past the last one
+
+ private:
+  friend class Tensor;
+  friend class Model;
+  HandleIterator(Handle at, std::uint32_t end) noexcept : at_(std::move(at)), end_(end) {}
+  Handle at_;
+  std::uint32_t end_;
+};
+
+/// A handle, or none. As std::optional, but that a temporary one gives no way into the handle that goes with it:
+/// `if (const auto found = model.find("w")) found->name()`, or `model.find("w").value()`, which throws where there is
+/// none.
+template <class Handle> class Maybe : public std::optional<Handle> {
+ public:
+  using std::optional<Handle>::optional;
+  const Handle* operator->() const& noexcept { return &**this; }                            ///< it, which must be there
+  const Handle& operator*() const& noexcept { return std::optional<Handle>::operator*(); }  ///< likewise
+  Handle operator*() && noexcept { return std::move(*static_cast<std::optional<Handle>&>(*this)); }  ///< likewise
+  const Handle* operator->() && = delete;
+};
+
+/// One stored array of a tensor. Keeps its model alive. One made by default, or moved from, is empty: no role, no
+/// elements, computed.
 class Part {
  public:
+  Part() noexcept = default;                              ///< of no tensor
+  bool operator==(const Part&) const noexcept = default;  ///< the same part of the same model
   /// "data"; "values" "indices" "indptr" "coords"; "packed_weight" "scales" "zeros"
-  std::string_view role() const noexcept;
-  DType dtype() const noexcept;                  ///< DType::unknown keeps its file name in dtype_name()
-  std::string_view dtype_name() const noexcept;  ///< as the file has it
-  Shape shape() const noexcept;                  ///< in elements, after decoding; {count} where the layout does not say
-  std::uint64_t count() const noexcept;          ///< elements
-  std::uint64_t size() const noexcept;           ///< logical bytes: what stream() delivers in all
+  std::string_view role() const& noexcept;
+  DType dtype() const noexcept;                   ///< DType::unknown keeps its file name in dtype_name()
+  std::string_view dtype_name() const& noexcept;  ///< as the file has it
+  Shape shape() const& noexcept;         ///< in elements, after decoding; {count} where the layout does not say
+  std::uint64_t count() const noexcept;  ///< elements
+  std::uint64_t size() const noexcept;   ///< logical bytes: what stream() delivers in all
   /// in elements; empty: row-major. 0, negative and overlapping are legal
-  std::span<const std::int64_t> strides() const noexcept;
-  Order order() const noexcept;                     ///< of the stored elements
-  Encoding encoding() const noexcept;               ///< of the stored bytes
-  std::string_view encoding_name() const noexcept;  ///< as the file has it
+  std::span<const std::int64_t> strides() const& noexcept;
+  Order order() const noexcept;                      ///< of the stored elements
+  Encoding encoding() const noexcept;                ///< of the stored bytes
+  std::string_view encoding_name() const& noexcept;  ///< as the file has it
   /// none when computed. Equal extents are aliases: tied weights, shared storages
   std::optional<Extent> extent() const noexcept;
-  std::string_view digest() const noexcept;  ///< as declared, "sha256:..."; checked by verify(), not by reading
-  const Attributes extra() const noexcept;   ///< unknown keys. Written back only if the stored bytes go over verbatim
+  std::string_view digest() const& noexcept;  ///< as declared, "sha256:..."; checked by verify(), not by reading
+  Attributes extra() const noexcept;          ///< unknown keys. Written back only if the stored bytes go over verbatim
   NoView why_no_view() const noexcept;  ///< none: view() succeeds. Code branches on this, not on a caught exception
   Bytes view() const;                   ///< [reads] stored bytes as mapped
   Bytes stored() const;                 ///< [reads] stored bytes, copied
@@ -147,39 +189,66 @@ class Part {
   /// payload: constant memory, no mapping, any Source.
   void stream(const Context&, const std::function<bool(std::span<const std::byte>)>& sink) const;
 
+  // What a temporary handle would take along.
+  std::string_view role() const&& = delete;
+  std::string_view dtype_name() const&& = delete;
+  Shape shape() const&& = delete;
+  std::span<const std::int64_t> strides() const&& = delete;
+  std::string_view encoding_name() const&& = delete;
+  std::string_view digest() const&& = delete;
+
  private:
   friend class Tensor;
   friend class core::Access;
-  const core::State* s_ = nullptr;
+  friend class HandleIterator<Part>;
+  Part(std::shared_ptr<const core::State> s, std::uint32_t i) noexcept : s_(std::move(s)), i_(i) {}
+  std::shared_ptr<const core::State> s_;
   std::uint32_t i_ = 0;
 };
 
-/// One tensor of a Model. A view: it must not outlive every copy of its Model.
+/// The parts of a tensor, for a range-for. Keeps them alive.
+class Parts {
+ public:
+  HandleIterator<Part> begin() const noexcept { return begin_; }  ///< in file order
+  std::default_sentinel_t end() const noexcept { return {}; }     ///< past the last one
+
+ private:
+  friend class Tensor;
+  explicit Parts(HandleIterator<Part> begin) noexcept : begin_(std::move(begin)) {}
+  HandleIterator<Part> begin_;
+};
+
+/// One tensor of a Model, which it keeps alive. One made by default, or moved from, is empty: no name, no parts,
+/// unsupported.
 class Tensor {
  public:
+  Tensor() noexcept = default;  ///< of no model
   /// unique, UTF-8. Nameless formats: sidecar name, else decimal id, else "#" + 16 hex
-  std::string_view name() const noexcept;
+  std::string_view name() const& noexcept;
   std::optional<std::uint64_t> id() const noexcept;    ///< STB tensor_id, SLM name_hash: survives a renaming
   std::uint32_t index() const noexcept { return i_; }  ///< place in the file's index
   bool has_shape() const noexcept;                     ///< false: STB rank 4..8 without its shape table
-  Shape shape() const;             ///< logical, slowest dimension first; unsupported where has_shape() is false
+  Shape shape() const&;            ///< logical, slowest dimension first; unsupported where has_shape() is false
   Layout layout() const noexcept;  ///< structural: none that this build knows
-  std::string_view layout_name() const noexcept;  ///< as in the file, also for structural
+  std::string_view layout_name() const& noexcept;  ///< as in the file, also for structural
   DType dtype() const noexcept;  ///< what to_dense() gives: the part's own if dense or sparse, f32 if quantized
-  std::string_view type_name() const noexcept;  ///< "bf16"; "q8_0", "quantized_group": the column a person reads
+  std::string_view type_name() const& noexcept;  ///< "bf16"; "q8_0", "quantized_group": the column a person reads
   /// why elements cannot be had; null if they can. Metadata works regardless
-  const Finding* unsupported() const noexcept;
-  const Attributes attributes() const noexcept;  ///< that the format defines or a user gave
-  const Attributes extra() const noexcept;       ///< unknown keys
-  std::uint32_t part_count() const noexcept;     ///< parts come in file order; data, values or packed_weight is main()
-  Part part(std::uint32_t i) const;              ///< misuse past the end
-  std::optional<Part> part(std::string_view role) const noexcept;  ///< none: no part has this role
-  Part main() const;                                               ///< misuse: a tensor without any part
-  NoView why_no_view(DType as) const noexcept;                     ///< none: as() of that type succeeds
+  const Finding* unsupported() const& noexcept;
+  Attributes attributes() const noexcept;                        ///< that the format defines or a user gave
+  const Value* attribute(std::string_view key) const& noexcept;  ///< one of them; null: there is none of this key
+  Attributes extra() const noexcept;                             ///< unknown keys
+  std::uint32_t part_count() const noexcept;  ///< parts come in file order; data, values or packed_weight is main()
+  Parts parts() const noexcept;               ///< all of them: `for (const Part& part : tensor.parts())`
+  Part part(std::uint32_t i) const&;          ///< misuse past the end
+  Part part(std::uint32_t i) &&;              ///< likewise
+  Maybe<Part> part(std::string_view role) const noexcept;  ///< none: no part has this role
+  Part main() const&;                                      ///< misuse: a tensor without any part
+  Part main() &&;                                          ///< likewise
+  NoView why_no_view(DType as) const noexcept;             ///< none: as() of that type succeeds
   /// The elements where they lie, of the types that dtype_of knows. bf16, f16, bool and the others that C++ has no type
   /// for: their bytes by main().view(), or another dtype by to_dense().
-  template <class T>
-  std::span<const T> as() const {  ///< [reads] lives as long as the Model; misuse says which NoView it is
+  template <class T> std::span<const T> as() const& {  ///< [reads] misuse says which NoView it is
     static_assert(dtype_of<T> != DType::unknown, "no tensor has elements of this type");
     const auto b = typed(dtype_of<T>);
     return {reinterpret_cast<const T*>(b.data()), b.size() / sizeof(T)};
@@ -195,11 +264,26 @@ class Tensor {
   /// dtype.
   void rows_into(std::uint64_t first, std::uint64_t count, DType, std::span<std::byte> out, const Context& = {}) const;
 
+  // What a temporary handle would take along.
+  std::string_view name() const&& = delete;
+  Shape shape() const&& = delete;
+  std::string_view layout_name() const&& = delete;
+  std::string_view type_name() const&& = delete;
+  const Finding* unsupported() const&& = delete;
+  const Value* attribute(std::string_view key) const&& = delete;
+  template <class T> std::span<const T> as() const&& = delete;
+
  private:
   friend class Model;
   friend class core::Access;
+  friend class HandleIterator<Tensor>;
+  Tensor(std::shared_ptr<const core::State> s, std::uint32_t i) noexcept : s_(std::move(s)), i_(i) {}
   std::span<const std::byte> typed(DType) const;
-  const core::State* s_ = nullptr;
+  // Indices of State::parts; the first two throw where there is none, the last gives core::kNone.
+  std::uint32_t part_index(std::uint32_t i) const;
+  std::uint32_t main_index() const;
+  std::uint32_t find_part(std::string_view role) const noexcept;
+  std::shared_ptr<const core::State> s_;
   std::uint32_t i_ = 0;
 };
 
@@ -210,27 +294,38 @@ struct Checksum {
   bool operator==(const Checksum&) const = default;
 };
 
-/// A tensor file, opened. A copy is one reference count.
+/// A tensor file, opened. A copy is one reference count. A range of its tensors, in the order of the file's index:
+/// `for (const Tensor& tensor : model)`.
 class Model {
  public:
-  Model() noexcept = default;                 ///< no tensors, format ""
-  std::string_view format() const noexcept;   ///< "zt", "stb", ...: for people; code that branches on it is a leak
-  std::string_view version() const noexcept;  ///< of the container, as the file has it
-  std::uint32_t size() const noexcept;        ///< tensors
-  Tensor operator[](std::uint32_t i) const&;  ///< order of the file's index; misuse past the end
-  Tensor operator[](std::string_view name) const&;           ///< misuse if absent; find() answers nullopt
-  std::optional<Tensor> find(std::string_view name) const&;  ///< O(log n)
-  template <class K> Tensor operator[](K&&) const&& = delete;
-  Attributes attributes() const& noexcept;       ///< metadata and header fields
-  Attributes extra() const& noexcept;            ///< unknown structural keys at the root
-  const Tokenizer* tokenizer() const& noexcept;  ///< null: none
-  std::span<const std::shared_ptr<const Source>> sources()
-      const& noexcept;                                    ///< what Extent::source indexes, and what was read beside it
-  std::span<const Checksum> checksums() const& noexcept;  ///< in the container's order; empty: it keeps none
-  std::string_view dtype_label() const& noexcept;         ///< the container's one word for its dtypes, or empty
-  bool checked() const noexcept;  ///< false: opened with Checks::structure, and there is more to check
+  Model() noexcept = default;                      ///< no tensors, format ""
+  std::string_view format() const& noexcept;       ///< "zt", "stb", ...: for people; code that branches on it is a leak
+  std::string_view version() const& noexcept;      ///< of the container, as the file has it
+  std::uint32_t size() const noexcept;             ///< tensors
+  Tensor operator[](std::uint32_t i) const;        ///< order of the file's index; misuse past the end
+  Tensor operator[](std::string_view name) const;  ///< misuse if absent; find() gives nullopt
+  Maybe<Tensor> find(std::string_view name) const;               ///< O(log n)
+  std::string_view name(std::uint32_t i) const&;                 ///< of tensor i; misuse past the end
+  HandleIterator<Tensor> begin() const noexcept;                 ///< in the order of the file's index
+  std::default_sentinel_t end() const noexcept { return {}; }    ///< past the last tensor
+  Attributes attributes() const noexcept;                        ///< metadata and header fields
+  const Value* attribute(std::string_view key) const& noexcept;  ///< one of them; null: there is none of this key
+  Attributes extra() const noexcept;                             ///< unknown structural keys at the root
+  std::shared_ptr<const Tokenizer> tokenizer() const noexcept;   ///< null: none
+  /// What Extent::source indexes, and what was read beside it.
+  Shared<std::shared_ptr<const Source>> sources() const noexcept;
+  Shared<Checksum> checksums() const noexcept;     ///< in the container's order; empty: it keeps none
+  std::string_view dtype_label() const& noexcept;  ///< the container's one word for its dtypes, or empty
+  bool checked() const noexcept;                   ///< false: opened with Checks::structure, and there is more to check
   /// The names nearest to one that is absent, best first, at most `most`: for the sentence that a person reads.
   std::vector<std::string> nearest(std::string_view name, std::size_t most = 3) const;
+
+  // What a temporary handle would take along.
+  std::string_view format() const&& = delete;
+  std::string_view version() const&& = delete;
+  std::string_view name(std::uint32_t i) const&& = delete;
+  const Value* attribute(std::string_view key) const&& = delete;
+  std::string_view dtype_label() const&& = delete;
 
  private:
   friend class core::Access;
@@ -263,7 +358,7 @@ class Builder {
   Builder& tensor(std::string name, DType, std::vector<std::uint64_t> shape, Bytes);
   /// Dense, its bytes made when they are read.
   Builder& tensor(std::string name, DType, std::vector<std::uint64_t> shape, Pull);
-  Builder& tensor(std::string name, const Model& from, Tensor);  ///< keeps `from` alive
+  Builder& tensor(std::string name, const Tensor& from);
   /// Any layout, in parts; `attributes` as the layout needs them. Misuse: no parts, a rank above 64.
   Builder& object(std::string name, Layout, std::vector<std::uint64_t> shape, std::vector<Value::Entry> attributes,
                   std::vector<PartSpec>);

@@ -86,22 +86,41 @@ class Value {
   std::shared_ptr<const Rep> rep_;
 };
 
-/// Keys and values in file order, keys unique. User metadata stands under its own key, header fields under "<format>.".
-class Attributes {
+namespace core {
+class Access;
+}
+
+/// Items of a Model in order. Keeps them alive: it may outlive the Model it is of, and can be had of a temporary one.
+template <class T> class Shared {
  public:
-  Attributes() noexcept = default;  ///< no entries
-  /// A view of them; null: none.
-  explicit Attributes(const std::vector<Value::Entry>* entries) noexcept : entries_(entries) {}
-  const Value* find(std::string_view key) const noexcept;  ///< linear
-  /// In file order.
-  std::span<const Value::Entry> entries() const noexcept {
-    return entries_ ? std::span(*entries_) : std::span<const Value::Entry>{};
-  }
-  bool empty() const noexcept { return !entries_ || entries_->empty(); }         ///< no entries
-  std::size_t size() const noexcept { return entries_ ? entries_->size() : 0; }  ///< entries
+  Shared() noexcept = default;                                               ///< no items
+  const T* begin() const noexcept { return all_ ? all_->data() : nullptr; }  ///< valid while any copy of this lives
+  const T* end() const noexcept { return begin() + size(); }                 ///< likewise
+  bool empty() const noexcept { return size() == 0; }                        ///< no items
+  std::size_t size() const noexcept { return all_ ? all_->size() : 0; }      ///< items
+  const T& operator[](std::size_t i) const& noexcept { return (*all_)[i]; }  ///< item i, which must be there
+  T operator[](std::size_t i) const&& { return (*all_)[i]; }                 ///< a copy: the items may go with this
 
  private:
-  const std::vector<Value::Entry>* entries_ = nullptr;
+  friend class core::Access;
+  explicit Shared(std::shared_ptr<const std::vector<T>> all) noexcept : all_(std::move(all)) {}
+  std::shared_ptr<const std::vector<T>> all_;
+};
+
+/// The value under a key, null where there is none; linear.
+const Value* find(std::span<const Value::Entry> entries, std::string_view key) noexcept;
+
+/// Keys and values in file order, keys unique. User metadata stands under its own key, header fields under "<format>.".
+class Attributes : public Shared<Value::Entry> {
+ public:
+  Attributes() noexcept = default;  ///< no entries
+  /// Null: there is no such key. Lives as long as this or the model does.
+  const Value* find(std::string_view key) const& noexcept { return weighbridge::find(*this, key); }
+  const Value* find(std::string_view key) const&& = delete;
+
+ private:
+  friend class core::Access;
+  explicit Attributes(Shared<Value::Entry> all) noexcept : Shared(std::move(all)) {}
 };
 
 }  // namespace weighbridge

@@ -42,7 +42,8 @@ TEST(Formats, NamesAndExtensionsAreUnique) {
 TEST(Paths, AFileIsReadByTheRegistryAndAMissingOneIsIo) {
   const test::TemporaryFolder folder;
   test::write_file(folder / "m.safetensors", kEmptySafetensors);
-  EXPECT_EQ(open(folder / "m.safetensors").format(), "safetensors");
+  const Model single = open(folder / "m.safetensors");
+  EXPECT_EQ(single.format(), "safetensors");
   EXPECT_EQ(verify(folder / "m.safetensors").format, "safetensors");
   Report report;
   EXPECT_TRUE(open(folder / "m.safetensors", report).has_value());

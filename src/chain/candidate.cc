@@ -104,7 +104,7 @@ class Reader {
   }
 
   void take_attributes(const Model& model) {
-    for (const auto& [key, value] : model.attributes().entries())
+    for (const auto& [key, value] : model.attributes())
       if (speaks_of_license(key))
         out_.licenses.push_back({key.starts_with("hf.") ? "config.json" : "metadata",
                                  key.starts_with("hf.") ? key.substr(3) : key, value.to_text()});
@@ -144,13 +144,13 @@ class Reader {
       }
       builder.attribute(std::move(key), std::move(value));
     }
-    for (const auto& [key, value] : model.attributes().entries())
+    for (const auto& [key, value] : model.attributes())
       if (std::ranges::find(replaced, key) == replaced.end() && !key.starts_with(slm::kPrefix))
         builder.attribute(key, value);
     const Tokenizer tokenizer = tokenizer_of(record);
     if (model.tokenizer() != nullptr) compare(*model.tokenizer(), tokenizer);
     builder.tokenizer(tokenizer);
-    for (std::uint32_t i = 0; i < model.size(); ++i) builder.tensor(std::string(model[i].name()), model, model[i]);
+    for (std::uint32_t i = 0; i < model.size(); ++i) builder.tensor(std::string(model.name(i)), model[i]);
     out_.model = builder.build();
   }
 

@@ -37,9 +37,9 @@ std::optional<std::uint64_t> line_of(std::string_view bytes, std::string_view ke
 
 std::uint64_t count_parameters(const Model& model) {
   std::uint64_t sum = 0;
-  for (std::uint32_t i = 0; i < model.size(); ++i) {
+  for (const Tensor& tensor : model) {
     std::uint64_t elements = 1;  // no larger than its payload, which the validator has seen
-    for (const std::uint64_t dim : model[i].shape()) elements *= dim;
+    for (const std::uint64_t dim : tensor.shape()) elements *= dim;
     sum += elements;
   }
   return sum;
@@ -52,12 +52,12 @@ Stamp stamp_of(const Source& source, const Context& context) {
 }  // namespace
 
 std::uint64_t Artifact::header(std::string_view field) const {
-  const Value* const value = model.attributes().find("slm." + std::string(field));
+  const Value* const value = model.attribute("slm." + std::string(field));
   return value ? value->as_u64().value_or(0) : 0;
 }
 
 std::string Artifact::real_header(std::string_view field) const {
-  const Value* const value = model.attributes().find("slm." + std::string(field));
+  const Value* const value = model.attribute("slm." + std::string(field));
   char text[32];
   const auto real = static_cast<float>(value ? value->as_f64().value_or(0) : 0);
   return {text, std::to_chars(std::begin(text), std::end(text), real).ptr};

@@ -26,7 +26,7 @@ class Reviewer {
     record_.set("record", "slm-review").set("schema_version", "1").set("candidate_sha256", candidate_.sha256);
     if (candidate_.manifest) record_.set("template_sha256", candidate_.manifest->sha256);
     take_shape();
-    const Tokenizer* const tokenizer = candidate_.model.tokenizer();
+    const auto tokenizer = candidate_.model.tokenizer();
     const bool bpe = tokenizer != nullptr && tokenizer->kind == Tokenizer::Kind::bpe;
     record_.set("tokenizer_route", tokenizer == nullptr ? "none" : bpe ? "bpe" : "byte");
     judge_dtype();

@@ -108,7 +108,7 @@ Record make_slm_manifest(const Artifact& artifact, const SourceOf& source) {
   out.set("rope_theta", artifact.real_header("rope_theta"));
   out.set("rms_norm_epsilon", artifact.real_header("rms_norm_epsilon"));
   out.set_flag("tied_output", (artifact.header("flags") & 1U) != 0);
-  const Tokenizer* const tokenizer = artifact.model.tokenizer();
+  const auto tokenizer = artifact.model.tokenizer();
   out.set("tokenizer", name(tokenizer ? tokenizer->kind : Tokenizer::Kind::byte));
   out.set("tensor_count", std::uint64_t{artifact.model.size()});
   out.set("parameter_count", artifact.parameters);

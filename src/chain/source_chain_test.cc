@@ -41,7 +41,7 @@ TEST(SourceManifests, GiveBackShapeAndTokenizer) {
   set_tokenizer(record, *model.tokenizer());
   EXPECT_EQ(tokenizer_of(record), *model.tokenizer());
   for (const auto& [key, value] : shape_attributes(record)) {
-    const Value* const stated = model.attributes().find(key);
+    const Value* const stated = model.attribute(key);
     ASSERT_NE(stated, nullptr) << key;
     EXPECT_EQ(*stated, value) << key;
   }

@@ -140,12 +140,14 @@ TEST(Convert, DigestsAreOfTheStoredBytes) {
     options.digest = "crc32c";
     plan(sample(), "zt", options).execute(folder / "c.zt", threads(2));
     const Model sha = open(folder / "s.zt"), crc = open(folder / "c.zt");
-    for (std::uint32_t i = 0; i < sha.size(); ++i)
-      EXPECT_EQ(sha[i].main().digest(), "sha256:" + codecs::to_hex(codecs::sha256(sha[i].main().stored().span)))
-          << sha[i].name();
-    for (std::uint32_t i = 0; i < crc.size(); ++i)
-      EXPECT_EQ(crc[i].main().digest(), "crc32c:0x" + codecs::to_hex(codecs::crc32c(crc[i].main().stored().span)))
-          << crc[i].name();
+    for (const Tensor& tensor : sha) {
+      const Part part = tensor.main();
+      EXPECT_EQ(part.digest(), "sha256:" + codecs::to_hex(codecs::sha256(part.stored().span))) << tensor.name();
+    }
+    for (const Tensor& tensor : crc) {
+      const Part part = tensor.main();
+      EXPECT_EQ(part.digest(), "crc32c:0x" + codecs::to_hex(codecs::crc32c(part.stored().span))) << tensor.name();
+    }
   }
 }
 
@@ -161,8 +163,8 @@ TEST(Convert, ALargeTensorHasTheSameDigestFromOneThreadAndFromSeveral) {
   options.replace = true;
   plan(model, "zt", options).execute(folder / "out.zt", threads(3));
   const auto written_digest = [&] {
-    const Model out = open(folder / "out.zt");
-    return std::string(out[0U].main().digest());
+    const Part part = open(folder / "out.zt")[0U].main();
+    return std::string(part.digest());
   };
   const std::string several = written_digest();
   EXPECT_EQ(several, "sha256:" + codecs::to_hex(codecs::sha256(model[0U].main().view().span)));
@@ -317,7 +319,7 @@ TEST(Convert, RefusesItsInputAsOutputByAnyLink) {
     EXPECT_EQ(rule_of([&] { save(open(input), folder / name, options); }), "misuse/output-is-input") << name;
     Builder builder;
     const Model model = open(input);
-    builder.tensor("adopted", model, model[0U]);
+    builder.tensor("adopted", model[0U]);
     EXPECT_EQ(rule_of([&] { save(builder.build(), folder / name, options); }), "misuse/output-is-input") << name;
   }
   EXPECT_EQ(read_file(input), before);
@@ -512,10 +514,10 @@ TEST(Convert, StoredBytesGoOverVerbatimFromZtToZt) {
   save(open(folder / "a.zt"), folder / "b.zt", {}, threads(2));
   const Model a = open(folder / "a.zt"), b = open(folder / "b.zt");
   for (std::uint32_t i = 0; i < a.size(); ++i) {
-    const Part before = a[i].main(), after = b[a[i].name()].main();
+    const Part before = a[i].main(), after = b[a.name(i)].main();
     EXPECT_EQ(after.encoding(), before.encoding());
     EXPECT_EQ(after.digest(), before.digest());
-    EXPECT_TRUE(std::ranges::equal(after.stored().span, before.stored().span)) << a[i].name();
+    EXPECT_TRUE(std::ranges::equal(after.stored().span, before.stored().span)) << a.name(i);
   }
   EXPECT_EQ(b["size.3145729"].main().encoding(), Encoding::zstd);
 }
@@ -538,14 +540,14 @@ TEST(Append, PutsTensorsBehindTheOldBytes) {
     ASSERT_EQ(verdict.model.size(), old.size() + more.size());
     std::uint64_t end = 0;
     for (std::uint32_t i = 0; i < old.size(); ++i) {
-      const Tensor same = verdict.model[old[i].name()];
+      const Tensor same = verdict.model[old.name(i)];
       EXPECT_EQ(same.main().extent(), old[i].main().extent());
       EXPECT_EQ(content_digest(same), content_digest(old[i]));
       end = std::max(end, old[i].main().extent()->offset + old[i].main().extent()->length);
     }
     EXPECT_EQ(read_file(folder / "new.zt").substr(0, end), read_file(folder / "old.zt").substr(0, end));
     for (std::uint32_t i = 0; i < more.size(); ++i)
-      EXPECT_EQ(content_digest(verdict.model[more[i].name()]), content_digest(more[i]));
+      EXPECT_EQ(content_digest(verdict.model[more.name(i)]), content_digest(more[i]));
   }
 }
 

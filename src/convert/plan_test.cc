@@ -102,8 +102,10 @@ TEST(Save, TheExtensionCountsInAnyCaseAndOnlyThatOfTheLastName) {
   const Folder folder;
   save(bytes_called("w"), folder / "a.ZT");
   save(bytes_called("w"), folder / "b.SafeTensors");
-  EXPECT_EQ(open(folder / "a.ZT").format(), "zt");
-  EXPECT_EQ(open(folder / "b.SafeTensors").format(), "safetensors");
+  const Model zt = open(folder / "a.ZT");
+  EXPECT_EQ(zt.format(), "zt");
+  const Model safetensors = open(folder / "b.SafeTensors");
+  EXPECT_EQ(safetensors.format(), "safetensors");
   for (const char* const name : {"zt", "c.z_t", "d.", "e.zt0"})
     EXPECT_EQ(thrown([&] { save(bytes_called("w"), folder / name); }).rule, "misuse/unknown-extension") << name;
   EXPECT_EQ(thrown([] { save(bytes_called("w"), "noextension"); }).rule, "misuse/unknown-extension");
@@ -113,7 +115,8 @@ TEST(Save, TheExtensionCountsInAnyCaseAndOnlyThatOfTheLastName) {
 TEST(Save, APathThatEndsInASlashIsAHuggingFaceFolder) {
   const Folder folder;
   save(bytes_called("w"), folder / "out.zt/");
-  EXPECT_EQ(open(folder / "out.zt/model.safetensors").format(), "safetensors");
+  const Model weights = open(folder / "out.zt/model.safetensors");
+  EXPECT_EQ(weights.format(), "safetensors");
   EXPECT_EQ(open(folder / "out.zt").size(), 1U);
 }
 

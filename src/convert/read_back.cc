@@ -109,7 +109,7 @@ class ReadBack {
     // Nearly always the file's order is the layout's.
     const std::uint32_t guess = i + rep_.kept_tensors;
     std::optional<Tensor> found;
-    if (model_[guess].name() == out.name) found = model_[guess];
+    if (model_.name(guess) == out.name) found = model_[guess];
     if (!found) found = model_.find(out.name);
     if (!found) differs(subject(out.name) + " is missing");
     if (found->layout() != out.layout)

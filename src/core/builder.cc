@@ -63,14 +63,9 @@ Builder& Builder::tensor(std::string name, DType dtype, std::vector<std::uint64_
   return *this;
 }
 
-Builder& Builder::tensor(std::string name, const Model& from, Tensor tensor) {
+Builder& Builder::tensor(std::string name, const Tensor& from) {
   check_name(name);
-  const core::State& other = core::Access::state(tensor);
-  if (core::Access::state(from) != &other) {
-    base::misuse("foreign-tensor", fmt::format("tensor \"{}\" is not of the model it was handed with",
-                                               escape_for_display(tensor.name())));
-  }
-  d_->adopt(name, other, core::Access::record(tensor));
+  d_->adopt(name, core::Access::state(from), core::Access::record(from));
   return *this;
 }
 
@@ -85,7 +80,7 @@ Builder& Builder::object(std::string name, Layout layout, std::vector<std::uint6
       layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block;
   const std::uint32_t t = d_->add_tensor(name, layout, quantized ? DType::f32 : parts[0].dtype, shape);
   if (quantized) {
-    const Value* const type = Attributes(&attributes).find("type");  // "q8_0": which of the layout's quantizations
+    const Value* const type = find(attributes, "type");  // "q8_0": which of the layout's quantizations
     d_->tensor_side(t).type_name = type && type->as_text() ? *type->as_text() : weighbridge::name(layout);
   }
   for (PartSpec& spec : parts) {

@@ -96,8 +96,8 @@ TEST(Aliases, AreTheFirstPartWithTheSameExtent) {
   stored.tensor("empty", DType::u8, {0}, Bytes{});
   const Model from = stored.build();
   Builder adopted;
-  adopted.tensor("a", from, from["x"]).tensor("b", from, from["y"]).tensor("c", from, from["x"]);
-  adopted.tensor("d", from, from["empty"]).tensor("e", from, from["empty"]);
+  adopted.tensor("a", from["x"]).tensor("b", from["y"]).tensor("c", from["x"]);
+  adopted.tensor("d", from["empty"]).tensor("e", from["empty"]);
   const Model model = adopted.build();
   EXPECT_EQ(first_aliases(model), (std::vector<std::uint32_t>{0, 1, 0, 3, 4}));
 }

@@ -33,7 +33,7 @@ class Comparison {
       }
     }
     for (std::uint32_t i = 0; i < b.size(); ++i)
-      if (!a.find(b[i].name())) add(LossKind::name, at("tensors", b[i].name()), "", std::string(b[i].name()));
+      if (!a.find(b.name(i))) add(LossKind::name, at("tensors", b.name(i)), "", std::string(b.name(i)));
   }
 
   std::vector<Item> items;
@@ -48,14 +48,14 @@ class Comparison {
 
   // Order does not count; a value of another type whose text is the same is the lesser difference.
   void entries(LossKind kind, const std::string& where, const Attributes& a, const Attributes& b) {
-    for (const auto& [key, value] : a.entries()) {
+    for (const auto& [key, value] : a) {
       const Value* other = b.find(key);
       if (other && *other == value) continue;
       const std::string from = value.to_text(), to = other ? other->to_text() : "";
       const bool type_only = kind == LossKind::attribute && other && from == to;
       add(type_only ? LossKind::attribute_type : kind, at(where, key), from, to);
     }
-    for (const auto& [key, value] : b.entries())
+    for (const auto& [key, value] : b)
       if (!a.find(key)) add(kind, at(where, key), "", value.to_text());
   }
 
@@ -70,17 +70,16 @@ class Comparison {
            b.has_shape() ? shape_text(b.shape()) : "");
     entries(LossKind::attribute, where + ".attributes", a.attributes(), b.attributes());
     entries(LossKind::extra, where + ".extra", a.extra(), b.extra());
-    for (std::uint32_t i = 0; i < a.part_count(); ++i) {
-      const Part mine = a.part(i);
+    for (const Part& mine : a.parts()) {
       if (const auto other = b.part(mine.role())) {
         parts(where + "." + at("parts", mine.role()), a.layout(), mine, *other);
       } else {
         add(LossKind::layout, where + "." + at("parts", mine.role()), std::string(mine.role()), "");
       }
     }
-    for (std::uint32_t i = 0; i < b.part_count(); ++i)
-      if (!a.part(b.part(i).role()))
-        add(LossKind::layout, where + "." + at("parts", b.part(i).role()), "", std::string(b.part(i).role()));
+    for (const Part& more : b.parts())
+      if (!a.part(more.role()))
+        add(LossKind::layout, where + "." + at("parts", more.role()), "", std::string(more.role()));
   }
 
   void parts(const std::string& where, Layout layout, const Part& a, const Part& b) {

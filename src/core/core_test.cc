@@ -64,7 +64,7 @@ TEST(Model, FindsNamesAndSuggestsNearOnes) {
   b.tensor("", DType::u8, {0}, Bytes{});
   const Model m = b.build();
   ASSERT_EQ(m.size(), 1001U);
-  EXPECT_EQ(m[0U].name(), "model.layers.999.weight") << "file order";
+  EXPECT_EQ(m.name(0U), "model.layers.999.weight") << "file order";
   for (const int i : {0, 1, 10, 500, 999}) {
     const auto t = m.find("model.layers." + std::to_string(i) + ".weight");
     ASSERT_TRUE(t);
@@ -284,12 +284,12 @@ TEST(Builder, AdoptsTensorsOfOtherModels) {
     a.tensor("w", DType::u8, {3}, own<std::uint8_t>({1, 2, 3}));
     const Model first = a.build();
     Builder b;
-    b.tensor("renamed", first, first["w"]);
+    b.tensor("renamed", first["w"]);
     b.attribute("k", Value::text("v"));
     kept = b.build();
   }
   EXPECT_EQ(as_numbers<std::uint8_t>(collect(kept["renamed"].main())), (std::vector<std::uint8_t>{1, 2, 3}));
-  EXPECT_EQ(kept.attributes().find("k")->as_text(), "v");
+  EXPECT_EQ(kept.attribute("k")->as_text(), "v");
 }
 
 }  // namespace

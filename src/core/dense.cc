@@ -172,11 +172,12 @@ void Tensor::rows_into(std::uint64_t first, std::uint64_t count, DType dtype, st
     return filled < out.size();
   };
   if (out.empty()) return;
-  if (layout() == Layout::dense && main().encoding() == Encoding::raw && main().strides().empty()) {
+  const Part main = layout() == Layout::dense ? this->main() : Part();
+  if (main.encoding() == Encoding::raw && main.strides().empty()) {
     // Only the wanted rows are read: a part of their own, over the same extent.
     core::Draft rows;
     const core::State& state = core::Access::state(*this);
-    const core::PartRecord& part = core::Access::record(main());
+    const core::PartRecord& part = core::Access::record(main);
     const std::uint64_t width = info(this->dtype()).bits / 8;
     const std::uint64_t count_of = *wanted;
     const std::uint32_t source = rows.add_source(state.sources[part.source]);

@@ -206,7 +206,7 @@ Digest256 tensor_node(const Tensor& tensor, std::span<const std::pair<std::strin
   for (const std::uint64_t d : shape) node.u64(d);
   std::vector<std::pair<std::string_view, std::string>> parameters;
   for (const std::string_view key : keys)
-    if (const Value* value = tensor.attributes().find(key)) parameters.emplace_back(key, value->to_text());
+    if (const Value* value = tensor.attribute(key)) parameters.emplace_back(key, value->to_text());
   node.u64(parameters.size());
   for (const auto& [key, value] : parameters) {
     node.text(key);
@@ -422,7 +422,7 @@ class Hasher {
 bool is_twin(const Tensor& a, const Tensor& b) {
   if (a.layout() != b.layout() || a.layout_name() != b.layout_name() || a.type_name() != b.type_name() ||
       a.part_count() != b.part_count() || !std::ranges::equal(a.shape(), b.shape()) ||
-      !std::ranges::equal(a.attributes().entries(), b.attributes().entries()))
+      !std::ranges::equal(a.attributes(), b.attributes()))
     return false;
   for (std::uint32_t i = 0; i < a.part_count(); ++i) {
     const Part p = a.part(i), q = b.part(i);

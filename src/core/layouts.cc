@@ -173,7 +173,7 @@ std::optional<ScaledCodes> scaled_codes(Layout layout, std::string_view type, Sh
 }
 
 std::optional<ScaledCodes> scaled_codes_of(const Tensor& tensor) {
-  const Value* const block = tensor.attributes().find("block_size");
+  const Value* const block = tensor.attribute("block_size");
   const auto data = tensor.part("data"), scales = tensor.part("scales");
   if (!block || !data || !scales || !tensor.has_shape()) return std::nullopt;
   const auto out =
@@ -232,7 +232,7 @@ void stream_scaled_codes(const Tensor& tensor, const Context& context,
   const std::uint64_t per_byte = codes->nibbles ? 2 : 1;
   std::vector<float> dense;
   std::uint64_t at = 0;  // elements done
-  tensor.part("data")->stream(context, [&](std::span<const std::byte> piece) {
+  tensor.part("data").value().stream(context, [&](std::span<const std::byte> piece) {
     constexpr std::size_t kBlock = std::size_t{1} << 16;
     for (; !piece.empty(); piece = piece.subspan(std::min(piece.size(), kBlock))) {
       const std::span<const std::byte> block = piece.first(std::min(piece.size(), kBlock));

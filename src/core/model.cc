@@ -17,11 +17,21 @@ namespace weighbridge {
 
 namespace {
 
-const core::PartSide* side_of(const core::State& s, const core::PartRecord& r) noexcept {
-  return r.side == core::kNone ? nullptr : &s.part_sides[r.side];
+const core::State& state(const auto& handle) noexcept { return core::Access::state(handle); }
+const auto& record(const auto& handle) noexcept { return core::Access::record(handle); }
+
+const core::PartSide* side_of(const Part& part) noexcept {
+  const std::uint32_t side = record(part).side;
+  return side == core::kNone ? nullptr : &state(part).part_sides[side];
 }
-const core::TensorSide* side_of(const core::State& s, const core::TensorRecord& r) noexcept {
-  return r.side == core::kNone ? nullptr : &s.tensor_sides[r.side];
+const core::TensorSide* side_of(const Tensor& tensor) noexcept {
+  const std::uint32_t side = record(tensor).side;
+  return side == core::kNone ? nullptr : &state(tensor).tensor_sides[side];
+}
+
+void require_index(std::uint32_t size, std::uint32_t i) {
+  if (i >= size)
+    base::misuse("no-such-tensor", fmt::format("the model has {} tensors; there is no number {}", size, i));
 }
 
 // Steps between two names, at most `most` + 1: one row of the usual table.
@@ -86,53 +96,53 @@ std::string_view name(NoView reason) noexcept {
 
 // Part
 
-std::string_view Part::role() const noexcept { return s_->roles[s_->parts[i_].role]; }
-DType Part::dtype() const noexcept { return s_->parts[i_].dtype; }
-std::string_view Part::dtype_name() const noexcept {
-  const auto& r = s_->parts[i_];
-  const auto* side = side_of(*s_, r);
+std::string_view Part::role() const& noexcept { return state(*this).roles[record(*this).role]; }
+DType Part::dtype() const noexcept { return record(*this).dtype; }
+std::string_view Part::dtype_name() const& noexcept {
+  const auto& r = record(*this);
+  const auto* side = side_of(*this);
   return side && !side->dtype_name.empty() ? std::string_view(side->dtype_name) : weighbridge::name(r.dtype);
 }
-Shape Part::shape() const noexcept {
-  const auto& r = s_->parts[i_];
-  return {s_->dims.data() + r.dims, r.rank};
+Shape Part::shape() const& noexcept {
+  const auto& r = record(*this);
+  return {state(*this).dims.data() + r.dims, r.rank};
 }
 std::uint64_t Part::count() const noexcept { return base::element_count(shape()).value_or(0); }
-std::uint64_t Part::size() const noexcept { return s_->parts[i_].size; }
-std::span<const std::int64_t> Part::strides() const noexcept {
-  const auto* side = side_of(*s_, s_->parts[i_]);
+std::uint64_t Part::size() const noexcept { return record(*this).size; }
+std::span<const std::int64_t> Part::strides() const& noexcept {
+  const auto* side = side_of(*this);
   return side ? std::span<const std::int64_t>(side->strides) : std::span<const std::int64_t>{};
 }
-Order Part::order() const noexcept { return s_->parts[i_].order; }
-Encoding Part::encoding() const noexcept { return s_->parts[i_].encoding; }
-std::string_view Part::encoding_name() const noexcept {
-  const auto& r = s_->parts[i_];
-  const auto* side = side_of(*s_, r);
+Order Part::order() const noexcept { return record(*this).order; }
+Encoding Part::encoding() const noexcept { return record(*this).encoding; }
+std::string_view Part::encoding_name() const& noexcept {
+  const auto& r = record(*this);
+  const auto* side = side_of(*this);
   return side && !side->encoding_name.empty() ? std::string_view(side->encoding_name) : weighbridge::name(r.encoding);
 }
 std::optional<Extent> Part::extent() const noexcept {
-  const auto& r = s_->parts[i_];
+  const auto& r = record(*this);
   if (!r.has_extent) return std::nullopt;
   return Extent{r.source, r.offset, r.stored_length};
 }
-std::string_view Part::digest() const noexcept {
-  const auto* side = side_of(*s_, s_->parts[i_]);
+std::string_view Part::digest() const& noexcept {
+  const auto* side = side_of(*this);
   return side ? std::string_view(side->digest) : std::string_view{};
 }
-const Attributes Part::extra() const noexcept {
-  const auto* side = side_of(*s_, s_->parts[i_]);
-  return side ? Attributes(&side->extra) : Attributes{};
+Attributes Part::extra() const noexcept {
+  const auto* side = side_of(*this);
+  return side ? core::Access::attributes(s_, side->extra) : Attributes{};
 }
 
 NoView Part::why_no_view() const noexcept {
-  const auto& r = s_->parts[i_];
+  const auto& r = record(*this);
   if (r.encoding == Encoding::computed) return NoView::computed;
   if (r.encoding != Encoding::raw) return NoView::encoded;
   if (!strides().empty()) return NoView::strided;
   const bool native = (r.order == Order::little) == (std::endian::native == std::endian::little);
   if (!native && info(r.dtype).swap_bytes > 1) return NoView::byte_order;
   try {
-    if (r.stored_length > 0 && s_->sources[r.source]->map(r.offset, r.stored_length).span.empty())
+    if (r.stored_length > 0 && state(*this).sources[r.source]->map(r.offset, r.stored_length).span.empty())
       return NoView::not_mappable;
   } catch (...) {
     return NoView::not_mappable;
@@ -145,72 +155,94 @@ Bytes Part::view() const {
     base::misuse("no-view", fmt::format("there is no view of this part's bytes ({}): use stream() or to_dense()",
                                         weighbridge::name(why)));
   }
-  const auto& r = s_->parts[i_];
-  return r.stored_length == 0 ? Bytes{} : s_->sources[r.source]->map(r.offset, r.stored_length);
+  const auto& r = record(*this);
+  return r.stored_length == 0 ? Bytes{} : state(*this).sources[r.source]->map(r.offset, r.stored_length);
 }
 
 // Tensor
 
-std::string_view Tensor::name() const noexcept { return s_->tensor_name(i_); }
+std::string_view Tensor::name() const& noexcept { return state(*this).tensor_name(i_); }
 std::optional<std::uint64_t> Tensor::id() const noexcept {
-  const auto* side = side_of(*s_, s_->tensors[i_]);
+  const auto* side = side_of(*this);
   return side ? side->id : std::nullopt;
 }
-bool Tensor::has_shape() const noexcept { return s_->tensors[i_].has_shape; }
-Shape Tensor::shape() const {
-  const auto& r = s_->tensors[i_];
+bool Tensor::has_shape() const noexcept { return record(*this).has_shape; }
+Shape Tensor::shape() const& {
+  const auto& r = record(*this);
   if (!r.has_shape) {
     base::unsupported("unsupported/shape", fmt::format("the shape of tensor \"{}\" is not in this file", name()));
   }
-  return {s_->dims.data() + r.dims, r.rank};
+  return {state(*this).dims.data() + r.dims, r.rank};
 }
-Layout Tensor::layout() const noexcept { return s_->tensors[i_].layout; }
-std::string_view Tensor::layout_name() const noexcept {
-  const auto& r = s_->tensors[i_];
-  const auto* side = side_of(*s_, r);
+Layout Tensor::layout() const noexcept { return record(*this).layout; }
+std::string_view Tensor::layout_name() const& noexcept {
+  const auto& r = record(*this);
+  const auto* side = side_of(*this);
   return side && !side->layout_name.empty() ? std::string_view(side->layout_name) : weighbridge::name(r.layout);
 }
-DType Tensor::dtype() const noexcept { return s_->tensors[i_].dtype; }
-std::string_view Tensor::type_name() const noexcept {
-  const auto& r = s_->tensors[i_];
-  const auto* side = side_of(*s_, r);
+DType Tensor::dtype() const noexcept { return record(*this).dtype; }
+std::string_view Tensor::type_name() const& noexcept {
+  const auto& r = record(*this);
+  const auto* side = side_of(*this);
   return side && !side->type_name.empty() ? std::string_view(side->type_name) : weighbridge::name(r.dtype);
 }
-const Finding* Tensor::unsupported() const noexcept {
-  const auto* side = side_of(*s_, s_->tensors[i_]);
+const Finding* Tensor::unsupported() const& noexcept {
+  const auto* side = side_of(*this);
   return side ? side->unsupported.get() : nullptr;
 }
-const Attributes Tensor::attributes() const noexcept {
-  const auto* side = side_of(*s_, s_->tensors[i_]);
-  return side ? Attributes(&side->attributes) : Attributes{};
+Attributes Tensor::attributes() const noexcept {
+  const auto* side = side_of(*this);
+  return side ? core::Access::attributes(s_, side->attributes) : Attributes{};
 }
-const Attributes Tensor::extra() const noexcept {
-  const auto* side = side_of(*s_, s_->tensors[i_]);
-  return side ? Attributes(&side->extra) : Attributes{};
+Attributes Tensor::extra() const noexcept {
+  const auto* side = side_of(*this);
+  return side ? core::Access::attributes(s_, side->extra) : Attributes{};
 }
-std::uint32_t Tensor::part_count() const noexcept { return s_->tensors[i_].part_count; }
-Part Tensor::part(std::uint32_t i) const {
-  const auto& r = s_->tensors[i_];
+const Value* Tensor::attribute(std::string_view key) const& noexcept {
+  const auto* side = side_of(*this);
+  return side ? weighbridge::find(side->attributes, key) : nullptr;
+}
+std::uint32_t Tensor::part_count() const noexcept { return record(*this).part_count; }
+Parts Tensor::parts() const noexcept {
+  const auto& r = record(*this);
+  return Parts(HandleIterator<Part>(Part(s_, r.first_part), r.first_part + r.part_count));
+}
+std::uint32_t Tensor::part_index(std::uint32_t i) const {
+  const auto& r = record(*this);
   if (i >= r.part_count)
     base::misuse("no-such-part", fmt::format("tensor \"{}\" has {} parts, not {}", name(), r.part_count, i + 1));
-  return core::Access::part(*s_, r.first_part + i);
+  return r.first_part + i;
 }
-std::optional<Part> Tensor::part(std::string_view role) const noexcept {
-  const auto& r = s_->tensors[i_];
-  for (std::uint32_t i = 0; i < r.part_count; ++i) {
-    const Part p = core::Access::part(*s_, r.first_part + i);
-    if (p.role() == role) return p;
-  }
-  return std::nullopt;
+Part Tensor::part(std::uint32_t i) const& { return {s_, part_index(i)}; }
+Part Tensor::part(std::uint32_t i) && {
+  const std::uint32_t index = part_index(i);
+  return {std::move(s_), index};
 }
-Part Tensor::main() const {
+std::uint32_t Tensor::find_part(std::string_view role) const noexcept {
+  const core::State& s = state(*this);
+  const auto& r = record(*this);
+  for (std::uint32_t i = r.first_part; i < r.first_part + r.part_count; ++i)
+    if (s.roles[s.parts[i].role] == role) return i;
+  return core::kNone;
+}
+Maybe<Part> Tensor::part(std::string_view role) const noexcept {
+  const std::uint32_t index = find_part(role);
+  if (index == core::kNone) return std::nullopt;
+  return Part(s_, index);
+}
+std::uint32_t Tensor::main_index() const {
   for (const std::string_view role : {"data", "values", "packed_weight"})
-    if (const auto p = part(role)) return *p;
-  return part(std::uint32_t{0});
+    if (const std::uint32_t index = find_part(role); index != core::kNone) return index;
+  return part_index(0);
+}
+Part Tensor::main() const& { return {s_, main_index()}; }
+Part Tensor::main() && {
+  const std::uint32_t index = main_index();
+  return {std::move(s_), index};
 }
 
 NoView Tensor::why_no_view(DType as) const noexcept {
-  const auto& r = s_->tensors[i_];
+  const auto& r = record(*this);
   if (r.layout != Layout::dense || r.part_count == 0 || unsupported()) return NoView::layout;
   const Part p = main();
   if (p.dtype() != as) return NoView::dtype;
@@ -230,23 +262,27 @@ std::span<const std::byte> Tensor::typed(DType as) const {
 
 // Model
 
-std::string_view Model::format() const noexcept { return s_ ? std::string_view(s_->format) : std::string_view{}; }
-std::string_view Model::version() const noexcept { return s_ ? std::string_view(s_->version) : std::string_view{}; }
+std::string_view Model::format() const& noexcept { return s_ ? std::string_view(s_->format) : std::string_view{}; }
+std::string_view Model::version() const& noexcept { return s_ ? std::string_view(s_->version) : std::string_view{}; }
 std::uint32_t Model::size() const noexcept { return s_ ? static_cast<std::uint32_t>(s_->tensors.size()) : 0; }
-Tensor Model::operator[](std::uint32_t i) const& {
-  if (i >= size())
-    base::misuse("no-such-tensor", fmt::format("the model has {} tensors; there is no number {}", size(), i));
-  return core::Access::tensor(*s_, i);
+Tensor Model::operator[](std::uint32_t i) const {
+  require_index(size(), i);
+  return {s_, i};
 }
-std::optional<Tensor> Model::find(std::string_view name) const& {
+std::string_view Model::name(std::uint32_t i) const& {
+  require_index(size(), i);
+  return s_->tensor_name(i);
+}
+HandleIterator<Tensor> Model::begin() const noexcept { return {Tensor(s_, 0), size()}; }
+Maybe<Tensor> Model::find(std::string_view name) const {
   if (!s_) return std::nullopt;
   const auto at =
       std::lower_bound(s_->by_name.begin(), s_->by_name.end(), name,
                        [&](std::uint32_t i, std::string_view wanted) { return s_->tensor_name(i) < wanted; });
   if (at == s_->by_name.end() || s_->tensor_name(*at) != name) return std::nullopt;
-  return core::Access::tensor(*s_, *at);
+  return Tensor(s_, *at);
 }
-Tensor Model::operator[](std::string_view name) const& {
+Tensor Model::operator[](std::string_view name) const {
   if (const auto found = find(name)) return *found;
   std::string message = fmt::format("there is no tensor \"{}\"", escape_for_display(name));
   if (const auto near = nearest(name); !near.empty()) {
@@ -255,9 +291,16 @@ Tensor Model::operator[](std::string_view name) const& {
   }
   base::misuse("no-such-tensor", message);
 }
-Attributes Model::attributes() const& noexcept { return s_ ? Attributes(&s_->attributes) : Attributes{}; }
-Attributes Model::extra() const& noexcept { return s_ ? Attributes(&s_->extra) : Attributes{}; }
-const Tokenizer* Model::tokenizer() const& noexcept { return s_ && s_->tokenizer ? &*s_->tokenizer : nullptr; }
+Attributes Model::attributes() const noexcept {
+  return s_ ? core::Access::attributes(s_, s_->attributes) : Attributes{};
+}
+const Value* Model::attribute(std::string_view key) const& noexcept {
+  return s_ ? weighbridge::find(s_->attributes, key) : nullptr;
+}
+Attributes Model::extra() const noexcept { return s_ ? core::Access::attributes(s_, s_->extra) : Attributes{}; }
+std::shared_ptr<const Tokenizer> Model::tokenizer() const noexcept {
+  return s_ && s_->tokenizer ? std::shared_ptr<const Tokenizer>(s_, &*s_->tokenizer) : nullptr;
+}
 std::string_view name(Tokenizer::Kind kind) noexcept {
   switch (kind) {
     case Tokenizer::Kind::wordpiece: return "wordpiece";
@@ -267,14 +310,13 @@ std::string_view name(Tokenizer::Kind kind) noexcept {
   return "bpe";
 }
 
-std::span<const Checksum> Model::checksums() const& noexcept {
-  return s_ ? std::span<const Checksum>(s_->checksums) : std::span<const Checksum>{};
+Shared<Checksum> Model::checksums() const noexcept {
+  return s_ ? core::Access::shared(s_, s_->checksums) : Shared<Checksum>{};
 }
 std::string_view Model::dtype_label() const& noexcept { return s_ ? std::string_view(s_->dtype_label) : ""; }
 bool Model::checked() const noexcept { return !s_ || s_->checked; }
-std::span<const std::shared_ptr<const Source>> Model::sources() const& noexcept {
-  return s_ ? std::span<const std::shared_ptr<const Source>>(s_->sources)
-            : std::span<const std::shared_ptr<const Source>>{};
+Shared<std::shared_ptr<const Source>> Model::sources() const noexcept {
+  return s_ ? core::Access::shared(s_, s_->sources) : Shared<std::shared_ptr<const Source>>{};
 }
 
 std::vector<std::string> Model::nearest(std::string_view wanted, std::size_t most) const {

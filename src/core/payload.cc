@@ -154,12 +154,12 @@ void decode_zstd(const Part& part, const Context& context,
 }  // namespace core
 
 void Part::stream(const Context& context, const std::function<bool(std::span<const std::byte>)>& sink) const {
-  const core::PartRecord& part = s_->parts[i_];
+  const core::PartRecord& part = core::Access::record(*this);
   switch (part.encoding) {
     case Encoding::raw:
       if (const auto steps = strides(); !steps.empty()) {
-        core::stream_strided(*s_->sources[part.source], *extent(), shape(), steps, info(part.dtype).bits / 8,
-                             core::kPiece, [&](std::span<std::byte> piece) {
+        core::stream_strided(*core::Access::state(*this).sources[part.source], *extent(), shape(), steps,
+                             info(part.dtype).bits / 8, core::kPiece, [&](std::span<std::byte> piece) {
                                normalize(part, piece);
                                return sink(piece);
                              });
@@ -171,7 +171,7 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
             fmt::format("the elements of part \"{}\" are not stored plainly: {} bytes where {} are needed", role(),
                         part.stored_length, part.size));
       }
-      stream_raw(*s_->sources[part.source], part, sink);
+      stream_raw(*core::Access::state(*this).sources[part.source], part, sink);
       return;
     case Encoding::zstd: {
       if (part.size > context.limits.decoded) {
@@ -188,7 +188,7 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       if (!stopped) pieces.flush();
       return;
     }
-    case Encoding::computed: stream_computed(part, s_->part_sides[part.side].pull, sink); return;
+    case Encoding::computed: stream_computed(part, core::Access::state(*this).part_sides[part.side].pull, sink); return;
     case Encoding::unknown:
       base::unsupported("unsupported/encoding",
                         fmt::format("part \"{}\" is stored with encoding \"{}\", which this build does not decode",
@@ -197,11 +197,11 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
 }
 
 Bytes Part::stored() const {
-  const core::PartRecord& part = s_->parts[i_];
+  const core::PartRecord& part = core::Access::record(*this);
   if (!part.has_extent) base::misuse("no-extent", "a computed part has no stored bytes");
   const std::size_t length = base::to_size(part.stored_length);
   const std::shared_ptr<std::byte[]> copy(new std::byte[length]);
-  s_->sources[part.source]->read_at(part.offset, {copy.get(), length});
+  core::Access::state(*this).sources[part.source]->read_at(part.offset, {copy.get(), length});
   return {{copy.get(), length}, copy};
 }
 

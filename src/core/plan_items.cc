@@ -17,23 +17,23 @@ DType target_dtype(const Tensor& tensor, const Options& options) {
 }
 
 void drop_extra(Ledger ledger, const Model& model) {
-  for (const auto& [key, value] : model.extra().entries())
+  for (const auto& [key, value] : model.extra())
     ledger.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
 }
 
 void drop_extra(Ledger ledger, const Tensor& tensor) {
-  for (const auto& [key, value] : tensor.extra().entries())
+  for (const auto& [key, value] : tensor.extra())
     ledger.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
 }
 
 void drop_extra(Ledger ledger, const Tensor& tensor, const Part& part) {
-  for (const auto& [key, value] : part.extra().entries())
+  for (const auto& [key, value] : part.extra())
     ledger.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(), "dropped");
 }
 
 void drop_attributes(Ledger ledger, const Tensor& tensor) {
   const bool packed = is_quantized(tensor.layout());
-  for (const auto& [key, value] : tensor.attributes().entries()) {
+  for (const auto& [key, value] : tensor.attributes()) {
     if (packed && is_packing_attribute(key)) continue;
     ledger.lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
   }
@@ -56,14 +56,13 @@ void judge_dense(Ledger ledger, const Tensor& tensor, DType dtype, std::string_v
   if (layout != Layout::dense)
     ledger.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
                 "dense " + std::string(name(dtype)));
-  for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
-    const Part part = tensor.part(i);
+  for (const Part& part : tensor.parts()) {
     drop_extra(ledger, tensor, part);
     // The dense form of a quantized tensor is f32, whatever its scales are.
     if (is_quantized(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
       ledger.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
     if (layout != Layout::dense) continue;
-    if (part.role() != tensor.main().role()) {
+    if (part != tensor.main()) {
       ledger.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
       continue;
     }
@@ -110,7 +109,7 @@ void name_copies(Ledger ledger, const Model& model, const std::vector<std::uint3
 
 std::uint32_t main_part(const Tensor& tensor) {
   std::uint32_t part = 0;
-  while (tensor.part(part).role() != tensor.main().role()) ++part;
+  while (tensor.part(part) != tensor.main()) ++part;
   return part;
 }
 

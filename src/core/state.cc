@@ -249,17 +249,29 @@ Model Access::model(std::shared_ptr<const State> state) {
   m.s_ = std::move(state);
   return m;
 }
-Tensor Access::tensor(const State& s, std::uint32_t i) noexcept {
-  Tensor t;
-  t.s_ = &s;
-  t.i_ = i;
-  return t;
-}
-Part Access::part(const State& s, std::uint32_t i) noexcept {
-  Part p;
-  p.s_ = &s;
-  p.i_ = i;
-  return p;
+
+const State& empty_state() noexcept {
+  static const State empty = [] {
+    State s;
+    s.roles = {""};
+    s.dims = {0};
+    PartRecord& part = s.parts.emplace_back();
+    part.rank = 1;
+    part.encoding = Encoding::computed;
+    part.has_extent = false;
+    part.side = 0;
+    s.part_sides.emplace_back().pull = [](std::uint64_t, std::span<std::byte>) { return std::size_t{0}; };
+    TensorRecord& tensor = s.tensors.emplace_back();
+    tensor.rank = 1;
+    tensor.layout = Layout::structural;
+    tensor.side = 0;
+    Finding why;
+    why.rule = "unsupported/no-tensor";
+    why.message = "this handle is of no model: it was made by default, or moved from";
+    s.tensor_sides.emplace_back().unsupported = std::make_unique<Finding>(std::move(why));
+    return s;
+  }();
+  return empty;
 }
 
 }  // namespace weighbridge::core

@@ -126,18 +126,28 @@ struct Draft {
   std::uint32_t append_dims(Shape);  // where they start in State::dims
 };
 
-// The one friend: internals reach the state of the public views through it.
+// What a handle of no model is of: one tensor without parts that says so, and one part without bytes.
+const State& empty_state() noexcept;
+
+// The one friend: internals reach the state of the public handles through it. What it gives lives as long as a handle.
 class Access {
  public:
   static Model model(std::shared_ptr<const State>);
   static const State* state(const Model& m) noexcept { return m.s_.get(); }
   static std::shared_ptr<const State> share(const Model& m) noexcept { return m.s_; }
-  static const State& state(const Tensor& t) noexcept { return *t.s_; }
-  static const State& state(const Part& p) noexcept { return *p.s_; }
-  static const TensorRecord& record(const Tensor& t) noexcept { return t.s_->tensors[t.i_]; }
-  static const PartRecord& record(const Part& p) noexcept { return p.s_->parts[p.i_]; }
-  static Tensor tensor(const State&, std::uint32_t) noexcept;
-  static Part part(const State&, std::uint32_t) noexcept;
+  static const State& state(const Tensor& t) noexcept { return t.s_ ? *t.s_ : empty_state(); }
+  static const State& state(const Part& p) noexcept { return p.s_ ? *p.s_ : empty_state(); }
+  static const TensorRecord& record(const Tensor& t) noexcept { return state(t).tensors[t.s_ ? t.i_ : 0]; }
+  static const PartRecord& record(const Part& p) noexcept { return state(p).parts[p.s_ ? p.i_ : 0]; }
+  // A vector of the state, as something that keeps the state alive.
+  template <class T>
+  static Shared<T> shared(const std::shared_ptr<const State>& of, const std::vector<T>& all) noexcept {
+    return Shared<T>(std::shared_ptr<const std::vector<T>>(of, &all));
+  }
+  static Attributes attributes(const std::shared_ptr<const State>& of,
+                               const std::vector<Value::Entry>& entries) noexcept {
+    return Attributes(shared(of, entries));
+  }
 };
 
 }  // namespace weighbridge::core

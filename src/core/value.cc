@@ -251,8 +251,8 @@ bool Value::operator==(const Value& other) const {
   return kind() == other.kind() && type() == other.type() && rep_ && other.rep_ && rep_->content == other.rep_->content;
 }
 
-const Value* Attributes::find(std::string_view key) const noexcept {
-  for (const auto& entry : entries())
+const Value* find(std::span<const Value::Entry> entries, std::string_view key) noexcept {
+  for (const Value::Entry& entry : entries)
     if (entry.first == key) return &entry.second;
   return nullptr;
 }

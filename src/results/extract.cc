@@ -15,8 +15,11 @@ namespace {
 
 [[noreturn]] void refuse_part(const Tensor& tensor, std::string_view role) {
   std::string sentence = "tensor '" + std::string(tensor.name()) + "' has no part '" + std::string(role) + "', it has";
-  for (std::uint32_t i = 0; i < tensor.part_count(); ++i)
-    sentence += (i == 0 ? " '" : ", '") + std::string(tensor.part(i).role()) + "'";
+  std::string_view before = " '";
+  for (const Part& part : tensor.parts()) {
+    sentence += std::string(before) + std::string(part.role()) + "'";
+    before = ", '";
+  }
   base::misuse("unknown-part", std::move(sentence));
 }
 

@@ -58,11 +58,12 @@ TEST(Elements, OfAPartAndDense) {
 TEST(Elements, BecomeANumPyFileOrBareBytes) {
   const test::TemporaryFolder folder;
   const Model model = sample();
-  const Elements elements = Elements::part(model["w"], "data");
+  const Tensor w = model["w"];
+  const Elements elements = Elements::part(w, "data");
   const Extracted npy = elements.write(folder / "w.npy", {});
   EXPECT_EQ(npy.bytes, 16U);
   EXPECT_EQ(npy.output, folder / "w.npy");
-  EXPECT_EQ(test::read_file(folder / "w.npy"), npy_header("<f4", model["w"].shape()) + streamed(elements));
+  EXPECT_EQ(test::read_file(folder / "w.npy"), npy_header("<f4", w.shape()) + streamed(elements));
   elements.write(folder / "w.bin", {.npy = false});
   EXPECT_EQ(test::read_file(folder / "w.bin"), streamed(elements));
 }

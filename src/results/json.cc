@@ -57,7 +57,7 @@ void shape(JsonWriter& out, Shape dims) {
 void attributes(JsonWriter& out, Attributes entries) {
   out.key("attributes");
   out.begin_object();
-  for (const auto& [key, value] : entries.entries()) {
+  for (const auto& [key, value] : entries) {
     out.key(key);
     core::write_value(out, value);
   }
@@ -239,7 +239,7 @@ void to_json(const Inspection& in, const std::function<void(std::string_view)>& 
   flag(out, "checked", in.model.checked());
   checksums(out, in.model);
   attributes(out, in.model.attributes());
-  if (const Tokenizer* t = in.model.tokenizer()) tokenizer(out, *t);
+  if (const auto t = in.model.tokenizer()) tokenizer(out, *t);
   if (in.report && in.report->total() != 0) findings(out, *in.report);
   out.key("tensors");
   out.begin_array();

@@ -17,13 +17,13 @@ namespace {
 using Any = std::variant<WordPiece, BytePair>;
 
 WordPiece word_piece(const Model& model, const Tokenizer& from) {
-  const Value* const lower = model.attributes().find("do_lower_case");
+  const Value* const lower = model.attribute("do_lower_case");
   return WordPiece(from, {.lower_case = lower == nullptr || lower->as_bool().value_or(true)});
 }
 
 Any tokenizer_of(const Model& model, const TextTokenizerOptions& options) {
   if (options.vocabulary != nullptr) return word_piece(model, *options.vocabulary);
-  const Tokenizer* const own = model.tokenizer();
+  const auto own = model.tokenizer();
   if (own == nullptr)
     base::misuse("no-vocabulary",
                  "the model has no vocabulary: give one with --vocab vocab.txt (TextTokenizerOptions::vocabulary)");
@@ -40,7 +40,7 @@ std::uint64_t length_of(const Model& model) {
        {"embeddings.position_embeddings.weight", "bert.embeddings.position_embeddings.weight"}) {
     const auto positions = model.find(name);
     if (!positions || !positions->has_shape() || positions->shape().empty()) continue;
-    const Value* const said = model.attributes().find("max_seq_length");
+    const Value* const said = model.attribute("max_seq_length");
     return tokenizers::usual_length(said ? said->as_u64() : std::nullopt, positions->shape()[0]);
   }
   return 0;

@@ -176,7 +176,7 @@ TEST(Corpus, ValidFilesListAndReadEveryTensor) {
       const Tensor tensor = model[i];
       EXPECT_EQ(tensor.unsupported(), nullptr);
       ASSERT_TRUE(model.find(tensor.name()).has_value());
-      EXPECT_EQ(model.find(tensor.name())->index(), i);
+      EXPECT_EQ(model.find(tensor.name()).value().index(), i);
       for (std::uint32_t k = 0; k < tensor.part_count(); ++k) {
         std::uint64_t bytes = 0;
         tensor.part(k).stream({}, [&](std::span<const std::byte> piece) {

@@ -43,7 +43,7 @@ TEST(RealSafetensors, TinyBertOpensWithItsTensorsInTheOrderOfTheFile) {
   ASSERT_GT(model.size(), 0U);
   ASSERT_TRUE(model.find("embeddings.word_embeddings.weight").has_value());
   EXPECT_EQ(model["embeddings.word_embeddings.weight"].dtype(), DType::f32);
-  EXPECT_EQ(model[0].name(), "embeddings.LayerNorm.bias");
+  EXPECT_EQ(model.name(0), "embeddings.LayerNorm.bias");
   EXPECT_TRUE(model.attributes().empty());
 }
 

@@ -93,7 +93,7 @@ class Budget {
 };
 
 inline void touch(Attributes attributes) {
-  for (const auto& [key, value] : attributes.entries()) {
+  for (const auto& [key, value] : attributes) {
     const std::string text = value.to_text();
     expect(attributes.find(key) != nullptr, "an attribute is not found under its key");
     expect(value == value, "a value differs from itself: " + text);

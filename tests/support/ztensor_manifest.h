@@ -42,7 +42,7 @@ inline void expect_value(const Value& value, const Json& expected) {
 
 inline void expect_attributes(Attributes attributes, const Json& expected) {
   EXPECT_EQ(attributes.size(), expected.size());
-  for (const auto& [key, value] : attributes.entries()) {
+  for (const auto& [key, value] : attributes) {
     ASSERT_TRUE(expected.contains(key)) << key;
     expect_value(value, expected.at(key));
   }
@@ -64,7 +64,8 @@ inline void expect_tensor(const Tensor& tensor, const Json& expected) {
   EXPECT_EQ(tensor.layout_name(), expected.at("layout").get<std::string>());
   const bool supported = expected.value("supported", true);
   EXPECT_EQ(tensor.unsupported() == nullptr, supported);
-  EXPECT_EQ(tensor.main().dtype_name(), expected.at("dtype").get<std::string>());
+  const Part main = tensor.main();
+  EXPECT_EQ(main.dtype_name(), expected.at("dtype").get<std::string>());
   if (expected.contains("attributes")) expect_attributes(tensor.attributes(), expected["attributes"]);
   if (supported && expected.contains("dense_sha256")) {
     EXPECT_EQ(sha256(dense_bytes(tensor)), expected["dense_sha256"].get<std::string>());

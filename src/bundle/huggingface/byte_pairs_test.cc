@@ -20,7 +20,7 @@ struct Read {
   Model model;
   const Tokenizer& tokenizer() const { return *model.tokenizer(); }
   std::string unheld() const {
-    const Value* const value = model.attributes().find("tokenizer_unheld");
+    const Value* const value = model.attribute("tokenizer_unheld");
     return value == nullptr ? "" : value->to_text();
   }
 };

@@ -43,7 +43,7 @@ std::vector<std::string> rules_of(const Report& report) {
 }
 
 std::string text(const Model& model, std::string_view key) {
-  const Value* const value = model.attributes().find(key);
+  const Value* const value = model.attribute(key);
   return value == nullptr ? "<none>" : std::string(value->as_text().value_or("<no text>"));
 }
 
@@ -298,7 +298,7 @@ TEST(HuggingFaceRead, PutsTheFilesTogether) {
   const Model& model = out.model;
   EXPECT_EQ(model.format(), "hf");
   ASSERT_EQ(model.size(), 3U);
-  EXPECT_EQ(model[0].name(), "embeddings.word_embeddings.weight");
+  EXPECT_EQ(model.name(0), "embeddings.word_embeddings.weight");
   const std::pair<const char*, const char*> expected[] = {{"model_name", "tiny-model"},
                                                           {"model_version", "1.0.0"},
                                                           {"embedding_dim", "2"},
@@ -336,8 +336,8 @@ TEST(HuggingFaceRead, ShardsAreOneModelInTheOrderOfTheirNames) {
   const Read out = read(folder.path());
   EXPECT_EQ(rules_of(out.report), std::vector<std::string>{});
   ASSERT_EQ(out.model.size(), 3U);
-  EXPECT_EQ(out.model[0].name(), "embeddings.word_embeddings.weight");
-  EXPECT_EQ(out.model[2].name(), "encoder.layer.0.output.dense.bias");
+  EXPECT_EQ(out.model.name(0), "embeddings.word_embeddings.weight");
+  EXPECT_EQ(out.model.name(2), "encoder.layer.0.output.dense.bias");
   EXPECT_EQ(text(out.model, "format"), "pt");
   std::string bytes;
   out.model[2].main().stream({}, [&](std::span<const std::byte> piece) {

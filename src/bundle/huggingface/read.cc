@@ -51,7 +51,7 @@ class Loader {
   }
 
   void adopt(const Weights& weights) {
-    const auto name_of = [&](const auto& place) { return weights.models[place.first][place.second].name(); };
+    const auto name_of = [&](const auto& place) { return weights.models[place.first].name(place.second); };
     Naming naming;
     for (const auto& place : weights.tensors) naming.see(name_of(place));
     strip_ = config_.bert && naming.all_prefixed() && !own(kPrefixKey);
@@ -101,7 +101,7 @@ class Loader {
   std::vector<Value::Entry> metadata_of(const Weights& weights) {
     std::vector<std::pair<Value::Entry, std::size_t>> all;
     for (const Model& model : weights.models)
-      for (const Value::Entry& entry : model.attributes().entries()) all.emplace_back(entry, all.size());
+      for (const Value::Entry& entry : model.attributes()) all.emplace_back(entry, all.size());
     std::ranges::stable_sort(all, {}, [](const auto& each) -> std::string_view { return each.first.first; });
     std::vector<std::pair<Value::Entry, std::size_t>> kept;
     for (auto& each : all) {

@@ -170,7 +170,7 @@ class WeightsReader {
         if (placed[m][i])
           out_.tensors.emplace_back(m, i);
         else
-          findings_.report(rules::kTensorUnlisted, {.tensor = out_.models[m][i].name()}, {}, {}, out_.files[m]);
+          findings_.report(rules::kTensorUnlisted, {.tensor = out_.models[m].name(i)}, {}, {}, out_.files[m]);
       }
     }
     if (out_.tensors.size() > reading_.limits.tensors) {

@@ -35,7 +35,7 @@ class Planner {
 
   core::WriteLayout run() {
     bert_ = describes_bert();
-    for (const auto& [key, value] : model_.attributes().entries()) place(key, value);
+    for (const auto& [key, value] : model_.attributes()) place(key, value);
     override_metadata();
     complete_config();
     plan_tokenizer();
@@ -46,7 +46,7 @@ class Planner {
 
  private:
   std::optional<std::string> text_of(std::string_view key) const {
-    const Value* const value = model_.attributes().find(key);
+    const Value* const value = model_.attribute(key);
     return value == nullptr ? std::nullopt : std::optional(value->to_text());
   }
 
@@ -171,7 +171,7 @@ class Planner {
 
   // vocab.txt is what reads back as this tokenizer, or it is not written.
   void plan_tokenizer() {
-    const Tokenizer* const tokenizer = model_.tokenizer();
+    const auto tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) return;
     if (tokenizer->kind != Tokenizer::Kind::wordpiece) {
       ledger_.lose(LossKind::tokenizer, "tokenizer", "of the kind " + std::string(name(tokenizer->kind)),
@@ -224,7 +224,7 @@ class Planner {
 
   Model make_weights() {
     Naming naming;
-    for (std::uint32_t i = 0; i < model_.size(); ++i) naming.see(model_[i].name());
+    for (std::uint32_t i = 0; i < model_.size(); ++i) naming.see(model_.name(i));
     const bool add = prefix_ && bert_ && naming.all_plain();
     if (prefix_ && !add)
       ledger_.lose(LossKind::attribute, indexed("attributes", kPrefixKey), std::string(kPrefix),
@@ -318,7 +318,7 @@ class Planner {
       const auto is = [&](const Item& item) { return item.subject == what; };
       return std::ranges::any_of(out_.losses, is) || std::ranges::any_of(out_.changes, is);
     };
-    for (const Value::Entry& entry : model_.attributes().entries())
+    for (const Value::Entry& entry : model_.attributes())
       if (!named(entry.first)) expected.push_back(entry);
     return [expected = std::move(expected), tokenizer = expected_tokenizer_](const core::OutFolder::Opener& file,
                                                                              const Context& context) {
@@ -331,7 +331,7 @@ class Planner {
       };
       if (const Finding* const error = report.first_error()) differs(error->message + " (" + error->rule + ")");
       for (const auto& [key, value] : expected) {
-        const Value* const found = model.attributes().find(key);
+        const Value* const found = model.attribute(key);
         if (found == nullptr || *found != value) differs("attribute \"" + key + "\"");
       }
       if (tokenizer && (model.tokenizer() == nullptr || *model.tokenizer() != *tokenizer)) differs("the vocabulary");

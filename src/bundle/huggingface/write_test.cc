@@ -74,7 +74,7 @@ TEST(HuggingFaceWrite, ThePrefixIsPutBack) {
   Files files = testing::tiny();
   files["model.safetensors"] = safetensors(testing::tiny_tensors("bert."), R"({"format":"pt"})");
   const Model model = read(files);
-  EXPECT_EQ(model[0].name(), "embeddings.word_embeddings.weight");
+  EXPECT_EQ(model.name(0), "embeddings.word_embeddings.weight");
   const core::WriteLayout layout = huggingface::layout(model, {});
   EXPECT_EQ(subjects(layout.losses), std::vector<std::string>{});
   EXPECT_NE(layout.head.find("\"bert.embeddings.position_ids\""), std::string::npos);
@@ -99,7 +99,7 @@ TEST(HuggingFaceWrite, MetadataOfEmbdFindsItsFiles) {
   check(layout, written);
   const Model again = read(written);
   for (const Item& difference : core::compare(model, again)) EXPECT_EQ(difference.from, "") << difference.subject;
-  EXPECT_EQ(again.attributes().find("model_name")->as_text(), "sample");
+  EXPECT_EQ(again.attribute("model_name")->as_text(), "sample");
   EXPECT_EQ(*again.tokenizer(), *model.tokenizer());
 }
 
@@ -123,7 +123,7 @@ TEST(HuggingFaceWrite, AnyTensorsGoIntoAFolderWithWhatIsKnown) {
   const Files written = files_of(layout);
   EXPECT_EQ(written.at("config.json"), "{}\n");
   const Model again = read(written);
-  EXPECT_EQ(again.attributes().find("license")->as_text(), "none");
+  EXPECT_EQ(again.attribute("license")->as_text(), "none");
   EXPECT_EQ(again.size(), model.size());
 }
 

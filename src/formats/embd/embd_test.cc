@@ -17,7 +17,7 @@ using test::logical_bytes;
 test::Outcome walk(std::string bytes) { return test::walk(kFormat, std::move(bytes)); }
 
 std::optional<std::string> attribute(const Model& model, std::string_view key) {
-  const Value* const value = model.attributes().find(key);
+  const Value* const value = model.attribute(key);
   if (!value || !value->as_text()) return std::nullopt;
   return std::string(*value->as_text());
 }
@@ -36,15 +36,16 @@ TEST(EmbdRead, TellsTensorsMetadataAndVocabulary) {
   EXPECT_EQ(model.version(), "1.0");
   ASSERT_EQ(model.size(), 21U);
   for (std::uint32_t i = 0; i < model.size(); ++i) {
-    EXPECT_EQ(model[i].name(), file.tensors[i].name);
-    EXPECT_EQ(logical_bytes(model[i].main()), file.tensors[i].data) << model[i].name();
+    EXPECT_EQ(model.name(i), file.tensors[i].name);
+    EXPECT_EQ(logical_bytes(model[i].main()), file.tensors[i].data) << model.name(i);
     EXPECT_EQ(model[i].main().extent()->offset % 64, 0U);
   }
-  EXPECT_EQ(std::vector(model[0].shape().begin(), model[0].shape().end()), (std::vector<std::uint64_t>{5, 2}));
+  const Tensor first = model[0];
+  EXPECT_EQ(std::vector(first.shape().begin(), first.shape().end()), (std::vector<std::uint64_t>{5, 2}));
   ASSERT_EQ(model.attributes().size(), 10U);
-  EXPECT_EQ(model.attributes().entries()[0].first, "model_name");
+  EXPECT_EQ(model.attributes()[0].first, "model_name");
   EXPECT_EQ(attribute(model, "created_at"), "2025-01-16T12:00:00Z");
-  EXPECT_EQ(model.attributes().find("num_layers")->as_u64(), 1U);
+  EXPECT_EQ(model.attribute("num_layers")->as_u64(), 1U);
   ASSERT_NE(model.tokenizer(), nullptr);
   const Tokenizer& tokenizer = *model.tokenizer();
   EXPECT_EQ(tokenizer.kind, Tokenizer::Kind::wordpiece);
@@ -73,19 +74,21 @@ TEST(EmbdRead, TensorsWhoseNameHashesCollideKeepTheirOwnBytes) {
   file.tensors.push_back({"liquid", 0, {1}, floats(1, -2.5F)});
   const auto [report, model] = walk(file.bytes());
   EXPECT_EQ(report.total(), 0U);
-  EXPECT_EQ(model["costarring"].as<float>()[0], 1.5F);
-  EXPECT_EQ(model["liquid"].as<float>()[0], -2.5F);
+  const Tensor one = model["costarring"], other = model["liquid"];
+  EXPECT_EQ(one.as<float>()[0], 1.5F);
+  EXPECT_EQ(other.as<float>()[0], -2.5F);
 }
 
 TEST(EmbdRead, HeaderFactsAreAttributesOnlyWhereTheWriterWouldNotChooseThem) {
-  EXPECT_EQ(walk(tiny_file().bytes()).model.attributes().find("embd.flags"), nullptr);
+  const Model plain = walk(tiny_file().bytes()).model;
+  EXPECT_EQ(plain.attribute("embd.flags"), nullptr);
   CaseFile file = tiny_file();
   file.flags = 0;
   file.minor = 3;
   const auto [report, model] = walk(file.bytes());
-  ASSERT_NE(model.attributes().find("embd.flags"), nullptr);
-  EXPECT_EQ(*model.attributes().find("embd.flags"), Value::integer(std::uint64_t{0}, DType::u32));
-  EXPECT_EQ(*model.attributes().find("embd.version_minor"), Value::integer(std::uint64_t{3}, DType::u16));
+  ASSERT_NE(model.attribute("embd.flags"), nullptr);
+  EXPECT_EQ(*model.attribute("embd.flags"), Value::integer(std::uint64_t{0}, DType::u32));
+  EXPECT_EQ(*model.attribute("embd.version_minor"), Value::integer(std::uint64_t{3}, DType::u16));
   EXPECT_EQ(model.version(), "1.3");
   file.value("embd.flags") = "mine";
   EXPECT_EQ(attribute(walk(file.bytes()).model, "embd.flags"), "mine");
@@ -130,7 +133,8 @@ TEST(EmbdRead, LeavesOnlyTheBrokenTensorsOut) {
   EXPECT_EQ(report.errors(), 1U);
   ASSERT_EQ(model.size(), 23U);
   EXPECT_FALSE(model.find("b").has_value());
-  EXPECT_EQ(model["c"].as<float>()[0], 3.0F);
+  const Tensor c = model["c"];
+  EXPECT_EQ(c.as<float>()[0], 3.0F);
 }
 
 TEST(EmbdRead, ListsWhatItCannotInterpret) {

@@ -73,7 +73,7 @@ class Planner {
   DType target_dtype(const Tensor& tensor) const { return core::target_dtype(tensor, options_); }
 
   void plan_tokenizer() {
-    const Tokenizer* const tokenizer = model_.tokenizer();
+    const auto tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) return;
     VocabularyPlan plan = plan_vocabulary(*tokenizer);
     const std::uint64_t wanted = metadata_.numbers ? metadata_.numbers->vocab_size : tokenizer->vocab_size;
@@ -188,7 +188,7 @@ class Planner {
     if (!append_sections(header, sections)) return block_head(sections.size());
     const std::uint64_t index_at = kHeaderSize + sections.size();
     std::uint64_t data_at = index_at + written_.size() * kDescriptorSize;
-    for (const std::uint32_t i : written_) data_at += model_[i].name().size();
+    for (const std::uint32_t i : written_) data_at += model_.name(i).size();
     const std::uint64_t padded = aligned(data_at);
     if (padded > UINT32_MAX) return block_head(padded);
     header.tensor_index_offset = static_cast<std::uint32_t>(index_at);

@@ -33,7 +33,7 @@ class Planner {
         add_text(key);
     }
     check_numbers();
-    for (const auto& [key, value] : model_.attributes().entries()) {
+    for (const auto& [key, value] : model_.attributes()) {
       if (find_required(key) != nullptr || is_header_fact(key, value)) continue;
       if (auto text = text_of(key, value)) out_.entries.emplace_back(key, *std::move(text));
     }
@@ -46,7 +46,7 @@ class Planner {
 
   void add_number(std::string_view key, std::uint64_t Numbers::*number) {
     const std::string subject = indexed("attributes", key);
-    const Value* const own = model_.attributes().find(key);
+    const Value* const own = model_.attribute(key);
     auto text = own ? text_of(key, *own) : std::nullopt;
     if (!text && told_.*number == 0) {
       complete_ = false;
@@ -75,7 +75,7 @@ class Planner {
     const std::string subject = indexed("attributes", key);
     const std::string& given = option(key);
     check_option(key, given);
-    const Value* const own = model_.attributes().find(key);
+    const Value* const own = model_.attribute(key);
     if (!given.empty()) {
       const std::string before = own ? own->to_text() : core::kAbsent;
       if (!own || before != given) ledger_.change(LossKind::attribute, subject, before, given);

@@ -145,17 +145,19 @@ TEST_F(EmbdWrite, TakesTheCallersWordFirst) {
   source.attributes.emplace_back("model_name", Value::text("before"));
   source.attributes.emplace_back("created_at", Value::text("2020-01-01"));
   setenv("SOURCE_DATE_EPOCH", "1737028800", 1);
-  EXPECT_EQ(walk(write(source.model())).model.attributes().find("created_at")->as_text(), "2020-01-01");
+  const Model kept = walk(write(source.model())).model;
+  EXPECT_EQ(kept.attribute("created_at")->as_text(), "2020-01-01");
   Options options;
   options.model_name = "after";
   options.model_version = "2.1";
   options.created_at = "2026-05-04T03:02:01Z";
   const Model model = walk(write(source.model(), options)).model;
-  EXPECT_EQ(model.attributes().find("model_name")->as_text(), "after");
-  EXPECT_EQ(model.attributes().find("model_version")->as_text(), "2.1");
-  EXPECT_EQ(model.attributes().find("created_at")->as_text(), "2026-05-04T03:02:01Z");
+  EXPECT_EQ(model.attribute("model_name")->as_text(), "after");
+  EXPECT_EQ(model.attribute("model_version")->as_text(), "2.1");
+  EXPECT_EQ(model.attribute("created_at")->as_text(), "2026-05-04T03:02:01Z");
   source.attributes.pop_back();
-  EXPECT_EQ(walk(write(source.model())).model.attributes().find("created_at")->as_text(), "2025-01-16T12:00:00Z");
+  const Model plain = walk(write(source.model())).model;
+  EXPECT_EQ(plain.attribute("created_at")->as_text(), "2025-01-16T12:00:00Z");
 }
 
 TEST_F(EmbdWrite, RequiredKeysComeFirstThenTheOthersInTheirOrder) {
@@ -164,7 +166,7 @@ TEST_F(EmbdWrite, RequiredKeysComeFirstThenTheOthersInTheirOrder) {
   source.attributes.emplace_back("a", Value::text("2"));
   const Model model = walk(write(source.model())).model;
   std::string keys;
-  for (const auto& [key, value] : model.attributes().entries()) keys += key + " ";
+  for (const auto& [key, value] : model.attributes()) keys += key + " ";
   EXPECT_EQ(keys,
             "model_name model_version embedding_dim vocab_size num_layers num_attention_heads hidden_size "
             "intermediate_size max_position_emb created_at z a ");
@@ -183,9 +185,9 @@ TEST_F(EmbdWrite, AttributesThatAreNotTextAreLosses) {
   EXPECT_EQ(layout.losses[2].to, "dropped: EMBD holds texts of up to 65535 bytes");
   EXPECT_EQ(layout.losses[3].to, "dropped: it cannot be text");
   const Model model = walk(render(layout)).model;
-  EXPECT_EQ(model.attributes().find("steps")->as_u64(), 7U);
-  EXPECT_EQ(model.attributes().find("flag")->as_bool(), true);
-  EXPECT_EQ(model.attributes().find("long"), nullptr);
+  EXPECT_EQ(model.attribute("steps")->as_u64(), 7U);
+  EXPECT_EQ(model.attribute("flag")->as_bool(), true);
+  EXPECT_EQ(model.attribute("long"), nullptr);
 }
 
 TEST_F(EmbdWrite, HoldsAWordpieceTokenizer) {

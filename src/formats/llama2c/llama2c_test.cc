@@ -51,13 +51,13 @@ TEST(Llama2c, SaysItsSizesInTheWordsOfConfigurations) {
   const std::pair<const char*, std::int64_t> expected[] = {
       {"hidden_size", 4},         {"intermediate_size", 3}, {"num_hidden_layers", 2},      {"num_attention_heads", 2},
       {"num_key_value_heads", 1}, {"vocab_size", 5},        {"max_position_embeddings", 3}};
-  for (const auto& [key, value] : expected) EXPECT_EQ(model.attributes().find(key)->as_i64(), value) << key;
-  EXPECT_EQ(model.attributes().find("tie_word_embeddings")->as_bool(), true);
-  EXPECT_EQ(model.attributes().find("rope_theta")->as_f64(), 10000.0);
-  EXPECT_EQ(model.attributes().find("rms_norm_eps")->to_text(), "1e-05");
+  for (const auto& [key, value] : expected) EXPECT_EQ(model.attribute(key)->as_i64(), value) << key;
+  EXPECT_EQ(model.attribute("tie_word_embeddings")->as_bool(), true);
+  EXPECT_EQ(model.attribute("rope_theta")->as_f64(), 10000.0);
+  EXPECT_EQ(model.attribute("rms_norm_eps")->to_text(), "1e-05");
   const Model untied = walk(bytes_of_case("valid-untied")).model;
-  EXPECT_EQ(untied.attributes().find("tie_word_embeddings")->as_bool(), false);
-  EXPECT_EQ(untied.attributes().find("vocab_size")->as_i64(), 5);
+  EXPECT_EQ(untied.attribute("tie_word_embeddings")->as_bool(), false);
+  EXPECT_EQ(untied.attribute("vocab_size")->as_i64(), 5);
 }
 
 // The values of the corpus count up by an eighth, so that each tensor's first one says where it lies.
@@ -69,7 +69,7 @@ TEST(Llama2c, TensorsFollowEachOtherInTheOrderOfTheFile) {
       const Array values = model[i].to_dense();
       float first = 0;
       std::memcpy(&first, values.data.get(), sizeof first);
-      EXPECT_EQ(first, static_cast<float>(next) / 8) << model[i].name();
+      EXPECT_EQ(first, static_cast<float>(next) / 8) << model.name(i);
       next += values.size / sizeof(float);
     }
     EXPECT_EQ(kHeaderSize + next * sizeof(float), bytes_of_case(name).size());
@@ -86,8 +86,9 @@ TEST(Llama2c, TensorsFollowEachOtherInTheOrderOfTheFile) {
                                                                                 {"freq_cis_imag", {3, 1}},
                                                                                 {"output.weight", {5, 4}}};
   for (const auto& [name, shape] : some) {
-    ASSERT_TRUE(model.find(name).has_value()) << name;
-    EXPECT_TRUE(std::ranges::equal(model[name].shape(), shape)) << name;
+    const auto tensor = model.find(name);
+    ASSERT_TRUE(tensor.has_value()) << name;
+    EXPECT_TRUE(std::ranges::equal(tensor->shape(), shape)) << name;
   }
 }
 
@@ -189,7 +190,8 @@ TEST(Llama2c, Stories260K) {
   const Outcome out = walk(test::contents(path), test::contents(tokens));
   EXPECT_EQ(out.report.total(), 0U);
   EXPECT_EQ(out.model.size(), 49U);
-  EXPECT_TRUE(std::ranges::equal(out.model["layers.4.wk.weight"].shape(), std::vector<std::uint64_t>{32, 64}));
+  const Tensor wk = out.model["layers.4.wk.weight"];
+  EXPECT_TRUE(std::ranges::equal(wk.shape(), std::vector<std::uint64_t>{32, 64}));
   ASSERT_NE(out.model.tokenizer(), nullptr);
   EXPECT_EQ(out.model.tokenizer()->tokens[403], " Once");
   // Cosines and sines of theta 10,000: head size 8.

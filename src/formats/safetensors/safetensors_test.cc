@@ -66,22 +66,24 @@ TEST(SafetensorsRead, TellsNamesShapesAndPlaces) {
                                          "abcdef"));
   EXPECT_EQ(report.total(), 0U);
   ASSERT_EQ(model.size(), 2U);
-  EXPECT_EQ(model[0].name(), "w");  // the order of the index, not of the data
-  EXPECT_EQ(model[1].name(), "\xC3\xA9");
-  EXPECT_EQ(model["w"].dtype(), DType::bf16);
-  EXPECT_EQ(std::vector(model["w"].shape().begin(), model["w"].shape().end()), (std::vector<std::uint64_t>{2, 1}));
-  EXPECT_EQ(model["\xC3\xA9"].shape().size(), 0U);
+  EXPECT_EQ(model.name(0), "w");  // the order of the index, not of the data
+  EXPECT_EQ(model.name(1), "\xC3\xA9");
+  const Tensor w = model["w"], scalar = model["\xC3\xA9"];
+  EXPECT_EQ(w.dtype(), DType::bf16);
+  EXPECT_EQ(std::vector(w.shape().begin(), w.shape().end()), (std::vector<std::uint64_t>{2, 1}));
+  EXPECT_EQ(scalar.shape().size(), 0U);
   EXPECT_EQ(model.format(), "safetensors");
   const std::uint64_t data = model.sources()[0]->size() - 6;
-  EXPECT_EQ(model["w"].main().extent(), (Extent{0, data + 2, 4}));
-  EXPECT_EQ(model["\xC3\xA9"].main().extent(), (Extent{0, data, 2}));
-  EXPECT_EQ(model["w"].main().role(), "data");
+  const Part part = w.main();
+  EXPECT_EQ(part.extent(), (Extent{0, data + 2, 4}));
+  EXPECT_EQ(scalar.main().extent(), (Extent{0, data, 2}));
+  EXPECT_EQ(part.role(), "data");
 }
 
 TEST(SafetensorsRead, KeepsMetadataInTheOrderOfTheFile) {
   const auto [report, model] = walk(file(R"({"__metadata__":{"z":"1","a":"\u00e9\n"}})"));
   EXPECT_EQ(report.total(), 0U);
-  const auto entries = model.attributes().entries();
+  const auto entries = model.attributes();
   ASSERT_EQ(entries.size(), 2U);
   EXPECT_EQ(entries[0].first, "z");
   EXPECT_EQ(entries[0].second.as_u64(), 1U);
@@ -92,7 +94,8 @@ TEST(SafetensorsRead, KeepsUnknownKeysWordForWord) {
   const auto [report, model] =
       walk(file(R"({"a":{"x":[1, {"y":null}],"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "a"));
   EXPECT_EQ(report.warnings(), 1U);
-  const Value* extra = model["a"].extra().find("x");
+  const Attributes unknown = model["a"].extra();
+  const Value* extra = unknown.find("x");
   ASSERT_NE(extra, nullptr);
   EXPECT_EQ(extra->grammar(), "json");
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(extra->bytes().data()), extra->bytes().size()),
@@ -144,11 +147,13 @@ TEST(SafetensorsRead, ListsWhatItCannotInterpret) {
   EXPECT_TRUE(report.valid());
   EXPECT_EQ(report.unsupported(), 1U);
   ASSERT_EQ(model.size(), 1U);
-  ASSERT_NE(model[0].unsupported(), nullptr);
-  EXPECT_EQ(*model[0].unsupported(), report.findings()[0]);
-  EXPECT_EQ(model[0].type_name(), "Q4");
-  EXPECT_EQ(model[0].main().dtype_name(), "Q4");
-  EXPECT_EQ(model[0].shape()[0], 5U);
+  const Tensor tensor = model[0];
+  const Part part = tensor.main();
+  ASSERT_NE(tensor.unsupported(), nullptr);
+  EXPECT_EQ(*tensor.unsupported(), report.findings()[0]);
+  EXPECT_EQ(tensor.type_name(), "Q4");
+  EXPECT_EQ(part.dtype_name(), "Q4");
+  EXPECT_EQ(tensor.shape()[0], 5U);
 }
 
 TEST(SafetensorsRead, StopsAtTheFirstErrorWhenAsked) {
@@ -313,7 +318,7 @@ TEST(SafetensorsWrite, NamesTensorsThatShareTheirBytes) {
   const Bytes shared = bytes_of("abcd");
   Builder whole;
   const Model from = std::move(whole.tensor("w", DType::u8, {4}, shared)).build();
-  b.tensor("embed", from, from[0]).tensor("head", from, from[0]);
+  b.tensor("embed", from[0]).tensor("head", from[0]);
   const Model model = b.build();
   const core::WriteLayout made = layout(model, {});
   EXPECT_TRUE(has(made.losses, LossKind::alias, "tensors[\"head\"]"));

@@ -65,7 +65,7 @@ class Planner {
     if (tensor.name() == kMetadata)
       ledger_.block(LossKind::name, subject(tensor), std::string(kMetadata), "a name that safetensors reserves");
     core::drop_attributes(ledger_, tensor);
-    for (const auto& [key, value] : tensor.extra().entries())
+    for (const auto& [key, value] : tensor.extra())
       if (value.grammar() != "json")
         ledger_.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
     if (!core::judge_known(ledger_, tensor, "safetensors states every shape")) return;
@@ -137,7 +137,7 @@ class Planner {
   void append_metadata() {
     json_ = "{";
     std::vector<std::pair<std::string_view, std::string>> entries;
-    for (const auto& [key, value] : model_.attributes().entries()) {
+    for (const auto& [key, value] : model_.attributes()) {
       const std::string where = indexed("attributes", key);
       std::string text = value.to_text();
       if (!core::can_be_text(key, value, text)) {
@@ -179,7 +179,7 @@ class Planner {
     json_ += ',';
     append_number(json_, end);
     json_ += ']';
-    for (const auto& [key, value] : tensor.extra().entries()) {  // from another safetensors file, word for word
+    for (const auto& [key, value] : tensor.extra()) {  // from another safetensors file, word for word
       if (value.grammar() != "json") continue;
       const auto raw = value.bytes();
       json_ += ',';

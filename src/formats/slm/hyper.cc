@@ -81,7 +81,7 @@ class Deriver {
   float theta() {
     if (find_stated(model_, "rope_theta")) {
       const float plain = f32("rope_theta");
-      for (const auto& [name, value] : model_.attributes().entries())
+      for (const auto& [name, value] : model_.attributes())
         if (const auto nested =
                 name.ends_with("rope_parameters") ? parse_rotation(value.to_text()).theta : std::nullopt;
             nested && base::to_float(*nested) != plain)
@@ -90,7 +90,7 @@ class Deriver {
       return plain;
     }
     bool folder = false;
-    for (const auto& [name, value] : model_.attributes().entries()) {
+    for (const auto& [name, value] : model_.attributes()) {
       folder |= name == "hf.model_type";
       if (name != "hf.rope_parameters" && name != "rope_parameters") continue;
       const Rotation rotation = parse_rotation(value.to_text());
@@ -152,7 +152,7 @@ class Deriver {
     if (const auto value = u32("layer_count")) return *value;
     std::uint32_t layers = 0;
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
-      const auto n = layer_of(model_[i].name());
+      const auto n = layer_of(model_.name(i));
       if (n && *n < model_.size()) layers = std::max(layers, *n + 1);  // more layers than tensors are none
     }
     if (layers == 0) block_missing("layer_count", "neither this attribute nor a tensor \"layers.0. ...\" tells");

@@ -103,9 +103,9 @@ TEST(SlmLlama, AFolderNeedsNoConsent) {
   EXPECT_TRUE(names(made.changes, "tensors[\"model.layers.1.self_attn.k_proj.weight\"]"));
   const auto [report, out] = walk(render(made));
   EXPECT_EQ(report.total(), 0U);
-  EXPECT_EQ(out.attributes().find("slm.max_context")->as_u64(), 32U);
-  EXPECT_EQ(out.attributes().find("slm.rope_theta")->as_f64(), 10000.0);
-  EXPECT_EQ(out.attributes().find("slm.flags")->as_u64(), 0U);
+  EXPECT_EQ(out.attribute("slm.max_context")->as_u64(), 32U);
+  EXPECT_EQ(out.attribute("slm.rope_theta")->as_f64(), 10000.0);
+  EXPECT_EQ(out.attribute("slm.flags")->as_u64(), 0U);
   for (const auto& [name, dims] : testing::required(header_of(kShape))) {
     if (name.ends_with("wq.weight") || name.ends_with("wk.weight")) continue;
     EXPECT_EQ(values_of(out[name]), values_of(in[folder_name(name)])) << name;
@@ -199,7 +199,8 @@ TEST(SlmLlama, UnknownKeysAndOtherIdsAreLosses) {
 
 TEST(SlmLlama, ThetaIsTakenFromWhereItStands) {
   const auto theta = [](const Extra& changed) {
-    return walk(render(layout(folder(changed).build(), {}))).model.attributes().find("slm.rope_theta")->as_f64();
+    const Model out = walk(render(layout(folder(changed).build(), {}))).model;
+    return out.attribute("slm.rope_theta")->as_f64();
   };
   EXPECT_EQ(theta({{"hf.rope_theta", "5e5"}}), 500000.0);
   EXPECT_EQ(theta({{"hf.rope_theta", "absent"}}), 10000.0);
@@ -222,7 +223,7 @@ TEST(SlmLlama, ThetaIsTakenFromWhereItStands) {
 TEST(SlmLlama, TiedOutputIsTold) {
   const auto tied = walk(render(layout(folder({{"hf.tie_word_embeddings", "true"}}).build(), {})));
   EXPECT_EQ(tied.report.total(), 0U);
-  EXPECT_EQ(tied.model.attributes().find("slm.flags")->as_u64(), 1U);
+  EXPECT_EQ(tied.model.attribute("slm.flags")->as_u64(), 1U);
 }
 
 TEST(SlmLlama, BiasesAreBlockersAndTablesAreLeftOut) {

@@ -99,7 +99,7 @@ class Judge {
     out_.blockers.push_back({LossKind::attribute, indexed("attributes", key), text, std::move(why)});
   }
   bool says_tokenizer(std::string_view name, const Value& value) const {
-    const Tokenizer* const tokenizer = model_.tokenizer();
+    const auto tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) return false;
     return std::ranges::any_of(tokenizer->special,
                                [&](const auto& each) { return each.first == name && value.as_u64() == each.second; });
@@ -119,7 +119,7 @@ std::optional<Stated> find_stated(const Model& model, std::string_view field) {
     keys[2] = std::string(kFolder) + keys[1];
   }
   for (std::string& key : keys)
-    if (const Value* const value = key.empty() ? nullptr : model.attributes().find(key); value && !is_null(*value))
+    if (const Value* const value = key.empty() ? nullptr : model.attribute(key); value && !is_null(*value))
       return Stated{std::move(key), value};
   return std::nullopt;
 }
@@ -141,7 +141,7 @@ Rotation parse_rotation(std::string_view json) {
 
 void judge_others(const Model& model, const std::vector<std::string>& used, core::WriteLayout& out) {
   Judge judge(model, out);
-  for (const auto& [key, value] : model.attributes().entries())
+  for (const auto& [key, value] : model.attributes())
     if (key != kTokenizerUnheld && std::ranges::find(used, key) == used.end()) judge.judge(key, value);
 }
 

@@ -30,7 +30,7 @@ template <class Edit> Model edited(const Model& from, Edit edit) {
   const core::State& state = *core::Access::state(from);
   draft.state.attributes = state.attributes;
   draft.state.tokenizer = state.tokenizer;
-  for (std::uint32_t i = 0; i < from.size(); ++i) draft.adopt(from[i].name(), state, state.tensors[i]);
+  for (std::uint32_t i = 0; i < from.size(); ++i) draft.adopt(from.name(i), state, state.tensors[i]);
   edit(draft);
   draft.state.keep.push_back(core::Access::share(from));
   draft.index_names();
@@ -91,7 +91,7 @@ TEST(SlmPlan, PartsAndKeysWithoutAPlaceAreLosses) {
     d.state.extra.emplace_back("y", Value::text("z"));
   });
   const core::WriteLayout made = layout(more, {});
-  const std::string last(plain[plain.size() - 1].name());
+  const std::string last(plain.name(plain.size() - 1));
   EXPECT_EQ(text_of(made.losses), "extra[\"" + std::string(kHeaderExtra) +
                                       "\"]: no bytes of an .slm -> dropped\n"
                                       "extra[\"y\"]: z -> dropped\n" +

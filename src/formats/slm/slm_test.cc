@@ -52,15 +52,15 @@ TEST(SlmRead, TellsTheHeaderAsTypedAttributes) {
   EXPECT_EQ(report.total(), 0U);
   EXPECT_EQ(model.format(), "slm");
   EXPECT_EQ(model.version(), "1");
-  const auto entries = model.attributes().entries();
+  const auto entries = model.attributes();
   ASSERT_EQ(entries.size(), 13U);
   EXPECT_EQ(entries[0].first, "slm.model_type");
-  const Value* heads = model.attributes().find("slm.head_count");
+  const Value* heads = model.attribute("slm.head_count");
   ASSERT_NE(heads, nullptr);
   EXPECT_EQ(*heads, Value::integer(std::uint64_t{2}, DType::u32));
-  EXPECT_EQ(model.attributes().find("slm.kv_head_count")->as_u64(), 1U);
-  EXPECT_EQ(*model.attributes().find("slm.rope_theta"), Value::real(10000, DType::f32));
-  EXPECT_EQ(*model.attributes().find("slm.rms_norm_epsilon"), Value::real(1e-5F, DType::f32));
+  EXPECT_EQ(model.attribute("slm.kv_head_count")->as_u64(), 1U);
+  EXPECT_EQ(*model.attribute("slm.rope_theta"), Value::real(10000, DType::f32));
+  EXPECT_EQ(*model.attribute("slm.rms_norm_epsilon"), Value::real(1e-5F, DType::f32));
 }
 
 TEST(SlmRead, TellsChecksumsLabelTokenizerAndIds) {
@@ -72,8 +72,10 @@ TEST(SlmRead, TellsChecksumsLabelTokenizerAndIds) {
   EXPECT_EQ(model.checksums()[1], (weighbridge::Checksum{"tokenizer", "0xa3af29b8cdcbfa35"}));
   EXPECT_EQ(model.checksums()[2].name, "tensor_layout");
   EXPECT_EQ(model.dtype_label(), "mixed");
-  EXPECT_EQ(walk(corpus_case("valid-q8_0").bytes).model.dtype_label(), "q8_0");
-  EXPECT_EQ(walk(corpus_case("valid-tied").bytes).model.dtype_label(), "f32");
+  const Model q8 = walk(corpus_case("valid-q8_0").bytes).model;
+  EXPECT_EQ(q8.dtype_label(), "q8_0");
+  const Model tied = walk(corpus_case("valid-tied").bytes).model;
+  EXPECT_EQ(tied.dtype_label(), "f32");
   ASSERT_NE(model.tokenizer(), nullptr);
   EXPECT_EQ(*model.tokenizer(), byte_tokenizer());
   EXPECT_EQ(model["norm.weight"].id(), name_hash("norm.weight"));
@@ -89,7 +91,8 @@ TEST(SlmRead, NamesWhatIsOnlyAHash) {
 
 TEST(SlmRead, KeepsTheRestOfALongerHeader) {
   const auto [report, model] = walk(corpus_case("valid-longer-header").bytes);
-  const Value* extra = model.extra().find(kHeaderExtra);
+  const Attributes unknown = model.extra();
+  const Value* extra = unknown.find(kHeaderExtra);
   ASSERT_NE(extra, nullptr);
   EXPECT_EQ(extra->grammar(), kGrammar);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(extra->bytes().data()), extra->bytes().size()), "more header");
@@ -101,17 +104,17 @@ TEST(SlmRead, MakesQuantizedTensorsDense) {
   EXPECT_EQ(q8.layout(), Layout::quantized_row);
   EXPECT_EQ(q8.type_name(), "q8_0");
   EXPECT_EQ(q8.dtype(), DType::f32);
-  EXPECT_EQ(q8.attributes().find("block_size")->as_u64(), 2U);
-  EXPECT_EQ(q8.part("data")->dtype(), DType::i8);
-  EXPECT_EQ(q8.part("scales")->count(), 2U);
+  EXPECT_EQ(q8.attribute("block_size")->as_u64(), 2U);
+  EXPECT_EQ(q8.part("data").value().dtype(), DType::i8);
+  EXPECT_EQ(q8.part("scales").value().count(), 2U);
   EXPECT_EQ(testing::values_of(q8), (std::vector<float>{0, 9.25, 18.5, 27.75}));  // 0, 37, 74, 111 by 0.25
   const auto q4 = walk(corpus_case("valid-q4_0").bytes);
   const Tensor blocks = q4.model["layers.0.wq.weight"];
   EXPECT_EQ(blocks.layout(), Layout::quantized_block);
   EXPECT_EQ(blocks.type_name(), "q4_0");
-  EXPECT_EQ(blocks.part("data")->dtype(), DType::u8);
-  EXPECT_EQ(std::vector(blocks.part("scales")->shape().begin(), blocks.part("scales")->shape().end()),
-            (std::vector<std::uint64_t>{2, 1}));
+  EXPECT_EQ(blocks.part("data").value().dtype(), DType::u8);
+  const Part scales = blocks.part("scales").value();
+  EXPECT_EQ(std::vector(scales.shape().begin(), scales.shape().end()), (std::vector<std::uint64_t>{2, 1}));
   EXPECT_EQ(testing::values_of(blocks), (std::vector<float>{0, 0, 1.25, 0.5}));  // 0x00, 0x25: 5, 2
   std::vector<float> row(2);
   blocks.rows_into(1, 1, DType::f32, std::as_writable_bytes(std::span(row)));

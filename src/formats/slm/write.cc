@@ -81,14 +81,14 @@ class Planner {
 
  private:
   void take_tokenizer() {
-    const Tokenizer* const tokenizer = model_.tokenizer();
+    const auto tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) {
       ledger_.block(
           LossKind::tokenizer, "tokenizer", core::kAbsent,
           "an .slm needs one: a folder's tokenizer.json, or what --tokenizer names for a llama2.c checkpoint");
       return;
     }
-    if (const Value* const unheld = model_.attributes().find(kTokenizerUnheld))
+    if (const Value* const unheld = model_.attribute(kTokenizerUnheld))
       ledger_.lose(LossKind::tokenizer, "tokenizer", unheld->to_text(),
                    "left out: an .slm holds a vocabulary and its merges only");
     EncodedTokenizer encoded = encode_tokenizer(*tokenizer, hyper_.header.vocab_size);
@@ -100,7 +100,7 @@ class Planner {
   }
 
   void take_extra() {
-    for (const auto& [key, value] : model_.extra().entries()) {
+    for (const auto& [key, value] : model_.extra()) {
       if (key == kHeaderExtra && value.grammar() == kGrammar && value.bytes().size() <= UINT32_MAX - kHeaderSize)
         header_extra_.assign(reinterpret_cast<const char*>(value.bytes().data()), value.bytes().size());
       else
@@ -244,7 +244,7 @@ class Planner {
       const Part part = tensor.part(i);
       const auto where = [&] { return subject(tensor, part); };
       core::drop_extra(ledger_, tensor, part);
-      const bool main = part.role() == tensor.main().role();
+      const bool main = part == tensor.main();
       if ((tensor.layout() == Layout::dense && !main) || (one.codes_as_they_are && !main && part.role() != kScales)) {
         ledger_.lose(LossKind::layout, where(), std::string(part.role()), "dropped");
         continue;
@@ -277,7 +277,7 @@ class Planner {
     }
     std::vector<bool> there(known_.places());
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
-      const std::string_view given = model_[i].name();
+      const std::string_view given = model_.name(i);
       if (const Known* const known = known_.find(hash_of(given))) there[KnownNames::place(*known)] = true;
     }
     const auto need = [&](Role role, std::uint32_t layer, std::string why) {
@@ -375,8 +375,10 @@ class Planner {
     out.dtype = dtype;
     out.logical_size = out.stored_size = size;
     out.alignment = static_cast<std::uint32_t>(kAlignment);
-    const std::string_view source_role = role == kScales ? kScales : one.from.main().role();
-    while (out.part + 1 < one.from.part_count() && one.from.part(out.part).role() != source_role) ++out.part;
+    for (const Part& part : one.from.parts()) {
+      if (role == kScales ? part.role() == kScales : part == one.from.main()) break;
+      if (out.part + 1 < one.from.part_count()) ++out.part;
+    }
     return out;
   }
 

@@ -85,11 +85,11 @@ TEST(SlmWrite, HyperparametersComeBack) {
   const auto [report, out] = walk(render(layout(in, {})));
   EXPECT_EQ(report.total(), 0U);
   EXPECT_TRUE(core::compare(in, out).empty() || out.size() == in.size());
-  for (std::uint32_t i = 0; i < in.size(); ++i) EXPECT_EQ(values_of(in[i]), values_of(out[in[i].name()]));
-  EXPECT_EQ(out.attributes().find("slm.layer_count")->as_u64(), 3U);
-  EXPECT_EQ(out.attributes().find("slm.flags")->as_u64(), 1U);
-  EXPECT_EQ(out.attributes().find("slm.head_dim")->as_u64(), 4U);
-  EXPECT_EQ(out.attributes().find("slm.ffn_size")->as_u64(), 16U);
+  for (std::uint32_t i = 0; i < in.size(); ++i) EXPECT_EQ(values_of(in[i]), values_of(out[in.name(i)]));
+  EXPECT_EQ(out.attribute("slm.layer_count")->as_u64(), 3U);
+  EXPECT_EQ(out.attribute("slm.flags")->as_u64(), 1U);
+  EXPECT_EQ(out.attribute("slm.head_dim")->as_u64(), 4U);
+  EXPECT_EQ(out.attribute("slm.ffn_size")->as_u64(), 16U);
 }
 
 std::vector<float> requantized(const std::vector<float>& values, std::size_t group, bool nibbles) {
@@ -121,7 +121,7 @@ TEST(SlmWrite, QuantizesRowsAndBlocks) {
     EXPECT_EQ(out.dtype_label(), "mixed");
     EXPECT_EQ(values_of(out["norm.weight"]), values_of(in["norm.weight"]));
     const Tensor w2 = out["layers.0.w2.weight"];  // [8, 172]
-    EXPECT_EQ(w2.attributes().find("block_size")->as_u64(), nibbles ? 4U : 172U);
+    EXPECT_EQ(w2.attribute("block_size")->as_u64(), nibbles ? 4U : 172U);
     EXPECT_EQ(values_of(w2), requantized(values_of(in["layers.0.w2.weight"]), nibbles ? 4 : 172, nibbles));
     EXPECT_EQ(values_of(out["tok_embeddings.weight"]), requantized(values_of(in["tok_embeddings.weight"]), 8, nibbles));
   }
@@ -156,15 +156,17 @@ TEST(SlmWrite, QuantizedTensorsGoOverAsTheyAreUnlessAskedOtherwise) {
   const core::WriteLayout q4 = layout(q8, quantized("q4_0"));
   EXPECT_FALSE(q4.losses.empty());
   const Model out = walk(render(q4)).model;
-  EXPECT_EQ(out["layers.0.wq.weight"].type_name(), "q4_0");
-  EXPECT_EQ(values_of(out["layers.0.wq.weight"]), requantized(values_of(q8["layers.0.wq.weight"]), 8, true));
-  EXPECT_EQ(out["norm.weight"].type_name(), "q8_0");
+  const Tensor wq = out["layers.0.wq.weight"], norm = out["norm.weight"];
+  EXPECT_EQ(wq.type_name(), "q4_0");
+  EXPECT_EQ(values_of(wq), requantized(values_of(q8["layers.0.wq.weight"]), 8, true));
+  EXPECT_EQ(norm.type_name(), "q8_0");
   Options dense;
   dense.cast = DType::f32;
   const core::WriteLayout f32 = layout(q8, dense);
   EXPECT_EQ(f32.losses.size(), q8.size());
   EXPECT_EQ(f32.losses[0].kind, LossKind::layout);
-  EXPECT_EQ(walk(render(f32)).model.dtype_label(), "f32");
+  const Model back = walk(render(f32)).model;
+  EXPECT_EQ(back.dtype_label(), "f32");
 }
 
 TEST(SlmWrite, OtherFloatsBecomeF32) {
@@ -216,7 +218,7 @@ TEST(SlmWrite, GroupedQueriesAreRepeatedOrKept) {
   EXPECT_TRUE(names(made.changes, "attributes[\"slm.kv_head_count\"]"));
   const auto [report, out] = walk(render(made));
   EXPECT_EQ(report.total(), 0U);
-  EXPECT_EQ(out.attributes().find("slm.kv_head_count")->as_u64(), 4U);
+  EXPECT_EQ(out.attribute("slm.kv_head_count")->as_u64(), 4U);
   const auto repeated = values_of(out["layers.0.wk.weight"]);
   ASSERT_EQ(repeated.size(), 64U);
   for (std::size_t row = 0; row < 8; ++row)
@@ -229,7 +231,7 @@ TEST(SlmWrite, GroupedQueriesAreRepeatedOrKept) {
   EXPECT_FALSE(kept.changes.empty());
   const auto padded = walk(render(kept));
   EXPECT_EQ(padded.report.total(), 0U);
-  EXPECT_EQ(padded.model.attributes().find("slm.kv_head_count")->as_u64(), 2U);
+  EXPECT_EQ(padded.model.attribute("slm.kv_head_count")->as_u64(), 2U);
   auto expected = from;
   expected.resize(64);
   EXPECT_EQ(values_of(padded.model["layers.0.wk.weight"]), expected);

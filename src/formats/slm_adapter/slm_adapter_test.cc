@@ -24,16 +24,18 @@ TEST(SlmAdapter, ADenseDeltaIsADenseTensor) {
 
 TEST(SlmAdapter, SparseAndLowRankDeltasKeepTheirParts) {
   const auto sparse = walk("valid-sparse"), low_rank = walk("valid-low-rank");
-  EXPECT_EQ(sparse.model[0U].layout_name(), kSparseLayout);
-  EXPECT_EQ(sparse.model[0U].part(kIndices)->count(), 2U);
-  EXPECT_EQ(low_rank.model[0U].layout_name(), kLowRankLayout);
-  EXPECT_EQ(low_rank.model[0U].part(kA)->shape()[0], 3U);
-  EXPECT_EQ(low_rank.model[0U].part(kB)->shape()[1], 2U);
+  const Tensor scattered = sparse.model[0U], factors = low_rank.model[0U];
+  EXPECT_EQ(scattered.layout_name(), kSparseLayout);
+  EXPECT_EQ(scattered.part(kIndices).value().count(), 2U);
+  EXPECT_EQ(factors.layout_name(), kLowRankLayout);
+  const Part a = factors.part(kA).value(), b = factors.part(kB).value();
+  EXPECT_EQ(a.shape()[0], 3U);
+  EXPECT_EQ(b.shape()[1], 2U);
 }
 
 TEST(SlmAdapter, TheIdentityOfTheBaseStandsInAttributes) {
   const auto out = walk("valid-dense");
-  const auto number = [&](const char* key) { return out.model.attributes().find(key)->as_u64(); };
+  const auto number = [&](const char* key) { return out.model.attribute(key)->as_u64(); };
   EXPECT_EQ(number("slm-adapter.base_tensor_count"), 12U);
   EXPECT_EQ(number("slm-adapter.base_parameter_count"), 4824U);
   EXPECT_EQ(number("slm-adapter.base_directory_identity"), 0x3333U);

@@ -71,7 +71,7 @@ class Planner {
                     "more than the " + std::to_string(kMaxTensors) + " that an STB file holds");
     if (model_.tokenizer())
       ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: STB has no place for it");
-    for (const auto& [key, value] : model_.attributes().entries())
+    for (const auto& [key, value] : model_.attributes())
       ledger_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(), "dropped: STB has no attributes");
     core::drop_extra(ledger_, model_);
   }

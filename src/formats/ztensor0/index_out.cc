@@ -26,7 +26,7 @@ void text_field(wire::CborWriter& out, std::string_view key, std::string_view va
 
 void write_entry(wire::CborWriter& out, const OutEntry& e, const core::Stored& stored) {
   const std::string checksum = e.keep_checksum ? std::string(e.part.digest()) : spell(stored.digest);
-  const auto extra = e.keep_extra ? e.part.extra().entries() : std::span<const Value::Entry>{};
+  const auto extra = e.keep_extra ? e.part.extra() : Attributes();
   out.map(6 + (e.layout.empty() ? 0U : 1U) + extra.size() + (checksum.empty() ? 0U : 1U) + e.attribute_count);
   text_field(out, kName, e.from.name());
   out.text(kOffset);

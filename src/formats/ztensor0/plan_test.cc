@@ -120,8 +120,9 @@ TEST(Ztensor0Read, LayoutsInChunksAndFieldsTwice) {
   for (const char* name : {"sparsecoo", "sparsecsr"}) {
     const std::string item = "\x69" + std::string(name);
     const auto in_one = replaced(dense, item), in_chunks = replaced(dense, "\x7f" + item + "\xff");
-    EXPECT_EQ(in_one.model["w"].layout_name(), name);
-    EXPECT_EQ(in_chunks.model["w"].layout_name(), name);
+    const Tensor one = in_one.model["w"], joined = in_chunks.model["w"];
+    EXPECT_EQ(one.layout_name(), name);
+    EXPECT_EQ(joined.layout_name(), name);
     ASSERT_EQ(in_chunks.report.total(), in_one.report.total());
     for (std::size_t i = 0; i < in_one.report.total(); ++i)
       EXPECT_EQ(in_chunks.report.findings()[i].rule, in_one.report.findings()[i].rule);

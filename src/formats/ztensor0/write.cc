@@ -60,7 +60,7 @@ class Planner {
 
  private:
   void judge_root() {
-    for (const auto& [key, value] : model_.attributes().entries())
+    for (const auto& [key, value] : model_.attributes())
       ledger_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
                    "dropped: zTensor 0.1 has custom fields of tensors only");
     core::drop_extra(ledger_, model_);
@@ -118,10 +118,10 @@ class Planner {
       const Part part = tensor.part(i);
       core::drop_extra(ledger_, tensor, part);
       // The dense form of a quantized tensor is f32, whatever its scales are.
-      if (core::is_quantized(layout) && part.role() != tensor.main().role() && part.dtype() == DType::f64)
+      if (core::is_quantized(layout) && part != tensor.main() && part.dtype() == DType::f64)
         ledger_.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
       if (layout != Layout::dense) continue;
-      if (part.role() != tensor.main().role())
+      if (part != tensor.main())
         ledger_.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
       else
         judge_stored(tensor, part);
@@ -256,7 +256,7 @@ class Planner {
   // Fills the custom fields of the entry, sorted by the bytes of their keys; tells what is lost.
   void encode_attributes(const Tensor& tensor, OutEntry& to,
                          const std::function<void(LossKind, const Value::Entry&, std::string)>& tell) const {
-    const auto entries = tensor.attributes().entries();
+    const auto entries = tensor.attributes();
     if (entries.empty()) return;
     std::vector<const Value::Entry*> sorted;
     for (const Value::Entry& e : entries) {

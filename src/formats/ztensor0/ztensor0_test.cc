@@ -105,7 +105,7 @@ TEST(Ztensor0Read, ABrokenTensorLeavesTheOthers) {
   const auto [report, model] = walk(bytes);
   EXPECT_EQ(report.errors(), 6U);  // one for each field that is missing
   ASSERT_EQ(model.size(), 1U);
-  EXPECT_EQ(model[0].name(), "good");
+  EXPECT_EQ(model.name(0), "good");
 }
 
 // Eight million one-byte entries that lack all six fields took five seconds, for a thousand findings kept.
@@ -151,15 +151,16 @@ TEST(Ztensor0Read, WhatCannotBeInterpretedKeepsItsBytes) {
     SCOPED_TRACE(name);
     const Model model = walk_case(name).model;
     ASSERT_EQ(model.size(), 1U);
-    EXPECT_NE(model["w"].unsupported(), nullptr);
-    EXPECT_EQ(codecs::to_hex(model["w"].main().stored().span), "01020304");
-    EXPECT_EQ(test::thrown([&] { model["w"].to_dense(); }).kind, Kind::unsupported);
+    const Tensor w = model["w"];
+    EXPECT_NE(w.unsupported(), nullptr);
+    EXPECT_EQ(codecs::to_hex(w.main().stored().span), "01020304");
+    EXPECT_EQ(test::thrown([&] { w.to_dense(); }).kind, Kind::unsupported);
   }
-  const Model sparse = walk_case("sparse").model, zstd = walk_case("sparse-zstd").model,
-              dtype = walk_case("unknown-dtype").model;
-  EXPECT_EQ(sparse["w"].layout_name(), "sparsecoo");
-  EXPECT_EQ(zstd["w"].main().encoding_name(), "zstd");
-  EXPECT_EQ(dtype["w"].type_name(), "float8");
+  const Tensor sparse = walk_case("sparse").model["w"], dtype = walk_case("unknown-dtype").model["w"];
+  const Part zstd = walk_case("sparse-zstd").model["w"].main();
+  EXPECT_EQ(sparse.layout_name(), "sparsecoo");
+  EXPECT_EQ(zstd.encoding_name(), "zstd");
+  EXPECT_EQ(dtype.type_name(), "float8");
 }
 
 TEST(Ztensor0Read, KeepsCustomFieldsUnderTheirOwnKeys) {
@@ -170,9 +171,9 @@ TEST(Ztensor0Read, KeepsCustomFieldsUnderTheirOwnKeys) {
   EXPECT_TRUE(*attributes.find("single") == Value::real(static_cast<double>(0.1f)));
   EXPECT_EQ(attributes.find("tagged")->kind(), Value::Kind::foreign);
   EXPECT_EQ(attributes.find("map")->map()[0].second.kind(), Value::Kind::foreign);
-  const Model tiled = walk_case("valid-other-layout").model;
-  EXPECT_EQ(tiled["w"].layout(), Layout::dense);
-  EXPECT_EQ(tiled["w"].attributes().find("layout")->as_text(), "tiled");
+  const Tensor tiled = walk_case("valid-other-layout").model["w"];
+  EXPECT_EQ(tiled.layout(), Layout::dense);
+  EXPECT_EQ(tiled.attribute("layout")->as_text(), "tiled");
 }
 
 TEST(Ztensor0Read, MatchesEveryMagicOfItsLine) {

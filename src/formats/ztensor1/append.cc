@@ -32,7 +32,7 @@ std::vector<std::pair<std::string_view, std::string_view>> old_objects(const Mod
       std::string_view item;
       in.read_text(key);
       in.skip_item(item);
-      out.emplace_back(key.indefinite ? target[i].name() : key.raw, item);
+      out.emplace_back(key.indefinite ? target.name(i) : key.raw, item);
     }
   }
   std::sort(out.begin(), out.end());
@@ -55,7 +55,7 @@ core::WriteLayout append(const Model& target, const Model& more, const Options& 
   out.prefix_source = target.sources()[0];
   out.prefix_length = out.prefix_source->size() - kFooterSize - state->header.size();
   for (std::uint32_t i = 0; i < more.size(); ++i) {
-    const std::string_view name = more[i].name();
+    const std::string_view name = more.name(i);
     if (target.find(name))
       planner.block(LossKind::name, "tensors[\"" + std::string(name) + "\"]", std::string(name),
                     "the file has an object of this name");

@@ -51,10 +51,10 @@ class SparsePass {
  public:
   SparsePass(const Model& model, const Context& context, core::Progress& progress, std::vector<Finding>& out)
       : context_(context), progress_(progress), out_(out) {
-    for (std::uint32_t i = 0; i < model.size(); ++i) {
-      const Layout layout = model[i].layout();
-      if ((layout == Layout::sparse_csr || layout == Layout::sparse_coo) && !model[i].unsupported())
-        tensors_.push_back(model[i]);
+    for (const Tensor& tensor : model) {
+      const Layout layout = tensor.layout();
+      if ((layout == Layout::sparse_csr || layout == Layout::sparse_coo) && !tensor.unsupported())
+        tensors_.push_back(tensor);
     }
   }
 
@@ -190,7 +190,7 @@ class LayoutPass {
 
   void report(const Rule& rule, std::uint64_t offset, const Place* place, std::string found) {
     core::At at{.offset = offset};
-    if (place) at.tensor = model_[place->tensor].name();
+    if (place) at.tensor = model_.name(place->tensor);
     out_.push_back(core::Findings::make(rule, at, {}, std::move(found)));
   }
 
@@ -239,9 +239,9 @@ class LayoutPass {
 
 std::uint64_t index_bytes(const Model& model) noexcept {
   std::uint64_t total = 0;
-  for (std::uint32_t i = 0; i < model.size(); ++i)
+  for (const Tensor& tensor : model)
     for (const std::string_view role : {kIndptr, kIndices, kCoords})
-      if (const auto part = model[i].part(role); part && !model[i].unsupported()) total += part->extent()->length;
+      if (const auto part = tensor.part(role); part && !tensor.unsupported()) total += part->extent()->length;
   return total;
 }
 

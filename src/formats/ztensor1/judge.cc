@@ -380,7 +380,7 @@ void Judge::add(Entry& e, Layout layout) {
   if (layout == Layout::quantized_group)
     draft_.tensor_side(tensor).type_name = name(layout);
   else if (quantized)  // scaled() has seen it
-    draft_.tensor_side(tensor).type_name = *Attributes(&e.attributes).find(kType)->as_text();
+    draft_.tensor_side(tensor).type_name = *find(e.attributes, kType)->as_text();
   if (!e.attributes.empty()) draft_.tensor_side(tensor).attributes = std::move(e.attributes);
   if (!e.extra.empty()) draft_.tensor_side(tensor).extra = std::move(e.extra);
   if (layout == Layout::structural) draft_.tensor_side(tensor).layout_name = e.format;

@@ -320,7 +320,7 @@ TEST(ZtensorTokenizer, WhatIsNotOursStaysAnAttribute) {
     const auto [report, model] = walk({}, root({}, {{t(kAttributes), map({{t(kTokenizerKey), value}})}}));
     EXPECT_EQ(report.total(), 0U);
     EXPECT_EQ(model.tokenizer(), nullptr);
-    EXPECT_NE(model.attributes().find(kTokenizerKey), nullptr);
+    EXPECT_NE(model.attribute(kTokenizerKey), nullptr);
   }
 }
 

@@ -67,8 +67,8 @@ class Writer {
   }
 
   void write_object(const OutObject& object) {
-    const std::string attributes = encode_attributes(object.from.attributes().entries(), false, {});
-    const auto extra = object.from.extra().entries();
+    const std::string attributes = encode_attributes(object.from.attributes(), false, {});
+    const auto extra = object.from.extra();
     std::size_t fields = 3 + (attributes.empty() ? 0U : 1U);
     for (const auto& [key, value] : extra) fields += is_field(key) || !can_keep(value) ? 0U : 1U;
     out_.text(object.name);
@@ -107,7 +107,7 @@ class Writer {
       if (m_.keys_of_1_2 && t.logical == c.dtype) type = &t;
     const bool states_size = m_.keys_of_1_2 && c.encoding == Encoding::zstd;
     const bool states_encoding = c.encoding != Encoding::raw;
-    const auto extra = c.keep_extra ? c.part.extra().entries() : std::span<const Value::Entry>{};
+    const auto extra = c.keep_extra ? c.part.extra() : std::span<const Value::Entry>{};
     out_.text(c.role);
     out_.map(3 + (type ? 1U : 0U) + (states_size ? 1U : 0U) + (states_encoding ? 1U : 0U) + (digest.empty() ? 0U : 1U) +
              extra.size());

@@ -15,14 +15,13 @@ namespace {
 codecs::QuantizedGroup scheme_of(const Entry& e, const Component& scales, const Component& zeros) {
   codecs::QuantizedGroup group;
   if (e.rank == 2) group.rows = e.dims[0], group.cols = e.dims[1];
-  const Attributes attributes(&e.attributes);
   const auto number = [&](std::string_view key) -> std::uint64_t {
-    const Value* const value = attributes.find(key);
+    const Value* const value = find(e.attributes, key);
     return value ? value->as_u64().value_or(0) : 0;
   };
   group.bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(number("bits"), UINT32_MAX));
   group.group_size = number("group_size");
-  if (const Value* const packing = attributes.find("packing"); packing && packing->as_text())
+  if (const Value* const packing = find(e.attributes, "packing"); packing && packing->as_text())
     group.packing = codecs::parse_packing(*packing->as_text()).value_or(codecs::Packing{});
   group.scales = scales.logical;
   group.zeros = zeros.logical;
@@ -75,8 +74,7 @@ std::optional<Layout> Judge::scaled(Entry& e) {
     layout = Layout::quantized_block;
   else if (e.format != name(layout))
     return std::nullopt;
-  const Attributes attributes(&e.attributes);
-  const Value *const type = attributes.find(kType), *const block = attributes.find("block_size");
+  const Value *const type = find(e.attributes, kType), *const block = find(e.attributes, "block_size");
   Component *const data = e.find(kData), *const scales = e.find(kScales);
   if (doubt_ || !type || !type->as_text() || !block || !block->as_u64() || !data || !scales) return std::nullopt;
   const auto codes = core::scaled_codes(layout, *type->as_text(), e.shape(), *block->as_u64());

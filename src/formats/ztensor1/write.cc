@@ -143,13 +143,13 @@ bool Planner::judge_parts(const Tensor& tensor, DType cast) {
 }
 
 void Planner::judge_metadata(const Tensor& tensor) {
-  const auto attributes = tensor.attributes().entries();
+  const auto attributes = tensor.attributes();
   if (!attributes.empty()) {
     encode_attributes(attributes, false, [&](LossKind kind, const Value::Entry& e, std::string_view to) {
       lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(), std::string(to));
     });
   }
-  for (const auto& [key, value] : tensor.extra().entries()) {
+  for (const auto& [key, value] : tensor.extra()) {
     if (key == kShape || key == kFormatKey || key == kComponents || key == kAttributes ||
         (value.kind() == Value::Kind::foreign && value.grammar() != "cbor"))
       lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
@@ -200,7 +200,7 @@ void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
            p.digest == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
   }
   if (p.form == Form::stored) return;
-  for (const auto& [key, value] : part.extra().entries())
+  for (const auto& [key, value] : part.extra())
     lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
          "dropped: the bytes are stored anew");
   if (part.encoding() == Encoding::zstd)
@@ -253,7 +253,7 @@ void Planner::place(const Tensor& tensor) {
   const DType cast = cast_of(tensor);
   const std::size_t own = out_.payloads.size();
   for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
-    const bool casts = cast != DType::unknown && tensor.part(i).role() == tensor.main().role();
+    const bool casts = cast != DType::unknown && tensor.part(i) == tensor.main();
     if (!place_part(tensor, i, casts ? cast : DType::unknown)) return;
   }
   const auto first = manifest_->components.begin() + static_cast<std::ptrdiff_t>(object.first_component);
@@ -292,9 +292,9 @@ void Planner::place_objects(std::uint64_t begin) {
 
 void Planner::place_root(const Model* target) {
   std::vector<Value::Entry> entries;
-  const Tokenizer* tokenizer = model_.tokenizer();
+  auto tokenizer = model_.tokenizer();
   if (target) {
-    const auto old = target->attributes().entries();
+    const auto old = target->attributes();
     entries.assign(old.begin(), old.end());
     if (target->tokenizer()) {
       if (tokenizer && *tokenizer != *target->tokenizer())
@@ -302,8 +302,8 @@ void Planner::place_root(const Model* target) {
       tokenizer = target->tokenizer();
     }
   }
-  for (const auto& [key, value] : model_.attributes().entries()) {
-    const Value* const there = target ? target->attributes().find(key) : nullptr;
+  for (const auto& [key, value] : model_.attributes()) {
+    const Value* const there = target ? target->attribute(key) : nullptr;
     if (!there)
       entries.emplace_back(key, value);
     else if (!(*there == value))
@@ -324,10 +324,10 @@ void Planner::place_root(const Model* target) {
         lose(kind, indexed("attributes", e.first), e.second.to_text(), std::string(to));
       });
   std::vector<const Value::Entry*> extra;
-  if (target)
-    for (const Value::Entry& e : target->extra().entries()) extra.push_back(&e);
-  for (const Value::Entry& e : model_.extra().entries()) {
-    const Value* const there = target ? target->extra().find(e.first) : nullptr;
+  const Attributes older = target ? target->extra() : Attributes();
+  for (const Value::Entry& e : older) extra.push_back(&e);
+  for (const Value::Entry& e : model_.extra()) {
+    const Value* const there = older.find(e.first);
     const bool own = e.first == kVersion || e.first == kObjects || e.first == kAttributes ||
                      (e.second.kind() == Value::Kind::foreign && e.second.grammar() != "cbor");
     if (own || (there && !(*there == e.second)))

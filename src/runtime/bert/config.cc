@@ -41,14 +41,14 @@ std::pair<std::uint64_t, std::uint64_t> matrix(const Model& model, const Config&
 }
 
 std::optional<std::uint64_t> positive(const Model& model, std::string_view key) {
-  const Value* value = model.attributes().find(key);
+  const Value* value = model.attribute(key);
   if (value == nullptr) return std::nullopt;
   const auto number = value->as_u64();
   if (!number || *number == 0) bad_key(key, *value, "a positive whole number is needed");
   return number;
 }
 std::optional<bool> truth(const Model& model, std::string_view key) {
-  const Value* value = model.attributes().find(key);
+  const Value* value = model.attribute(key);
   if (value == nullptr) return std::nullopt;
   if (!value->as_bool()) bad_key(key, *value, "true or false is needed");
   return value->as_bool();
@@ -92,7 +92,7 @@ std::uint64_t count_heads(const Model& model, const Config& config, std::uint64_
 }
 
 kernels::Activation read_activation(const Model& model) {
-  const Value* value = model.attributes().find("hidden_act");
+  const Value* value = model.attribute("hidden_act");
   if (value == nullptr) return kernels::Activation::gelu;
   const std::string text = value->to_text();
   if (text == "gelu") return kernels::Activation::gelu;
@@ -102,7 +102,7 @@ kernels::Activation read_activation(const Model& model) {
 }
 
 Pooling read_pooling(const Model& model) {
-  const Value* value = model.attributes().find("pooling_mode");
+  const Value* value = model.attribute("pooling_mode");
   if (value == nullptr) return Pooling::mean;
   const std::string text = value->to_text();
   if (const auto pooling = pooling_from_name(text)) return *pooling;
@@ -111,7 +111,7 @@ Pooling read_pooling(const Model& model) {
 }
 
 float read_epsilon(const Model& model) {
-  const Value* value = model.attributes().find("layer_norm_eps");
+  const Value* value = model.attribute("layer_norm_eps");
   if (value == nullptr) return 1e-12F;
   const auto number = value->as_f64();
   if (!number || !(*number >= 0) || !(*number < 1)) bad_key("layer_norm_eps", *value, "a number from 0 to 1 is needed");

@@ -34,7 +34,8 @@ template <class Enum, std::size_t N> std::optional<Enum> of_name(const Enum (&al
 }
 
 std::optional<WordPiece> make_tokenizer(const Model& model, const bert::Config& config, const EmbedOptions& options) {
-  const Tokenizer* vocabulary = options.vocabulary != nullptr ? options.vocabulary : model.tokenizer();
+  const auto own = model.tokenizer();
+  const Tokenizer* vocabulary = options.vocabulary != nullptr ? options.vocabulary : own.get();
   if (vocabulary == nullptr) return std::nullopt;
   WordPiece out(*vocabulary, {.lower_case = config.lower_case});
   if (out.size() > config.vocabulary)

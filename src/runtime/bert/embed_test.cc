@@ -132,12 +132,12 @@ Model changed(const std::string& tensor, const std::function<void(Builder&)>& ma
               const std::string& value = {}) {
   static const Model sample = test::bert_model(kShape).build();
   Builder out;
-  for (const auto& [name, kept] : sample.attributes().entries())
+  for (const auto& [name, kept] : sample.attributes())
     if (name != key) out.attribute(name, kept);
   if (!key.empty() && !value.empty()) out.attribute(key, Value::text(value));
   out.tokenizer(*sample.tokenizer());
   for (std::uint32_t i = 0; i < sample.size(); ++i)
-    if (sample[i].name() != tensor) out.tensor(std::string(sample[i].name()), sample, sample[i]);
+    if (sample.name(i) != tensor) out.tensor(std::string(sample.name(i)), sample[i]);
   if (make) make(out);
   return out.build();
 }
@@ -218,14 +218,14 @@ TEST(EmbedderRefuses, KeysThatDoNotFit) {
 TEST(EmbedderRefuses, TextWithoutAVocabularyAndOneThatDoesNotFit) {
   Builder out;
   const Model sample = test::bert_model(kShape).build();
-  for (const auto& [name, kept] : sample.attributes().entries()) out.attribute(name, kept);
-  for (std::uint32_t i = 0; i < sample.size(); ++i) out.tensor(std::string(sample[i].name()), sample, sample[i]);
+  for (const auto& [name, kept] : sample.attributes()) out.attribute(name, kept);
+  for (std::uint32_t i = 0; i < sample.size(); ++i) out.tensor(std::string(sample.name(i)), sample[i]);
   const Model without = out.build();
   const Embedder embedder(without, {.threads = 1});
   EXPECT_EQ(embedder.tokenizer(), nullptr);
   EXPECT_EQ(test::thrown([&] { embedder.embed("a"); }).rule, "misuse/no-vocabulary");
   EXPECT_EQ(embed_all(embedder, {{1, 2}}).size(), 24U);
-  EXPECT_NE(Embedder(without, {.threads = 1, .vocabulary = sample.tokenizer()}).tokenizer(), nullptr);
+  EXPECT_NE(Embedder(without, {.threads = 1, .vocabulary = sample.tokenizer().get()}).tokenizer(), nullptr);
   const Tokenizer large = test::sample_wordpieces(41);
   EXPECT_EQ(why_not(without, {.vocabulary = &large}).rule, "embed/vocabulary");
 }

@@ -80,14 +80,14 @@ class Packer {
       base::misuse("name",
                    "a module cannot be called " + in_quotes(name_) + ": choose a name in UTF-8 without slashes");
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
-      const std::string_view name = model_[i].name();
+      const std::string_view name = model_.name(i);
       if (options_.without && options_.without(name))
         packed_.left_out.push_back("tensor " + std::string(name));
       else
         chosen_.push_back(i);
     }
-    for (const auto& [key, value] : model_.attributes().entries()) packed_.left_out.push_back("attribute " + key);
-    for (const auto& [key, value] : model_.extra().entries()) packed_.left_out.push_back("extra " + key);
+    for (const auto& [key, value] : model_.attributes()) packed_.left_out.push_back("attribute " + key);
+    for (const auto& [key, value] : model_.extra()) packed_.left_out.push_back("extra " + key);
     if (model_.tokenizer()) packed_.left_out.emplace_back("tokenizer");
     if (count() > kMaxTensors)
       refuse(rules::kPackTooMany, {}, "at most " + std::to_string(kMaxTensors), std::to_string(count()),
@@ -97,7 +97,7 @@ class Packer {
   // All tensors under their own names, which a refusal then has.
   void judge() {
     Builder builder;
-    for (const std::uint32_t i : chosen_) builder.tensor(std::string(model_[i].name()), model_, model_[i]);
+    for (const std::uint32_t i : chosen_) builder.tensor(std::string(model_.name(i)), model_[i]);
     const Plan whole = plan(builder.build(), "stb", as_stb_);
     refuse_items(whole.blockers, "leave it out (PackOptions::without, --without GLOB)");
     refuse_items(whole.refused(), "accept that (PackOptions::allow, --allow KIND)");
@@ -140,7 +140,8 @@ class Packer {
   void collect_shapes() {
     std::vector<std::vector<std::uint64_t>> shapes;
     for (const std::uint32_t i : chosen_) {
-      const Shape shape = model_[i].shape();
+      const Tensor tensor = model_[i];
+      const Shape shape = tensor.shape();
       if (shape.size() <= stb::kMaxDirectRank) continue;
       if (place_of(shapes, shape) == shapes.size()) shapes.emplace_back(shape.begin(), shape.end());
     }
@@ -160,7 +161,7 @@ class Packer {
     Builder builder;
     for (std::uint32_t id = 0; id < size; ++id) {
       const Tensor tensor = model_[chosen_[first + id]];
-      builder.tensor(std::to_string(id), model_, tensor);
+      builder.tensor(std::to_string(id), tensor);
       const Shape shape = tensor.shape();
       sidecar_.tensors.push_back({.file = static_cast<std::uint8_t>(k),
                                   .id = static_cast<std::uint8_t>(id),
@@ -192,14 +193,16 @@ class Packer {
     own.shapes = sidecar_.shapes;
     const auto head = std::as_writable_bytes(std::span(layout.head));
     for (std::uint32_t i = 0; i < size; ++i) {
-      layout.tensors[i].name = model_[chosen_[first + i]].name();
+      layout.tensors[i].name = model_.name(chosen_[first + i]);
       own.tensors.push_back(sidecar_.tensors[first + i]);
       own.tensors.back().file = 0;
       std::byte* const at = head.data() + stb::kHeaderSize + i * stb::kDescriptorSize;
       auto descriptor = stb::load<stb::Descriptor>(at);
       descriptor.tensor_id = own.tensors.back().id;
-      if (descriptor.rank > stb::kMaxDirectRank)
-        descriptor.dims[0] = static_cast<std::uint32_t>(place_of(*sidecar_.shapes, model_[chosen_[first + i]].shape()));
+      if (descriptor.rank > stb::kMaxDirectRank) {
+        const Tensor tensor = model_[chosen_[first + i]];
+        descriptor.dims[0] = static_cast<std::uint32_t>(place_of(*sidecar_.shapes, tensor.shape()));
+      }
       stb::store(at, descriptor);
     }
     own.files.push_back({.id = 0, .path = {}, .size = layout.size});

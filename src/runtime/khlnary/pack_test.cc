@@ -64,15 +64,16 @@ TEST(Pack, RunsAndHoldsTheSameTensors) {
     ASSERT_EQ(result.loaded.size(), count);
     for (std::uint32_t i = 0; i < count; ++i) {
       const Tensor& tensor = result.loaded[i].tensor;
-      ASSERT_EQ(tensor.name(), model[i].name());
-      ASSERT_TRUE(std::ranges::equal(tensor.shape(), model[i].shape()));
-      ASSERT_EQ(bytes_of(tensor), bytes_of(model[i]));
+      const Tensor from = model[i];
+      ASSERT_EQ(tensor.name(), from.name());
+      ASSERT_TRUE(std::ranges::equal(tensor.shape(), from.shape()));
+      ASSERT_EQ(bytes_of(tensor), bytes_of(from));
     }
     // Each file opens alone too, with names and shapes.
     for (std::size_t k = 0; k < packed.files.size(); ++k) {
       const Verdict verdict = weighbridge::verify(open_file(packed.files[k]));
       EXPECT_EQ(verdict.report.total(), 0U);
-      EXPECT_EQ(verdict.model[0].name(), "t" + std::to_string(16 * k));
+      EXPECT_EQ(verdict.model.name(0), "t" + std::to_string(16 * k));
     }
   }
 }
@@ -132,7 +133,7 @@ TEST(Pack, AnStbSourceMayHaveItsIdsInAnotherOrder) {
   save_as_stb(a_model(9), folder / "forth.stb");
   const Model forth = open(open_file(folder / "forth.stb"));
   Builder builder;
-  for (std::uint32_t i = forth.size(); i-- > 0;) builder.tensor(std::string(forth[i].name()), forth, forth[i]);
+  for (std::uint32_t i = forth.size(); i-- > 0;) builder.tensor(std::string(forth.name(i)), forth[i]);
   save(builder.build(), folder / "back.stb");
   const Model back = open(open_file(folder / "back.stb"));
   ASSERT_EQ(back[0].id(), 8U);

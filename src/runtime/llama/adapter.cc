@@ -27,7 +27,7 @@ namespace {
 using core::quoted;
 
 std::uint64_t stated(const Model& package, std::string_view key) {
-  const Value* value = package.attributes().find(std::string(slm_adapter::kPrefix) + std::string(key));
+  const Value* value = package.attribute(std::string(slm_adapter::kPrefix) + std::string(key));
   return value ? value->as_u64().value_or(0) : 0;
 }
 
@@ -70,8 +70,9 @@ std::uint32_t find_target(const Model& base, const ByHash& tensors, const Tensor
   const auto found = tensors.find(delta.id().value_or(0));
   if (found == tensors.end())
     base::misuse("adapter-tensor", "the package changes a tensor " + quoted(delta.name()) + " that the model lacks");
-  if (!std::ranges::equal(base[found->second].shape(), delta.shape()))
-    base::misuse("adapter-shape", "the package has tensor " + quoted(base[found->second].name()) + " in another shape");
+  const Tensor target = base[found->second];
+  if (!std::ranges::equal(target.shape(), delta.shape()))
+    base::misuse("adapter-shape", "the package has tensor " + quoted(target.name()) + " in another shape");
   return found->second;
 }
 
@@ -88,7 +89,7 @@ std::vector<float> floats(const Part& part) {
 }
 
 void add_sparse(std::span<float> to, const Tensor& delta) {
-  const Bytes indices = delta.part(slm_adapter::kIndices)->stored();
+  const Bytes indices = delta.part(slm_adapter::kIndices).value().stored();
   const std::vector<float> values = floats(*delta.part(slm_adapter::kValues));
   for (std::size_t i = 0; i < values.size(); ++i)
     to[base::to_size(base::load_le<std::uint64_t>(indices.span.data() + 8 * i))] += values[i];
@@ -139,9 +140,9 @@ Model adapt(const Model& base, std::span<const Model> packages, const Context& c
   for (const Model& package : packages) {
     require_sound(package, context);
     require_identity(identity, package);
-    for (std::uint32_t i = 0; i < package.size(); ++i) {
-      find_target(base, tensors, package[i]);
-      held += *base::element_count(package[i].shape()) * sizeof(float);
+    for (const Tensor& delta : package) {
+      find_target(base, tensors, delta);
+      held += *base::element_count(delta.shape()) * sizeof(float);
     }
   }
   if (held > context.limits.decoded)
@@ -150,11 +151,11 @@ Model adapt(const Model& base, std::span<const Model> packages, const Context& c
                                          " (Limits::decoded, --limit decoded=BYTES)");
   std::map<std::uint32_t, Array> fused;
   for (const Model& package : packages) {
-    for (std::uint32_t i = 0; i < package.size(); ++i) {
-      const std::uint32_t target = find_target(base, tensors, package[i]);
+    for (const Tensor& delta : package) {
+      const std::uint32_t target = find_target(base, tensors, delta);
       auto [at, fresh] = fused.try_emplace(target);
       if (fresh) at->second = base[target].to_dense(DType::f32, quiet);
-      add_delta(floats(at->second), package[i], quiet, base[target].name());
+      add_delta(floats(at->second), delta, quiet, base.name(target));
     }
   }
   core::Draft draft;
@@ -169,13 +170,13 @@ Model adapt(const Model& base, std::span<const Model> packages, const Context& c
   for (std::uint32_t i = 0; i < base.size(); ++i) {
     const auto changed = fused.find(i);
     if (changed == fused.end()) {
-      draft.adopt(base[i].name(), from, from.tensors[i]);
+      draft.adopt(base.name(i), from, from.tensors[i]);
       continue;
     }
     const Array& array = changed->second;
     const std::uint32_t source =
         draft.add_source(memory_source({{array.data.get(), base::to_size(array.size)}, array.data}));
-    const std::uint32_t tensor = draft.add_tensor(base[i].name(), Layout::dense, DType::f32, array.shape);
+    const std::uint32_t tensor = draft.add_tensor(base.name(i), Layout::dense, DType::f32, array.shape);
     draft.add_part("data", DType::f32, array.shape, Encoding::raw, {source, 0, array.size}, array.size);
     draft.tensor_side(tensor).id = base[i].id();
   }

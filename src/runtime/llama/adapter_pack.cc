@@ -145,9 +145,10 @@ Gathered gather(const Model& base, const Model& deltas, AdapterKind kind, const 
       delta.parts = {tensor};
     } else {
       const Model& kept = out.kept.emplace_back(nonzeros(tensor, quiet));
-      delta.count = kept[0U].shape()[0];
+      const Tensor first = kept[0U];
+      delta.count = first.shape()[0];
       if (delta.count == 0) continue;  // a delta of nothing but zeros
-      delta.parts = {kept[0U], kept[1U]};
+      delta.parts = {first, kept[1U]};
     }
     out.deltas.push_back(std::move(delta));
   }

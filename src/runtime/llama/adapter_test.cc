@@ -77,7 +77,7 @@ TEST_F(Adapters, SparseDeltasLeaveTheOtherElementsAlone) {
   Builder deltas;
   deltas.tensor("layers.0.wq.weight", DType::f32, {8, 8}, floats(delta));
   const Model adapter = package(base_, deltas.build(), AdapterKind::sparse, "a.asp1");
-  EXPECT_EQ(adapter[0U].part("indices")->count(), 2U);
+  EXPECT_EQ(adapter[0U].part("indices").value().count(), 2U);
   std::vector<float> expected = values_of(base_, "layers.0.wq.weight");
   expected[3] += 1.0F;
   expected[60] += -2.0F;
@@ -108,8 +108,9 @@ TEST_F(Adapters, AQuantizedTensorBecomesF32) {
   deltas.tensor("layers.0.wq.weight", DType::f32, {8, 8}, floats(std::vector<float>(64, 1.0F)));
   const Model adapter = package(base, deltas.build(), AdapterKind::dense, "a.adp1");
   const Model adapted = adapt(base, std::span(&adapter, 1));
-  EXPECT_EQ(adapted["layers.0.wq.weight"].type_name(), "f32");
-  EXPECT_EQ(adapted["layers.0.wk.weight"].type_name(), "q8_0");
+  const Tensor wq = adapted["layers.0.wq.weight"], wk = adapted["layers.0.wk.weight"];
+  EXPECT_EQ(wq.type_name(), "f32");
+  EXPECT_EQ(wk.type_name(), "q8_0");
   std::vector<float> expected = values_of(base, "layers.0.wq.weight");
   for (float& value : expected) value += 1.0F;
   EXPECT_EQ(values_of(adapted, "layers.0.wq.weight"), expected);
@@ -175,10 +176,11 @@ TEST_F(Adapters, DeltasThatAreNotFiniteAsF32AreNotPacked) {
 TEST_F(Adapters, NoInputOfAnAdaptedModelMayBeItsOutput) {
   Builder all;
   for (std::uint32_t i = 0; i < base_.size(); ++i) {
-    const Shape shape = base_[i].shape();
+    const Tensor tensor = base_[i];
+    const Shape shape = tensor.shape();
     std::size_t count = 1;
     for (const std::uint64_t dim : shape) count *= static_cast<std::size_t>(dim);
-    all.tensor(std::string(base_[i].name()), DType::f32, {shape.begin(), shape.end()},
+    all.tensor(std::string(base_.name(i)), DType::f32, {shape.begin(), shape.end()},
                floats(std::vector<float>(count, 0.5F)));
   }
   const Model adapter = package(base_, all.build(), AdapterKind::dense, "all.adp1");

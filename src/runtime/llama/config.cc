@@ -20,7 +20,7 @@ constexpr std::string_view kTiedKey = "flags";
 
 const Value& value_of(const Model& model, std::string_view field) {
   const std::string key = "slm." + std::string(field);
-  if (const Value* found = model.attributes().find(key)) return *found;
+  if (const Value* found = model.attribute(key)) return *found;
   fail("missing-key", {},
        "the model's metadata have no '" + key +
            "', which a language model needs: a Llama folder or checkpoint has to become an .slm first, and no other "

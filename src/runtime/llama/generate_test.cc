@@ -27,8 +27,8 @@ class Plain {
   explicit Plain(const Model& model) : model_(model) {
     hidden_ = number("hidden_size"), layers_ = number("layer_count"), heads_ = number("head_count");
     kv_heads_ = number("kv_head_count"), head_ = number("head_dim"), ffn_ = number("ffn_size");
-    epsilon_ = *model.attributes().find("slm.rms_norm_epsilon")->as_f64();
-    theta_ = *model.attributes().find("slm.rope_theta")->as_f64();
+    epsilon_ = *model.attribute("slm.rms_norm_epsilon")->as_f64();
+    theta_ = *model.attribute("slm.rope_theta")->as_f64();
     keys_.resize(layers_), values_.resize(layers_);
   }
 
@@ -50,13 +50,13 @@ class Plain {
       add(x, times(of(at + "w2.weight"), gate));
     }
     ++position_;
-    const bool tied = (*model_.attributes().find("slm.flags")->as_u64() & 1U) != 0;
+    const bool tied = (*model_.attribute("slm.flags")->as_u64() & 1U) != 0;
     return times(tied ? table : of("output.weight"), norm(x, of("norm.weight")));
   }
 
  private:
   std::size_t number(const char* field) const {
-    return static_cast<std::size_t>(*model_.attributes().find("slm." + std::string(field))->as_u64());
+    return static_cast<std::size_t>(*model_.attribute("slm." + std::string(field))->as_u64());
   }
   Matrix of(const std::string& name) const {
     const Array array = model_[name].to_dense(DType::f32);
@@ -161,14 +161,14 @@ TEST(Generate, QuantizedLogitsAreNearThoseOfWhatTheCodesStandFor) {
 Model grouped() {
   const Model full = slm::fixture(slm::Fixture::tiny);
   Builder builder;
-  for (const auto& [key, value] : full.attributes().entries()) {
+  for (const auto& [key, value] : full.attributes()) {
     builder.attribute(std::string(key), key == "slm.head_count"      ? Value::integer(std::uint64_t{4}, DType::u32)
                                         : key == "slm.kv_head_count" ? Value::integer(std::uint64_t{2}, DType::u32)
                                         : key == "slm.head_dim"      ? Value::integer(std::uint64_t{2}, DType::u32)
                                                                      : value);
   }
   builder.tokenizer(*full.tokenizer());
-  for (std::uint32_t i = 0; i < full.size(); ++i) builder.tensor(std::string(full[i].name()), full, full[i]);
+  for (std::uint32_t i = 0; i < full.size(); ++i) builder.tensor(std::string(full.name(i)), full[i]);
   return builder.build();
 }
 
@@ -288,15 +288,15 @@ TEST(Generate, WhatCannotBeIsMisuseAndLeavesTheSession) {
 std::string refusal(const std::string& key, const Value& value, const std::string& tensor = {}, float with = 0) {
   const Model full = slm::fixture(slm::Fixture::tiny);
   Builder builder;
-  for (const auto& [name, own] : full.attributes().entries())
-    builder.attribute(std::string(name), name == key ? value : own);
+  for (const auto& [name, own] : full.attributes()) builder.attribute(std::string(name), name == key ? value : own);
   builder.tokenizer(*full.tokenizer());
   for (std::uint32_t i = 0; i < full.size(); ++i) {
-    if (full[i].name() != tensor) {
-      builder.tensor(std::string(full[i].name()), full, full[i]);
+    const Tensor from = full[i];
+    if (from.name() != tensor) {
+      builder.tensor(std::string(from.name()), from);
     } else if (with != 0) {
-      auto values = std::make_shared<std::vector<float>>(full[i].main().count(), with);
-      builder.tensor(tensor, DType::f32, {full[i].shape().begin(), full[i].shape().end()},
+      auto values = std::make_shared<std::vector<float>>(from.main().count(), with);
+      builder.tensor(tensor, DType::f32, {from.shape().begin(), from.shape().end()},
                      Bytes{std::as_bytes(std::span(*values)), values});
     }
   }
@@ -324,11 +324,11 @@ TEST(Generate, AModelThatDoesNotFitIsRefusedByName) {
 TEST(Generate, LogitsThatAreNoNumbersAreRefused) {
   const Model full = slm::fixture(slm::Fixture::tiny);
   Builder builder;
-  for (const auto& [name, value] : full.attributes().entries()) builder.attribute(std::string(name), value);
+  for (const auto& [name, value] : full.attributes()) builder.attribute(std::string(name), value);
   builder.tokenizer(*full.tokenizer());
   for (std::uint32_t i = 0; i < full.size(); ++i) {
-    if (full[i].name() != "norm.weight") {
-      builder.tensor(std::string(full[i].name()), full, full[i]);
+    if (full.name(i) != "norm.weight") {
+      builder.tensor(std::string(full.name(i)), full[i]);
       continue;
     }
     auto values = std::make_shared<std::vector<float>>(full[i].main().count(), 3e38F);

@@ -39,7 +39,7 @@ Model made(std::size_t repeats, bool odd = false) {
   const std::map<std::string_view, std::uint64_t> numbers{
       {"slm.hidden_size", kHidden},           {"slm.layer_count", kLayers}, {"slm.head_count", kHeads},
       {"slm.kv_head_count", kKept * repeats}, {"slm.head_dim", kHead},      {"slm.ffn_size", kFfn}};
-  for (const auto& [key, value] : tiny.attributes().entries()) {
+  for (const auto& [key, value] : tiny.attributes()) {
     const auto other = numbers.find(key);
     builder.attribute(std::string(key), other == numbers.end() ? value : Value::integer(other->second, DType::u32));
   }

@@ -58,7 +58,7 @@ Found form_of(const Tensor& tensor) {
   if (tensor.layout() == Layout::quantized_row && tensor.type_name() == "q8_0")
     return {Form::q8_0, static_cast<std::size_t>(columns)};
   if (tensor.layout() != Layout::quantized_block || tensor.type_name() != "q4_0") return {};
-  const Value* size = tensor.attributes().find(kBlockSize);
+  const Value* size = tensor.attribute(kBlockSize);
   const std::uint64_t block = size != nullptr ? size->as_u64().value_or(0) : 0;
   if (block == 0 || block % 2 != 0 || columns % block != 0) return {};
   return {Form::q4_0, static_cast<std::size_t>(block)};
