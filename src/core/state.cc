@@ -266,6 +266,7 @@ const State& empty_state() noexcept {
     tensor.layout = Layout::structural;
     tensor.side = 0;
     Finding why;
+    why.kind = Kind::unsupported;
     why.rule = "unsupported/no-tensor";
     why.message = "this handle is of no model: it was made by default, or moved from";
     s.tensor_sides.emplace_back().unsupported = std::make_unique<Finding>(std::move(why));

@@ -47,9 +47,8 @@ void find_overlaps(const Model& model, std::vector<Finding>& out) {
   const Place* before = nullptr;
   for (const Place& place : places) {
     if (place.offset < end && !(before->offset == place.offset && before->length == place.length)) {
-      out.push_back(core::Findings::make(rules::kOverlap,
-                                         {.offset = place.offset, .tensor = model.name(place.tensor)}, {},
-                                         "the bytes before " + std::to_string(end)));
+      out.push_back(core::Findings::make(rules::kOverlap, {.offset = place.offset, .tensor = model.name(place.tensor)},
+                                         {}, "the bytes before " + std::to_string(end)));
     }
     end = std::max(end, place.offset + place.length);
     before = &place;
