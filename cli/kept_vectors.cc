@@ -88,7 +88,7 @@ bool key_is_left(const std::string& path) {
 
 std::string key_path(const std::string& kept) { return kept + ".key"; }
 
-std::optional<std::vector<float>> read_vectors(const std::string& kept, const std::string& made_of, std::uint64_t count,
+std::optional<std::vector<float>> read_vectors(const std::string& kept, const MadeOf& made_of, std::uint64_t count,
                                                std::uint64_t dimension) {
   std::error_code ignored;
   if (!std::filesystem::exists(kept, ignored)) return std::nullopt;
@@ -99,7 +99,7 @@ std::optional<std::vector<float>> read_vectors(const std::string& kept, const st
   if (!key)
     refuse_vectors("'" + kept + "' was not made by search, which writes '" + key_path(kept) +
                    "' beside its vectors: name another");
-  if (key->made_of != made_of)
+  if (key->made_of != made_of(kDigestVersion) && key->made_of != made_of(1))
     refuse_vectors("'" + kept + "' holds vectors of another corpus, model or options, says '" + key_path(kept) +
                    "': remove it, or name another");
   const std::string header = header_of(count, dimension);

@@ -4,6 +4,7 @@
 // digest of what they are made of to search.cc.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,9 +16,12 @@ namespace weighbridge::cli {
 
 std::string key_path(const std::string& kept);
 
+// 64 hexadecimal digits of what vectors are made of, with a content digest of this version.
+using MadeOf = std::function<std::string(std::uint32_t version)>;
+
 // The vectors of the file, `count` times `dimension`; none where there is no file. Error misuse/vectors where it has
-// others, or no key that is its own. `made_of`: 64 hexadecimal digits.
-std::optional<std::vector<float>> read_vectors(const std::string& kept, const std::string& made_of, std::uint64_t count,
+// others, or no key that is its own. A key of any version will do; the older is computed only where the newer differs.
+std::optional<std::vector<float>> read_vectors(const std::string& kept, const MadeOf& made_of, std::uint64_t count,
                                                std::uint64_t dimension);
 
 // Both files in the making. Their temporaries are there before the work, so that what cannot be written is said at

@@ -31,9 +31,9 @@ std::vector<std::string> read_corpus(Session& session) {
 }
 
 // What the vectors depend on: the weights, the options and metadata that shape a vector, the vocabulary, the texts.
-std::string digest_of_inputs(const Session& session, const Model& model, const Embedder& embedder,
-                             const Corpus& corpus) {
-  std::string all = content_digest(model, session.context()).hex();
+std::string digest_of_inputs(const Session& session, const Model& model, const Embedder& embedder, const Corpus& corpus,
+                             std::uint32_t version) {
+  std::string all = content_digest(model, session.context(), true, version).text();
   for (const std::string_view part : {name(embedder.pooling()), name(embedder.precision()),
                                       std::string_view(embedder.normalize() ? "normalised" : "as they are")})
     all.append("\n").append(part);
@@ -79,14 +79,17 @@ Corpus embedded_corpus(Session& session, const Model& model, const Embedder& emb
   }
   const auto inputs = inputs_of(session, model);
   for (const std::string& output : {kept, key_path(kept)}) require_no_input(output, inputs);
-  const std::string made_of = digest_of_inputs(session, model, embedder, corpus);
+  // weighbridge 0.1 kept vectors under a content digest of version 1.
+  const MadeOf made_of = [&](std::uint32_t version) {
+    return digest_of_inputs(session, model, embedder, corpus, version);
+  };
   if (auto vectors = read_vectors(kept, made_of, corpus.texts.size(), embedder.dimension())) {
     corpus.vectors = std::move(*vectors);
     return corpus;
   }
   KeptVectors files(kept);
   embed_corpus(session, embedder, corpus, remarks);
-  files.write(made_of, embedder.dimension(), corpus.vectors);
+  files.write(made_of(kDigestVersion), embedder.dimension(), corpus.vectors);
   corpus.written = kept;
   return corpus;
 }

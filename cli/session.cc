@@ -128,7 +128,8 @@ Session::Session(const Arguments& arguments, Output& output)
       out(output),
       json(arguments.has(FlagId::json)),
       quiet(arguments.has(FlagId::quiet)),
-      several_((arguments.verb == VerbId::verify || arguments.verb == VerbId::hash) && arguments.operands.size() > 1),
+      several_((arguments.verb == VerbId::verify && arguments.operands.size() > 1) ||
+               (arguments.verb == VerbId::hash && (arguments.operands.size() > 1 || arguments.has(FlagId::check)))),
       progress_(verb(arguments.verb).name, quiet) {
   const unsigned threads = arguments.number(FlagId::threads, 0U);
   const bool computes = takes_flag(arguments.verb, flag(FlagId::threads)) &&

@@ -55,6 +55,9 @@ enum class DigestKind : std::uint8_t {
 std::string_view name(DigestKind) noexcept;  ///< "content", "content-without-names", "file-sha256"
 /// A digest of `path`, a file of `format`.
 std::string to_json(std::string_view path, std::string_view format, DigestKind, const Digest&);
+/// The digest that was `expected` of `path`, and the one that was found.
+std::string to_json(std::string_view path, std::string_view format, DigestKind, const Digest& expected,
+                    const Digest& found);
 
 /// Tensors that were extracted.
 std::string to_json(std::string_view path, std::string_view format, std::span<const Extracted>);

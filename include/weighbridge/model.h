@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "weighbridge/block_type.h"
 #include "weighbridge/context.h"
 #include "weighbridge/dtype.h"
 #include "weighbridge/error.h"
@@ -60,16 +61,6 @@ enum class Encoding : std::uint8_t {
   computed,  ///< no extent holds them: only the format's reader (or a Builder's callback) can make them
   unknown    ///< in a way that this build does not know: Part::encoding_name()
 };
-/// How the parts of a tensor make up its elements.
-enum class Layout : std::uint8_t {
-  dense,            ///< one part, an element for each place
-  sparse_csr,       ///< values, column indices and row pointers
-  sparse_coo,       ///< values and coordinates
-  quantized_group,  ///< codes with a scale for each group of a row
-  quantized_row,    ///< codes with a scale for each row
-  quantized_block,  ///< blocks that hold codes and scale together
-  structural        ///< no layout that this build knows: parts and attributes, no elements
-};
 /// Why there is no zero-copy view.
 enum class NoView : std::uint8_t {
   none,         ///< there is one
@@ -83,8 +74,6 @@ enum class NoView : std::uint8_t {
   not_mappable  ///< the source cannot map
 };
 
-/// "dense", "sparse_csr", ...; "structural" for layouts this build does not know
-std::string_view name(Layout) noexcept;
 std::string_view name(Encoding) noexcept;  ///< "raw", "zstd", "computed", "unknown"
 std::string_view name(NoView) noexcept;    ///< "none", "encoded", "byte_order", ...
 
@@ -232,6 +221,9 @@ class Tensor {
   Layout layout() const noexcept;  ///< structural: none that this build knows
   std::string_view layout_name() const& noexcept;  ///< as in the file, also for structural
   DType dtype() const noexcept;  ///< what to_dense() gives: the part's own if dense or sparse, f32 if quantized
+  /// The row of its block type (block_type.h); null where its elements are scalars, or blocks that this build does not
+  /// know.
+  const BlockTypeInfo* block_type() const noexcept;
   std::string_view type_name() const& noexcept;  ///< "bf16"; "q8_0", "quantized_group": the column a person reads
   /// why elements cannot be had; null if they can. Metadata works regardless
   const Finding* unsupported() const& noexcept;

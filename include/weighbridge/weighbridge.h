@@ -2,6 +2,7 @@
 /// \file
 /// All of the library. Owns nothing.
 #pragma once
+#include "weighbridge/block_type.h"
 #include "weighbridge/chain.h"
 #include "weighbridge/context.h"
 #include "weighbridge/convert.h"

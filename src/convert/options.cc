@@ -31,7 +31,9 @@ std::vector<std::string_view> Options::words(std::string_view option) {
       if (dtype.kind == DTypeKind::real) out.push_back(dtype.name);
   if (option == "encoding") out = {name(Encoding::raw), name(Encoding::zstd)};
   if (option == "digest") out = {"none", "sha256", "crc32c"};
-  if (option == "quantize") out = {"q8_0", "q4_0"};
+  if (option == "quantize")
+    for (const BlockTypeInfo& type : all_block_types())
+      if (type.can_encode && std::ranges::find(out, type.name) == out.end()) out.push_back(type.name);
   return out;
 }
 

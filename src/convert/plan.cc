@@ -73,10 +73,7 @@ void check_options(const FormatInfo& to, const Options& options) {
     if (std::ranges::find(holds.dtypes, options.cast) == holds.dtypes.end())
       base::misuse("cast", "the format " + format + " has no dtype " + std::string(name(options.cast)));
   }
-  const auto quantized = [](Layout l) {
-    return l == Layout::quantized_group || l == Layout::quantized_row || l == Layout::quantized_block;
-  };
-  if (!options.quantize.empty() && std::ranges::none_of(holds.layouts, quantized))
+  if (!options.quantize.empty() && std::ranges::none_of(holds.layouts, is_quantized))
     base::misuse("quantise", "the format " + format + " has no quantized layouts");
 }
 

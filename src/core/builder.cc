@@ -76,12 +76,14 @@ Builder& Builder::object(std::string name, Layout layout, std::vector<std::uint6
   if (shape.size() > 64)
     base::misuse("rank",
                  fmt::format("tensor \"{}\" has rank {}, more than 64", escape_for_display(name), shape.size()));
-  const bool quantized =
-      layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block;
+  const bool quantized = is_quantized(layout);
   const std::uint32_t t = d_->add_tensor(name, layout, quantized ? DType::f32 : parts[0].dtype, shape);
   if (quantized) {
     const Value* const type = find(attributes, "type");  // "q8_0": which of the layout's quantizations
-    d_->tensor_side(t).type_name = type && type->as_text() ? *type->as_text() : weighbridge::name(layout);
+    const std::string_view said = (type ? type->as_text() : std::nullopt).value_or("");
+    core::TensorSide& side = d_->tensor_side(t);
+    side.block_type = find_block_type(layout, said);
+    if (!side.block_type) side.type_name = said.empty() ? weighbridge::name(layout) : said;
   }
   for (PartSpec& spec : parts) {
     const std::uint64_t size = part_size(name, spec.dtype, spec.shape);

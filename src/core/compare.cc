@@ -15,6 +15,11 @@ std::string at(std::string_view what, std::string_view key) {
   return std::string(what) + "[\"" + std::string(key) + "\"]";
 }
 
+// Types of two namespaces can share the name that people read.
+std::string_view type_of(const Tensor& tensor) {
+  return tensor.block_type() ? tensor.block_type()->id : tensor.type_name();
+}
+
 class Comparison {
  public:
   explicit Comparison(const Context& context) : context_(context) {}
@@ -62,7 +67,7 @@ class Comparison {
   void tensors(const Tensor& a, const Tensor& b) {
     const std::string where = at("tensors", a.name());
     differ(LossKind::layout, where, a.layout_name(), b.layout_name());
-    differ(LossKind::dtype, where, a.type_name(), b.type_name());
+    differ(LossKind::dtype, where, type_of(a), type_of(b));
     differ(LossKind::dtype, where, name(a.dtype()), name(b.dtype()));
     differ(LossKind::unsupported, where, a.unsupported() ? a.unsupported()->message : "",
            b.unsupported() ? b.unsupported()->message : "");

@@ -20,22 +20,42 @@ namespace {
 
 // Kept equal to what `python3 tests/interop/content_digest.py` prints; `--check` with this file compares them.
 const std::map<std::string, std::string> kVectors = {
-    {"tensor_f32", "4ad6279e2436b832b00bfc6a74507d45ecafe5251ab573dc1683295e2ffca694"},
-    {"tensor_boolean", "add5216abe0ff214fa6c5bd32883dc07e53a503584cc3d2dd820d05760c90f70"},
-    {"tensor_scalar", "e5105ffa3e783a1c8ed59cc16bea2ae1ebbfb0859448b2c7f9cd0a4df60e23c2"},
-    {"tensor_empty", "f78c9d29620a520c0d8e2468bbf0579c0e64d5a39dc28d21ac79c804471d7a9c"},
-    {"tensor_one_leaf", "4edebeeeab6773e4584c1ecd83ee9cb6219135eaf205c5f79a5896e29e44eebf"},
-    {"tensor_two_leaves", "25abfbf46b1a441e26fab0b4ffeeb7639f8944c95e64d98fb512c3b50b517d0f"},
-    {"tensor_many_leaves", "1164048aa1d83b165954aeb69cd44d71b4e85efc2a5372cadc433a6ccb73252e"},
-    {"tensor_large", "1b4ddd0d4df28bcee356d6c043c4514396e365f3958b37530cd34a512d02bdc0"},
-    {"tensor_six_bits", "5c6874a72a77c3c7a787752524fb359bdaca9adf437e5465e6ce0dbcc4d9d1dc"},
-    {"tensor_csr", "adf6a50e6128f2a9fee8c38851559da4a6048e8dfc63c06becc37ce50969ca40"},
-    {"tensor_coo", "5102dbc29f428da00c1838ca4a6a1c20dd90154ed786305db5a96ee334c62ba7"},
-    {"tensor_group", "046cd0c34fb1e4bcad1b76cc6d072b94b592fa1773c1a996f1b41f84b12f35a5"},
-    {"model_empty", "885e26b9a46f169819d9de7f3c7a5ddd319e00b83e6f9dad0e616a9bab62edc8"},
-    {"model_every", "f2da47071a86f5e56722354446e9f20723837ae297a6f681d7abe0a58ea70698"},
-    {"nameless_empty", "d6277de46560ff9a3c78bf44e2c7b468680ff1b6dd9c4d8cd3803fc1231ed719"},
-    {"nameless_every", "8d4a1ad096d766e02ace99fb2b23eb7dea30077e19e5cf1f65e07d7ede2b080e"},
+    {"tensor_f32", "wb2:831ff2094435bbccefebfdd0258b60c2b27098779faa9c31bfa675c94eb84f22"},
+    {"tensor_boolean", "wb2:eb9b3453c1d8aea3e39e0cc58f40e914204c61ba113fdbbf292ec08d33b6baec"},
+    {"tensor_scalar", "wb2:f5c8f52ee66982c92684b388c8b19fa6c75c8d59a57e01605aa92343aa716241"},
+    {"tensor_empty", "wb2:1066eb090ea383608b97121d1241704fb77a3ce2e3e4c19a47dcb8095d27e058"},
+    {"tensor_one_leaf", "wb2:15a5017ad11ed84584f15ea5ba22543ce69bb4895e382dd1310dd8320e654be1"},
+    {"tensor_two_leaves", "wb2:bd581489d49ec3daa636ea63e73a081285f527fdd9193a29c5a63f60fb4142bd"},
+    {"tensor_many_leaves", "wb2:3f1ee583f280cae6aa06928ebe91ab4ce1e604a599bd21dee64135a8a0165d41"},
+    {"tensor_large", "wb2:98352a82d9140c5757ba6428d0a286dcdb1ecfd92528184acd49a460809db2e8"},
+    {"tensor_six_bits", "wb2:93ebf52632ac3337a56222fed380095f13e3fc4218e7897394cbed7aa0a7a717"},
+    {"tensor_csr", "wb2:c4a9608c3d0753e49bd1323015f0b7d87ab85b3a4a88b5e3223c7889981c5faa"},
+    {"tensor_coo", "wb2:00fec636c19b2145e451b3ed3376509bba28f65713ea820e7dc1373c904fc856"},
+    {"tensor_group", "wb2:99ef34ee6114764daf18589e0324030effc3aed0eab01ac973313a72b6f41879"},
+    {"tensor_row", "wb2:17a26e614a18d109d33c0cad16eeebc380e54b02a2761f7297672a2b8e541d23"},
+    {"tensor_block", "wb2:631035911299391af1ce139606eac79a9ace9682502e6accbbe1b3a4190ca43d"},
+    {"model_empty", "wb2:8a9d30d124da395b1f221a5d379cd521d889e9858c542796627f1fdfad45f6fa"},
+    {"model_every", "wb2:95fe57deab74b6cf842d20a86b5be08e1982f020356dda2f88814e93d992c2bd"},
+    {"nameless_empty", "wb2:7e2b799342baa338005976df798411ce479150134bd84ca2328057d322b0431a"},
+    {"nameless_every", "wb2:390cf46e0eda59d67ff50588958c11c73b4ae558dc627913c31d5b24d96eb416"},
+    {"v1_tensor_f32", "4ad6279e2436b832b00bfc6a74507d45ecafe5251ab573dc1683295e2ffca694"},
+    {"v1_tensor_boolean", "add5216abe0ff214fa6c5bd32883dc07e53a503584cc3d2dd820d05760c90f70"},
+    {"v1_tensor_scalar", "e5105ffa3e783a1c8ed59cc16bea2ae1ebbfb0859448b2c7f9cd0a4df60e23c2"},
+    {"v1_tensor_empty", "f78c9d29620a520c0d8e2468bbf0579c0e64d5a39dc28d21ac79c804471d7a9c"},
+    {"v1_tensor_one_leaf", "4edebeeeab6773e4584c1ecd83ee9cb6219135eaf205c5f79a5896e29e44eebf"},
+    {"v1_tensor_two_leaves", "25abfbf46b1a441e26fab0b4ffeeb7639f8944c95e64d98fb512c3b50b517d0f"},
+    {"v1_tensor_many_leaves", "1164048aa1d83b165954aeb69cd44d71b4e85efc2a5372cadc433a6ccb73252e"},
+    {"v1_tensor_large", "1b4ddd0d4df28bcee356d6c043c4514396e365f3958b37530cd34a512d02bdc0"},
+    {"v1_tensor_six_bits", "5c6874a72a77c3c7a787752524fb359bdaca9adf437e5465e6ce0dbcc4d9d1dc"},
+    {"v1_tensor_csr", "adf6a50e6128f2a9fee8c38851559da4a6048e8dfc63c06becc37ce50969ca40"},
+    {"v1_tensor_coo", "5102dbc29f428da00c1838ca4a6a1c20dd90154ed786305db5a96ee334c62ba7"},
+    {"v1_tensor_group", "046cd0c34fb1e4bcad1b76cc6d072b94b592fa1773c1a996f1b41f84b12f35a5"},
+    {"v1_tensor_row", "84676f01819993932d4aa24eb247da09d7999c3993702b93b380e22d1670ec29"},
+    {"v1_tensor_block", "e1545ac9f68e3b3b224fd667a9764f17b47aa58f8b5f985fef5a817399fafc6e"},
+    {"v1_model_empty", "885e26b9a46f169819d9de7f3c7a5ddd319e00b83e6f9dad0e616a9bab62edc8"},
+    {"v1_model_every", "f2da47071a86f5e56722354446e9f20723837ae297a6f681d7abe0a58ea70698"},
+    {"v1_nameless_empty", "d6277de46560ff9a3c78bf44e2c7b468680ff1b6dd9c4d8cd3803fc1231ed719"},
+    {"v1_nameless_every", "8d4a1ad096d766e02ace99fb2b23eb7dea30077e19e5cf1f65e07d7ede2b080e"},
 };
 
 using Parts = std::vector<PartSpec>;
@@ -97,6 +117,18 @@ void add_group(Builder& b, const std::string& name) {
             {"scales", DType::f16, {2, 2}, values<std::uint16_t>({0x3c00, 0x4000, 0x3800, 0x3400})},
             {"zeros", DType::f16, {2, 2}, values<std::uint16_t>({0x4800, 0x4800, 0x0000, 0x3c00})}});
 }
+void add_row(Builder& b, const std::string& name) {
+  b.object(name, Layout::quantized_row, {2, 4},
+           {{"type", Value::text("q8_0")}, {"block_size", Value::integer(std::uint64_t{4})}},
+           {{"data", DType::i8, {2, 4}, values<std::uint8_t>({0, 1, 127, 129, 5, 250, 7, 8})},
+            {"scales", DType::f32, {2}, values<float>({0.5F, 2})}});
+}
+void add_block(Builder& b, const std::string& name) {
+  b.object(name, Layout::quantized_block, {2, 4},
+           {{"type", Value::text("q4_0")}, {"block_size", Value::integer(std::uint64_t{2})}},
+           {{"data", DType::u8, {4}, values<std::uint8_t>({0x10, 0x7f, 0x98, 0x2b})},
+            {"scales", DType::f32, {2, 2}, values<float>({0.5F, 2, 1, 0.25F})}});
+}
 
 const std::map<std::string, void (*)(Builder&, const std::string&)> kTensors = {{"f32", add_f32},
                                                                                 {"boolean", add_boolean},
@@ -109,7 +141,9 @@ const std::map<std::string, void (*)(Builder&, const std::string&)> kTensors = {
                                                                                 {"six_bits", add_six_bits},
                                                                                 {"csr", add_csr},
                                                                                 {"coo", add_coo},
-                                                                                {"group", add_group}};
+                                                                                {"group", add_group},
+                                                                                {"row", add_row},
+                                                                                {"block", add_block}};
 
 Model one(const std::string& which) {
   Builder builder;
@@ -139,20 +173,68 @@ Context with_threads(unsigned n) {
 TEST(ContentDigest, EachTensorIsWhatTheDocumentGives) {
   for (const auto& [which, add] : kTensors) {
     const Model model = one(which);
-    EXPECT_EQ(content_digest(model[0U]).hex(), kVectors.at("tensor_" + which)) << which;
+    EXPECT_EQ(content_digest(model[0U]).text(), kVectors.at("tensor_" + which)) << which;
+    EXPECT_EQ(content_digest(model[0U], {}, 1).text(), kVectors.at("v1_tensor_" + which)) << which;
   }
 }
 
 TEST(ContentDigest, ModelsAreWhatTheDocumentGives) {
-  EXPECT_EQ(content_digest(Model{}).hex(), kVectors.at("model_empty"));
-  EXPECT_EQ(content_digest(Model{}, {}, false).hex(), kVectors.at("nameless_empty"));
-  EXPECT_EQ(content_digest(every()).hex(), kVectors.at("model_every"));
-  EXPECT_EQ(content_digest(every(), {}, false).hex(), kVectors.at("nameless_every"));
+  EXPECT_EQ(content_digest(Model{}).text(), kVectors.at("model_empty"));
+  EXPECT_EQ(content_digest(Model{}, {}, false).text(), kVectors.at("nameless_empty"));
+  EXPECT_EQ(content_digest(every()).text(), kVectors.at("model_every"));
+  EXPECT_EQ(content_digest(every(), {}, false).text(), kVectors.at("nameless_every"));
+  EXPECT_EQ(content_digest(Model{}, {}, true, 1).text(), kVectors.at("v1_model_empty"));
+  EXPECT_EQ(content_digest(Model{}, {}, false, 1).text(), kVectors.at("v1_nameless_empty"));
+  EXPECT_EQ(content_digest(every(), {}, true, 1).text(), kVectors.at("v1_model_every"));
+  EXPECT_EQ(content_digest(every(), {}, false, 1).text(), kVectors.at("v1_nameless_every"));
+  for (const std::uint32_t version : {0U, 3U}) {
+    EXPECT_THROW(content_digest(every(), {}, true, version), Error);
+    const Model model = every();
+    EXPECT_THROW(content_digest(model[0U], {}, version), Error);
+  }
+}
+
+TEST(ContentDigest, TextIsReadBackAndNoOtherIs) {
+  for (const auto& [unused, text] : kVectors) {
+    const auto read = parse_digest(text);
+    ASSERT_TRUE(read) << text;
+    EXPECT_EQ(read->text(), text);
+    EXPECT_EQ(read->version, text.starts_with("wb2:") ? 2U : 1U);
+  }
+  const std::string digits = kVectors.at("v1_model_every");
+  EXPECT_NE(parse_digest(digits), parse_digest("wb2:" + digits));
+  for (const std::string& other :
+       {std::string(), std::string("wb2:"), digits + "0", digits.substr(1), "wb1:" + digits, "wb3:" + digits,
+        "WB2:" + digits, "wb2: " + digits, "A" + digits.substr(1), "g" + digits.substr(1), "wb2:wb2:" + digits})
+    EXPECT_EQ(parse_digest(other), std::nullopt) << other;
+}
+
+TEST(ContentDigest, AnUnknownBlockTypeHasNoneOfVersion2) {
+  const auto of_type = [](const char* type) {
+    Builder builder;
+    builder.object("r", Layout::quantized_row, {1, 4},
+                   {{"type", Value::text(type)}, {"block_size", Value::integer(std::uint64_t{4})}},
+                   {{"data", DType::i8, {1, 4}, pattern(4)}, {"scales", DType::f32, {1}, values<float>({1})}});
+    return builder.build();
+  };
+  const Model known = of_type("q8_0"), unknown = of_type("ggml.q8_0");
+  const Tensor one = known[0U], other = unknown[0U];
+  EXPECT_EQ(one.block_type(), find_block_type("slm.q8_0"));
+  EXPECT_EQ(other.block_type(), nullptr);
+  EXPECT_EQ(other.type_name(), "ggml.q8_0");
+  EXPECT_NO_THROW(content_digest(unknown, {}, true, 1));
+  try {
+    content_digest(unknown);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Kind::unsupported);
+    EXPECT_EQ(error.finding().rule, "unsupported/quantisation");
+  }
 }
 
 TEST(ContentDigest, DoesNotDependOnThreads) {
   for (const unsigned threads : {2U, 3U, 8U})
-    EXPECT_EQ(content_digest(every(), with_threads(threads)).hex(), kVectors.at("model_every"));
+    EXPECT_EQ(content_digest(every(), with_threads(threads)).text(), kVectors.at("model_every"));
 }
 
 TEST(ContentDigest, BytesOfOtherOrderAndUntidyBoolsCountAsTheirValues) {
@@ -166,8 +248,8 @@ TEST(ContentDigest, BytesOfOtherOrderAndUntidyBoolsCountAsTheirValues) {
   draft.add_tensor("boolean", Layout::dense, DType::boolean, four);
   draft.add_part("data", DType::boolean, four, Encoding::raw, {bools, 0, 4}, 4);
   const Model model = draft.finish();
-  EXPECT_EQ(content_digest(model["scalar"]).hex(), kVectors.at("tensor_scalar"));
-  EXPECT_EQ(content_digest(model["boolean"]).hex(), kVectors.at("tensor_boolean"));
+  EXPECT_EQ(content_digest(model["scalar"]).text(), kVectors.at("tensor_scalar"));
+  EXPECT_EQ(content_digest(model["boolean"]).text(), kVectors.at("tensor_boolean"));
 }
 
 TEST(ContentDigest, CompressionAndCallbacksDoNotShow) {
@@ -181,7 +263,7 @@ TEST(ContentDigest, CompressionAndCallbacksDoNotShow) {
   draft.add_part("data", DType::f32, dims, Encoding::zstd,
                  {draft.add_source(memory_source(keep(std::move(frame)))), 0, stored}, 5000000);
   const Model compressed = draft.finish();
-  EXPECT_EQ(content_digest(compressed[0U], with_threads(2)).hex(), kVectors.at("tensor_large"));
+  EXPECT_EQ(content_digest(compressed[0U], with_threads(2)).text(), kVectors.at("tensor_large"));
 
   Builder builder;
   builder.tensor("t", DType::f32, dims, [&](std::uint64_t offset, std::span<std::byte> out) {
@@ -191,7 +273,7 @@ TEST(ContentDigest, CompressionAndCallbacksDoNotShow) {
     return n;
   });
   const Model computed = builder.build();
-  EXPECT_EQ(content_digest(computed[0U]).hex(), kVectors.at("tensor_large"));
+  EXPECT_EQ(content_digest(computed[0U]).text(), kVectors.at("tensor_large"));
 }
 
 TEST(ContentDigest, NamesCountOnlyWhereTheyAreAskedFor) {
@@ -236,7 +318,7 @@ TEST(ContentDigest, ThousandsOfSmallTensorsEqualTheSameOneByOne) {
   std::ranges::sort(nodes, {}, &Digest::bytes);
   codecs::Sha256 root;
   const std::uint64_t count = nodes.size();
-  root.update(std::as_bytes(std::span("wbdig1.N", 8)));
+  root.update(std::as_bytes(std::span("wbdig2.N", 8)));
   root.update(std::as_bytes(std::span(&count, 1)));
   for (const Digest& node : nodes) root.update(node.bytes);
   EXPECT_EQ(content_digest(model, with_threads(2), false).bytes, root.finish());
@@ -260,11 +342,11 @@ class Body {
 
 codecs::Digest256 digest_of_u8(std::span<const std::byte> data) {
   const std::uint64_t size = data.size();
-  Body part("wbdig1.P");
+  Body part("wbdig2.P");
   part.text("data").text("u8").u64(1).u64(size).u64(size).u64((size + 65535) / 65536);
   for (; !data.empty(); data = data.subspan(std::min<std::size_t>(65536, data.size())))
-    part.raw(Body("wbdig1.L").raw(data.first(std::min<std::size_t>(65536, data.size()))).digest());
-  return Body("wbdig1.T").text("dense").text("u8").u64(1).u64(size).u64(0).u64(1).raw(part.digest()).digest();
+    part.raw(Body("wbdig2.L").raw(data.first(std::min<std::size_t>(65536, data.size()))).digest());
+  return Body("wbdig2.T").text("dense").text("u8").u64(1).u64(size).u64(0).u64(1).raw(part.digest()).digest();
 }
 
 TEST(ContentDigest, TensorsAroundTheBordersOfLeavesReadsAndChunksAreWhatTheDocumentGives) {
@@ -282,7 +364,7 @@ TEST(ContentDigest, TensorsAroundTheBordersOfLeavesReadsAndChunksAreWhatTheDocum
   for (std::uint32_t i = 0; i < model.size(); ++i)
     EXPECT_EQ(content_digest(model[i]).bytes, expected[i]) << model[i].main().size();
   std::ranges::sort(expected);
-  Body root("wbdig1.N");
+  Body root("wbdig2.N");
   root.u64(expected.size());
   for (const codecs::Digest256& node : expected) root.raw(node);
   for (const unsigned threads : {1U, 2U, 5U})

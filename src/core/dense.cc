@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/cast.h"
+#include "core/blocks.h"
 #include "core/dense.h"
 #include "core/payload.h"
 #include "core/state.h"
@@ -111,9 +112,9 @@ void Tensor::stream_dense(DType dtype, const Context& context,
       }
       return;
     }
-    case Layout::quantized_group: core::stream_quantized_group(*this, context, sink); return;
+    case Layout::quantized_group:
     case Layout::quantized_row:
-    case Layout::quantized_block: core::stream_scaled_codes(*this, context, sink); return;
+    case Layout::quantized_block: core::stream_blocks(*this, context, sink); return;
     case Layout::structural: break;
   }
   base::unsupported("unsupported/layout",

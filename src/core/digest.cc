@@ -22,6 +22,7 @@
 #include "core/logical.h"
 #include "core/progress.h"
 #include "weighbridge/hash.h"
+#include "weighbridge/text.h"
 
 namespace weighbridge {
 namespace {
@@ -36,11 +37,16 @@ constexpr std::size_t kRead = codecs::kShaLanes * kLeaf;
 constexpr std::uint64_t kChunk = 4 * kRead;  // what one thread takes of a large part
 constexpr std::uint32_t kGroupTensors = 2048;
 
+// The 8 bytes before the body of a node: no node stands for one of another kind or version.
+std::array<char, 8> tag_of(char kind, std::uint32_t version) noexcept {
+  return {'w', 'b', 'd', 'i', 'g', version == 1 ? '1' : '2', '.', kind};
+}
+
 // The body of a node, fed to SHA-256 field by field.
 class Node {
  public:
-  explicit Node(char kind) {
-    std::array<char, 8> tag{'w', 'b', 'd', 'i', 'g', '1', '.', kind};
+  Node(char kind, std::uint32_t version) {
+    const std::array<char, 8> tag = tag_of(kind, version);
     hash_.update(std::as_bytes(std::span(tag)));
   }
   void bytes(std::span<const std::byte> data) { hash_.update(data); }
@@ -62,20 +68,21 @@ class Node {
 // Leaves to be hashed side by side. The bytes stay where they are until hash().
 class Leaves {
  public:
+  explicit Leaves(std::uint32_t version) : tag_(tag_of('L', version)) {}
   void add(std::span<const std::byte> bytes) {
     for (; bytes.size() > kLeaf; bytes = bytes.subspan(kLeaf)) leaves_.push_back(bytes.first(kLeaf));
     if (!bytes.empty()) leaves_.push_back(bytes);
   }
   // The digests of the leaves since the last call, in their order.
   std::span<const Digest256> hash() {
-    static constexpr std::array<char, 8> kTag{'w', 'b', 'd', 'i', 'g', '1', '.', 'L'};
     digests_.resize(leaves_.size());
-    codecs::sha256_each(std::as_bytes(std::span(kTag)), leaves_, digests_);
+    codecs::sha256_each(std::as_bytes(std::span(tag_)), leaves_, digests_);
     leaves_.clear();
     return digests_;
   }
 
  private:
+  std::array<char, 8> tag_;
   std::vector<std::span<const std::byte>> leaves_;
   std::vector<Digest256> digests_;
 };
@@ -91,16 +98,17 @@ struct Seen {
   Part part;
   bool index;          // its elements are widened to u64
   std::uint64_t size;  // logical bytes, widened
+  std::uint32_t version;
   std::uint64_t leaves() const noexcept { return size / kLeaf + (size % kLeaf != 0 ? 1 : 0); }
 };
 
-Seen see(const Tensor& tensor, const Part& part) {
+Seen see(const Tensor& tensor, const Part& part, std::uint32_t version) {
   const bool index = is_index(tensor.layout(), part.role());
-  return {tensor, part, index, index ? part.count() * 8 : part.size()};
+  return {tensor, part, index, index ? part.count() * 8 : part.size(), version};
 }
 
 Node begin_part(const Seen& seen) {
-  Node node('P');
+  Node node('P', seen.version);
   node.text(seen.part.role());
   node.text(seen.index ? name(DType::u64) : name(seen.part.dtype()));
   if (seen.tensor.layout() == Layout::dense) {
@@ -119,7 +127,8 @@ Node begin_part(const Seen& seen) {
 // Cuts a stream of bytes into leaves and gives each leaf's digest to the node. `room` is kRead bytes to collect in.
 class LeafCutter {
  public:
-  LeafCutter(Node& node, std::span<std::byte> room) : node_(node), room_(room) {}
+  LeafCutter(Node& node, std::uint32_t version, std::span<std::byte> room)
+      : node_(node), room_(room), leaves_(version) {}
   void update(std::span<const std::byte> data) {
     while (!data.empty()) {
       const std::size_t take = std::min(data.size(), room_.size() - used_);
@@ -182,23 +191,30 @@ class Widener {
   std::size_t out_size_ = 0;
 };
 
-Digest256 tensor_node(const Tensor& tensor, std::span<const std::pair<std::string_view, Digest256>> parts) {
+// What version 1 has of a tensor's type: a text that people read, and parameters by the layout.
+struct TypeFields {
+  std::string_view type;
+  std::span<const std::string_view> parameters;
+};
+TypeFields fields_of_version_1(const Tensor& tensor) noexcept {
   static constexpr std::string_view kGroup[] = {"bits", "group_size", "packing"}, kBlock[] = {"block_size"};
-  std::span<const std::string_view> keys;
-  std::string_view type = name(tensor.dtype());
   switch (tensor.layout()) {
-    case Layout::quantized_group:
-      keys = kGroup;
-      type = name(Layout::quantized_group);
-      break;
-    case Layout::quantized_block:
-      keys = kBlock;
-      type = tensor.type_name();
-      break;
-    case Layout::quantized_row: type = tensor.type_name(); break;
-    default: break;
+    case Layout::quantized_group: return {name(Layout::quantized_group), kGroup};
+    case Layout::quantized_block: return {tensor.type_name(), kBlock};
+    case Layout::quantized_row: return {tensor.type_name(), {}};
+    default: return {name(tensor.dtype()), {}};
   }
-  Node node('T');
+}
+TypeFields fields_of(const Tensor& tensor, std::uint32_t version) noexcept {
+  if (version == 1) return fields_of_version_1(tensor);
+  if (const BlockTypeInfo* type = tensor.block_type()) return {type->id, type->parameters};
+  return {name(tensor.dtype()), {}};
+}
+
+Digest256 tensor_node(const Tensor& tensor, std::span<const std::pair<std::string_view, Digest256>> parts,
+                      std::uint32_t version) {
+  const auto [type, keys] = fields_of(tensor, version);
+  Node node('T', version);
   node.text(name(tensor.layout()));
   node.text(type);
   const Shape shape = tensor.shape();
@@ -224,9 +240,10 @@ Digest256 tensor_node(const Tensor& tensor, std::span<const std::pair<std::strin
 // The tensor nodes of some tensors: large parts are shared between threads, small tensors go in groups.
 class Hasher {
  public:
-  Hasher(std::vector<Tensor> tensors, const Context& context)
+  Hasher(std::vector<Tensor> tensors, const Context& context, std::uint32_t version)
       : tensors_(std::move(tensors)),
         context_(context),
+        version_(version),
         total_(check()),
         progress_(context_, total_),
         nodes_(tensors_.size()) {
@@ -240,7 +257,7 @@ class Hasher {
       std::vector<std::pair<std::string_view, Digest256>> parts;
       for (; i < large_.size() && large_[i]->tensor == tensor; ++i)
         parts.emplace_back(large_[i]->seen.part.role(), large_[i]->node.finish());
-      nodes_[tensor] = tensor_node(tensors_[tensor], parts);
+      nodes_[tensor] = tensor_node(tensors_[tensor], parts, version_);
     }
     progress_.finish();
     return std::move(nodes_);
@@ -272,6 +289,10 @@ class Hasher {
         finding.message = "no content digest: " + finding.message;
         throw Error(std::move(finding));
       }
+      if (version_ != 1 && is_quantized(tensor.layout()) && !tensor.block_type())
+        base::unsupported("unsupported/quantisation",
+                          "no content digest: tensor \"" + escape_for_display(tensor.name()) + "\" is quantized as \"" +
+                              escape_for_display(tensor.type_name()) + "\", which this build does not know");
       for (std::uint32_t i = 0; i < tensor.part_count(); ++i) total += tensor.part(i).size();
     }
     return total;
@@ -307,7 +328,7 @@ class Hasher {
   void add_large(std::uint32_t t, std::vector<Task>& chunks) {
     for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
       const auto at = static_cast<std::uint32_t>(large_.size());
-      large_.push_back(std::make_unique<Large>(t, see(tensors_[t], tensors_[t].part(i))));
+      large_.push_back(std::make_unique<Large>(t, see(tensors_[t], tensors_[t].part(i), version_)));
       const Seen& seen = large_.back()->seen;
       if (seen.index || !core::is_direct(seen.part)) {
         tasks_.push_back({Task::Kind::stream, at, 0, 0});
@@ -328,7 +349,7 @@ class Hasher {
 
   void stream(const Seen& seen, Node& node) {
     const core::BufferPool::Lease room(reads_);
-    LeafCutter cutter(node, room.span());
+    LeafCutter cutter(node, version_, room.span());
     std::unique_ptr<Widener> widener;
     if (seen.index) widener = std::make_unique<Widener>(seen.part.dtype(), cutter);
     Context quiet;
@@ -346,7 +367,7 @@ class Hasher {
     const std::uint64_t end = offset + std::min(kChunk, large.seen.size - offset);
     std::vector<Digest256> digests;
     digests.reserve(kChunk / kLeaf);
-    Leaves leaves;
+    Leaves leaves(version_);
     for (std::uint64_t at = offset; at < end;) {
       const auto bytes = lease.span().first(static_cast<std::size_t>(std::min<std::uint64_t>(kRead, end - at)));
       core::read_direct(large.seen.part, at, bytes);
@@ -369,7 +390,7 @@ class Hasher {
   void group(std::uint32_t first, std::uint32_t last) {
     const core::BufferPool::Lease memory(reads_), scratch(reads_);
     std::vector<core::PartRead> reads;
-    Leaves leaves;
+    Leaves leaves(version_);
     std::size_t used = 0;
     for (std::uint32_t t = first; t < last; ++t) {
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
@@ -388,12 +409,12 @@ class Hasher {
     for (std::uint32_t t = first; t < last; ++t) {
       parts.clear();
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
-        const Seen seen = see(tensors_[t], tensors_[t].part(i));
+        const Seen seen = see(tensors_[t], tensors_[t].part(i), version_);
         Node node = begin_part(seen);
         if (!core::is_direct(seen.part)) {
           stream(seen, node);
         } else if (seen.index) {
-          LeafCutter cutter(node, scratch.span());
+          LeafCutter cutter(node, version_, scratch.span());
           Widener(seen.part.dtype(), cutter).update(reads[next++].out);
           cutter.finish();
         } else {
@@ -404,12 +425,13 @@ class Hasher {
         }
         parts.emplace_back(seen.part.role(), node.finish());
       }
-      nodes_[t] = tensor_node(tensors_[t], parts);
+      nodes_[t] = tensor_node(tensors_[t], parts, version_);
     }
   }
 
   const std::vector<Tensor> tensors_;
   const Context& context_;
+  const std::uint32_t version_;
   const std::uint64_t total_;
   core::Progress progress_;
   std::vector<Digest256> nodes_;
@@ -421,8 +443,8 @@ class Hasher {
 // The same stored bytes read the same way.
 bool is_twin(const Tensor& a, const Tensor& b) {
   if (a.layout() != b.layout() || a.layout_name() != b.layout_name() || a.type_name() != b.type_name() ||
-      a.part_count() != b.part_count() || !std::ranges::equal(a.shape(), b.shape()) ||
-      !std::ranges::equal(a.attributes(), b.attributes()))
+      a.block_type() != b.block_type() || a.part_count() != b.part_count() ||
+      !std::ranges::equal(a.shape(), b.shape()) || !std::ranges::equal(a.attributes(), b.attributes()))
     return false;
   for (std::uint32_t i = 0; i < a.part_count(); ++i) {
     const Part p = a.part(i), q = b.part(i);
@@ -463,11 +485,34 @@ std::vector<std::uint32_t> first_twins(const std::vector<Tensor>& tensors) {
   return first;
 }
 
+constexpr std::string_view kPrefix2 = "wb2:";
+
+void require_version(std::uint32_t version) {
+  if (version != 1 && version != kDigestVersion)
+    base::misuse("digest-version", "content digests have the versions 1 and 2, not " + std::to_string(version));
+}
+
 }  // namespace
 
 std::string Digest::hex() const { return codecs::to_hex(bytes); }
+std::string Digest::text() const { return (version == 2 ? std::string(kPrefix2) : std::string()) + hex(); }
 
-Digest content_digest(const Model& model, const Context& context, bool with_names) {
+std::optional<Digest> parse_digest(std::string_view text) noexcept {
+  Digest out;
+  out.version = text.starts_with(kPrefix2) ? 2 : 1;
+  if (out.version == 2) text.remove_prefix(kPrefix2.size());
+  if (text.size() != 2 * out.bytes.size()) return std::nullopt;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    const std::size_t digit = kDigits.find(text[i]);
+    if (digit == kDigits.npos) return std::nullopt;
+    out.bytes[i / 2] = out.bytes[i / 2] << 4 | static_cast<std::byte>(digit);
+  }
+  return out;
+}
+
+Digest content_digest(const Model& model, const Context& context, bool with_names, std::uint32_t version) {
+  require_version(version);
   std::vector<Tensor> tensors;
   tensors.reserve(model.size());
   for (std::uint32_t i = 0; i < model.size(); ++i) tensors.push_back(model[i]);
@@ -478,11 +523,11 @@ Digest content_digest(const Model& model, const Context& context, bool with_name
     place[t] = first[t] == t ? static_cast<std::uint32_t>(distinct.size()) : place[first[t]];
     if (first[t] == t) distinct.push_back(tensors[t]);
   }
-  const std::vector<Digest256> hashed = Hasher(std::move(distinct), context).run();
+  const std::vector<Digest256> hashed = Hasher(std::move(distinct), context, version).run();
   std::vector<Digest256> nodes;
   nodes.reserve(tensors.size());
   for (const std::uint32_t at : place) nodes.push_back(hashed[at]);
-  Node root(with_names ? 'M' : 'N');
+  Node root(with_names ? 'M' : 'N', version);
   root.u64(nodes.size());
   if (with_names) {
     std::vector<std::uint32_t> order(nodes.size());
@@ -497,11 +542,12 @@ Digest content_digest(const Model& model, const Context& context, bool with_name
     std::sort(nodes.begin(), nodes.end());
     for (const Digest256& node : nodes) root.bytes(node);
   }
-  return {root.finish()};
+  return {root.finish(), version};
 }
 
-Digest content_digest(const Tensor& tensor, const Context& context) {
-  return {Hasher({tensor}, context).run().front()};
+Digest content_digest(const Tensor& tensor, const Context& context, std::uint32_t version) {
+  require_version(version);
+  return {Hasher({tensor}, context, version).run().front(), version};
 }
 
 // SHA-256 is serial, so the second thread can only read ahead.
@@ -524,7 +570,7 @@ Digest file_sha256(const Source& source, const Context& context) {
     offset = next;
   }
   progress.finish();
-  return {hash.finish()};
+  return {hash.finish(), 0};
 }
 
 }  // namespace weighbridge

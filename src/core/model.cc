@@ -56,19 +56,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t mo
 
 }  // namespace
 
-std::string_view name(Layout layout) noexcept {
-  switch (layout) {
-    case Layout::dense: return "dense";
-    case Layout::sparse_csr: return "sparse_csr";
-    case Layout::sparse_coo: return "sparse_coo";
-    case Layout::quantized_group: return "quantized_group";
-    case Layout::quantized_row: return "quantized_row";
-    case Layout::quantized_block: return "quantized_block";
-    case Layout::structural: return "structural";
-  }
-  return "structural";
-}
-
 std::string_view name(Encoding encoding) noexcept {
   switch (encoding) {
     case Encoding::raw: return "raw";
@@ -181,10 +168,15 @@ std::string_view Tensor::layout_name() const& noexcept {
   return side && !side->layout_name.empty() ? std::string_view(side->layout_name) : weighbridge::name(r.layout);
 }
 DType Tensor::dtype() const noexcept { return record(*this).dtype; }
+const BlockTypeInfo* Tensor::block_type() const noexcept {
+  const auto* side = side_of(*this);
+  return side ? side->block_type : nullptr;
+}
 std::string_view Tensor::type_name() const& noexcept {
   const auto& r = record(*this);
   const auto* side = side_of(*this);
-  return side && !side->type_name.empty() ? std::string_view(side->type_name) : weighbridge::name(r.dtype);
+  if (side && !side->type_name.empty()) return side->type_name;
+  return side && side->block_type ? side->block_type->name : weighbridge::name(r.dtype);
 }
 const Finding* Tensor::unsupported() const& noexcept {
   const auto* side = side_of(*this);

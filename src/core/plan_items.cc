@@ -32,9 +32,8 @@ void drop_extra(Ledger ledger, const Tensor& tensor, const Part& part) {
 }
 
 void drop_attributes(Ledger ledger, const Tensor& tensor) {
-  const bool packed = is_quantized(tensor.layout());
   for (const auto& [key, value] : tensor.attributes()) {
-    if (packed && is_packing_attribute(key)) continue;
+    if (is_packing_attribute(tensor, key)) continue;
     ledger.lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an Item of a plan names what it speaks of: tensors["w"].parts["data"], attributes["k"].
 #pragma once
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -19,12 +20,14 @@ inline std::string subject(const Tensor& tensor, const Part& part) {
   return subject(tensor) + "." + indexed("parts", part.role());
 }
 
-// Attributes that say how a quantized tensor is packed: where it is made dense they go with its layout.
-constexpr bool is_packing_attribute(std::string_view key) noexcept {
-  return key == "bits" || key == "group_size" || key == "packing" || key == "type" || key == "block_size";
-}
-constexpr bool is_quantized(Layout layout) noexcept {
-  return layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block;
+// Whether this attribute of the tensor says how its blocks are packed: where it is made dense they go with its layout.
+// Any type of its layout may be what the text `type` calls it.
+inline bool is_packing_attribute(const Tensor& tensor, std::string_view key) noexcept {
+  if (!is_quantized(tensor.layout())) return false;
+  if (key == "type") return true;
+  for (const BlockTypeInfo& row : all_block_types())
+    if (row.layout == tensor.layout() && std::ranges::find(row.parameters, key) != row.parameters.end()) return true;
+  return false;
 }
 
 }  // namespace weighbridge::core

@@ -147,6 +147,7 @@ std::uint32_t Draft::adopt(std::string_view name, const State& from, const Tenso
     mine.id = side.id;
     mine.layout_name = side.layout_name;
     mine.type_name = side.type_name;
+    mine.block_type = side.block_type;
     mine.attributes = side.attributes;
     mine.extra = side.extra;
     if (side.unsupported) mine.unsupported = std::make_unique<Finding>(*side.unsupported);

@@ -58,7 +58,8 @@ struct TensorRecord {
 
 struct TensorSide {
   std::optional<std::uint64_t> id;
-  std::string layout_name, type_name;  // where they differ from name(layout), name(dtype)
+  std::string layout_name, type_name;         // where they differ from name(layout), name(block_type or dtype)
+  const BlockTypeInfo* block_type = nullptr;  // of the table; null: scalars, or blocks of an unknown type
   std::vector<Value::Entry> attributes, extra;
   std::unique_ptr<Finding> unsupported;
 };

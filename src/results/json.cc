@@ -296,12 +296,33 @@ std::string_view name(DigestKind kind) noexcept {
   return "file-sha256";
 }
 
-std::string to_json(std::string_view path, std::string_view format, DigestKind kind, const Digest& digest) {
-  JsonWriter out(JsonWriter::Style::shown);
+namespace {
+
+void digest_members(JsonWriter& out, std::string_view path, std::string_view format, DigestKind kind,
+                    const Digest& digest) {
   begin(out, path);
   text_or_null(out, "format", format);
   member(out, "of", name(kind));
-  member(out, "digest", digest.hex());
+  member(out, "digest", digest.text());
+  out.key("version");
+  digest.version == 0 ? out.null() : out.u64(digest.version);
+}
+
+}  // namespace
+
+std::string to_json(std::string_view path, std::string_view format, DigestKind kind, const Digest& digest) {
+  JsonWriter out(JsonWriter::Style::shown);
+  digest_members(out, path, format, kind, digest);
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view path, std::string_view format, DigestKind kind, const Digest& expected,
+                    const Digest& found) {
+  JsonWriter out(JsonWriter::Style::shown);
+  digest_members(out, path, format, kind, expected);
+  member(out, "found", found.text());
+  flag(out, "ok", found == expected);
   out.end_object();
   return out.take();
 }

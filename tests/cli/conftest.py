@@ -25,9 +25,10 @@ SIZES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, 
 
 
 def weighbridge(*arguments, status=0, text=True, **options):
-    """Runs the command, expects the status, and returns what it printed."""
+    """Runs the command, expects the status, and returns what it printed. `input` is text for its standard input."""
+    given = {"input": options.pop("input").encode()} if "input" in options else {"stdin": options.pop("stdin", subprocess.DEVNULL)}
     done = subprocess.run([COMMAND, *map(str, arguments)], stdout=options.pop("stdout", subprocess.PIPE),
-                          stderr=subprocess.PIPE, stdin=options.pop("stdin", subprocess.DEVNULL), timeout=60, **options)
+                          stderr=subprocess.PIPE, timeout=60, **given, **options)
     if text:
         done.stdout, done.stderr = ((s or b"").decode() for s in (done.stdout, done.stderr))
     assert done.returncode == status, (done.returncode, done.stdout, done.stderr)

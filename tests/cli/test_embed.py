@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """embed, similarity, search, tokenize and evaluate on a tiny model made here: what they print, and what they say of bad input."""
+import hashlib
 import json
 import os
 import shutil
@@ -169,6 +170,32 @@ def test_kept_vectors_are_of_one_vocabulary_and_number_of_heads(bare, tmp_path):
     weighbridge(*words, "--vocab", vocabulary, "--heads", "2")
     for flags in (["--vocab", other, "--heads", "2"], ["--vocab", vocabulary, "--heads", "4"]):
         assert "another corpus, model or options" in weighbridge(*words, *flags, status=2).stderr
+
+
+def test_vectors_that_0_1_kept_are_recognized(model, tmp_path):
+    """Their key has a content digest of version 1; the rest of it is as it was."""
+    corpus, kept, key = tmp_path / "docs.txt", tmp_path / "v.npy", tmp_path / "v.npy.key"
+    texts = ["a scale", "is a scale for lorries"]
+    corpus.write_text("\n".join(texts) + "\n")
+    words = ["search", model, "--corpus", corpus, "--vectors", kept, "a"]
+    found = weighbridge(*words).stdout
+    listed = validated(weighbridge("inspect", model, "--json").stdout, "inspect")["attributes"]
+
+    def made_of(version):
+        digest = weighbridge("hash", "--digest-version", str(version), model).stdout.split()[0]
+        lines = [digest, "mean", "f32", "normalised", str(POSITIONS), ""]
+        for name in "num_attention_heads", "layer_norm_eps", "hidden_act", "do_lower_case":
+            lines += [f"{name} {listed[name]['value'] if isinstance(listed[name], dict) else listed[name]}"] if name in listed else []
+        lines += WORDS + [f"{len(text)} {text}" for text in texts]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    now, rest = key.read_text().split("\n", 1)
+    assert now == f"made-of={made_of(2)}"
+    key.write_text(f"made-of={made_of(1)}\n{rest}")
+    before = key.read_bytes(), kept.read_bytes()
+    assert weighbridge(*words).stdout == found and (key.read_bytes(), kept.read_bytes()) == before
+    key.write_text(f"made-of={'0' * 64}\n{rest}")
+    assert "another corpus" in weighbridge(*words, status=2).stderr
 
 
 def test_what_flags_give_is_what_the_folder_says(model, bare):

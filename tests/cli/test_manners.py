@@ -170,7 +170,7 @@ def test_formats():
 
 def test_hash(sample, broken):
     out = weighbridge("hash", sample).stdout
-    assert re.fullmatch(rf"[0-9a-f]{{64}}  {re.escape(str(sample))}\n", out)
+    assert re.fullmatch(rf"wb2:[0-9a-f]{{64}}  {re.escape(str(sample))}\n", out)
     plain = weighbridge("hash", "--file", sample).stdout.split()[0]
     assert plain == hashlib.sha256(sample.read_bytes()).hexdigest()
     assert len({out.split()[0], plain, weighbridge("hash", "--no-names", sample).stdout.split()[0]}) == 3

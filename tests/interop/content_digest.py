@@ -3,8 +3,10 @@
 """The content digest, written from docs/content-digest.md alone: the referee of src/core/digest.cc.
 
 As a program: prints the digests of the test vectors that src/core/content_digest_test.cc holds. `--check FILE` reads
-that file and fails when a vector differs. As a module: model_digest(), nameless_digest(), tensor_digest() over tuples.
+that file and fails when a vector differs. As a module: model_digest(), nameless_digest(), tensor_digest() over tuples, and
+as_text(). All of them compute version 2; in `with version(1):` they compute version 1.
 """
+import contextlib
 import hashlib
 import re
 import struct
@@ -13,7 +15,12 @@ from typing import NamedTuple
 
 LEAF = 65536
 INDEX_ROLES = {"sparse_csr": {"indices", "indptr"}, "sparse_coo": {"coords"}}
-PARAMETERS = {"quantized_group": ("bits", "group_size", "packing"), "quantized_block": ("block_size",)}
+# By block type in version 2, by layout in version 1.
+PARAMETERS = {"slm.q8_0": ("block_size",), "slm.q4_0": ("block_size",), "zt.group": ("bits", "group_size", "packing")}
+PARAMETERS_1 = {"quantized_group": ("bits", "group_size", "packing"), "quantized_block": ("block_size",)}
+BLOCK_TYPES = {("quantized_row", "q8_0"): "slm.q8_0", ("quantized_block", "q4_0"): "slm.q4_0",
+               ("quantized_group", "quantized_group"): "zt.group"}
+VERSION = 2
 INTEGERS = {"u8": "B", "i8": "b", "u16": "H", "i16": "h", "u32": "I", "i32": "i", "u64": "Q", "i64": "q"}
 
 
@@ -41,9 +48,25 @@ def text(s):
     return u64(len(raw)) + raw
 
 
-def node(tag, body):
+@contextlib.contextmanager
+def version(number):
+    global VERSION
+    before, VERSION = VERSION, number
+    try:
+        yield
+    finally:
+        VERSION = before
+
+
+def node(kind, body):
+    tag = f"wbdig{VERSION}.{kind}"
     assert len(tag) == 8
     return hashlib.sha256(tag.encode("ascii") + body).digest()
+
+
+def as_text(digest):
+    """As `hash` prints it."""
+    return ("wb2:" if VERSION == 2 else "") + digest.hex()
 
 
 def dims(shape):
@@ -59,27 +82,30 @@ def part_digest(tensor, part):
         data = b"".join(u64(v & 0xFFFFFFFFFFFFFFFF) for v in values)
         dtype = "u64"
     shape = tensor.shape if tensor.layout == "dense" else (part.count,)
-    leaves = [node("wbdig1.L", data[i:i + LEAF]) for i in range(0, len(data), LEAF)]
-    return node("wbdig1.P", text(part.role) + text(dtype) + dims(shape) + u64(len(data))
+    leaves = [node("L", data[i:i + LEAF]) for i in range(0, len(data), LEAF)]
+    return node("P", text(part.role) + text(dtype) + dims(shape) + u64(len(data))
                 + u64(len(leaves)) + b"".join(leaves))
 
 
 def tensor_digest(tensor):
-    keys = PARAMETERS.get(tensor.layout, ())
+    kind = tensor.type_name     # in version 1 what people read
+    if VERSION == 2:
+        kind = BLOCK_TYPES[tensor.layout, kind] if tensor.layout.startswith("quantized") else kind
+    keys = PARAMETERS.get(kind, ()) if VERSION == 2 else PARAMETERS_1.get(tensor.layout, ())
     parameters = [(k, str(tensor.attributes[k])) for k in keys if k in tensor.attributes]
     parts = sorted(tensor.parts, key=lambda p: p.role.encode("utf-8"))
-    return node("wbdig1.T", text(tensor.layout) + text(tensor.type_name) + dims(tensor.shape)
+    return node("T", text(tensor.layout) + text(kind) + dims(tensor.shape)
                 + u64(len(parameters)) + b"".join(text(k) + text(v) for k, v in parameters)
                 + u64(len(parts)) + b"".join(part_digest(tensor, p) for p in parts))
 
 
 def model_digest(tensors):
     names = sorted(tensors, key=lambda n: n.encode("utf-8"))
-    return node("wbdig1.M", u64(len(names)) + b"".join(text(n) + tensor_digest(tensors[n]) for n in names))
+    return node("M", u64(len(names)) + b"".join(text(n) + tensor_digest(tensors[n]) for n in names))
 
 
 def nameless_digest(tensors):
-    return node("wbdig1.N", u64(len(tensors)) + b"".join(sorted(tensor_digest(t) for t in tensors.values())))
+    return node("N", u64(len(tensors)) + b"".join(sorted(tensor_digest(t) for t in tensors.values())))
 
 
 def dense(dtype, shape, data):
@@ -116,29 +142,43 @@ def vectors():
         Part("scales", "f16", 4, struct.pack("<4e", 1, 2, 0.5, 0.25)),
         Part("zeros", "f16", 4, struct.pack("<4e", 8, 8, 0, 1))],
         {"bits": 4, "group_size": 4, "packing": "8_per_i32", "note": "does not count"})
+    row = Tensor("quantized_row", "q8_0", (2, 4), [
+        Part("data", "i8", 8, bytes([0, 1, 127, 129, 5, 250, 7, 8])),
+        Part("scales", "f32", 2, struct.pack("<2f", 0.5, 2))],
+        {"type": "q8_0", "block_size": 4})
+    block = Tensor("quantized_block", "q4_0", (2, 4), [
+        Part("data", "u8", 4, bytes([0x10, 0x7f, 0x98, 0x2b])),
+        Part("scales", "f32", 4, struct.pack("<4f", 0.5, 2, 1, 0.25))],
+        {"type": "q4_0", "block_size": 2})
     single = {"f32": f32, "boolean": boolean, "scalar": scalar, "empty": empty, "one_leaf": one_leaf,
               "two_leaves": two_leaves, "many_leaves": many_leaves, "large": large, "six_bits": six_bits,
-              "csr": csr, "coo": coo, "group": group}
+              "csr": csr, "coo": coo, "group": group, "row": row, "block": block}
     for name, tensor in single.items():
-        yield "tensor_" + name, tensor_digest(tensor).hex()
+        yield "tensor_" + name, as_text(tensor_digest(tensor))
     every = {"b": f32, "a": boolean, "\u00e9": scalar, "": empty, "z.large": large, "Z": csr, "q": group}
-    yield "model_empty", model_digest({}).hex()
-    yield "model_every", model_digest(every).hex()
-    yield "nameless_empty", nameless_digest({}).hex()
-    yield "nameless_every", nameless_digest(every).hex()
+    yield "model_empty", as_text(model_digest({}))
+    yield "model_every", as_text(model_digest(every))
+    yield "nameless_empty", as_text(nameless_digest({}))
+    yield "nameless_every", as_text(nameless_digest(every))
+
+
+def both():
+    yield from vectors()
+    with version(1):
+        yield from [("v1_" + name, digest) for name, digest in vectors()]
 
 
 def main(arguments):
     if arguments[:1] == ["--check"]:
         with open(arguments[1], encoding="utf-8") as file:
-            held = dict(re.findall(r'\{"(\w+)",\s*"([0-9a-f]{64})"\}', file.read()))
-        expected = dict(vectors())
+            held = dict(re.findall(r'\{"(\w+)",\s*"((?:wb2:)?[0-9a-f]{64})"\}', file.read()))
+        expected = dict(both())
         wrong = sorted(k for k in expected.keys() | held.keys() if expected.get(k) != held.get(k))
         for name in wrong:
             print(f"{name}: the file has {held.get(name)}, the document gives {expected.get(name)}", file=sys.stderr)
         print(f"{len(expected)} vectors, {len(wrong)} differ")
         return 1 if wrong else 0
-    for name, digest in vectors():
+    for name, digest in both():
         print(f'  {{"{name}", "{digest}"}},')
     return 0
 

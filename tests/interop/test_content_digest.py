@@ -3,6 +3,7 @@
 import pytest
 
 import content_digest as referee
+from test_slm import KINDS, slm
 from interop_tools import NAME_OF, SAFETENSORS_NAMES, ZT_NAMES, np, one_of_each, random_array, random_model, weighbridge, zt_bytes
 from test_ztensor import composed
 
@@ -24,8 +25,12 @@ def of_objects(objects):
 
 
 def expect_digests(path, tensors):
-    assert weighbridge("hash", path).decode() == f"{referee.model_digest(tensors).hex()}  {path}\n"
-    assert weighbridge("hash", "--no-names", path).decode() == f"{referee.nameless_digest(tensors).hex()}  {path}\n"
+    for version in 2, 1:
+        with referee.version(version):
+            named, nameless = (referee.as_text(digest(tensors)) for digest in (referee.model_digest, referee.nameless_digest))
+        of = ["hash", "--digest-version", str(version)]
+        assert weighbridge(*of, path).decode() == f"{named}  {path}\n"
+        assert weighbridge(*of, "--no-names", path).decode() == f"{nameless}  {path}\n"
 
 
 def large():
@@ -64,3 +69,29 @@ def test_sparse_and_quantized(tmp_path, index_dtype):
     weighbridge("convert", path, packed, "--encoding", "zstd", "--digest", "sha256")
     expect_digests(packed, of_objects(objects))
     assert referee.model_digest(of_objects(objects)) == referee.model_digest(of_objects(composed(91, "u64")))
+
+
+def of_entries(entries):
+    """An .slm's directory, as weighbridge's model of it."""
+    out = {}
+    for entry in entries:
+        kind, shape = entry["dtype"], tuple(entry["dims"])
+        if kind == "f32":
+            out[entry["name"]] = referee.dense("f32", shape, entry["payload"])
+            continue
+        layout, codes = {"q8_0": ("quantized_row", "i8"), "q4_0": ("quantized_block", "u8")}[kind]
+        out[entry["name"]] = referee.Tensor(layout, kind, shape, [
+            referee.Part("data", codes, len(entry["payload"]), entry["payload"]),
+            referee.Part("scales", "f32", len(entry["scales"]) // 4, entry["scales"])], {"type": kind, "block_size": entry["block_size"]})
+    return out
+
+
+def test_block_types_of_slm(tmp_path):
+    path, packed = tmp_path / "m.slm", tmp_path / "m.zt"
+    fixture = slm.fixture("tiny")
+    entries = [slm.pack(name, array, *slm.target(array.shape, KINDS[i % 3])) for i, (name, array) in enumerate(fixture["tensors"])]
+    assert {entry["dtype"] for entry in entries} == set(KINDS)
+    slm.write(path, fixture["header"], fixture["tokenizer"], entries)
+    expect_digests(path, of_entries(entries))
+    weighbridge("convert", path, packed, "--encoding", "zstd")
+    expect_digests(packed, of_entries(entries))

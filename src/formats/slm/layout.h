@@ -4,7 +4,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
+
+#include "weighbridge/block_type.h"
 
 namespace weighbridge::slm {
 
@@ -89,6 +92,22 @@ consteval std::uint64_t field_at(std::string_view name) {
 // "Dtypes".
 enum class Stored : std::uint32_t { f32 = 1, q8_0 = 2, q4_0 = 3 };
 inline constexpr std::string_view kStoredNames[] = {"f32", "q8_0", "q4_0"};
+// The block type that a directory entry's dtype names; null for f32.
+inline const BlockTypeInfo* block_type(Stored dtype) noexcept {
+  return dtype == Stored::f32 ? nullptr : find_block_type(dtype == Stored::q8_0 ? "slm.q8_0" : "slm.q4_0");
+}
+// What a tensor of this type is stored as, f32 where an .slm has no such blocks.
+inline Stored stored_of(const BlockTypeInfo* type) noexcept {
+  for (const Stored dtype : {Stored::q8_0, Stored::q4_0})
+    if (type == block_type(dtype)) return dtype;
+  return Stored::f32;
+}
+// What Options::quantize calls them; nullopt for a word that is none of theirs.
+inline std::optional<Stored> stored_from_name(std::string_view name) noexcept {
+  for (const Stored dtype : {Stored::q8_0, Stored::q4_0})
+    if (name == block_type(dtype)->name) return dtype;
+  return std::nullopt;
+}
 inline constexpr bool is_stored(std::uint32_t dtype) noexcept { return dtype >= 1 && dtype <= 3; }
 inline constexpr std::string_view stored_name(std::uint32_t dtype) noexcept {
   return is_stored(dtype) ? kStoredNames[dtype - 1] : std::string_view("unknown");

@@ -18,6 +18,7 @@ namespace weighbridge::slm {
 namespace {
 
 using Sink = std::function<void(std::span<const std::byte>)>;
+using Encoder = codecs::ScaledEncoder;
 using FloatSink = std::function<void(std::span<const float>)>;
 
 constexpr std::size_t kTile = std::size_t{1} << 16;  // values
@@ -87,15 +88,15 @@ void stream(const Values& values, const Context& context, const FloatSink& sink)
   }
 }
 
-float scale_of(Stored dtype, float largest, const Tensor& tensor) {
+float scale_of(const Encoder& encoder, float largest, const Tensor& tensor) {
   if (!std::isfinite(largest))
     base::malformed(rules::kNotFinite.id, "a value of tensor \"" + escape_for_display(tensor.name()) +
                                               "\" is not finite, so it cannot be quantized");
-  return dtype == Stored::q8_0 ? codecs::q8_scale(largest) : codecs::q4_scale(largest);
+  return encoder.scale(largest);
 }
 
 // The scale of each group in order.
-void stream_scales(const Values& values, Stored dtype, std::uint64_t group, const Context& context,
+void stream_scales(const Values& values, const Encoder& encoder, std::uint64_t group, const Context& context,
                    const std::function<void(float)>& sink) {
   float largest = 0;
   std::uint64_t left = group;
@@ -106,7 +107,7 @@ void stream_scales(const Values& values, Stored dtype, std::uint64_t group, cons
       piece = piece.subspan(n);
       left -= n;
       if (left > 0) continue;
-      sink(scale_of(dtype, largest, values.tensor));
+      sink(scale_of(encoder, largest, values.tensor));
       largest = 0;
       left = group;
     }
@@ -115,14 +116,11 @@ void stream_scales(const Values& values, Stored dtype, std::uint64_t group, cons
 
 class Coder {
  public:
-  Coder(Stored dtype, const Sink& sink) : dtype_(dtype), sink_(sink) {}
+  Coder(const Encoder& encoder, const Sink& sink) : encoder_(encoder), sink_(sink) {}
   void code(std::span<const float> values, float scale) {
     const std::size_t at = out_.size();
-    out_.resize(at + (dtype_ == Stored::q8_0 ? values.size() : values.size() / 2));
-    if (dtype_ == Stored::q8_0)
-      codecs::q8_encode(values, scale, out_.data() + at);
-    else
-      codecs::q4_encode(values, scale, out_.data() + at);
+    out_.resize(at + values.size() / encoder_.values_per_byte);
+    encoder_.encode(values, scale, out_.data() + at);
     if (out_.size() >= kTile) flush();
   }
   void flush() {
@@ -131,19 +129,20 @@ class Coder {
   }
 
  private:
-  Stored dtype_;
+  const Encoder& encoder_;
   const Sink& sink_;
   std::vector<std::byte> out_;
 };
 
-void code_held_groups(const Values& values, Stored dtype, std::uint64_t group, const Context& context, Coder& coder) {
+void code_held_groups(const Values& values, const Encoder& encoder, std::uint64_t group, const Context& context,
+                      Coder& coder) {
   const auto width = base::to_size(group);
   const std::size_t room = std::max<std::size_t>(1, kTile / width) * width;
   std::vector<float> held;
   const auto code = [&] {
     for (std::size_t at = 0; at < held.size(); at += width) {
       const auto one = std::span(held).subspan(at, width);
-      coder.code(one, scale_of(dtype, codecs::largest_magnitude(one), values.tensor));
+      coder.code(one, scale_of(encoder, codecs::largest_magnitude(one), values.tensor));
     }
     held.clear();
   };
@@ -158,10 +157,11 @@ void code_held_groups(const Values& values, Stored dtype, std::uint64_t group, c
   code();
 }
 
-// Only rows are ever so long: q8_0.
-void code_long_groups(const Values& values, std::uint64_t group, const Context& context, Coder& coder) {
+// For groups too long to be held, which only rows of q8_0 are.
+void code_long_groups(const Values& values, const Encoder& encoder, std::uint64_t group, const Context& context,
+                      Coder& coder) {
   std::vector<float> scales;
-  stream_scales(values, Stored::q8_0, group, context, [&](float scale) { scales.push_back(scale); });
+  stream_scales(values, encoder, group, context, [&](float scale) { scales.push_back(scale); });
   std::uint64_t at = 0;
   stream(values, context, [&](std::span<const float> piece) {
     while (!piece.empty()) {
@@ -181,25 +181,25 @@ Make make_values(Values values) {
   };
 }
 
-Make make_codes(Values values, Stored dtype, std::uint64_t group) {
-  return [values, dtype, group](const Context& context, const Sink& sink) {
-    Coder coder(dtype, sink);
+Make make_codes(Values values, const Encoder& encoder, std::uint64_t group) {
+  return [values, encoder, group](const Context& context, const Sink& sink) {
+    Coder coder(encoder, sink);
     if (group <= kMostHeld)
-      code_held_groups(values, dtype, group, context, coder);
+      code_held_groups(values, encoder, group, context, coder);
     else
-      code_long_groups(values, group, context, coder);
+      code_long_groups(values, encoder, group, context, coder);
     coder.flush();
   };
 }
 
-Make make_scales(Values values, Stored dtype, std::uint64_t group) {
-  return [values, dtype, group](const Context& context, const Sink& sink) {
+Make make_scales(Values values, const Encoder& encoder, std::uint64_t group) {
+  return [values, encoder, group](const Context& context, const Sink& sink) {
     std::vector<float> scales;
     const auto flush = [&] {
       if (!scales.empty()) sink(std::as_bytes(std::span(scales)));
       scales.clear();
     };
-    stream_scales(values, dtype, group, context, [&](float scale) {
+    stream_scales(values, encoder, group, context, [&](float scale) {
       scales.push_back(scale);
       if (scales.size() == kTile) flush();
     });

@@ -7,7 +7,7 @@
 #include <functional>
 #include <span>
 
-#include "formats/slm/layout.h"
+#include "codecs/blocks.h"
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
 
@@ -25,8 +25,8 @@ struct Values {
 };
 
 Make make_values(Values);
-// Of groups of `group` values, a divisor of their number; `dtype` is q8_0 or q4_0.
-Make make_codes(Values, Stored dtype, std::uint64_t group);
-Make make_scales(Values, Stored dtype, std::uint64_t group);
+// Of groups of `group` values, a divisor of their number.
+Make make_codes(Values, const codecs::ScaledEncoder&, std::uint64_t group);
+Make make_scales(Values, const codecs::ScaledEncoder&, std::uint64_t group);
 
 }  // namespace weighbridge::slm

@@ -267,18 +267,16 @@ class Walk {
     const Extents x = *extents_of(e);
     const Extent payload{0, e.byte_offset, e.byte_length};
     const auto dtype = static_cast<Stored>(e.dtype);
-    const Layout layout = dtype == Stored::f32    ? Layout::dense
-                          : dtype == Stored::q8_0 ? Layout::quantized_row
-                                                  : Layout::quantized_block;
-    const std::uint32_t tensor = draft_.add_tensor(name, layout, DType::f32, shape.span());
+    const BlockTypeInfo* const type = block_type(dtype);
+    const std::uint32_t tensor = draft_.add_tensor(name, type ? type->layout : Layout::dense, DType::f32, shape.span());
     core::TensorSide& side = draft_.tensor_side(tensor);
     side.id = e.name_hash;
-    if (dtype == Stored::f32) {
+    if (!type) {
       draft_.add_part(kData, DType::f32, shape.span(), Encoding::raw, payload, e.byte_length);
       return;
     }
-    side.type_name = stored_name(e.dtype);
-    side.attributes.emplace_back(std::string(kType), Value::text(side.type_name));
+    side.block_type = type;
+    side.attributes.emplace_back(std::string(kType), Value::text(std::string(type->type_attribute)));
     side.attributes.emplace_back(std::string(kBlockSize), Value::integer(std::int64_t{e.block_size}));
     const std::uint64_t scales = scale_count(e.dtype, e.block_size, x);
     const Extent scale_extent{0, e.scale_offset, scales * sizeof(float)};

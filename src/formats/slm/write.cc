@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/quantize.h"
-#include "core/dense.h"
+#include "core/blocks.h"
 #include "core/plan_items.h"
 #include "core/words.h"
 #include "formats/slm/directory.h"
@@ -38,7 +38,7 @@ void refuse_options(const Options& options) {
     base::misuse("digest", "an .slm has no digests, so " + options.digest + " cannot be stored");
   if (!options.version.empty() && options.version != "1")
     base::misuse("version", "an .slm is written as version 1, not " + options.version);
-  if (!options.quantize.empty() && options.quantize != "q8_0" && options.quantize != "q4_0")
+  if (!options.quantize.empty() && !stored_from_name(options.quantize))
     base::misuse("quantise", "an .slm has no quantization " + options.quantize + ": q8_0 and q4_0 are those it has");
   if (options.cast != DType::unknown && options.cast != DType::f32)
     base::misuse("cast", "an .slm holds f32 and quantized tensors: no cast to " + std::string(name(options.cast)));
@@ -199,18 +199,18 @@ class Planner {
 
   void take_dtype(Out& one) {
     const Tensor& tensor = one.from;
-    const auto scaled = core::scaled_codes_of(tensor);
-    const Stored now = !scaled ? Stored::f32 : scaled->nibbles ? Stored::q4_0 : Stored::q8_0;
+    const auto blocks = core::readable_blocks(tensor);
+    const Stored now = blocks ? stored_of(blocks->type) : Stored::f32;
     const Extents x = *extents_of(one.entry);
     Stored then = options_.cast == DType::f32 || !stands(one) ? Stored::f32 : now;
     if (!options_.quantize.empty() && (one.entry.rank > 1 || options_.quantize_norms))
-      then = options_.quantize == "q4_0" && x.columns % 2 == 0 ? Stored::q4_0 : Stored::q8_0;
+      then = stored_from_name(options_.quantize) == Stored::q4_0 && x.columns % 2 == 0 ? Stored::q4_0 : Stored::q8_0;
     one.entry.dtype = static_cast<std::uint32_t>(then);
-    one.codes_as_they_are = scaled && then == now && stands(one) && scaled->group <= UINT32_MAX;
+    one.codes_as_they_are = now != Stored::f32 && then == now && stands(one) && blocks->group <= UINT32_MAX;
     one.f32_as_it_is =
         then == Stored::f32 && stands(one) && tensor.layout() == Layout::dense && tensor.dtype() == DType::f32;
     if (then != Stored::f32) {
-      const std::uint64_t block_size = one.codes_as_they_are  ? scaled->group
+      const std::uint64_t block_size = one.codes_as_they_are  ? blocks->group
                                        : then == Stored::q8_0 ? x.columns
                                                               : codecs::q4_block_for(x.columns);
       if (block_size > UINT32_MAX)
@@ -338,13 +338,12 @@ class Planner {
   void place(Out& one, std::uint64_t& at) {
     const auto index = static_cast<std::uint32_t>(out_.tensors.size());
     const auto dtype = static_cast<Stored>(one.entry.dtype);
+    const BlockTypeInfo* const type = block_type(dtype);
     const Extents x = *extents_of(one.entry);
     kept_->names.push_back(one.name);
     out_.tensors.push_back({.name = kept_->names.back(),
                             .from = one.from,
-                            .layout = dtype == Stored::f32    ? Layout::dense
-                                      : dtype == Stored::q8_0 ? Layout::quantized_row
-                                                              : Layout::quantized_block,
+                            .layout = type ? type->layout : Layout::dense,
                             .dtype = DType::f32,
                             .same_shape = one.values.times == 1 && one.values.added_zeros == 0});
     const DType codes = dtype == Stored::f32 ? DType::f32 : dtype == Stored::q8_0 ? DType::i8 : DType::u8;
@@ -354,7 +353,7 @@ class Planner {
       data.make = make_values(one.values);
     } else if (dtype != Stored::f32 && !one.codes_as_they_are) {
       data.form = Form::made;
-      data.make = make_codes(one.values, dtype, one.entry.block_size);
+      data.make = make_codes(one.values, *type->codec->scaled, one.entry.block_size);
     }
     one.entry.byte_offset = append(std::move(data), index, dtype == Stored::f32, at);
     if (dtype == Stored::f32) return;
@@ -362,7 +361,7 @@ class Planner {
     core::Payload scales = payload(one, kScales, DType::f32, length);
     if (!one.codes_as_they_are) {
       scales.form = Form::made;
-      scales.make = make_scales(one.values, dtype, one.entry.block_size);
+      scales.make = make_scales(one.values, *type->codec->scaled, one.entry.block_size);
     }
     one.entry.scale_offset = append(std::move(scales), index, true, at);
   }

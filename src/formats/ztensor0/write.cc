@@ -118,7 +118,7 @@ class Planner {
       const Part part = tensor.part(i);
       core::drop_extra(ledger_, tensor, part);
       // The dense form of a quantized tensor is f32, whatever its scales are.
-      if (core::is_quantized(layout) && part != tensor.main() && part.dtype() == DType::f64)
+      if (is_quantized(layout) && part != tensor.main() && part.dtype() == DType::f64)
         ledger_.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
       if (layout != Layout::dense) continue;
       if (part != tensor.main())
@@ -261,7 +261,7 @@ class Planner {
     std::vector<const Value::Entry*> sorted;
     for (const Value::Entry& e : entries) {
       // What only says how the bytes are packed goes with the layout, which is named as the loss.
-      if (!core::is_quantized(tensor.layout()) || !core::is_packing_attribute(e.first)) sorted.push_back(&e);
+      if (!core::is_packing_attribute(tensor, e.first)) sorted.push_back(&e);
     }
     std::sort(sorted.begin(), sorted.end(),
               [](const Value::Entry* a, const Value::Entry* b) { return a->first < b->first; });

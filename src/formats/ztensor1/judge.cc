@@ -88,7 +88,7 @@ void Judge::judge(Entry& e) {
 // What a caller may ask for has a size.
 void Judge::check_dense_size(Entry& e, Layout layout) {
   const Component* const values = e.find(kValues);
-  const DType dtype = core::is_quantized(layout) || !values ? DType::f32 : values->logical;
+  const DType dtype = is_quantized(layout) || !values ? DType::f32 : values->logical;
   if (dtype != DType::unknown && !packed_size(dtype, *base::element_count(e.shape())))
     reject(rules::kShapeOverflow, e, e.at, "its dense form");
 }
@@ -373,14 +373,15 @@ void Judge::add(Entry& e, Layout layout) {
   for (const std::string_view role : {kData, kValues, kPackedWeight})
     if (!main) main = e.find(role);
   if (!main && !e.components.empty()) main = &e.components.front();
-  const bool quantized = core::is_quantized(layout);
+  const bool quantized = is_quantized(layout);
   const DType dtype = quantized ? DType::f32 : main ? main->logical : DType::unknown;
   const std::uint32_t tensor = draft_.add_tensor(e.name, layout, dtype, e.shape());
   for (Component& c : e.components) add_part(e, c);
-  if (layout == Layout::quantized_group)
-    draft_.tensor_side(tensor).type_name = name(layout);
-  else if (quantized)  // scaled() has seen it
-    draft_.tensor_side(tensor).type_name = *find(e.attributes, kType)->as_text();
+  if (quantized) {
+    const Value* const type = find(e.attributes, kType);
+    draft_.tensor_side(tensor).block_type =
+        find_block_type(layout, (type ? type->as_text() : std::nullopt).value_or(""));
+  }
   if (!e.attributes.empty()) draft_.tensor_side(tensor).attributes = std::move(e.attributes);
   if (!e.extra.empty()) draft_.tensor_side(tensor).extra = std::move(e.extra);
   if (layout == Layout::structural) draft_.tensor_side(tensor).layout_name = e.format;

@@ -2,31 +2,16 @@
 // quantized_group (III.4, reading Y5), quantized_row and quantized_block (reading Y10): whether the attributes say a
 // packing that this build can undo, and the sizes that follow.
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 
 #include "base/checked.h"
-#include "codecs/dequant.h"
-#include "core/dense.h"
+#include "core/blocks.h"
 #include "formats/ztensor1/judge.h"
 #include "formats/ztensor1/rules.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
-
-codecs::QuantizedGroup scheme_of(const Entry& e, const Component& scales, const Component& zeros) {
-  codecs::QuantizedGroup group;
-  if (e.rank == 2) group.rows = e.dims[0], group.cols = e.dims[1];
-  const auto number = [&](std::string_view key) -> std::uint64_t {
-    const Value* const value = find(e.attributes, key);
-    return value ? value->as_u64().value_or(0) : 0;
-  };
-  group.bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(number("bits"), UINT32_MAX));
-  group.group_size = number("group_size");
-  if (const Value* const packing = find(e.attributes, "packing"); packing && packing->as_text())
-    group.packing = codecs::parse_packing(*packing->as_text()).value_or(codecs::Packing{});
-  group.scales = scales.logical;
-  group.zeros = zeros.logical;
-  return group;
-}
 
 // The stored length or the key does not contradict so many elements.
 bool may_hold(const Component& c, std::optional<std::uint64_t> elements) noexcept {
@@ -36,6 +21,18 @@ bool may_hold(const Component& c, std::optional<std::uint64_t> elements) noexcep
   return !c.has_uncompressed_length || c.uncompressed_length == *size;
 }
 
+// What its shape, attributes and components say; a block type of at most three roles.
+codecs::BlockForm form_of(const Entry& e, const BlockTypeInfo& type, std::initializer_list<const Component*> parts) {
+  std::array<DType, codecs::kMostRoles> dtypes{};
+  std::ranges::transform(parts, dtypes.begin(), [](const Component* c) { return c->logical; });
+  return core::block_form(type, e.shape(), e.attributes, std::span(dtypes).first(parts.size()));
+}
+
+// Elements of the component with this role; only where the form has no problem.
+std::uint64_t count_of(const codecs::BlockForm& form, std::size_t role) noexcept {
+  return codecs::block_part_size(form, role) / (info(form.dtypes[role]).bits / 8);
+}
+
 }  // namespace
 
 void Judge::quantized(Entry& e) {
@@ -43,16 +40,15 @@ void Judge::quantized(Entry& e) {
   Component* const scales = need(e, kScales);
   Component* const zeros = need(e, kZeros);
   if (!packed || !scales || !zeros) return;
-  const codecs::QuantizedGroup group = scheme_of(e, *scales, *zeros);
-  std::string problem = e.rank == 2 ? group.problem() : "the shape does not have two dimensions";
+  const codecs::BlockForm form = form_of(e, *find_block_type(Layout::quantized_group, {}), {packed, scales, zeros});
+  std::string problem = codecs::block_problem(form);
   if (problem.empty() && !doubt_) {
-    packed->part_dims = {group.word_rows(), group.cols};
-    scales->part_dims = zeros->part_dims = {group.group_rows(), group.cols};
-    const auto words = base::checked_mul(group.word_rows(), group.cols),
-               groups = base::checked_mul(group.group_rows(), group.cols);
-    if (packed->logical != group.packing.word || !may_hold(*packed, words) || !may_hold(*scales, groups) ||
-        !may_hold(*zeros, groups)) {
-      problem = "the components do not have the dtype or the sizes that shape and attributes demand";
+    const std::uint64_t words = count_of(form, 0), groups = count_of(form, 1);
+    const std::uint64_t n = form.packing.codes_per_word;
+    packed->part_dims = {form.rows / n + (form.rows % n != 0 ? 1 : 0), form.columns};
+    scales->part_dims = zeros->part_dims = {form.rows / form.group, form.columns};
+    if (!may_hold(*packed, words) || !may_hold(*scales, groups) || !may_hold(*zeros, groups)) {
+      problem = "the components do not have the sizes that shape and attributes demand";
     } else if (!demand(e, *packed, words, rules::kLengthRule) || !demand(e, *scales, groups, rules::kLengthRule) ||
                !demand(e, *zeros, groups, rules::kLengthRule)) {
       return;
@@ -74,22 +70,22 @@ std::optional<Layout> Judge::scaled(Entry& e) {
     layout = Layout::quantized_block;
   else if (e.format != name(layout))
     return std::nullopt;
-  const Value *const type = find(e.attributes, kType), *const block = find(e.attributes, "block_size");
+  const Value *const text = find(e.attributes, kType), *const block = find(e.attributes, "block_size");
   Component *const data = e.find(kData), *const scales = e.find(kScales);
-  if (doubt_ || !type || !type->as_text() || !block || !block->as_u64() || !data || !scales) return std::nullopt;
-  const auto codes = core::scaled_codes(layout, *type->as_text(), e.shape(), *block->as_u64());
-  if (!codes || data->logical != (codes->nibbles ? DType::u8 : DType::i8) || scales->logical != DType::f32 ||
-      !may_hold(*data, codes->data_size()) || !may_hold(*scales, codes->scale_count()))
-    return std::nullopt;
-  if (!demand(e, *data, codes->data_size(), rules::kLengthRule) ||
-      !demand(e, *scales, codes->scale_count(), rules::kLengthRule))
-    return layout;
-  const std::uint64_t rows = e.rank > 1 ? e.dims[0] : 1;
-  data->tensor_shape = !codes->nibbles;
-  data->part_dims[0] = codes->data_size();
+  if (doubt_ || !text || !text->as_text() || !block || !block->as_u64() || !data || !scales) return std::nullopt;
+  const BlockTypeInfo* const type = find_block_type(layout, *text->as_text());
+  if (!type) return std::nullopt;
+  const codecs::BlockForm form = form_of(e, *type, {data, scales});
+  if (!codecs::block_problem(form).empty()) return std::nullopt;
+  const std::uint64_t codes = count_of(form, 0), groups = count_of(form, 1);
+  if (!may_hold(*data, codes) || !may_hold(*scales, groups)) return std::nullopt;
+  if (!demand(e, *data, codes, rules::kLengthRule) || !demand(e, *scales, groups, rules::kLengthRule)) return layout;
+  data->tensor_shape = codes == form.elements();
+  data->part_dims[0] = codes;
   data->part_rank = 1;
-  scales->part_dims = {codes->nibbles ? rows : codes->scale_count(), rows == 0 ? 0 : codes->scale_count() / rows};
-  scales->part_rank = codes->nibbles ? 2 : 1;
+  const bool by_row = layout == Layout::quantized_row;  // one for each
+  scales->part_dims = {by_row ? groups : form.rows, form.rows == 0 ? 0 : groups / form.rows};
+  scales->part_rank = by_row ? 1 : 2;
   loose_rest(e, {data, scales});
   return layout;
 }

@@ -33,8 +33,7 @@ constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
 
 bool has_layout(Layout layout) noexcept {
   return layout == Layout::dense || layout == Layout::sparse_csr || layout == Layout::sparse_coo ||
-         layout == Layout::quantized_group || layout == Layout::quantized_row || layout == Layout::quantized_block ||
-         layout == Layout::structural;
+         is_quantized(layout) || layout == Layout::structural;
 }
 
 std::string version_of(const Model& model, const Options& options) {

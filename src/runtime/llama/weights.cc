@@ -13,7 +13,9 @@
 #include <string>
 #include <utility>
 
+#include "base/checked.h"
 #include "base/endian.h"
+#include "core/blocks.h"
 #include "core/floats.h"
 #include "core/words.h"
 
@@ -22,7 +24,7 @@ namespace {
 
 using kernels::kPanel;
 
-constexpr std::string_view kData = "data", kScales = "scales", kBlockSize = "block_size";
+constexpr std::string_view kData = "data", kScales = "scales";
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // of packed weights: what one thread does at a time
 
 [[noreturn]] void not_finite(std::string_view name) {
@@ -32,7 +34,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // of packed weights:
 // How a tensor is stored, as far as it computes in that form.
 struct Found {
   Form form = Form::f32;
-  std::size_t block = 0;  // q4_0: columns that share a scale
+  std::size_t block = 0;  // columns that share a scale
 };
 // The part of this role, which has to hold `bytes` bytes: containers other than .slm leave that to their users.
 Part part_of(const Tensor& tensor, std::string_view role, std::uint64_t bytes) {
@@ -54,14 +56,17 @@ Part scales_part(const Tensor& tensor, const Found& found) {
 
 // Of a matrix.
 Found form_of(const Tensor& tensor) {
-  const std::uint64_t columns = tensor.shape()[1];
-  if (tensor.layout() == Layout::quantized_row && tensor.type_name() == "q8_0")
-    return {Form::q8_0, static_cast<std::size_t>(columns)};
-  if (tensor.layout() != Layout::quantized_block || tensor.type_name() != "q4_0") return {};
-  const Value* size = tensor.attribute(kBlockSize);
-  const std::uint64_t block = size != nullptr ? size->as_u64().value_or(0) : 0;
-  if (block == 0 || block % 2 != 0 || columns % block != 0) return {};
-  return {Form::q4_0, static_cast<std::size_t>(block)};
+  struct Row {
+    std::string_view block_type;
+    Form form;
+  };
+  static constexpr Row kRows[] = {{"slm.q8_0", Form::q8_0}, {"slm.q4_0", Form::q4_0}};
+  const BlockTypeInfo* const type = tensor.block_type();
+  const auto row = std::ranges::find(kRows, type ? type->id : std::string_view{}, &Row::block_type);
+  if (row == std::end(kRows)) return {};
+  const codecs::BlockForm blocks = core::block_form(tensor);
+  if (!codecs::block_problem(blocks).empty()) return {};
+  return {row->form, base::to_size(blocks.group)};
 }
 
 // Of each `repeats` heads of `rows` rows the first one is used, `count` in all.

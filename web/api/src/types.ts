@@ -243,8 +243,10 @@ export interface Hash {
   readonly path: string;
   readonly format: string | null;
   readonly of: "content" | "content-without-names" | "file-sha256";
-  /** 64 hexadecimal digits. */
+  /** "wb2:" and 64 hexadecimal digits; the digits alone for a digest of version 1 and for a SHA-256. */
   readonly digest: string;
+  /** Of the content digest; null for a SHA-256. */
+  readonly version: 1 | 2 | null;
 }
 
 export type TypedArray =

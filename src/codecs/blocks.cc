@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of block types.
+#include "codecs/blocks.h"
+
+#include "base/checked.h"
+
+namespace weighbridge {
+namespace {
+
+constexpr std::string_view kScaledRoles[] = {"data", "scales"}, kGroupRoles[] = {"packed_weight", "scales", "zeros"};
+constexpr std::string_view kBlockSize[] = {"block_size"}, kGroupParameters[] = {"bits", "group_size", "packing"};
+
+constexpr BlockTypeInfo kTable[] = {
+    {.id = "slm.q8_0",
+     .name = "q8_0",
+     .layout = Layout::quantized_row,
+     .type_attribute = "q8_0",
+     .block_elements = 0,
+     .block_bytes = 0,
+     .roles = kScaledRoles,
+     .parameters = kBlockSize,
+     .reference = "SLM \"Dtypes\": tests/witness/slm.py",
+     .can_encode = true,
+     .codec = &codecs::kSlmQ8_0},
+    {.id = "slm.q4_0",
+     .name = "q4_0",
+     .layout = Layout::quantized_block,
+     .type_attribute = "q4_0",
+     .block_elements = 0,
+     .block_bytes = 0,
+     .roles = kScaledRoles,
+     .parameters = kBlockSize,
+     .reference = "SLM \"Dtypes\": tests/witness/slm.py",
+     .can_encode = true,
+     .codec = &codecs::kSlmQ4_0},
+    {.id = "zt.group",
+     .name = "quantized_group",
+     .layout = Layout::quantized_group,
+     .type_attribute = {},
+     .block_elements = 0,
+     .block_bytes = 0,
+     .roles = kGroupRoles,
+     .parameters = kGroupParameters,
+     .reference = "zTensor 1.1, III.4: the formula, element by element (codecs/dequant_test.cc)",
+     .can_encode = false,
+     .codec = &codecs::kZtGroup},
+};
+
+}  // namespace
+
+std::string_view name(Layout layout) noexcept {
+  switch (layout) {
+    case Layout::dense: return "dense";
+    case Layout::sparse_csr: return "sparse_csr";
+    case Layout::sparse_coo: return "sparse_coo";
+    case Layout::quantized_group: return "quantized_group";
+    case Layout::quantized_row: return "quantized_row";
+    case Layout::quantized_block: return "quantized_block";
+    case Layout::structural: return "structural";
+  }
+  return "structural";
+}
+
+std::span<const BlockTypeInfo> all_block_types() noexcept { return kTable; }
+
+const BlockTypeInfo* find_block_type(std::string_view id) noexcept {
+  for (const BlockTypeInfo& row : kTable)
+    if (row.id == id) return &row;
+  return nullptr;
+}
+
+const BlockTypeInfo* find_block_type(Layout layout, std::string_view type_attribute) noexcept {
+  for (const BlockTypeInfo& row : kTable)
+    if (row.layout == layout && (row.type_attribute.empty() || row.type_attribute == type_attribute)) return &row;
+  return nullptr;
+}
+
+namespace codecs {
+
+std::string block_problem(const BlockForm& form) {
+  // No part takes more than eight bytes for an element.
+  const auto elements = base::checked_mul(form.rows, form.columns);
+  if (!elements || !base::checked_mul(*elements, 8)) return "the shape has no size in bytes";
+  return form.type->codec->problem(form);
+}
+
+std::uint64_t block_part_size(const BlockForm& form, std::size_t role) noexcept {
+  return form.type->codec->range(form, role, 0, form.elements()).length;
+}
+
+}  // namespace codecs
+}  // namespace weighbridge

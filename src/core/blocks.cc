@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks made dense: the main part is cut where its type allows, and what the other parts hold for a piece is read
+// beside it.
+#include "core/blocks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "core/dense.h"
+#include "core/logical.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge::core {
+
+codecs::BlockForm block_form(const BlockTypeInfo& type, Shape shape, std::span<const Value::Entry> attributes,
+                             std::span<const DType> dtypes) {
+  codecs::BlockForm form;
+  form.type = &type;
+  form.rank = static_cast<std::uint32_t>(shape.size());
+  if (!shape.empty()) {
+    form.rows = shape.size() > 1 ? shape[0] : 1;
+    // Too many columns to count stay too many.
+    form.columns = base::element_count(shape.size() > 1 ? shape.subspan(1) : shape).value_or(UINT64_MAX);
+  }
+  std::ranges::copy(dtypes.first(std::min(dtypes.size(), form.dtypes.size())), form.dtypes.begin());
+  for (const std::string_view key : type.parameters) {
+    const Value* const value = find(attributes, key);
+    if (!value) continue;
+    if (key == "packing") {
+      if (value->as_text()) form.packing = codecs::parse_packing(*value->as_text()).value_or(codecs::Packing{});
+    } else if (key == "bits") {
+      form.bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(value->as_u64().value_or(0), UINT32_MAX));
+    } else {
+      form.group = value->as_u64().value_or(0);  // block_size, group_size
+    }
+  }
+  return form;
+}
+
+codecs::BlockForm block_form(const Tensor& tensor) {
+  const BlockTypeInfo& type = *tensor.block_type();
+  std::array<DType, codecs::kMostRoles> dtypes{};
+  for (std::size_t i = 0; i < type.roles.size(); ++i)
+    if (const auto part = tensor.part(type.roles[i])) dtypes[i] = part->dtype();
+  const Attributes attributes = tensor.attributes();
+  return block_form(type, tensor.shape(), attributes, std::span(dtypes).first(type.roles.size()));
+}
+
+namespace {
+
+// Whether each part has the size that the form demands; only where block_problem() is empty.
+bool has_sizes(const Tensor& tensor, const codecs::BlockForm& form) {
+  for (std::size_t i = 0; i < form.type->roles.size(); ++i) {
+    const auto part = tensor.part(form.type->roles[i]);
+    if (!part || part->size() != codecs::block_part_size(form, i)) return false;
+  }
+  return true;
+}
+
+// A part beside the main one, read in ascending order: in windows where it is stored as it is, else all of it.
+class Window {
+ public:
+  Window(const Tensor& tensor, std::string_view role, const Context& context) : part_(*tensor.part(role)) {
+    if (!is_direct(part_)) {
+      whole_ = whole_part(tensor, role, context);
+      window_ = whole_.span();
+    }
+  }
+
+  std::span<const std::byte> bytes(const codecs::ByteRange& range) {
+    if (range.offset < begin_ || !base::fits(range.offset - begin_, range.length, window_.size())) {
+      begin_ = range.offset / kUnit * kUnit;
+      const std::uint64_t wanted = std::max(kWindow, range.offset - begin_ + range.length);
+      buffer_.resize(base::to_size(std::min((wanted + kUnit - 1) / kUnit * kUnit, part_.size() - begin_)));
+      read_direct(part_, begin_, buffer_);
+      window_ = buffer_;
+    }
+    return window_.subspan(base::to_size(range.offset - begin_), base::to_size(range.length));
+  }
+
+ private:
+  static constexpr std::uint64_t kWindow = std::uint64_t{1} << 18;
+  static constexpr std::uint64_t kUnit = 8;  // where read_direct() begins and ends
+  Part part_;
+  WholePart whole_;
+  std::vector<std::byte> buffer_;
+  std::span<const std::byte> window_;
+  std::uint64_t begin_ = 0;
+};
+
+class Decoder {
+ public:
+  using Sink = std::function<bool(std::span<const std::byte>)>;
+  Decoder(const Tensor& tensor, const codecs::BlockForm& form, const Context& context, const Sink& sink)
+      : form_(form),
+        codec_(*form.type->codec),
+        sink_(sink),
+        elements_(form.elements()),
+        step_(codec_.step(form)),
+        step_bytes_(codec_.range(form, 0, 0, std::min(step_, elements_)).length) {
+    for (std::size_t i = 1; i < form.type->roles.size(); ++i)
+      windows_.emplace_back(tensor, form.type->roles[i], context);
+  }
+
+  // Whether more is wanted.
+  bool add(std::span<const std::byte> piece) {
+    const std::uint64_t batch = std::max<std::uint64_t>(codec_.batch / step_, 1) * step_bytes_;
+    while (!piece.empty()) {
+      const bool apart = !carried_.empty() || piece.size() < step_bytes_;
+      const std::uint64_t whole = std::min<std::uint64_t>(piece.size() / step_bytes_ * step_bytes_, batch);
+      const std::uint64_t take = apart ? std::min<std::uint64_t>(piece.size(), step_bytes_ - carried_.size()) : whole;
+      const std::span<const std::byte> bytes = piece.first(static_cast<std::size_t>(take));  // no more than the piece
+      piece = piece.subspan(bytes.size());
+      if (!apart) {
+        if (!decode(bytes)) return false;
+        continue;
+      }
+      carried_.insert(carried_.end(), bytes.begin(), bytes.end());
+      if (carried_.size() < step_bytes_) continue;
+      if (!decode(carried_)) return false;
+      carried_.clear();
+    }
+    return true;
+  }
+
+ private:
+  bool decode(std::span<const std::byte> bytes) {
+    const std::uint64_t count = std::min(bytes.size() / step_bytes_ * step_, elements_ - at_);
+    std::array<std::span<const std::byte>, codecs::kMostRoles> parts{bytes};
+    for (std::size_t i = 0; i < windows_.size(); ++i)
+      parts[i + 1] = windows_[i].bytes(codec_.range(form_, i + 1, at_, count));
+    dense_.resize(base::to_size(count));
+    codec_.decode(form_, at_, count, std::span(parts).first(windows_.size() + 1), dense_.data());
+    at_ += count;
+    return sink_(std::as_bytes(std::span(dense_)));
+  }
+
+  const codecs::BlockForm& form_;
+  const codecs::BlockCodec& codec_;
+  const Sink& sink_;
+  const std::uint64_t elements_, step_, step_bytes_;
+  std::vector<Window> windows_;
+  std::vector<std::byte> carried_;  // of a step that lies in several pieces
+  std::vector<float> dense_;
+  std::uint64_t at_ = 0;  // elements done
+};
+
+}  // namespace
+
+std::optional<codecs::BlockForm> readable_blocks(const Tensor& tensor) {
+  if (!tensor.block_type() || !tensor.has_shape()) return std::nullopt;
+  const codecs::BlockForm form = block_form(tensor);
+  return codecs::block_problem(form).empty() && has_sizes(tensor, form) ? std::optional(form) : std::nullopt;
+}
+
+void stream_blocks(const Tensor& tensor, const Context& context, const Decoder::Sink& sink) {
+  const std::string quoted = "\"" + escape_for_display(tensor.name()) + "\"";
+  if (!tensor.block_type())
+    base::unsupported("unsupported/quantisation",
+                      fmt::format("tensor {} of layout \"{}\" is quantized as \"{}\", which this build does not know",
+                                  quoted, tensor.layout_name(), escape_for_display(tensor.type_name())));
+  const codecs::BlockForm form = block_form(tensor);
+  for (const std::string_view role : form.type->roles)
+    if (!tensor.part(role))
+      base::unsupported("unsupported/part", fmt::format("tensor {} has no part \"{}\"", quoted, role));
+  if (const std::string problem = codecs::block_problem(form); !problem.empty())
+    base::unsupported("unsupported/quantisation",
+                      fmt::format("tensor {} cannot be read as {}: {}", quoted, form.type->name, problem));
+  if (form.elements() == 0) return;
+  if (!has_sizes(tensor, form))
+    base::malformed(
+        "part/quantised",
+        fmt::format("the parts of quantized tensor {} do not have the sizes that its shape demands", quoted));
+  Decoder decoder(tensor, form, context, sink);
+  const Part main = *tensor.part(form.type->roles[0]);
+  main.stream(context, [&](std::span<const std::byte> piece) { return decoder.add(piece); });
+}
+
+}  // namespace weighbridge::core
