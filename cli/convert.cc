@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -24,16 +25,12 @@ constexpr std::size_t kLongestReason = 240;  // what it becomes, or why it canno
 
 Options options_of(const Arguments& args) {
   Options options;
-  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize});
+  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize,
+                       FlagId::quantize_norms, FlagId::keep_gqa, FlagId::omit_layout_field, FlagId::created_at,
+                       FlagId::model_name, FlagId::model_version});
   options.level = args.number(FlagId::level, 0);
   options.version = args.value(FlagId::zt_version);
   options.replace = args.has(FlagId::force);
-  options.quantize_norms = args.has(FlagId::quantize_norms);
-  options.keep_gqa = args.has(FlagId::keep_gqa);
-  options.omit_layout_field = args.has(FlagId::omit_layout_field);
-  options.created_at = args.value(FlagId::created_at);
-  options.model_name = args.value(FlagId::model_name);
-  options.model_version = args.value(FlagId::model_version);
   return options;
 }
 
@@ -97,19 +94,21 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
   }
 }
 
-void print_plan(Output& out, const Plan& plan, std::string_view from, std::string_view to, bool written) {
+// `size`: of the output, where it is written and is a file.
+void print_plan(Output& out, const Plan& plan, std::string_view from, std::string_view to, bool written,
+                std::optional<std::uint64_t> size) {
   const std::string heading =
-      shown(from) + " (" + std::string(plan.from) + ") -> " + shown(to) + " (" + std::string(plan.to) + "): ";
-  if (plan.blockers.empty()) {
-    out.text(heading + grouped(plan.tensors) + (plan.tensors == 1 ? " tensor, " : " tensors, ") +
-             size_text(plan.payload_size) + " of payload, " + (plan.output_size_exact ? "" : "at most ") +
-             grouped(plan.output_size) + " bytes" + (written ? ", written\n" : "\n"));
+      shown(from) + " (" + std::string(plan.from()) + ") -> " + shown(to) + " (" + std::string(plan.to()) + "): ";
+  if (plan.blockers().empty()) {
+    out.text(heading + grouped(plan.tensors()) + (plan.tensors() == 1 ? " tensor, " : " tensors, ") +
+             size_text(plan.payload_size()) + " of payload, " + (size || plan.output_size_exact() ? "" : "at most ") +
+             grouped(size.value_or(plan.output_size())) + " bytes" + (written ? ", written\n" : "\n"));
   } else {  // there is no file to tell the size of
     out.text(heading + "cannot be written\n");
   }
-  print_items(out, "blocker", Tone::bad, plan.blockers);
-  print_items(out, "loss", Tone::warning, plan.losses);
-  print_items(out, "change", Tone::plain, plan.changes);
+  print_items(out, "blocker", Tone::bad, plan.blockers());
+  print_items(out, "loss", Tone::warning, plan.losses());
+  print_items(out, "change", Tone::plain, plan.changes());
 }
 
 std::string flags_to_allow(const std::vector<Item>& refused) {
@@ -126,17 +125,17 @@ std::string flags_to_allow(const std::vector<Item>& refused) {
 Status refuse(std::string_view path, const Plan& plan, bool listed) {
   const std::vector<Item> refused = plan.refused();
   const auto is_unsupported = [](const Item& item) { return item.kind == LossKind::unsupported; };
-  if (!plan.blockers.empty()) {
-    const std::size_t count = plan.blockers.size();
-    const std::string first = ": " + (listed ? shown(plan.blockers[0].subject) : item_text(plan.blockers[0])) +
+  if (!plan.blockers().empty()) {
+    const std::size_t count = plan.blockers().size();
+    const std::string first = ": " + (listed ? shown(plan.blockers()[0].subject) : item_text(plan.blockers()[0])) +
                               (count > 1 ? ", and " + grouped(count - 1) + " more" : "");
-    complain(shown(path) + ": cannot be written as " + std::string(plan.to) + first +
+    complain(shown(path) + ": cannot be written as " + std::string(plan.to()) + first +
              "; --allow does not help with a blocker");
   } else {
-    complain(shown(path) + ": as " + std::string(plan.to) + " it would lose something; " + flags_to_allow(refused) +
+    complain(shown(path) + ": as " + std::string(plan.to()) + " it would lose something; " + flags_to_allow(refused) +
              " accepts that");
   }
-  const bool only_unsupported = std::all_of(plan.blockers.begin(), plan.blockers.end(), is_unsupported) &&
+  const bool only_unsupported = std::all_of(plan.blockers().begin(), plan.blockers().end(), is_unsupported) &&
                                 std::all_of(refused.begin(), refused.end(), is_unsupported);
   return only_unsupported ? Status::unsupported : Status::invalid;
 }
@@ -164,17 +163,17 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
     session.progress().clear();
   }
   const bool written = possible && !dry_run;
-  Plan told = plan;
-  if (written) {  // where the plan had a bound, the file has a size
+  std::optional<std::uint64_t> size;  // where the plan had a bound, the file has a size
+  if (written) {
     std::error_code error;
-    const std::uint64_t size = std::filesystem::file_size(output, error);
-    if (!error) told.output_size = size, told.output_size_exact = true;
+    const std::uint64_t found = std::filesystem::file_size(output, error);
+    if (!error) size = found;
   }
   const auto print = [&] {
     if (session.json) {
-      session.object(to_json(path, output, told, written));
+      session.object(to_json(path, output, plan, written, size));
     } else if (!session.quiet) {
-      print_plan(session.out, told, path, output, written);
+      print_plan(session.out, plan, path, output, written, size);
     }
   };
   if (written) {

@@ -19,9 +19,9 @@ Status carry_out(Session& session, const std::string& from, const Plan& plan) {
     if (session.json)
       session.object(to_json(from, output, plan, true));
     else if (!session.quiet)
-      session.out.text(shown(from) + " -> " + shown(output) + " (" + std::string(plan.to) +
-                       "): " + grouped(plan.tensors) + (plan.tensors == 1 ? " tensor, " : " tensors, ") +
-                       grouped(plan.output_size) + " bytes, written\n");
+      session.out.text(shown(from) + " -> " + shown(output) + " (" + std::string(plan.to()) +
+                       "): " + grouped(plan.tensors()) + (plan.tensors() == 1 ? " tensor, " : " tensors, ") +
+                       grouped(plan.output_size()) + " bytes, written\n");
   });
   return Status::done;
 }
@@ -65,7 +65,7 @@ Status make_fixture(Session& session, std::span<const std::string> operands) {
   options.replace = session.args.has(FlagId::force);
   if (const std::string_view dtype = session.args.value(FlagId::slm_dtype); !dtype.empty() && dtype != "f32") {
     options.quantize = dtype;
-    options.quantize_norms = true;  // as the original packer does, whose sizes these are
+    options.slm.quantize_norms = true;  // as the original packer does, whose sizes these are
   }
   // The operand is a word: what goes wrong does so at the file that is made.
   return about_file(output_of(session),

@@ -216,9 +216,9 @@ std::string kinds(const std::vector<wb::Item>& items) {
 }
 
 std::string cell(const wb::Plan& plan) {
-  if (!plan.blockers.empty()) return "refused: " + kinds(plan.blockers);
-  if (!plan.losses.empty()) return "loses " + kinds(plan.losses);
-  return plan.changes.empty() ? "as it is" : "keeps all; respelt: " + kinds(plan.changes);
+  if (!plan.blockers().empty()) return "refused: " + kinds(plan.blockers());
+  if (!plan.losses().empty()) return "loses " + kinds(plan.losses());
+  return plan.changes().empty() ? "as it is" : "keeps all; respelt: " + kinds(plan.changes());
 }
 
 // The six containers that are one file, and can be read and written.
@@ -240,10 +240,10 @@ void append_matrix(std::string& page, std::string_view title, const wb::Model& s
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / ("weighbridge-docs-" + std::to_string(::getpid()));
   for (const wb::FormatInfo* from : all) {
-    wb::Plan into = wb::plan(sample, from->name);
-    if (!into.blockers.empty()) continue;
-    for (const wb::Item& loss : into.losses) into.options.allow.push_back(loss.kind);
-    into.options.replace = true;
+    wb::Options anything{.replace = true};
+    for (const std::string_view kind : wb::Options::words("allow")) anything.set("allow", kind);
+    const wb::Plan into = wb::plan(sample, from->name, anything);
+    if (!into.blockers().empty()) continue;
     into.execute(file.string());
     wb::OpenOptions as;
     as.format = std::string(from->name);

@@ -49,7 +49,30 @@ struct Item {
   bool operator==(const Item&) const = default;
 };
 
-/// What a caller asks of a conversion, and which losses are consented to.
+/// What .slm takes and no other container.
+struct SlmOptions {
+  bool quantize_norms = false;  ///< with Options::quantize: quantize norms too
+  bool keep_gqa = false;        ///< keep fewer key and value heads than query heads, padded with zero rows (reading M8)
+  bool operator==(const SlmOptions&) const = default;
+};
+
+/// What zTensor 0.1 takes and no other container.
+struct Zt0Options {
+  bool omit_layout_field = false;  ///< entries without `layout`, as the 0.1 text has them
+  bool operator==(const Zt0Options&) const = default;
+};
+
+/// What EMBD and Hugging Face folders take: metadata where the source has none, or in place of its own.
+struct MetadataOptions {
+  std::string created_at{};     ///< an ISO 8601 time; empty: not asked for, as in the two below
+  std::string model_name{};     ///< UTF-8
+  std::string model_version{};  ///< UTF-8
+  bool operator==(const MetadataOptions&) const = default;
+};
+
+/// What a caller asks of a conversion, and which losses are consented to. What one container alone takes stands in a
+/// struct of its own, and is misuse for another target:
+/// `plan(model, "slm", {.quantize = "q8_0", .slm = {.keep_gqa = true}})`.
 struct Options {
   std::vector<LossKind> allow{};  ///< losses to accept
   /// cast every floating-point tensor to this dtype; consent to the dtype and precision loss
@@ -60,50 +83,60 @@ struct Options {
   std::string digest{};    ///< "none", "sha256", "crc32c"; empty: none, or as stored when stored bytes go over verbatim
   /// of the target container ("1.2" for zt); empty: the source's where it fits, else the usual one
   std::string version{};
-  bool replace = false;         ///< an output that exists
-  bool quantize_norms = false;  ///< SLM: quantize norms too
-  bool keep_gqa = false;  ///< SLM: keep fewer key and value heads than query heads, padded with zero rows (reading M8)
-  bool omit_layout_field = false;  ///< zt0: entries without `layout`, as the 0.1 text has them
-  /// EMBD and folders: metadata where the source has none, or in place of its own; an ISO 8601 time
-  std::string created_at{};
-  std::string model_name{};     ///< likewise
-  std::string model_version{};  ///< likewise
+  bool replace = false;        ///< an output that exists
+  SlmOptions slm{};            ///< for .slm
+  Zt0Options zt0{};            ///< for zTensor 0.1
+  MetadataOptions metadata{};  ///< for EMBD and Hugging Face folders
 
   /// The highest `level`: beyond it one encoder takes more memory than a whole job may.
   static constexpr int kHighestLevel = 19;
   /// Sets an option by its name and what people write for it.
-  /// @param option "allow" (kinds of loss with commas between them, which are added), "cast", "encoding", "digest" or
-  ///   "quantize".
+  /// @param option "allow" (kinds of loss with commas between them, which are added), "cast", "encoding", "digest",
+  ///   "quantize", or what FormatInfo::options of some format names ("keep-gqa"; a switch is "true" or "false").
   /// @throws Error misuse: another option, or none of its words; the sentence names them.
   void set(std::string_view option, std::string_view text);
-  /// The words that set() takes for an option, in whichever container; empty for another option.
+  /// The words that set() takes for an option, in whichever container; empty for one that takes any text, and for
+  /// another option.
   static std::vector<std::string_view> words(std::string_view option);
 };
 
-/// What a conversion would do, known before a byte is written.
+namespace convert {
+struct PlanRep;
+}  // namespace convert
+
+/// What a conversion would do, known before a byte is written. Immutable: what was judged is what execute() does. A
+/// copy is one reference count, and what the members refer to lives as long as any copy.
 class Plan {
  public:
-  std::vector<Item> blockers;      ///< no option helps
-  std::vector<Item> losses;        ///< a reader of the output cannot get it back
-  std::vector<Item> changes;       ///< recomputed or respelt
-  std::uint64_t output_size = 0;   ///< exact, except with an encoding: then an upper bound
-  bool output_size_exact = true;   ///< false: output_size is an upper bound
-  std::uint64_t payload_size = 0;  ///< logical bytes to move
-  std::uint32_t tensors = 0;       ///< to be written
-  std::string_view from;           ///< name of the source's format
-  std::string_view to;             ///< name of the target's
-  Options options;                 ///< that it was made with
+  Plan() noexcept = default;  ///< of nothing: execute() is misuse
 
-  /// The losses whose kinds are not in options.allow.
+  const std::vector<Item>& blockers() const& noexcept;         ///< no option helps
+  const std::vector<Item>& losses() const& noexcept;           ///< a reader of the output cannot get it back
+  const std::vector<Item>& changes() const& noexcept;          ///< recomputed or respelt
+  const Options& options() const& noexcept;                    ///< that it was made with
+  std::vector<Item> blockers() const&& { return blockers(); }  ///< of a temporary: a copy
+  std::vector<Item> losses() const&& { return losses(); }      ///< likewise
+  std::vector<Item> changes() const&& { return changes(); }    ///< likewise
+  Options options() const&& { return options(); }              ///< likewise
+  /// Bytes of the output, of all files where it is a folder; exact, or an upper bound where output_size_exact() is
+  /// false.
+  std::uint64_t output_size() const noexcept;
+  bool output_size_exact() const noexcept;      ///< false only with an encoding
+  std::uint64_t payload_size() const noexcept;  ///< logical bytes to move
+  std::uint32_t tensors() const noexcept;       ///< to be written
+  std::string_view from() const noexcept;       ///< name of the source's format
+  std::string_view to() const noexcept;         ///< name of the target's
+
+  /// The losses whose kinds are not in options().allow.
   std::vector<Item> refused() const;
-  bool possible() const { return blockers.empty() && refused().empty(); }  ///< execute() would begin
+  bool possible() const { return blockers().empty() && refused().empty(); }  ///< execute() would begin
   /// [reads] temporary beside `path`, stream, fsync, reopen, compare, rename, fsync folder. Throws Error{misuse} when
-  /// !possible(), when path exists without options.replace, or when path is the input by any link.
+  /// !possible(), when path exists without options().replace, or when path is the input by any link.
   void execute(const std::string& path, const Context& = {}) const;
 
  private:
   friend class PlanMaker;
-  std::shared_ptr<const void> rep_;  // the layout, and the Model it speaks of
+  std::shared_ptr<const convert::PlanRep> rep_;
 };
 
 /// What converting to `format` would do. Misuse: an unknown format, one that is read only, options that it lacks. Reads

@@ -8,6 +8,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,8 +44,10 @@ std::string to_json(const Inspection&);  ///< The same in one text.
 
 std::string to_json(std::string_view path, const Verdict&);  ///< What verify() said of `path`.
 
-/// A conversion of `path` into `output`, planned or, when `written`, done.
-std::string to_json(std::string_view path, std::string_view output, const Plan&, bool written);
+/// A conversion of `path` into `output`, planned or, when `written`, done; then `written_size` is the bytes of the
+/// output, where they are known better than by the plan.
+std::string to_json(std::string_view path, std::string_view output, const Plan&, bool written,
+                    std::optional<std::uint64_t> written_size = {});
 
 /// Which digest.
 enum class DigestKind : std::uint8_t {

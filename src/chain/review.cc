@@ -65,7 +65,7 @@ class Reviewer {
   void judge_plan() {
     const Plan judged = plan(candidate_.model, "slm", chain_options("f32", false));
     std::uint64_t missing = 0, extra = 0;
-    for (const Item& item : judged.blockers) {
+    for (const Item& item : judged.blockers()) {
       const bool absent = item.kind == LossKind::name && item.from == core::kAbsent;
       missing += absent;
       extra += item.kind == LossKind::name && !absent;

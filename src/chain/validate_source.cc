@@ -221,7 +221,7 @@ class Validator {
     const auto say = [&](const Item& item) {
       object_to(report_, "structure", item.subject + ": " + item.from + ": " + item.to, {}, item.to, item.from);
     };
-    for (const Item& item : judged.blockers) say(item);
+    for (const Item& item : judged.blockers()) say(item);
     for (const Item& item : judged.refused()) say(item);
     return model;
   }

@@ -41,12 +41,11 @@ TEST(ConvertProperty, ZtAfterSafetensorsIsZt) {
   expect(rc::check([] {
     const test::TemporaryFolder folder;
     const Model model = a_model("safetensors");
-    Plan there = plan(model, "safetensors");
-    RC_PRE(there.blockers.empty());
-    for (const Item& loss : there.losses) there.options.allow.push_back(loss.kind);
+    const Plan there = plan(model, "safetensors", {.allow = test::every_loss()});
+    RC_PRE(there.blockers().empty());
     there.execute(folder / "a.safetensors");
     const Model first = open(folder / "a.safetensors");
-    Plan over = plan(first, "zt");
+    const Plan over = plan(first, "zt");
     RC_PRE(over.possible());
     over.execute(folder / "a.zt");
     save(open(folder / "a.zt"), folder / "b.safetensors");
@@ -82,9 +81,8 @@ TEST_P(EveryPair, KeepsWhatNoLossNames) {
   expect(rc::check([&, from_name = from, to_name = to] {
     const test::TemporaryFolder folder;
     const Model model = a_model_for(from_name, to_name);
-    Plan into = plan(model, from_name);
-    RC_PRE(into.blockers.empty());
-    for (const Item& loss : into.losses) into.options.allow.push_back(loss.kind);
+    const Plan into = plan(model, from_name, {.allow = test::every_loss()});
+    RC_PRE(into.blockers().empty());
     into.execute(folder / "in");
     OpenOptions as;
     as.format = from_name;

@@ -38,8 +38,8 @@ std::string list(const std::vector<Item>& items) {
 }
 
 void require_possible(const Plan& plan) {
-  const std::string to(plan.to);
-  if (!plan.blockers.empty()) base::misuse("blocked", "this cannot be written as " + to + list(plan.blockers));
+  const std::string to(plan.to());
+  if (!plan.blockers().empty()) base::misuse("blocked", "this cannot be written as " + to + list(plan.blockers()));
   if (const std::vector<Item> refused = plan.refused(); !refused.empty())
     base::misuse("loss", "writing " + to + " would lose what was not allowed to be lost" + list(refused));
 }
@@ -110,12 +110,12 @@ void Plan::execute(const std::string& path, const Context& context) const {
   const convert::PlanRep* const rep = PlanMaker::rep(*this);
   if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
   require_possible(*this);
+  const bool replace = rep->options.replace;
   const core::WriteLayout& layout = rep->layout;
   std::optional<convert::OutputFolder> folder;
-  if (layout.folder) folder.emplace(*layout.folder, path, options.replace);
+  if (layout.folder) folder.emplace(*layout.folder, path, replace);
   const std::string main = folder ? folder->main() : path;
-  for (const std::string& each : folder ? folder->paths() : std::vector{path})
-    require_other_file(*rep, each, options.replace);
+  for (const std::string& each : folder ? folder->paths() : std::vector{path}) require_other_file(*rep, each, replace);
   // The bytes of a file that is appended to stay as they are, with their digests.
   for (const Model& model : rep->models)
     if (rep->kept_tensors == 0 || &model != &rep->models.front()) require_sound(model, context);
@@ -123,17 +123,17 @@ void Plan::execute(const std::string& path, const Context& context) const {
   for (const core::Payload& p : layout.payloads) bytes += convert::hashed_bytes(p);
   core::Progress progress(context, 2 * bytes);  // once to write, once to read back
   // Where an encoding decides, the bound may be far more than it takes, and a disk that has just enough must do.
-  io::AtomicFile file(main, {options.replace, layout.size_exact ? layout.size : 0});
-  Companion companion(layout, *rep, path, options.replace);
+  io::AtomicFile file(main, {replace, layout.size_exact ? layout.size : 0});
+  Companion companion(layout, *rep, path, replace);
   if (folder) folder->write();
-  const convert::Record record = convert::write(layout, options.level, file, context, progress);
+  const convert::Record record = convert::write(layout, rep->options.level, file, context, progress);
   convert::sync_and_read_back(*rep, record, file, context, progress);
   if (folder) folder->check(file, context);
   // Two runs over one output take turns from here: of two that append to one file the second finds it changed.
   const auto go_on = [&] { return core::goes_on(context, 2 * bytes, 2 * bytes); };
   const auto beside = folder ? folder->beside() : companion.beside();
   std::optional<io::FolderLock> turn;
-  if (options.replace || !beside.empty()) turn.emplace(io::split_path(file.path()).folder, go_on);
+  if (replace || !beside.empty()) turn.emplace(io::split_path(file.path()).folder, go_on);
   for (const Model& model : rep->models)
     for (const auto& source : model.sources()) source->check_unchanged();
   progress.finish();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options of a conversion as people write them. Which container has which of the words is judged in plan.cc.
 #include <algorithm>
+#include <iterator>
 
-#include "core/words.h"
+#include "core/format_options.h"
 #include "weighbridge/convert.h"
 
 namespace weighbridge {
@@ -34,11 +35,17 @@ std::vector<std::string_view> Options::words(std::string_view option) {
   if (option == "quantize")
     for (const BlockTypeInfo& type : all_block_types())
       if (type.can_encode && std::ranges::find(out, type.name) == out.end()) out.push_back(type.name);
+  const core::FormatOption* const own = core::find_format_option(option);
+  if (own != nullptr && own->is_switch) out.assign(std::begin(core::kSwitch), std::end(core::kSwitch));
   return out;
 }
 
 void Options::set(std::string_view option, std::string_view text) {
   if (option == "allow") return allow_kinds(*this, text);
+  if (const core::FormatOption* const own = core::find_format_option(option)) {
+    if (own->is_switch) core::check_word(option, text, core::kSwitch);
+    return own->set(*this, text);
+  }
   core::check_word(option, text, words(option));
   if (option == "cast") cast = *dtype_from_name(text);
   if (option == "encoding") encoding = text;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "support/thrown.h"
@@ -34,6 +35,29 @@ TEST(Options, AreSetByName) {
   EXPECT_EQ(options.cast, DType::bf16);
   EXPECT_EQ((std::vector{options.encoding, options.digest, options.quantize}),
             (std::vector<std::string>{"zstd", "none", "q4_0"}));
+}
+
+TEST(Options, ThatOneContainerTakesAreSetByTheNamesThatItSays) {
+  for (const FormatInfo& format : formats())
+    for (const std::string_view name : format.options) {
+      const auto words = Options::words(name);
+      Options options;
+      options.set(name, words.empty() ? "2026-05-04" : words[0]);
+      EXPECT_NE(std::tie(options.slm, options.zt0, options.metadata),
+                std::tuple(SlmOptions{}, Zt0Options{}, MetadataOptions{}))
+          << name;
+      EXPECT_NO_THROW(options.set(name, words.empty() ? "" : words[1]));
+      EXPECT_EQ(std::tie(options.slm, options.zt0, options.metadata),
+                std::tuple(SlmOptions{}, Zt0Options{}, MetadataOptions{}))
+          << name;
+    }
+  Options options;
+  options.set("keep-gqa", "true");
+  EXPECT_TRUE(options.slm.keep_gqa && !options.slm.quantize_norms);
+  options.set("model-version", "3");
+  EXPECT_EQ(options.metadata, (MetadataOptions{.model_version = "3"}));
+  EXPECT_EQ(thrown([&] { options.set("keep-gqa", "yes"); }).message,
+            "keep-gqa cannot be \"yes\": it is one of true false");
 }
 
 TEST(Options, TakeEachOfTheirWords) {

@@ -3,6 +3,7 @@
 // target's layout function, and the doing to execute.cc.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "convert/payload.h"
 #include "convert/plan_maker.h"
 #include "convert/rep.h"
+#include "core/format_options.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge {
@@ -33,22 +35,17 @@ const core::Format& writer_of(std::string_view name) {
 
 // Options that only some targets look at: their descriptors say which.
 void check_own_options(const FormatInfo& to, const Options& options) {
-  const std::pair<std::string_view, bool> all[] = {{"keep-gqa", options.keep_gqa},
-                                                   {"quantize-norms", options.quantize_norms},
-                                                   {"omit-layout-field", options.omit_layout_field},
-                                                   {"created-at", !options.created_at.empty()},
-                                                   {"model-name", !options.model_name.empty()},
-                                                   {"model-version", !options.model_version.empty()}};
   const auto takes = [](const FormatInfo& format, std::string_view option) {
     return std::ranges::find(format.options, option) != format.options.end();
   };
-  for (const auto& [name, given] : all) {
-    if (!given || takes(to, name)) continue;
-    std::string sentence = "the format " + std::string(to.name) + " has no " + std::string(name);
-    for (const FormatInfo& other : formats())
-      if (takes(other, name)) sentence += ", " + std::string(other.name) + " has";
-    base::misuse("option", std::move(sentence));
-  }
+  for (const std::span<const core::FormatOption> table : core::kFormatOptions)
+    for (const core::FormatOption& option : table) {
+      if (!option.given(options) || takes(to, option.name)) continue;
+      std::string sentence = "the format " + std::string(to.name) + " has no " + std::string(option.name);
+      for (const FormatInfo& other : formats())
+        if (takes(other, option.name)) sentence += ", " + std::string(other.name) + " has";
+      base::misuse("option", std::move(sentence));
+    }
 }
 
 void check_options(const FormatInfo& to, const Options& options) {
@@ -61,8 +58,9 @@ void check_options(const FormatInfo& to, const Options& options) {
       std::ranges::find(holds.digests, options.digest) == holds.digests.end())
     base::misuse("digest", "the format " + format + " has no digest " + quoted(options.digest));
   check_own_options(to, options);
-  if (!options.created_at.empty() && !base::is_iso8601(options.created_at))
-    base::misuse("created-at", quoted(options.created_at) + " is not an ISO 8601 time such as 2025-01-16T12:00:00Z");
+  const std::string& created_at = options.metadata.created_at;
+  if (!created_at.empty() && !base::is_iso8601(created_at))
+    base::misuse("created-at", quoted(created_at) + " is not an ISO 8601 time such as 2025-01-16T12:00:00Z");
   if (options.level != 0 && options.encoding != "zstd") base::misuse("level", "a level needs the encoding zstd");
   if (options.level < 0 || options.level > Options::kHighestLevel)
     base::misuse("level", "the level " + std::to_string(options.level) + " is not within 1 and " +
@@ -93,34 +91,49 @@ std::optional<LossKind> loss_kind_from_name(std::string_view text) noexcept {
   return static_cast<LossKind>(at - kLossNames.begin());
 }
 
+namespace {
+// What a plan of nothing says.
+const convert::PlanRep& nothing() noexcept {
+  static const convert::PlanRep rep;
+  return rep;
+}
+}  // namespace
+
+const std::vector<Item>& Plan::blockers() const& noexcept { return (rep_ ? *rep_ : nothing()).layout.blockers; }
+const std::vector<Item>& Plan::losses() const& noexcept { return (rep_ ? *rep_ : nothing()).layout.losses; }
+const std::vector<Item>& Plan::changes() const& noexcept { return (rep_ ? *rep_ : nothing()).layout.changes; }
+const Options& Plan::options() const& noexcept { return (rep_ ? *rep_ : nothing()).options; }
+std::uint64_t Plan::output_size() const noexcept { return rep_ ? rep_->output_size : 0; }
+bool Plan::output_size_exact() const noexcept { return !rep_ || rep_->layout.size_exact; }
+std::uint64_t Plan::payload_size() const noexcept { return rep_ ? rep_->payload_size : 0; }
+std::uint32_t Plan::tensors() const noexcept {
+  return rep_ ? static_cast<std::uint32_t>(rep_->layout.tensors.size()) + rep_->kept_tensors : 0;
+}
+std::string_view Plan::from() const noexcept { return rep_ ? std::string_view(rep_->from) : std::string_view{}; }
+std::string_view Plan::to() const noexcept { return rep_ ? rep_->format->info.name : std::string_view{}; }
+
 std::vector<Item> Plan::refused() const {
-  const bool asked =
-      options.cast != DType::unknown || !options.quantize.empty();  // which is the consent to what it costs
+  const Options& asked = options();
+  const bool casts = asked.cast != DType::unknown || !asked.quantize.empty();  // which is the consent to what it costs
   const auto allowed = [&](LossKind kind) {
-    return (asked && (kind == LossKind::dtype || kind == LossKind::precision)) ||
-           std::ranges::find(options.allow, kind) != options.allow.end();
+    return (casts && (kind == LossKind::dtype || kind == LossKind::precision)) ||
+           std::ranges::find(asked.allow, kind) != asked.allow.end();
   };
   std::vector<Item> out;
-  for (const Item& loss : losses)
+  for (const Item& loss : losses())
     if (!allowed(loss.kind)) out.push_back(loss);
   return out;
 }
 
 Plan PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model& from, const Options& options) {
-  Plan plan;
-  plan.blockers = std::move(rep->layout.blockers);
-  plan.losses = std::move(rep->layout.losses);
-  plan.changes = std::move(rep->layout.changes);
-  plan.output_size = rep->layout.size;
+  rep->options = options;
+  rep->from = from.format();
+  rep->output_size = rep->layout.size;
   if (rep->layout.folder)
     for (const core::OutFolder::File& file : rep->layout.folder->files)
-      plan.output_size += file.bytes ? file.bytes->size() : 0;
-  plan.output_size_exact = rep->layout.size_exact;
-  plan.payload_size = logical_bytes(rep->layout);
-  plan.tensors = static_cast<std::uint32_t>(rep->layout.tensors.size()) + rep->kept_tensors;
-  plan.from = from.format();
-  plan.to = rep->format->info.name;
-  plan.options = options;
+      rep->output_size += file.bytes ? file.bytes->size() : 0;
+  rep->payload_size = logical_bytes(rep->layout);
+  Plan plan;
   plan.rep_ = std::move(rep);
   return plan;
 }

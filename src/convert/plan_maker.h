@@ -11,9 +11,7 @@ namespace weighbridge {
 class PlanMaker {
  public:
   static Plan make(std::shared_ptr<convert::PlanRep>, const Model& from, const Options&);
-  static const convert::PlanRep* rep(const Plan& plan) noexcept {
-    return static_cast<const convert::PlanRep*>(plan.rep_.get());
-  }
+  static const convert::PlanRep* rep(const Plan& plan) noexcept { return plan.rep_.get(); }
 };
 
 }  // namespace weighbridge

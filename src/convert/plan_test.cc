@@ -3,9 +3,13 @@
 // or whose neighbors are not as they should be.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "convert/plan_maker.h"
 #include "convert/testing.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
@@ -37,21 +41,22 @@ TEST(Plan, AnOptionOfAnotherContainerIsRefusedWithTheOnesThatHaveIt) {
     EXPECT_EQ(finding.rule, "misuse/option");
     return finding.message;
   };
-  EXPECT_EQ(said("zt", {.keep_gqa = true}), "the format zt has no keep-gqa, slm has");
-  EXPECT_EQ(said("safetensors", {.quantize_norms = true}), "the format safetensors has no quantize-norms, slm has");
-  EXPECT_EQ(said("zt", {.omit_layout_field = true}), "the format zt has no omit-layout-field, zt0 has");
-  EXPECT_EQ(said("slm", {.created_at = "now"}), "the format slm has no created-at, embd has, hf has");
-  EXPECT_EQ(said("zt", {.model_name = "m"}), "the format zt has no model-name, embd has, hf has");
-  EXPECT_EQ(said("stb", {.model_version = "1"}), "the format stb has no model-version, embd has, hf has");
-  EXPECT_TRUE(plan(model, "zt0", {.omit_layout_field = true}).possible());
+  EXPECT_EQ(said("zt", {.slm = {.keep_gqa = true}}), "the format zt has no keep-gqa, slm has");
+  EXPECT_EQ(said("safetensors", {.slm = {.quantize_norms = true}}),
+            "the format safetensors has no quantize-norms, slm has");
+  EXPECT_EQ(said("zt", {.zt0 = {.omit_layout_field = true}}), "the format zt has no omit-layout-field, zt0 has");
+  EXPECT_EQ(said("slm", {.metadata = {.created_at = "now"}}), "the format slm has no created-at, embd has, hf has");
+  EXPECT_EQ(said("zt", {.metadata = {.model_name = "m"}}), "the format zt has no model-name, embd has, hf has");
+  EXPECT_EQ(said("stb", {.metadata = {.model_version = "1"}}), "the format stb has no model-version, embd has, hf has");
+  EXPECT_TRUE(plan(model, "zt0", {.zt0 = {.omit_layout_field = true}}).possible());
 }
 
 TEST(Plan, ATimeOfMakingIsAnIso8601TimeForEachFormatThatHasOne) {
   for (const char* const format : {"embd", "hf"}) {
-    const Finding finding = thrown([&] { plan(bytes_called("w"), format, {.created_at = "to\nday"}); });
+    const Finding finding = thrown([&] { plan(bytes_called("w"), format, {.metadata = {.created_at = "to\nday"}}); });
     EXPECT_EQ(finding.rule, "misuse/created-at") << format;
     EXPECT_EQ(finding.message, "'to\\nday' is not an ISO 8601 time such as 2025-01-16T12:00:00Z") << format;
-    EXPECT_NO_THROW(plan(bytes_called("w"), format, {.created_at = "2026-05-04T03:02:01Z"})) << format;
+    EXPECT_NO_THROW(plan(bytes_called("w"), format, {.metadata = {.created_at = "2026-05-04T03:02:01Z"}})) << format;
   }
 }
 
@@ -66,34 +71,84 @@ TEST(Plan, AQuantizationThatTheTargetCannotMakeIsRefused) {
     EXPECT_EQ(thrown([&] { plan(bytes_called("w"), format, {.quantize = "q8_0"}); }).rule, "misuse/quantise") << format;
 }
 
+// A plan of one tensor that was judged to lose this.
+Plan losing(std::vector<Item> losses, const Options& options = {}) {
+  const Model model = bytes_called("w");
+  auto rep = std::make_shared<convert::PlanRep>(*PlanMaker::rep(plan(model, "zt")));
+  rep->layout.losses = std::move(losses);
+  return PlanMaker::make(std::move(rep), model, options);
+}
+
 TEST(Plan, CastingAndQuantizingAreTheConsentToTheirOwnLossesOnly) {
-  Plan p;
-  p.losses = {item(LossKind::dtype, "a"), item(LossKind::precision, "b"), item(LossKind::shape, "c")};
-  EXPECT_EQ(p.refused(), p.losses);
-  const std::vector<Item> shape{item(LossKind::shape, "c")};
-  p.options.cast = DType::f16;
-  EXPECT_EQ(p.refused(), shape);
-  p.options = {.quantize = "q8_0"};
-  EXPECT_EQ(p.refused(), shape);
-  p.options.allow = {LossKind::shape};
-  EXPECT_TRUE(p.possible());
+  const std::vector<Item> losses{item(LossKind::dtype, "a"), item(LossKind::precision, "b"),
+                                 item(LossKind::shape, "c")};
+  const std::vector<Item> shape{losses[2]};
+  EXPECT_EQ(losing(losses).refused(), losses);
+  EXPECT_EQ(losing(losses, {.cast = DType::f16}).refused(), shape);
+  EXPECT_EQ(losing(losses, {.quantize = "q8_0"}).refused(), shape);
+  EXPECT_TRUE(losing(losses, {.allow = {LossKind::shape}, .quantize = "q8_0"}).possible());
+}
+
+// What compiles with a plan. Each holds for a struct of public members, so that none fails for its own sake.
+template <class P>
+concept ClearsLosses = requires(P& p) { p.losses().clear(); };
+template <class P>
+concept ClearsBlockers = requires(P& p) { p.blockers() = {}; };
+template <class P>
+concept ClearsChanges = requires(P& p) { p.changes().pop_back(); };
+template <class P>
+concept AddsConsent = requires(P& p) { p.options().allow.push_back(LossKind::name); };
+template <class P>
+concept SetsSize = requires(P& p) { p.output_size() = 0; };
+template <class P>
+concept HasOpenMembers = requires(P& p) { p.rep_; };
+struct Loose {
+  std::vector<Item> items;
+  Options own;
+  std::uint64_t size = 0;
+  int rep_ = 0;
+  std::vector<Item>& losses() { return items; }
+  std::vector<Item>& blockers() { return items; }
+  std::vector<Item>& changes() { return items; }
+  Options& options() { return own; }
+  std::uint64_t& output_size() { return size; }
+};
+static_assert(ClearsLosses<Loose> && ClearsBlockers<Loose> && ClearsChanges<Loose> && AddsConsent<Loose> &&
+              SetsSize<Loose> && HasOpenMembers<Loose>);
+static_assert(!ClearsLosses<Plan> && !ClearsBlockers<Plan> && !ClearsChanges<Plan> && !AddsConsent<Plan> &&
+              !SetsSize<Plan> && !HasOpenMembers<Plan>);
+
+TEST(Plan, SaysNothingWhereThereIsNone) {
+  const Plan none;
+  EXPECT_TRUE(none.blockers().empty() && none.losses().empty() && none.changes().empty());
+  EXPECT_EQ(none.output_size() + none.payload_size() + none.tensors(), 0U);
+  EXPECT_TRUE(none.from().empty() && none.to().empty() && none.output_size_exact());
+  EXPECT_EQ(thrown([&] { none.execute("out"); }).rule, "misuse/empty-plan");
+}
+
+TEST(Plan, KeepsWhatItSaysForAsLongAsOneCopyLives) {
+  auto first = std::make_unique<Plan>(losing({item(LossKind::name, "b", "b")}));
+  const Plan copy = *first;
+  const std::vector<Item>& losses = first->losses();
+  first.reset();
+  EXPECT_EQ(losses, (std::vector{item(LossKind::name, "b", "b")}));
+  EXPECT_EQ(&losses, &copy.losses());
+  EXPECT_EQ(copy.to(), "zt");
 }
 
 TEST(Plan, NamesTenOfTheLossesThatItRefusesAndCountsTheRest) {
   const Folder folder;
-  Plan p = plan(bytes_called("w"), "zt");
-  p.losses = {item(LossKind::attribute, "a\n"), item(LossKind::name, "b", "b"), item(LossKind::dtype, "c", "", "u8")};
-  const auto said = [&] {
-    const Finding finding = thrown([&] { p.execute(folder / "out.zt"); });
+  const auto said = [&](std::vector<Item> losses) {
+    const Finding finding = thrown([&] { losing(std::move(losses)).execute(folder / "out.zt"); });
     EXPECT_EQ(finding.rule, "misuse/loss");
     return finding.message;
   };
   const std::string begin = "writing zt would lose what was not allowed to be lost";
-  EXPECT_EQ(said(), begin + R"(: a\n (attribute); b (name), b; c (dtype) becomes u8)");
-  p.losses.assign(10, item(LossKind::alias, "t"));
-  EXPECT_EQ(said().find("more"), std::string::npos);
-  p.losses.assign(12, item(LossKind::alias, "t"));
-  const std::string message = said();
+  EXPECT_EQ(
+      said({item(LossKind::attribute, "a\n"), item(LossKind::name, "b", "b"), item(LossKind::dtype, "c", "", "u8")}),
+      begin + R"(: a\n (attribute); b (name), b; c (dtype) becomes u8)");
+  EXPECT_EQ(said(std::vector(10, item(LossKind::alias, "t"))).find("more"), std::string::npos);
+  const std::string message = said(std::vector(12, item(LossKind::alias, "t")));
   EXPECT_TRUE(message.ends_with("; t (alias); and 2 more")) << message;
   EXPECT_EQ(folder.entries(), Names{});
 }

@@ -2,6 +2,7 @@
 // What a Plan holds behind its public face, and the few constants that writing and reading back must agree on.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/format.h"
@@ -14,6 +15,10 @@ struct PlanRep {
   const core::Format* format = nullptr;
   std::vector<Model> models;       // the input; for an append the target, then what goes behind it
   std::uint32_t kept_tensors = 0;  // append: tensors of the target, which the new file has too
+  // What PlanMaker::make() adds: see Plan.
+  Options options{};
+  std::string from{};
+  std::uint64_t output_size = 0, payload_size = 0;
 };
 
 // Payload is hashed in segments of this many bytes, read, written and compared a segment at a time: small enough to

@@ -195,7 +195,7 @@ void losses(JsonWriter& out, const Plan& plan) {
   for (const Item& refused : plan.refused()) allowed[static_cast<std::size_t>(refused.kind)] = false;
   out.key("losses");
   out.begin_array();
-  for (const Item& i : plan.losses) {
+  for (const Item& i : plan.losses()) {
     out.begin_object();
     item(out, i);
     flag(out, "allowed", allowed[static_cast<std::size_t>(i.kind)]);
@@ -268,21 +268,22 @@ std::string to_json(std::string_view path, const Verdict& verdict) {
   return out.take();
 }
 
-std::string to_json(std::string_view path, std::string_view output, const Plan& plan, bool written) {
+std::string to_json(std::string_view path, std::string_view output, const Plan& plan, bool written,
+                    std::optional<std::uint64_t> written_size) {
   JsonWriter out(JsonWriter::Style::shown);
   begin(out, path);
-  member(out, "format", plan.from);
+  member(out, "format", plan.from());
   member(out, "output", output);
-  member(out, "to", plan.to);
+  member(out, "to", plan.to());
   flag(out, "possible", plan.possible());
   flag(out, "written", written);
-  items(out, "blockers", plan.blockers);
+  items(out, "blockers", plan.blockers());
   losses(out, plan);
-  items(out, "changes", plan.changes);
-  member(out, "tensors", std::uint64_t{plan.tensors});
-  member(out, "payload_size", plan.payload_size);
-  member(out, "output_size", plan.output_size);
-  flag(out, "output_size_exact", plan.output_size_exact);
+  items(out, "changes", plan.changes());
+  member(out, "tensors", std::uint64_t{plan.tensors()});
+  member(out, "payload_size", plan.payload_size());
+  member(out, "output_size", written_size.value_or(plan.output_size()));
+  flag(out, "output_size_exact", written_size || plan.output_size_exact());
   out.end_object();
   return out.take();
 }

@@ -3,12 +3,13 @@
 #include "bundle/huggingface/format.h"
 
 #include "bundle/huggingface/rules.h"
+#include "core/format_options.h"
 #include "registry/registry.h"
 
 namespace weighbridge::huggingface {
 namespace {
 
-constexpr std::string_view kOptions[] = {"created-at", "model-name", "model-version"};
+constexpr auto kOptions = core::names_of(core::kMetadataOptions);
 
 // The last component of the path of the file that holds the tensor.
 std::string_view file_of(const Model& model, std::string_view tensor) {

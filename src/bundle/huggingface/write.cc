@@ -116,9 +116,9 @@ class Planner {
   }
 
   const std::string* asked(std::string_view key) const {
-    if (key == kModelName && !options_.model_name.empty()) return &options_.model_name;
-    if (key == kModelVersion && !options_.model_version.empty()) return &options_.model_version;
-    if (key == kCreatedAt && !options_.created_at.empty()) return &options_.created_at;
+    if (key == kModelName && !options_.metadata.model_name.empty()) return &options_.metadata.model_name;
+    if (key == kModelVersion && !options_.metadata.model_version.empty()) return &options_.metadata.model_version;
+    if (key == kCreatedAt && !options_.metadata.created_at.empty()) return &options_.metadata.created_at;
     return nullptr;
   }
   bool overridden(std::string_view key) const { return asked(key) != nullptr; }

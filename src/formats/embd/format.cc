@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "core/format_options.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/rules.h"
 
@@ -13,7 +14,7 @@ namespace {
 constexpr std::string_view kExtensions[] = {"weights"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw};
-constexpr std::string_view kOptions[] = {"created-at", "model-name", "model-version"};
+constexpr auto kOptions = core::names_of(core::kMetadataOptions);
 
 }  // namespace
 

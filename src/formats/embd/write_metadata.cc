@@ -90,8 +90,8 @@ class Planner {
   }
 
   const std::string& option(std::string_view key) const {
-    if (key == kModelName) return options_.model_name;
-    return key == kModelVersion ? options_.model_version : options_.created_at;
+    if (key == kModelName) return options_.metadata.model_name;
+    return key == kModelVersion ? options_.metadata.model_version : options_.metadata.created_at;
   }
 
   static std::string fallback(std::string_view key) {

@@ -148,9 +148,9 @@ TEST_F(EmbdWrite, TakesTheCallersWordFirst) {
   const Model kept = walk(write(source.model())).model;
   EXPECT_EQ(kept.attribute("created_at")->as_text(), "2020-01-01");
   Options options;
-  options.model_name = "after";
-  options.model_version = "2.1";
-  options.created_at = "2026-05-04T03:02:01Z";
+  options.metadata.model_name = "after";
+  options.metadata.model_version = "2.1";
+  options.metadata.created_at = "2026-05-04T03:02:01Z";
   const Model model = walk(write(source.model(), options)).model;
   EXPECT_EQ(model.attribute("model_name")->as_text(), "after");
   EXPECT_EQ(model.attribute("model_version")->as_text(), "2.1");
@@ -324,7 +324,7 @@ TEST_F(EmbdWrite, OptionsThatTheFormatLacksAreMisuse) {
   EXPECT_EQ(rule([](Options& o) { o.quantize = "q8_0"; }), "misuse/quantise");
   EXPECT_EQ(rule([](Options& o) { o.version = "2"; }), "misuse/version");
   EXPECT_EQ(rule([](Options& o) { o.cast = DType::f64; }), "misuse/cast");
-  EXPECT_EQ(rule([](Options& o) { o.model_name = "\xFF"; }), "misuse/metadata");
+  EXPECT_EQ(rule([](Options& o) { o.metadata.model_name = "\xFF"; }), "misuse/metadata");
 }
 
 }  // namespace

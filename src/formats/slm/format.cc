@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/format_options.h"
 #include "formats/slm/layout.h"
 #include "formats/slm/rules.h"
 
@@ -14,7 +15,7 @@ constexpr std::string_view kExtensions[] = {"slm"};
 constexpr DType kDTypes[] = {DType::f32};
 constexpr Layout kLayouts[] = {Layout::dense, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw};
-constexpr std::string_view kOptions[] = {"keep-gqa", "quantize-norms"};
+constexpr auto kOptions = core::names_of(core::kSlmOptions);
 
 }  // namespace
 

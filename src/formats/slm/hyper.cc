@@ -171,7 +171,7 @@ class Deriver {
                                  : h_.head_count;
     if (!grouped || rows != std::uint64_t{h_.kv_head_count} * h_.head_dim) return;
     kv_rows_ = rows;
-    if (options_.keep_gqa) {
+    if (options_.slm.keep_gqa) {
       out_.changes.push_back(
           {LossKind::shape, "wk and wv", std::to_string(rows) + " rows",
            std::to_string(h_.hidden_size) + " rows, those added all zero; the original runtime refuses such a file"});

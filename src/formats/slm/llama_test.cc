@@ -135,7 +135,7 @@ TEST(SlmLlama, RowsOfTheRotationBecomeNeighbors) {
     EXPECT_EQ(values_of(small["layers.0.wk.weight"]), values_of(again["layers.0.wk.weight"]));
   }
   Options keep;
-  keep.keep_gqa = true;
+  keep.slm.keep_gqa = true;
   const Model whole = walk(render(layout(folder({}, 2).build(), {}))).model;
   const Model kept = walk(render(layout(folder({}, 2).build(), keep))).model;
   auto expected = values_of(whole["layers.0.wk.weight"]);

@@ -176,7 +176,7 @@ class Planner {
     const bool kv = known->role == Role::wk || known->role == Role::wv;
     if (kv && hyper_.kv_rows != 0 && found == Dims{hyper_.kv_rows, h.hidden_size}) {
       one.entry.dims[0] = h.hidden_size;
-      if (options_.keep_gqa) {
+      if (options_.slm.keep_gqa) {
         one.values.added_zeros = (h.hidden_size - hyper_.kv_rows) * h.hidden_size;
       } else {
         one.values.head = std::uint64_t{h.head_dim} * h.hidden_size;
@@ -203,7 +203,7 @@ class Planner {
     const Stored now = blocks ? stored_of(blocks->type) : Stored::f32;
     const Extents x = *extents_of(one.entry);
     Stored then = options_.cast == DType::f32 || !stands(one) ? Stored::f32 : now;
-    if (!options_.quantize.empty() && (one.entry.rank > 1 || options_.quantize_norms))
+    if (!options_.quantize.empty() && (one.entry.rank > 1 || options_.slm.quantize_norms))
       then = stored_from_name(options_.quantize) == Stored::q4_0 && x.columns % 2 == 0 ? Stored::q4_0 : Stored::q8_0;
     one.entry.dtype = static_cast<std::uint32_t>(then);
     one.codes_as_they_are = now != Stored::f32 && then == now && stands(one) && blocks->group <= UINT32_MAX;

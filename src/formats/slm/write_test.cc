@@ -25,7 +25,7 @@ using testing::walk;
 Options quantized(std::string kind, bool norms = false) {
   Options options;
   options.quantize = std::move(kind);
-  options.quantize_norms = norms;
+  options.slm.quantize_norms = norms;
   return options;
 }
 
@@ -226,7 +226,7 @@ TEST(SlmWrite, GroupedQueriesAreRepeatedOrKept) {
       EXPECT_EQ(repeated[row * 8 + c], from[(row / 4 * 2 + row % 2) * 8 + c]) << row << " " << c;
 
   Options keep;
-  keep.keep_gqa = true;
+  keep.slm.keep_gqa = true;
   const core::WriteLayout kept = layout(in, keep);
   EXPECT_FALSE(kept.changes.empty());
   const auto padded = walk(render(kept));

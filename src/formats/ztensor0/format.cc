@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 
+#include "core/format_options.h"
 #include "formats/ztensor0/layout.h"
 #include "formats/ztensor0/rules.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd};
-constexpr std::string_view kOptions[] = {"omit-layout-field"};
+constexpr auto kOptions = core::names_of(core::kZt0Options);
 constexpr std::string_view kDigests[] = {"sha256", "crc32c"};
 constexpr auto kHeldDTypes = [] {
   std::array<DType, std::size(kDTypes)> out{};

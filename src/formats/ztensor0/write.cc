@@ -247,7 +247,7 @@ class Planner {
     e.keep_extra = p.form == Form::stored && opaque(tensor);
     if (opaque(tensor) && tensor.layout() == Layout::structural)
       e.layout = tensor.layout_name();
-    else if (!options_.omit_layout_field)
+    else if (!options_.zt0.omit_layout_field)
       e.layout = kDense;
     encode_attributes(tensor, e, {});
     index_->entries.push_back(std::move(e));

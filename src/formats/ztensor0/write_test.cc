@@ -67,7 +67,7 @@ TEST(Ztensor0Write, LaysOutAsReadingZ6Says) {
   expected.resize(expected.size() + 7, '\0');
   EXPECT_EQ(made, expected);
   Options options;
-  options.omit_layout_field = true;
+  options.zt0.omit_layout_field = true;
   EXPECT_EQ(write(two(), options).substr(0, start.size() + index("").size()), start + index(""));
 }
 
@@ -199,7 +199,7 @@ TEST(Ztensor0Write, WhatItCannotInterpretGoesOverAsItIs) {
   Options options;
   options.encoding = "zstd";
   options.cast = DType::f16;
-  options.omit_layout_field = true;
+  options.zt0.omit_layout_field = true;
   for (const char* name : {"unknown-dtype", "unknown-encoding", "sparse", "sparse-zstd"}) {
     SCOPED_TRACE(name);
     const Model model = walk(test::case_of(all, name).bytes).model;

@@ -99,11 +99,11 @@ class Packer {
     Builder builder;
     for (const std::uint32_t i : chosen_) builder.tensor(std::string(model_.name(i)), model_[i]);
     const Plan whole = plan(builder.build(), "stb", as_stb_);
-    refuse_items(whole.blockers, "leave it out (PackOptions::without, --without GLOB)");
+    refuse_items(whole.blockers(), "leave it out (PackOptions::without, --without GLOB)");
     refuse_items(whole.refused(), "accept that (PackOptions::allow, --allow KIND)");
-    for (const Item& loss : whole.losses)
+    for (const Item& loss : whole.losses())
       if (std::ranges::find(kLeftOut, loss.kind) != std::end(kLeftOut)) packed_.left_out.push_back(loss.subject);
-    total_ = 2 * whole.payload_size;
+    total_ = 2 * whole.payload_size();
   }
 
   static void refuse_items(const std::vector<Item>& items, std::string_view help) {
@@ -182,7 +182,7 @@ class Packer {
       context.progress = [&](std::uint64_t done, std::uint64_t) { return context_.progress(done_ + done, total_); };
     packed_.files.push_back(beside(file_name(k)));
     writing.execute(packed_.files.back(), context);
-    done_ += 2 * writing.payload_size;
+    done_ += 2 * writing.payload_size();
   }
 
   // Gives the tensors of a layout the ids that the module's words have, where the layout may have kept those of an STB

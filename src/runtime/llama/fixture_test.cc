@@ -20,11 +20,11 @@ std::uint64_t parameters(const Model& model) {
 std::uint64_t planned_size(Fixture kind, const std::string& quantize) {
   Options options;
   options.quantize = quantize;
-  options.quantize_norms = true;
+  options.slm.quantize_norms = true;
   const Plan p = plan(fixture(kind), "slm", options);
-  EXPECT_TRUE(p.blockers.empty());
-  EXPECT_TRUE(p.output_size_exact);
-  return p.output_size;
+  EXPECT_TRUE(p.blockers().empty());
+  EXPECT_TRUE(p.output_size_exact());
+  return p.output_size();
 }
 
 TEST(Fixture, HasThePublishedCounts) {
@@ -48,7 +48,7 @@ TEST(Fixture, IsSoundAndTheSameEachTime) {
     for (const char* quantize : {"", "q8_0", "q4_0"}) {
       Options options;
       options.quantize = quantize;
-      options.quantize_norms = true;
+      options.slm.quantize_norms = true;
       options.replace = true;
       plan(fixture(kind), "slm", options).execute(folder / "a.slm");
       plan(fixture(kind), "slm", options).execute(folder / "b.slm");
