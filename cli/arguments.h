@@ -40,7 +40,7 @@ class Arguments {
   // Gives `options` what the flags say that are called as its options are.
   template <class Options> void apply(Options& options, std::initializer_list<FlagId> flags) const {
     for (const FlagId id : flags) {
-      if (flag(id).takes == Takes::nothing && has(id)) options.set(flag(id).name, "true");
+      if (flag(id).value.empty() && has(id)) options.set(flag(id).name, "true");
       for (const std::string& text : values(id)) options.set(flag(id).name, text);
     }
   }

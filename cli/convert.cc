@@ -12,6 +12,8 @@
 #include "session.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/json.h"
+#include "weighbridge/tokenize.h"
+#include "weighbridge/view.h"
 #include "wrap.h"
 
 namespace weighbridge::cli {
@@ -32,6 +34,22 @@ Options options_of(const Arguments& args) {
   options.version = args.value(FlagId::zt_version);
   options.replace = args.has(FlagId::force);
   return options;
+}
+
+// What the flags take of the input, and say otherwise.
+ViewOptions view_of(Session& session) {
+  ViewOptions out;
+  for (const FlagId id : {FlagId::only, FlagId::without, FlagId::rename, FlagId::set, FlagId::unset})
+    for (const std::string& text : session.args.values(id)) try {
+        out.add(flag(id).name, text);
+      } catch (const Error& error) {
+        throw Misuse("--" + harmless(error.what()));
+      }
+  if (session.args.has(FlagId::rename_file)) {
+    const std::string path(session.args.value(FlagId::rename_file));
+    about_file(path, [&] { out.rename_from(*session.source(path), session.context().limits); });
+  }
+  return out;
 }
 
 // --to, or the extension of OUT; a / at its end says that it is a folder.
@@ -185,6 +203,16 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
   return possible ? Status::done : refuse(path, plan, !session.json && !session.quiet);
 }
 
+// Files beside the input that flags name are inputs too.
+void refuse_input_as_output(const Arguments& args, const std::string& input, const std::string& output) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(input, output, ignored))
+    raise(Kind::misuse, "misuse/output-is-input", "'" + output + "' is the input itself");
+  for (const FlagId id : {FlagId::tokenizer, FlagId::rename_file})
+    if (args.has(id) && std::filesystem::equivalent(std::string(args.value(id)), output, ignored))
+      raise(Kind::misuse, "misuse/output-is-input", "'" + output + "' is the input of --" + std::string(flag(id).name));
+}
+
 // Better before the reading and planning than after.
 void refuse_existing(const std::string& output, std::string_view format, const Arguments& args) {
   std::error_code ignored;
@@ -209,17 +237,19 @@ Status run_convert(Session& session) {
   const Options options = options_of(session.args);
   if (output == "-") throw Misuse("convert writes files only, since it reads back what it has written: name an output");
   try {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(path, output, ignored))
-      raise(Kind::misuse, "misuse/output-is-input", "'" + output + "' is the input itself");
+    refuse_input_as_output(session.args, path, output);
     refuse_existing(output, format, session.args);
+    ViewOptions taken = view_of(session);
     std::shared_ptr<const Source> tokenizer;
     if (session.args.has(FlagId::tokenizer))
       tokenizer = session.source(std::string(session.args.value(FlagId::tokenizer)));
-    const Input input = open_input(session, path, Checks::all, std::move(tokenizer));
+    const Input input = open_input(session, path, Checks::all, tokenizer, TokenizerFile::container_or_another);
     if (!input.model) return input.status;
     session.remarks(path, input.report);
-    return carry_out(session, path, output, plan(*input.model, format, options));
+    if (tokenizer && !input.model->tokenizer())
+      taken.tokenizer = about_file(std::string(session.args.value(FlagId::tokenizer)),
+                                   [&] { return WordPiece::vocabulary(*tokenizer, session.context().limits); });
+    return carry_out(session, path, output, plan(view(*input.model, taken), format, options));
   } catch (const Error& error) {
     return session.fail(path, error);
   }
@@ -236,9 +266,10 @@ Status run_append(Session& session) {
     if (!in_place) refuse_existing(output, {}, session.args);
     const Input base = open_input(session, target);
     if (!base.model) return base.status;
+    const ViewOptions taken = view_of(session);
     const Input more = open_input(session, source);
     if (!more.model) return more.status;
-    return carry_out(session, source, output, plan_append(*base.model, *more.model, options));
+    return carry_out(session, source, output, plan_append(*base.model, view(*more.model, taken), options));
   } catch (const Error& error) {
     return session.fail(error.finding().rule == "misuse/append" ? target : source, error);
   }

@@ -12,6 +12,7 @@
 #include "weighbridge/json.h"
 #include "weighbridge/npy.h"
 #include "weighbridge/output.h"
+#include "weighbridge/text.h"
 
 namespace weighbridge::cli {
 namespace {

@@ -10,6 +10,7 @@
 #include "table.h"
 #include "weighbridge/json.h"
 #include "weighbridge/stats.h"
+#include "weighbridge/text.h"
 
 namespace weighbridge::cli {
 namespace {

@@ -224,8 +224,7 @@ Status pack(Session& session, const std::string& path) {
   options.cast = asked.cast;
   options.allow = asked.allow;
   options.replace = args.has(FlagId::force);
-  if (args.has(FlagId::without))
-    options.without = [&](std::string_view name) { return matches_glob(args.value(FlagId::without), name); };
+  options.without = args.values(FlagId::without);
   const Input input = open_input(session, path);
   if (!input.model) return input.status;
   session.remarks(path, input.report);

@@ -109,14 +109,16 @@ struct Input {
   std::optional<Model> model;
   Status status = Status::done;  // when there is no model
 };
+// What a tokenizer file that is given can be.
+enum class TokenizerFile : std::uint8_t {
+  container,            // that of a container whose tokenizer is a file of its own
+  container_or_another  // or the tokenizer of any model that has none, which is opened without it
+};
 // The bytes that a model was read from: of its file, or of all files of its folder that were looked at.
 std::uint64_t bytes_read_from(const Model&);
 Input open_input(Session& session, const std::string& path, Checks checks = Checks::all,
-                 std::shared_ptr<const Source> tokenizer = {});
+                 std::shared_ptr<const Source> tokenizer = {}, TokenizerFile kind = TokenizerFile::container);
 
-// * any characters, ? one character of UTF-8, [a-z] and [!a-z] one of these bytes; the whole text must match. Takes
-// time in proportion to both lengths' product at worst.
-bool matches_glob(std::string_view pattern, std::string_view text);
 // Why no tensor of a model matches a pattern, and what would.
 std::string nothing_matches(const Model& model, std::string_view pattern);
 // The name's tensor. Misuse names the nearest ones.

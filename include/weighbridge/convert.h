@@ -34,7 +34,7 @@ enum class LossKind : std::uint8_t {
   dtype,           ///< the type of elements
   precision,       ///< their values, rounded
   alias,           ///< that two tensors share their bytes
-  unsupported      ///< elements that this build cannot interpret
+  unsupported      ///< elements that this build cannot interpret: the tensor is left out
 };
 inline constexpr std::size_t kLossKindCount = 11;                        ///< enumerators of LossKind
 std::string_view name(LossKind) noexcept;                                ///< "attribute", "attribute-type", ...

@@ -212,10 +212,10 @@ inline constexpr std::uint32_t kMaxPackedFiles = 16;  ///< and its file in four 
 
 /// How pack() writes.
 struct PackOptions {
-  DType cast = DType::unknown;                      ///< as Options::cast
-  std::vector<LossKind> allow{};                    ///< losses of tensors, as Options::allow
-  bool replace = false;                             ///< files of an earlier packing
-  std::function<bool(std::string_view)> without{};  ///< tensors to leave out, by name
+  DType cast = DType::unknown;         ///< as Options::cast
+  std::vector<LossKind> allow{};       ///< losses of tensors, as Options::allow
+  bool replace = false;                ///< files of an earlier packing
+  std::vector<std::string> without{};  ///< globs of tensors to leave out, as ViewOptions::without
 };
 
 /// What pack() wrote.

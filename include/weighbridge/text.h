@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Text from files made safe and aligned for people. Machine output stays exact and needs neither.
+/// Text from files made safe and aligned for people (machine output stays exact and needs neither), and globs over
+/// names.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -17,5 +18,9 @@ std::string escape_for_display(std::string_view text);
 /// Columns that a terminal gives the text: 2 for East Asian wide and fullwidth characters and emoji, 0 for combining
 /// marks, controls and format characters, 1 for all else, each invalid byte included. Source: Unicode 15.0.
 std::size_t display_width(std::string_view text) noexcept;
+
+/// Whether the whole text matches: `*` any characters, `?` one character of UTF-8, `[a-z]` and `[!a-z]` one of these
+/// bytes, or none of them. Takes time proportional to the product of both lengths at worst.
+bool matches_glob(std::string_view pattern, std::string_view text) noexcept;
 
 }  // namespace weighbridge

@@ -29,6 +29,7 @@
 #include "weighbridge/value.h"
 #include "weighbridge/verify.h"
 #include "weighbridge/version.h"
+#include "weighbridge/view.h"
 
 /// Tensor files: opened, proved, converted, and what runs on them.
 namespace weighbridge {

@@ -3,6 +3,7 @@
 // target's layout function, and the doing to execute.cc.
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "convert/plan_maker.h"
 #include "convert/rep.h"
 #include "core/format_options.h"
+#include "core/plan_text.h"
+#include "core/view.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge {
@@ -138,12 +141,39 @@ Plan PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model& from, c
   return plan;
 }
 
+namespace {
+
+// What a writer cannot carry because nobody here can interpret it is left out, by name and as a loss: `model` becomes
+// the view that is laid out.
+template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout) {
+  core::WriteLayout whole = layout(model);
+  if (whole.uninterpreted.empty()) return whole;
+  std::vector<std::uint32_t> tensors;
+  std::vector<Item> losses;
+  std::ranges::stable_sort(whole.uninterpreted, {}, &core::Uninterpreted::tensor);
+  for (core::Uninterpreted& each : whole.uninterpreted) {
+    if (!tensors.empty() && tensors.back() == each.tensor) continue;  // another part of it
+    tensors.push_back(each.tensor);
+    const Tensor tensor = model[each.tensor];
+    losses.push_back(
+        {LossKind::unsupported, core::subject(tensor), std::move(each.from), "left out: " + std::move(each.why)});
+  }
+  model = core::view_without(model, tensors);
+  core::WriteLayout rest = layout(model);
+  rest.losses.insert(rest.losses.begin(), std::make_move_iterator(losses.begin()),
+                     std::make_move_iterator(losses.end()));
+  return rest;
+}
+
+}  // namespace
+
 Plan plan(const Model& model, std::string_view format, const Options& options) {
   auto rep = std::make_shared<convert::PlanRep>();
   rep->format = &writer_of(format);
   check_options(rep->format->info, options);
-  rep->layout = rep->format->layout(model, options);
-  rep->models = {model};
+  Model written = model;
+  rep->layout = lay_out(written, [&](const Model& from) { return rep->format->layout(from, options); });
+  rep->models = {written};
   return PlanMaker::make(std::move(rep), model, options);
 }
 
@@ -153,9 +183,12 @@ Plan plan_append(const Model& target, const Model& more, const Options& options)
   if (!rep->format->append)
     base::misuse("append", "a file of the format " + std::string(target.format()) +
                                " cannot grow: append needs a .zt as its target");
+  if (core::Access::state(target)->is_view)
+    base::misuse("append", "a view of a file cannot grow: append to the file, and select from what is added");
   check_options(rep->format->info, options);
-  rep->layout = rep->format->append(target, more, options);
-  rep->models = {target, more};
+  Model added = more;
+  rep->layout = lay_out(added, [&](const Model& from) { return rep->format->append(target, from, options); });
+  rep->models = {target, added};
   rep->kept_tensors = target.size();
   return PlanMaker::make(std::move(rep), more, options);
 }

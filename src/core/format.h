@@ -99,8 +99,16 @@ struct OutFolder {
   std::function<void(const Opener& file, const Context&)> check{};
 };
 
+// A tensor that a writer cannot carry because nobody here can interpret its elements.
+struct Uninterpreted {
+  std::uint32_t tensor = 0;  // of the model
+  std::string from, why;     // what it is; the reason
+};
+
 struct WriteLayout {
   std::vector<Item> blockers, losses, changes;
+  // Each has its blocker. plan() lays out the model without them, where leaving them out is a loss.
+  std::vector<Uninterpreted> uninterpreted{};
   std::shared_ptr<const Source> prefix_source{};  // append: the first prefix_length bytes are this file's
   std::uint64_t prefix_length = 0;
   std::string head;  // bytes at the start (after the prefix)

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/nearest.h"
 #include "core/state.h"
 #include "weighbridge/text.h"
 
@@ -32,26 +32,6 @@ const core::TensorSide* side_of(const Tensor& tensor) noexcept {
 void require_index(std::uint32_t size, std::uint32_t i) {
   if (i >= size)
     base::misuse("no-such-tensor", fmt::format("the model has {} tensors; there is no number {}", size, i));
-}
-
-// Steps between two names, at most `most` + 1: one row of the usual table.
-std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t most) {
-  if (a.size() > b.size()) std::swap(a, b);
-  if (b.size() - a.size() > most) return most + 1;
-  std::vector<std::size_t> row(a.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t j = 1; j <= b.size(); ++j) {
-    std::size_t diagonal = row[0], least = j;
-    row[0] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[i];
-      row[i] = std::min({row[i] + 1, row[i - 1] + 1, replaced});
-      least = std::min(least, row[i]);
-    }
-    if (least > most) return most + 1;
-  }
-  return row[a.size()];
 }
 
 }  // namespace
@@ -312,30 +292,9 @@ Shared<std::shared_ptr<const Source>> Model::sources() const noexcept {
 }
 
 std::vector<std::string> Model::nearest(std::string_view wanted, std::size_t most) const {
-  // A name that contains the wanted one, or is contained in it, is near whatever its length; else by edit distance.
-  constexpr std::size_t kLongest = 256, kReach = 12;
-  struct Near {
-    std::size_t distance;
-    std::uint32_t index;
-  };
-  std::vector<Near> found;
-  if (wanted.size() > kLongest) wanted = wanted.substr(0, kLongest);
-  const std::size_t reach = std::min(kReach, std::max<std::size_t>(2, wanted.size() / 3));
-  for (std::uint32_t i = 0; i < size(); ++i) {
-    const std::string_view candidate = s_->tensor_name(i);
-    if (candidate.size() > kLongest) continue;
-    const bool inside = wanted.size() >= 3 && candidate.size() >= 3 &&
-                        (candidate.find(wanted) != candidate.npos || wanted.find(candidate) != wanted.npos);
-    const std::size_t distance = inside ? 1 : edit_distance(wanted, candidate, reach);
-    if (distance <= reach) found.push_back({distance, i});
-  }
-  const std::size_t n = std::min(most, found.size());
-  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(n), found.end(),
-                    [](const Near& a, const Near& b) {
-                      return a.distance != b.distance ? a.distance < b.distance : a.index < b.index;
-                    });
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < n; ++i) names.emplace_back(s_->tensor_name(found[i].index));
+  for (const std::uint32_t i : core::nearest(wanted, size(), most, [&](std::uint32_t k) { return s_->tensor_name(k); }))
+    names.emplace_back(s_->tensor_name(i));
   return names;
 }
 

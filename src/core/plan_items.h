@@ -20,6 +20,11 @@ class Ledger {
   void block(LossKind kind, std::string subject, std::string from, std::string to) {
     out_.blockers.push_back({kind, std::move(subject), std::move(from), std::move(to)});
   }
+  // A tensor cannot be carried as `what` of it, itself or a part, cannot be interpreted.
+  void block_uninterpreted(const Tensor& tensor, std::string what, std::string from, std::string why) {
+    out_.uninterpreted.push_back({tensor.index(), from, why});
+    block(LossKind::unsupported, std::move(what), std::move(from), std::move(why));
+  }
   void lose(LossKind kind, std::string subject, std::string from, std::string to) {
     out_.losses.push_back({kind, std::move(subject), std::move(from), std::move(to)});
   }

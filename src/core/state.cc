@@ -137,6 +137,19 @@ std::uint32_t Draft::add_part(std::string_view role, DType dtype, Shape shape, E
   return index;
 }
 
+void Draft::begin_view(const State& of) {
+  state.format = of.format;
+  state.version = of.version;
+  state.sources = of.sources;
+  state.header = of.header;  // content rules of some formats ask it
+  state.extra = of.extra;
+  state.tokenizer = of.tokenizer;
+  state.keep = of.keep;
+  state.dtype_label = of.dtype_label;
+  state.checked = of.checked;
+  state.is_view = true;
+}
+
 std::uint32_t Draft::adopt(std::string_view name, const State& from, const TensorRecord& record) {
   const Shape shape(from.dims.data() + record.dims, record.rank);
   const std::uint32_t t = add_tensor(name, record.layout, record.dtype, shape);
@@ -154,7 +167,11 @@ std::uint32_t Draft::adopt(std::string_view name, const State& from, const Tenso
   }
   for (std::uint32_t i = 0; i < record.part_count; ++i) {
     const PartRecord& part = from.parts[record.first_part + i];
-    const Extent extent{part.has_extent ? add_source(from.sources[part.source]) : 0, part.offset, part.stored_length};
+    // In a view each source has the place that it had.
+    const bool placed = part.has_extent && part.source < state.sources.size() &&
+                        state.sources[part.source] == from.sources[part.source];
+    const std::uint32_t source = placed ? part.source : part.has_extent ? add_source(from.sources[part.source]) : 0;
+    const Extent extent{source, part.offset, part.stored_length};
     const std::uint32_t p = add_part(from.roles[part.role], part.dtype, {from.dims.data() + part.dims, part.rank},
                                      part.encoding, extent, part.size);
     state.parts[p].order = part.order;

@@ -82,6 +82,7 @@ struct State {
   std::vector<Checksum> checksums;  // that the container keeps of itself, as inspect shows them
   std::string dtype_label;          // one word for all tensors, where the container defines one
   bool checked = true;              // false: payload rules that belong to opening were put off
+  bool is_view = false;             // made by view(): what the sources hold is not all of it, or under other names
 
   std::string_view text(TextRef ref) const noexcept {
     const std::string& from = (ref.offset >> 31) ? arena : header;
@@ -108,6 +109,9 @@ struct Draft {
   std::uint32_t add_tensor_without_shape(std::string_view name, Layout, DType);
   // Adds a part to the last tensor. `size` is its logical bytes. A shape equal to the tensor's own is shared.
   std::uint32_t add_part(std::string_view role, DType, Shape, Encoding, const Extent&, std::uint64_t size);
+  // Makes this a view of another model: all but tensors and attributes, which its maker adds, in any choice. Called
+  // before anything is added. The checksums that the container keeps are of the file, not of the view.
+  void begin_view(const State& of);
   // Adds a tensor of another model under a name of its own, with all that belongs to it; its payload stays where it is.
   std::uint32_t adopt(std::string_view name, const State& from, const TensorRecord&);
   PartSide& part_side(std::uint32_t part);

@@ -100,6 +100,11 @@ std::string text_option(const val& options, const char* name) {
   const val member = options[name];
   return member.isUndefined() || member.isNull() ? std::string() : member.as<std::string>();
 }
+std::vector<std::string> texts_option(const val& options, const char* name) {
+  const val member = options[name];
+  return member.isUndefined() || member.isNull() ? std::vector<std::string>()
+                                                 : emscripten::vecFromJSArray<std::string>(member);
+}
 double number_option(const val& options, const char* name, double otherwise) {
   const val member = options[name];
   return member.isUndefined() || member.isNull() ? otherwise : member.as<double>();

@@ -69,6 +69,8 @@ template <class T> class Table {
 
 // Members of an options object: the default where one is absent or undefined.
 std::string text_option(const emscripten::val& options, const char* name);
+// A list of texts: none where it is absent.
+std::vector<std::string> texts_option(const emscripten::val& options, const char* name);
 double number_option(const emscripten::val& options, const char* name, double otherwise);
 // Misuse where it is no whole number from 0 to `most`.
 std::uint64_t count_option(const emscripten::val& options, const char* name, std::uint64_t otherwise,

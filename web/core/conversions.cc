@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions: a plan that JavaScript shows, then its file.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "functions.h"
 #include "models.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/json.h"
+#include "weighbridge/view.h"
 
 namespace weighbridge::web {
 namespace {
@@ -17,18 +20,37 @@ Table<Plan>& plans() {
 
 Options options_of(const val& given) {
   Options out;
-  set_words(out, given, {"allow", "cast", "quantize", "encoding", "digest"});
+  set_words(out, given,
+            {"allow", "cast", "quantize", "encoding", "digest", "keep-gqa", "quantize-norms", "omit-layout-field",
+             "created-at", "model-name", "model-version"});
   out.level = static_cast<int>(count_option(given, "level", 0, Options::kHighestLevel));
   out.version = text_option(given, "version");
   out.replace = flag_option(given, "replace", true);
   return out;
 }
 
+// Pairs stand one behind the other: a name, then its new name; a key, then its value.
+std::vector<std::pair<std::string, std::string>> pairs_option(const val& given, const char* name) {
+  std::vector<std::pair<std::string, std::string>> out;
+  std::vector<std::string> texts = texts_option(given, name);
+  if (texts.size() % 2 != 0) misuse(std::string(name) + " must be pairs");
+  for (std::size_t i = 0; i < texts.size(); i += 2) out.emplace_back(std::move(texts[i]), std::move(texts[i + 1]));
+  return out;
+}
+
+ViewOptions view_of(const val& given) {
+  return {.only = texts_option(given, "only"),
+          .without = texts_option(given, "without"),
+          .rename = pairs_option(given, "rename"),
+          .set = pairs_option(given, "set"),
+          .unset = texts_option(given, "unset")};
+}
+
 }  // namespace
 
 std::string make_plan(int model, const std::string& path, const std::string& format, const val& options) {
   return answer(path, [&] {
-    Plan made = plan(models().get(model), format, options_of(options));
+    Plan made = plan(view(models().get(model), view_of(options)), format, options_of(options));
     const std::string said = to_json(path, {}, made, false);
     return numbered("plan", plans().add(std::move(made))) + "," + said.substr(1);
   });

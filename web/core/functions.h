@@ -27,7 +27,7 @@ std::string extract(int model, int tensor, const std::string& to);          // e
 std::string adapt_model(int model, const val& packages);                    // {"model"}
 std::string admission(const std::string& artifact, const val& evidence, const val& adapters);  // chain.h's Offers
 
-// Conversions. Options as convert.h has them.
+// Conversions. Options as convert.h and view.h have them; pairs of texts one behind the other.
 std::string make_plan(int model, const std::string& path, const std::string& format, const val& options);
 std::string execute(int plan, const std::string& path, const std::string& output);  // convert.json
 void close_plan(int plan);

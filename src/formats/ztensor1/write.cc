@@ -115,8 +115,8 @@ bool Planner::judge(const Tensor& tensor) {
     block(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
           "no layout that zTensor 1.x is written with");
   if (tensor.unsupported() && !from_zt_)
-    block(LossKind::unsupported, subject(tensor), std::string(tensor.type_name()),
-          "unknown: " + tensor.unsupported()->message);
+    core::Ledger(out_).block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()),
+                                           "unknown: " + tensor.unsupported()->message);
   if (out_.blockers.size() != before || !judge_parts(tensor, cast_of(tensor))) return false;
   judge_metadata(tensor);
   return true;
@@ -135,8 +135,8 @@ bool Planner::judge_parts(const Tensor& tensor, DType cast) {
       block(LossKind::dtype, subject(tensor, part), std::string(part.dtype_name()),
             "no dtype of zTensor 1.x: a cast can make one");
     else if (part.encoding() == Encoding::unknown && !verbatim)
-      block(LossKind::unsupported, subject(tensor, part), std::string(part.encoding_name()),
-            "an encoding that this build cannot undo");
+      core::Ledger(out_).block_uninterpreted(tensor, subject(tensor, part), std::string(part.encoding_name()),
+                                             "an encoding that this build cannot undo");
   }
   return out_.blockers.size() == before;
 }

@@ -79,9 +79,12 @@ class Packer {
     if (name_.find('/') != std::string::npos || !stb::is_sidecar_path(file_name(0)) || !base::is_utf8(name_))
       base::misuse("name",
                    "a module cannot be called " + in_quotes(name_) + ": choose a name in UTF-8 without slashes");
+    const bool unsupported = std::ranges::find(options_.allow, LossKind::unsupported) != options_.allow.end();
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
-      const std::string_view name = model_.name(i);
-      if (options_.without && options_.without(name))
+      const Tensor tensor = model_[i];
+      const std::string_view name = tensor.name();
+      const bool unknown = unsupported && tensor.unsupported() != nullptr;
+      if (unknown || std::ranges::any_of(options_.without, [&](const auto& glob) { return matches_glob(glob, name); }))
         packed_.left_out.push_back("tensor " + std::string(name));
       else
         chosen_.push_back(i);

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
+#include "core/state.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/header.h"
 
@@ -26,6 +27,8 @@ std::string read_text(const Source& source, std::uint64_t offset, std::uint64_t 
 Identity identity_of(const Model& base) {
   if (base.format() != "slm")
     base::misuse("adapter-base", "an adapter package belongs to an .slm file; the base model is of another format");
+  if (core::Access::state(base)->is_view)
+    base::misuse("adapter-base", "an adapter package belongs to an .slm file; the base model is a view of one");
   const Source& source = *base.sources()[0];
   const std::string head = read_text(source, 0, kHeaderSize);
   const Header header = decode_header(std::as_bytes(std::span(head)));

@@ -32,6 +32,17 @@ export class Plan {
         digest: options.digest ?? "",
         version: options.version ?? "",
         replace: true,
+        "keep-gqa": options.keepGqa ? "true" : "",
+        "quantize-norms": options.quantizeNorms ? "true" : "",
+        "omit-layout-field": options.omitLayoutField ? "true" : "",
+        "created-at": options.createdAt ?? "",
+        "model-name": options.modelName ?? "",
+        "model-version": options.modelVersion ?? "",
+        only: options.only ?? [],
+        without: options.without ?? [],
+        rename: Object.entries(options.rename ?? {}).flat(),
+        set: Object.entries(options.set ?? {}).flat(),
+        unset: options.unset ?? [],
       },
     };
     let details: PlanDetails | undefined;

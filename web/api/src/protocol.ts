@@ -50,6 +50,19 @@ export interface PlanArguments {
     readonly digest: string;
     readonly version: string;
     readonly replace: boolean;
+    readonly "keep-gqa": string;
+    readonly "quantize-norms": string;
+    readonly "omit-layout-field": string;
+    readonly "created-at": string;
+    readonly "model-name": string;
+    readonly "model-version": string;
+    readonly only: readonly string[];
+    readonly without: readonly string[];
+    /** A name, then its new name. */
+    readonly rename: readonly string[];
+    /** A key, then its value. */
+    readonly set: readonly string[];
+    readonly unset: readonly string[];
   };
 }
 

@@ -286,6 +286,28 @@ export interface PlanOptions extends CallOptions {
   readonly digest?: string | undefined;
   /** Of the format that is written. */
   readonly version?: string | undefined;
+  /** Only tensors whose whole name matches one of these globs. */
+  readonly only?: readonly string[] | undefined;
+  /** No tensor whose whole name matches one of these globs. */
+  readonly without?: readonly string[] | undefined;
+  /** New names of tensors, by their whole names. */
+  readonly rename?: Readonly<Record<string, string>> | undefined;
+  /** Metadata to set, as text, by key. */
+  readonly set?: Readonly<Record<string, string>> | undefined;
+  /** Metadata to leave out, by key. */
+  readonly unset?: readonly string[] | undefined;
+  /** `slm`: keep fewer key and value heads than query heads. */
+  readonly keepGqa?: boolean | undefined;
+  /** `slm`, with `quantize`: quantize the norms too. */
+  readonly quantizeNorms?: boolean | undefined;
+  /** `zt0`: omit the `layout` field. */
+  readonly omitLayoutField?: boolean | undefined;
+  /** `embd`, `hf`: an ISO 8601 time. */
+  readonly createdAt?: string | undefined;
+  /** `embd`, `hf` */
+  readonly modelName?: string | undefined;
+  /** `embd`, `hf` */
+  readonly modelVersion?: string | undefined;
   /** The output's name; by default the source's with the format's extension. */
   readonly name?: string | undefined;
 }

@@ -60,6 +60,11 @@ const kConversions = [
   ["tiny_bert/model.safetensors", "stb", "stb", { allow: ["name", "attribute"] }, ["--allow", "name,attribute"]],
   ["tiny_bert/model.safetensors", "zt", "zt", { cast: "f16" }, ["--cast", "f16"]],
   ["tiny_bert/model.safetensors", "safetensors", "safetensors", {}, []],
+  ["tiny_bert/model.safetensors", "zt", "zt",
+    { only: ["embeddings.*", "*.bias"], without: ["*LayerNorm*"], set: { k: "v" },
+      rename: { "embeddings.word_embeddings.weight": "words" } },
+    ["--only", "embeddings.*", "--only", "*.bias", "--without", "*LayerNorm*", "--set", "k=v",
+      "--rename", "embeddings.word_embeddings.weight=words"]],
   ["llama/stories260K.bin", "slm", "slm", {}, []],
   ["llama/stories260K.bin", "slm", "slm", { quantize: "q8_0" }, ["--quantize", "q8_0"]],
 ];
