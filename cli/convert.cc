@@ -43,11 +43,11 @@ ViewOptions view_of(Session& session) {
     for (const std::string& text : session.args.values(id)) try {
         out.add(flag(id).name, text);
       } catch (const Error& error) {
-        throw Misuse("--" + harmless(error.what()));
+        throw Misuse("--" + shown(error.what()));
       }
   if (session.args.has(FlagId::rename_file)) {
     const std::string path(session.args.value(FlagId::rename_file));
-    about_file(path, [&] { out.rename_from(*session.source(path), session.context().limits); });
+    in_file(path, [&] { out.rename_from(*session.source(path), session.context().limits); });
   }
   return out;
 }
@@ -138,6 +138,18 @@ std::string flags_to_allow(const std::vector<Item>& refused) {
   return out;
 }
 
+// A flag for what alone stands in the way of everything else: a tokenizer that is missing, a dtype that a cast changes.
+std::string flag_that_helps(const Plan& plan) {
+  const auto castable = [](const Item& item) {
+    const auto dtype = dtype_from_name(item.from);
+    return item.kind == LossKind::dtype && dtype && info(*dtype).kind == DTypeKind::real;
+  };
+  const auto tokenizer = [](const Item& item) { return item.kind == LossKind::tokenizer; };
+  if (std::ranges::any_of(plan.blockers(), tokenizer)) return ", --tokenizer FILE may";
+  if (std::ranges::any_of(plan.blockers(), castable)) return ", --cast f32 may";
+  return {};
+}
+
 // What stands in the way, as one sentence; the status says whether it is worse than tensors that cannot be interpreted.
 // `listed`: whoever reads it has seen the blockers.
 Status refuse(std::string_view path, const Plan& plan, bool listed) {
@@ -148,7 +160,7 @@ Status refuse(std::string_view path, const Plan& plan, bool listed) {
     const std::string first = ": " + (listed ? shown(plan.blockers()[0].subject) : item_text(plan.blockers()[0])) +
                               (count > 1 ? ", and " + grouped(count - 1) + " more" : "");
     complain(shown(path) + ": cannot be written as " + std::string(plan.to()) + first +
-             "; --allow does not help with a blocker");
+             "; --allow does not help with a blocker" + flag_that_helps(plan));
   } else {
     complain(shown(path) + ": as " + std::string(plan.to()) + " it would lose something; " + flags_to_allow(refused) +
              " accepts that");
@@ -207,10 +219,11 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
 void refuse_input_as_output(const Arguments& args, const std::string& input, const std::string& output) {
   std::error_code ignored;
   if (std::filesystem::equivalent(input, output, ignored))
-    raise(Kind::misuse, "misuse/output-is-input", "'" + output + "' is the input itself");
+    raise(Kind::misuse, "misuse/output-is-input", "the output is the input itself", output);
   for (const FlagId id : {FlagId::tokenizer, FlagId::rename_file})
     if (args.has(id) && std::filesystem::equivalent(std::string(args.value(id)), output, ignored))
-      raise(Kind::misuse, "misuse/output-is-input", "'" + output + "' is the input of --" + std::string(flag(id).name));
+      raise(Kind::misuse, "misuse/output-is-input", "the output is the input of --" + std::string(flag(id).name),
+            output);
 }
 
 // Better before the reading and planning than after.
@@ -222,10 +235,12 @@ void refuse_existing(const std::string& output, std::string_view format, const A
   if (args.has(FlagId::dry_run) || !std::filesystem::exists(there)) return;
   if (!std::filesystem::is_regular_file(there))
     raise(Kind::misuse, "misuse/output-kind",
-          "cannot write '" + output + "': it is " +
+          std::string("cannot be written: it is ") +
               (std::filesystem::is_directory(there) ? "a directory" : "no regular file") +
-              ", and only a regular file can be written");
-  if (!args.has(FlagId::force)) raise(Kind::misuse, "misuse/output-exists", "'" + output + "' exists");
+              ", and only a regular file can be written",
+          output);
+  if (!args.has(FlagId::force))
+    raise(Kind::misuse, "misuse/output-exists", "the file exists", output, {Hint::What::option, "replace", {}});
 }
 
 }  // namespace
@@ -247,8 +262,8 @@ Status run_convert(Session& session) {
     if (!input.model) return input.status;
     session.remarks(path, input.report);
     if (tokenizer && !input.model->tokenizer())
-      taken.tokenizer = about_file(std::string(session.args.value(FlagId::tokenizer)),
-                                   [&] { return WordPiece::vocabulary(*tokenizer, session.context().limits); });
+      taken.tokenizer = in_file(std::string(session.args.value(FlagId::tokenizer)),
+                                [&] { return WordPiece::vocabulary(*tokenizer, session.context().limits); });
     return carry_out(session, path, output, plan(view(*input.model, taken), format, options));
   } catch (const Error& error) {
     return session.fail(path, error);

@@ -45,11 +45,12 @@ std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& pat
     auto embedder = std::make_unique<Embedder>(*input.model, options);
     session.progress().clear();
     if (!embedder->tokenizer())
-      raise(Kind::misuse, "misuse/no-vocabulary", "the model has no vocabulary: give one with --vocab vocab.txt");
+      raise(Kind::misuse, "misuse/no-vocabulary", "the model has no vocabulary: give it one, as a vocab.txt has it", {},
+            {Hint::What::option, "vocabulary", "vocab.txt"});
     return embedder;
   } catch (const Error& error) {
     const bool of_vocabulary = options.vocabulary != nullptr && is_about_vocabulary(error);
-    status = session.fail(of_vocabulary ? session.args.value(FlagId::vocab) : path, error);
+    status = session.fail(path, of_vocabulary ? error.in(session.args.value(FlagId::vocab)) : error);
     return nullptr;
   }
 }

@@ -36,14 +36,14 @@ Pairs read_pairs(Session& session, const std::string& path) {
       out.texts.push_back(fields[1]);
       out.scores.push_back(score);
     } else if (record != 1) {
-      about_file(file.name(), [&] {
+      in_file(file.name(), [&] {
         raise(Kind::malformed, "texts/pairs",
               "record " + std::to_string(record) + " is not a sentence, a sentence and a number");
       });
     }
   }
   if (out.scores.size() < 2)
-    about_file(file.name(), [] { raise(Kind::malformed, "texts/pairs", "there are fewer than two pairs"); });
+    in_file(file.name(), [] { raise(Kind::malformed, "texts/pairs", "there are fewer than two pairs"); });
   return out;
 }
 

@@ -72,12 +72,11 @@ struct Place {
   std::string temporary, asked;
 };
 
-// An error that speaks of the file under its temporary name, which is gone by then, speaks of the one that was asked
-// for.
+// An error of the file under its temporary name, which is gone by then, is one of the file that was asked for.
 Error renamed(const Error& error, const Place& place) {
+  if (error.finding().file.name != place.temporary) return error;
   Finding finding = error.finding();
-  if (const std::size_t at = finding.message.find(place.temporary); at != std::string::npos)
-    finding.message.replace(at, place.temporary.size(), place.asked);
+  finding.file.name = place.asked;
   return Error(std::move(finding));
 }
 

@@ -37,15 +37,15 @@ std::string whole_text(Session& session, const std::string& path) {
     out.resize(had + got);
     if (got == 0) return out;
     if (out.size() > session.context().limits.memory)
-      raise(Kind::malformed, "limit/memory",
-            "the text is larger than the limit allows (Limits::memory, --limit memory=BYTES)");
+      raise(Kind::limit, "limit/memory", "the text is larger than the limit allows", {},
+            {Hint::What::limit, "memory", {}});
   }
 }
 
 // The whole of --input.
 std::string input_text(Session& session) {
   const std::string path(session.args.value(FlagId::input));
-  return about_file(path, [&] { return whole_text(session, path); });
+  return in_file(path, [&] { return whole_text(session, path); });
 }
 
 // The model at the verb's first operand with its --adapter packages, ready to run. Null: it could not be opened, which

@@ -54,7 +54,9 @@ class NpyBytes final : public Source {
   std::span<const std::byte> header_, vectors_;
 };
 
-[[noreturn]] void refuse_vectors(std::string sentence) { raise(Kind::misuse, "misuse/vectors", std::move(sentence)); }
+[[noreturn]] void refuse_vectors(const std::string& kept, std::string sentence) {
+  raise(Kind::misuse, "misuse/vectors", std::move(sentence), kept);
+}
 
 std::string header_of(std::uint64_t count, std::uint64_t dimension) {
   const std::uint64_t shape[] = {count, dimension};
@@ -74,13 +76,14 @@ bool key_is_left(const std::string& path) {
   if (!std::filesystem::exists(there)) return false;
   if (!std::filesystem::is_regular_file(there))
     raise(Kind::misuse, "misuse/output-kind",
-          "cannot write '" + path + "', the key of the vectors: it is " +
+          std::string("the key of the vectors cannot be written: it is ") +
               (std::filesystem::is_directory(there) ? "a directory"
                : std::filesystem::is_symlink(there) ? "a symbolic link"
-                                                    : "no regular file"));
+                                                    : "no regular file"),
+          path);
   if (!read_key(path))
     raise(Kind::misuse, "misuse/output-exists",
-          "'" + path + "' exists, and is no key of vectors that search keeps: name another file for the vectors");
+          "the file exists, and is no key of vectors that search keeps: name another file for the vectors", path);
   return true;
 }
 
@@ -93,21 +96,21 @@ std::optional<std::vector<float>> read_vectors(const std::string& kept, const Ma
   std::error_code ignored;
   if (!std::filesystem::exists(kept, ignored)) return std::nullopt;
   if (std::filesystem::is_directory(kept, ignored))
-    refuse_vectors("'" + kept + "' is a directory: name a file for the vectors");
+    refuse_vectors(kept, "this is a directory: name a file for the vectors");
   const bool has_key = std::filesystem::exists(key_path(kept), ignored);
   const std::optional<Key> key = has_key ? read_key(key_path(kept)) : std::nullopt;
   if (!key)
-    refuse_vectors("'" + kept + "' was not made by search, which writes '" + key_path(kept) +
-                   "' beside its vectors: name another");
+    refuse_vectors(kept, "the file was not made by search, which writes '" + key_path(kept) +
+                             "' beside its vectors: name another");
   if (key->made_of != made_of(kDigestVersion) && key->made_of != made_of(1))
-    refuse_vectors("'" + kept + "' holds vectors of another corpus, model or options, says '" + key_path(kept) +
-                   "': remove it, or name another");
+    refuse_vectors(kept, "the file holds vectors of another corpus, model or options, says '" + key_path(kept) +
+                             "': remove it, or name another");
   const std::string header = header_of(count, dimension);
   const auto source = open_file(kept);
   const std::uint64_t floats = count * dimension;
   if (source->size() != header.size() + floats * sizeof(float) || file_sha256(*source).hex() != key->vectors)
-    refuse_vectors("'" + kept + "' does not hold the vectors that '" + key_path(kept) +
-                   "' was written for: remove it, or name another");
+    refuse_vectors(kept, "the file does not hold the vectors that '" + key_path(kept) +
+                             "' was written for: remove it, or name another");
   std::vector<float> vectors(static_cast<std::size_t>(floats));
   source->read_at(header.size(), std::as_writable_bytes(std::span(vectors)));
   return vectors;
@@ -133,7 +136,7 @@ void KeptVectors::publish(const std::string& key) {
   std::error_code ignored;
   if (key_left_) key_is_left(key_path_);
   if (std::filesystem::exists(path_, ignored))
-    raise(Kind::misuse, "misuse/output-exists", "'" + path_ + "' exists: it was made in the meantime");
+    raise(Kind::misuse, "misuse/output-exists", "the file exists: it was made in the meantime", path_);
   try {
     write_key(key_file_, key);
     vectors_file_.publish();

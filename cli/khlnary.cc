@@ -45,8 +45,8 @@ std::string_view written_file(const Session& session) {
 
 std::string text_of(const Session& session, const Source& source) {
   if (source.size() > session.context().limits.header)
-    raise(Kind::malformed, "limit/header",
-          "the text is larger than the limit allows (Limits::header, --limit header=BYTES)");
+    raise(Kind::limit, "limit/header", "the text is larger than the limit allows", {},
+          {Hint::What::limit, "header", std::to_string(source.size())});
   std::string text(source.size(), '\0');
   source.read_at(0, std::as_writable_bytes(std::span(text)));
   return text;
@@ -171,7 +171,7 @@ Status verify_module(Session& session, const std::string& path) {
   if (session.json) {
     session.object(to_json(path, verdict));
   } else if (!session.quiet) {
-    print_findings(session.out, path, verdict.report);
+    session.print_findings(path, verdict.report);
     if (verdict.report.valid()) {
       session.out.shown(path);
       session.out.text(": ");

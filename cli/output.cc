@@ -122,17 +122,6 @@ void complain(std::string_view sentence) { remark("weighbridge: " + std::string(
 
 std::string shown(std::string_view text) { return is_plain(text) ? std::string(text) : escape_for_display(text); }
 
-std::string harmless(std::string_view sentence) {
-  std::string out;
-  for (;;) {
-    const std::size_t end = std::min(sentence.find('\\'), sentence.size());
-    out += shown(sentence.substr(0, end));
-    if (end == sentence.size()) return out;
-    out += '\\';
-    sentence.remove_prefix(end + 1);
-  }
-}
-
 std::string quote(std::string_view text) { return "'" + shown(text) + "'"; }
 
 std::size_t append_shown(std::string& to, std::string_view text) {

@@ -67,10 +67,6 @@ void remark(std::string_view line);
 std::string shown(std::string_view text);
 std::string quote(std::string_view text);
 
-// A sentence of the library made harmless: what it quotes from files it has mostly escaped itself, so that a backslash
-// stays one.
-std::string harmless(std::string_view sentence);
-
 // Appends `text` escaped and returns how many columns it takes. Plain ASCII takes a short way.
 std::size_t append_shown(std::string& to, std::string_view text);
 std::size_t width_shown(std::string_view text);

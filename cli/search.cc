@@ -52,7 +52,7 @@ void require_no_input(const std::string& path, std::span<const std::shared_ptr<c
   std::error_code ignored;
   for (const auto& input : inputs)
     if (std::filesystem::equivalent(path, std::string(input->name()), ignored))
-      raise(Kind::misuse, "misuse/output-is-input", "'" + path + "' is a file that is being read");
+      raise(Kind::misuse, "misuse/output-is-input", "this is a file that is being read", path);
 }
 
 void embed_corpus(Session& session, const Embedder& embedder, Corpus& corpus, Remarks& remarks) {

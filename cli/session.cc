@@ -2,11 +2,13 @@
 // The manners that all verbs share: opening, failing, choosing tensors.
 #include "session.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "actions.h"
 #include "nearest.h"
 #include "standard_input.h"
 #include "weighbridge/formats.h"
@@ -31,6 +33,11 @@ std::shared_ptr<const Source> hold_standard_input() {
             "standard input is held in memory, at most 1 GiB: name a file instead");
   }
   return memory_source(Bytes{{held->data(), size}, held}, "<standard input>");
+}
+
+// The file that a finding about `path` is about.
+std::string_view about(std::string_view path, const Finding& finding) {
+  return finding.file.empty() ? path : std::string_view(finding.file.name);
 }
 
 // "header=2G"
@@ -74,11 +81,13 @@ void set_limit(Limits& limits, const std::string& text) {
 
 }  // namespace
 
-void raise(Kind kind, std::string rule, std::string message) {
+void raise(Kind kind, std::string rule, std::string message, std::string file, Hint hint) {
   Finding finding;
   finding.rule = std::move(rule);
   finding.kind = kind;
   finding.message = std::move(message);
+  finding.file.name = std::move(file);
+  finding.hint = std::move(hint);
   throw Error(std::move(finding));
 }
 
@@ -107,28 +116,41 @@ std::shared_ptr<const Source> Session::source(const std::string& path) {
 }
 
 std::string Session::fault(std::string_view path, const Error& error) const {
-  const std::string& rule = error.finding().rule;
-  std::string what(error.what());
-  const bool own_fault = error.kind() == Kind::misuse || error.kind() == Kind::io;
-  if (!own_fault) return shown(path) + ": " + sentence(error.finding());
-  const bool names_file = error.kind() == Kind::io ? what.find('\'') != std::string::npos
-                                                   : rule.starts_with("misuse/output") ||
-                                                         what.find("'" + std::string(path) + "'") != std::string::npos;
-  if (rule == "misuse/output-exists" && takes_flag(args.verb, flag(FlagId::force)) && !args.has(FlagId::force))
-    what += "; --force replaces it";
-  if (rule == "misuse/not-a-file" && (what.find(" a FIFO") != std::string::npos || path == "/dev/stdin"))
-    what += ": for what comes through a pipe give -";
-  // Only of what could not be opened: the file at fault may be another than `path`, which need not even be one.
-  if (rule == "io/open" && what.starts_with("cannot open '" + std::string(path) + "'"))
-    if (const std::string near = nearest_file(path); !near.empty()) what += ", the nearest is '" + near + "'";
-  return (path.empty() || names_file ? "" : shown(path) + ": ") + harmless(what);
+  const Finding& finding = error.finding();
+  const std::string_view file = about(path, finding);
+  std::string said = file.empty() ? std::string() : shown(file) + ": ";
+  if (finding.kind != Kind::misuse && finding.kind != Kind::io) return said + sentence(finding);
+  said += shown(finding.message) + help(finding);
+  if (finding.rule == "io/open")
+    if (const std::string near = nearest_file(file); !near.empty()) said += ", the nearest is " + quote(near);
+  return said;
 }
 
-std::string Session::sentence(const Finding& finding) {
-  std::string out = harmless(finding.message) + " (" + shown(finding.rule);
-  if (finding.offset) out += " at byte " + std::to_string(*finding.offset);
-  if (finding.has_tensor) out += (finding.offset ? ", tensor " : " in tensor ") + quote(finding.tensor);
-  return out + ")";
+std::string Session::help(const Finding& finding) const {
+  const Hint& hint = finding.hint;
+  if (hint.what == Hint::What::none) return {};
+  if (hint.name == "standard-input") return ": for what comes through a pipe give -";
+  // What the library calls otherwise than the command does.
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"replace", "force"}, {"vocabulary", "vocab"}};
+  std::string_view name = hint.what == Hint::What::limit ? std::string_view("limit") : std::string_view(hint.name);
+  for (const auto& [theirs, ours] : kNames)
+    if (name == theirs) name = ours;
+  const auto known = std::ranges::find(flags(), name, &Flag::name);
+  if (known == flags().end() || !takes_flag(args.verb, args.action, *known)) return {};
+  if (known->id == FlagId::force) return args.has(FlagId::force) ? "" : "; --force replaces it";
+  if (hint.what == Hint::What::limit) {
+    const bool count = hint.name == "tensors" || hint.name == "depth";
+    return "; raise it with --limit " + hint.name + "=" + (hint.value.empty() ? count ? "COUNT" : "BYTES" : hint.value);
+  }
+  const std::string value = hint.value.empty() ? std::string(known->value) : shown(hint.value);
+  return "; try --" + std::string(name) + (value.empty() ? "" : " ") + value;
+}
+
+std::string Session::sentence(const Finding& finding) const {
+  std::string said = shown(finding.message) + " (" + shown(finding.rule);
+  if (finding.offset) said += " at byte " + std::to_string(*finding.offset);
+  if (finding.has_tensor) said += (finding.offset ? ", tensor " : " in tensor ") + quote(finding.tensor);
+  return said + ")" + help(finding);
 }
 
 void Session::object(std::string_view text) {
@@ -156,8 +178,9 @@ void Session::end_objects() {
 
 void Session::written_all_the_same(std::string_view output, const OutputFailed& failed) {
   raise(Kind::io, "io/write",
-        std::string("standard output cannot be written: ") + std::strerror(failed.error_number) + "; '" +
-            std::string(output) + "' is written all the same");
+        std::string("cannot be written: ") + std::strerror(failed.error_number) + "; '" + std::string(output) +
+            "' is written all the same",
+        "standard output");
 }
 
 void Session::print_failure(std::string_view path, const Report& report) {
@@ -166,7 +189,6 @@ void Session::print_failure(std::string_view path, const Report& report) {
 
 Status Session::fail(std::string_view path, const Error& error) {
   progress_.clear();
-  if (const auto* const other = dynamic_cast<const FileError*>(&error)) path = other->path();
   Report report;
   report.add(error.finding());
   print_failure(path, report);
@@ -179,7 +201,7 @@ Status Session::fail(std::string_view path, const Report& report) {
   print_failure(path, report);
   const Finding* first = report.first_error();
   if (!first) return Status::done;
-  complain(shown(path) + ": " + sentence(*first));
+  complain(shown(about(path, *first)) + ": " + sentence(*first));
   return status_of(first->kind);
 }
 
@@ -187,15 +209,15 @@ void Session::remarks(std::string_view path, const Report& report) {
   if (quiet || json) return;
   progress_.clear();
   for (const Finding& finding : report.findings())
-    complain(shown(path) + ": " + std::string(name(finding.severity)) + ": " + sentence(finding));
+    complain(shown(about(path, finding)) + ": " + std::string(name(finding.severity)) + ": " + sentence(finding));
 }
 
-void print_findings(Output& out, std::string_view path, const Report& report) {
+void Session::print_findings(std::string_view path, const Report& report) {
   for (const Finding& finding : report.findings()) {
-    out.shown(path);
+    out.shown(about(path, finding));
     out.text(": ");
     out.toned(finding.severity == Severity::error ? Tone::bad : Tone::warning, name(finding.severity));
-    out.text(": " + Session::sentence(finding) + "\n");
+    out.text(": " + sentence(finding) + "\n");
   }
   if (report.total() > report.findings().size())
     out.text(shown(path) + ": and " + grouped(report.total() - report.findings().size()) + " findings more\n");

@@ -44,13 +44,17 @@ class Session {
   // and --json prints an array. The worst status.
   Status for_each_file(const std::function<Status(const std::string&)>& job);
 
-  // Says on standard error what is wrong with `path`, and with --json prints the object with its findings.
+  // Says on standard error what is wrong with `path`, or with the file that the finding names, and with --json prints
+  // the object with its findings.
   Status fail(std::string_view path, const Error& error);
   Status fail(std::string_view path, const Report& report);
   // Warnings and the like of a file that is good enough, on standard error.
   void remarks(std::string_view path, const Report& report);
-  // The sentence of an error for a person: with the path of the file at fault, once, and the flag that helps, if any.
+  // The sentence of an error for a person: behind the file at fault, which is `path` where the finding names no other,
+  // and before the flag that helps, if any.
   std::string fault(std::string_view path, const Error& error) const;
+  // Each finding on a line of its own, as verify prints them.
+  void print_findings(std::string_view path, const Report& report);
   // Prints what has been done, when `output` has been written (empty: no file was); where that cannot be printed, says
   // so of the output.
   template <class Print> void tell_written(std::string_view output, Print&& print) {
@@ -62,12 +66,14 @@ class Session {
       written_all_the_same(output, failed);
     }
   }
-  // One line for a person: severity, sentence, rule, place.
-  static std::string sentence(const Finding& finding);
+  // One line for a person: sentence, rule, place, and the flag that helps.
+  std::string sentence(const Finding& finding) const;
 
  private:
   [[noreturn]] static void written_all_the_same(std::string_view output, const OutputFailed&);
   void print_failure(std::string_view path, const Report& report);
+  // What the finding hints at, as a flag of this verb: "; try --heads N". Empty where there is nothing.
+  std::string help(const Finding& finding) const;
 
   void end_objects();
 
@@ -76,32 +82,18 @@ class Session {
   Context context_;
 };
 
-// An Error for which another file than the verb's own is at fault: fail() names that one.
-class FileError : public Error {
- public:
-  FileError(std::string path, const Error& error) : Error(error), path_(std::move(path)) {}
-  const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
-// What `work` gives; an Error in it is one of the file at `path`.
-template <class Work> auto about_file(const std::string& path, Work&& work) {
+// What `work` gives; an Error in it is one of the file at `path`, unless it names one itself.
+template <class Work> auto in_file(const std::string& path, Work&& work) {
   try {
     return work();
-  } catch (const FileError&) {
-    throw;
   } catch (const Error& error) {
-    throw FileError(path, error);
+    throw error.in(path);
   }
 }
 
 // Throws Error: for what a verb finds wrong with a file, so that --json has it as well. The message is exact, not
-// escaped.
-[[noreturn]] void raise(Kind kind, std::string rule, std::string message);
-
-// Each finding on a line of its own, as verify prints them.
-void print_findings(Output& out, std::string_view path, const Report& report);
+// escaped, and does not name `file`.
+[[noreturn]] void raise(Kind kind, std::string rule, std::string message, std::string file = {}, Hint hint = {});
 
 // An input that is open. `model` is empty when it is malformed: report says why, and fail() has been called.
 struct Input {

@@ -51,7 +51,7 @@ Status tell(Session& session, const std::string& subject, const chain::Outcome& 
       session.object(outcome.json);
       return;
     }
-    for (const Finding& finding : outcome.report.findings()) session.out.text(Session::sentence(finding) + "\n");
+    for (const Finding& finding : outcome.report.findings()) session.out.text(session.sentence(finding) + "\n");
     if (!session.quiet)
       session.out.text(shown(subject) + ": " + (outcome.passed ? "passed" : "refused") +
                        (outcome.path.empty() ? "" : ", " + shown(outcome.path) + " written") + ", sha256 " +
@@ -67,8 +67,6 @@ Status run_slm(Session& session) {
   const auto* const doing = std::ranges::find(kDoings, session.args.action->name, &Doing::action);
   try {
     return doing->run(session, operands);
-  } catch (const chain::RecordError& error) {
-    return session.fail(error.path(), error);
   } catch (const Error& error) {
     return session.fail(operands.empty() ? output_of(session) : operands[0], error);
   }

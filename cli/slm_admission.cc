@@ -11,17 +11,6 @@ namespace {
 bool replaces(const Session& session) { return session.args.has(FlagId::force); }
 std::string value(const Session& session, FlagId id) { return std::string(session.args.value(id)); }
 
-// As about_file, but a record that is at fault is named itself.
-template <class Work> Status about_evidence(const std::string& path, Work&& work) {
-  return about_file(path, [&] {
-    try {
-      return work();
-    } catch (const chain::RecordError& error) {
-      throw FileError(error.path(), error);
-    }
-  });
-}
-
 // The evidence beside `model`, with -o in place of the record that the action writes.
 chain::Evidence evidence(const Session& session, const std::string& model,
                          std::string chain::Evidence::*written = nullptr) {
@@ -86,11 +75,9 @@ Status pass_gate(Session& session, Operands operands) {
   const chain::Decision decision{value(session, FlagId::decision), value(session, FlagId::decided_by),
                                  value(session, FlagId::stated_at)};
   const auto written = smoke ? &chain::Evidence::smoke_gate : &chain::Evidence::quality_gate;
-  return about_evidence(operands[0], [&] {
-    return tell(session, operands[0],
-                chain::quality_gate(gate, evidence(session, operands[0], written), decision, replaces(session),
-                                    session.context()));
-  });
+  return tell(session, operands[0],
+              chain::quality_gate(gate, evidence(session, operands[0], written), decision, replaces(session),
+                                  session.context()));
 }
 
 Status admit_model(Session& session, Operands operands) {
@@ -103,15 +90,14 @@ Status keep_ledger(Session& session, Operands operands) {
   const std::string_view step = session.args.action->step;
   const std::string& ledger = operands[0];
   if (step == "append")
-    return about_evidence(operands[1], [&] {
+    return in_file(operands[1], [&] {
       return tell(session, operands[1],
                   chain::append_to_ledger(ledger, chain::evidence_beside(operands[1]), operands.subspan(2),
                                           value(session, FlagId::stated_at), session.context()));
     });
-  return about_evidence(ledger, [&] {
-    if (step == "show") static_cast<void>(open_file(ledger));  // what is missing is a file, not evidence
-    return step == "show" ? show_ledger(session, ledger) : tell(session, ledger, chain::verify_ledger(ledger));
-  });
+  if (step != "show") return tell(session, ledger, chain::verify_ledger(ledger));
+  static_cast<void>(open_file(ledger));  // what is missing is a file, not evidence
+  return show_ledger(session, ledger);
 }
 
 Status make_registry(Session& session, Operands operands) {

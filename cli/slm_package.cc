@@ -52,9 +52,9 @@ Model adapted(std::span<const Model> models, std::span<const std::string> paths,
   try {
     return slm::adapt(models[0], models.subspan(1), context);
   } catch (const Error& error) {
-    if (error.finding().rule == "misuse/adapter-base") throw FileError(paths[0], error);
+    if (error.finding().rule == "misuse/adapter-base") throw error.in(paths[0]);
     for (std::size_t i = 1; i < models.size(); ++i)
-      about_file(paths[i], [&] { return slm::adapt(models[0], models.subspan(i, 1), context); });
+      in_file(paths[i], [&] { return slm::adapt(models[0], models.subspan(i, 1), context); });
     throw;
   }
 }
@@ -68,8 +68,11 @@ Status make_fixture(Session& session, std::span<const std::string> operands) {
     options.slm.quantize_norms = true;  // as the original packer does, whose sizes these are
   }
   // The operand is a word: what goes wrong does so at the file that is made.
-  return about_file(output_of(session),
-                    [&] { return carry_out(session, operands[0], plan(slm::fixture(*kind), "slm", options)); });
+  try {
+    return carry_out(session, operands[0], plan(slm::fixture(*kind), "slm", options));
+  } catch (const Error& error) {
+    return session.fail(output_of(session), error);
+  }
 }
 
 Status make_adapter(Session& session, std::span<const std::string> operands) {
@@ -82,7 +85,7 @@ Status make_adapter(Session& session, std::span<const std::string> operands) {
   try {
     return carry_out(session, operands[1], slm::plan_adapter(models[0], models[1], *kind, options, session.context()));
   } catch (const Error& error) {
-    if (is_about_package(error)) throw FileError(operands[1], error);
+    if (is_about_package(error)) throw error.in(operands[1]);
     throw;
   }
 }

@@ -28,7 +28,7 @@ std::size_t read_standard_input(std::span<std::byte> out) {
     const ssize_t got = ::read(STDIN_FILENO, out.data(), out.size());
     if (got >= 0) return static_cast<std::size_t>(got);
     if (errno != EINTR && errno != EAGAIN)
-      raise(Kind::io, "io/read", std::string("standard input cannot be read: ") + std::strerror(errno));
+      raise(Kind::io, "io/read", std::string("cannot be read: ") + std::strerror(errno), "standard input");
   }
 }
 

@@ -12,7 +12,8 @@ enum class Status : std::uint8_t { done = 0, invalid = 1, misuse = 2, unsupporte
 
 constexpr Status status_of(Kind kind) noexcept {
   switch (kind) {
-    case Kind::malformed: return Status::invalid;
+    case Kind::malformed:
+    case Kind::limit: return Status::invalid;
     case Kind::unsupported: return Status::unsupported;
     case Kind::misuse: return Status::misuse;
     case Kind::io: break;

@@ -28,13 +28,13 @@ TextForm text_form(const Arguments& args, std::string_view path) {
 
 TextFile::TextFile(Session& session, std::string path, TextForm form)
     : name_(path == "-" ? "standard input" : path),
-      reader_(about_file(name_, [&] { return pull_from(path); }), form, session.context().limits) {}
+      reader_(in_file(name_, [&] { return pull_from(path); }), form, session.context().limits) {}
 
 bool TextFile::next(std::string& text) {
-  return about_file(name_, [&] { return reader_.next(text); });
+  return in_file(name_, [&] { return reader_.next(text); });
 }
 bool TextFile::next_record(std::vector<std::string>& fields) {
-  return about_file(name_, [&] { return reader_.next_record(fields); });
+  return in_file(name_, [&] { return reader_.next_record(fields); });
 }
 
 Texts::Texts(Session& session, std::size_t first) {
@@ -57,7 +57,7 @@ bool Texts::next(std::string& text) {
 std::optional<Tokenizer> vocabulary_of(Session& session) {
   if (!session.args.has(FlagId::vocab)) return std::nullopt;
   const std::string path(session.args.value(FlagId::vocab));
-  return about_file(path, [&] { return WordPiece::vocabulary(*open_file(path), session.context().limits); });
+  return in_file(path, [&] { return WordPiece::vocabulary(*open_file(path), session.context().limits); });
 }
 
 }  // namespace weighbridge::cli

@@ -13,7 +13,7 @@
 
 namespace weighbridge::cli {
 
-// A file's texts, or standard input's for "-". What is wrong with them is a FileError.
+// A file's texts, or standard input's for "-". What is wrong with them is an Error of that file.
 class TextFile {
  public:
   TextFile(Session&, std::string path, TextForm);
@@ -43,7 +43,7 @@ TextForm text_form(const Arguments&, std::string_view path);
 // Reads a file, or standard input for "-", a buffer at a time.
 TextPull pull_from(const std::string& path);
 
-// The vocabulary of --vocab, or nothing. What is wrong with it is a FileError.
+// The vocabulary of --vocab, or nothing. What is wrong with it is an Error of that file.
 std::optional<Tokenizer> vocabulary_of(Session&);
 
 }  // namespace weighbridge::cli

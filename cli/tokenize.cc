@@ -22,7 +22,7 @@ TextTokenizer tokenizer_of(Session& session, const Model& model) {
   const auto vocabulary = vocabulary_of(session);
   if (!vocabulary) return TextTokenizer(model, options);
   options.vocabulary = &*vocabulary;
-  return about_file(std::string(args.value(FlagId::vocab)), [&] { return TextTokenizer(model, options); });
+  return in_file(std::string(args.value(FlagId::vocab)), [&] { return TextTokenizer(model, options); });
 }
 
 class Printer {
@@ -31,12 +31,13 @@ class Printer {
 
   void print(const TokenizedText& text) { session_.json ? print_json(text) : print_lines(text); }
   void finish() {
-    if (session_.json) session_.out.text(first_ ? "{\"schema\":1,\"inputs\":[]}\n" : "]}\n");
+    if (session_.json) session_.out.text(first_ ? begin() + "]}\n" : "]}\n");
   }
 
  private:
+  static std::string begin() { return "{\"schema\":" + std::to_string(kJsonSchema) + ",\"inputs\":["; }
   void print_json(const TokenizedText& text) {
-    session_.out.text(std::exchange(first_, false) ? "{\"schema\":1,\"inputs\":[" : ",");
+    session_.out.text(std::exchange(first_, false) ? begin() : ",");
     session_.out.text(to_json(text));
   }
   void print_lines(const TokenizedText& text) {

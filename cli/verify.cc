@@ -46,9 +46,10 @@ Status status_of_report(const Report& report) {
   return report.unsupported() > 0 ? Status::unsupported : Status::done;
 }
 
-void print(Output& out, std::string_view path, const Verdict& verdict, std::uint64_t file_size) {
+void print(Session& session, std::string_view path, const Verdict& verdict, std::uint64_t file_size) {
+  Output& out = session.out;
   const Report& report = verdict.report;
-  print_findings(out, path, report);
+  session.print_findings(path, report);
   if (!report.valid()) return;
   out.shown(path);
   out.text(": ");
@@ -69,7 +70,7 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
     if (session.json) {
       session.object(to_json(path, verdict));
     } else if (!session.quiet) {
-      print(session.out, path, verdict, bytes_read_from(verdict.model));
+      print(session, path, verdict, bytes_read_from(verdict.model));
     }
     return status_of_report(verdict.report);
   } catch (const Error& error) {

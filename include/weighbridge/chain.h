@@ -9,8 +9,8 @@
 ///   They are written as conversions are: a temporary beside, synced, renamed. `replace` replaces a record of the same
 ///   kind and nothing else (misuse/output-kind); no step writes over what it read (misuse/output-is-input).
 /// - **Errors.** Error{malformed} "chain/..." names the record's key, the tensor or the file that is wrong, what was
-///   expected and found; Error{misuse} what the caller asked for; Error{io} the machine. A step that judges says no in
-///   its Outcome.
+///   expected and found; one that is about a record says so in Finding::file; Error{misuse} what the caller asked for;
+///   Error{io} the machine. A step that judges says no in its Outcome.
 /// - **Admission.** Each step reads all evidence that it stands on and makes it again from the artifact: a record that
 ///   says anything else than what comes out now is refused, and the refusal names the record's key, both values and the
 ///   line. A record of another artifact is Error chain/stale, a missing one chain/missing-evidence. No step writes
@@ -30,17 +30,6 @@
 #include "weighbridge/model.h"
 
 namespace weighbridge::chain {
-
-/// An Error that is about a record, not about the model or folder that the step was called for.
-class RecordError : public Error {
- public:
-  /// A finding in the record at `path`.
-  RecordError(std::string path, Finding finding) : Error(std::move(finding)), path_(std::move(path)) {}
-  const std::string& path() const noexcept { return path_; }  ///< of the record
-
- private:
-  std::string path_;
-};
 
 /// What a step found, and the record that it wrote.
 struct Outcome {

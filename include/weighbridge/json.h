@@ -27,7 +27,7 @@
 
 namespace weighbridge {
 
-inline constexpr unsigned kJsonSchema = 1;  ///< the member "schema" of every object
+inline constexpr unsigned kJsonSchema = 2;  ///< the member "schema" of every object
 
 /// What inspect says of a file that opens. Everything referred to must outlive the call.
 struct Inspection {

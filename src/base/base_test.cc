@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <limits>
 #include <set>
+#include <type_traits>
 #include <vector>
 
 #include "base/checked.h"
@@ -236,10 +237,15 @@ TEST(Fail, EachKindHasItsRuleAndSeverity) {
   const Finding misuse = thrown([] { base::misuse("no-such-tensor", "no tensor 'x'"); });
   EXPECT_EQ(misuse.rule, "misuse/no-such-tensor");
   EXPECT_EQ(misuse.kind, Kind::misuse);
-  const Finding io = thrown([] { base::io_error("open", "cannot open 'x'", ENOENT); });
+  EXPECT_EQ(misuse.hint, Hint{});
+  const Finding helped = thrown([] { base::misuse_of("x", "no-heads", "no heads", base::option_hint("heads")); });
+  EXPECT_EQ(helped.file.name, "x");
+  EXPECT_EQ(helped.hint, (Hint{Hint::What::option, "heads", ""}));
+  const Finding io = thrown([] { base::io_error_of("x", "open", "cannot be opened", ENOENT); });
+  EXPECT_EQ(io.file.name, "x");
   EXPECT_EQ(io.rule, "io/open");
   EXPECT_EQ(io.kind, Kind::io);
-  EXPECT_EQ(io.message, "cannot open 'x': No such file or directory");
+  EXPECT_EQ(io.message, "cannot be opened: No such file or directory");
   EXPECT_EQ(thrown([] { base::io_error("read", "gone"); }).message, "gone");
   const Finding unsupported = thrown([] { base::unsupported("ztensor/layout", "unknown layout"); });
   EXPECT_EQ(unsupported.rule, "ztensor/layout");
@@ -248,8 +254,46 @@ TEST(Fail, EachKindHasItsRuleAndSeverity) {
   EXPECT_EQ(thrown([] { base::malformed("stb/size", "short"); }).kind, Kind::malformed);
   const Finding beyond = thrown([] { base::beyond_address_space(std::uint64_t{1} << 40); });
   EXPECT_EQ(beyond.rule, "limit/address-space");
-  EXPECT_EQ(beyond.kind, Kind::unsupported);
+  EXPECT_EQ(beyond.kind, Kind::limit);
+  const Finding limit = thrown([] { base::over_limit("memory", "too much", 7); });
+  EXPECT_EQ(limit.rule, "limit/memory");
+  EXPECT_EQ(limit.kind, Kind::limit);
+  EXPECT_EQ(limit.hint, (Hint{Hint::What::limit, "memory", "7"}));
   EXPECT_NE(beyond.message.find("1099511627776"), std::string::npos);
+}
+
+// A handler may copy what it caught where nothing may be thrown.
+static_assert(std::is_nothrow_copy_constructible_v<Error> && std::is_nothrow_copy_assignable_v<Error>);
+static_assert(std::is_nothrow_move_constructible_v<Error> && std::is_nothrow_move_assignable_v<Error>);
+
+TEST(Errors, CopiesShareOneFindingAndStayWhole) {
+  Finding finding;
+  finding.rule = "stb/size";
+  finding.message = "short";
+  const Error first(finding);
+  Error copy = first;
+  EXPECT_EQ(&copy.finding(), &first.finding());
+  const Error taken = std::move(copy);
+  EXPECT_EQ(copy.finding().rule, "stb/size");  // NOLINT(bugprone-use-after-move): a move is a copy
+  EXPECT_STREQ(taken.what(), "short");
+}
+
+TEST(Errors, InNamesTheFileOnceAndWhatBeginsWithIt) {
+  Finding finding;
+  finding.message = "short";
+  const Error named = Error(finding).in("a.stb");
+  EXPECT_EQ(named.finding().file.name, "a.stb");
+  EXPECT_EQ(named.finding().message, "short");
+  EXPECT_STREQ(named.what(), "a.stb: short");
+  EXPECT_EQ(named.in("b.stb").finding().file.name, "a.stb");
+}
+
+TEST(Reports, AmendReachesWhatIsKeptAndTheFirstError) {
+  Report report;
+  report.add(finding("a/first", Severity::error));
+  report.amend([](Finding& each) { each.file.name = "x"; });
+  EXPECT_EQ(report.findings()[0].file.name, "x");
+  EXPECT_EQ(report.first_error()->file.name, "x");
 }
 
 TEST(Names, KindsAndSeveritiesAreTheirEnumerators) {
@@ -257,6 +301,10 @@ TEST(Names, KindsAndSeveritiesAreTheirEnumerators) {
   EXPECT_EQ(name(Kind::unsupported), "unsupported");
   EXPECT_EQ(name(Kind::misuse), "misuse");
   EXPECT_EQ(name(Kind::io), "io");
+  EXPECT_EQ(name(Kind::limit), "limit");
+  EXPECT_EQ(name(Hint::What::none), "none");
+  EXPECT_EQ(name(Hint::What::limit), "limit");
+  EXPECT_EQ(name(Hint::What::option), "option");
   EXPECT_EQ(name(Severity::error), "error");
   EXPECT_EQ(name(Severity::warning), "warning");
   EXPECT_EQ(name(Severity::unsupported), "unsupported");

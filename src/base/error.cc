@@ -12,6 +12,7 @@ std::string_view name(Kind kind) noexcept {
     case Kind::unsupported: return "unsupported";
     case Kind::misuse: return "misuse";
     case Kind::io: return "io";
+    case Kind::limit: return "limit";
   }
   return "malformed";
 }
@@ -23,6 +24,27 @@ std::string_view name(Severity severity) noexcept {
     case Severity::unsupported: return "unsupported";
   }
   return "error";
+}
+
+std::string_view name(Hint::What what) noexcept {
+  switch (what) {
+    case Hint::What::none: return "none";
+    case Hint::What::limit: return "limit";
+    case Hint::What::option: return "option";
+  }
+  return "none";
+}
+
+Error::Error(Finding finding) {
+  std::string text = finding.file.empty() ? finding.message : finding.file.name + ": " + finding.message;
+  held_ = std::make_shared<const Held>(Held{std::move(finding), std::move(text)});
+}
+
+Error Error::in(std::string_view file) const {
+  if (!finding().file.empty()) return *this;
+  Finding named = finding();
+  named.file.name = file;
+  return Error(std::move(named));
 }
 
 void Report::add(Finding finding) {

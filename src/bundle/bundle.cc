@@ -34,16 +34,16 @@ std::optional<huggingface::Folder> folder_at(const std::string& path, const Open
   const bool wanted = options.format == huggingface::format().info.name;
   if (!std::filesystem::is_directory(path, ignored)) {
     if (wanted && std::filesystem::exists(path, ignored))
-      base::misuse("not-a-folder", "'" + path + "' is a file, and " + options.format + " is a folder of files");
+      base::misuse_of(path, "not-a-folder", "this is a file, and " + options.format + " is a folder of files");
     return std::nullopt;
   }
-  if (options.tokenizer) base::misuse("tokenizer", "'" + path + "' is a directory, which holds its tokenizer itself");
+  if (options.tokenizer) base::misuse_of(path, "tokenizer", "this is a directory, which holds its tokenizer itself");
   if (!wanted && !options.format.empty())
-    base::misuse("not-a-file", "'" + path + "' is a directory, and " + options.format + " is one file");
+    base::misuse_of(path, "not-a-file", "this is a directory, and " + options.format + " is one file");
   huggingface::Folder folder = huggingface::open_folder(path, options.access);
   if (!huggingface::recognize(folder))
-    base::misuse("not-a-file",
-                 "'" + path + "' is a directory, and no model is in it: looked for " + huggingface::looked_for());
+    base::misuse_of(path, "not-a-file",
+                    "this is a directory, and no model is in it: looked for " + huggingface::looked_for());
   return folder;
 }
 

@@ -20,6 +20,7 @@ std::optional<Model> open(const std::string& path, Report& report, const Context
   } catch (const core::Stop&) {
     model.reset();
   }
+  if (model) core::place_files(own, *model);
   report.append(own);
   return model;
 }

@@ -15,6 +15,7 @@ Verdict verify(const std::string& path, const Context& context, const OpenOption
   core::Findings findings(verdict.report, core::Findings::Mode::all);
   verdict.model = huggingface::load(*folder, context, findings);
   huggingface::format().check_content(verdict.model, context, findings);
+  core::place_files(verdict.report, verdict.model);
   for (const auto& source : verdict.model.sources()) source->check_unchanged();
   return verdict;
 }

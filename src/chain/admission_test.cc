@@ -209,8 +209,8 @@ TEST_F(Quality, ARecordAtFaultIsNamedItself) {
   try {
     quality_gate(Gate::runtime_smoke, at_, {}, true);
     ADD_FAILURE();
-  } catch (const RecordError& error) {
-    EXPECT_EQ(error.path(), at_.smoke);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.finding().file.name, at_.smoke);
   }
 }
 

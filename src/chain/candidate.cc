@@ -237,6 +237,16 @@ void Totals::add(const Values& values) {
   largest = std::max(largest, values.largest);
 }
 
+namespace {
+
+// A record does not say where on this machine its candidate lies.
+std::string text_of(const Finding& finding) {
+  const std::string& file = finding.file.name;
+  return file.empty() ? finding.message : file.substr(file.rfind('/') + 1) + ": " + finding.message;
+}
+
+}  // namespace
+
 void set_verdict(Record& record, const Totals& totals, double bound, const Report& report) {
   record.set("tensor_count", totals.tensors).set("parameter_count", totals.parameters);
   record.set_real("safety_bound", bound).set_real("largest_magnitude", totals.largest);
@@ -245,7 +255,7 @@ void set_verdict(Record& record, const Totals& totals, double bound, const Repor
   std::uint64_t i = 0;
   for (const Finding& finding : report.findings()) {
     const std::string row = "objection." + std::to_string(i++);
-    record.set(row + ".rule", finding.rule).set(row + ".text", finding.message);
+    record.set(row + ".rule", finding.rule).set(row + ".text", text_of(finding));
   }
 }
 

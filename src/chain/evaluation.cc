@@ -136,7 +136,7 @@ Generated run_case(const Generator& generator, const Record& cases, const std::s
     return out;
   } catch (const Error& error) {  // a prompt that the context has no room for is a fault of the cases
     if (error.kind() != Kind::misuse) throw;
-    refuse("case", at + "prompt", std::string("cannot be run: ") + error.what());
+    refuse("case", at + "prompt", "cannot be run: " + error.finding().message);
   }
 }
 

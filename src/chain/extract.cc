@@ -28,7 +28,7 @@ namespace {
 void clear(const std::string& path, bool replace) {
   std::error_code error;
   if (replace) std::filesystem::remove(path, error);
-  if (error) base::io_error("create", "cannot replace '" + path + "'", error.value());
+  if (error) base::io_error_of(path, "create", "cannot be replaced", error.value());
 }
 
 // The candidate as an .slm of f32, for as long as its tensors are taken from it.
@@ -51,11 +51,12 @@ class Intermediate {
 
 void make_folder(const std::string& path, bool replace) {
   if (::mkdir(path.c_str(), 0777) == 0) return;
-  if (errno != EEXIST) base::io_error("create", "cannot make the folder '" + path + "'", errno);
+  if (errno != EEXIST) base::io_error_of(path, "create", "the folder cannot be made", errno);
   if (!std::filesystem::is_directory(std::filesystem::symlink_status(path)))
-    base::misuse("output-kind", "'" + path + "' is no folder");
+    base::misuse_of(path, "output-kind", "this is no folder");
   if (!replace && !std::filesystem::is_empty(path))
-    base::misuse("output-exists", "'" + path + "' is there already and holds something");
+    base::misuse_of(path, "output-exists", "the folder is there already and holds something",
+                    base::option_hint("replace"));
 }
 
 std::string dims_text(Shape shape) {

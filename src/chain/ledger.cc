@@ -116,7 +116,7 @@ fs::path real_path(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
   fs::path out = error ? fs::path() : fs::weakly_canonical(absolute, error);
-  if (error) base::io_error("open", "'" + path + "' cannot be found", error.value());
+  if (error) base::io_error_of(path, "open", "cannot be found", error.value());
   return out;
 }
 
@@ -190,7 +190,7 @@ std::string check_adapter(const Artifact& base, const std::string& path, const C
     check_runs(slm::adapt(base.model, std::span(&package, 1), context));
   } catch (const Error& error) {  // that it is another model's is no misuse here, but what is wrong with the file
     if (error.kind() == Kind::io) throw;
-    refuse("adapter", {}, "'" + path + "' does not fit '" + base.name + "': " + error.what());
+    refuse("adapter", {}, "'" + path + "' does not fit '" + base.name + "': " + error.finding().message);
   }
   return kind;
 }

@@ -13,7 +13,6 @@
 #include "io/fd.h"
 #include "weighbridge/json.h"
 #include "weighbridge/source.h"
-#include "weighbridge/text.h"
 #include "wire/json_writer.h"
 
 namespace weighbridge::chain {
@@ -22,7 +21,7 @@ namespace {
 std::string to_json(std::string_view step, const Record& record, const Outcome& outcome) {
   wire::JsonWriter out(wire::JsonWriter::Style::shown);
   out.begin_object();
-  wire::member(out, "schema", std::uint64_t{1});
+  wire::member(out, "schema", std::uint64_t{kJsonSchema});
   wire::member(out, "step", step);
   out.key("passed");
   out.boolean(outcome.passed);
@@ -71,8 +70,7 @@ Output output_of(const Evidence& at, std::string Evidence::*written, bool replac
 void require_other_file(const Output& output) {
   for (const std::string& input : output.inputs)
     if (!input.empty() && io::same_file(output.path, input))
-      base::misuse("output-is-input", "the output " + escape_for_display(output.path) + " is the input " +
-                                          escape_for_display(input) + ": give another name");
+      base::misuse_of(output.path, "output-is-input", "the output is the input '" + input + "': give another name");
 }
 
 void check_output(const Schema& schema, const Output& output) {
@@ -84,9 +82,9 @@ void check_output(const Schema& schema, const Output& output) {
   std::string bytes(static_cast<std::size_t>(std::min(source->size(), kBeginning)), '\0');
   source->read_at(0, std::as_writable_bytes(std::span(bytes)));
   if (!begins_as(schema, bytes))
-    base::misuse("output-kind", "the output " + escape_for_display(output.path) + " is there and is no " +
-                                    std::string(schema.name) +
-                                    ", which alone is replaced here: remove it or give another name");
+    base::misuse_of(output.path, "output-kind",
+                    "the output is there and is no " + std::string(schema.name) +
+                        ", which alone is replaced here: remove it or give another name");
 }
 
 void publish_record(const Schema& schema, const Output& output, std::string_view bytes) {

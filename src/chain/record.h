@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fail.h"
 #include "weighbridge/chain.h"
 #include "weighbridge/error.h"
 
@@ -126,11 +127,9 @@ ReadRecord read_record(const Schema&, const std::string& path);
 template <class Work> auto about_record(const std::string& path, Work&& work) {
   try {
     return work();
-  } catch (const RecordError&) {
-    throw;
   } catch (const Error& error) {
-    if (error.kind() != Kind::malformed) throw;
-    throw RecordError(path, error.finding());
+    if (!base::refuses_input(error.kind())) throw;
+    throw error.in(path);
   }
 }
 

@@ -27,7 +27,7 @@ std::string rule_of(const Schema& schema, std::string_view bytes) {
     parse_record(schema, bytes);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), Kind::malformed);
-    return error.finding().rule + " " + error.what();
+    return error.finding().rule + " " + error.finding().message;
   }
   return "none";
 }

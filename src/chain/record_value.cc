@@ -128,7 +128,7 @@ std::optional<std::string> spell_value(const Key& key, std::string_view meaning)
 
 std::string expectation(const Key& key) {
   switch (key.type) {
-    case Type::text: return "a text, its backslashes and control characters spelt \\\\, \\n, \\r, \\t or \\xHH";
+    case Type::text: return "a text whose backslashes and control characters are escaped by a backslash";
     case Type::word: return "printable ASCII without a space";
     case Type::choice: {
       std::string out = "one of " + std::string(key.choices);

@@ -44,7 +44,7 @@ class Reviewer {
     try {
       set_shape(record_, shape_of(candidate_.model));
     } catch (const Error& error) {
-      if (error.kind() != Kind::malformed) throw;
+      if (!base::refuses_input(error.kind())) throw;
     }
   }
 

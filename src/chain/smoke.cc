@@ -46,7 +46,7 @@ Generated run(const Generator& generator, std::string_view prompt) {
     return session.generate(prompt, options);
   } catch (const Error& error) {  // no room for the prompt in a context of a few tokens, or logits that are not finite
     if (error.kind() == Kind::io) throw;
-    refuse("smoke", {}, "the prompt \"" + std::string(prompt) + "\" cannot be run: " + error.what());
+    refuse("smoke", {}, "the prompt \"" + std::string(prompt) + "\" cannot be run: " + error.finding().message);
   }
 }
 

@@ -60,7 +60,7 @@ TEST(SourceManifests, RefuseNumbersThatTheHeaderCannotHold) {
       ADD_FAILURE() << key;
     } catch (const Error& error) {
       EXPECT_EQ(error.finding().rule, "chain/value");
-      EXPECT_TRUE(std::string_view(error.what()).starts_with(key)) << error.what();
+      EXPECT_TRUE(std::string_view(error.finding().message).starts_with(key)) << error.what();
     }
   }
 }

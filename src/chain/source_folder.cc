@@ -61,7 +61,7 @@ SourceFolder::SourceFolder(const std::string& path) : path_(path), folder_(io::o
   const int fd = open_again(folder_.get(), "tensors", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) {
     if (errno != ENOENT && errno != ELOOP && errno != ENOTDIR)
-      base::io_error("open", "cannot open '" + path_ + "/tensors'", errno);
+      base::io_error_of(path_ + "/tensors", "open", "cannot be opened", errno);
     const bool link = errno == ELOOP || errno == ENOTDIR;
     refuse("path", "tensors",
            link ? "is a link or a file, where the folder of the tensors is to be" : "cannot be opened", {}, "a folder",
@@ -78,11 +78,11 @@ std::shared_ptr<const Source> SourceFolder::open_at(int folder, const std::strin
     if (error == ENOENT) refuse("path", shown, "is missing", {}, "a regular file", "nothing");
     if (error == ELOOP)
       refuse("path", shown, "is a symbolic link, which is not followed", {}, "a regular file", "a link");
-    base::io_error("open", "cannot open '" + path_ + "/" + shown + "'", error);
+    base::io_error_of(path_ + "/" + shown, "open", "cannot be opened", error);
   }
   io::Fd held(fd);
   struct stat status {};
-  if (::fstat(fd, &status) != 0) base::io_error("open", "cannot examine '" + path_ + "/" + shown + "'", errno);
+  if (::fstat(fd, &status) != 0) base::io_error_of(path_ + "/" + shown, "open", "cannot be examined", errno);
   if (!S_ISREG(status.st_mode))
     refuse("path", shown, std::string("is ") + io::file_kind(status.st_mode), {}, "a regular file",
            io::file_kind(status.st_mode));
@@ -105,7 +105,7 @@ std::shared_ptr<const Source> SourceFolder::tensor(const std::string& path) cons
 std::vector<std::string> SourceFolder::tensor_names() const {
   const int fd = open_again(tensors_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
-  if (!folder) base::io_error("open", "cannot list '" + path_ + "/tensors'", errno);
+  if (!folder) base::io_error_of(path_ + "/tensors", "open", "the folder cannot be listed", errno);
   std::vector<std::string> out;
   for (;;) {
     errno = 0;  // the end and a failure look alike otherwise
@@ -114,7 +114,7 @@ std::vector<std::string> SourceFolder::tensor_names() const {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") out.emplace_back(name);
   }
-  if (errno != 0) base::io_error("read", "cannot list '" + path_ + "/tensors'", errno);
+  if (errno != 0) base::io_error_of(path_ + "/tensors", "read", "the folder cannot be listed", errno);
   std::ranges::sort(out);
   return out;
 }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "chain/candidate.h"
 #include "chain/evidence.h"
 #include "chain/outcome.h"
@@ -138,7 +139,7 @@ class Validator {
     try {
       source = folder_.tensor(path);
     } catch (const Error& error) {
-      if (error.kind() != Kind::malformed) throw;
+      if (!base::refuses_input(error.kind())) throw;
       return report_.add(error.finding());
     }
     if (source->size() != bytes)

@@ -18,7 +18,6 @@
 #include "io/atomic_file.h"
 #include "io/folder_lock.h"
 #include "io/temporary.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge {
 namespace {
@@ -28,10 +27,9 @@ constexpr std::size_t kMostNamed = 10;
 std::string list(const std::vector<Item>& items) {
   std::string out;
   for (std::size_t i = 0; i < items.size() && i < kMostNamed; ++i) {
-    out +=
-        (i == 0 ? ": " : "; ") + escape_for_display(items[i].subject) + " (" + std::string(name(items[i].kind)) + ")";
-    if (!items[i].from.empty()) out += ", " + escape_for_display(items[i].from);
-    if (!items[i].to.empty()) out += " becomes " + escape_for_display(items[i].to);
+    out += (i == 0 ? ": " : "; ") + items[i].subject + " (" + std::string(name(items[i].kind)) + ")";
+    if (!items[i].from.empty()) out += ", " + items[i].from;
+    if (!items[i].to.empty()) out += " becomes " + items[i].to;
   }
   if (items.size() > kMostNamed) out += "; and " + std::to_string(items.size() - kMostNamed) + " more";
   return out;
@@ -50,8 +48,8 @@ void require_other_file(const convert::PlanRep& rep, const std::string& path, bo
   for (const Model& model : rep.models)
     for (const auto& source : model.sources())
       if (!(replace && source == rep.layout.prefix_source) && io::same_file(path, std::string(source->name())))
-        base::misuse("output-is-input", "the output " + escape_for_display(path) + " is the input " +
-                                            escape_for_display(source->name()) + ": give another name");
+        base::misuse_of(path, "output-is-input",
+                        "the output is the input '" + std::string(source->name()) + "': give another name");
 }
 
 // Whatever the payload's own digests and rules say is checked before its bytes go anywhere: a digest that is dropped or
@@ -79,7 +77,9 @@ class Companion {
     if (!text) {
       std::error_code unknown;  // a name that the system cannot look up names no file
       stale_ = std::filesystem::exists(std::filesystem::symlink_status(path_, unknown));
-      if (stale_ && !replace) base::misuse("output-exists", "'" + path_ + "' exists and would speak of the new file");
+      if (stale_ && !replace)
+        base::misuse_of(path_, "output-exists", "the file exists and would speak of the new one",
+                        base::option_hint("replace"));
       // One that a killed run had set aside.
       const io::SplitPath split = io::split_path(path_);
       if (!stale_) io::remove_stale(io::open_folder(split.folder).get(), split.name);
@@ -88,7 +88,8 @@ class Companion {
     // Writing would follow a link that readers of the output refuse to follow.
     std::error_code unknown;
     if (std::filesystem::is_symlink(std::filesystem::symlink_status(path_, unknown)))
-      base::misuse("output-kind", "cannot write '" + path_ + "', which belongs to the output: it is a symbolic link");
+      base::misuse_of(path_, "output-kind",
+                      "the file belongs to the output and cannot be written: it is a symbolic link");
     const std::string bytes = text(std::string_view(path).substr(name));
     file_.emplace(path_, io::AtomicFileOptions{replace, bytes.size()});
     file_->write_whole(std::as_bytes(std::span(bytes)));

@@ -29,8 +29,7 @@ bool holds_nothing(const fs::path& folder, int depth) {
     if (depth == 0 || at->is_symlink(error) || !at->is_directory(error) || !holds_nothing(at->path(), depth - 1))
       return false;
   }
-  if (error && depth > 0)
-    base::io_error("open", "cannot look into the folder '" + folder.string() + "'", error.value());
+  if (error && depth > 0) base::io_error_of(folder.string(), "open", "the folder cannot be looked into", error.value());
   return !error;
 }
 
@@ -43,9 +42,9 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
   std::error_code error;
   const fs::file_status status = fs::status(path_, error);
   if (fs::exists(status) && !fs::is_directory(status))
-    base::misuse("output-kind", "cannot write '" + path_ + "': it is no folder, and this format is one");
+    base::misuse_of(path_, "output-kind", "cannot be written: it is no folder, and this format is one");
   if (fs::exists(status) && !replace_ && !holds_nothing(path_, 1))
-    base::misuse("output-exists", "the folder '" + path_ + "' is not empty");
+    base::misuse_of(path_, "output-exists", "the folder is not empty", base::option_hint("replace"));
   if (!fs::exists(status)) make_folder(path_);
   for (const std::string& each : paths()) require_inside(each);
 }
@@ -55,7 +54,7 @@ void OutputFolder::require_inside(const std::string& path) const {
   std::error_code unknown;
   for (fs::path at = path; at != path_ && at.has_relative_path(); at = at.parent_path())
     if (fs::is_symlink(fs::symlink_status(at, unknown)))
-      base::misuse("output-kind", "cannot write '" + path + "': '" + at.string() + "' is a symbolic link");
+      base::misuse_of(path, "output-kind", "cannot be written: '" + at.string() + "' is a symbolic link");
 }
 
 OutputFolder::~OutputFolder() {
@@ -77,7 +76,7 @@ void OutputFolder::make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0)
     made_.push_back(path);
   else if (errno != EEXIST)
-    base::io_error("create", "cannot make the folder '" + path + "'", errno);
+    base::io_error_of(path, "create", "the folder cannot be made", errno);
 }
 
 void OutputFolder::write() {

@@ -17,7 +17,6 @@
 #include "core/format_options.h"
 #include "core/plan_text.h"
 #include "core/view.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge {
 namespace {
@@ -26,7 +25,7 @@ constexpr std::array<std::string_view, kLossKindCount> kLossNames = {
     "attribute", "attribute-type", "extra",     "tokenizer", "name",       "shape",
     "layout",    "dtype",          "precision", "alias",     "unsupported"};
 
-std::string quoted(std::string_view text) { return "'" + escape_for_display(text) + "'"; }
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 const core::Format& writer_of(std::string_view name) {
   const core::Format* format = bundle::find(name);

@@ -10,8 +10,8 @@
 #include "base/fail.h"
 #include "core/buffers.h"
 #include "core/logical.h"
+#include "core/words.h"
 #include "weighbridge/open.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge::convert {
 namespace {
@@ -86,7 +86,7 @@ class ReadBack {
     }
   }
 
-  static std::string subject(std::string_view name) { return "tensor \"" + escape_for_display(name) + "\""; }
+  static std::string subject(std::string_view name) { return "tensor " + core::quoted(name); }
 
   void check_tensors() {
     const std::uint64_t expected = layout_.tensors.size() + rep_.kept_tensors;
@@ -129,7 +129,7 @@ class ReadBack {
     const Payload& p = layout_.payloads[i];
     const std::string_view role = p.role;
     const auto wrong = [&](const char* what) {
-      differs(subject(opened_[p.out_tensor].name()) + ", part \"" + escape_for_display(role) + "\": " + what);
+      differs(subject(opened_[p.out_tensor].name()) + ", part " + core::quoted(role) + ": " + what);
     };
     const auto part = opened_[p.out_tensor].part(role);
     if (!part) return wrong("missing");
@@ -172,7 +172,7 @@ class ReadBack {
 
   [[noreturn]] void bytes_differ(std::size_t payload) const {
     const Payload& p = layout_.payloads[payload];
-    differs(subject(opened_[p.out_tensor].name()) + ", part \"" + escape_for_display(p.role) + "\": other bytes");
+    differs(subject(opened_[p.out_tensor].name()) + ", part " + core::quoted(p.role) + ": other bytes");
   }
 
   void prefix(std::uint64_t offset) {

@@ -14,7 +14,6 @@
 #include "base/fail.h"
 #include "core/dense.h"
 #include "core/logical.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge::core {
 
@@ -160,11 +159,11 @@ std::optional<codecs::BlockForm> readable_blocks(const Tensor& tensor) {
 }
 
 void stream_blocks(const Tensor& tensor, const Context& context, const Decoder::Sink& sink) {
-  const std::string quoted = "\"" + escape_for_display(tensor.name()) + "\"";
+  const std::string quoted = "\"" + std::string(tensor.name()) + "\"";
   if (!tensor.block_type())
     base::unsupported("unsupported/quantisation",
                       fmt::format("tensor {} of layout \"{}\" is quantized as \"{}\", which this build does not know",
-                                  quoted, tensor.layout_name(), escape_for_display(tensor.type_name())));
+                                  quoted, tensor.layout_name(), tensor.type_name()));
   const codecs::BlockForm form = block_form(tensor);
   for (const std::string_view role : form.type->roles)
     if (!tensor.part(role))

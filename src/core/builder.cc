@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "core/state.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge {
 
@@ -14,17 +13,15 @@ namespace {
 
 std::uint64_t part_size(std::string_view tensor, DType dtype, Shape shape) {
   if (shape.size() > 64)
-    base::misuse("rank",
-                 fmt::format("tensor \"{}\" has rank {}, more than 64", escape_for_display(tensor), shape.size()));
+    base::misuse("rank", fmt::format("tensor \"{}\" has rank {}, more than 64", tensor, shape.size()));
   const auto count = base::element_count(shape);
   const auto size = count ? packed_size(dtype, *count) : std::nullopt;
-  if (!size)
-    base::misuse("shape", fmt::format("the shape of tensor \"{}\" has no size in bytes", escape_for_display(tensor)));
+  if (!size) base::misuse("shape", fmt::format("the shape of tensor \"{}\" has no size in bytes", tensor));
   return *size;
 }
 
 void check_name(std::string_view name) {
-  if (!base::is_utf8(name)) base::misuse("name", fmt::format("the name \"{}\" is not UTF-8", escape_for_display(name)));
+  if (!base::is_utf8(name)) base::misuse("name", fmt::format("the name \"{}\" is not UTF-8", name));
 }
 
 }  // namespace
@@ -37,8 +34,7 @@ Builder& Builder::operator=(Builder&&) noexcept = default;
 Builder& Builder::attribute(std::string key, Value value) {
   check_name(key);
   for (const auto& [known, unused] : d_->state.attributes)
-    if (known == key)
-      base::misuse("duplicate-attribute", fmt::format("attribute \"{}\" is set twice", escape_for_display(key)));
+    if (known == key) base::misuse("duplicate-attribute", fmt::format("attribute \"{}\" is set twice", key));
   d_->set_attribute(std::move(key), std::move(value));
   return *this;
 }
@@ -72,10 +68,9 @@ Builder& Builder::tensor(std::string name, const Tensor& from) {
 Builder& Builder::object(std::string name, Layout layout, std::vector<std::uint64_t> shape,
                          std::vector<Value::Entry> attributes, std::vector<PartSpec> parts) {
   check_name(name);
-  if (parts.empty()) base::misuse("no-parts", fmt::format("tensor \"{}\" has no parts", escape_for_display(name)));
+  if (parts.empty()) base::misuse("no-parts", fmt::format("tensor \"{}\" has no parts", name));
   if (shape.size() > 64)
-    base::misuse("rank",
-                 fmt::format("tensor \"{}\" has rank {}, more than 64", escape_for_display(name), shape.size()));
+    base::misuse("rank", fmt::format("tensor \"{}\" has rank {}, more than 64", name, shape.size()));
   const bool quantized = is_quantized(layout);
   const std::uint32_t t = d_->add_tensor(name, layout, quantized ? DType::f32 : parts[0].dtype, shape);
   if (quantized) {
@@ -88,9 +83,8 @@ Builder& Builder::object(std::string name, Layout layout, std::vector<std::uint6
   for (PartSpec& spec : parts) {
     const std::uint64_t size = part_size(name, spec.dtype, spec.shape);
     if (size != spec.bytes.span.size()) {
-      base::misuse("size",
-                   fmt::format("tensor \"{}\", part \"{}\": its shape takes {} bytes, {} were given",
-                               escape_for_display(name), escape_for_display(spec.role), size, spec.bytes.span.size()));
+      base::misuse("size", fmt::format("tensor \"{}\", part \"{}\": its shape takes {} bytes, {} were given", name,
+                                       spec.role, size, spec.bytes.span.size()));
     }
     const std::uint32_t source = d_->add_source(memory_source(std::move(spec.bytes)));
     d_->add_part(spec.role, spec.dtype, spec.shape, Encoding::raw, {source, 0, size}, size);
@@ -105,8 +99,8 @@ Model Builder::build() {
   if (!d_) base::misuse("built-already", "this builder has built its model already");
   const auto duplicates = d_->index_names();
   if (!duplicates.empty()) {
-    base::misuse("duplicate-name", fmt::format("two tensors are named \"{}\"",
-                                               escape_for_display(d_->state.tensor_name(duplicates[0].first))));
+    base::misuse("duplicate-name",
+                 fmt::format("two tensors are named \"{}\"", d_->state.tensor_name(duplicates[0].first)));
   }
   Model model = d_->finish();
   d_.reset();

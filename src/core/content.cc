@@ -417,22 +417,23 @@ class Pass {
       const std::string expected = lower(job.expected);
       const std::string found =
           job.digest == PartDigest::sha256 ? codecs::to_hex(outcome.sha256) : codecs::to_hex(outcome.crc32c);
-      if (expected != found) add(Findings::make(*job.digest_rule, at, expected, found, part_text(job)));
+      if (expected != found) add(job, Findings::make(*job.digest_rule, at, expected, found, part_text(job)));
     }
     if (job.encoding_rule && !outcome.broken.empty()) {
       const At fault{base::checked_add(offset, outcome.broken_at), job.tensor.name()};
-      add(Findings::make(outcome.over_memory ? rules::kLimitMemory : *job.encoding_rule, fault, {}, {},
-                         part_text(job) + ", " + outcome.broken));
+      add(job, Findings::make(outcome.over_memory ? rules::kLimitMemory : *job.encoding_rule, fault, {}, {},
+                              part_text(job) + ", " + outcome.broken));
     }
     if (job.bool_rule && outcome.bad_bool) {
       const bool raw = job.part.encoding() == Encoding::raw;
       const At byte{raw ? offset + *outcome.bad_bool : offset, job.tensor.name()};
-      add(Findings::make(*job.bool_rule, byte, "0 or 1", std::to_string(outcome.bad_byte),
-                         part_text(job) + ", element " + std::to_string(*outcome.bad_bool)));
+      add(job, Findings::make(*job.bool_rule, byte, "0 or 1", std::to_string(outcome.bad_byte),
+                              part_text(job) + ", element " + std::to_string(*outcome.bad_bool)));
     }
   }
 
-  void add(Finding finding) {
+  void add(const PartJob& job, Finding finding) {
+    finding.file = file_ref(Access::state(job.part), Access::record(job.part).source);
     const std::lock_guard lock(mutex_);
     out_.push_back(std::move(finding));
   }
@@ -474,8 +475,8 @@ void check_parts(std::span<const PartJob> jobs, const Context& context, std::vec
 
 void sort_findings(std::vector<Finding>& findings) {
   const auto key = [](const Finding& f) {
-    return std::tuple(f.offset.has_value(), f.offset.value_or(0), std::string_view(f.rule), std::string_view(f.tensor),
-                      std::string_view(f.message));
+    return std::tuple(std::string_view(f.file.name), f.offset.has_value(), f.offset.value_or(0),
+                      std::string_view(f.rule), std::string_view(f.tensor), std::string_view(f.message));
   };
   std::stable_sort(findings.begin(), findings.end(),
                    [&](const Finding& a, const Finding& b) { return key(a) < key(b); });

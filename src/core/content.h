@@ -36,7 +36,7 @@ void check_parts(std::span<const PartJob>, const Context&, std::vector<Finding>&
 // What check_parts adds to the progress, aliases counted each.
 std::uint64_t stored_bytes(std::span<const PartJob>) noexcept;
 
-// The order in which content findings are reported: by offset (none first), then rule, then tensor.
+// The order in which content findings are reported: by file, offset (none first), then rule, then tensor.
 void sort_findings(std::vector<Finding>&);
 
 }  // namespace weighbridge::core

@@ -16,7 +16,7 @@
 #include "core/dense.h"
 #include "core/payload.h"
 #include "core/state.h"
-#include "weighbridge/text.h"
+#include "core/words.h"
 
 namespace weighbridge {
 
@@ -24,7 +24,7 @@ namespace {
 
 using Sink = std::function<bool(std::span<const std::byte>)>;
 
-std::string quoted(const Tensor& tensor) { return "\"" + escape_for_display(tensor.name()) + "\""; }
+std::string quoted(const Tensor& tensor) { return core::quoted(tensor.name()); }
 
 void require_elements(const Tensor& tensor) {
   if (const Finding* why = tensor.unsupported()) throw Error(*why);
@@ -35,11 +35,10 @@ std::uint64_t dense_size(const Tensor& tensor, DType dtype, const Limits& limits
   const auto count = base::element_count(tensor.shape());
   const auto size = count ? packed_size(dtype, *count) : std::nullopt;
   if (!size || *size > limits.decoded) {
-    base::malformed(
-        "limit/decoded",
-        fmt::format(
-            "the dense form of tensor {} is larger than the limit of {} bytes (Limits::decoded, --limit decoded=BYTES)",
-            quoted(tensor), limits.decoded));
+    base::over_limit(
+        "decoded",
+        fmt::format("the dense form of tensor {} is larger than the limit of {} bytes", quoted(tensor), limits.decoded),
+        size.value_or(0));
   }
   return *size;
 }
@@ -119,7 +118,7 @@ void Tensor::stream_dense(DType dtype, const Context& context,
   }
   base::unsupported("unsupported/layout",
                     fmt::format("tensor {} has layout \"{}\", of which this build knows no dense form", quoted(*this),
-                                escape_for_display(layout_name())));
+                                layout_name()));
 }
 
 Array Tensor::to_dense(const Context& context) const { return to_dense(dtype(), context); }

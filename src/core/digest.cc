@@ -22,7 +22,6 @@
 #include "core/logical.h"
 #include "core/progress.h"
 #include "weighbridge/hash.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge {
 namespace {
@@ -290,9 +289,9 @@ class Hasher {
         throw Error(std::move(finding));
       }
       if (version_ != 1 && is_quantized(tensor.layout()) && !tensor.block_type())
-        base::unsupported("unsupported/quantisation",
-                          "no content digest: tensor \"" + escape_for_display(tensor.name()) + "\" is quantized as \"" +
-                              escape_for_display(tensor.type_name()) + "\", which this build does not know");
+        base::unsupported("unsupported/quantisation", "no content digest: tensor \"" + std::string(tensor.name()) +
+                                                          "\" is quantized as \"" + std::string(tensor.type_name()) +
+                                                          "\", which this build does not know");
       for (std::uint32_t i = 0; i < tensor.part_count(); ++i) total += tensor.part(i).size();
     }
     return total;

@@ -10,8 +10,15 @@ Finding Findings::make(const Rule& rule, At at, std::string expected, std::strin
   Finding f;
   f.rule = rule.id;
   f.severity = rule.severity;
-  f.kind = rule.severity == Severity::unsupported ? Kind::unsupported : Kind::malformed;
+  constexpr std::string_view kLimit = "limit/";
+  if (rule.id.starts_with(kLimit)) {
+    f.kind = Kind::limit;
+    f.hint = {Hint::What::limit, std::string(rule.id.substr(kLimit.size())), {}};
+  } else {
+    f.kind = rule.severity == Severity::unsupported ? Kind::unsupported : Kind::malformed;
+  }
   f.offset = at.offset;
+  if (at.hint.what != Hint::What::none) f.hint = std::move(at.hint);
   if (at.tensor) {
     f.tensor = *at.tensor;
     f.has_tensor = true;
@@ -41,9 +48,19 @@ void Findings::report(const Rule& rule, At at, std::string expected, std::string
 }
 
 void Findings::report(Finding finding) {
+  if (finding.file.empty()) finding.file.name = file_;
   const bool error = finding.severity == Severity::error;
   report_.add(std::move(finding));
   if (error && mode_ == Mode::first_error) throw Stop{};
+}
+
+void place_files(Report& report, const Model& model) {
+  report.amend([&](Finding& finding) {
+    if (finding.file.empty() || finding.file.source) return;
+    const auto sources = model.sources();
+    for (std::uint32_t i = 0; i < sources.size() && !finding.file.source; ++i)
+      if (sources[i]->name() == finding.file.name) finding.file.source = i;
+  });
 }
 
 }  // namespace weighbridge::core

@@ -9,6 +9,8 @@
 
 #include "weighbridge/error.h"
 #include "weighbridge/formats.h"
+#include "weighbridge/model.h"
+#include "weighbridge/source.h"
 
 namespace weighbridge::core {
 
@@ -18,15 +20,24 @@ struct Stop {};
 struct At {
   std::optional<std::uint64_t> offset{};
   std::optional<std::string_view> tensor{};
+  Hint hint{};  // a rule "limit/..." has its own
 };
 
 class Findings {
  public:
   enum class Mode : std::uint8_t { first_error, all };
   Findings(Report& report, Mode mode) : report_(report), mode_(mode) {}
+  // The same sink for the part of a walk that is about another file than the one that was asked about: its findings
+  // name that file, unless they name one themselves.
+  Findings in(const Source& file) const {
+    Findings out = *this;
+    out.file_ = file.name();
+    return out;
+  }
 
   // Records a finding of the rule's severity. Its message is the rule's sentence, then `detail` where given, then
-  // expected and found where given. In mode first_error an error throws Stop. The texts are exact, not escaped.
+  // expected and found where given; a rule "limit/..." is of kind limit and hints at its limit. In mode first_error an
+  // error throws Stop. The texts are exact, not escaped.
   void report(const Rule&, At, std::string expected = {}, std::string found = {}, std::string_view detail = {});
   // For findings made elsewhere (content passes sort theirs first).
   void report(Finding);
@@ -39,6 +50,10 @@ class Findings {
  private:
   Report& report_;
   Mode mode_;
+  std::string file_{};
 };
+
+// Gives the files that findings name their places among the model's sources.
+void place_files(Report&, const Model&);
 
 }  // namespace weighbridge::core

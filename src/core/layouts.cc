@@ -10,20 +10,19 @@
 #include "base/fail.h"
 #include "codecs/sparse.h"
 #include "core/dense.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge::core {
 
 WholePart whole_part(const Tensor& tensor, std::string_view role, const Context& context) {
   const auto part = tensor.part(role);
   if (!part) {
-    base::unsupported("unsupported/part",
-                      fmt::format("tensor \"{}\" has no part \"{}\"", escape_for_display(tensor.name()), role));
+    base::unsupported("unsupported/part", fmt::format("tensor \"{}\" has no part \"{}\"", tensor.name(), role));
   }
   if (part->size() > context.limits.decoded) {
-    base::malformed("limit/decoded", fmt::format("part \"{}\" of tensor \"{}\" is larger than the limit of {} bytes "
-                                                 "(Limits::decoded, --limit decoded=BYTES)",
-                                                 role, escape_for_display(tensor.name()), context.limits.decoded));
+    base::over_limit("decoded",
+                     fmt::format("part \"{}\" of tensor \"{}\" is larger than the limit of {} bytes", role,
+                                 tensor.name(), context.limits.decoded),
+                     part->size());
   }
   const std::size_t size = base::to_size(part->size());
   WholePart whole{std::make_unique_for_overwrite<std::byte[]>(size), size, part->dtype()};
@@ -58,7 +57,7 @@ void fill_sparse(const Tensor& tensor, const Context& context, std::span<std::by
     base::malformed(
         "part/sparse",
         fmt::format("the indices of sparse tensor \"{}\" do not fit its shape (entry {}): see `weighbridge verify`",
-                    escape_for_display(tensor.name()), result.element));
+                    tensor.name(), result.element));
   }
 }
 

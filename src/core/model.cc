@@ -11,7 +11,6 @@
 #include "base/fail.h"
 #include "core/nearest.h"
 #include "core/state.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge {
 
@@ -256,10 +255,10 @@ Maybe<Tensor> Model::find(std::string_view name) const {
 }
 Tensor Model::operator[](std::string_view name) const {
   if (const auto found = find(name)) return *found;
-  std::string message = fmt::format("there is no tensor \"{}\"", escape_for_display(name));
+  std::string message = fmt::format("there is no tensor \"{}\"", name);
   if (const auto near = nearest(name); !near.empty()) {
-    message += "; the nearest name is \"" + escape_for_display(near[0]) + "\"";
-    for (std::size_t i = 1; i < near.size(); ++i) message += ", \"" + escape_for_display(near[i]) + "\"";
+    message += "; the nearest name is \"" + near[0] + "\"";
+    for (std::size_t i = 1; i < near.size(); ++i) message += ", \"" + near[i] + "\"";
   }
   base::misuse("no-such-tensor", message);
 }

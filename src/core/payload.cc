@@ -145,9 +145,13 @@ void decode_zstd(const Part& part, const Context& context,
   Finding finding;
   const bool limit = result.fault == codecs::ZstdFault::memory;
   finding.rule = limit ? "limit/memory" : "part/zstd";
+  finding.file = file_ref(state, record.source);
+  if (limit) {
+    finding.kind = Kind::limit;
+    finding.hint = base::limit_hint("memory");
+  }
   finding.offset = record.offset + result.offset;
   finding.message = fmt::format("part \"{}\" cannot be decompressed: {}", part.role(), result.sentence);
-  if (limit) finding.message += " (Limits::memory, --limit memory=BYTES)";
   throw Error(std::move(finding));
 }
 
@@ -175,11 +179,10 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       return;
     case Encoding::zstd: {
       if (part.size > context.limits.decoded) {
-        base::malformed(
-            "limit/decoded",
-            fmt::format(
-                "a part decodes to {} bytes, more than the limit of {} (Limits::decoded, --limit decoded=BYTES)",
-                part.size, context.limits.decoded));
+        base::over_limit(
+            "decoded",
+            fmt::format("a part decodes to {} bytes, more than the limit of {}", part.size, context.limits.decoded),
+            part.size);
       }
       Regroup pieces(part, sink);
       bool stopped = false;

@@ -163,7 +163,12 @@ std::uint32_t Draft::adopt(std::string_view name, const State& from, const Tenso
     mine.block_type = side.block_type;
     mine.attributes = side.attributes;
     mine.extra = side.extra;
-    if (side.unsupported) mine.unsupported = std::make_unique<Finding>(*side.unsupported);
+    if (side.unsupported) {
+      mine.unsupported = std::make_unique<Finding>(*side.unsupported);
+      FileRef& file = mine.unsupported->file;
+      if (file.empty() && from.asked != kNone)
+        file = {std::string(from.sources[from.asked]->name()), add_source(from.sources[from.asked])};
+    }
   }
   for (std::uint32_t i = 0; i < record.part_count; ++i) {
     const PartRecord& part = from.parts[record.first_part + i];

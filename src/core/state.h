@@ -67,8 +67,9 @@ struct TensorSide {
 struct State {
   std::string format, version;
   std::vector<std::shared_ptr<const Source>> sources;
-  std::string header;  // retained; names point into it
-  std::string arena;   // texts that had to be unescaped or made
+  std::uint32_t asked = kNone;  // the source that is the file that was asked about; none is where it was a folder
+  std::string header;           // retained; names point into it
+  std::string arena;            // texts that had to be unescaped or made
   std::vector<std::string> roles;
   std::vector<std::uint64_t> dims;
   std::vector<PartRecord> parts;
@@ -90,6 +91,12 @@ struct State {
   }
   std::string_view tensor_name(std::uint32_t i) const noexcept { return text(tensors[i].name); }
 };
+
+// The file that a finding about these bytes is about.
+inline FileRef file_ref(const State& state, std::uint32_t source) {
+  if (source == state.asked) return {};
+  return {std::string(state.sources[source]->name()), source};
+}
 
 // One reader's or one Builder's work in progress. Calls come in file order: a tensor, then its parts.
 struct Draft {

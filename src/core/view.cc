@@ -165,9 +165,10 @@ void ViewOptions::add(std::string_view option, std::string_view text) {
 
 void ViewOptions::rename_from(const Source& source, const Limits& limits) {
   if (source.size() > limits.header)
-    base::malformed("limit/header", "the file of names to change, " + core::quoted(source.name()) + ", has " +
-                                        std::to_string(source.size()) + " bytes, more than the limit of " +
-                                        std::to_string(limits.header) + " (Limits::header)");
+    base::over_limit("header",
+                     "the file of names to change has " + std::to_string(source.size()) +
+                         " bytes, more than the limit of " + std::to_string(limits.header),
+                     source.size());
   std::string text(base::to_size(source.size()), '\0');
   source.read_at(0, std::as_writable_bytes(std::span(text)));
   std::size_t number = 0;
@@ -180,8 +181,8 @@ void ViewOptions::rename_from(const Source& source, const Limits& limits) {
     if (line.empty() || is_comment(line)) continue;
     auto pair = divided(line, line.find('\t') != line.npos ? '\t' : '=');
     if (!pair)
-      base::misuse("rename-file", "line " + std::to_string(number) + " of " + core::quoted(source.name()) +
-                                      " is not FROM=TO: " + core::quoted(core::excerpt(line)));
+      base::misuse_of(source.name(), "rename-file",
+                      "line " + std::to_string(number) + " is not FROM=TO: " + core::quoted(core::excerpt(line)));
     rename.push_back(*std::move(pair));
   }
 }

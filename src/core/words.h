@@ -9,7 +9,6 @@
 
 #include "base/fail.h"
 #include "weighbridge/model.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge::core {
 
@@ -22,8 +21,8 @@ inline std::string shape_text(Shape shape) {
   return out + "]";
 }
 
-// In double quotes, harmless to a terminal.
-inline std::string quoted(std::string_view text) { return "\"" + escape_for_display(text) + "\""; }
+// In double quotes, otherwise as it is: front ends escape what they show.
+inline std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 // The start of a text, cut between characters.
 inline std::string excerpt(std::string_view text, std::size_t most = 40) {

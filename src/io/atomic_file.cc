@@ -48,8 +48,9 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
   struct stat existing {};
   const bool exists = ::stat(target.c_str(), &existing) == 0;
   if (exists && !S_ISREG(existing.st_mode))
-    base::misuse("output-kind", "cannot write '" + target + "': it is " + file_kind(existing.st_mode) +
-                                    ", and only a regular file can be written");
+    base::misuse_of(target, "output-kind",
+                    std::string("cannot be written: it is ") + file_kind(existing.st_mode) +
+                        ", and only a regular file can be written");
   target_ = resolve_target(target);
   if (exists && !options_.replace) refuse_existing();
   folder_ = open_folder(target_.folder);
@@ -71,23 +72,25 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::discard() noexcept { ::unlinkat(folder_.get(), temporary_.name.c_str(), 0); }
 
-void AtomicFile::refuse_existing() const { base::misuse("output-exists", "'" + asked_ + "' exists"); }
+void AtomicFile::refuse_existing() const {
+  base::misuse_of(asked_, "output-exists", "the file exists", base::option_hint("replace"));
+}
 
 void AtomicFile::reserve(std::uint64_t size) {
   if (size == 0) return;
-  const std::string what = "cannot make room for " + std::to_string(size) + " bytes for '" + asked_ + "'";
-  if (size > kMaxOffset) base::io_error("write", what, EFBIG);
+  const std::string what = "there is no room for " + std::to_string(size) + " bytes";
+  if (size > kMaxOffset) base::io_error_of(asked_, "write", what, EFBIG);
   int result = 0;
   do {
     result = reserve_blocks(temporary_.fd.get(), size);
   } while (result != 0 && errno == EINTR);
-  if (result != 0 && !not_offered(errno)) base::io_error("write", what, errno);
+  if (result != 0 && !not_offered(errno)) base::io_error_of(asked_, "write", what, errno);
 }
 
 void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> data) {
   synced_.store(false, std::memory_order_relaxed);
   if (offset > kMaxOffset || data.size() > kMaxOffset - offset)
-    base::io_error("write", "cannot write '" + asked_ + "'", EFBIG);
+    base::io_error_of(asked_, "write", "cannot be written", EFBIG);
   pwrite_full(temporary_.fd.get(), offset, data, asked_);
 }
 
@@ -110,20 +113,20 @@ void AtomicFile::hint_written(std::uint64_t offset, std::uint64_t length) noexce
 
 void AtomicFile::sync(std::uint64_t size) {
   struct stat now {};
-  if (::fstat(temporary_.fd.get(), &now) != 0) base::io_error("write", "cannot write '" + asked_ + "'", errno);
-  if (size > kMaxOffset) base::io_error("write", "cannot write '" + asked_ + "'", EFBIG);
+  if (::fstat(temporary_.fd.get(), &now) != 0) base::io_error_of(asked_, "write", "cannot be written", errno);
+  if (size > kMaxOffset) base::io_error_of(asked_, "write", "cannot be written", EFBIG);
   if (static_cast<std::uint64_t>(now.st_size) != size &&
       ::ftruncate(temporary_.fd.get(), static_cast<off_t>(size)) != 0)
-    base::io_error("write", "cannot set the size of '" + asked_ + "'", errno);
+    base::io_error_of(asked_, "write", "the size cannot be set", errno);
   // No retry after a failure: the kernel may have dropped the pages, and a second fsync would call that success.
-  if (::fsync(temporary_.fd.get()) != 0) base::io_error("write", "cannot write '" + asked_ + "' to the disk", errno);
+  if (::fsync(temporary_.fd.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
   synced_.store(true, std::memory_order_relaxed);
 }
 
 std::shared_ptr<const Source> AtomicFile::reopen() const {
   const std::string path = temporary_path();
   Fd fd(::openat(folder_.get(), temporary_.name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd) base::io_error("open", "cannot open '" + path + "' to read it back", errno);
+  if (!fd) base::io_error_of(path, "open", "cannot be opened to read it back", errno);
   return source_from_fd(std::move(fd), path);
 }
 
@@ -141,26 +144,26 @@ void AtomicFile::write_whole(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::refuse_read_back() const {
-  base::io_error("read-back", "'" + asked_ + "' does not read back as it was written; nothing was published");
+  base::io_error_of(asked_, "read-back", "the file does not read back as it was written; nothing was published");
 }
 
 void AtomicFile::publish() {
   if (published_ || !synced_.load(std::memory_order_relaxed))
     throw std::logic_error("publish() needs a sync() before it");
   if (kept_mode_ && ::fchmod(temporary_.fd.get(), *kept_mode_) != 0)
-    base::io_error("publish", "cannot set the mode of '" + asked_ + "'", errno);
+    base::io_error_of(asked_, "publish", "the mode cannot be set", errno);
   const char* const from = temporary_.name.c_str();
   const char* const to = target_.name.c_str();
   if (options_.replace) {
     if (rename_over(folder_.get(), from, folder_.get(), to) != 0)
-      base::io_error("publish", "cannot replace '" + asked_ + "'", errno);
+      base::io_error_of(asked_, "publish", "cannot be replaced", errno);
   } else if (rename_new(folder_.get(), from, folder_.get(), to) != 0) {
     if (errno == EEXIST) refuse_existing();
-    base::io_error("publish", "cannot publish '" + asked_ + "'", errno);
+    base::io_error_of(asked_, "publish", "cannot be published", errno);
   }
   published_ = true;
   if (sync_folder(folder_.get()) != 0)
-    base::io_error("publish", "cannot write the folder of '" + asked_ + "' to the disk", errno);
+    base::io_error_of(asked_, "publish", "its folder cannot be written to the disk", errno);
 }
 
 }  // namespace weighbridge::io

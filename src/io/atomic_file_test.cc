@@ -130,7 +130,9 @@ TEST(AtomicFile, AnExistingTargetIsRefusedUnlessReplaceIsGiven) {
   const Finding found = thrown([&] { AtomicFile file(folder / "out"); });
   EXPECT_EQ(found.rule, "misuse/output-exists");
   EXPECT_EQ(found.kind, Kind::misuse);
-  EXPECT_TRUE(found.message.ends_with("out' exists")) << found.message;  // what helps is the caller's to say
+  EXPECT_EQ(found.message, "the file exists");
+  EXPECT_TRUE(found.file.name.ends_with("/out")) << found.file.name;
+  EXPECT_EQ(found.hint.name, "replace");
   EXPECT_EQ(folder.entries(), Names{"out"});
   publish_text(folder / "out", "new", true);
   EXPECT_EQ(read_file(folder / "out"), "new");

@@ -25,7 +25,7 @@ std::size_t pread_full(int fd, std::uint64_t offset, std::span<std::byte> out, c
     if (got == 0) break;
     if (got < 0) {
       if (errno == EINTR) continue;
-      base::io_error("read", "cannot read '" + path + "'", errno);
+      base::io_error_of(path, "read", "cannot be read", errno);
     }
     done += static_cast<std::size_t>(got);
   }
@@ -38,10 +38,10 @@ void pwrite_full(int fd, std::uint64_t offset, std::span<const std::byte> data, 
     const ssize_t put = ::pwrite(fd, data.data() + done, data.size() - done, static_cast<off_t>(offset + done));
     if (put < 0) {
       if (errno == EINTR) continue;
-      base::io_error("write", "cannot write '" + path + "'", errno);
+      base::io_error_of(path, "write", "cannot be written", errno);
     }
     // POSIX leaves 0 for a nonzero count open; taking it for progress would loop for ever.
-    if (put == 0) base::io_error("write", "cannot write '" + path + "'", ENOSPC);
+    if (put == 0) base::io_error_of(path, "write", "cannot be written", ENOSPC);
     done += static_cast<std::size_t>(put);
   }
 }
@@ -60,7 +60,7 @@ const char* file_kind(mode_t mode) noexcept {
 
 void require_path(const std::string& path) {
   if (path.empty()) base::misuse("path", "the path is empty");
-  if (path.find('\0') != std::string::npos) base::misuse("path", "the path contains a NUL byte: '" + path + "'");
+  if (path.find('\0') != std::string::npos) base::misuse_of(path, "path", "the path contains a NUL byte");
 }
 
 SplitPath split_path(const std::string& path) {

@@ -20,7 +20,8 @@ namespace weighbridge::io {
 namespace {
 
 [[noreturn]] void refuse_kind(const std::string& path, mode_t mode) {
-  base::misuse("not-a-file", "'" + path + "' is " + file_kind(mode) + ", not a regular file");
+  base::misuse_of(path, "not-a-file", std::string("this is ") + file_kind(mode) + ", not a regular file",
+                  S_ISFIFO(mode) ? base::option_hint("standard-input") : Hint{});
 }
 
 class Mapping {
@@ -61,7 +62,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
   FileSource(Fd fd, std::string path, const struct stat& opened, Access access)
       : fd_(std::move(fd)), path_(std::move(path)), opened_(opened), access_(access) {
     if (access_ == Access::mapped && size() > 0 && !whole())
-      base::io_error("map", "cannot map '" + path_ + "' into memory", errno);
+      base::io_error_of(path_, "map", "cannot be mapped into memory", errno);
   }
 
   std::uint64_t size() const noexcept override { return static_cast<std::uint64_t>(opened_.st_size); }
@@ -100,7 +101,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
   void check_unchanged() const override {
     struct stat held {
     }, there{};
-    if (::fstat(fd_.get(), &held) != 0) base::io_error("read", "cannot read '" + path_ + "'", errno);
+    if (::fstat(fd_.get(), &held) != 0) base::io_error_of(path_, "read", "cannot be read", errno);
     if (held.st_size != opened_.st_size)
       changed("its size went from " + std::to_string(opened_.st_size) + " to " + std::to_string(held.st_size) +
               " bytes");
@@ -113,7 +114,8 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
 
  private:
   void require_range(std::uint64_t offset, std::uint64_t length) const {
-    if (!base::fits(offset, length, size())) base::misuse("range", "a range outside of '" + path_ + "' was asked for");
+    if (!base::fits(offset, length, size()))
+      base::misuse_of(path_, "range", "a range outside of the file was asked for");
   }
 
   std::shared_ptr<const Mapping> whole() const {
@@ -122,11 +124,12 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
   }
 
   [[noreturn]] void shrank(std::uint64_t end) const {
-    base::io_error("short-read", "file shrank while it was read: '" + path_ + "' had " + std::to_string(size()) +
-                                     " bytes and now ends at " + std::to_string(end));
+    base::io_error_of(path_, "short-read",
+                      "the file shrank while it was read: it had " + std::to_string(size()) +
+                          " bytes and now ends at " + std::to_string(end));
   }
   [[noreturn]] void changed(const std::string& how) const {
-    base::io_error("changed", "file changed while it was read: '" + path_ + "', " + how);
+    base::io_error_of(path_, "changed", "the file changed while it was read: " + how);
   }
 
   const Fd fd_;
@@ -141,7 +144,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
 
 std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access access) {
   struct stat opened {};
-  if (::fstat(fd.get(), &opened) != 0) base::io_error("open", "cannot open '" + path + "'", errno);
+  if (::fstat(fd.get(), &opened) != 0) base::io_error_of(path, "open", "cannot be opened", errno);
   if (!S_ISREG(opened.st_mode)) refuse_kind(path, opened.st_mode);
   return std::make_shared<FileSource>(std::move(fd), std::move(path), opened, access);
 }
@@ -162,7 +165,7 @@ std::shared_ptr<const Source> open_file(const std::string& path, Access access) 
     struct stat there {};
     if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
       io::refuse_kind(path, there.st_mode);
-    base::io_error("open", "cannot open '" + path + "'", reason);
+    base::io_error_of(path, "open", "cannot be opened", reason);
   }
   return io::source_from_fd(io::Fd(fd), path, access);
 }

@@ -39,10 +39,10 @@ FolderLock::FolderLock(const std::string& folder, const std::function<bool()>& g
     if (errno == EINTR) continue;
     // NFS locks only what is open for writing.
     if (not_offered(errno) || errno == EBADF || errno == ENOLCK) return;
-    if (errno != EWOULDBLOCK) base::io_error("lock", "the folder '" + folder + "' cannot be locked", errno);
+    if (errno != EWOULDBLOCK) base::io_error_of(folder, "lock", "the folder cannot be locked", errno);
     if (go_on && !go_on()) throw Cancelled{};
     if (Clock::now() - begin >= patience)
-      base::io_error("lock", "another process keeps the folder '" + folder + "' locked: try again when it has ended");
+      base::io_error_of(folder, "lock", "another process keeps the folder locked: try again when it has ended");
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   held_here.push_back(id);

@@ -47,7 +47,7 @@ bool leads_out(int error) noexcept { return error == EXDEV || error == ELOOP; }
 
 Fd open_folder_path(const std::string& folder) {
   Fd out(::open(folder.c_str(), kFolder));
-  if (!out) base::io_error("open", "cannot open the folder '" + folder + "'", errno);
+  if (!out) base::io_error_of(folder, "open", "the folder cannot be opened", errno);
   return out;
 }
 
@@ -121,8 +121,8 @@ std::shared_ptr<const Source> open_in(int folder, const std::string& path, std::
   if (found) return source_from_fd(std::move(found), whole, access);
   if (is_absent(errno)) return nullptr;
   if (leads_out(errno))
-    base::io_error("outside", "cannot open '" + whole + "': a symbolic link leads out of the folder '" + path + "'");
-  base::io_error("open", "cannot open '" + whole + "'", errno);
+    base::io_error_of(whole, "outside", "cannot be opened: a symbolic link leads out of the folder '" + path + "'");
+  base::io_error_of(whole, "open", "cannot be opened", errno);
 }
 
 std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
@@ -168,7 +168,7 @@ class FolderPlace final : public Place {
     std::error_code error, unknown;
     for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error))
       if (!at->is_directory(unknown)) out.push_back(at->path().filename().string());
-    if (error) base::io_error("open", "cannot look into the folder '" + path_ + "'", error.value());
+    if (error) base::io_error_of(path_, "open", "the folder cannot be looked into", error.value());
     std::ranges::sort(out);
     return out;
   }
@@ -183,7 +183,7 @@ class FolderPlace final : public Place {
     Fd found(::openat(folder_.get(), below.c_str(), kOpenToRead));
     if (found) return source_from_fd(std::move(found), whole, access_);
     if (is_absent(errno)) return nullptr;
-    base::io_error("open", "cannot open '" + whole + "'", errno);
+    base::io_error_of(whole, "open", "cannot be opened", errno);
   }
 
  private:

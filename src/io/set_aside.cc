@@ -17,27 +17,28 @@ SetAside::SetAside(const std::string& path, bool replace) {
   SplitPath split = split_path(path);
   target_ = {std::move(split.folder), std::move(split.name)};
   struct stat there {};
-  const std::string cannot = "cannot set '" + path + "' aside";
+  const std::string cannot = "cannot be set aside";
   if (::lstat(path.c_str(), &there) != 0) {
-    if (errno != ENOENT && errno != ENOTDIR) base::io_error("publish", cannot, errno);
+    if (errno != ENOENT && errno != ENOTDIR) base::io_error_of(path, "publish", cannot, errno);
     if (::stat(target_.folder.c_str(), &there) == 0 && S_ISDIR(there.st_mode)) folder_ = open_folder(target_.folder);
     if (folder_) remove_stale(folder_.get(), target_.name);
     return;
   }
-  if (S_ISDIR(there.st_mode)) base::misuse("output-kind", cannot + ": it is a directory, where a file belongs");
+  if (S_ISDIR(there.st_mode))
+    base::misuse_of(path, "output-kind", cannot + ": it is a directory, where a file belongs");
   folder_ = open_folder(target_.folder);
   remove_stale(folder_.get(), target_.name);
   if (!replace) return;
   lock_ = lock_file(folder_.get(), target_.name);
   std::string aside = temporary_name(target_.name);
   if (::renameat(folder_.get(), target_.name.c_str(), folder_.get(), aside.c_str()) != 0)
-    base::io_error("publish", cannot, errno);
+    base::io_error_of(path, "publish", cannot, errno);
   aside_ = std::move(aside);
   // The name is gone from the disk before another file may get its own.
   if (sync_folder(folder_.get()) != 0) {
     const int error = errno;
     put_back(false);
-    base::io_error("publish", cannot, error);
+    base::io_error_of(path, "publish", cannot, error);
   }
 }
 

@@ -28,7 +28,8 @@ class MemorySource final : public Source {
  private:
   // Callers have checked; a caller that forgot gets an exception here and not other memory.
   std::span<const std::byte> range(std::uint64_t offset, std::uint64_t length) const {
-    if (!base::fits(offset, length, size())) base::misuse("range", "a range outside of '" + name_ + "' was asked for");
+    if (!base::fits(offset, length, size()))
+      base::misuse_of(name_, "range", "a range outside of the file was asked for");
     return bytes_.span.subspan(base::to_size(offset), base::to_size(length));
   }
 

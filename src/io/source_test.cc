@@ -114,7 +114,8 @@ TEST_P(FileSources, AMissingFileIsIo) {
   const Finding missing = thrown([&] { open_file(folder / "none", GetParam()); });
   EXPECT_EQ(missing.kind, Kind::io);
   EXPECT_EQ(missing.rule, "io/open");
-  EXPECT_EQ(missing.message, "cannot open '" + (folder / "none") + "': No such file or directory");
+  EXPECT_EQ(missing.message, "cannot be opened: No such file or directory");
+  EXPECT_EQ(missing.file.name, folder / "none");
 }
 
 TEST_P(FileSources, AnUnreadableFileIsIo) {
@@ -143,7 +144,8 @@ TEST_P(FileSources, WhatIsNoRegularFileIsRefusedAtOnce) {
     const Finding found = thrown([&] { open_file(path, GetParam()); });
     EXPECT_EQ(found.kind, Kind::misuse);
     EXPECT_EQ(found.rule, "misuse/not-a-file");
-    EXPECT_EQ(found.message, "'" + path + "' is " + kind + ", not a regular file");
+    EXPECT_EQ(found.message, "this is " + kind + ", not a regular file");
+    EXPECT_EQ(found.file.name, path);
   }
 }
 

@@ -19,11 +19,11 @@ Spill::Spill(const std::string& beside) {
   fd_ = Fd(::openat(folder.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd_) return;
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)
-    base::io_error("create", "cannot create a file in '" + target.folder + "'", errno);
+    base::io_error_of(target.folder, "create", "no file can be created in the folder", errno);
   // Under a name that the next run would remove, should this one be killed right here.
   Temporary temporary = create_temporary(folder.get(), target, 0600);
   if (::unlinkat(folder.get(), temporary.name.c_str(), 0) != 0)
-    base::io_error("create", "cannot unlink a temporary in '" + target.folder + "'", errno);
+    base::io_error_of(target.folder, "create", "a temporary in the folder cannot be unlinked", errno);
   fd_ = std::move(temporary.fd);
 }
 
@@ -33,7 +33,7 @@ void Spill::write_at(std::uint64_t offset, std::span<const std::byte> data) {
 
 void Spill::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   if (pread_full(fd_.get(), offset, out, name_) < out.size())
-    base::io_error("short-read", "cannot read back what was written to '" + name_ + "'");
+    base::io_error_of(name_, "short-read", "what was written cannot be read back");
 }
 
 }  // namespace weighbridge::io

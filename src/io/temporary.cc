@@ -107,14 +107,14 @@ Target resolve_target(const std::string& path) {
   for (int links = 0; links <= kMaxLinks; ++links) {
     SplitPath split = split_path(at);
     if (split.name.empty() || split.name == "." || split.name == "..")
-      base::misuse("output-kind", "'" + path + "' names a directory, not a file to write");
+      base::misuse_of(path, "output-kind", "this names a directory, not a file to write");
     char link[PATH_MAX];
     const ssize_t length = ::readlink(at.c_str(), link, sizeof link);
     if (length < 0) return {std::move(split.folder), std::move(split.name)};
     const std::string to(link, static_cast<std::size_t>(length));
     at = to.starts_with('/') ? to : join_path(split.folder, to);
   }
-  base::io_error("create", "cannot write '" + path + "'", ELOOP);
+  base::io_error_of(path, "create", "cannot be written", ELOOP);
 }
 
 Fd open_folder(const std::string& folder) {
@@ -122,13 +122,13 @@ Fd open_folder(const std::string& folder) {
   do {
     fd = Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   } while (!fd && errno == EINTR);
-  if (!fd) base::io_error("open", "cannot open the folder '" + folder + "'", errno);
+  if (!fd) base::io_error_of(folder, "open", "the folder cannot be opened", errno);
   return fd;
 }
 
 void sync_folder(const std::string& folder) {
   if (sync_folder(open_folder(folder).get()) != 0)
-    base::io_error("publish", "cannot write the folder '" + folder + "' to the disk", errno);
+    base::io_error_of(folder, "publish", "the folder cannot be written to the disk", errno);
 }
 
 bool is_temporary(std::string_view entry) noexcept {
@@ -173,7 +173,7 @@ Temporary create_temporary(int folder, const Target& target, mode_t mode) {
     return Fd(::openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   };
   return create_locked(folder, target, make, [&](int error) {
-    base::io_error("create", "cannot create a file in '" + target.folder + "'", error);
+    base::io_error_of(target.folder, "create", "no file can be created in the folder", error);
   });
 }
 
@@ -188,7 +188,7 @@ Temporary create_temporary_folder(int folder, const Target& target, mode_t mode)
     return fd;
   };
   return create_locked(folder, target, make, [&](int error) {
-    base::io_error("create", "cannot write into the folder '" + target.folder + "'", error);
+    base::io_error_of(target.folder, "create", "the folder cannot be written into", error);
   });
 }
 

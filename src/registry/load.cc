@@ -27,7 +27,7 @@ Loaded load(const std::shared_ptr<const Source>& source, const Context& context,
   draft.checks = options.checks;
   draft.sidecar = options.sidecar;
   draft.tokenizer = options.tokenizer;
-  draft.add_source(source);
+  draft.state.asked = draft.add_source(source);
   detected.format->read(*source, context, findings, draft);
   return {detected.format, draft.finish()};
 }

@@ -17,6 +17,7 @@ std::optional<Model> open(std::shared_ptr<const Source> source, Report& report, 
   } catch (const core::Stop&) {
     model.reset();
   }
+  if (model) core::place_files(own, *model);
   report.append(own);
   return model;
 }

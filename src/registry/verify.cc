@@ -17,6 +17,7 @@ Verdict verify(std::shared_ptr<const Source> source, const Context& context, con
     verdict.format = loaded.format->info.name;
     if (loaded.format->check_content != nullptr) loaded.format->check_content(verdict.model, context, findings);
   }
+  core::place_files(verdict.report, verdict.model);
   source->check_unchanged();
   return verdict;
 }

@@ -53,9 +53,11 @@ std::optional<std::uint64_t> Elements::size() const {
 std::string Elements::npy_header() const {
   const std::string_view type = npy_type(facts_.dtype);
   if (type.empty()) {
-    base::misuse("npy-type", "no .npy file can hold " + std::string(part_ ? part_->dtype_name() : name(facts_.dtype)) +
-                                 " of tensor '" + facts_.tensor +
-                                 "': use --dense f32, or --raw for the bytes as they are");
+    base::misuse("npy-type",
+                 "no .npy file can hold " + std::string(part_ ? part_->dtype_name() : name(facts_.dtype)) +
+                     " of tensor '" + facts_.tensor +
+                     "': ask for the dense tensor as f32, or for the bytes as they are",
+                 base::option_hint("dense", "f32"));
   }
   return weighbridge::npy_header(type, facts_.shape);
 }

@@ -70,6 +70,7 @@ void finding(JsonWriter& out, const Finding& f) {
   member(out, "severity", name(f.severity));
   member(out, "kind", name(f.kind));
   member(out, "message", f.message);
+  text_or_null(out, "file", f.file.name);
   out.key("offset");
   f.offset ? out.u64(*f.offset) : out.null();
   out.key("tensor");
@@ -79,6 +80,14 @@ void finding(JsonWriter& out, const Finding& f) {
   pair ? out.string(f.expected) : out.null();
   out.key("found");
   pair ? out.string(f.found) : out.null();
+  if (f.hint.what != Hint::What::none) {
+    out.key("hint");
+    out.begin_object();
+    member(out, "what", name(f.hint.what));
+    member(out, "name", f.hint.name);
+    text_or_null(out, "value", f.hint.value);
+    out.end_object();
+  }
   out.end_object();
 }
 

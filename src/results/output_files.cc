@@ -22,9 +22,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse_kind(std::string sentence) { base::misuse("output-kind", std::move(sentence)); }
+[[noreturn]] void refuse_kind(const std::string& path, std::string sentence) {
+  base::misuse_of(path, "output-kind", std::move(sentence));
+}
 [[noreturn]] void refuse_existing(const std::string& path, std::string_view since = {}) {
-  base::misuse("output-exists", "'" + path + "' exists" + std::string(since));
+  base::misuse_of(path, "output-exists", "the file exists" + std::string(since), base::option_hint("replace"));
 }
 
 std::string without_tail(std::string folder) {
@@ -77,7 +79,7 @@ struct OutputFiles::Rep {
       std::error_code error;
       for (const fs::path& each : made)
         if (!fs::create_directory(each, error) && error)
-          base::io_error("create", "folder '" + folder.string() + "' cannot be made", error.value());
+          base::io_error_of(folder.string(), "create", "the folder cannot be made", error.value());
       make_temporary();
     } catch (...) {
       remove_made();
@@ -118,17 +120,17 @@ void OutputFiles::Rep::find_missing() {
   for (; !at.empty(); at = at.parent_path()) {
     const fs::file_status there = fs::symlink_status(at, error);
     if (there.type() == fs::file_type::none)
-      base::io_error("create", "cannot write into the folder '" + folder.string() + "'", error.value());
+      base::io_error_of(folder.string(), "create", "the folder cannot be written into", error.value());
     if (fs::exists(there)) break;
     if (at.filename() == "..")
-      refuse_kind("cannot write into '" + folder.string() + "': it leads through a folder that does not exist");
+      refuse_kind(folder.string(), "cannot be written into: it leads through a folder that does not exist");
     if (at != folder) made.insert(made.begin(), at);
   }
   exists = at == folder;
   if (at.empty() || fs::is_directory(at, error)) return;
   const bool leads_nowhere = !fs::exists(at, error) && !error;
-  refuse_kind("cannot write into '" + folder.string() + "': " + (exists ? "it" : "'" + at.string() + "'") + " is " +
-              (leads_nowhere ? "a symbolic link to nothing" : "no folder"));
+  refuse_kind(folder.string(), std::string("cannot be written into: ") + (exists ? "it" : "'" + at.string() + "'") +
+                                   " is " + (leads_nowhere ? "a symbolic link to nothing" : "no folder"));
 }
 
 void OutputFiles::Rep::make_temporary() {
@@ -152,17 +154,17 @@ void OutputFiles::Rep::require_free(const std::string& name) const {
   const fs::file_status there = fs::symlink_status(at, error);
   if (!fs::exists(there)) return;
   // Its file may be on another disk, where what is written here cannot be moved to.
-  if (fs::is_symlink(there)) refuse_kind("cannot write '" + at.string() + "': it is a symbolic link");
-  if (!fs::is_regular_file(there)) refuse_kind("cannot write '" + at.string() + "': it is no regular file");
+  if (fs::is_symlink(there)) refuse_kind(at.string(), "cannot be written: it is a symbolic link");
+  if (!fs::is_regular_file(there)) refuse_kind(at.string(), "cannot be written: it is no regular file");
   if (io::is_one_of(at.string(), inputs))
-    base::misuse("output-is-input", "the output '" + at.string() + "' is the input itself");
+    base::misuse_of(at.string(), "output-is-input", "the output is the input itself");
   if (!replace) refuse_existing(at.string());
 }
 
 void OutputFiles::Rep::publish_folder() {
   if (io::rename_new(where.get(), temporary.name.c_str(), where.get(), target.name.c_str()) == 0) return;
   if (errno == EEXIST || errno == ENOTEMPTY) refuse_existing(folder.string(), ": it was made in the meantime");
-  base::io_error("publish", "folder '" + folder.string() + "' cannot be made", errno);
+  base::io_error_of(folder.string(), "publish", "the folder cannot be made", errno);
 }
 
 // 0, or -1 with errno: EEXIST where something has the name that may not be replaced.
@@ -189,7 +191,7 @@ void OutputFiles::Rep::publish_files() {
     take_back(moved);
     const std::string path = (folder / name).string();
     if (error == EEXIST) refuse_existing(path, replace ? ", made in the meantime, and is no regular file" : "");
-    base::io_error("publish", "cannot publish '" + path + "'", error);
+    base::io_error_of(path, "publish", "cannot be published", error);
   }
   for (const Moved& each : moved)
     if (each.replaced) ::unlinkat(temporary.fd.get(), each.name, 0);
@@ -235,7 +237,7 @@ void OutputFiles::publish() {
   rep_->temporary = {};
   const std::vector<fs::path> made = std::exchange(rep_->made, {});
   if (io::sync_folder(rep_->where.get()) != 0)
-    base::io_error("publish", "cannot write the folder '" + rep_->target.folder + "' to the disk", errno);
+    base::io_error_of(rep_->target.folder, "publish", "the folder cannot be written to the disk", errno);
   for (const fs::path& each : made) io::sync_folder(io::split_path(each.string()).folder);
 }
 

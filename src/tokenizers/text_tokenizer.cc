@@ -25,12 +25,12 @@ Any tokenizer_of(const Model& model, const TextTokenizerOptions& options) {
   if (options.vocabulary != nullptr) return word_piece(model, *options.vocabulary);
   const auto own = model.tokenizer();
   if (own == nullptr)
-    base::misuse("no-vocabulary",
-                 "the model has no vocabulary: give one with --vocab vocab.txt (TextTokenizerOptions::vocabulary)");
+    base::misuse("no-vocabulary", "the model has no vocabulary: give it one, as a vocab.txt has it",
+                 base::option_hint("vocabulary", "vocab.txt"));
   if (own->kind == Tokenizer::Kind::wordpiece) return word_piece(model, *own);
   if (options.offsets)
-    base::misuse("offsets", "the model has a " + std::string(name(own->kind)) +
-                                " tokenizer, and --offsets is for wordpiece (TextTokenizerOptions::offsets)");
+    base::misuse("offsets",
+                 "the model has a " + std::string(name(own->kind)) + " tokenizer, and only wordpiece has offsets");
   return BytePair(*own, options.byte_pair);
 }
 

@@ -14,6 +14,16 @@ namespace {
 
 constexpr std::size_t kBuffer = 64 << 10;
 
+[[noreturn]] void over_memory(std::uint64_t offset) {
+  Finding finding;
+  finding.rule = "limit/memory";
+  finding.kind = Kind::limit;
+  finding.offset = offset;
+  finding.message = "a text is longer than the limit allows";
+  finding.hint = base::limit_hint("memory");
+  throw Error(std::move(finding));
+}
+
 [[noreturn]] void fail(const char* rule, std::uint64_t offset, std::string sentence) {
   Finding finding;
   finding.rule = rule;
@@ -59,8 +69,7 @@ bool TextReader::fill() {
 }
 
 void TextReader::add(std::string& to, char c) {
-  if (to.size() >= limits_.memory)
-    fail("limit/memory", offset_, "a text is longer than the limit allows (Limits::memory, --limit memory=BYTES)");
+  if (to.size() >= limits_.memory) over_memory(offset_);
   to += c;
 }
 
@@ -74,8 +83,7 @@ bool TextReader::next_line(std::string& line) {
     const auto* const newline = static_cast<const char*>(std::memchr(from, '\n', end_ - at_));
     const std::size_t length = newline ? static_cast<std::size_t>(newline - from) : end_ - at_;
     if (length > limits_.memory - std::min<std::uint64_t>(limits_.memory, line.size()))
-      fail("limit/memory", offset_ - (end_ - at_),
-           "a text is longer than the limit allows (Limits::memory, --limit memory=BYTES)");
+      over_memory(offset_ - (end_ - at_));
     line.append(from, length);
     at_ += length + (newline ? 1 : 0);
     if (newline) break;

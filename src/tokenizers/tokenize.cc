@@ -168,16 +168,15 @@ void check_cost(std::string_view vocab_txt, const Limits& limits) {
     at = end + 1;
   }
   if (lines > limits.memory / kTokenCost)
-    base::malformed("limit/memory", "the vocabulary has " + std::to_string(lines) +
-                                        " tokens, more than the limit allows (Limits::memory, --limit memory=BYTES)");
+    base::over_limit("memory", "the vocabulary has " + std::to_string(lines) + " tokens, more than the limit allows",
+                     lines * kTokenCost);
 }
 
 }  // namespace
 
 Tokenizer WordPiece::vocabulary(const Source& vocab_txt, const Limits& limits) {
   if (vocab_txt.size() > limits.header)
-    base::malformed("limit/header",
-                    "the vocabulary is larger than the limit allows (Limits::header, --limit header=BYTES)");
+    base::over_limit("header", "the vocabulary is larger than the limit allows", vocab_txt.size());
   std::string text(base::to_size(vocab_txt.size()), '\0');
   vocab_txt.read_at(0, std::as_writable_bytes(std::span(text)));
   check_cost(text, limits);

@@ -191,7 +191,7 @@ def test_force_is_not_promised_for_what_is_no_file(sample, tmp_path):
         assert "--force" not in done.stderr and "regular file" in done.stderr
     (tmp_path / "out.zt").write_bytes(b"old")
     for arguments in (["convert", sample, tmp_path / "out.zt"], ["extract", sample, "steps", "-o", tmp_path / "out.zt"]):
-        assert weighbridge(*arguments, status=2).stderr.rstrip().endswith("out.zt' exists; --force replaces it")
+        assert weighbridge(*arguments, status=2).stderr.rstrip().endswith("out.zt: the file exists; --force replaces it")
 
 
 def test_what_cannot_be_told_is_written_all_the_same(sample, tmp_path):

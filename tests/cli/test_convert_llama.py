@@ -52,7 +52,7 @@ def folder(tmp_path):
 
 def test_without_a_tokenizer_it_names_the_flag(tmp_path, checkpoint):
     done = weighbridge("convert", checkpoint, tmp_path / "out.slm", status=1)
-    assert "--tokenizer" in done.stdout and "tokenizer" in done.stderr and not (tmp_path / "out.slm").exists()
+    assert "--tokenizer" in done.stderr and "tokenizer" in done.stderr and not (tmp_path / "out.slm").exists()
     told = validated(weighbridge("convert", "--json", checkpoint, tmp_path / "out.slm", status=1).stdout, "convert")
     assert [item["subject"] for item in told["blockers"]] == ["tokenizer"]
     weighbridge("convert", "--allow", "tokenizer", checkpoint, tmp_path / "out.slm", status=1)

@@ -131,7 +131,7 @@ def test_no_verb_cuts_a_text_silently(model, tmp_path):
 
 def test_tokenize(model):
     value = validated(weighbridge("tokenize", model, "a Weighbridge", "--json").stdout, "tokenize")
-    assert value == {"schema": 1, "inputs": [{"ids": [2, 5, 6, 7, 3], "tokens": ["[CLS]", "a", "weigh", "##bridge", "[SEP]"], "truncated": False}]}
+    assert value == {"schema": 2, "inputs": [{"ids": [2, 5, 6, 7, 3], "tokens": ["[CLS]", "a", "weigh", "##bridge", "[SEP]"], "truncated": False}]}
     spans = json.loads(weighbridge("tokenize", model, "naïve a", "--json", "--offsets", "--no-special").stdout)["inputs"][0]
     assert spans["ids"] == [12, 5] and spans["offsets"] == [[0, 5], [6, 7]]
     assert weighbridge("tokenize", model, "a", "--no-special").stdout == "a/5\n"
@@ -206,8 +206,11 @@ def test_what_flags_give_is_what_the_folder_says(model, bare):
 def failure(*arguments, status):
     done = weighbridge(*arguments, "--json", status=status)
     value = validated(done.stdout.splitlines()[-1], "failure")
-    assert value["path"] in done.stderr and done.stderr.startswith("weighbridge: ")
-    return value["path"], value["findings"][0]["rule"], value["findings"][0]["offset"]
+    finding = value["findings"][0]
+    file = finding["file"] or value["path"]
+    assert value["path"] == str(arguments[2 if arguments[0] == "evaluate" else 1])
+    assert done.stderr.startswith(f"weighbridge: {file}: ")
+    return file, finding["rule"], finding["offset"]
 
 
 def test_the_file_at_fault_is_named(model, bare, tmp_path):

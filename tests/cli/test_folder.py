@@ -175,6 +175,8 @@ def test_a_file_is_named_where_a_file_of_the_folder_is_to_blame(model, sharded):
     (model / SHARDS[1]).write_bytes((model / SHARDS[1]).read_bytes()[:-1])
     said = weighbridge("verify", model, status=1).stdout
     assert f"{SHARDS[1]}: " in said and "safetensors/truncated" in said
+    [finding] = validated(weighbridge("verify", "--json", model, status=1).stdout, "verify")["findings"]
+    assert finding["file"] == str(model / SHARDS[1]) and finding["offset"] <= (model / SHARDS[1]).stat().st_size
 
 
 def swap(index, tensor, shard):

@@ -119,7 +119,7 @@ def test_perplexity_is_the_mean_over_the_tokens(tmp_path, stories):
     (["--stop", ""], 2, "--stop has an empty value"),
     (["--context", "64"], 2, "32 that the model was made for"),
     (["--adapter", "absent.alr1"], 4, "absent.alr1"),
-    (["--input", "absent.txt"], 4, "weighbridge: cannot open 'absent.txt': "),
+    (["--input", "absent.txt"], 4, "weighbridge: absent.txt: cannot be opened: "),
 ])
 def test_bad_input_is_one_sentence_and_no_text(tmp_path, tiny, arguments, status, word):
     done = weighbridge("generate", tiny, *arguments, status=status, cwd=tmp_path)

@@ -205,7 +205,9 @@ def test_a_limit_is_named_with_the_flag_that_raises_it(tmp_path):
     path = tmp_path / "two.safetensors"
     path.write_bytes(safetensors({"a": ("U8", [1], b"1"), "b": ("U8", [1], b"2")}))
     refused = weighbridge("inspect", path, "--limit", "tensors=1", status=1)
-    assert "--limit tensors=" in refused.stderr
+    assert refused.stderr.rstrip().endswith("; raise it with --limit tensors=COUNT")
+    [finding] = validated(weighbridge("inspect", path, "--limit", "tensors=1", "--json", status=1).stdout, "failure")["findings"]
+    assert finding["kind"] == "limit" and finding["hint"] == {"what": "limit", "name": "tensors", "value": None}
     weighbridge("inspect", path, "--limit", "tensors=1M")
 
 

@@ -56,7 +56,7 @@ def test_a_wrong_file_is_the_one_that_is_named(tmp_path, sample):
 
 
 def test_a_model_that_is_missing_or_none_is_not_told_of_its_record(tmp_path, sample):
-    assert "nosuch.slm'" in weighbridge("slm", "validate-manifest", tmp_path / "nosuch.slm", status=4).stderr
+    assert "nosuch.slm: " in weighbridge("slm", "validate-manifest", tmp_path / "nosuch.slm", status=4).stderr
     assert "no .slm model" in weighbridge("slm", "runtime-smoke", sample, status=1).stderr
     weighbridge("slm", "promotion-ledger", "show", tmp_path / "nosuch", status=4)
 
@@ -74,7 +74,7 @@ def test_an_escape_is_not_escaped_again(tmp_path):
 def test_a_fixture_is_no_path_that_something_is_nearest_to(tmp_path):
     weighbridge("slm", "fixture", "tiny", "-o", tmp_path / "tiny.slm")
     said = weighbridge("slm", "fixture", "tiny", "-o", "absent/F.slm", status=4, cwd=tmp_path).stderr
-    assert "'absent'" in said and "nearest" not in said
+    assert said.startswith("weighbridge: absent: ") and "nearest" not in said
     failed = weighbridge("slm", "fixture", "tiny", "-o", "absent/F.slm", "--json", status=4, cwd=tmp_path).stdout
     assert validated(failed, "failure")["path"] == "absent/F.slm"
     with open("/dev/full", "wb") as full:

@@ -45,7 +45,7 @@ def test_max_length_cuts_and_says_so(model):
 
 def test_offsets_are_for_wordpiece(model):
     done = weighbridge("tokenize", model, "a", "--offsets", "--json", status=2)
-    assert "--offsets is for wordpiece" in done.stderr
+    assert "only wordpiece has offsets" in done.stderr
     assert validated(done.stdout, "failure")["findings"][0]["rule"] == "misuse/offsets"
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import hashlib
+import json
+import pathlib
 import subprocess
 
-from conftest import COMMAND, safetensors, validated, weighbridge
+from conftest import COMMAND, ROOT, safetensors, validated, weighbridge
 
 
 def test_good_file(sample):
@@ -98,8 +100,29 @@ def test_a_published_digest_may_have_a_blank_from_a_copy(sample):
 
 
 def test_a_sentence_has_the_path_of_the_file_at_fault_once(sample, tmp_path):
-    for arguments, fault in ((["inspect", "nosuch"], "cannot open 'nosuch'"), (["verify", "."], "'.' is a directory"),
-                             (["inspect", ""], "the path is empty"), (["convert", sample, "nodir/out.zt"], "cannot open the folder 'nodir'"),
-                             (["extract", sample, "steps", "-o", "nodir/x.npy"], "cannot open the folder 'nodir'")):
+    for arguments, fault in ((["inspect", "nosuch"], "nosuch: cannot be opened: "), (["verify", "."], ".: this is a directory"),
+                             (["inspect", ""], "the path is empty"), (["convert", sample, "nodir/out.zt"], "nodir: the folder cannot be opened: "),
+                             (["extract", sample, "steps", "-o", "nodir/x.npy"], "nodir: the folder cannot be opened: ")):
         done = subprocess.run([COMMAND, *map(str, arguments)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
         assert done.stderr.decode().startswith(f"weighbridge: {fault}"), done.stderr
+
+
+def test_an_offset_lies_in_the_file_that_the_finding_names():
+    """Of every file of the corpus; those of sidecars and tokenizer files are among them."""
+    names = sorted(str(path) for path in (ROOT / "corpus").glob("*/*") if path.suffix not in {".json", ".md"})
+    done = subprocess.run([COMMAND, "verify", "--json", *names], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+    beside = 0
+    for verdict in json.loads(done.stdout):
+        for finding in verdict["findings"]:
+            file = pathlib.Path(finding["file"] or verdict["path"])
+            assert (finding["offset"] or 0) <= file.stat().st_size, finding
+            beside += finding["file"] is not None
+    assert beside > 20
+
+
+def test_a_finding_in_a_sidecar_names_the_sidecar():
+    model = ROOT / "corpus/stb/sidecar-duplicate-function.stb"
+    sidecar = model.with_suffix(".khm.json")
+    [finding] = validated(weighbridge("verify", model, "--json", status=1).stdout, "verify")["findings"]
+    assert finding["file"] == str(sidecar) and finding["offset"] == 99 <= sidecar.stat().st_size
+    assert weighbridge("verify", model, status=1).stdout.startswith(f"{sidecar}: error: ")

@@ -47,10 +47,6 @@ std::shared_ptr<const Source> with_sidecar(std::shared_ptr<const Source> source,
   return std::make_shared<const WithSidecar>(std::move(source), sidecar);
 }
 
-std::uint64_t longest(const core::CorpusCase& c) {
-  return std::max(c.bytes.size(), c.sidecar ? c.sidecar->bytes.size() : 0);
-}
-
 std::string FormatCorpus::path(const core::CorpusCase& c) const {
   return std::string(format->info.name) + "/" + c.name + "." + extension();
 }

@@ -24,8 +24,6 @@ struct FormatCorpus {
 
 // `source`, and the sidecar beside it.
 std::shared_ptr<const Source> with_sidecar(std::shared_ptr<const Source> source, const core::CorpusSidecar&);
-// A finding's offset may be one of either.
-std::uint64_t longest(const core::CorpusCase&);
 
 // Built once.
 const std::vector<FormatCorpus>& all_cases();

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""House rules that hold for every text file of the repository: license line, line length, white space, no paths of a machine.
+"""House rules that hold for every text file of the repository: license line, line length, white space, no paths of a machine,
+and for the library's sentences: no flags of the command, no escapes.
 
 Proves itself in the same run: each rule must report the file planted for it. Usage: check.py [ROOT]
 """
@@ -16,11 +17,19 @@ SKIPPED_FOLDERS = {".git", "build", "corpus", "seeds", ".ccache", "__pycache__",
 NO_SPDX = {"LICENSE", "NOTICE"}
 # Spelt in pieces, so that this file does not report itself.
 MACHINE_PATHS = re.compile("/" + "work/|/" + "root/|/" + "tmp/(?:build-|brief)")
+# A flag of the command inside a text in quotes: "... (--limit memory=BYTES)".
+FLAG_IN_TEXT = re.compile(r'"(?:[^"\\]|\\.)*(?<![\w-])--[a-z](?:[^"\\]|\\.)*"')
+DISPLAY = {"src/base/display.cc"}  # what escape_for_display() is
 LEFT_OVER = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 
 def needs_spdx(path):
     return path.suffix in SOURCES or path.name in {"CMakeLists.txt", "Makefile", "run"} and path.name not in NO_SPDX
+
+
+def is_library(path):
+    """Whether a front end could show what stands here: the tests of the library quote what they like."""
+    return path.parts[:1] == ("src",) and path.suffix in {".h", ".cc", ".def"} and not path.stem.endswith("_test")
 
 
 def check_text(path, text):
@@ -43,6 +52,11 @@ def check_text(path, text):
             yield number, "a path of one machine"
         if path.suffix in SOURCES and LEFT_OVER.search(line):
             yield number, "something left over to do"
+        if is_library(path) and not line.lstrip().startswith("//"):
+            if FLAG_IN_TEXT.search(line):
+                yield number, "a flag of the command in a sentence of the library: say it as a Hint"
+            if "escape_for_display(" in line and path.as_posix() not in DISPLAY:
+                yield number, "an escape in the library: what shows a sentence escapes it"
         if path.suffix == ".h" and path.parts[:1] == ("include",) and re.match(r"\s*using namespace", line):
             yield number, "'using namespace' in a public header"
     if path.suffix == ".h" and "#pragma once" not in text:
@@ -84,6 +98,8 @@ PLANTED = {
     "columns": ("src/a.cc", HEAD + "/" * (MAX_LINE + 1) + "\n"),
     "a path of one machine": ("README.md", "see /" + "root/notes\n"),
     "left over": ("src/a.cc", HEAD + "// TO" + "DO: everything\n"),
+    "a flag of the command": ("src/a.def", HEAD + 'WB_RULE(kA, "a/a", "too large (Limits::memory, --limit memory=BYTES)")\n'),
+    "an escape in the library": ("src/a.cc", HEAD + "auto a = escape_for_display(name);\n"),
     "using namespace": ("include/weighbridge/a.h", HEAD + "#pragma once\nusing namespace std;\n"),
     "pragma once": ("src/a.h", HEAD + "int a();\n"),
 }

@@ -25,9 +25,7 @@ inline bool is_dynamic(std::string_view rule) {
 }
 
 // Findings whose offset counts in the sidecar.
-inline bool is_of_sidecar(const Finding& finding) {
-  return finding.rule.starts_with("stb/sidecar-") || finding.rule.starts_with("limit/");
-}
+inline bool is_of_sidecar(const Finding& finding) { return !finding.file.empty(); }
 
 inline void expect_modules_fault(const Finding& finding, std::uint64_t size) {
   expect_files_fault(finding);

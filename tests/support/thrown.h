@@ -11,7 +11,8 @@ template <class Call> Finding thrown(Call call) {
   try {
     call();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), error.finding().message.c_str());
+    const FileRef& file = error.finding().file;
+    EXPECT_EQ(error.what(), (file.empty() ? "" : file.name + ": ") + error.finding().message);
     EXPECT_EQ(error.kind(), error.finding().kind);
     return error.finding();
   }

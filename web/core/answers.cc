@@ -16,6 +16,7 @@ std::string failure(std::string_view path, std::string_view kind, std::string ru
   Finding finding;
   finding.rule = std::move(rule);
   finding.message = std::move(message);
+  finding.kind = kind == "memory" ? Kind::limit : Kind::misuse;
   Report report;
   report.add(std::move(finding));
   return web::failure(path, kind, report);

@@ -20,7 +20,7 @@
 namespace weighbridge::web {
 
 // What `work` answers, or {"error":KIND,"schema":1,"path":...,"format":...,"findings":[...]}; KIND is malformed,
-// unsupported, misuse, io, cancelled, memory or internal.
+// unsupported, limit, misuse, io, cancelled, memory or internal.
 std::string answer(std::string_view path, const std::function<std::string()>& work);
 // The same for what is no text in JavaScript when it succeeds.
 emscripten::val answer_value(std::string_view path, const std::function<emscripten::val()>& work);

@@ -92,7 +92,7 @@ class Maker {
     return static_cast<std::uint64_t>(raw.data() - file_.file.text->data());
   }
   bool fail(const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {}) {
-    reading_.findings.report(rule, {.offset = at}, std::move(expected), std::move(found), file_.file.name);
+    reading_.in(file_.file).report(rule, {.offset = at}, std::move(expected), std::move(found));
     return false;
   }
   void beyond(std::string what) { pipeline_.beyond.push_back(std::move(what)); }
@@ -154,7 +154,7 @@ class Maker {
       }
       if (pipeline_.split && right->text.starts_with(kMetaspace)) continue;  // never stands behind another token
       merges_.push_back({left->id, right->id, sum->id, rank});
-      if (over_memory(reading_, merges_.size(), file_.file.name)) return false;
+      if (over_memory(reading_, merges_.size(), file_.file)) return false;
     }
     drop_repeated();
     return true;
@@ -326,7 +326,7 @@ class Maker {
     if (pipeline_.prefix && !sentencepiece) beyond("it puts a space before a text");
     if (!pipeline_.prefix && sentencepiece) beyond("it puts no space before a text");
     if (pipeline_.prefix && sentencepiece && pipeline_.spares_first)
-      reading_.findings.report(rules::kLeadingSpace, {}, {}, {}, file_.file.name);
+      reading_.in(file_.file).report(rules::kLeadingSpace, {});
   }
 
   BytePairs finish() {

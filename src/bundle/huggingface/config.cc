@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bundle/huggingface/rules.h"
+#include "core/words.h"
 
 namespace weighbridge::huggingface {
 namespace {
@@ -95,14 +96,13 @@ Config read_config(Reading& reading, const JsonObject& json) {
     if (!out.bert) break;
     const Member* const member = json.find(key.config);
     if (member == nullptr) {
-      if (key.required)
-        reading.findings.report(rules::kConfigKey, {}, "\"" + std::string(key.config) + "\"", {}, json.file.name);
+      if (key.required) reading.in(json.file).report(rules::kConfigKey, {}, core::quoted(key.config));
       continue;
     }
     auto text = named_text(key, *member);
     if (!text) {
-      reading.findings.report(rules::kConfigValue, {.offset = json.offset(*member)}, std::string(needed(key.is)),
-                              shown(member->raw), std::string(json.file.name) + ", \"" + member->key + "\"");
+      reading.in(json.file).report(rules::kConfigValue, {.offset = json.offset(*member)}, std::string(needed(key.is)),
+                                   shown(member->raw), core::quoted(member->key));
       continue;
     }
     if (key.attribute == "vocab_size") out.vocab_size = positive(*text);

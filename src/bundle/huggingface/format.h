@@ -15,21 +15,6 @@ const core::Format& format() noexcept;
 // [reads] The folder as one model. Reports to `findings`; a broken tensor is left out of the model, which has none when
 // the weights cannot be read. Throws core::Stop as the findings say, Error{io}, Error{misuse}.
 Model load(const Folder&, const Context&, core::Findings&);
-void check_content(const Model&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&);
-
-// Calls `walk` with findings of their own, then reports those with the name of their file before each sentence.
-template <class Walk> void report_in_file(core::Findings& findings, std::string_view file, Walk walk) {
-  Report own;
-  core::Findings inner(own, findings.mode());
-  try {
-    walk(inner);
-  } catch (const core::Stop&) {  // the error that stopped the walk is the last one below, and stops this one
-  }
-  for (Finding finding : own.findings()) {
-    finding.message = std::string(file) + ": " + finding.message;
-    findings.report(std::move(finding));
-  }
-}
 
 }  // namespace weighbridge::huggingface

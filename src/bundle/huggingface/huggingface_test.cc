@@ -31,7 +31,7 @@ Read read(const std::string& path, core::Findings::Mode mode = core::Findings::M
   core::Findings findings(out.report, mode);
   try {
     out.model = load(open_folder(path, Access::positional), context, findings);
-    if (mode == core::Findings::Mode::all) check_content(out.model, context, findings);
+    if (mode == core::Findings::Mode::all) format().check_content(out.model, context, findings);
   } catch (const core::Stop&) {}
   return out;
 }
@@ -232,8 +232,12 @@ TEST(HuggingFaceRules, EachFolderBreaksWhatItSays) {
     if (!all.report.valid()) {
       EXPECT_EQ(*first.report.first_error(), *all.report.first_error());
     }
-    for (const Finding& finding : all.report.findings())
+    for (const Finding& finding : all.report.findings()) {
       EXPECT_FALSE(finding.message.ends_with('.')) << finding.message;
+      if (!finding.offset) continue;
+      ASSERT_FALSE(finding.file.empty()) << finding.message;
+      EXPECT_LE(*finding.offset, fs::file_size(finding.file.name)) << finding.message;
+    }
   }
 }
 
@@ -277,7 +281,7 @@ TEST(HuggingFaceRead, MutationsAreFindingsOrModels) {
     SCOPED_TRACE(chosen->first + ", round " + std::to_string(round));
     Report all, first;
     core::Findings every(all, core::Findings::Mode::all), one(first, core::Findings::Mode::first_error);
-    check_content(load(testing::in_memory(files), {}, every), {}, every);
+    format().check_content(load(testing::in_memory(files), {}, every), {}, every);
     try {
       load(testing::in_memory(files), {}, one);
     } catch (const core::Stop&) {}

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "bundle/huggingface/rules.h"
 #include "core/common_rules.h"
+#include "core/words.h"
 
 namespace weighbridge::huggingface {
 namespace {
@@ -28,8 +29,8 @@ void find_duplicates(Reading& reading, const JsonObject& object) {
   for (std::size_t i = 1; i < order.size(); ++i) {
     const Member& later = object.members[order[i]];
     if (object.members[order[i - 1]].key == later.key)
-      reading.findings.report(rules::kDuplicateKey, {.offset = object.offset(later)}, {}, "\"" + later.key + "\"",
-                              object.file.name);
+      reading.in(object.file)
+          .report(rules::kDuplicateKey, {.offset = object.offset(later)}, {}, core::quoted(later.key));
   }
 }
 
@@ -77,11 +78,12 @@ TextFile read_text(Reading& reading, std::string_view name) {
   const auto source = reading.folder.file(name);
   if (!source) return out;
   out.present = true;
+  out.source = source;
   reading.sources.push_back(source);
   if (source->size() > reading.limits.header) {
-    reading.findings.report(core::rules::kLimitHeader, {.offset = 0},
-                            "at most " + std::to_string(reading.limits.header) + " bytes",
-                            std::to_string(source->size()) + " bytes", name);
+    reading.in(out).report(core::rules::kLimitHeader, {.offset = 0},
+                           "at most " + std::to_string(reading.limits.header) + " bytes",
+                           std::to_string(source->size()) + " bytes");
     return out;
   }
   auto text = std::make_shared<std::string>(base::to_size(source->size()), '\0');
@@ -110,10 +112,9 @@ std::optional<bool> JsonObject::boolean(std::string_view key) const {
 void report_json(Reading& reading, const TextFile& file, std::string_view raw, const wire::JsonError& error) {
   const core::At at{.offset = static_cast<std::uint64_t>(raw.data() - file.text->data()) + error.offset};
   if (error.code == wire::JsonErrorCode::too_deep)
-    reading.findings.report(core::rules::kLimitDepth, at, "at most " + std::to_string(reading.limits.depth), {},
-                            file.name);
+    reading.in(file).report(core::rules::kLimitDepth, at, "at most " + std::to_string(reading.limits.depth));
   else
-    reading.findings.report(rules::kJson, at, {}, {}, std::string(file.name) + ": " + std::string(error.sentence));
+    reading.in(file).report(rules::kJson, at, {}, {}, error.sentence);
 }
 
 std::optional<JsonObject> object_in(Reading& reading, const TextFile& file, std::string_view raw) {
@@ -131,8 +132,8 @@ std::optional<JsonObject> object_in(Reading& reading, const TextFile& file, std:
     if (!in.skip_value(member.raw)) break;
     out.members.push_back(std::move(member));
     if (out.members.size() > reading.limits.memory / kMemberCost) {
-      reading.findings.report(core::rules::kLimitMemory, {.offset = out.offset(out.members.back())},
-                              "at most " + std::to_string(reading.limits.memory) + " bytes", {}, file.name);
+      reading.in(file).report(core::rules::kLimitMemory, {.offset = out.offset(out.members.back())},
+                              "at most " + std::to_string(reading.limits.memory) + " bytes");
       return std::nullopt;
     }
   }
@@ -150,7 +151,7 @@ std::optional<JsonObject> read_object(Reading& reading, std::string_view name) {
   const std::uint64_t before = reading.findings.errors();
   auto object = object_in(reading, file, *file.text);
   if (!object && reading.findings.errors() == before)
-    reading.findings.report(rules::kJsonRoot, {.offset = 0}, "an object", {}, name);
+    reading.in(file).report(rules::kJsonRoot, {.offset = 0}, "an object");
   return object;
 }
 

@@ -19,20 +19,25 @@
 
 namespace weighbridge::huggingface {
 
+// A file of the folder as text.
+struct TextFile {
+  std::string_view name;
+  bool present = false;
+  std::shared_ptr<const Source> source{};     // null: absent
+  std::shared_ptr<const std::string> text{};  // null: absent, or larger than Limits::header, which has been reported
+};
+
 // What every step of reading a folder has at hand.
 struct Reading {
   const Folder& folder;
   const Limits& limits;
   core::Findings& findings;
   std::vector<std::shared_ptr<const Source>> sources{};  // of all that was read
+
+  // For what is wrong with that file.
+  core::Findings in(const TextFile& file) const { return file.source ? findings.in(*file.source) : findings; }
 };
 
-// A file of the folder as text.
-struct TextFile {
-  std::string_view name;
-  bool present = false;
-  std::shared_ptr<const std::string> text{};  // null: absent, or larger than Limits::header, which has been reported
-};
 TextFile read_text(Reading&, std::string_view name);
 
 struct Member {

@@ -6,6 +6,7 @@
 
 #include "bundle/huggingface/config.h"
 #include "bundle/huggingface/rules.h"
+#include "core/words.h"
 
 namespace weighbridge::huggingface {
 namespace {
@@ -26,18 +27,15 @@ constexpr PoolingMode kModes[] = {{"cls", "pooling_mode_cls_token"},
                                   {"lasttoken", "pooling_mode_lasttoken"}};
 constexpr std::size_t kAlwaysWritten = 4;  // the keys that every version knows
 
-std::string setting(const JsonObject& object, std::string_view key) {
-  return std::string(object.file.name) + ", \"" + std::string(key) + "\"";
-}
-
 void read_length(Reading& reading, Settings& out) {
   const auto object = read_object(reading, kSentenceConfig);
   const Member* const member = object ? object->find(kMaxSeqLength) : nullptr;
   if (member == nullptr || member->kind == JsonKind::null) return;
   out.max_seq_length = member->kind == JsonKind::number ? positive(member->raw) : std::nullopt;
   if (!out.max_seq_length)
-    reading.findings.report(rules::kSettingValue, {.offset = object->offset(*member)}, "a positive integer", {},
-                            setting(*object, kMaxSeqLength));
+    reading.in(object->file)
+        .report(rules::kSettingValue, {.offset = object->offset(*member)}, "a positive integer", {},
+                core::quoted(kMaxSeqLength));
 }
 
 // A list of objects; one whose type ends in .Normalize says so.
@@ -47,7 +45,7 @@ void read_modules(Reading& reading, Settings& out) {
   JsonReader in(*file.text, reading.limits.depth);
   if (!in.enter_array()) {
     if (in.ok())
-      reading.findings.report(rules::kJsonRoot, {.offset = 0}, "a list", {}, file.name);
+      reading.in(file).report(rules::kJsonRoot, {.offset = 0}, "a list");
     else
       report_json(reading, file, *file.text, in.error());
     return;
@@ -73,8 +71,9 @@ void read_pooling(Reading& reading, Settings& out) {
     const Member* const member = object->find(each.key);
     if (member == nullptr) continue;
     if (member->kind != JsonKind::boolean)
-      reading.findings.report(rules::kSettingValue, {.offset = object->offset(*member)}, "true or false", {},
-                              setting(*object, each.key));
+      reading.in(object->file)
+          .report(rules::kSettingValue, {.offset = object->offset(*member)}, "true or false", {},
+                  core::quoted(each.key));
     if (object->boolean(each.key) == true)
       out.pooling_mode += (out.pooling_mode.empty() ? "" : "+") + std::string(each.mode);
   }

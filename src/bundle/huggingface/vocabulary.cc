@@ -11,6 +11,7 @@
 #include "bundle/huggingface/byte_pairs.h"
 #include "bundle/huggingface/rules.h"
 #include "bundle/huggingface/vocabulary_json.h"
+#include "core/words.h"
 
 namespace weighbridge::huggingface {
 namespace {
@@ -64,7 +65,7 @@ class TokenizerReader {
     const auto model = member != nullptr ? object_in(reading_, file.file, member->raw) : std::nullopt;
     const std::string type = model ? model->text("type").value_or("none") : "none";
     if (type != "BPE") {
-      findings_.report(rules::kTokenizerKind, {}, "BPE", type, file.file.name);
+      reading_.in(file.file).report(rules::kTokenizerKind, {}, "BPE", type);
       return out;
     }
     const Declared declared{
@@ -81,12 +82,12 @@ class TokenizerReader {
     reported_ = reported_ || file.present;
     if (!file.text) return std::nullopt;
     if (const std::size_t bad = base::find_invalid_utf8(*file.text); bad != std::string_view::npos) {
-      findings_.report(rules::kVocabUtf8, {.offset = bad});
+      reading_.in(file).report(rules::kVocabUtf8, {.offset = bad});
       return std::nullopt;
     }
     const auto ends =
         static_cast<std::uint64_t>(std::ranges::count_if(*file.text, [](char c) { return c == '\n' || c == '\r'; }));
-    if (over_memory(reading_, ends + 1, kVocabTxt)) return std::nullopt;
+    if (over_memory(reading_, ends + 1, file)) return std::nullopt;
     return tokens_of_lines(*file.text);
   }
 
@@ -123,8 +124,8 @@ class TokenizerReader {
     const Member* const member = config.find("do_lower_case");
     if (member == nullptr || member->kind == JsonKind::null) return std::nullopt;
     if (member->kind != JsonKind::boolean)
-      findings_.report(rules::kSettingValue, {.offset = config.offset(*member)}, "true or false", {},
-                       std::string(config.file.name) + ", \"do_lower_case\"");
+      reading_.in(config.file)
+          .report(rules::kSettingValue, {.offset = config.offset(*member)}, "true or false", {}, "\"do_lower_case\"");
     return config.boolean("do_lower_case");
   }
 
@@ -136,14 +137,14 @@ class TokenizerReader {
     const auto type = model ? model->text("type") : std::nullopt;
     if (type && *type != "WordPiece") {
       other_kind_ = true;
-      findings_.report(rules::kTokenizerKind, {}, "WordPiece", *type, file.file.name);
+      reading_.in(file.file).report(rules::kTokenizerKind, {}, "WordPiece", *type);
       return std::nullopt;
     }
     const Member* const vocabulary = model ? model->find("vocab") : nullptr;
     std::vector<VocabularyEntry> entries;
     if (vocabulary == nullptr || !read_entries(reading_, file.file, vocabulary->raw, entries)) {
       const std::uint64_t at = vocabulary != nullptr ? file.offset(*vocabulary) : 0;
-      findings_.report(rules::kVocabValue, {.offset = at}, {}, {}, file.file.name);
+      reading_.in(file.file).report(rules::kVocabValue, {.offset = at});
       return std::nullopt;
     }
     const std::size_t own = entries.size();
@@ -163,8 +164,7 @@ class TokenizerReader {
       if (next > 0 && entry.id == next - 1 && out.tokens[next - 1] == text) continue;
       if (entry.id != next) {
         const auto at = static_cast<std::uint64_t>(entry.text.raw.data() - file.file.text->data());
-        findings_.report(rules::kVocabIds, {.offset = at}, std::to_string(next), std::to_string(entry.id),
-                         file.file.name);
+        reading_.in(file.file).report(rules::kVocabIds, {.offset = at}, std::to_string(next), std::to_string(entry.id));
         return std::nullopt;
       }
       out.tokens.push_back(text);
@@ -201,8 +201,9 @@ class TokenizerReader {
       if (text)
         out[i] = *std::move(text);
       else
-        findings_.report(rules::kSettingValue, {.offset = config->offset(*member)}, "the text of a token", {},
-                         std::string(config->file.name) + ", \"" + member->key + "\"");
+        reading_.in(config->file)
+            .report(rules::kSettingValue, {.offset = config->offset(*member)}, "the text of a token", {},
+                    core::quoted(member->key));
     }
     return out;
   }

@@ -17,10 +17,9 @@ constexpr std::uint64_t kTokenCost = 64;
 
 }  // namespace
 
-bool over_memory(Reading& reading, std::uint64_t tokens, std::string_view file) {
+bool over_memory(Reading& reading, std::uint64_t tokens, const TextFile& file) {
   if (tokens <= reading.limits.memory / kTokenCost) return false;
-  reading.findings.report(core::rules::kLimitMemory, {}, "at most " + std::to_string(reading.limits.memory) + " bytes",
-                          {}, file);
+  reading.in(file).report(core::rules::kLimitMemory, {}, "at most " + std::to_string(reading.limits.memory) + " bytes");
   return true;
 }
 
@@ -30,7 +29,7 @@ bool read_entries(Reading& reading, const TextFile& file, std::string_view raw, 
   for (VocabularyEntry entry; in.next_key(entry.text);) {
     if (!in.read_u64(entry.id)) return false;
     entries.push_back(entry);
-    if (over_memory(reading, entries.size(), file.name)) return false;
+    if (over_memory(reading, entries.size(), file)) return false;
   }
   return in.ok();
 }

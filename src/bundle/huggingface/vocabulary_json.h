@@ -16,7 +16,7 @@ struct VocabularyEntry {
 };
 
 // Reports when so many tokens, or merges of them, take more than Limits::memory.
-bool over_memory(Reading&, std::uint64_t tokens, std::string_view file);
+bool over_memory(Reading&, std::uint64_t tokens, const TextFile&);
 // Of `raw`, an object of tokens with their ids in the file. False: it is something else, or too large, which has been
 // reported.
 bool read_entries(Reading&, const TextFile&, std::string_view raw, std::vector<VocabularyEntry>&);

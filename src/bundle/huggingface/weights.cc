@@ -59,12 +59,12 @@ class WeightsReader {
   void read_one(const std::string& name, const std::shared_ptr<const Source>& source) {
     const std::uint64_t before = findings_.errors();
     registry::Loaded loaded;
+    core::Findings in_file = findings_.in(*source);
     const core::Format* const format = registry::detect(*source, {}).format;
     if (format != nullptr && format->info.name != "safetensors")
-      findings_.report(rules::kWeightsFormat, {.offset = 0}, "safetensors", std::string(format->info.name), name);
+      in_file.report(rules::kWeightsFormat, {.offset = 0}, "safetensors", std::string(format->info.name));
     else
-      report_in_file(findings_, name,
-                     [&](core::Findings& inner) { loaded = registry::load(source, context_, {}, inner); });
+      loaded = registry::load(source, context_, {}, in_file);
     reading_.sources.push_back(source);
     broken_.push_back(findings_.errors() != before);
     out_.files.push_back(name);
@@ -76,9 +76,9 @@ class WeightsReader {
     const auto index = object_in(reading_, file, *file.text);
     const Member* const map = index ? index->find("weight_map") : nullptr;
     std::vector<Entry> entries;
-    if (map == nullptr || !read_map(map->raw, entries)) {
+    if (map == nullptr || !read_map(file, map->raw, entries)) {
       if (findings_.errors() == before)
-        findings_.report(rules::kIndexValue, {.offset = map != nullptr ? index->offset(*map) : 0});
+        reading_.in(file).report(rules::kIndexValue, {.offset = map != nullptr ? index->offset(*map) : 0});
       return;
     }
     report_duplicates(file, entries);
@@ -87,7 +87,7 @@ class WeightsReader {
     if (findings_.errors() == before) check_total(*index);
   }
 
-  bool read_map(std::string_view raw, std::vector<Entry>& entries) {
+  bool read_map(const TextFile& file, std::string_view raw, std::vector<Entry>& entries) {
     JsonReader in(raw, reading_.limits.depth);
     if (!in.enter_object()) return false;
     for (Entry entry; in.next_key(entry.name);) {
@@ -95,7 +95,7 @@ class WeightsReader {
       entries.push_back(entry);
       if (entries.size() <= std::min(reading_.limits.tensors, reading_.limits.memory / kEntryCost)) continue;
       const bool count = entries.size() > reading_.limits.tensors;
-      findings_.report(count ? core::rules::kLimitTensors : core::rules::kLimitMemory, {}, {}, {}, kIndex);
+      reading_.in(file).report(count ? core::rules::kLimitTensors : core::rules::kLimitMemory, {});
       return false;
     }
     return in.ok();
@@ -116,8 +116,8 @@ class WeightsReader {
       if (i == 0 || named[i].first != named[i - 1].first)
         entries.push_back(named[i].second);
       else
-        findings_.report(rules::kDuplicateKey, {.offset = offset(file, named[i].second.name)}, {},
-                         "\"" + named[i].first + "\"", kIndex);
+        reading_.in(file).report(rules::kDuplicateKey, {.offset = offset(file, named[i].second.name)}, {},
+                                 "\"" + named[i].first + "\"");
     }
   }
 
@@ -132,22 +132,22 @@ class WeightsReader {
       if (i > 0 && shard == by_shard[i - 1].first) {
         entry->file = by_shard[i - 1].second->file;
       } else {
-        entry->file = open_shard(shard, offset(file, entry->shard));
+        entry->file = open_shard(file, shard, offset(file, entry->shard));
       }
     }
   }
 
-  std::uint32_t open_shard(const std::string& name, std::uint64_t at) {
+  std::uint32_t open_shard(const TextFile& index, const std::string& name, std::uint64_t at) {
     const auto file = static_cast<std::uint32_t>(out_.files.size());
     if (!is_plain(name)) {
-      findings_.report(rules::kShardPath, {.offset = at}, {}, "\"" + name + "\"", kIndex);
+      reading_.in(index).report(rules::kShardPath, {.offset = at}, {}, "\"" + name + "\"");
     } else if (reading_.folder.leads_out && reading_.folder.leads_out(name)) {
-      findings_.report(rules::kShardLink, {.offset = at}, {}, {}, name);
+      reading_.in(index).report(rules::kShardLink, {.offset = at}, {}, {}, name);
     } else if (const auto source = reading_.folder.file(name)) {
       read_one(name, source);
       return file;
     } else {
-      findings_.report(rules::kShardMissing, {.offset = at}, {}, {}, name);
+      reading_.in(index).report(rules::kShardMissing, {.offset = at}, {}, {}, name);
     }
     return core::kNone;
   }
@@ -162,20 +162,19 @@ class WeightsReader {
       if (const auto tensor = out_.models[entry.file].find(name))
         placed[entry.file][tensor->index()] = true;
       else if (!broken_[entry.file])  // else its own findings say why it is not there
-        findings_.report(rules::kTensorMissing, {.offset = offset(file, entry.name), .tensor = name}, {}, {},
-                         out_.files[entry.file]);
+        reading_.in(file).report(rules::kTensorMissing, {.offset = offset(file, entry.name), .tensor = name}, {}, {},
+                                 out_.files[entry.file]);
     }
     for (std::uint32_t m = 0; m < out_.models.size(); ++m) {
       for (std::uint32_t i = 0; i < placed[m].size(); ++i) {
         if (placed[m][i])
           out_.tensors.emplace_back(m, i);
         else
-          findings_.report(rules::kTensorUnlisted, {.tensor = out_.models[m].name(i)}, {}, {}, out_.files[m]);
+          reading_.in(file).report(rules::kTensorUnlisted, {.tensor = out_.models[m].name(i)}, {}, {}, out_.files[m]);
       }
     }
     if (out_.tensors.size() > reading_.limits.tensors) {
-      findings_.report(core::rules::kLimitTensors, {}, "at most " + std::to_string(reading_.limits.tensors), {},
-                       kIndex);
+      reading_.in(file).report(core::rules::kLimitTensors, {}, "at most " + std::to_string(reading_.limits.tensors));
       out_.tensors.clear();
     }
   }
@@ -189,8 +188,9 @@ class WeightsReader {
     for (const auto& [m, i] : out_.tensors)
       sum += out_.models[m][i].part_count() == 0 ? 0 : out_.models[m][i].main().size();
     if (wire::as_u64(total->raw) != sum)
-      findings_.report(rules::kTotalSize, {.offset = index.offset(*total)}, std::to_string(sum),
-                       std::string(total->raw.substr(0, 40)));
+      reading_.in(index.file)
+          .report(rules::kTotalSize, {.offset = index.offset(*total)}, std::to_string(sum),
+                  std::string(total->raw.substr(0, 40)));
   }
 
   Reading& reading_;

@@ -138,8 +138,9 @@ class Walk {
                                        : nullptr;
     if (!file) return;
     draft_.add_source(file);
+    core::Findings in_file = findings_.in(*file);
     draft_.state.tokenizer =
-        read_tokenizer_file(*file, static_cast<std::uint32_t>(Sizes(header_).vocab), limits_, findings_);
+        read_tokenizer_file(*file, static_cast<std::uint32_t>(Sizes(header_).vocab), limits_, in_file);
   }
 
   const Source& source_;

@@ -11,8 +11,8 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/quantize.h"
+#include "core/words.h"
 #include "formats/slm/rules.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge::slm {
 namespace {
@@ -54,9 +54,9 @@ void pair_rows(std::span<const float> head, std::size_t row, std::vector<float>&
 void stream_heads(const Values& values, const Context& context, const FloatSink& sink) {
   const std::uint64_t buffers = values.paired_row == 0 ? 1 : 2;
   if (values.head > context.limits.memory / sizeof(float) / buffers)
-    base::malformed("limit/memory", "one head of tensor \"" + escape_for_display(values.tensor.name()) +
-                                        "\" is larger than the limit of " + std::to_string(context.limits.memory) +
-                                        " bytes allows (Limits::memory, --limit memory=BYTES)");
+    base::over_limit("memory", "one head of tensor " + core::quoted(values.tensor.name()) +
+                                   " is larger than the limit of " + std::to_string(context.limits.memory) +
+                                   " bytes allows");
   std::vector<float> head, paired;
   head.reserve(base::to_size(values.head));
   stream_plain(values.tensor, context, [&](std::span<const float> piece) {
@@ -90,8 +90,8 @@ void stream(const Values& values, const Context& context, const FloatSink& sink)
 
 float scale_of(const Encoder& encoder, float largest, const Tensor& tensor) {
   if (!std::isfinite(largest))
-    base::malformed(rules::kNotFinite.id, "a value of tensor \"" + escape_for_display(tensor.name()) +
-                                              "\" is not finite, so it cannot be quantized");
+    base::malformed(rules::kNotFinite.id,
+                    "a value of tensor " + core::quoted(tensor.name()) + " is not finite, so it cannot be quantized");
   return encoder.scale(largest);
 }
 

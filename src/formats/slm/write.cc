@@ -83,9 +83,8 @@ class Planner {
   void take_tokenizer() {
     const auto tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) {
-      ledger_.block(
-          LossKind::tokenizer, "tokenizer", core::kAbsent,
-          "an .slm needs one: a folder's tokenizer.json, or what --tokenizer names for a llama2.c checkpoint");
+      ledger_.block(LossKind::tokenizer, "tokenizer", core::kAbsent,
+                    "an .slm needs one: a folder's tokenizer.json, or the tokenizer file of a llama2.c checkpoint");
       return;
     }
     if (const Value* const unheld = model_.attribute(kTokenizerUnheld))

@@ -170,29 +170,26 @@ class Walk {
     const auto source = draft_.sidecar ? draft_.sidecar : place ? place->open(sidecar_name(source_.name())) : nullptr;
     if (!source) return;
     draft_.add_source(source);  // an input as well: no output may take its place
-    sidecar_ = stb::read_sidecar(*source, limits_, findings_);
+    core::Findings in_sidecar = findings_.in(*source);
+    sidecar_ = stb::read_sidecar(*source, limits_, in_sidecar);
     if (!sidecar_) return;
     file_ = sidecar_->file_named(source_.name());
     if (file_ == nullptr) {
-      findings_.report(rules::kSidecarOther, {});
+      in_sidecar.report(rules::kSidecarOther, {});
       return;
     }
     if (file_->size && *file_->size != source_.size())
-      findings_.report(rules::kSidecarSize, in_sidecar(file_->at), bytes_text(*file_->size), bytes_text(source_.size()),
-                       sidecar_place(file_->at));
+      in_sidecar.report(rules::kSidecarSize, {.offset = file_->at}, bytes_text(*file_->size),
+                        bytes_text(source_.size()));
     std::bitset<kMaxTensors> there;
     for (std::size_t i = 0; i < table_.size(); i += kDescriptorSize) there.set(std::to_integer<std::size_t>(table_[i]));
     for (const TensorEntry& tensor : sidecar_->tensors) {
       if (tensor.file != file_->id) continue;
       listed_[tensor.id] = &tensor;
       if (!there[tensor.id])
-        findings_.report(rules::kSidecarTensor, in_sidecar(tensor.at), {}, "id " + std::to_string(tensor.id),
-                         sidecar_place(tensor.at));
+        in_sidecar.report(rules::kSidecarTensor, {.offset = tensor.at}, {}, "id " + std::to_string(tensor.id));
     }
   }
-
-  static core::At in_sidecar(std::uint64_t at) { return {.offset = at}; }
-  static std::string sidecar_place(std::uint64_t at) { return "at byte " + std::to_string(at) + " of the sidecar"; }
 
   void read_tensor(std::uint64_t index) {
     Entry entry;

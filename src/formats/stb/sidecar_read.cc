@@ -58,9 +58,7 @@ class Parser {
 
   void fail(const Rule& rule, std::uint64_t at, std::string_view where, std::string expected, std::string found) {
     if (findings_.errors() >= Report::kMaxFindings) throw Abandon{};
-    std::string detail(where);
-    detail.append(detail.empty() ? "at byte " : ", at byte ").append(std::to_string(at)).append(" of the sidecar");
-    findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), detail);
+    findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), where);
   }
 
   void report_json() {

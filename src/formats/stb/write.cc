@@ -90,7 +90,7 @@ class Planner {
     if (dtype_number(to) == kDTypeCount) {
       const std::string what = "no dtype of STB, which has " + std::string(kHeldDTypes);
       ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
-                    info(from).kind == DTypeKind::real ? what + ": --cast f32 or --cast f16 makes it one" : what);
+                    info(from).kind == DTypeKind::real ? what + ": a cast to f32 or f16 makes it one" : what);
     } else {
       core::judge_cast(ledger_, tensor, to);
     }

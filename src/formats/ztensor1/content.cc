@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "codecs/sparse.h"
 #include "core/content.h"
 #include "core/part_digest.h"
@@ -75,7 +76,7 @@ class SparsePass {
         check_coo(tensor);
     } catch (const Error& error) {
       // Stored bytes that do not decode have their finding from the other pass.
-      if (error.kind() != Kind::malformed) throw;
+      if (!base::refuses_input(error.kind())) throw;
     }
   }
 
@@ -108,8 +109,9 @@ class SparsePass {
   // A sound structure whose entries were too many to compare.
   void remark_unchecked(const Tensor& tensor, const Part& part, const codecs::SparseReport& report) {
     if (report.duplicates_checked || report.total > 0) return;
-    Finding finding =
-        core::Findings::make(rules::kDuplicatesUnchecked, {.offset = part.extent()->offset, .tensor = tensor.name()});
+    Finding finding = core::Findings::make(
+        rules::kDuplicatesUnchecked,
+        {.offset = part.extent()->offset, .tensor = tensor.name(), .hint = base::limit_hint("memory")});
     const std::lock_guard lock(mutex_);
     out_.push_back(std::move(finding));
   }

@@ -77,13 +77,14 @@ std::uint64_t count_heads(const Model& model, const Config& config, std::uint64_
   const auto said = positive(model, "num_attention_heads");
   const std::uint64_t heads = asked != 0 ? asked : said.value_or(0);
   if (heads == 0)
-    base::misuse("no-heads",
-                 "the model's metadata have no key 'num_attention_heads', which no tensor tells: give it with --heads "
-                 "(EmbedOptions::heads), or open the model as a .weights file or a Hugging Face folder");
+    base::misuse(
+        "no-heads",
+        "the model's metadata have no key 'num_attention_heads', which no tensor tells: say how many heads it has, or "
+        "open the model as a .weights file or a Hugging Face folder",
+        base::option_hint("heads"));
   if (asked != 0 && config.hidden % asked != 0)
-    base::misuse("heads", std::to_string(asked) + " attention heads are asked for (--heads, EmbedOptions::heads), " +
-                              "which does not divide the width " + std::to_string(config.hidden) + " of '" +
-                              config.prefix + std::string(kWords) + "'");
+    base::misuse("heads", std::to_string(asked) + " attention heads are asked for, which does not divide the width " +
+                              std::to_string(config.hidden) + " of '" + config.prefix + std::string(kWords) + "'");
   if (config.hidden % heads != 0)
     fail("heads", {},
          "'num_attention_heads' is " + std::to_string(heads) + ", which does not divide the width " +
@@ -121,8 +122,7 @@ float read_epsilon(const Model& model) {
 std::uint64_t read_max_length(const Model& model, const Config& config, std::uint64_t asked) {
   if (asked != 0) {
     if (asked < 2 || asked > config.positions)
-      base::misuse("max-length", "texts of up to " + std::to_string(asked) +
-                                     " tokens are asked for (--max-length, EmbedOptions::max_length), where 2 to " +
+      base::misuse("max-length", "texts of up to " + std::to_string(asked) + " tokens are asked for, where 2 to " +
                                      std::to_string(config.positions) + ", the model's positions, are possible");
     return asked;
   }

@@ -5,7 +5,6 @@
 
 #include "runtime/khlnary/rules.h"
 #include "runtime/khlnary/words.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge::khlnary {
 namespace {
@@ -50,7 +49,7 @@ class Line {
   }
   // At the word that next() gave last.
   [[noreturn]] void refuse_word(std::string_view word, std::string_view why) const {
-    refuse_here("'" + escape_for_display(word.substr(0, 40)) + "' " + std::string(why));
+    refuse_here("'" + std::string(word.substr(0, 40)) + "' " + std::string(why));
   }
 
   // A decimal number, or 0x and hexadecimal digits, within the bounds. A plus sign may stand before it.

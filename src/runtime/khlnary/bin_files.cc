@@ -10,16 +10,13 @@
 #include "runtime/khlnary/rules.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge::khlnary {
 namespace {
 
 using core::bytes_text;
 
-std::string called(const stb::BinFile& entry) {
-  return "file " + std::to_string(entry.id) + ", '" + escape_for_display(entry.path) + "'";
-}
+std::string called(const stb::BinFile& entry) { return "file " + std::to_string(entry.id) + ", '" + entry.path + "'"; }
 
 // As much of the shape table as this file's descriptors speak of, the other shapes left empty: a table may be long, and
 // is read again with every file. What is wrong with the file is for its reader to find.
@@ -75,9 +72,10 @@ std::shared_ptr<const Source> BinFiles::find(const stb::BinFile& entry, core::At
     const auto place = module_.sidecar_source->place();
     if (auto found = place ? place->open(entry.path) : nullptr) return found;
   } catch (const Error& error) {
-    if (error.finding().rule == "io/outside") refuse(rules::kPath, at, {}, {}, called(entry) + ": " + error.what());
+    if (error.finding().rule == "io/outside")
+      refuse(rules::kPath, at, {}, {}, called(entry) + ": " + error.finding().message);
     // A folder or a device where the file should be: nobody asked for that one, the table did.
-    if (error.kind() == Kind::misuse) refuse(rules::kFile, at, {}, {}, called(entry) + ": " + error.what());
+    if (error.kind() == Kind::misuse) refuse(rules::kFile, at, {}, {}, called(entry) + ": " + error.finding().message);
     throw;
   }
   refuse(rules::kFileMissing, at, {}, {}, called(entry));

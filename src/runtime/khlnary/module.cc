@@ -83,7 +83,8 @@ Module Module::open(const std::shared_ptr<const Source>& module, std::shared_ptr
     rep->words = read_words(*module, context.limits, findings);
     rep->sidecar_source = sidecar ? std::move(sidecar) : find_sidecar(*module);
     if (rep->sidecar_source)
-      if (auto read = stb::read_sidecar(*rep->sidecar_source, context.limits, findings))
+      if (core::Findings in_sidecar = findings.in(*rep->sidecar_source);
+          auto read = stb::read_sidecar(*rep->sidecar_source, context.limits, in_sidecar))
         rep->sidecar = *std::move(read);
   } catch (const core::Stop&) {
     throw Error(*report.first_error());

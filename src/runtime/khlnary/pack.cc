@@ -20,7 +20,6 @@
 #include "registry/registry.h"
 #include "runtime/khlnary/rules.h"
 #include "runtime/khlnary/words.h"
-#include "weighbridge/text.h"
 
 namespace weighbridge::khlnary {
 namespace {
@@ -31,7 +30,7 @@ constexpr std::size_t kMostNamed = 5;  // tensors in a refusal
 // A module has no place for what these are about; pack says so in `left_out` and goes on.
 constexpr LossKind kLeftOut[] = {LossKind::attribute, LossKind::attribute_type, LossKind::extra, LossKind::tokenizer};
 
-std::string in_quotes(std::string_view text) { return "'" + escape_for_display(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 class Packer {
  public:
@@ -93,8 +92,8 @@ class Packer {
     for (const auto& [key, value] : model_.extra()) packed_.left_out.push_back("extra " + key);
     if (model_.tokenizer()) packed_.left_out.emplace_back("tokenizer");
     if (count() > kMaxTensors)
-      refuse(rules::kPackTooMany, {}, "at most " + std::to_string(kMaxTensors), std::to_string(count()),
-             "leave some out (PackOptions::without, --without GLOB)");
+      refuse(rules::kPackTooMany, {.hint = base::option_hint("without")}, "at most " + std::to_string(kMaxTensors),
+             std::to_string(count()), "leave some out");
   }
 
   // All tensors under their own names, which a refusal then has.
@@ -102,29 +101,30 @@ class Packer {
     Builder builder;
     for (const std::uint32_t i : chosen_) builder.tensor(std::string(model_.name(i)), model_[i]);
     const Plan whole = plan(builder.build(), "stb", as_stb_);
-    refuse_items(whole.blockers(), "leave it out (PackOptions::without, --without GLOB)");
-    refuse_items(whole.refused(), "accept that (PackOptions::allow, --allow KIND)");
+    refuse_items(whole.blockers(), "leave it out", "without");
+    refuse_items(whole.refused(), "accept that", "allow");
     for (const Item& loss : whole.losses())
       if (std::ranges::find(kLeftOut, loss.kind) != std::end(kLeftOut)) packed_.left_out.push_back(loss.subject);
     total_ = 2 * whole.payload_size();
   }
 
-  static void refuse_items(const std::vector<Item>& items, std::string_view help) {
+  // `help` says what the option does.
+  static void refuse_items(const std::vector<Item>& items, std::string_view help, std::string_view option) {
     if (items.empty()) return;
     std::string list;
     for (std::size_t i = 0; i < items.size() && i < kMostNamed; ++i)
-      list += (i == 0 ? "" : "; ") + escape_for_display(items[i].subject) + " (" +
-              std::string(weighbridge::name(items[i].kind)) + "): " + escape_for_display(items[i].from) + " -> " +
-              escape_for_display(items[i].to);
+      list += (i == 0 ? "" : "; ") + items[i].subject + " (" + std::string(weighbridge::name(items[i].kind)) +
+              "): " + items[i].from + " -> " + items[i].to;
     if (items.size() > kMostNamed) list += "; and " + std::to_string(items.size() - kMostNamed) + " more";
     const auto castable = [](const Item& item) {
       const auto dtype = dtype_from_name(item.from);
       return item.kind == LossKind::dtype && dtype && info(*dtype).kind == DTypeKind::real;
     };
     const bool cast_helps = std::ranges::any_of(items, castable);
-    refuse(rules::kPackTensor, {}, {}, {},
-           list + "; " + std::string(help) +
-               (cast_helps ? ", or cast floating-point tensors (PackOptions::cast, --cast f32)" : ""));
+    const std::string value = option == "allow" ? std::string(weighbridge::name(items[0].kind)) : std::string{};
+    refuse(rules::kPackTensor,
+           {.hint = cast_helps ? base::option_hint("cast", "f32") : base::option_hint(option, value)}, {}, {},
+           list + "; " + std::string(help) + (cast_helps ? ", or cast floating-point tensors" : ""));
   }
 
   // Digests and the like of the source: a module would have none to show that they failed.
@@ -279,9 +279,9 @@ class Packer {
     for (const std::string& path : paths()) {
       std::error_code ignored;
       if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) continue;
-      if (!options_.replace) base::misuse("output-exists", in_quotes(path) + " exists");
+      if (!options_.replace) base::misuse_of(path, "output-exists", "the file exists", base::option_hint("replace"));
       if (io::is_one_of(path, model_.sources()))
-        base::misuse("output-is-input", in_quotes(path) + " is the input: choose another folder");
+        base::misuse_of(path, "output-is-input", "this is the input: choose another folder");
     }
   }
 
@@ -291,10 +291,11 @@ class Packer {
     const bool made = std::filesystem::create_directory(folder_, error);
     if (error == std::errc::file_exists) {
       const bool leads_nowhere = !std::filesystem::exists(folder_, unknown) && !unknown;
-      base::misuse("output-kind", "cannot write into " + in_quotes(folder_) + ": it is " +
-                                      (leads_nowhere ? "a symbolic link to nothing" : "no folder"));
+      base::misuse_of(
+          folder_, "output-kind",
+          std::string("cannot be written into: it is ") + (leads_nowhere ? "a symbolic link to nothing" : "no folder"));
     }
-    if (error) base::io_error("create", "the folder " + in_quotes(folder_) + " cannot be made", error.value());
+    if (error) base::io_error_of(folder_, "create", "the folder cannot be made", error.value());
     return made;
   }
 

@@ -13,7 +13,7 @@ namespace {
 
 using wire::JsonWriter;
 
-constexpr std::uint64_t kJsonSchema = 1;
+constexpr std::uint64_t kJsonSchema = 2;  // json.h has it too, above this layer
 constexpr std::size_t kMostOfStack = 16;  // cells of the stack's top in the JSON of a step
 
 void begin(JsonWriter& out, std::string_view path, std::string_view action) {

@@ -30,7 +30,7 @@ class Machine {
   Result run() {
     while (!ended_ && at_ < words_.size()) {
       if (result_.steps == options_.max_steps)
-        refuse(rules::kStepLimit, here(), "at most " + std::to_string(options_.max_steps) + " steps");
+        refuse(rules::kStepLimit, here("max-steps"), "at most " + std::to_string(options_.max_steps) + " steps");
       if (result_.steps % kStepsBetweenProgress == 0) tell_progress();
       if (options_.trace) options_.trace({at_, words_[at_], result_.stack});
       const Word word = fields(words_[at_]);
@@ -45,6 +45,10 @@ class Machine {
 
  private:
   core::At here() const { return {.offset = at_ * kWordSize}; }
+  // Where that option would help.
+  core::At here(std::string_view option) const {
+    return {.offset = at_ * kWordSize, .hint = base::option_hint(option)};
+  }
 
   void tell_progress() const {
     if (!core::goes_on(context_, result_.steps, options_.max_steps)) throw Cancelled{};
@@ -73,7 +77,7 @@ class Machine {
 
   void push(const Cell& cell) {
     if (result_.stack.size() >= options_.max_stack)
-      refuse(rules::kStackLimit, here(), "at most " + std::to_string(options_.max_stack) + " values");
+      refuse(rules::kStackLimit, here("max-stack"), "at most " + std::to_string(options_.max_stack) + " values");
     result_.stack.push_back(cell);
   }
 

@@ -103,7 +103,7 @@ class Verifier {
     if (!broken_[id]) try {
         return &files_.open(id, at);
       } catch (const Error& error) {
-        if (error.kind() != Kind::malformed) throw;
+        if (!base::refuses_input(error.kind())) throw;
         broken_.set(id);
         findings_.report(error.finding());
       }
@@ -134,7 +134,8 @@ Report verify(const std::shared_ptr<const Source>& module, std::shared_ptr<const
   rep.sidecar_source = sidecar ? std::move(sidecar) : find_sidecar(*module);
   bool whole = true;  // a sidecar that cannot be read says nothing about what the words name
   if (rep.sidecar_source) {
-    auto read = stb::read_sidecar(*rep.sidecar_source, context.limits, findings);
+    core::Findings in_sidecar = findings.in(*rep.sidecar_source);
+    auto read = stb::read_sidecar(*rep.sidecar_source, context.limits, in_sidecar);
     whole = read.has_value();
     if (read) rep.sidecar = *std::move(read);
   }

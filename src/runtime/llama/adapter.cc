@@ -146,9 +146,10 @@ Model adapt(const Model& base, std::span<const Model> packages, const Context& c
     }
   }
   if (held > context.limits.decoded)
-    base::malformed("limit/decoded", "the adapted tensors take " + std::to_string(held) +
-                                         " bytes, more than the limit of " + std::to_string(context.limits.decoded) +
-                                         " (Limits::decoded, --limit decoded=BYTES)");
+    base::over_limit("decoded",
+                     "the adapted tensors take " + std::to_string(held) + " bytes, more than the limit of " +
+                         std::to_string(context.limits.decoded),
+                     held);
   std::map<std::uint32_t, Array> fused;
   for (const Model& package : packages) {
     for (const Tensor& delta : package) {

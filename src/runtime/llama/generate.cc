@@ -38,9 +38,10 @@ BytePair make_tokenizer(const Model& model, const llama::Config& config, const B
 void check_memory(const llama::Config& config) {
   const Limits limits;
   if (llama::Cache::bytes(config) > limits.decoded)
-    base::misuse("context", "a context of " + std::to_string(config.context) + " tokens takes " +
-                                core::bytes_text(llama::Cache::bytes(config)) +
-                                ": ask for a shorter one with --context (GeneratorOptions::context)");
+    base::misuse("context",
+                 "a context of " + std::to_string(config.context) + " tokens takes " +
+                     core::bytes_text(llama::Cache::bytes(config)) + ": ask for a shorter one",
+                 base::option_hint("context"));
 }
 
 }  // namespace
@@ -114,8 +115,10 @@ Session Generator::session() const {
   try {
     return Session(std::make_unique<Session::Rep>(*rep_));
   } catch (const std::bad_alloc&) {
-    base::misuse("context", "there is no memory for a context of " + std::to_string(rep_->config.context) +
-                                " tokens: ask for a shorter one with --context (GeneratorOptions::context)");
+    base::misuse("context",
+                 "there is no memory for a context of " + std::to_string(rep_->config.context) +
+                     " tokens: ask for a shorter one",
+                 base::option_hint("context"));
   }
 }
 

@@ -26,7 +26,8 @@ export function withoutMounts(text: string): string {
 }
 
 export function tidyFinding(finding: Finding): Finding {
-  return { ...finding, message: withoutMounts(finding.message) };
+  const file = finding.file === null ? null : withoutMounts(finding.file);
+  return { ...finding, message: withoutMounts(finding.message), file };
 }
 
 interface FailureText {
@@ -39,6 +40,7 @@ interface FailureText {
 const kSentences: { readonly [kind in ErrorKind]: string } = {
   malformed: "the file breaks its format",
   unsupported: "this build cannot use the file",
+  limit: "the file is larger than a limit allows",
   io: "the file could not be read or written",
   misuse: "the call makes no sense for this model",
   cancelled: "the call was cancelled",

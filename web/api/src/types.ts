@@ -33,26 +33,38 @@ export type Source = FileSource | Folder;
 
 /**
  * Why a call failed.
- * - `malformed` the file breaks its format; `unsupported` it is sound but beyond this build; `io` bytes could not be
- *   read or written; `misuse` the call makes no sense.
+ * - `malformed` the file breaks its format; `unsupported` it is sound but beyond this build; `limit` it is larger than
+ *   a limit allows; `io` bytes could not be read or written; `misuse` the call makes no sense.
  * - `cancelled` its AbortSignal fired; `memory` there was not enough; `lost` the worker died, or could not start, for
  *   another reason; `internal` a fault of weighbridge.
  */
-export type ErrorKind = "malformed" | "unsupported" | "io" | "misuse" | "cancelled" | "memory" | "internal" | "lost";
+export type ErrorKind =
+  "malformed" | "unsupported" | "limit" | "io" | "misuse" | "cancelled" | "memory" | "internal" | "lost";
 
 /** One thing found in a file (docs/schemas/finding.json). */
 export interface Finding {
   /** `format/reason`, as in docs/rules. */
   readonly rule: string;
   readonly severity: "error" | "warning" | "unsupported";
-  readonly kind: "malformed" | "unsupported" | "misuse" | "io";
+  readonly kind: "malformed" | "unsupported" | "misuse" | "io" | "limit";
   /** One sentence. It may quote the file: insert it as text, never as markup. */
   readonly message: string;
-  /** Bytes from the start of the file. Rounded beyond 2^53, where no file reaches. */
+  /** The file that it is about: a sidecar, a file of a folder. Null: the one that was asked about. */
+  readonly file: string | null;
+  /** Bytes from the start of that file. Rounded beyond 2^53, where no file reaches. */
   readonly offset: number | null;
   readonly tensor: string | null;
   readonly expected: string | null;
   readonly found: string | null;
+  /** What would help: a limit, or an option of what was called, as the command spells it. */
+  readonly hint?: Hint;
+}
+
+/** What would help; `value` is null where it is the caller's to choose. */
+export interface Hint {
+  readonly what: "limit" | "option";
+  readonly name: string;
+  readonly value: string | null;
 }
 
 /** Bytes done of bytes in all, at most about twenty times a second. `total` is 0 where it is not known. */

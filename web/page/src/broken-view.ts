@@ -23,7 +23,7 @@ export class BrokenView extends HTMLElement {
     replace(this, this.#said, this.#job, this.#again, file && file.size > 0
       ? h("section", { class: "card stack" }, h("h3", {}, "Bytes of the file"), hexView(fileBytes(file))) : null);
     const kind = entry.failure?.kind;
-    if (kind !== "malformed" && kind !== "unsupported") {
+    if (kind !== "malformed" && kind !== "unsupported" && kind !== "limit") {
       replace(this.#again, button("Open again", () => session.again(entry), "primary"));
     } else if (entry.size <= VERIFIED_AT_ONCE) void this.#verify();
     else this.#offer();

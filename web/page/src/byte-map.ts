@@ -30,7 +30,7 @@ export class ByteMap extends HTMLElement {
     this.#extents = tensors.flatMap(({ name, parts }) => parts.flatMap(({ offset, length: bytes, source }) =>
       (offset === null || bytes === null || source !== undefined ? [] : [{ from: offset, to: offset + bytes, name }])))
       .sort((a, b) => a.from - b.from);
-    this.#mark = findings.find((finding) => finding.offset !== null)?.offset ?? null;
+    this.#mark = findings.find((finding) => finding.offset !== null && finding.file === null)?.offset ?? null;
     const payload = this.#extents.reduce((sum, { from, to }) => sum + to - from, 0);
     const words = `Map of the file: ${size(payload)} of ${size(length)} are tensors`;
     this.#canvas.setAttribute("aria-label", this.#mark === null ? words : `${words}; a finding at byte ${this.#mark}`);

@@ -2,7 +2,7 @@
 // Findings as the command has them: severity, sentence, rule, offset, expected, found; and the bytes around the offset,
 // read from the file itself, whatever state it is in.
 
-import type { Finding } from "./api.js";
+import type { Finding, Hint } from "./api.js";
 import { WeighbridgeError } from "./api.js";
 import { button, facts, h, type Child } from "./dom.js";
 import { grouped, offset, plural } from "./format-numbers.js";
@@ -16,17 +16,25 @@ const FIRST = 100;
 
 function detail(finding: Finding, file: File | null, open: boolean): HTMLElement {
   const rows: [string, Child][] = [["Rule", h("code", {}, finding.rule)]];
+  if (finding.file !== null) rows.push(["File", h("code", {}, finding.file)]);
   if (finding.offset !== null) rows.push(["Offset", h("span", { class: "number" }, offset(finding.offset))]);
   if (finding.tensor !== null) rows.push(["Tensor", h("code", {}, finding.tensor)]);
   if (finding.expected) rows.push(["Expected", h("code", {}, finding.expected)]);
   if (finding.found) rows.push(["Found", h("code", {}, finding.found)]);
+  if (finding.hint) rows.push([finding.hint.what === "limit" ? "Limit" : "Option", h("code", {}, hintText(finding.hint))]);
   const item = h("li", { class: `finding ${finding.severity}`, "data-rule": finding.rule },
     h("p", { class: "finding-head" }, h("span", { class: `badge ${finding.severity}` }, finding.severity),
       h("span", { class: "finding-message" }, finding.message)),
     facts(rows, "compact"));
   const at = finding.offset;
-  if (file && at !== null) item.append(bytesAround(file, at, open));
+  // The offset of a finding in a file beside this one says nothing about this one's bytes.
+  const here = finding.file === null || finding.file === file?.name;
+  if (file && here && at !== null) item.append(bytesAround(file, at, open));
   return item;
+}
+
+function hintText(hint: Hint): string {
+  return hint.value === null ? hint.name : `${hint.name}=${hint.value}`;
 }
 
 function bytesAround(file: File, at: number, open: boolean): HTMLElement {
@@ -64,6 +72,7 @@ export function findingsView(findings: readonly Finding[], total: number | undef
 
 const KINDS: Record<string, string> = {
   malformed: "This file breaks its format",
+  limit: "This file is larger than a limit allows",
   unsupported: "This file holds something that this build cannot read",
   io: "The bytes could not be read",
   misuse: "This cannot be done",

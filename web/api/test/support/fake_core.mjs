@@ -58,9 +58,9 @@ export class FakeFs {
 }
 
 function failure(error, message) {
-  const nothing = { tensor: null, expected: null, found: null };
+  const nothing = { file: null, tensor: null, expected: null, found: null };
   const finding = { rule: "core/fake", severity: "error", kind: "io", message, offset: -1, ...nothing };
-  const text = JSON.stringify({ error, schema: 1, path: "/in/1/x", format: null, findings: [finding] });
+  const text = JSON.stringify({ error, schema: 2, path: "/in/1/x", format: null, findings: [finding] });
   return text.replace("-1", "18446744073709551615");
 }
 
@@ -76,7 +76,7 @@ export default async function fakeCore({ wasmBinary }) {
     version: () => JSON.stringify({ version: "0.0.0", simd: false }),
     formats() {
       const formats = ["zt", "stb"].map((name) => ({ name, extensions: [name], folder: false }));
-      return JSON.stringify({ schema: 1, formats });
+      return JSON.stringify({ schema: 2, formats });
     },
     open(path) {
       if (text(path).startsWith("bad")) return failure("malformed", `${path} is bad`);
@@ -85,7 +85,7 @@ export default async function fakeCore({ wasmBinary }) {
     },
     close: (model) => void open.delete(model),
     inspect: (model, path, size) =>
-      `{"schema":1,"path":${JSON.stringify(path)},"format":"fake","version":null,"file_size":${size},"checked":true,` +
+      `{"schema":2,"path":${JSON.stringify(path)},"format":"fake","version":null,"file_size":${size},"checked":true,` +
       `"attributes":{"big":18446744073709551615,"text":"bigint:1234567890123456"},` +
       `"tensors":[{"name":"w","dtype":"f32","shape":[2,2],"layout":"dense","supported":true,"parts":[]}]}`,
     verify(path) {
@@ -96,14 +96,14 @@ export default async function fakeCore({ wasmBinary }) {
       if (what.startsWith("hang")) for (;;) core.onProgress(1, 2);
       if (what.startsWith("progress")) for (let i = 1; i <= 100000; i++) core.onProgress(i, 100000);
       const valid = !what.startsWith("bad");
-      return JSON.stringify({ schema: 1, path, format: "fake", valid, findings: [] });
+      return JSON.stringify({ schema: 2, path, format: "fake", valid, findings: [] });
     },
-    hash: (model, path) => JSON.stringify({ schema: 1, path, format: "fake", of: "content", digest: "00" }),
+    hash: (model, path) => JSON.stringify({ schema: 2, path, format: "fake", of: "content", digest: "00" }),
     rows: (model, tensor, first, count) =>
       open.has(model) ? new Float32Array(16).subarray(4, 4 + 2 * count).fill(first) : failure("misuse", "closed"),
     read: () => ({ dtype: "f32", shape: [2, 2], bytes: new Uint8Array(new Float32Array([1, 2, 3, 4]).buffer) }),
     plan: (model, path, to) =>
-      JSON.stringify({ plan: next++, schema: 1, path: "x", format: "fake", output: "", to, possible: true }),
+      JSON.stringify({ plan: next++, schema: 2, path: "x", format: "fake", output: "", to, possible: true }),
     execute(plan, source, path) {
       const at = path.lastIndexOf("/");
       const temporary = FS.create(`${path.slice(0, at)}/.temporary`);
@@ -113,7 +113,7 @@ export default async function fakeCore({ wasmBinary }) {
       FS.nodes.delete(`${temporary.parent.id}/.temporary`);
       temporary.node_ops.rename(temporary, temporary.parent, path.slice(at + 1));
       if (path.endsWith(".stb")) FS.write(FS.create(`${path}.json`), new Uint8Array([123]), 0);
-      return JSON.stringify({ schema: 1, written: true });
+      return JSON.stringify({ schema: 2, written: true });
     },
     closePlan() {},
     generator: () => JSON.stringify({ generator: next++, vocabulary: 3, context: 100 }),
