@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a verb costs grows as its input does. Each input is doubled three times, and the processor's time, not the wall's, may
+# grow by 2.6 each time: 2 is linear, 4 is quadratic. What is cheaper than FLOOR is below what a clock tells.
+import random
+import re
+import struct
+
+import pytest
+
+pytest.importorskip("numpy", reason="the witnesses need numpy")
+from jobs import bert, embd  # noqa: E402
+from robustness import Measured, done, run, safetensors_header, write_safetensors  # noqa: E402
+from test_bounds import cbor_head, component, dense, manifest, mapping, number, text, zt  # noqa: E402
+
+DOUBLINGS = 3
+MOST = 2.6 ** DOUBLINGS
+FLOOR = 0.02  # seconds
+NO_INPUT = {"formats", "completion", "help"}  # read nothing that could grow
+
+
+def grows_too_fast(small, large):
+    return large > MOST * max(small, FLOOR)
+
+
+def many_tensors(path, count):
+    head = safetensors_header({f"layer.{i}.weight": ("F32", [2], 8) for i in range(count)})
+    path.write_bytes(head + struct.pack(f"<{2 * count}f", *(float(i) for i in range(2 * count))))
+    return path
+
+
+def large_tensor(path, count):
+    return write_safetensors(path, {"w": [i % 251 for i in range(count)]})
+
+
+def many_objects(path, count):
+    """A .zt whose objects all name the same 64 bytes: what shares bytes with what has to be known of each pair."""
+    objects = {f"t.{i}": dense([64], component(64, 64)) for i in range(count)}
+    path.write_bytes(zt(manifest(mapping(objects)), bytes(64)))
+    return path
+
+
+def sparse(path, count):
+    """One sparse object of that many entries, in no order."""
+    order = random.Random(1).sample(range(count), count)
+    values, coords = struct.pack(f"<{count}f", *map(float, order)), struct.pack(f"<{2 * count}Q", *([0] * count + order))
+    padded = values + bytes(-len(values) % 64)
+    body = mapping({"shape": cbor_head(4, 2) + number(1) + number(count), "format": text("sparse_coo"), "components": mapping({
+        "values": component(64, len(values), "f32"), "coords": component(64 + len(padded), len(coords), "u64")})})
+    path.write_bytes(zt(manifest(mapping({"s": body})), padded + coords + bytes(-len(coords) % 64)))
+    return path
+
+
+def lines(path, count, line="word1 word2 word3 word4\n"):
+    path.write_text(line * count)
+    return path
+
+
+def encoder(folder):
+    embd.write(folder / "model.weights", *bert(vocab=64, positions=16))
+    return folder / "model.weights"
+
+
+def language_model(folder, kind="tiny-bpe"):
+    done("slm", "fixture", kind, "-o", folder / "model.slm")
+    return folder / "model.slm"
+
+
+def pairs(path, count):
+    path.write_text("".join(f"word1 word{i % 50},word2 word{i % 40},{i % 6}\n" for i in range(count)))
+    return path
+
+
+def words_of(folder, count):
+    path = folder / "module.txt"
+    path.write_text("CONST_I8 1\nRET\n" + "NOP\n" * count)
+    return path
+
+
+def module_of(folder, count):
+    done("khlnary", "assemble", words_of(folder, count), "-o", folder / "module.knu")
+    return folder / "module.knu"
+
+
+def appended(folder, count):
+    done("convert", many_tensors(folder / "a.safetensors", count), folder / "a.zt")
+    write_safetensors(folder / "b.safetensors", {"another": [1, 2]})
+    return ["append", folder / "a.zt", folder / "b.safetensors", "-o", folder / "out.zt"]
+
+
+# name -> (size to begin with, what makes the words for a folder and a size)
+JOBS = {
+    "inspect tensors": (16_000, lambda at, n: ["inspect", many_tensors(at / "a.safetensors", n)]),
+    "inspect --stats": (16_000, lambda at, n: ["inspect", "--stats", many_tensors(at / "a.safetensors", n)]),
+    "inspect shared bytes": (4000, lambda at, n: ["inspect", many_objects(at / "a.zt", n)]),
+    "verify tensors": (16_000, lambda at, n: ["verify", many_tensors(at / "a.safetensors", n)]),
+    "verify shared bytes": (4000, lambda at, n: ["verify", many_objects(at / "a.zt", n)]),
+    "verify sparse": (60_000, lambda at, n: ["verify", sparse(at / "a.zt", n)]),
+    "convert tensors": (8000, lambda at, n: ["convert", many_tensors(at / "a.safetensors", n), at / "out.zt"]),
+    "convert payload": (500_000, lambda at, n: ["convert", large_tensor(at / "a.safetensors", n), at / "out.zt", "--encoding", "zstd"]),
+    "convert shared bytes": (2000, lambda at, n: ["convert", many_objects(at / "a.zt", n), at / "out.safetensors", "--allow", "alias"]),
+    "append": (8000, appended),
+    "extract tensors": (1000, lambda at, n: ["extract", many_tensors(at / "a.safetensors", n), "--glob", "*", "-o", at / "all"]),
+    "extract --dense": (40_000, lambda at, n: ["extract", sparse(at / "a.zt", n), "s", "--dense", "-o", at / "s.npy"]),
+    "hash tensors": (16_000, lambda at, n: ["hash", many_tensors(at / "a.safetensors", n)]),
+    "hash payload": (1_000_000, lambda at, n: ["hash", large_tensor(at / "a.safetensors", n)]),
+    "khlnary assemble": (4000, lambda at, n: ["khlnary", "assemble", words_of(at, n), "-o", at / "out.knu"]),
+    "khlnary disassemble": (4000, lambda at, n: ["khlnary", "disassemble", module_of(at, n)]),
+    "khlnary verify": (4000, lambda at, n: ["khlnary", "verify", module_of(at, n)]),
+    "slm review": (2000, lambda at, n: ["slm", "review-safetensors-candidate", many_tensors(at / "a.safetensors", n), "-o", at / "review"]),
+    "embed": (4000, lambda at, n: ["embed", encoder(at), "--input", lines(at / "texts.txt", n)]),
+    "embed one text": (100_000, lambda at, n: ["embed", encoder(at), "--input", lines(at / "texts.txt", 1, "word1 " * n + "\n")]),
+    "similarity": (5000, lambda at, n: ["similarity", encoder(at), "word1 " * (n // 8), "word2 " * (n // 8)]),
+    "search": (4000, lambda at, n: ["search", encoder(at), "word3", "--corpus", lines(at / "texts.txt", n)]),
+    "tokenize words": (40_000, lambda at, n: ["tokenize", encoder(at), "--input", lines(at / "texts.txt", n)]),
+    "tokenize one word": (40_000, lambda at, n: ["tokenize", language_model(at), "--input", lines(at / "texts.txt", 1, "ab" * n + "\n")]),
+    "evaluate": (2000, lambda at, n: ["evaluate", "sts", encoder(at), pairs(at / "pairs.csv", n)]),
+    "perplexity": (4000, lambda at, n: ["perplexity", language_model(at), "--input", lines(at / "text.txt", n, "a story\n")]),
+    "generate": (20_000, lambda at, n: ["generate", language_model(at), "--input", lines(at / "prompt.txt", 1, "ab" * n)]),
+}
+# Refused, which has to be cheap too: the review finds that nothing of it fits, the prompt is longer than the context.
+REFUSED = {"slm review", "generate"}
+
+
+def cost(folder, job, size):
+    folder.mkdir(exist_ok=True)
+    words = [*JOBS[job][1](folder, size), "--threads", "1", "--quiet"]
+    measured = Measured(*words)
+    assert measured.status == 0 or (job in REFUSED and measured.status in (1, 2)), (words, measured.status, measured.stderr)
+    return measured.user
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_cost_grows_with_the_input(tmp_path, job):
+    size = JOBS[job][0]
+    for attempt in range(3):  # another job of the machine can slow one of the two
+        small = cost(tmp_path / f"small{attempt}", job, size)
+        large = cost(tmp_path / f"large{attempt}", job, size << DOUBLINGS)
+        if not grows_too_fast(small, large):
+            return
+    assert False, f"{job}: {size} take {small:.3f} s, {size << DOUBLINGS} take {large:.3f} s"
+
+
+def test_every_verb_is_measured():
+    verbs = set(re.findall(r"^  ([a-z]+) ", run("--help").stdout.partition("Exit status")[0], re.MULTILINE))
+    assert len(verbs) > 15 and verbs == {job.split()[0] for job in JOBS} | NO_INPUT
+
+
+def test_what_is_quadratic_is_reported():
+    assert not grows_too_fast(0.1, 0.1 * 2 ** DOUBLINGS)
+    assert not grows_too_fast(0.001, 0.15)  # the clock's own error
+    assert grows_too_fast(0.1, 0.1 * 4 ** DOUBLINGS)
+    assert grows_too_fast(FLOOR / 2, FLOOR / 2 * 64)
