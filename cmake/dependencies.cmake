@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The libraries that weighbridge stands on, each as one target weighbridge::<name>: crypto, zstd, fmt. This file is also
+# The libraries that weighbridge stands on, each as one target weighbridge::<name>: crypto, zstd, zlib, fmt. This file is also
 # installed, so that find_package(weighbridge) finds them the same way. With WEIGHBRIDGE_STATIC archives are taken.
 
 include(CMakeFindDependencyMacro)
@@ -35,4 +35,5 @@ endfunction()
 
 weighbridge_dependency(crypto HEADER openssl/evp.h LIBRARY crypto PACKAGE libssl-dev)
 weighbridge_dependency(zstd HEADER zstd.h LIBRARY zstd PACKAGE libzstd-dev)
+weighbridge_dependency(zlib HEADER zlib.h LIBRARY z PACKAGE zlib1g-dev)
 weighbridge_dependency(fmt HEADER fmt/format.h LIBRARY fmt PACKAGE libfmt-dev)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # What stands in for cmake/dependencies.cmake when Emscripten compiles the library to WebAssembly (presets web and web-plain).
-# Header-only libraries are Debian's; zstd is compiled from its own source, which tools/fetch-zstd.sh lays down; SHA-256 and the CRCs are
+# Header-only libraries are Debian's; zstd and zlib are compiled from their own sources, which tools/fetch-sources.sh lays down; SHA-256 and the CRCs are
 # the library's portable ones. One thread: no page needs the headers that shared memory asks for.
 
 set(WEIGHBRIDGE_ZSTD_SOURCE ${PROJECT_SOURCE_DIR}/build/web/zstd CACHE PATH "folder with zstd.c and zstd.h")
+set(WEIGHBRIDGE_ZLIB_SOURCE ${PROJECT_SOURCE_DIR}/build/web/zlib CACHE PATH "folder with zlib.h and its sources")
 option(WEIGHBRIDGE_WASM_SIMD "use the 128-bit vectors of WebAssembly" ON)
-if(NOT EXISTS ${WEIGHBRIDGE_ZSTD_SOURCE}/zstd.c)
-  message(FATAL_ERROR "zstd.c is not in ${WEIGHBRIDGE_ZSTD_SOURCE}: run tools/fetch-zstd.sh, or `make web`")
-endif()
+foreach(source IN ITEMS ${WEIGHBRIDGE_ZSTD_SOURCE}/zstd.c ${WEIGHBRIDGE_ZLIB_SOURCE}/zlib.h)
+  if(NOT EXISTS ${source})
+    message(FATAL_ERROR "${source} is not there: run tools/fetch-sources.sh, or `make web`")
+  endif()
+endforeach()
 
 # The system's include folder as a whole would hide Emscripten's own headers.
 set(headers ${PROJECT_BINARY_DIR}/headers)
@@ -38,3 +41,9 @@ target_include_directories(wb_zstd SYSTEM INTERFACE ${WEIGHBRIDGE_ZSTD_SOURCE})
 target_compile_options(wb_zstd PRIVATE -w -O3)
 set_target_properties(wb_zstd PROPERTIES COMPILE_DEFINITIONS "ZSTD_DISABLE_ASM=1")
 add_library(weighbridge::zstd ALIAS wb_zstd)
+set(zlib_sources adler32.c crc32.c deflate.c inffast.c inflate.c inftrees.c trees.c zutil.c)
+list(TRANSFORM zlib_sources PREPEND ${WEIGHBRIDGE_ZLIB_SOURCE}/)
+add_library(wb_zlib STATIC ${zlib_sources})
+target_include_directories(wb_zlib SYSTEM INTERFACE ${WEIGHBRIDGE_ZLIB_SOURCE})
+target_compile_options(wb_zlib PRIVATE -w -O3)
+add_library(weighbridge::zlib ALIAS wb_zlib)

@@ -19,10 +19,10 @@ if(BUILD_SHARED_LIBS)
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
   target_link_options(weighbridge_library PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
-  target_link_libraries(weighbridge_library PRIVATE weighbridge::zstd weighbridge::crypto Threads::Threads wb_fmt)
+  target_link_libraries(weighbridge_library PRIVATE weighbridge::zstd weighbridge::zlib weighbridge::crypto Threads::Threads wb_fmt)
 else()
   target_link_libraries(weighbridge_library INTERFACE
-    weighbridge::zstd weighbridge::crypto Threads::Threads
+    weighbridge::zstd weighbridge::zlib weighbridge::crypto Threads::Threads
     $<BUILD_INTERFACE:wb_fmt> $<INSTALL_INTERFACE:weighbridge::fmt>)
 endif()
 

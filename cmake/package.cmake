@@ -51,7 +51,7 @@ else()
   math(EXPR fmt_major "${fmt_version} / 10000")
   math(EXPR fmt_next "${fmt_major} + 1")
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "libfmt-dev (>= ${fmt_major}), libfmt-dev (<< ${fmt_next}), libzstd-dev, libssl-dev (>= 3)")
+    "libfmt-dev (>= ${fmt_major}), libfmt-dev (<< ${fmt_next}), libzstd-dev, zlib1g-dev, libssl-dev (>= 3)")
 endif()
 
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/package_debian.cmake)

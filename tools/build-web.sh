@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
 
-tools/fetch-zstd.sh
+tools/fetch-sources.sh
 for kind in simd plain; do
   preset=web
   [ $kind = plain ] && preset=web-plain

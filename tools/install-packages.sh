@@ -4,7 +4,7 @@
 # does nothing when all are there. On other systems it names what is needed and leaves the rest to you.
 set -euo pipefail
 
-build=(g++ cmake ninja-build pkg-config libzstd-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
+build=(g++ cmake ninja-build pkg-config libzstd-dev zlib1g-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
 demo=("${build[@]}" python3 python3-venv)
 # What a newcomer's run needs, and what the rest of the checks need besides.
 test=("${build[@]}" ccache clang-format-16 libgtest-dev librapidcheck-dev nlohmann-json3-dev git python3 python3-pytest python3-pytest-xdist

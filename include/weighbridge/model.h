@@ -57,7 +57,8 @@ enum class Order : std::uint8_t { little, big };
 /// How a part's bytes are stored.
 enum class Encoding : std::uint8_t {
   raw,       ///< as they are
-  zstd,      ///< compressed by zstd
+  zstd,      ///< compressed by zstd: one or more frames
+  deflate,   ///< compressed by deflate, without a header of gzip or zlib
   computed,  ///< no extent holds them: only the format's reader (or a Builder's callback) can make them
   unknown    ///< in a way that this build does not know: Part::encoding_name()
 };
@@ -74,7 +75,7 @@ enum class NoView : std::uint8_t {
   not_mappable  ///< the source cannot map
 };
 
-std::string_view name(Encoding) noexcept;  ///< "raw", "zstd", "computed", "unknown"
+std::string_view name(Encoding) noexcept;  ///< "raw", "zstd", "deflate", "computed", "unknown"
 std::string_view name(NoView) noexcept;    ///< "none", "encoded", "byte_order", ...
 
 /// Row-major, native-endian, 64-byte aligned, writable by its one owner.

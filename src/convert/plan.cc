@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/timestamp.h"
 #include "bundle/bundle.h"
+#include "codecs/codec.h"
 #include "convert/payload.h"
 #include "convert/plan_maker.h"
 #include "convert/rep.h"
@@ -63,10 +64,13 @@ void check_options(const FormatInfo& to, const Options& options) {
   const std::string& created_at = options.metadata.created_at;
   if (!created_at.empty() && !base::is_iso8601(created_at))
     base::misuse("created-at", quoted(created_at) + " is not an ISO 8601 time such as 2025-01-16T12:00:00Z");
-  if (options.level != 0 && options.encoding != "zstd") base::misuse("level", "a level needs the encoding zstd");
-  if (options.level < 0 || options.level > Options::kHighestLevel)
-    base::misuse("level", "the level " + std::to_string(options.level) + " is not within 1 and " +
-                              std::to_string(Options::kHighestLevel));
+  if (options.level != 0) {
+    const codecs::Codec* const codec = codecs::find(options.encoding);
+    if (!codec || codec->highest == 0) base::misuse("level", "a level needs the encoding zstd");
+    if (options.level < codec->lowest || options.level > codec->highest)
+      base::misuse("level", "the level " + std::to_string(options.level) + " is not within " +
+                                std::to_string(codec->lowest) + " and " + std::to_string(codec->highest));
+  }
   if (options.cast != DType::unknown) {
     if (info(options.cast).kind != DTypeKind::real)
       base::misuse("cast", "tensors can be cast to a floating-point dtype, not to " + std::string(name(options.cast)));

@@ -14,9 +14,9 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "codecs/zstd.h"
 #include "convert/payload.h"
 #include "core/buffers.h"
+#include "core/encoding.h"
 #include "core/logical.h"
 
 namespace weighbridge::convert {
@@ -33,7 +33,7 @@ class Writer {
          core::Progress& progress)
       : layout_(layout),
         payloads_(layout.payloads),
-        level_(level == 0 ? codecs::kZstdDefaultLevel : level),
+        level_(level),
         file_(file),
         progress_(progress),
         executor_(core::executor_of(context)),
@@ -70,6 +70,10 @@ class Writer {
     std::size_t first, last;   // payloads; last is first + 1 but for a batch
     std::uint64_t offset = 0;  // segment, turn: within the payload
     std::size_t shared = 0;    // turn: which Turns
+  };
+  struct KeptEncoder {
+    const codecs::Codec* codec = nullptr;
+    std::unique_ptr<codecs::Encoder> encoder{};
   };
   // Segments of one payload, hashed in order by whichever thread has read them. A thread waits only for a lower
   // segment, which another one already holds: indices are handed out in ascending order.
@@ -179,19 +183,24 @@ class Writer {
     return last;
   }
 
-  // An encoder for this thread, given back when the pointer goes.
-  std::shared_ptr<codecs::ZstdEncoder> take_encoder() {
-    const std::lock_guard lock(encoders_mutex_);
-    std::unique_ptr<codecs::ZstdEncoder> encoder;
-    if (encoders_.empty()) {
-      encoder = std::make_unique<codecs::ZstdEncoder>();
-    } else {
-      encoder = std::move(encoders_.back());
-      encoders_.pop_back();
+  // An encoder for this thread, begun for the payload; given back when the pointer goes. Kept for the job alone: at
+  // high levels one takes hundreds of megabytes.
+  std::shared_ptr<codecs::Encoder> take_encoder(const Payload& p) {
+    const codecs::Codec* const codec = core::codec_of(p.encoding);
+    std::unique_ptr<codecs::Encoder> encoder;
+    {
+      const std::lock_guard lock(encoders_mutex_);
+      const auto kept = std::ranges::find(encoders_, codec, &KeptEncoder::codec);
+      if (kept != encoders_.end()) {
+        encoder = std::move(kept->encoder);
+        encoders_.erase(kept);
+      }
     }
-    return {encoder.release(), [this](codecs::ZstdEncoder* done) {
+    if (!encoder) encoder = codec->encoder();
+    encoder->begin(p.logical_size, level_ == 0 ? codec->level : level_);
+    return {encoder.release(), [this, codec](codecs::Encoder* done) {
               const std::lock_guard giving(encoders_mutex_);
-              encoders_.emplace_back(done);
+              encoders_.push_back({codec, std::unique_ptr<codecs::Encoder>(done)});
             }};
   }
 
@@ -201,8 +210,7 @@ class Writer {
     out.reserve(base::to_size(p.stored_size));
     SegmentHasher hasher(p.logical_size, record_.hashes_of(i));
     Digester digest(p.digest);
-    const auto encoder = take_encoder();
-    encoder->begin(p.logical_size, level_);
+    const auto encoder = take_encoder(p);
     const Sink keep = [&](std::span<const std::byte> piece) {
       digest.update(piece);
       out.insert(out.end(), piece.begin(), piece.end());
@@ -222,8 +230,7 @@ class Writer {
     std::uint64_t at = begin;
     SegmentHasher hasher(p.logical_size, record_.hashes_of(i));
     Digester digest(p.digest);
-    const auto encoder = take_encoder();
-    encoder->begin(p.logical_size, level_);
+    const auto encoder = take_encoder(p);
     const Sink keep = [&](std::span<const std::byte> piece) {
       digest.update(piece);
       put(at, piece);
@@ -399,7 +406,7 @@ class Writer {
 
   const core::WriteLayout& layout_;
   const std::vector<Payload>& payloads_;
-  const int level_;
+  const int level_;  // 0: the codec's own
   io::AtomicFile& file_;
   Context quiet_;
   core::Progress& progress_;
@@ -411,7 +418,7 @@ class Writer {
   std::size_t window_ = 0;                       // first payload of the window
   std::vector<std::vector<std::byte>> encoded_;  // of the window's payloads
   std::mutex encoders_mutex_;
-  std::vector<std::unique_ptr<codecs::ZstdEncoder>> encoders_;  // not in use
+  std::vector<KeptEncoder> encoders_;  // not in use
   std::vector<std::unique_ptr<Turns>> turns_;
   std::vector<std::size_t> turned_;                                       // payload of each Turns
   std::vector<std::pair<std::size_t, std::vector<std::uint32_t>>> crcs_;  // of segments

@@ -17,9 +17,9 @@
 #include "base/checked.h"
 #include "codecs/checksum.h"
 #include "codecs/sha256_lanes.h"
-#include "codecs/zstd.h"
 #include "core/buffers.h"
 #include "core/common_rules.h"
+#include "core/encoding.h"
 #include "core/state.h"
 
 namespace weighbridge::core {
@@ -44,7 +44,8 @@ struct Run {
   std::uint64_t size = 0;  // once decoded
   std::uint32_t source = 0;
   std::uint32_t first = 0, count = 0;
-  bool sha256 = false, crc32c = false, boolean = false, zstd = false;
+  bool sha256 = false, crc32c = false, boolean = false;
+  const codecs::Codec* codec = nullptr;  // must decode; null: nothing asks for what the bytes decode to
 };
 
 // What a reading finds out.
@@ -53,7 +54,7 @@ struct Outcome {
   std::uint32_t crc32c = 0;
   std::optional<std::uint64_t> bad_bool{};  // the first decoded byte above 1
   std::uint8_t bad_byte = 0;
-  std::string broken{};         // why zstd does not decode
+  std::string broken{};         // why the codec does not decode it
   std::uint64_t broken_at = 0;  // stored bytes from the part's first one
   bool over_memory = false;     // the caller's limit, not the frame, is why
 };
@@ -107,19 +108,19 @@ class Pass {
     struct Key {
       std::uint32_t source;
       std::uint64_t offset, length, size;
-      bool zstd;
+      Encoding encoding;
       std::uint32_t job;
       auto operator<=>(const Key&) const = default;
       bool same_bytes(const Key& k) const {
-        return std::tie(source, offset, length, size, zstd) == std::tie(k.source, k.offset, k.length, k.size, k.zstd);
+        return std::tie(source, offset, length, size, encoding) ==
+               std::tie(k.source, k.offset, k.length, k.size, k.encoding);
       }
     };
     std::vector<Key> keys;
     keys.reserve(jobs_.size());
     for (std::uint32_t i = 0; i < jobs_.size(); ++i) {
       const PartRecord& part = Access::record(jobs_[i].part);
-      const bool zstd = part.encoding == Encoding::zstd;
-      keys.push_back({part.source, part.offset, part.stored_length, part.size, zstd, i});
+      keys.push_back({part.source, part.offset, part.stored_length, part.size, part.encoding, i});
     }
     if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
     order_.reserve(keys.size());
@@ -139,7 +140,7 @@ class Pass {
       run.sha256 |= job.digest == PartDigest::sha256;
       run.crc32c |= job.digest == PartDigest::crc32c;
       run.boolean |= job.bool_rule != nullptr;
-      run.zstd |= key.zstd && (job.encoding_rule != nullptr || job.bool_rule != nullptr);
+      if (is_coded(key.encoding) && (job.encoding_rule || job.bool_rule)) run.codec = codec_of(key.encoding);
       order_.push_back(key.job);
     }
   }
@@ -171,11 +172,11 @@ class Pass {
 
   void add_long(std::size_t i) {
     const Run& run = runs_[i];
-    if (run.sha256 && !run.zstd && codecs::has(codecs::ShaPath::vectors)) {
+    if (run.sha256 && !run.codec && codecs::has(codecs::ShaPath::vectors)) {
       abreast_.push_back(i);
       return;
     }
-    if (run.sha256 || run.zstd || run.length <= 2 * kPiece) {
+    if (run.sha256 || run.codec || run.length <= 2 * kPiece) {
       tasks_.push_back({run.length, i, 1, nullptr, 0});
       return;
     }
@@ -307,7 +308,7 @@ class Pass {
       if (sha) sha->update(chunk);
       if (run.crc32c) outcome.crc32c = codecs::crc32c(chunk, outcome.crc32c);
     };
-    if (run.zstd) {
+    if (run.codec) {
       std::uint64_t taken = 0;
       decode(run, outcome, [&](std::span<std::byte> room) {
         const std::size_t n =
@@ -338,7 +339,7 @@ class Pass {
   template <class Pull> void decode(const Run& run, Outcome& outcome, Pull pull) {
     const std::uint64_t limit = context_.limits.decoded;
     if (run.size > limit) return;  // reported when the file was opened
-    auto decoder = take_decoder();
+    const codecs::LentDecoder decoder(*run.codec);
     std::uint64_t decoded = 0;
     const auto result = decoder->decode(run.size, context_.limits.memory, pull, [&](std::span<const std::byte> piece) {
       if (run.boolean) note_bool(outcome, decoded, piece);
@@ -348,22 +349,8 @@ class Pass {
     if (!result.ok()) {
       outcome.broken = result.sentence;
       outcome.broken_at = result.offset;
-      outcome.over_memory = result.fault == codecs::ZstdFault::memory;
+      outcome.over_memory = result.fault == codecs::DecodeFault::memory;
     }
-    give_decoder(std::move(decoder));
-  }
-
-  // A decoder keeps its tables from part to part: making one costs more than a small part does.
-  std::unique_ptr<codecs::ZstdDecoder> take_decoder() {
-    const std::lock_guard lock(mutex_);
-    if (decoders_.empty()) return std::make_unique<codecs::ZstdDecoder>();
-    auto decoder = std::move(decoders_.back());
-    decoders_.pop_back();
-    return decoder;
-  }
-  void give_decoder(std::unique_ptr<codecs::ZstdDecoder> decoder) {
-    const std::lock_guard lock(mutex_);
-    decoders_.push_back(std::move(decoder));
   }
 
   void check_small(const Task& task) {
@@ -390,7 +377,7 @@ class Pass {
       Outcome outcome;
       if (run.crc32c) outcome.crc32c = codecs::crc32c(chunk);
       if (run.sha256) outcome.sha256 = *digest++;
-      if (run.zstd) {
+      if (run.codec) {
         std::size_t taken = 0;
         decode(run, outcome, [&](std::span<std::byte> room) {
           const std::size_t n = std::min(room.size(), chunk.size() - taken);
@@ -451,8 +438,7 @@ class Pass {
   std::vector<std::size_t> abreast_;  // long raw runs with a SHA-256, the longest first
   std::vector<Task> tasks_;
   std::vector<std::unique_ptr<Split>> splits_;
-  std::mutex mutex_;  // of out_ and decoders_
-  std::vector<std::unique_ptr<codecs::ZstdDecoder>> decoders_;
+  std::mutex mutex_;  // of out_
 };
 
 }  // namespace

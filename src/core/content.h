@@ -23,11 +23,11 @@ struct PartJob {
   std::string_view expected{};           // its hexadecimal digits in either case, 64 or 8 of them
   const Rule* digest_rule = nullptr;     // the digest is another one
   const Rule* bool_rule = nullptr;       // a decoded byte is neither 0 nor 1
-  const Rule* encoding_rule = nullptr;   // zstd that does not decode to exactly Part::size() bytes (reading G1)
+  const Rule* encoding_rule = nullptr;   // what does not decode to exactly Part::size() bytes (reading G1)
 };
 
 // Reads the stored bytes of every part once, from several threads and in memory that does not grow with the payload (a
-// zstd window apart), and appends findings in no particular order. Parts with equal extents and sizes are read once
+// codec's window apart), and appends findings in no particular order. Parts with equal extents and sizes are read once
 // between them; an empty raw part is not read at all. Adds the stored bytes it has done to the progress. Throws
 // Error{io}, Cancelled.
 void check_parts(std::span<const PartJob>, const Context&, Progress&, std::vector<Finding>& out);

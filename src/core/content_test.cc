@@ -8,7 +8,7 @@
 #include <atomic>
 
 #include "codecs/checksum.h"
-#include "codecs/zstd.h"
+#include "codecs/codec.h"
 #include "core/state.h"
 
 namespace weighbridge::core {
@@ -224,9 +224,7 @@ TEST(CheckParts, ReadsAliasesOnceAndSmallNeighborsTogether) {
 }
 
 TEST(CheckParts, HandsBackWhyAFrameDoesNotDecode) {
-  std::vector<std::byte> frame;
-  const std::vector<std::byte> data(300'000, std::byte{7});
-  codecs::ZstdEncoder().encode(data, frame);
+  const std::vector<std::byte> data(300'000, std::byte{7}), frame = codecs::encode(codecs::kZstd, data);
   const std::size_t size = frame.size();
   const auto source = std::make_shared<Counting>(frame);
   Draft draft;

@@ -35,14 +35,6 @@ void require_index(std::uint32_t size, std::uint32_t i) {
 
 }  // namespace
 
-std::string_view name(Encoding encoding) noexcept {
-  switch (encoding) {
-    case Encoding::raw: return "raw";
-    case Encoding::zstd: return "zstd";
-    case Encoding::computed: return "computed";
-    case Encoding::unknown: return "unknown";
-  }
-  return "unknown";
 }
 
 std::string_view name(NoView reason) noexcept {

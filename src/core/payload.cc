@@ -11,7 +11,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/bytes.h"
-#include "codecs/zstd.h"
+#include "core/encoding.h"
 #include "core/payload.h"
 #include "core/state.h"
 #include "core/strided.h"
@@ -103,32 +103,13 @@ void stream_computed(const core::PartRecord& part, const Builder::Pull& pull, co
   pieces.flush();
 }
 
-// A decoder of this thread's own, kept between parts since its context is dear. A sink that streams another part finds
-// the slot empty and makes a second one.
-class LentDecoder {
- public:
-  LentDecoder() : decoder_(std::move(slot())) {
-    if (!decoder_) decoder_ = std::make_unique<codecs::ZstdDecoder>();
-  }
-  ~LentDecoder() { slot() = std::move(decoder_); }
-  LentDecoder(const LentDecoder&) = delete;
-  LentDecoder& operator=(const LentDecoder&) = delete;
-  codecs::ZstdDecoder* operator->() { return decoder_.get(); }
-
- private:
-  static std::unique_ptr<codecs::ZstdDecoder>& slot() {
-    thread_local std::unique_ptr<codecs::ZstdDecoder> kept;
-    return kept;
-  }
-  std::unique_ptr<codecs::ZstdDecoder> decoder_;
-};
-
 }  // namespace
 
 namespace core {
 
-void decode_zstd(const Part& part, const Context& context,
+void decode_part(const Part& part, const Context& context,
                  const std::function<bool(std::span<const std::byte>)>& sink) {
+  const codecs::Codec& codec = *codec_of(part.encoding());
   const PartRecord& record = Access::record(part);
   const State& state = Access::state(part);
   const Source& source = *state.sources[record.source];
@@ -139,12 +120,12 @@ void decode_zstd(const Part& part, const Context& context,
     taken += n;
     return n;
   };
-  LentDecoder decoder;
-  const codecs::ZstdResult result = decoder->decode(record.size, context.limits.memory, pull, sink);
-  if (result.ok() || result.fault == codecs::ZstdFault::stopped) return;
+  const codecs::LentDecoder decoder(codec);
+  const codecs::DecodeResult result = decoder->decode(record.size, context.limits.memory, pull, sink);
+  if (result.ok() || result.fault == codecs::DecodeFault::stopped) return;
   Finding finding;
-  const bool limit = result.fault == codecs::ZstdFault::memory;
-  finding.rule = limit ? "limit/memory" : "part/zstd";
+  const bool limit = result.fault == codecs::DecodeFault::memory;
+  finding.rule = limit ? "limit/memory" : "part/" + std::string(codec.name);
   finding.file = file_ref(state, record.source);
   if (limit) {
     finding.kind = Kind::limit;
@@ -177,7 +158,8 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       }
       stream_raw(*core::Access::state(*this).sources[part.source], part, sink);
       return;
-    case Encoding::zstd: {
+    case Encoding::zstd:
+    case Encoding::deflate: {
       if (part.size > context.limits.decoded) {
         base::over_limit(
             "decoded",
@@ -186,7 +168,7 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       }
       Regroup pieces(part, sink);
       bool stopped = false;
-      core::decode_zstd(*this, context,
+      core::decode_part(*this, context,
                         [&](std::span<const std::byte> piece) { return !(stopped = !pieces.add(piece)); });
       if (!stopped) pieces.flush();
       return;

@@ -13,8 +13,9 @@ namespace weighbridge::core {
 // ones included.
 inline constexpr std::uint64_t kPiece = std::uint64_t{192} * 21845;  // just under 4 MiB
 
-// Decodes a zstd part to exactly its logical size, bytes as stored (neither swapped nor normalized). Throws
-// Error{malformed} with rule "part/zstd" where the stored bytes are not exactly one fitting frame, Error{io}.
-void decode_zstd(const Part&, const Context&, const std::function<bool(std::span<const std::byte>)>& sink);
+// Decodes a part that a codec encoded to exactly its logical size, bytes as the encoder took them (neither swapped nor
+// normalized). Throws Error{malformed} with rule "part/<codec>" where the stored bytes do not decode to that,
+// Error{io}.
+void decode_part(const Part&, const Context&, const std::function<bool(std::span<const std::byte>)>& sink);
 
 }  // namespace weighbridge::core

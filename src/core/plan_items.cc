@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/utf8.h"
+#include "core/encoding.h"
 #include "core/part_digest.h"
 
 namespace weighbridge::core {
@@ -65,7 +66,8 @@ void judge_dense(Ledger ledger, const Tensor& tensor, DType dtype, std::string_v
       ledger.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
       continue;
     }
-    if (part.encoding() == Encoding::zstd) ledger.change(LossKind::layout, subject(tensor, part), "zstd", "raw");
+    if (is_coded(part.encoding()))
+      ledger.change(LossKind::layout, subject(tensor, part), std::string(part.encoding_name()), "raw");
     if (part.order() == Order::big)
       ledger.change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
     if (!part.strides().empty()) ledger.change(LossKind::layout, subject(tensor, part), "strided", "row-major");
@@ -123,6 +125,18 @@ Payload dense_payload(const WriteLayout& out, const Tensor& tensor, DType dtype,
   payload.role = "data";
   payload.logical_size = payload.stored_size = size;
   return payload;
+}
+
+void encode_payload(Payload& payload, const Options& options) {
+  payload.encoding =
+      options.encoding.empty() || payload.logical_size == 0 ? Encoding::raw : encoding_named(options.encoding);
+  const codecs::Codec* const codec = codec_of(payload.encoding);
+  payload.stored_size = codec ? codec->bound(payload.logical_size) : 0;
+}
+
+std::string encoding_text(const Part& from, Encoding to) {
+  const std::string text(name(to));
+  return to == from.encoding() ? text + ", compressed anew" : text;
 }
 
 std::string type_text(const Value& value) {

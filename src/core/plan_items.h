@@ -61,6 +61,12 @@ std::uint32_t main_part(const Tensor&);
 // What a writer of dense tensors stores for this one, `size` bytes of `dtype`, for the next of `out`'s tensors.
 Payload dense_payload(const WriteLayout& out, const Tensor&, DType dtype, std::uint64_t size);
 
+// Options::encoding for a payload whose logical_size is known, with what it may take in the file. One without bytes
+// gains nothing from a frame and stays raw.
+void encode_payload(Payload&, const Options&);
+// "raw"; "zstd, compressed anew" where the part was compressed that way before.
+std::string encoding_text(const Part& from, Encoding to);
+
 // What an attribute was that becomes text.
 std::string type_text(const Value&);
 // `text` is what the value spells; whether a container of texts can hold it under this key.

@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "codecs/checksum.h"
-#include "codecs/zstd.h"
+#include "codecs/codec.h"
 #include "core/corpus_case.h"
+#include "core/encoding.h"
 #include "core/format.h"
 
 namespace weighbridge::test {
@@ -85,9 +86,7 @@ inline std::string payload_bytes(const core::Payload& p) {
   else
     p.tensor.part(p.part).stream({}, take);
   if (out.size() != p.logical_size) throw std::logic_error("a payload is not as long as the layout says");
-  if (p.encoding != Encoding::zstd) return out;
-  std::vector<std::byte> frame;
-  codecs::ZstdEncoder().encode(std::as_bytes(std::span(out)), frame);
+  const std::vector<std::byte> frame = codecs::encode(*core::codec_of(p.encoding), std::as_bytes(std::span(out)));
   return {reinterpret_cast<const char*>(frame.data()), frame.size()};
 }
 

@@ -301,22 +301,35 @@ def frame_length(data):
     return at, stated
 
 
+def frames(data):
+    """Each zstd frame of a stored part with the content size that it states or None; the skippable ones are left out."""
+    if not data:
+        raise ValueError("There is no zstd frame.")
+    while data:
+        if len(data) >= 8 and data[1:4] == b"\x2a\x4d\x18" and data[0] >> 4 == 5:
+            length = 8 + int.from_bytes(data[4:8], "little")
+            if length > len(data):
+                raise ValueError("The skippable zstd frame is cut off.")
+        else:
+            length, stated = frame_length(data)
+            yield data[:length], stated
+        data = data[length:]
+
+
 def decompress(data, size):
-    """The content of a stored part that is exactly one frame of exactly `size` bytes."""
-    length, stated = frame_length(data)
-    if length != len(data):
-        raise ValueError(f"{len(data) - length} bytes follow the zstd frame.")
-    if stated is not None and stated != size:
-        raise ValueError(f"The zstd frame states {stated} bytes, the shape takes {size}.")
+    """The content of a stored part whose frames, skippable ones passed over, hold exactly `size` bytes."""
     if zstandard is None:
         raise RuntimeError("The Python package zstandard is missing.")
-    try:
-        stream = zstandard.ZstdDecompressor(max_window_size=1 << 31).stream_reader(data, read_across_frames=False)
-        content = b""
-        while len(content) <= size and (more := stream.read(size + 1 - len(content))):
-            content += more
-    except zstandard.ZstdError as error:
-        raise ValueError(f"The zstd frame is broken: {error}.") from error
+    content = b""
+    for frame, stated in frames(data):
+        if stated is not None and stated > size - len(content):
+            raise ValueError(f"The zstd frame states {stated} bytes, the shape takes {size}.")
+        try:
+            stream = zstandard.ZstdDecompressor(max_window_size=1 << 31).stream_reader(frame, read_across_frames=False)
+            while len(content) <= size and (more := stream.read(size + 1 - len(content))):
+                content += more
+        except zstandard.ZstdError as error:
+            raise ValueError(f"The zstd frame is broken: {error}.") from error
     if len(content) != size:
         raise ValueError(
             f"The zstd frame has {'more' if len(content) > size else len(content)} bytes, the shape takes {size}."

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "codecs/quantize.h"
 #include "core/blocks.h"
+#include "core/encoding.h"
 #include "core/plan_items.h"
 #include "core/words.h"
 #include "formats/slm/directory.h"
@@ -248,7 +249,8 @@ class Planner {
         ledger_.lose(LossKind::layout, where(), std::string(part.role()), "dropped");
         continue;
       }
-      if (part.encoding() == Encoding::zstd) ledger_.change(LossKind::layout, where(), "zstd", "raw");
+      if (core::is_coded(part.encoding()))
+        ledger_.change(LossKind::layout, where(), std::string(part.encoding_name()), "raw");
       if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
         ledger_.change(LossKind::layout, where(), "big-endian", "little-endian");
       if (!part.strides().empty()) ledger_.change(LossKind::layout, where(), "strided", "row-major");

@@ -8,7 +8,7 @@
 
 #include "base/endian.h"
 #include "codecs/checksum.h"
-#include "codecs/zstd.h"
+#include "codecs/codec.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/layout.h"
 #include "wire/cbor_items.h"
@@ -31,11 +31,11 @@ std::string le(std::uint64_t value) {
   return bytes;
 }
 std::string frame(std::string_view data) {
-  std::vector<std::byte> out;
-  codecs::ZstdEncoder encoder;
-  encoder.encode(std::as_bytes(std::span(data)), out);
+  const std::vector<std::byte> out = codecs::encode(codecs::kZstd, std::as_bytes(std::span(data)));
   return {reinterpret_cast<const char*>(out.data()), out.size()};
 }
+// Four bytes that decoders pass over (RFC 8878, 3.1.2).
+const std::string kSkippable("\x50\x2a\x4d\x18\x04\0\0\0abcd", 12);
 std::string sha256(std::string_view data) {
   return "sha256:" + codecs::to_hex(codecs::sha256(std::as_bytes(std::span(data))));
 }
@@ -212,7 +212,10 @@ void add_contents(Corpus& c) {
   zstd("valid-zstd-endianness-says-nothing", "", frame(kFour), 1, "uint32", {{t(kEndianness), t(kBig)}});
   zstd("zstd", "zstd", kFour, 4);
   zstd("zstd-too-short", "zstd", frame(kFour), 5);
+  zstd("valid-zstd-two-frames", "", frame(kFour) + frame(kFour), 8);
+  zstd("valid-zstd-skippable", "", kSkippable + frame(kFour) + kSkippable, 4);
   zstd("zstd-two-frames", "zstd", frame(kFour) + frame(kFour), 4);
+  zstd("zstd-skippable-cut", "zstd", frame(kFour) + kSkippable.substr(0, 11), 4);
   zstd("zstd-trailing", "zstd", frame(kFour) + '\0', 4);
   zstd("zstd-cut", "zstd", frame(kFour).substr(0, 6), 4);
   c.one("valid-bool-of-any-byte", "", {.dtype = t("bool")});

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/content.h"
+#include "core/encoding.h"
 #include "core/part_digest.h"
 #include "core/state.h"
 #include "formats/ztensor0/format.h"
@@ -23,7 +24,7 @@ std::vector<core::PartJob> jobs_of(const Model& model) {
     job.digest = digest.kind;
     job.expected = digest.digits;
     job.digest_rule = &rules::kChecksumRule;
-    if (job.part.encoding() == Encoding::zstd) job.encoding_rule = &rules::kZstdRule;
+    if (core::is_coded(job.part.encoding())) job.encoding_rule = &rules::kZstdRule;
     if (job.digest != core::PartDigest::none || job.encoding_rule) jobs.push_back(job);
   }
   return jobs;

@@ -28,8 +28,7 @@ template <class Edit> Model crafted(std::string format, const std::string& store
 }
 
 std::string frame(std::string_view data) {
-  std::vector<std::byte> out;
-  codecs::ZstdEncoder().encode(std::as_bytes(std::span(data)), out);
+  const std::vector<std::byte> out = codecs::encode(codecs::kZstd, std::as_bytes(std::span(data)));
   return {reinterpret_cast<const char*>(out.data()), out.size()};
 }
 

@@ -10,9 +10,9 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "codecs/zstd.h"
 #include "core/aliases.h"
 #include "core/cbor_value.h"
+#include "core/encoding.h"
 #include "core/part_digest.h"
 #include "core/plan_items.h"
 #include "formats/ztensor0/format.h"
@@ -131,9 +131,10 @@ class Planner {
   void judge_stored(const Tensor& tensor, const Part& part) {
     judge_digest(tensor, part);
     if (stores(tensor)) return;
-    if (part.encoding() == Encoding::zstd)
-      ledger_.change(LossKind::layout, subject(tensor, part), "zstd",
-                     options_.encoding == "zstd" ? "zstd, compressed anew" : "raw");
+    if (core::is_coded(part.encoding()))
+      ledger_.change(LossKind::layout, subject(tensor, part), std::string(part.encoding_name()),
+                     core::encoding_text(
+                         part, options_.encoding.empty() ? Encoding::raw : core::encoding_named(options_.encoding)));
     if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
       ledger_.change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
     if (!part.strides().empty()) ledger_.change(LossKind::layout, subject(tensor, part), "strided", "row-major");
@@ -195,11 +196,8 @@ class Planner {
     const bool as_it_is = tensor.layout() == Layout::dense && p.dtype == tensor.dtype();
     p.form = as_it_is ? Form::logical : Form::dense;
     p.logical_size = *packed_size(p.dtype, *base::element_count(tensor.shape()));
-    // A tensor without bytes gains nothing from a frame.
-    const bool zstd = options_.encoding == "zstd" && p.logical_size > 0;
-    p.encoding = zstd ? Encoding::zstd : Encoding::raw;
-    p.stored_size = zstd ? codecs::zstd_compress_bound(p.logical_size) : p.logical_size;
-    out_.size_exact &= !zstd;
+    core::encode_payload(p, options_);
+    out_.size_exact &= p.encoding == Encoding::raw;
     return p;
   }
 

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "codecs/sparse.h"
 #include "core/content.h"
+#include "core/encoding.h"
 #include "core/part_digest.h"
 #include "core/progress.h"
 #include "core/state.h"
@@ -34,7 +35,7 @@ std::vector<core::PartJob> jobs_of(const Model& model) {
       job.expected = digest.digits;
       job.digest_rule = &rules::kDigestRule;
       if (job.part.dtype() == DType::boolean && job.part.encoding() != Encoding::unknown) job.bool_rule = &rules::kBool;
-      if (job.part.encoding() == Encoding::zstd) job.encoding_rule = &rules::kZstd;
+      if (core::is_coded(job.part.encoding())) job.encoding_rule = &rules::kZstd;
       if (job.digest != core::PartDigest::none || job.bool_rule || job.encoding_rule) jobs.push_back(job);
     }
   }

@@ -265,24 +265,26 @@ std::optional<std::uint64_t> Judge::probe(Entry& e, const Component& c) {
   }
   probes_left_ -= c.length;
   std::uint64_t taken = 0;
-  codecs::ZstdDecoder decoder;
-  const auto result = decoder.decode(
-      limit, context_.limits.memory,
-      [&](std::span<std::byte> room) {
-        const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), c.length - taken));
-        if (n > 0) source_.read_at(c.offset + taken, room.first(n));
-        taken += n;
-        return n;
-      },
-      [](std::span<const std::byte>) { return true; });
+  const codecs::Decoder::Pull pull = [&](std::span<std::byte> room) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), c.length - taken));
+    if (n > 0) source_.read_at(c.offset + taken, room.first(n));
+    taken += n;
+    return n;
+  };
+  if (const auto stated = codecs::zstd_stated_size(pull); stated && *stated <= limit) {
+    probes_.push_back({c.offset, c.length, *stated});
+    return stated;
+  }
+  taken = 0;
+  const codecs::LentDecoder decoder(codecs::kZstd);
+  const auto result =
+      decoder->decode(limit, context_.limits.memory, pull, [](std::span<const std::byte>) { return true; });
   switch (result.fault) {
-    case codecs::ZstdFault::none: probes_.push_back({c.offset, c.length, limit}); return limit;
-    case codecs::ZstdFault::content_size:
-      if (result.found > limit) break;
-      [[fallthrough]];
-    case codecs::ZstdFault::too_short: probes_.push_back({c.offset, c.length, result.found}); return result.found;
-    case codecs::ZstdFault::too_long: break;
-    case codecs::ZstdFault::memory:
+    case codecs::DecodeFault::none: probes_.push_back({c.offset, c.length, limit}); return limit;
+    case codecs::DecodeFault::too_short: probes_.push_back({c.offset, c.length, result.found}); return result.found;
+    case codecs::DecodeFault::content_size:
+    case codecs::DecodeFault::too_long: break;
+    case codecs::DecodeFault::memory:
       reject(core::rules::kLimitMemory, e, c.offset, role_text(c) + ", " + result.sentence);
       return std::nullopt;
     default:

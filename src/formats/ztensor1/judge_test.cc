@@ -78,9 +78,7 @@ std::vector<Verdict> verdicts(const std::vector<std::string>& payloads, const st
 using Verdicts = std::vector<Verdict>;
 
 std::string frame(std::string_view data) {
-  std::vector<std::byte> out;
-  codecs::ZstdEncoder encoder;
-  encoder.encode(std::as_bytes(std::span(data)), out);
+  const std::vector<std::byte> out = codecs::encode(codecs::kZstd, std::as_bytes(std::span(data)));
   return {reinterpret_cast<const char*>(out.data()), out.size()};
 }
 // A frame of one raw block that states no size (RFC 8878, 3.1.1), with the window that the byte says.

@@ -7,6 +7,7 @@
 #include "base/endian.h"
 #include "base/utf8.h"
 #include "core/cbor_value.h"
+#include "core/encoding.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/types.h"
 #include "wire/cbor_writer.h"
@@ -105,7 +106,7 @@ class Writer {
     const LogicalType* type = nullptr;
     for (const LogicalType& t : kLogicalTypes)
       if (m_.keys_of_1_2 && t.logical == c.dtype) type = &t;
-    const bool states_size = m_.keys_of_1_2 && c.encoding == Encoding::zstd;
+    const bool states_size = m_.keys_of_1_2 && core::is_coded(c.encoding);
     const bool states_encoding = c.encoding != Encoding::raw;
     const auto extra = c.keep_extra ? c.part.extra() : std::span<const Value::Entry>{};
     out_.text(c.role);

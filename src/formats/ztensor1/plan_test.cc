@@ -94,8 +94,7 @@ TEST(ZtensorPlan, OtherOrderAndStridesAreRespelt) {
 }
 
 TEST(ZtensorPlan, FramesOfOthersAreMadeAnew) {
-  std::vector<std::byte> frame;
-  codecs::ZstdEncoder().encode(std::as_bytes(std::span("\x01\x02\x03\x04", 4)), frame);
+  const std::vector<std::byte> frame = codecs::encode(codecs::kZstd, std::as_bytes(std::span("\x01\x02\x03\x04", 4)));
   const std::string stored(reinterpret_cast<const char*>(frame.data()), frame.size());
   const auto model = [&](std::string format) {
     core::Draft draft;

@@ -10,9 +10,9 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "codecs/zstd.h"
 #include "core/aliases.h"
 #include "core/cbor_value.h"
+#include "core/encoding.h"
 #include "core/part_digest.h"
 #include "core/plan_items.h"
 #include "formats/ztensor1/format.h"
@@ -95,7 +95,7 @@ bool Planner::stores(const Tensor& tensor, const Part& part) const {
   if (part.dtype() == DType::boolean && part.encoding() == Encoding::raw && model_.format().empty()) return false;
   if (part.encoding() == Encoding::raw && part.extent()->length != part.size()) return false;
   return options_.encoding.empty() || options_.encoding == name(part.encoding()) ||
-         (options_.encoding == "zstd" && !may_compress(tensor, part));
+         (options_.encoding != name(Encoding::raw) && !may_compress(tensor, part));
 }
 
 // Version 1.1 does not state what a frame decodes to: it must follow from shape, dtype and format.
@@ -179,11 +179,8 @@ Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, 
     c.keep_extra = true;
     c.keep_digest = options_.digest.empty();
   } else {
-    // A part without bytes gains nothing from a frame.
-    const bool zstd = options_.encoding == "zstd" && p.logical_size > 0 && may_compress(tensor, c.part);
-    p.encoding = zstd ? Encoding::zstd : Encoding::raw;
-    p.stored_size = zstd ? codecs::zstd_compress_bound(p.logical_size) : p.logical_size;
-    out_.size_exact &= !zstd;
+    core::encode_payload(p, may_compress(tensor, c.part) ? options_ : Options{});
+    out_.size_exact &= p.encoding == Encoding::raw;
   }
   c.encoding = p.encoding;
   c.size = p.logical_size;
@@ -202,9 +199,9 @@ void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
   for (const auto& [key, value] : part.extra())
     lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
          "dropped: the bytes are stored anew");
-  if (part.encoding() == Encoding::zstd)
-    change(LossKind::layout, subject(tensor, part), "zstd",
-           p.encoding == Encoding::zstd ? "zstd, compressed anew" : "raw");
+  if (core::is_coded(part.encoding()))
+    change(LossKind::layout, subject(tensor, part), std::string(part.encoding_name()),
+           core::encoding_text(part, p.encoding));
   if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
     change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
   if (!part.strides().empty()) change(LossKind::layout, subject(tensor, part), "strided", "row-major");
