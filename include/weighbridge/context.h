@@ -46,7 +46,8 @@ struct Context {
   Limits limits{};                       ///< budgets
   std::shared_ptr<Executor> executor{};  ///< null: inline
   /// Told now and then, from any thread but never from two at once: how many bytes of the job's `total` are done (total
-  /// 0: not known yet). Returning false stops the job, which then throws Cancelled and leaves everything as it was.
+  /// 0: not known yet, which is also how a job asks between two counts). Returning false stops the job within 16 MiB
+  /// that it reads, which then throws Cancelled and leaves everything as it was.
   std::function<bool(std::uint64_t done, std::uint64_t total)> progress{};
 };
 

@@ -178,6 +178,11 @@ class Part {
   /// at most 4 MiB each; stops early when sink returns false. The one way that verify, hash, convert and extract see
   /// payload: constant memory, no mapping, any Source.
   void stream(const Context&, const std::function<bool(std::span<const std::byte>)>& sink) const;
+  /// [reads] Elements [first, first + count), counted row-major, as stream() delivers them, into caller memory of
+  /// exactly their size: no more is read than the encoding forces, which is just these of raw parts, and all before
+  /// them of compressed ones. Misuse: elements past the end, a buffer of another size, elements that do not start at a
+  /// byte.
+  void read_range(std::uint64_t first, std::uint64_t count, std::span<std::byte> out, const Context& = {}) const;
 
   // What a temporary handle would take along.
   std::string_view role() const&& = delete;

@@ -22,6 +22,20 @@ struct Bytes {
 
 class Place;
 
+/// One range of several that are read together.
+struct ReadRange {
+  std::uint64_t offset = 0;    ///< of the first byte
+  std::span<std::byte> out{};  ///< filled whole
+};
+
+/// What reading costs, as readers weigh it when they choose between one large read and several small ones.
+struct ReadCost {
+  /// Bytes between two ranges that cost less to read along than a second range does.
+  std::uint64_t gap = 4096;
+  /// Each call waits for an answer from elsewhere: whatever is needed is better asked for in one call, and early.
+  bool round_trip = false;
+};
+
 /// A file, as far as readers see one.
 class Source {
  public:
@@ -31,6 +45,11 @@ class Source {
   /// Fills `out` from `offset`. The caller has checked that the range lies within size(). Throws Error{io} when the
   /// bytes cannot be had, a shrunken file included; never fills in zeros. Safe from several threads at once.
   virtual void read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
+  /// Fills several ranges, in any order, as read_at() would one after the other, and may leave some unfilled when it
+  /// throws. A source that answers them together in one round trip says so by overriding this.
+  virtual void read(std::span<const ReadRange> ranges) const;
+  /// Local files and memory are cheap; the default is what a positional read of a local file costs.
+  virtual ReadCost cost() const noexcept;
   /// The range as mapped memory, or an empty Bytes where this source cannot map. The range lies within size().
   virtual Bytes map(std::uint64_t offset, std::uint64_t length) const;
   /// Throws Error{io} when what was opened is not what is there now (size, modification time, inode).

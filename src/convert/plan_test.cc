@@ -11,6 +11,7 @@
 
 #include "convert/plan_maker.h"
 #include "convert/testing.h"
+#include "core/state.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/convert.h"
@@ -32,6 +33,31 @@ Model bytes_called(const std::string& name) {
 
 Item item(LossKind kind, std::string subject, std::string from = {}, std::string to = {}) {
   return {kind, std::move(subject), std::move(from), std::move(to)};
+}
+
+// Views of one storage, each over most of the one before it: no container is written so, and a small file of many would
+// become a very large one.
+TEST(Plan, PartialOverlapsAreANamedLossInEveryContainer) {
+  const std::string bytes(1064, 'x');
+  core::Draft draft;
+  const std::uint32_t source = draft.add_source(memory_source({std::as_bytes(std::span(bytes)), nullptr}));
+  const std::uint64_t dims[] = {1000};
+  for (const std::uint64_t i : {0U, 1U, 2U}) {
+    draft.add_tensor(std::to_string(i), Layout::dense, DType::u8, dims);
+    draft.add_part("data", DType::u8, dims, Encoding::raw, {source, i, 1000}, 1000);
+  }
+  draft.index_names();
+  const Model model = draft.finish();
+  for (const std::string_view to : {"zt", "zt0", "stb", "safetensors"}) {
+    const Plan made = plan(model, to, {});
+    std::vector<std::string> said;
+    for (const Item& loss : made.losses())
+      if (loss.kind == LossKind::alias) said.push_back(loss.from);
+    EXPECT_EQ(said,
+              (std::vector<std::string>{"some of the bytes of tensors[\"0\"]", "some of the bytes of tensors[\"1\"]"}))
+        << to;
+    EXPECT_EQ(made.refused().size(), 2U) << to;
+  }
 }
 
 TEST(Plan, AnOptionOfAnotherContainerIsRefusedWithTheOnesThatHaveIt) {

@@ -24,10 +24,13 @@ using core::Payload;
 
 class ReadBack {
  public:
-  ReadBack(const PlanRep& rep, const Record& record, std::shared_ptr<const Source> source, const Context& context,
-           core::Progress& progress)
-      : rep_(rep), layout_(rep.layout), record_(record), source_(std::move(source)), progress_(progress) {
-    quiet_.limits = context.limits;
+  ReadBack(const PlanRep& rep, const Record& record, std::shared_ptr<const Source> source, core::Progress& progress)
+      : rep_(rep),
+        layout_(rep.layout),
+        record_(record),
+        source_(std::move(source)),
+        quiet_(progress.inner()),
+        progress_(progress) {
     reopen();
     check_text(layout_.prefix_length, record.sealed_head ? *record.sealed_head : layout_.head, "the head");
     check_text(record.tail_offset, record.tail, "the tail");
@@ -198,7 +201,7 @@ class ReadBack {
   }
 
   void batch(std::size_t first, std::size_t last) {
-    const core::BufferPool::Lease lease(buffers_), scratch(buffers_);
+    const core::BufferPool::Lease lease(buffers_);
     std::vector<core::PartRead> reads;
     std::size_t used = 0;
     const auto out_of = [&](std::size_t i) {
@@ -213,7 +216,7 @@ class ReadBack {
         source_->read_at(record_.stored[i].offset, out_of(i));
       }
     }
-    core::read_direct(reads, scratch.span());
+    core::read_direct(reads);
     for (std::size_t i = first; i < last; ++i)
       if (!out_of(i).empty() && codecs::xxh3_128(out_of(i)) != record_.hashes_of(i)[0]) bytes_differ(i);
     progress_.add(used);
@@ -253,7 +256,7 @@ void sync_and_read_back(const PlanRep& rep, const Record& record, io::AtomicFile
     file.sync(record.size);
     source = file.reopen();
   }
-  ReadBack read_back(rep, record, std::move(source), context, progress);
+  ReadBack read_back(rep, record, std::move(source), progress);
   // Reading takes the processor and the page cache, syncing the disk: the two go side by side.
   core::executor_of(context).for_each(read_back.tasks() + 1, [&](std::uint64_t i) {
     if (i > 0) {

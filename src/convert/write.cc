@@ -35,11 +35,10 @@ class Writer {
         payloads_(layout.payloads),
         level_(level),
         file_(file),
+        quiet_(progress.inner()),  // the executor stays out of the inner streams
         progress_(progress),
         executor_(core::executor_of(context)),
-        budget_(context.limits.memory / 2) {
-    quiet_.limits = context.limits;  // its own executor and progress stay out of the inner streams
-  }
+        budget_(context.limits.memory / 2) {}
 
   Record run() {
     prepare();
@@ -357,7 +356,7 @@ class Writer {
 
   // Small payloads that follow each other, padding included, by one write.
   void batch(std::size_t first, std::size_t last) {
-    const core::BufferPool::Lease lease(buffers_), scratch(buffers_);
+    const core::BufferPool::Lease lease(buffers_);
     const std::uint64_t begin = record_.stored[first].offset;
     const std::uint64_t end = record_.stored[last - 1].offset + record_.stored[last - 1].length;
     const auto all = lease.span().first(base::to_size(end - begin));
@@ -374,7 +373,7 @@ class Writer {
         fill(i, out);
       }
     }
-    core::read_direct(reads, scratch.span());
+    core::read_direct(reads);
     for (std::size_t i = first; i < last; ++i) {
       if (needs_encoding(payloads_[i])) continue;  // hashed when it was encoded
       const auto bytes =

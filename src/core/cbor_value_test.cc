@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the zTensor formats share: values in CBOR, texts of digests, aliases.
+// What the zTensor formats share: values in CBOR, texts of digests.
 #include "core/cbor_value.h"
 
 #include <gtest/gtest.h>
 
 #include "codecs/checksum.h"
-#include "core/aliases.h"
 #include "core/part_digest.h"
 #include "wire/cbor_items.h"
 
@@ -84,48 +83,6 @@ TEST(PartDigest, IsKnownMalformedOrOfAnotherAlgorithm) {
   }
   for (const PartDigest kind : {PartDigest::sha256, PartDigest::crc32c})
     EXPECT_EQ(parse_digest(placeholder(kind)).kind, kind);
-}
-
-TEST(Aliases, AreTheFirstPartWithTheSameExtent) {
-  EXPECT_TRUE(first_aliases(Model()).empty());
-  const std::string bytes = "abcd";
-  const auto span = std::as_bytes(std::span(bytes));
-  Builder stored;
-  stored.tensor("x", DType::u8, {4}, {span, nullptr});
-  stored.tensor("y", DType::u8, {2}, {span.first(2), nullptr});
-  stored.tensor("empty", DType::u8, {0}, Bytes{});
-  const Model from = stored.build();
-  Builder adopted;
-  adopted.tensor("a", from["x"]).tensor("b", from["y"]).tensor("c", from["x"]);
-  adopted.tensor("d", from["empty"]).tensor("e", from["empty"]);
-  const Model model = adopted.build();
-  EXPECT_EQ(first_aliases(model), (std::vector<std::uint32_t>{0, 1, 0, 3, 4}));
-}
-
-// Found in a conversion that stored two tensors once, though one of them was big-endian.
-TEST(Aliases, OfAnotherByteOrderOrAxisOrderAreOtherElements) {
-  const std::string bytes(16, 'x');
-  const std::uint64_t square[] = {2, 2}, flat[] = {4}, wide[] = {1, 4};
-  Draft draft;
-  const std::uint32_t source = draft.add_source(memory_source({std::as_bytes(std::span(bytes)), nullptr}));
-  const auto add = [&](const char* name, DType dtype, Shape shape) {
-    draft.add_tensor(name, Layout::dense, dtype, shape);
-    return draft.add_part("data", dtype, shape, Encoding::raw, {source, 0, 16}, 16);
-  };
-  add("row", DType::f32, square);
-  add("flat", DType::f32, flat);
-  draft.state.parts[add("big", DType::f32, square)].order = Order::big;
-  draft.part_side(add("column", DType::f32, square)).strides = {1, 2};
-  draft.part_side(add("same column", DType::f32, square)).strides = {1, 2};
-  draft.part_side(add("other shape", DType::f32, wide)).strides = {1, 2};
-  add("integer", DType::i32, square);
-  draft.index_names();
-  const Model model = draft.finish();
-  const auto same = [&](const char* x, const char* y) { return same_elements(model[x].main(), model[y].main()); };
-  EXPECT_TRUE(same("row", "flat"));
-  EXPECT_TRUE(same("column", "same column"));
-  for (const char* const other : {"big", "column", "integer"}) EXPECT_FALSE(same("row", other)) << other;
-  EXPECT_FALSE(same("column", "other shape"));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <compare>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "core/buffers.h"
 #include "core/common_rules.h"
 #include "core/encoding.h"
+#include "core/extents.h"
 #include "core/state.h"
 
 namespace weighbridge::core {
@@ -40,9 +40,8 @@ constexpr std::uint64_t kHole = std::uint64_t{4} << 10;
 
 // One reading: the jobs jobs_[first] ... jobs_[first + count - 1] in sorted order share its bytes.
 struct Run {
-  std::uint64_t offset = 0, length = 0;
+  Range range{};
   std::uint64_t size = 0;  // once decoded
-  std::uint32_t source = 0;
   std::uint32_t first = 0, count = 0;
   bool sha256 = false, crc32c = false, boolean = false;
   const codecs::Codec* codec = nullptr;  // must decode; null: nothing asks for what the bytes decode to
@@ -104,63 +103,69 @@ class Pass {
 
  private:
   void make_runs() {
-    // Flat keys first: comparing through the model's views would cost more than the reading of small parts.
-    struct Key {
-      std::uint32_t source;
-      std::uint64_t offset, length, size;
-      Encoding encoding;
-      std::uint32_t job;
-      auto operator<=>(const Key&) const = default;
-      bool same_bytes(const Key& k) const {
-        return std::tie(source, offset, length, size, encoding) ==
-               std::tie(k.source, k.offset, k.length, k.size, k.encoding);
-      }
-    };
-    std::vector<Key> keys;
-    keys.reserve(jobs_.size());
+    std::vector<Range> ranges;
+    ranges.reserve(jobs_.size());
     for (std::uint32_t i = 0; i < jobs_.size(); ++i) {
       const PartRecord& part = Access::record(jobs_[i].part);
-      keys.push_back({part.source, part.offset, part.stored_length, part.size, part.encoding, i});
+      ranges.push_back({part.source, part.offset, part.stored_length, i});
     }
-    if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
-    order_.reserve(keys.size());
-    for (const Key& key : keys) {
-      const PartJob& job = jobs_[key.job];
-      if (order_.empty() || !key.same_bytes(keys[order_.size() - 1])) {
-        Run run;
-        run.offset = key.offset;
-        run.length = key.length;
-        run.size = key.size;
-        run.source = key.source;
-        run.first = static_cast<std::uint32_t>(order_.size());
-        runs_.push_back(run);
-      }
-      Run& run = runs_.back();
-      ++run.count;
-      run.sha256 |= job.digest == PartDigest::sha256;
-      run.crc32c |= job.digest == PartDigest::crc32c;
-      run.boolean |= job.bool_rule != nullptr;
-      if (is_coded(key.encoding) && (job.encoding_rule || job.bool_rule)) run.codec = codec_of(key.encoding);
-      order_.push_back(key.job);
+    const Extents extents(std::move(ranges));
+    order_.reserve(jobs_.size());
+    const auto says = [this](std::uint32_t job) {
+      const PartRecord& part = Access::record(jobs_[job].part);
+      return std::pair(part.size, part.encoding);
+    };
+    const std::span<const Range> sorted = extents.sorted();
+    for (std::size_t i = 0; i < sorted.size();) {
+      const std::size_t first = order_.size();
+      const Range& range = sorted[i];
+      for (; i < sorted.size() && sorted[i].same_bytes(range); ++i) order_.push_back(sorted[i].item);
+      // Nearly always all say that the range decodes to the same; where not, those that do are read once.
+      const auto group = std::span(order_).subspan(first);
+      std::ranges::stable_sort(group, {}, says);
+      for (std::size_t k = first; k < order_.size(); ++k)
+        if (k == first || says(order_[k]) != says(order_[k - 1]))
+          begin_run(range, static_cast<std::uint32_t>(k));
+        else
+          join_run(order_[k]);
     }
+  }
+
+  void begin_run(const Range& range, std::uint32_t first) {
+    Run& run = runs_.emplace_back();
+    run.range = range;
+    run.size = Access::record(jobs_[order_[first]].part).size;
+    run.first = first;
+    join_run(order_[first]);
+  }
+  void join_run(std::uint32_t index) {
+    const PartJob& job = jobs_[index];
+    Run& run = runs_.back();
+    ++run.count;
+    run.sha256 |= job.digest == PartDigest::sha256;
+    run.crc32c |= job.digest == PartDigest::crc32c;
+    run.boolean |= job.bool_rule != nullptr;
+    const Encoding encoding = Access::record(job.part).encoding;
+    if (is_coded(encoding) && (job.encoding_rule || job.bool_rule)) run.codec = codec_of(encoding);
   }
 
   void make_tasks() {
     for (std::size_t i = 0; i < runs_.size();) {
       const Run& run = runs_[i];
-      if (run.length > kSmall) {
+      if (run.range.length > kSmall) {
         add_long(i++);
         continue;
       }
       // Neighbors that fit one reading: runs are sorted by source and offset.
-      Task task{run.length, i, 1, nullptr, 0};
-      std::uint64_t end = run.offset + run.length;
+      Task task{run.range.length, i, 1, nullptr, 0};
+      std::uint64_t end = run.range.offset + run.range.length;
       for (++i; i < runs_.size(); ++i, ++task.count) {
         const Run& next = runs_[i];
-        if (next.source != run.source || next.length > kSmall || next.offset > end + kHole) break;
-        const std::uint64_t new_end = std::max(end, next.offset + next.length);
-        if (new_end - run.offset > kGather) break;
-        task.weight += next.length;
+        if (next.range.source != run.range.source || next.range.length > kSmall || next.range.offset > end + kHole)
+          break;
+        const std::uint64_t new_end = std::max(end, next.range.offset + next.range.length);
+        if (new_end - run.range.offset > kGather) break;
+        task.weight += next.range.length;
         end = new_end;
       }
       tasks_.push_back(task);
@@ -176,11 +181,11 @@ class Pass {
       abreast_.push_back(i);
       return;
     }
-    if (run.sha256 || run.codec || run.length <= 2 * kPiece) {
-      tasks_.push_back({run.length, i, 1, nullptr, 0});
+    if (run.sha256 || run.codec || run.range.length <= 2 * kPiece) {
+      tasks_.push_back({run.range.length, i, 1, nullptr, 0});
       return;
     }
-    const auto pieces = static_cast<std::uint32_t>((run.length + kPiece - 1) / kPiece);
+    const auto pieces = static_cast<std::uint32_t>((run.range.length + kPiece - 1) / kPiece);
     Split& split = *splits_.emplace_back(std::make_unique<Split>());
     split.run = i;
     split.pieces.resize(pieces);
@@ -191,15 +196,15 @@ class Pass {
   // Long runs of like length share a task, as long as every thread gets its share; a few gain nothing by it.
   void put_abreast() {
     std::stable_sort(abreast_.begin(), abreast_.end(),
-                     [this](std::size_t a, std::size_t b) { return runs_[a].length > runs_[b].length; });
+                     [this](std::size_t a, std::size_t b) { return runs_[a].range.length > runs_[b].range.length; });
     std::uint64_t total = 0;
-    for (const std::size_t i : abreast_) total += runs_[i].length;
+    for (const std::size_t i : abreast_) total += runs_[i].range.length;
     const std::uint64_t share = total / executor_of(context_).concurrency();
     for (std::size_t i = 0; i < abreast_.size();) {
-      const std::uint64_t longest = runs_[abreast_[i]].length;
+      const std::uint64_t longest = runs_[abreast_[i]].range.length;
       Task task{longest, i, 1, nullptr, 0, true};
       for (++i; i < abreast_.size() && task.count < codecs::kShaLanes; ++i, ++task.count) {
-        const std::uint64_t length = runs_[abreast_[i]].length;
+        const std::uint64_t length = runs_[abreast_[i]].range.length;
         if (task.weight + length > share || length < longest / 2) break;
         task.weight += length;
       }
@@ -207,7 +212,7 @@ class Pass {
         tasks_.push_back(task);
       } else {
         for (std::size_t k = task.first; k < i; ++k)
-          tasks_.push_back({runs_[abreast_[k]].length, abreast_[k], 1, nullptr, 0});
+          tasks_.push_back({runs_[abreast_[k]].range.length, abreast_[k], 1, nullptr, 0});
       }
     }
   }
@@ -217,7 +222,7 @@ class Pass {
       check_piece(*task.split, task.piece);
     } else if (task.abreast) {
       check_abreast(task);
-    } else if (runs_[task.first].length > kSmall) {
+    } else if (runs_[task.first].range.length > kSmall) {
       judge(runs_[task.first], check_long(runs_[task.first]));
     } else {
       check_small(task);
@@ -229,7 +234,7 @@ class Pass {
     const BufferPool::Lease buffer(buffers_);
     for (std::uint64_t done = 0; done < length;) {
       const auto chunk = buffer.span().first(static_cast<std::size_t>(std::min(kChunk, length - done)));
-      (*sources_)[run.source]->read_at(offset + done, chunk);
+      (*sources_)[run.range.source]->read_at(offset + done, chunk);
       use(done, std::span<const std::byte>(chunk));
       done += chunk.size();
       progress_.add(chunk.size());
@@ -248,7 +253,7 @@ class Pass {
     const Run& run = runs_[split.run];
     const std::uint64_t begin = index * kPiece;
     Outcome& outcome = split.pieces[index];
-    read(run, run.offset + begin, std::min(kPiece, run.length - begin),
+    read(run, run.range.offset + begin, std::min(kPiece, run.range.length - begin),
          [&](std::uint64_t done, std::span<const std::byte> chunk) {
            if (run.crc32c) outcome.crc32c = codecs::crc32c(chunk, outcome.crc32c);
            if (run.boolean) note_bool(outcome, begin + done, chunk);
@@ -256,7 +261,7 @@ class Pass {
     if (split.left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     Outcome whole = split.pieces.front();
     for (std::uint32_t p = 1; p < split.pieces.size(); ++p) {
-      const std::uint64_t length = std::min(kPiece, run.length - p * kPiece);
+      const std::uint64_t length = std::min(kPiece, run.range.length - p * kPiece);
       whole.crc32c = codecs::combine(codecs::CrcKind::crc32c, whole.crc32c, split.pieces[p].crc32c, length);
       if (!whole.bad_bool) {
         whole.bad_bool = split.pieces[p].bad_bool;
@@ -280,13 +285,13 @@ class Pass {
     for (std::size_t i = 0; i < task.count; ++i) {
       turns[i].run = &runs_[abreast_[task.first + i]];
       turns[i].room = buffer.span().subspan(i * kTurn, kTurn);
-      lengths[i] = turns[i].run->length;
+      lengths[i] = turns[i].run->range.length;
     }
     const auto next = [&](std::size_t i) -> std::span<const std::byte> {
       Turn& turn = turns[i];
       const Run& run = *turn.run;
-      const auto chunk = turn.room.first(static_cast<std::size_t>(std::min(kTurn, run.length - turn.done)));
-      (*sources_)[run.source]->read_at(run.offset + turn.done, chunk);
+      const auto chunk = turn.room.first(static_cast<std::size_t>(std::min(kTurn, run.range.length - turn.done)));
+      (*sources_)[run.range.source]->read_at(run.range.offset + turn.done, chunk);
       if (run.crc32c) turn.outcome.crc32c = codecs::crc32c(chunk, turn.outcome.crc32c);
       if (run.boolean) note_bool(turn.outcome, turn.done, chunk);
       turn.done += chunk.size();
@@ -312,9 +317,9 @@ class Pass {
       std::uint64_t taken = 0;
       decode(run, outcome, [&](std::span<std::byte> room) {
         const std::size_t n =
-            static_cast<std::size_t>(std::min<std::uint64_t>({room.size(), kChunk, run.length - taken}));
+            static_cast<std::size_t>(std::min<std::uint64_t>({room.size(), kChunk, run.range.length - taken}));
         if (n == 0) return n;
-        (*sources_)[run.source]->read_at(run.offset + taken, room.first(n));
+        (*sources_)[run.range.source]->read_at(run.range.offset + taken, room.first(n));
         hash(room.first(n));
         taken += n;
         progress_.add(n);
@@ -322,12 +327,12 @@ class Pass {
       });
       // A digest covers also what a broken frame left untouched.
       if (sha || run.crc32c)
-        read(run, run.offset + taken, run.length - taken,
+        read(run, run.range.offset + taken, run.range.length - taken,
              [&](std::uint64_t, std::span<const std::byte> chunk) { hash(chunk); });
       else
-        progress_.add(run.length - taken);
+        progress_.add(run.range.length - taken);
     } else {
-      read(run, run.offset, run.length, [&](std::uint64_t done, std::span<const std::byte> chunk) {
+      read(run, run.range.offset, run.range.length, [&](std::uint64_t done, std::span<const std::byte> chunk) {
         hash(chunk);
         if (run.boolean) note_bool(outcome, done, chunk);
       });
@@ -355,15 +360,15 @@ class Pass {
 
   void check_small(const Task& task) {
     const Run& first = runs_[task.first];
-    std::uint64_t end = first.offset;
+    std::uint64_t end = first.range.offset;
     for (std::size_t i = 0; i < task.count; ++i)
-      end = std::max(end, runs_[task.first + i].offset + runs_[task.first + i].length);
+      end = std::max(end, runs_[task.first + i].range.offset + runs_[task.first + i].range.length);
     const BufferPool::Lease buffer(buffers_);
-    const auto all = buffer.span().first(base::to_size(end - first.offset));
-    if (!all.empty()) (*sources_)[first.source]->read_at(first.offset, all);
+    const auto all = buffer.span().first(base::to_size(end - first.range.offset));
+    if (!all.empty()) (*sources_)[first.range.source]->read_at(first.range.offset, all);
     const auto bytes_of = [&](const Run& run) {
-      return std::span<const std::byte>(all).subspan(base::to_size(run.offset - first.offset),
-                                                     base::to_size(run.length));
+      return std::span<const std::byte>(all).subspan(base::to_size(run.range.offset - first.range.offset),
+                                                     base::to_size(run.range.length));
     };
     std::vector<std::span<const std::byte>> messages;
     for (std::size_t i = 0; i < task.count; ++i)

@@ -172,22 +172,19 @@ void Tensor::rows_into(std::uint64_t first, std::uint64_t count, DType dtype, st
     return filled < out.size();
   };
   if (out.empty()) return;
-  const Part main = layout() == Layout::dense ? this->main() : Part();
-  if (main.encoding() == Encoding::raw && main.strides().empty()) {
-    // Only the wanted rows are read: a part of their own, over the same extent.
-    core::Draft rows;
-    const core::State& state = core::Access::state(*this);
-    const core::PartRecord& part = core::Access::record(main);
-    const std::uint64_t width = info(this->dtype()).bits / 8;
-    const std::uint64_t count_of = *wanted;
-    const std::uint32_t source = rows.add_source(state.sources[part.source]);
-    const std::uint64_t counts[] = {count_of};
-    rows.add_tensor(name(), Layout::dense, this->dtype(), counts);
-    const auto p = rows.add_part("data", this->dtype(), counts, Encoding::raw,
-                                 {source, part.offset + first * row * width, count_of * width}, count_of * width);
-    rows.state.parts[p].order = part.order;
-    const Model model = rows.finish();
-    model[0U].stream_dense(dtype, context, fill);
+  if (layout() == Layout::dense && dtype == this->dtype()) return main().read_range(first * row, *wanted, out, context);
+  if (layout() == Layout::dense && main().encoding() == Encoding::raw) {
+    // Only the wanted rows are read, a piece at a time.
+    CastSink cast(*this, this->dtype(), dtype, *wanted, fill);
+    const std::uint64_t width = info(this->dtype()).bits / 8, most = core::kPiece / width;
+    std::vector<std::byte> piece;
+    for (std::uint64_t done = 0; done < *wanted;) {
+      const std::uint64_t n = std::min(most, *wanted - done);
+      piece.resize(base::to_size(n * width));
+      main().read_range(first * row + done, n, piece, context);
+      if (!cast(piece)) return;
+      done += n;
+    }
     return;
   }
   const std::uint64_t begin = *packed_size(dtype, first * row);

@@ -19,6 +19,7 @@
 #include "codecs/checksum.h"
 #include "codecs/sha256_lanes.h"
 #include "core/buffers.h"
+#include "core/extents.h"
 #include "core/logical.h"
 #include "core/progress.h"
 #include "weighbridge/hash.h"
@@ -351,9 +352,7 @@ class Hasher {
     LeafCutter cutter(node, version_, room.span());
     std::unique_ptr<Widener> widener;
     if (seen.index) widener = std::make_unique<Widener>(seen.part.dtype(), cutter);
-    Context quiet;
-    quiet.limits = context_.limits;
-    seen.part.stream(quiet, [&](std::span<const std::byte> piece) {
+    seen.part.stream(progress_.inner(), [&](std::span<const std::byte> piece) {
       widener ? widener->update(piece) : cutter.update(piece);
       progress_.add(piece.size());
       return true;
@@ -400,7 +399,7 @@ class Hasher {
         if (!is_index(tensors_[t].layout(), part.role())) leaves.add(reads.back().out);
       }
     }
-    core::read_direct(reads, scratch.span());
+    core::read_direct(reads);
     progress_.add(used);
     std::span<const Digest256> digests = leaves.hash();
     std::size_t next = 0;
@@ -458,29 +457,21 @@ bool is_twin(const Tensor& a, const Tensor& b) {
 // For each tensor the first one of which it is a twin, itself where there is none. A small file can name one payload
 // very often, and decoding it each time would take as long as its author likes.
 std::vector<std::uint32_t> first_twins(const std::vector<Tensor>& tensors) {
-  struct Place {
-    std::uint64_t offset;
-    std::uint32_t source, tensor;
-    bool operator<(const Place& o) const {
-      return std::tie(offset, source, tensor) < std::tie(o.offset, o.source, o.tensor);
-    }
-  };
-  std::vector<Place> places;
+  std::vector<core::Range> places;
   places.reserve(tensors.size());
   std::vector<std::uint32_t> first(tensors.size());
   std::iota(first.begin(), first.end(), 0U);
   for (std::uint32_t t = 0; t < tensors.size(); ++t) {
     if (tensors[t].part_count() == 0 || !tensors[t].has_shape()) continue;
-    if (const auto extent = tensors[t].part(0).extent(); extent && extent->length > 0)
-      places.push_back({extent->offset, extent->source, t});
+    if (const auto extent = tensors[t].part(0).extent())
+      places.push_back({extent->source, extent->offset, extent->length, t});
   }
-  if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
-  for (std::size_t i = 1; i < places.size(); ++i) {
-    const Place &before = places[i - 1], &here = places[i];
-    if (before.offset == here.offset && before.source == here.source &&
-        is_twin(tensors[before.tensor], tensors[here.tensor]))
-      first[here.tensor] = first[before.tensor];
-  }
+  const core::Range* before = nullptr;
+  core::Extents(std::move(places)).walk([&](const core::Range& here, core::Meeting meeting, const core::Range*) {
+    if (meeting == core::Meeting::alias && is_twin(tensors[before->item], tensors[here.item]))
+      first[here.item] = first[before->item];
+    before = &here;
+  });
   return first;
 }
 

@@ -21,7 +21,7 @@ struct PartRead {
   Part part;                 // direct
   std::span<std::byte> out;  // size() bytes
 };
-// [reads] All of each part. Neighbors in the file are had by one read into `scratch`, where they fit it.
-void read_direct(std::span<const PartRead> reads, std::span<std::byte> scratch);
+// [reads] All of each part, by one call for each source: Source::read() makes one reading of neighbors.
+void read_direct(std::span<const PartRead> reads);
 
 }  // namespace weighbridge::core

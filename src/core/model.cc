@@ -35,8 +35,6 @@ void require_index(std::uint32_t size, std::uint32_t i) {
 
 }  // namespace
 
-}
-
 std::string_view name(NoView reason) noexcept {
   switch (reason) {
     case NoView::none: return "none";

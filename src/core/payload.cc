@@ -11,7 +11,9 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/bytes.h"
+#include "core/asking_source.h"
 #include "core/encoding.h"
+#include "core/logical.h"
 #include "core/payload.h"
 #include "core/state.h"
 #include "core/strided.h"
@@ -69,11 +71,12 @@ class Regroup {
   std::size_t used_ = 0;
 };
 
-void stream_raw(const Source& source, const core::PartRecord& part, const Sink& sink) {
+void stream_raw(const Source& source, const core::PartRecord& part, const Context& context, const Sink& sink) {
   const std::size_t capacity = base::to_size(std::min(core::kPiece, part.size));
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(capacity);
   for (std::uint64_t done = 0; done < part.size;) {
     const std::span<std::byte> piece(buffer.get(), base::to_size(std::min<std::uint64_t>(capacity, part.size - done)));
+    core::ask(context);
     source.read_at(part.offset + done, piece);
     normalize(part, piece);
     if (!sink(piece)) return;
@@ -81,10 +84,12 @@ void stream_raw(const Source& source, const core::PartRecord& part, const Sink& 
   }
 }
 
-void stream_computed(const core::PartRecord& part, const Builder::Pull& pull, const Sink& sink) {
+void stream_computed(const core::PartRecord& part, const Builder::Pull& pull, const Context& context,
+                     const Sink& sink) {
   Regroup pieces(part, sink);
   std::uint64_t done = 0;
   for (;;) {
+    core::ask(context);
     std::span<std::byte> room = pieces.room();
     if (done == part.size) {  // one more call tells whether it has too much
       std::byte surplus{};
@@ -112,8 +117,8 @@ void decode_part(const Part& part, const Context& context,
   const codecs::Codec& codec = *codec_of(part.encoding());
   const PartRecord& record = Access::record(part);
   const State& state = Access::state(part);
-  const Source& source = *state.sources[record.source];
-  std::uint64_t taken = 0;
+  const AskingSource source(*state.sources[record.source], context);
+  std::uint64_t taken = 0, made = 0;
   const auto pull = [&](std::span<std::byte> room) -> std::size_t {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), record.stored_length - taken));
     source.read_at(record.offset + taken, room.first(n));
@@ -121,7 +126,15 @@ void decode_part(const Part& part, const Context& context,
     return n;
   };
   const codecs::LentDecoder decoder(codec);
-  const codecs::DecodeResult result = decoder->decode(record.size, context.limits.memory, pull, sink);
+  const codecs::DecodeResult result =
+      decoder->decode(record.size, context.limits.memory, pull, [&](std::span<const std::byte> piece) {
+        // Little may decode to much: what comes out counts as what goes in does.
+        if ((made += piece.size()) >= kPiece) {
+          made = 0;
+          ask(context);
+        }
+        return sink(piece);
+      });
   if (result.ok() || result.fault == codecs::DecodeFault::stopped) return;
   Finding finding;
   const bool limit = result.fault == codecs::DecodeFault::memory;
@@ -143,8 +156,8 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
   switch (part.encoding) {
     case Encoding::raw:
       if (const auto steps = strides(); !steps.empty()) {
-        core::stream_strided(*core::Access::state(*this).sources[part.source], *extent(), shape(), steps,
-                             info(part.dtype).bits / 8, core::kPiece, [&](std::span<std::byte> piece) {
+        core::stream_strided(core::AskingSource(*core::Access::state(*this).sources[part.source], context), *extent(),
+                             shape(), steps, info(part.dtype).bits / 8, core::kPiece, [&](std::span<std::byte> piece) {
                                normalize(part, piece);
                                return sink(piece);
                              });
@@ -156,7 +169,7 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
             fmt::format("the elements of part \"{}\" are not stored plainly: {} bytes where {} are needed", role(),
                         part.stored_length, part.size));
       }
-      stream_raw(*core::Access::state(*this).sources[part.source], part, sink);
+      stream_raw(*core::Access::state(*this).sources[part.source], part, context, sink);
       return;
     case Encoding::zstd:
     case Encoding::deflate: {
@@ -173,12 +186,58 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       if (!stopped) pieces.flush();
       return;
     }
-    case Encoding::computed: stream_computed(part, core::Access::state(*this).part_sides[part.side].pull, sink); return;
+    case Encoding::computed:
+      stream_computed(part, core::Access::state(*this).part_sides[part.side].pull, context, sink);
+      return;
     case Encoding::unknown:
       base::unsupported("unsupported/encoding",
                         fmt::format("part \"{}\" is stored with encoding \"{}\", which this build does not decode",
                                     role(), encoding_name()));
   }
+}
+
+void Part::read_range(std::uint64_t first, std::uint64_t count, std::span<std::byte> out,
+                      const Context& context) const {
+  const core::PartRecord& part = core::Access::record(*this);
+  const std::uint64_t bits = info(part.dtype).bits, all = this->count();
+  const auto begin = packed_size(part.dtype, first), size = packed_size(part.dtype, count);
+  if (!base::fits(first, count, all) || !begin || !size)
+    base::misuse("range", fmt::format("part \"{}\" has {} elements; [{}, {} + {}) is past its end", role(), all, first,
+                                      first, count));
+  if (bits == 0 || first * bits % 8 != 0 || *size != out.size())
+    base::misuse("range", fmt::format("elements [{}, {} + {}) of part \"{}\" are not {} whole bytes of {}", first,
+                                      first, count, role(), out.size(), dtype_name()));
+  if (out.empty()) return;
+  if (core::is_direct(*this)) {
+    const core::AskingSource source(*core::Access::state(*this).sources[part.source], context);
+    source.read_at(part.offset + *begin, out);
+    normalize(part, out);
+    return;
+  }
+  // Whatever must be decoded or made is, from the start up to the last of them.
+  std::uint64_t at = 0, filled = 0;
+  const Sink take = [&](std::span<const std::byte> piece) {
+    const std::uint64_t skip = std::min<std::uint64_t>(piece.size(), *begin > at ? *begin - at : 0);
+    at += piece.size();
+    piece = piece.subspan(base::to_size(skip));
+    piece = piece.first(base::to_size(std::min<std::uint64_t>(piece.size(), out.size() - filled)));
+    if (!piece.empty()) std::memcpy(out.data() + filled, piece.data(), piece.size());
+    filled += piece.size();
+    return filled < out.size();
+  };
+  if (part.encoding != Encoding::raw || strides().empty()) {
+    stream(context, take);
+    return;
+  }
+  // Of strided parts the rows of the slowest dimension that hold them, as a part of their own.
+  const core::StridedRows rows =
+      core::strided_rows(*extent(), shape(), strides(), info(part.dtype).bits / 8, first, count);
+  at = *packed_size(part.dtype, rows.first_element);
+  core::stream_strided(core::AskingSource(*core::Access::state(*this).sources[part.source], context), rows.extent,
+                       rows.shape, strides(), info(part.dtype).bits / 8, core::kPiece, [&](std::span<std::byte> piece) {
+                         normalize(part, piece);
+                         return take(piece);
+                       });
 }
 
 Bytes Part::stored() const {

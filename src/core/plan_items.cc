@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/utf8.h"
 #include "core/encoding.h"
+#include "core/extents.h"
 #include "core/part_digest.h"
 
 namespace weighbridge::core {
@@ -85,27 +86,28 @@ void judge_cast(Ledger ledger, const Tensor& tensor, DType to) {
 }
 
 void name_copies(Ledger ledger, const Model& model, const std::vector<std::uint32_t>& tensors) {
-  struct Bytes {
-    std::uint32_t source;
-    std::uint64_t offset, length;
-    std::uint32_t tensor;
-    auto operator<=>(const Bytes&) const = default;
-  };
-  std::vector<Bytes> stored;
+  std::vector<Range> stored;
   stored.reserve(tensors.size());
   for (const std::uint32_t i : tensors) {
     const Tensor tensor = model[i];
     if (tensor.part_count() == 0) continue;
-    const auto extent = tensor.main().extent();
-    if (extent && extent->length > 0) stored.push_back({extent->source, extent->offset, extent->length, i});
+    if (const auto extent = tensor.main().extent())
+      stored.push_back({extent->source, extent->offset, extent->length, i});
   }
-  if (!std::ranges::is_sorted(stored)) std::ranges::sort(stored);
-  for (std::size_t i = 1; i < stored.size(); ++i) {
-    const Bytes &a = stored[i - 1], &b = stored[i];
-    if (std::tie(a.source, a.offset, a.length) != std::tie(b.source, b.offset, b.length)) continue;
-    ledger.lose(LossKind::alias, subject(model[b.tensor]), "the bytes of " + subject(model[a.tensor]),
-                "a copy of them");
-  }
+  std::uint32_t first = kNone;
+  Extents(std::move(stored)).walk([&](const Range& range, Meeting meeting, const Range* widest) {
+    if (meeting != Meeting::alias) first = range.item;
+    if (meeting == Meeting::alias) name_copy(ledger, model[range.item], model[first]);
+    if (meeting == Meeting::overlap) name_partial_copy(ledger, model[range.item], model[widest->item]);
+  });
+}
+
+void name_copy(Ledger ledger, const Tensor& tensor, const Tensor& of) {
+  ledger.lose(LossKind::alias, subject(tensor), "the bytes of " + subject(of), "a copy of them");
+}
+
+void name_partial_copy(Ledger ledger, const Tensor& tensor, const Tensor& with) {
+  ledger.lose(LossKind::alias, subject(tensor), "some of the bytes of " + subject(with), "a copy of them");
 }
 
 std::uint32_t main_part(const Tensor& tensor) {

@@ -53,8 +53,12 @@ bool judge_known(Ledger, const Tensor&, std::string_view states_shape);
 void judge_dense(Ledger, const Tensor&, DType dtype, std::string_view no_digest = "no digest");
 void judge_cast(Ledger, const Tensor&, DType to);
 
-// Of these tensors of the model, each written once: those that share their bytes with another one.
+// Of these tensors of the model, each written once: those that share bytes with another one, all of them or some.
 void name_copies(Ledger, const Model&, const std::vector<std::uint32_t>& tensors);
+// One tensor gets bytes of its own that were those of another one; that it only shared some of, which no container is
+// written with: the readings call it worth a warning (G6).
+void name_copy(Ledger, const Tensor&, const Tensor& of);
+void name_partial_copy(Ledger, const Tensor&, const Tensor& with);
 
 // The index of Tensor::main() among the tensor's parts.
 std::uint32_t main_part(const Tensor&);

@@ -16,6 +16,11 @@ inline bool goes_on(const Context& context, std::uint64_t done, std::uint64_t to
   return !context.progress || context.progress(done, total);
 }
 
+// Asks the hook whether to go on, for work that does not know the job's size. Throws Cancelled.
+inline void ask(const Context& context) {
+  if (!goes_on(context, 0, 0)) throw Cancelled{};
+}
+
 class Progress {
  public:
   Progress(const Context& context, std::uint64_t total) : context_(context), total_(total) {}
@@ -28,6 +33,18 @@ class Progress {
     if (stopped_.load(std::memory_order_relaxed)) throw Cancelled{};
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock) tell();
+  }
+  // For what works inside the job: its limits, no threads, and a hook that asks this one and counts nothing. Lives no
+  // longer than this.
+  Context inner() {
+    Context out;
+    out.limits = context_.limits;
+    if (context_.progress)
+      out.progress = [this](std::uint64_t, std::uint64_t) {
+        add(0);
+        return true;
+      };
+    return out;
   }
   // The last word: all is done.
   void finish() {

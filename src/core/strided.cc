@@ -120,4 +120,23 @@ bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<
   }
 }
 
+StridedRows strided_rows(const Extent& extent, Shape shape, std::span<const std::int64_t> strides, std::uint32_t width,
+                         std::uint64_t first, std::uint64_t count) {
+  StridedRows out{extent, {shape.begin(), shape.end()}, 0};
+  if (shape.empty()) return out;
+  const std::uint64_t row = base::element_count(shape.subspan(1)).value_or(1);  // not 0: there are elements
+  const std::uint64_t begin = first / row, rows = (first + count - 1) / row - begin + 1;
+  const std::int64_t low = reach_of(shape, strides).low;
+  out.shape[0] = rows;
+  out.first_element = begin * row;
+  // The first element of these rows lies so far behind the lowest of all; the lowest of these, so far before it.
+  const std::int64_t shift = static_cast<std::int64_t>(begin) * strides[0] - low + reach_of(out.shape, strides).low;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(shift) * width;
+  if (bytes > extent.length)
+    base::malformed("part/strides", fmt::format("the strides of a part reach past its {} bytes", extent.length));
+  out.extent.offset += bytes;
+  out.extent.length -= bytes;
+  return out;
+}
+
 }  // namespace weighbridge::core

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "weighbridge/model.h"
 
@@ -15,5 +16,15 @@ namespace weighbridge::core {
 // bytes. Returns false when the sink stopped it.
 bool stream_strided(const Source&, Extent, Shape, std::span<const std::int64_t> strides, std::uint32_t width,
                     std::uint64_t piece, const std::function<bool(std::span<std::byte>)>& sink);
+
+// The rows of the slowest dimension that hold elements [first, first + count) of a strided part, as a part of their
+// own: the same strides, its elements from `first_element` of the whole on. count > 0, and the range lies in the shape.
+struct StridedRows {
+  Extent extent{};
+  std::vector<std::uint64_t> shape{};
+  std::uint64_t first_element = 0;
+};
+StridedRows strided_rows(const Extent&, Shape, std::span<const std::int64_t> strides, std::uint32_t width,
+                         std::uint64_t first, std::uint64_t count);
 
 }  // namespace weighbridge::core

@@ -5,12 +5,17 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/uio.h>
+#endif
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -78,6 +83,42 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     const std::size_t got = pread_full(fd_.get(), offset, out, path_);
     if (got < out.size()) shrank(offset + got);
   }
+
+  // Neighbors by one system call, what lies between them into a buffer that nobody reads.
+  void read(std::span<const ReadRange> ranges) const override {
+    for (const ReadRange& range : ranges) require_range(range.offset, range.out.size());
+#ifdef __linux__
+    if (access_ == Access::mapped) return Source::read(ranges);
+    constexpr std::size_t kMost = 512;  // half of what a call takes: each range may have a gap before it
+    std::array<std::byte, 4096> between;
+    std::vector<struct iovec> pieces;
+    for (std::size_t first = 0; first < ranges.size();) {
+      pieces.clear();
+      std::uint64_t end = ranges[first].offset;
+      std::size_t last = first;
+      for (; last < ranges.size() && last - first < kMost; ++last) {
+        const ReadRange& next = ranges[last];
+        if (next.offset < end || next.offset - end > between.size()) break;
+        if (next.offset > end) pieces.push_back({between.data(), base::to_size(next.offset - end)});
+        if (!next.out.empty()) pieces.push_back({next.out.data(), next.out.size()});
+        end = next.offset + next.out.size();
+      }
+      const std::uint64_t wanted = end - ranges[first].offset;
+      ssize_t got = -1;
+      if (last - first > 1 && std::in_range<ssize_t>(wanted))
+        got = ::preadv(fd_.get(), pieces.data(), static_cast<int>(pieces.size()),
+                       static_cast<off_t>(ranges[first].offset));
+      // A short or failed call, and a range alone: one by one, which says what is wrong.
+      if (got < 0 || static_cast<std::uint64_t>(got) != wanted)
+        for (std::size_t i = first; i < last; ++i) read_at(ranges[i].offset, ranges[i].out);
+      first = last;
+    }
+#else
+    Source::read(ranges);
+#endif
+  }
+
+  ReadCost cost() const noexcept override { return {.gap = access_ == Access::mapped ? 0U : 4096U}; }
 
   Bytes map(std::uint64_t offset, std::uint64_t length) const override {
     require_range(offset, length);

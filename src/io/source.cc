@@ -23,6 +23,8 @@ class MemorySource final : public Source {
     if (!out.empty()) std::memcpy(out.data(), from.data(), out.size());
   }
 
+  ReadCost cost() const noexcept override { return {.gap = 0}; }
+
   Bytes map(std::uint64_t offset, std::uint64_t length) const override { return {range(offset, length), bytes_.keep}; }
 
  private:
@@ -38,6 +40,12 @@ class MemorySource final : public Source {
 };
 
 }  // namespace
+
+void Source::read(std::span<const ReadRange> ranges) const {
+  for (const ReadRange& range : ranges) read_at(range.offset, range.out);
+}
+
+ReadCost Source::cost() const noexcept { return {}; }
 
 Bytes Source::map(std::uint64_t, std::uint64_t) const { return {}; }
 

@@ -93,6 +93,29 @@ TEST_P(FileSources, ARangeOutsideIsRefused) {
   EXPECT_EQ(thrown([&] { source->map(~std::uint64_t{0}, 2); }).kind, Kind::misuse);
 }
 
+TEST_P(FileSources, SeveralRangesAreReadAsEachAlone) {
+  const TemporaryFolder folder;
+  const std::string content = pattern(100'000);
+  const std::string path = folder / "a";
+  write_file(path, content);
+  const auto source = open_file(path, GetParam());
+  // Neighbors, gaps small and large, an overlap, an empty one, backwards, and more than one call takes.
+  std::vector<std::pair<std::uint64_t, std::size_t>> wanted = {{0, 10},     {10, 10},    {30, 5},        {34, 5},
+                                                               {4200, 100}, {90'000, 0}, {99'000, 1000}, {5, 3}};
+  for (std::uint64_t i = 0; i < 3000; ++i) wanted.emplace_back(20 * i, 7);
+  std::vector<std::vector<std::byte>> out;
+  for (const auto& [offset, size] : wanted) out.emplace_back(size);
+  std::vector<ReadRange> ranges;
+  for (std::size_t i = 0; i < wanted.size(); ++i) ranges.push_back({wanted[i].first, out[i]});
+  source->read(ranges);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_EQ(text_of(out[i]), content.substr(wanted[i].first, wanted[i].second)) << i;
+  source->read({});
+  EXPECT_FALSE(source->cost().round_trip);
+  const ReadRange outside[] = {{0, out[0]}, {99'995, out[1]}};
+  EXPECT_EQ(thrown([&] { source->read(outside); }).rule, "misuse/range");
+}
+
 TEST_P(FileSources, SeveralThreadsReadAtOnce) {
   const std::string text = pattern(200'000);
   write_file(folder / "a", text);

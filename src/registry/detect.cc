@@ -34,11 +34,13 @@ Detected detect(const Source& source, std::string_view asked) {
   glance.size = source.size();
   std::vector<std::byte> head(static_cast<std::size_t>(std::min(glance.size, kHead)));
   std::vector<std::byte> tail(static_cast<std::size_t>(std::min(glance.size, kTail)));
-  if (!head.empty()) source.read_at(0, head);
-  if (tail.size() == head.size())
+  const ReadRange both[] = {{0, head}, {glance.size - tail.size(), tail}};
+  if (tail.size() < head.size()) {
+    source.read(both);
+  } else if (!head.empty()) {
+    source.read_at(0, head);
     tail = head;
-  else
-    source.read_at(glance.size - tail.size(), tail);
+  }
   const std::string extension = source.extension();
   glance.head = head;
   glance.tail = tail;

@@ -2,10 +2,12 @@
 // Detection, then the format's walker.
 #include "registry/load.h"
 
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/fail.h"
+#include "core/asking_source.h"
 #include "registry/detect.h"
 
 namespace weighbridge::registry {
@@ -28,7 +30,18 @@ Loaded load(const std::shared_ptr<const Source>& source, const Context& context,
   draft.sidecar = options.sidecar;
   draft.tokenizer = options.tokenizer;
   draft.state.asked = draft.add_source(source);
-  detected.format->read(*source, context, findings, draft);
+  if (context.progress) {
+    // The walker may ask too, from other threads: one call at a time.
+    std::mutex one_at_a_time;
+    Context asked = context;
+    asked.progress = [&](std::uint64_t done, std::uint64_t total) {
+      const std::lock_guard lock(one_at_a_time);
+      return context.progress(done, total);
+    };
+    detected.format->read(core::AskingSource(*source, asked), asked, findings, draft);
+  } else {
+    detected.format->read(*source, context, findings, draft);
+  }
   return {detected.format, draft.finish()};
 }
 

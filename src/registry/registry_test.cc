@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <set>
 
 #include "base/fail.h"
@@ -127,6 +128,41 @@ TEST(Open, GivesWarningsToTheReportAndKeepsTheModel) {
 TEST(Open, RefusesNoSourceAtAll) {
   EXPECT_EQ(test::thrown([&] { open(std::shared_ptr<const Source>()); }).kind, Kind::misuse);
   EXPECT_EQ(test::thrown([&] { verify(std::shared_ptr<const Source>()); }).kind, Kind::misuse);
+}
+
+// Counts what is read after the hook has said stop.
+class Watched final : public Source {
+ public:
+  explicit Watched(std::string bytes) : bytes_(std::move(bytes)) {}
+  std::uint64_t size() const noexcept override { return bytes_.size(); }
+  std::string_view name() const noexcept override { return "<watched>"; }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (stopped) after += out.size();
+    std::memcpy(out.data(), bytes_.data() + offset, out.size());
+  }
+  bool stopped = false;
+  mutable std::uint64_t after = 0;
+
+ private:
+  std::string bytes_;
+};
+
+// 40 MiB of header: opening it can be stopped, within 16 MiB.
+TEST(Open, StopsSoonWhenTheHookSaysSo) {
+  const std::uint64_t length = std::uint64_t{40} << 20;
+  std::string file(8 + length, ' ');
+  for (int i = 0; i < 8; ++i) file[static_cast<std::size_t>(i)] = static_cast<char>(length >> (8 * i));
+  file[8] = '{', file[9] = '}';
+  const auto watched = std::make_shared<Watched>(std::move(file));
+  EXPECT_EQ(open(watched).size(), 0U);
+  Context context;
+  context.progress = [&](std::uint64_t, std::uint64_t) {
+    watched->stopped = true;
+    return false;
+  };
+  EXPECT_THROW(open(watched, context), Cancelled);
+  EXPECT_THROW(verify(watched, context), Cancelled);
+  EXPECT_LE(watched->after, std::uint64_t{16} << 20);
 }
 
 // Passes everything on, and is another file at the end.

@@ -72,7 +72,7 @@ Extracted Elements::write(const std::string& path, const ElementsFile& as, const
   OutputFile file(path, as.replace, as.inputs);
   file.write(std::as_bytes(std::span(header)));
   core::Progress progress(context, size().value_or(0));
-  stream(context, [&](std::span<const std::byte> piece) {
+  stream(progress.inner(), [&](std::span<const std::byte> piece) {
     progress.add(piece.size());
     done.bytes += piece.size();
     file.write(piece);

@@ -38,8 +38,7 @@ std::size_t first_bad(std::span<const std::byte> bytes) noexcept {
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
   if (model.size() == 0) return;
   core::Progress progress(context, model.sources()[0]->size());
-  Context quiet;
-  quiet.limits = context.limits;
+  const Context quiet = progress.inner();
   std::mutex mutex;
   std::vector<Finding> found;
   core::executor_of(context).for_each(model.size(), [&](std::uint64_t i) {

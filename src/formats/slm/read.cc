@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "core/common_rules.h"
+#include "core/extents.h"
 #include "core/words.h"
 #include "formats/slm/checksum.h"
 #include "formats/slm/content.h"
@@ -210,42 +211,39 @@ class Walk {
   }
 
   struct Run {
-    std::uint64_t begin, end, field_at;
-    std::uint32_t tensor;
+    std::uint64_t field_at;
+    std::uint32_t tensor;  // kNone: the tokenizer section
   };
 
   // G6: ranges that are equal are aliases. Where an entry is broken nobody knows what lies where.
   void check_overlaps(const KnownNames& known) {
+    std::vector<core::Range> ranges;
     std::vector<Run> runs;
-    runs.push_back({header_.tokenizer_offset, header_.tokenizer_offset + header_.tokenizer_length,
-                    field_at("tokenizer_offset"), core::kNone});
+    const auto add = [&](std::uint64_t begin, std::uint64_t length, std::uint64_t field_at, std::uint32_t tensor) {
+      ranges.push_back({0, begin, length, static_cast<std::uint32_t>(runs.size())});
+      runs.push_back({field_at, tensor});
+    };
+    add(header_.tokenizer_offset, header_.tokenizer_length, field_at("tokenizer_offset"), core::kNone);
     for (std::uint32_t i = 0; i < directory_.size(); ++i) {
       if (!sound_[i]) return;
       const Entry e = directory_[i];
-      runs.push_back({e.byte_offset, e.byte_offset + e.byte_length, entry_at(i) + offsetof(Entry, byte_offset), i});
+      add(e.byte_offset, e.byte_length, entry_at(i) + offsetof(Entry, byte_offset), i);
       const std::uint64_t scales = scale_count(e.dtype, e.block_size, *extents_of(e)) * sizeof(float);
-      if (scales > 0)
-        runs.push_back({e.scale_offset, e.scale_offset + scales, entry_at(i) + offsetof(Entry, scale_offset), i});
+      if (scales > 0) add(e.scale_offset, scales, entry_at(i) + offsetof(Entry, scale_offset), i);
     }
-    std::ranges::sort(runs, {}, [](const Run& r) { return std::tuple(r.begin, r.end, r.field_at); });
     std::uint64_t reach = header_.tensor_directory_offset + directory_.size() * kEntrySize;
     reach = std::max<std::uint64_t>(reach, header_.header_length);
-    std::uint64_t covered = 0;  // by payload so far
-    const Run* widest = nullptr;
-    for (const Run& run : runs) {
-      if (run.begin < covered && (run.begin != widest->begin || run.end != widest->end)) {
-        std::optional<std::string_view> tensor;
-        if (run.tensor != core::kNone) tensor = name_scratch_ = known.name(hash(run.tensor));
-        findings_.report(rules::kOverlap, {.offset = run.field_at, .tensor = tensor}, {}, {},
-                         std::to_string(run.begin) + " to " + std::to_string(run.end) + " and " +
-                             std::to_string(widest->begin) + " to " + std::to_string(widest->end));
-      }
-      if (run.end >= covered) {
-        covered = run.end;
-        widest = &run;
-      }
-    }
-    reach = std::max(reach, covered);
+    core::Extents(std::move(ranges))
+        .walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
+          reach = std::max(reach, range.end());
+          if (meeting != core::Meeting::overlap) return;
+          const Run& run = runs[range.item];
+          std::optional<std::string_view> tensor;
+          if (run.tensor != core::kNone) tensor = name_scratch_ = known.name(hash(run.tensor));
+          findings_.report(rules::kOverlap, {.offset = run.field_at, .tensor = tensor}, {}, {},
+                           std::to_string(range.offset) + " to " + std::to_string(range.end()) + " and " +
+                               std::to_string(widest->offset) + " to " + std::to_string(widest->end()));
+        });
     if (size_ - reach > kMostTrailing)
       findings_.report(rules::kTrailingBytes, {.offset = reach}, "at most " + bytes_text(kMostTrailing),
                        bytes_text(size_ - reach));

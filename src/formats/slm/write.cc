@@ -296,16 +296,9 @@ class Planner {
 
   // Tensors that share their bytes are written once each.
   void name_aliases() {
-    using Place = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
-    std::vector<std::pair<Place, const Out*>> stored;
-    for (const Out& one : outs_)
-      if (const auto extent = one.from.part_count() > 0 ? one.from.main().extent() : std::nullopt)
-        stored.emplace_back(Place{extent->source, extent->offset, extent->length}, &one);
-    std::ranges::stable_sort(stored, {}, [](const auto& s) { return s.first; });
-    for (std::size_t i = 1; i < stored.size(); ++i)
-      if (stored[i].first == stored[i - 1].first)
-        ledger_.lose(LossKind::alias, subject(stored[i].second->from),
-                     "the bytes of " + subject(stored[i - 1].second->from), "a copy of them");
+    std::vector<std::uint32_t> tensors;
+    for (const Out& one : outs_) tensors.push_back(one.from.index());
+    core::name_copies(ledger_, model_, tensors);
   }
 
   void lay_out() {

@@ -26,7 +26,7 @@ class Pass {
  public:
   Pass(const Model& model, const Context& context)
       : source_(*model.sources()[0]), progress_(context, 2 * source_.size()) {
-    quiet_.limits = context.limits;
+    quiet_ = progress_.inner();
     source_.read_at(0, std::as_writable_bytes(std::span(&header_, 1)));
     for (std::uint32_t t = 0; t < model.size(); ++t)
       for (std::uint32_t p = 0; p < model[t].part_count(); ++p) parts_.emplace_back(model[t], model[t].part(p));

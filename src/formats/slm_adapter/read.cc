@@ -11,6 +11,7 @@
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
 #include "core/common_rules.h"
+#include "core/extents.h"
 #include "formats/slm_adapter/format.h"
 #include "formats/slm_adapter/layout.h"
 #include "formats/slm_adapter/rules.h"
@@ -247,17 +248,14 @@ class Walk {
 
   // Equal ranges are one payload shared.
   void check_overlaps() {
-    std::ranges::sort(places_);
-    std::uint64_t end = 0;
-    const Place* before = nullptr;
-    for (const Place& place : places_) {
-      const bool shared = before && before->offset == place.offset && before->length == place.length;
-      if (place.offset < end && !shared)
-        findings_.report(rules::kOverlap, {.offset = place.at}, "to begin at " + number(end) + " or behind it",
-                         number(place.offset));
-      end = std::max(end, place.offset + place.length);
-      before = &place;
-    }
+    std::vector<core::Range> ranges;
+    for (std::uint32_t i = 0; i < places_.size(); ++i) ranges.push_back({0, places_[i].offset, places_[i].length, i});
+    core::Extents(std::move(ranges))
+        .walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
+          if (meeting == core::Meeting::overlap)
+            findings_.report(rules::kOverlap, {.offset = places_[range.item].at},
+                             "to begin at " + number(widest->end()) + " or behind it", number(range.offset));
+        });
   }
 
   const Source& source_;

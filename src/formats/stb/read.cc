@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "core/common_rules.h"
+#include "core/extents.h"
 #include "core/words.h"
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
@@ -321,20 +322,16 @@ class Walk {
 
   // G6: equal ranges are aliases, and an empty one overlaps nothing.
   void check_overlaps() {
-    std::erase_if(places_, [](const Place& place) { return place.length == 0; });
-    std::ranges::sort(places_, [](const Place& a, const Place& b) {
-      return std::tie(a.offset, a.length, a.at) < std::tie(b.offset, b.length, b.at);
-    });
-    std::uint64_t end = 0;
-    const Place* before = nullptr;
-    for (const Place& place : places_) {
-      const bool alias = before && before->offset == place.offset && before->length == place.length;
-      if (place.offset < end && !alias)
-        findings_.report(rules::kOverlap, {.offset = place.at + kOffsetAt, .tensor = place.name},
-                         "to begin at " + std::to_string(end) + " or behind it", std::to_string(place.offset));
-      end = std::max(end, place.offset + place.length);
-      before = &place;
-    }
+    std::vector<core::Range> ranges;
+    for (std::uint32_t i = 0; i < places_.size(); ++i) ranges.push_back({0, places_[i].offset, places_[i].length, i});
+    core::Extents(std::move(ranges))
+        .walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
+          if (meeting != core::Meeting::overlap) return;
+          const Place& place = places_[range.item];
+          findings_.report(rules::kOverlap, {.offset = place.at + kOffsetAt, .tensor = place.name},
+                           "to begin at " + std::to_string(widest->end()) + " or behind it",
+                           std::to_string(place.offset));
+        });
   }
 
   void fail(Entry& entry, const Rule& rule, std::uint64_t field, std::string expected, std::string found) {
@@ -342,7 +339,7 @@ class Walk {
     findings_.report(rule, {.offset = entry.at + field, .tensor = entry.name}, std::move(expected), std::move(found));
   }
 
-  // A sound tensor's range; the place in the list is the index in the draft until check_overlaps() sorts them.
+  // A sound tensor's range; the place in the list is the index in the draft.
   struct Place {
     std::uint64_t offset, length, at;  // at: of the descriptor
     std::string name;

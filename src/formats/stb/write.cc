@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "core/aliases.h"
+#include "core/extents.h"
 #include "core/plan_items.h"
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
@@ -154,8 +154,8 @@ class Planner {
     out_.head.resize(base::to_size(header.data_offset));
     const auto head = std::as_writable_bytes(std::span(out_.head));
     end_ = header.data_offset;
-    first_alias_ = core::first_aliases(model_);
-    placed_.resize(first_alias_.size());
+    sharing_ = core::sharing(model_);
+    placed_.resize(sharing_.first.size());
     for (std::uint32_t i = 0; i < model_.size() && out_.blockers.empty(); ++i)
       store(head.data() + kHeaderSize + i * kDescriptorSize, describe(model_[i], ids[i]));
     header.file_size = out_.size = end_;
@@ -187,7 +187,7 @@ class Planner {
     const bool as_it_is = tensor.layout() == Layout::dense && dtype == tensor.dtype();
     const std::uint32_t ordinal = part_ + core::main_part(tensor);
     part_ += tensor.part_count();
-    const std::uint32_t twin = first_alias_[ordinal];
+    const std::uint32_t twin = sharing_.first[ordinal], partly = sharing_.partly[ordinal];
     if (twin != ordinal && placed_[twin]) {
       const Placed& other = *placed_[twin];
       if (as_it_is && other.as_it_is && core::same_elements(tensor.main(), other.tensor.main())) {
@@ -195,8 +195,9 @@ class Planner {
         out_.tensors.push_back(std::move(out));
         return other.offset;
       }
-      ledger_.lose(LossKind::alias, subject(tensor), "the bytes of " + subject(other.tensor), "a copy of them");
+      core::name_copy(ledger_, tensor, other.tensor);
     }
+    if (partly != core::kNone) core::name_partial_copy(ledger_, tensor, model_[sharing_.tensor[partly]]);
     const auto start = base::align_up(end_, kAlignment);
     const auto end = start ? base::checked_add(*start, size) : std::nullopt;
     if (!end) {
@@ -237,7 +238,7 @@ class Planner {
     Tensor tensor;
     bool as_it_is;
   };
-  std::vector<std::uint32_t> first_alias_;     // by part, all tensors' counted through
+  core::Sharing sharing_;
   std::vector<std::optional<Placed>> placed_;  // likewise: where the main ones stand in the file
   std::uint32_t part_ = 0;                     // the first one of the tensor that is placed next
 };

@@ -6,6 +6,7 @@
 
 #include "core/content.h"
 #include "core/encoding.h"
+#include "core/extents.h"
 #include "core/part_digest.h"
 #include "core/state.h"
 #include "formats/ztensor0/format.h"
@@ -32,28 +33,12 @@ std::vector<core::PartJob> jobs_of(const Model& model) {
 
 // G6: equal ranges are aliases, any other shared byte is worth a word.
 void find_overlaps(const Model& model, std::vector<Finding>& out) {
-  struct Place {
-    std::uint64_t offset = 0, length = 0;
-    std::uint32_t tensor = 0;
-    auto operator<=>(const Place&) const = default;
-  };
-  std::vector<Place> places;
-  places.reserve(model.size());
-  for (std::uint32_t t = 0; t < model.size(); ++t) {
-    const Extent extent = *model[t].main().extent();
-    if (extent.length > 0) places.push_back({extent.offset, extent.length, t});
-  }
-  if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
-  std::uint64_t end = 0;
-  const Place* before = nullptr;
-  for (const Place& place : places) {
-    if (place.offset < end && !(before->offset == place.offset && before->length == place.length)) {
-      out.push_back(core::Findings::make(rules::kOverlap, {.offset = place.offset, .tensor = model.name(place.tensor)},
-                                         {}, "the bytes before " + std::to_string(end)));
-    }
-    end = std::max(end, place.offset + place.length);
-    before = &place;
-  }
+  const core::Extents extents = core::Extents::of(model);  // a tensor of zTensor 0.1 has one part
+  extents.walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
+    if (meeting == core::Meeting::overlap)
+      out.push_back(core::Findings::make(rules::kOverlap, {.offset = range.offset, .tensor = model.name(range.item)},
+                                         {}, "the bytes before " + std::to_string(widest->end())));
+  });
 }
 
 }  // namespace

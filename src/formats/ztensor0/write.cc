@@ -10,9 +10,9 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "core/aliases.h"
 #include "core/cbor_value.h"
 #include "core/encoding.h"
+#include "core/extents.h"
 #include "core/part_digest.h"
 #include "core/plan_items.h"
 #include "formats/ztensor0/format.h"
@@ -163,8 +163,8 @@ class Planner {
   }
 
   void place_all() {
-    const std::vector<std::uint32_t> aliases = core::first_aliases(model_);
-    payload_of_.assign(aliases.size(), core::kNone);
+    sharing_ = core::sharing(model_);
+    payload_of_.assign(sharing_.first.size(), core::kNone);
     out_.tensors.reserve(model_.size());
     out_.payloads.reserve(model_.size());
     index_->entries.reserve(model_.size());
@@ -172,7 +172,7 @@ class Planner {
     for (std::uint32_t i = 0; i < model_.size(); ordinal += model_[i++].part_count()) {
       const Tensor tensor = model_[i];
       const std::uint32_t main = core::main_part(tensor);
-      if (!place(tensor, main, payload_of_[ordinal + main], payload_of_[aliases[ordinal + main]])) return;
+      if (!place(tensor, main, ordinal + main)) return;
     }
   }
 
@@ -206,14 +206,14 @@ class Planner {
            a.logical_size == b.logical_size && core::same_elements(a.tensor.main(), b.tensor.main());
   }
 
-  // `own` becomes the payload's number; `twin` is that of the first tensor with the same extent. False: the file would
-  // pass 2^64 bytes.
-  bool place(const Tensor& tensor, std::uint32_t main, std::uint32_t& own, std::uint32_t twin) {
+  // `ordinal`: of the part in sharing_. False: the file would pass 2^64 bytes.
+  bool place(const Tensor& tensor, std::uint32_t main, std::uint32_t ordinal) {
     core::Payload p = payload_of(tensor, main);
+    std::uint32_t& own = payload_of_[ordinal];
+    const std::uint32_t twin = payload_of_[sharing_.first[ordinal]], partly = sharing_.partly[ordinal];
     const bool shares = twin != core::kNone && same_bytes(out_.payloads[twin], p);
-    if (twin != core::kNone && !shares)
-      ledger_.lose(LossKind::alias, subject(tensor), "the bytes of " + subject(out_.payloads[twin].tensor),
-                   "a copy of them");
+    if (twin != core::kNone && !shares) core::name_copy(ledger_, tensor, out_.payloads[twin].tensor);
+    if (partly != core::kNone) core::name_partial_copy(ledger_, tensor, model_[sharing_.tensor[partly]]);
     own = shares ? twin : static_cast<std::uint32_t>(out_.payloads.size());
     add_entry(tensor, p, own);
     out_.tensors.push_back({.name = tensor.name(),
@@ -317,6 +317,7 @@ class Planner {
   core::WriteLayout out_;
   core::Ledger ledger_{out_};
   std::uint64_t at_ = kMagicSize;
+  core::Sharing sharing_;
   std::vector<std::uint32_t> payload_of_;  // of each part of the model in order; kNone: it has none yet
 };
 

@@ -12,6 +12,7 @@
 #include "codecs/sparse.h"
 #include "core/content.h"
 #include "core/encoding.h"
+#include "core/extents.h"
 #include "core/part_digest.h"
 #include "core/progress.h"
 #include "core/state.h"
@@ -52,7 +53,7 @@ const Rule& rule_of(codecs::SparseFault fault) noexcept {
 class SparsePass {
  public:
   SparsePass(const Model& model, const Context& context, core::Progress& progress, std::vector<Finding>& out)
-      : context_(context), progress_(progress), out_(out) {
+      : context_(context), quiet_(progress.inner()), progress_(progress), out_(out) {
     for (const Tensor& tensor : model) {
       const Layout layout = tensor.layout();
       if ((layout == Layout::sparse_csr || layout == Layout::sparse_coo) && !tensor.unsupported())
@@ -118,7 +119,7 @@ class SparsePass {
   }
 
   template <class Use> void stream(const Part& part, Use use) {
-    part.stream(context_, [&](std::span<const std::byte> piece) {
+    part.stream(quiet_, [&](std::span<const std::byte> piece) {
       use(piece);
       progress_.add(0);
       return true;
@@ -138,6 +139,7 @@ class SparsePass {
   }
 
   const Context& context_;
+  const Context quiet_;
   core::Progress& progress_;
   std::vector<Finding>& out_;
   std::vector<Tensor> tensors_;
@@ -159,48 +161,29 @@ class LayoutPass {
     const core::State& state = *core::Access::state(model_);
     const Source& source = *state.sources[0];
     const std::uint64_t manifest = source.size() - kFooterSize - state.header.size();
-    collect();
+    const core::Sharing owners = core::sharing(model_);
     std::uint64_t end = kMagicSize;
-    const Place* before = nullptr;
-    for (const Place& place : places_) {
-      if (place.offset < end && !(before && before->offset == place.offset && before->length == place.length))
-        report(rules::kOverlap, place.offset, &place, "the bytes before " + std::to_string(end));
-      between(end, std::max(end, place.offset));
-      end = std::max(end, place.offset + place.length);
-      before = &place;
-    }
+    core::Extents::of(model_).walk([&](const core::Range& range, core::Meeting meeting, const core::Range*) {
+      if (meeting == core::Meeting::overlap)
+        report(rules::kOverlap, range.offset, owners.tensor[range.item], "the bytes before " + std::to_string(end));
+      between(end, std::max(end, range.offset));
+      end = std::max(end, range.end());
+    });
     between(end, manifest);
     check_padding(source);
   }
 
  private:
-  struct Place {
-    std::uint64_t offset = 0, length = 0;
-    std::uint32_t tensor = 0;
-    auto operator<=>(const Place&) const = default;
-  };
-
-  void collect() {
-    for (std::uint32_t t = 0; t < model_.size(); ++t) {
-      const Tensor tensor = model_[t];
-      for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
-        const Extent extent = *tensor.part(i).extent();
-        if (extent.length > 0) places_.push_back({extent.offset, extent.length, t});
-      }
-    }
-    if (!std::is_sorted(places_.begin(), places_.end())) std::sort(places_.begin(), places_.end());
-  }
-
-  void report(const Rule& rule, std::uint64_t offset, const Place* place, std::string found) {
+  void report(const Rule& rule, std::uint64_t offset, std::optional<std::uint32_t> tensor, std::string found) {
     core::At at{.offset = offset};
-    if (place) at.tensor = model_.name(place->tensor);
+    if (tensor) at.tensor = model_.name(*tensor);
     out_.push_back(core::Findings::make(rule, at, {}, std::move(found)));
   }
 
   void between(std::uint64_t begin, std::uint64_t end) {
     if (begin == end) return;
     if (end - begin >= kAlignment)
-      report(rules::kGap, begin, nullptr, std::to_string(end - begin) + " bytes");
+      report(rules::kGap, begin, std::nullopt, std::to_string(end - begin) + " bytes");
     else
       holes_.push_back({begin, end - begin});
   }
@@ -225,7 +208,7 @@ class LayoutPass {
             std::span(bytes).subspan(base::to_size(holes_[first].offset - begin), base::to_size(holes_[first].length));
         const auto bad = std::ranges::find_if(hole, [](std::byte b) { return b != std::byte{0}; });
         if (bad != hole.end())
-          report(rules::kPadding, holes_[first].offset + static_cast<std::uint64_t>(bad - hole.begin()), nullptr,
+          report(rules::kPadding, holes_[first].offset + static_cast<std::uint64_t>(bad - hole.begin()), std::nullopt,
                  std::to_string(std::to_integer<unsigned>(*bad)));
       }
     }
@@ -236,7 +219,6 @@ class LayoutPass {
   };
   const Model& model_;
   std::vector<Finding>& out_;
-  std::vector<Place> places_;
   std::vector<Hole> holes_;
 };
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/extents.h"
 #include "core/format.h"
 #include "formats/ztensor1/manifest.h"
 
@@ -52,8 +53,8 @@ class Planner {
   core::WriteLayout out_;
   bool from_zt_ = false;  // stored bytes may go over verbatim
   std::uint64_t at_ = 0;
-  std::vector<std::uint32_t> first_alias_;  // of each part of the model in order: the first part with the same bytes
-  std::vector<std::uint32_t> payload_of_;   // of each part of the model in order
+  core::Sharing sharing_;
+  std::vector<std::uint32_t> payload_of_;  // of each part of the model in order
   std::uint32_t ordinal_ = 0;
 };
 

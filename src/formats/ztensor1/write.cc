@@ -10,9 +10,9 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "core/aliases.h"
 #include "core/cbor_value.h"
 #include "core/encoding.h"
+#include "core/extents.h"
 #include "core/part_digest.h"
 #include "core/plan_items.h"
 #include "formats/ztensor1/format.h"
@@ -212,7 +212,7 @@ bool Planner::place_part(const Tensor& tensor, std::uint32_t index, DType cast) 
   PartPlan plan = plan_part(tensor, index, cast);
   name_changes(tensor, plan);
   const std::uint32_t ordinal = ordinal_++;
-  const std::uint32_t twin = payload_of_[first_alias_[ordinal]];
+  const std::uint32_t twin = payload_of_[sharing_.first[ordinal]];
   if (twin != UINT32_MAX) {
     const core::Payload &a = out_.payloads[twin], &b = plan.payload;
     const bool same = a.form == b.form && a.form != Form::dense && a.encoding == b.encoding && a.dtype == b.dtype &&
@@ -225,6 +225,9 @@ bool Planner::place_part(const Tensor& tensor, std::uint32_t index, DType cast) 
     }
     lose(LossKind::alias, subject(tensor, plan.component.part), "the bytes of " + subject(a.tensor), "a copy of them");
   }
+  if (const std::uint32_t partly = sharing_.partly[ordinal]; partly != core::kNone)
+    lose(LossKind::alias, subject(tensor, plan.component.part),
+         "some of the bytes of " + subject(model_[sharing_.tensor[partly]]), "a copy of them");
   const auto start = base::align_up(at_, kAlignment);
   const auto end = start ? base::checked_add(*start, plan.payload.stored_size) : std::nullopt;
   if (!end || *end > kMost) {
@@ -269,8 +272,8 @@ void Planner::place_objects(std::uint64_t begin) {
   bool possible = out_.blockers.empty();
   for (std::uint32_t i = 0; i < model_.size(); ++i) possible &= judge(model_[i]);
   if (!possible) return;
-  first_alias_ = core::first_aliases(model_);
-  payload_of_.assign(first_alias_.size(), UINT32_MAX);
+  sharing_ = core::sharing(model_);
+  payload_of_.assign(sharing_.first.size(), UINT32_MAX);
   out_.tensors.reserve(model_.size());
   out_.payloads.reserve(payload_of_.size());
   manifest_->components.reserve(payload_of_.size());

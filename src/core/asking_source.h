@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A source that asks the caller's hook whether to go on while it is read, so that walkers and codecs need not.
+#pragma once
+#include <algorithm>
+#include <atomic>
+
+#include "core/progress.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge::core {
+
+// Both outlive it. Asks before the first read and whenever another kBetween bytes have been read; throws Cancelled.
+class AskingSource final : public Source {
+ public:
+  AskingSource(const Source& of, const Context& context) : of_(of), context_(context) {}
+
+  std::uint64_t size() const noexcept override { return of_.size(); }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    do {
+      const auto piece = out.first(std::min(out.size(), kBetween));
+      count(piece.size());
+      of_.read_at(offset, piece);
+      offset += piece.size();
+      out = out.subspan(piece.size());
+    } while (!out.empty());
+  }
+  void read(std::span<const ReadRange> ranges) const override {
+    std::size_t total = 0;
+    for (const ReadRange& range : ranges) total += range.out.size();
+    if (total > kBetween) return Source::read(ranges);
+    count(total);
+    of_.read(ranges);
+  }
+  ReadCost cost() const noexcept override { return of_.cost(); }
+  Bytes map(std::uint64_t offset, std::uint64_t length) const override { return of_.map(offset, length); }
+  void check_unchanged() const override { of_.check_unchanged(); }
+  std::shared_ptr<const Place> place() const override { return of_.place(); }
+  std::string_view name() const noexcept override { return of_.name(); }
+
+ private:
+  static constexpr std::size_t kBetween = std::size_t{4} << 20;
+  void count(std::size_t bytes) const {
+    if (since_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed) >
+        static_cast<std::int64_t>(bytes))
+      return;
+    since_.store(kBetween, std::memory_order_relaxed);
+    ask(context_);
+  }
+
+  const Source& of_;
+  const Context& context_;
+  mutable std::atomic<std::int64_t> since_{0};  // bytes until it asks again
+};
+
+}  // namespace weighbridge::core

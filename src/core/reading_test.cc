@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part::read_range against stream(), what it reads, and jobs that end soon after the caller's hook says so.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codecs/codec.h"
+#include "core/state.h"
+#include "support/thrown.h"
+#include "weighbridge/hash.h"
+
+namespace weighbridge::core {
+namespace {
+
+// Counts what is read, and what is read after `stopped`.
+class Watched final : public Source {
+ public:
+  explicit Watched(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  std::uint64_t size() const noexcept override { return bytes_.size(); }
+  std::string_view name() const noexcept override { return "<watched>"; }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    read += out.size();
+    if (stopped) after += out.size();
+    if (!out.empty()) std::memcpy(out.data(), bytes_.data() + offset, out.size());
+  }
+  mutable std::atomic<std::uint64_t> read{0}, after{0};
+  mutable std::atomic<bool> stopped{false};
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+std::vector<std::byte> pattern(std::size_t size) {
+  std::vector<std::byte> out(size);
+  std::uint32_t state = 1;
+  for (std::byte& b : out) b = static_cast<std::byte>((state = state * 1664525U + 1013904223U) >> 24);
+  return out;
+}
+
+struct Made {
+  std::shared_ptr<Watched> source;
+  Model model;
+};
+
+Made one(std::vector<std::byte> stored, DType dtype, std::vector<std::uint64_t> shape, Encoding encoding,
+         std::uint64_t size, Order order = Order::little, std::vector<std::int64_t> strides = {}) {
+  Made out;
+  const std::uint64_t length = stored.size();
+  out.source = std::make_shared<Watched>(std::move(stored));
+  Draft draft;
+  const std::uint32_t source = draft.add_source(out.source);
+  draft.add_tensor("w", Layout::dense, dtype, shape);
+  const std::uint32_t part = draft.add_part("data", dtype, shape, encoding, {source, 0, length}, size);
+  draft.state.parts[part].order = order;
+  if (!strides.empty()) draft.part_side(part).strides = std::move(strides);
+  draft.index_names();
+  out.model = draft.finish();
+  return out;
+}
+
+std::vector<std::byte> all_of(const Part& part) {
+  std::vector<std::byte> out;
+  part.stream({}, [&](std::span<const std::byte> piece) {
+    out.insert(out.end(), piece.begin(), piece.end());
+    return true;
+  });
+  return out;
+}
+
+TEST(ReadRange, GivesWhatStreamGives) {
+  const std::vector<std::byte> bytes = pattern(60 * 4);
+  const Made kinds[] = {
+      one(bytes, DType::f32, {3, 4, 5}, Encoding::raw, bytes.size()),
+      one(bytes, DType::f32, {3, 4, 5}, Encoding::raw, bytes.size(), Order::big),
+      one(bytes, DType::f32, {3, 4, 5}, Encoding::raw, bytes.size(), Order::little, {1, 3, 12}),
+      one(bytes, DType::f32, {3, 4, 5}, Encoding::raw, bytes.size(), Order::big, {-20, 5, 1}),
+      one(codecs::encode(codecs::kZstd, bytes), DType::f32, {3, 4, 5}, Encoding::zstd, bytes.size()),
+      one(codecs::encode(codecs::kDeflate, bytes), DType::f32, {3, 4, 5}, Encoding::deflate, bytes.size()),
+      one(bytes, DType::boolean, {6, 40}, Encoding::raw, bytes.size()),
+  };
+  for (const Made& made : kinds) {
+    const Part part = made.model[0U].main();
+    const std::vector<std::byte> all = all_of(part);
+    const std::uint64_t width = all.size() / part.count();
+    for (std::uint64_t first = 0; first <= part.count(); first += 7) {
+      for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{13}, part.count() - first}) {
+        if (first + count > part.count()) continue;
+        std::vector<std::byte> out(count * width);
+        part.read_range(first, count, out);
+        EXPECT_TRUE(std::ranges::equal(out, std::span(all).subspan(first * width, count * width))) << first << count;
+      }
+    }
+  }
+}
+
+TEST(ReadRange, ReadsNoMoreThanTheEncodingForces) {
+  const std::vector<std::byte> bytes = pattern(1 << 20);
+  std::vector<std::byte> out(100);
+  const Made raw = one(bytes, DType::u8, {1 << 20}, Encoding::raw, bytes.size());
+  raw.model[0U].main().read_range(500'000, 100, out);
+  EXPECT_EQ(raw.source->read, 100U);
+  const Made rows = one(bytes, DType::u8, {1024, 1024}, Encoding::raw, bytes.size(), Order::little, {1, 1024});
+  std::vector<std::byte> two(2048);
+  rows.model[0U].main().read_range(5 * 1024, 2048, two);
+  EXPECT_LE(rows.source->read, 1U << 20);
+  const Made coded = one(codecs::encode(codecs::kZstd, bytes), DType::u8, {1 << 20}, Encoding::zstd, bytes.size());
+  coded.model[0U].main().read_range(0, 100, out);
+  EXPECT_TRUE(std::ranges::equal(out, std::span(bytes).first(100)));
+}
+
+TEST(ReadRange, RefusesWhatIsNotThere) {
+  const Made made = one(pattern(64), DType::f32, {16}, Encoding::raw, 64);
+  const Part part = made.model[0U].main();
+  std::vector<std::byte> four(4), eight(8);
+  EXPECT_EQ(test::thrown([&] { part.read_range(16, 1, four); }).rule, "misuse/range");
+  EXPECT_EQ(test::thrown([&] { part.read_range(UINT64_MAX, 2, eight); }).rule, "misuse/range");
+  EXPECT_EQ(test::thrown([&] { part.read_range(0, 1, eight); }).rule, "misuse/range");
+  const Made nibbles = one(pattern(8), DType::f4, {16}, Encoding::raw, 8);
+  std::vector<std::byte> two(2);
+  const Part packed = nibbles.model[0U].main();
+  packed.read_range(4, 4, two);
+  EXPECT_EQ(test::thrown([&] { packed.read_range(3, 4, two); }).rule, "misuse/range");
+}
+
+// Every job over one part: once the hook has said stop, at most 16 MiB more are read.
+TEST(Cancel, StopsEveryJobSoon) {
+  constexpr std::uint64_t kSize = std::uint64_t{40} << 20;
+  const std::vector<std::byte> bytes = pattern(kSize);
+  const std::vector<std::uint64_t> square{kSize / 4096, 1024};
+  const auto jobs = std::to_array<std::function<void(const Tensor&, const Context&)>>({
+      [](const Tensor& t, const Context& c) { t.to_dense(c); },
+      [](const Tensor& t, const Context& c) { t.to_dense(DType::f64, c); },
+      [](const Tensor& t, const Context& c) { t.main().stream(c, [](std::span<const std::byte>) { return true; }); },
+      [](const Tensor& t, const Context& c) { content_digest(t, c); },
+      [](const Tensor& t, const Context& c) {
+        std::vector<std::byte> out(t.main().size());
+        t.main().read_range(0, t.main().count(), out, c);
+      },
+      [](const Tensor& t, const Context& c) {
+        std::vector<std::byte> out(t.main().size());
+        t.rows_into(0, t.shape()[0], t.dtype(), out, c);
+      },
+  });
+  const auto columns = std::vector<std::int64_t>{1, static_cast<std::int64_t>(square[0])};
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    const Made kinds[] = {
+        one(bytes, DType::f32, square, Encoding::raw, kSize),
+        one(bytes, DType::f32, square, Encoding::raw, kSize, Order::little, columns),
+        // What does not compress is as long as its elements are.
+        one(codecs::encode(codecs::kZstd, bytes, 1), DType::f32, square, Encoding::zstd, kSize),
+    };
+    for (const Made& made : kinds) {
+      Context context;
+      context.progress = [&](std::uint64_t, std::uint64_t) {
+        if (made.source->read < (std::uint64_t{1} << 20)) return true;
+        made.source->stopped = true;
+        return false;
+      };
+      EXPECT_THROW(jobs[j](made.model[0U], context), Cancelled) << j;
+      EXPECT_LE(made.source->after, std::uint64_t{16} << 20) << j;
+      EXPECT_LE(made.source->read, std::uint64_t{24} << 20) << j;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weighbridge::core
