@@ -174,7 +174,12 @@ TEST(Ztensor0Write, EveryCaseThatOpensComesBack) {
     const auto [report, model] = walk(c.bytes);
     if (!report.valid()) continue;
     const core::WriteLayout made = layout(model, {});
-    EXPECT_TRUE(made.losses.empty()) << made.losses[0].subject;
+    // What overlaps in part is not written so again.
+    const bool overlaps = c.name.starts_with("overlap");
+    EXPECT_EQ(made.losses.size(), overlaps ? 1U : 0U);
+    if (overlaps) {
+      EXPECT_EQ(made.losses[0].kind, LossKind::alias);
+    }
     const auto [again_report, again] = walk(render(made));
     EXPECT_TRUE(again_report.valid());
     const auto differences = core::compare(model, again);
