@@ -45,7 +45,8 @@ TEST(Extents, AgreeWithACountOfEveryByte) {
   std::mt19937 random(5);
   for (int round = 0; round < 2000; ++round) {
     std::vector<Range> ranges;
-    for (std::uint32_t i = 0; i < 6; ++i) ranges.push_back({static_cast<std::uint32_t>(random() % 2), random() % 20, random() % 6, i});
+    for (std::uint32_t i = 0; i < 6; ++i)
+      ranges.push_back({static_cast<std::uint32_t>(random() % 2), random() % 20, random() % 6, i});
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> covered;
     const Extents extents(ranges);
     extents.walk([&](const Range& range, Meeting meeting, const Range*) {
