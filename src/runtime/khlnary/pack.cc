@@ -20,6 +20,7 @@
 #include "registry/registry.h"
 #include "runtime/khlnary/rules.h"
 #include "runtime/khlnary/words.h"
+#include "weighbridge/text.h"
 
 namespace weighbridge::khlnary {
 namespace {
