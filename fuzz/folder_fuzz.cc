@@ -52,7 +52,7 @@ Read read(const huggingface::Folder& folder, const Context& context, core::Findi
   core::Findings findings(out.report, mode);
   try {
     out.model = huggingface::load(folder, context, findings);
-    if (mode == core::Findings::Mode::all) huggingface::check_content(out.model, context, findings);
+    if (mode == core::Findings::Mode::all) huggingface::format().check_content(out.model, context, findings);
   } catch (const core::Stop&) {}
   return out;
 }

@@ -60,7 +60,7 @@ const char* file_kind(mode_t mode) noexcept {
 
 void require_path(const std::string& path) {
   if (path.empty()) base::misuse("path", "the path is empty");
-  if (path.find('\0') != std::string::npos) base::misuse_of(path, "path", "the path contains a NUL byte");
+  if (path.find('\0') != std::string::npos) base::misuse("path", "the path contains a NUL byte");
 }
 
 SplitPath split_path(const std::string& path) {

@@ -228,7 +228,7 @@ TEST(PositionalFile, AFileThatShrinksIsIoAndNeverZeros) {
     const Finding found = thrown([&] { text_of(*source, offset, length); });
     EXPECT_EQ(found.rule, "io/short-read");
     EXPECT_EQ(found.kind, Kind::io);
-    EXPECT_EQ(found.message.find("file shrank while it was read"), 0U) << found.message;
+    EXPECT_EQ(found.message.find("the file shrank while it was read"), 0U) << found.message;
   }
   EXPECT_EQ(thrown([&] { source->map(0, 20'000); }).rule, "io/short-read");
 }

@@ -12,7 +12,7 @@ template <class Call> Finding thrown(Call call) {
     call();
   } catch (const Error& error) {
     const FileRef& file = error.finding().file;
-    EXPECT_EQ(error.what(), (file.empty() ? "" : file.name + ": ") + error.finding().message);
+    EXPECT_STREQ(error.what(), ((file.empty() ? "" : file.name + ": ") + error.finding().message).c_str());
     EXPECT_EQ(error.kind(), error.finding().kind);
     return error.finding();
   }
