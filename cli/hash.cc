@@ -108,6 +108,8 @@ std::optional<Line> parse_line(std::string_view line, bool of_file) {
   return Line{*digest, std::move(*path)};
 }
 
+std::string_view without_digest(Status why) { return why == Status::io ? "FAILED to open or read" : "FAILED"; }
+
 Status check_line(Session& session, const Line& line) {
   const auto say = [&](std::string_view verdict, Tone tone) {
     session.progress().clear();
@@ -115,13 +117,13 @@ Status check_line(Session& session, const Line& line) {
     session.out.text(shown(line.path) + ": ");
     session.out.toned(tone, verdict);
     session.out.text("\n");
-    session.out.flush();  // before the complaint that follows, and for who waits
+    session.out.flush();  // for who waits
   };
   try {
     Status status = Status::done;
     const auto found = digest_of(session, line.path, line.digest.version, status);
     if (!found) {
-      say("FAILED", Tone::bad);
+      say(without_digest(status), Tone::bad);
       return status;
     }
     const bool equal = found->digest == line.digest;
@@ -129,7 +131,7 @@ Status check_line(Session& session, const Line& line) {
     if (session.json) session.object(to_json(line.path, found->format, found->kind, line.digest, found->digest));
     return equal ? Status::done : Status::invalid;
   } catch (const Error& error) {
-    say(error.kind() == Kind::io ? "FAILED to open or read" : "FAILED", Tone::bad);
+    say(without_digest(status_of(error.kind())), Tone::bad);
     return session.fail(line.path, error);
   }
 }
