@@ -117,7 +117,8 @@ Bytes Part::view() const {
 
 // Tensor
 
-std::string_view Tensor::name() const& noexcept { return state(*this).tensor_name(i_); }
+// By the record: a handle that was moved from keeps its index and has no tensor of it.
+std::string_view Tensor::name() const& noexcept { return state(*this).text(record(*this).name); }
 std::optional<std::uint64_t> Tensor::id() const noexcept {
   const auto* side = side_of(*this);
   return side ? side->id : std::nullopt;
