@@ -97,7 +97,7 @@ pageTest("the table searches, sorts and filters", { skip: withoutData }, async (
   assert.deepEqual(await rowNames(page), wanted);
   assert.match(await textOf(page, ".table-tools .quiet"), new RegExp(`^${wanted.length} of ${tensors.length} tensors`));
   await search.fill("nothing has this name");
-  assert.equal(await textOf(page, ".table-rows"), "No tensor fits this search.");
+  assert.equal(await textOf(page, ".table-rows"), "No tensor matches this search.");
   await search.fill("");
   await page.click('[data-key="size"]');
   const least = Math.min(...tensors.map(bytes));

@@ -11,10 +11,10 @@ import { session, wasCancelled } from "./state.js";
 
 const STEPS: { step: AdmissionCheck["step"]; title: string; missing: string }[] = [
   { step: "manifest", title: "Manifest", missing: "Drop its MiniModel manifest (NAME.minimodel) to check it." },
-  { step: "artifact", title: "Artifact", missing: "Nothing was said of the file itself." },
+  { step: "artifact", title: "Artifact", missing: "The file itself was not checked." },
   { step: "receipt", title: "Import receipt", missing: "Drop its NAME.minimodel-receipt to check it." },
   { step: "registry", title: "Registry",
-    missing: "Drop selector.registry and promotion.ledger: without them no adapter is offered." },
+    missing: "Drop selector.registry and promotion.ledger: no adapter is offered without them." },
 ];
 
 export class AdmissionPanel extends HTMLElement {
@@ -29,18 +29,18 @@ export class AdmissionPanel extends HTMLElement {
   async #weigh(): Promise<void> {
     const source = session.current?.source;
     if (!(source instanceof File)) {
-      replace(this.#result, h("p", { class: "quiet" }, "Only a single file has papers."));
+      replace(this.#result, h("p", { class: "quiet" }, "Only a single file can be admitted."));
       return;
     }
     try {
       const adapters = session.ofRole("adapter");
-      const admission = await this.#job.run("Weighing the papers", async ({ signal }) => (await engine()).admission({
+      const admission = await this.#job.run("Checking the records", async ({ signal }) => (await engine()).admission({
         artifact: source, manifest: session.companion("manifest"), receipt: session.companion("receipt"),
         ledger: session.companion("ledger"), registry: session.companion("registry"), adapters }, { signal }));
       this.#draw(admission, adapters);
     } catch (error) {
       replace(this.#result, wasCancelled(error) ? h("p", {}, "Cancelled.") : failureView(error),
-        button("Weigh again", () => void this.#weigh()));
+        button("Check again", () => void this.#weigh()));
     }
   }
 

@@ -35,7 +35,7 @@ class App extends HTMLElement {
   #tab = "overview";
 
   connectedCallback(): void {
-    const home = h("button", { type: "button", class: "brand", title: "Put all files away",
+    const home = h("button", { type: "button", class: "brand", title: "Remove all files",
       "aria-label": "weighbridge: to the first view", onclick: () => session.clear() },
       h("img", { src: "favicon.svg", alt: "", width: 22, height: 22 }), h("span", {}, "weighbridge"));
     replace(this, h("a", { class: "skip", href: "#main" }, "Skip to the content"),
@@ -102,10 +102,10 @@ class App extends HTMLElement {
     const broken = entry.verdict?.valid === false;
     this.dataset["state"] = broken ? "broken" : "open";
     const tabs = new Tabs();
-    const badge = h("span", { class: "badge absent", "data-badge": "verdict" }, "not proved yet");
+    const badge = h("span", { class: "badge absent", "data-badge": "verdict" }, "not verified yet");
     const tell = (verdict: Verdict): void => {
       badge.className = `badge ${verdict.valid ? "ok" : "error"}`;
-      badge.textContent = verdict.valid ? "sound" : "broken";
+      badge.textContent = verdict.valid ? "valid" : "invalid";
     };
     if (entry.verdict) tell(entry.verdict);
     tabs.addEventListener("verdict", (event) => {

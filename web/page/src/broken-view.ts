@@ -30,7 +30,7 @@ export class BrokenView extends HTMLElement {
   }
 
   #offer(): void {
-    replace(this.#again, button("Verify: list all that is wrong", () => void this.#verify(), "primary"));
+    replace(this.#again, button("Verify: list everything that is wrong", () => void this.#verify(), "primary"));
   }
 
   async #verify(): Promise<void> {
@@ -51,7 +51,7 @@ export class BrokenView extends HTMLElement {
     const count = verdict.findings_total ?? verdict.findings.length;
     replace(this.#said, h("div", { class: "failure", "data-kind": verdict.findings[0]?.kind ?? "malformed" },
       h("h3", {}, verdict.format ? `This ${verdict.format} file cannot be used: ${plural(count, "finding")}`
-        : "No format that this build knows fits this file"),
+        : "This file is in no format that this build supports"),
       findingsView(verdict.findings, verdict.findings_total, file)));
     this.dispatchEvent(new CustomEvent("verdict", { detail: verdict, bubbles: true }));
   }

@@ -26,7 +26,7 @@ const LOSSES: Record<LossKind, string> = {
   dtype: "dtypes",
   precision: "precision of values",
   alias: "sharing of bytes between tensors",
-  unsupported: "tensors that this build cannot interpret",
+  unsupported: "tensors that this build does not support",
 };
 
 export class ConvertPanel extends HTMLElement {
@@ -118,15 +118,15 @@ export class ConvertPanel extends HTMLElement {
         h("p", {}, `${plural(details.tensors, "tensor")} into `, h("code", {}, details.output), ", ",
           plan.outputSizeExact ? "" : "about ", sizeText(details.output_size), "."),
         plan.blockers.length > 0 ? h("div", { class: "plan-part error", "data-plan": "blockers" },
-          h("h4", {}, "Stands against it, whatever is allowed"), changeList(plan.blockers)) : null,
+          h("h4", {}, "Prevents the conversion, whatever you allow"), changeList(plan.blockers)) : null,
         ...kinds.map((kind) => this.#lossPart(kind, plan.losses.filter((loss) => loss.kind === kind))),
         plan.changes.length > 0 ? h("details", { class: "plan-part", "data-plan": "changes" },
           h("summary", {}, `${plural(plan.changes.length, "change")} without loss`), changeList(plan.changes)) : null,
         kinds.length === 0 && plan.blockers.length === 0
           ? h("p", { class: "ok-text" }, "Nothing is lost.") : null,
         h("div", { class: "row" }, convert, plan.possible ? null : h("span", { class: "quiet" },
-          plan.blockers.length > 0 ? "Another format or other options may do."
-            : "Agree to the losses above first."))), output);
+          plan.blockers.length > 0 ? "Try another format or other options."
+            : "Allow the losses above first."))), output);
     if (held) document.getElementById(held)?.focus();
   }
 

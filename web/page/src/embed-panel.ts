@@ -67,7 +67,7 @@ export class EmbedPanel extends HTMLElement {
     this.#model = model;
     const vocabulary = this.#vocabulary;
     const source = vocabulary ? `Words from ${vocabulary.name}.` : model.tokenizer ? "" :
-      "This file has no vocabulary of its own: drop its vocab.txt or tokenizer.json here too.";
+      "This file has no vocabulary: drop its vocab.txt or tokenizer.json here too.";
     replace(this, source ? h("p", { class: model.tokenizer || vocabulary ? "quiet" : "warning-text" }, source) : null,
       this.#job, h("div", { class: "columns" },
         h("section", { class: "card stack" }, h("h3", {}, "Two sentences"), field("One", this.#first),
@@ -76,7 +76,7 @@ export class EmbedPanel extends HTMLElement {
         h("section", { class: "card stack" }, h("h3", {}, "A small search"), field("Query", this.#query),
           field("Lines to search", this.#lines, "one text a line"), h("div", { class: "row" },
             button("Search", () => void this.#search(), "primary")), this.#found)),
-      h("details", {}, h("summary", {}, "How the vectors are made"), h("div", { class: "options" },
+      h("details", {}, h("summary", {}, "How the vectors are computed"), h("div", { class: "options" },
         field("Attention heads", this.#heads), field("Pooling", this.#pooling))));
     void headsOfSettings().then((heads) => { if (heads && !this.#heads.value) this.#heads.value = String(heads); });
   }
@@ -117,7 +117,7 @@ export class EmbedPanel extends HTMLElement {
     return this.#run(this.#alike, async (embedder, options) => {
       const value = await embedder.similarity(this.#first.value, this.#second.value, options);
       replace(this.#alike, h("p", { class: "big number", "data-similarity": value }, value.toFixed(4)), scale(value),
-        h("p", { class: "quiet" }, "Cosine of the two vectors: 1 is the same meaning, 0 is none in common. " +
+        h("p", { class: "quiet" }, "Cosine similarity of the two vectors: 1 is the same meaning, 0 is nothing in common. " +
           `${plural(embedder.dimension, "number")} a vector.`));
     });
   }

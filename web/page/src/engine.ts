@@ -9,8 +9,8 @@ let started: Promise<Weighbridge> | null = null;
 
 export function engine(): Promise<Weighbridge> {
   started ??= Weighbridge.start().then((wb) => {
-    wb.onlost = () => notify("The worker that computes has stopped: want of memory, or a fault. A new one starts " +
-      "with the next step; the files stay open.", "error");
+    wb.onlost = () => notify("The worker stopped: it ran out of memory or failed. A new one starts with the next " +
+      "step; the files stay open.", "error");
     return wb;
   }).catch((error: unknown) => {
     started = null; // the next call tries again

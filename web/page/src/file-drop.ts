@@ -36,7 +36,7 @@ function chooseFolder(): void {
 
 async function take({ files, folder }: Dropped): Promise<void> {
   if (files.length + (folder?.files.length ?? 0) > MOST_FILES) {
-    notify(`More than ${MOST_FILES} files at once: open the model's own folder, not the one above it.`, "error");
+    notify(`More than ${MOST_FILES} files at once: open the folder of the model, not its parent.`, "error");
     return;
   }
   await session.add(files, folder);
@@ -77,7 +77,7 @@ async function dropped(transfer: DataTransfer): Promise<Dropped> {
   const directories = handles.filter((handle): handle is FileSystemDirectoryEntry => handle?.isDirectory === true);
   const directory = directories[0];
   if (!directory) return { files, folder: null };
-  if (directories.length > 1) notify("One folder at a time: the first one was taken.");
+  if (directories.length > 1) notify("One folder at a time: only the first was opened.");
   const names = new Set(directories.map((handle) => handle.name));
   return { files: files.filter((file) => !names.has(file.name)),
     folder: { name: directory.name, files: await filesOf(directory) } };
@@ -99,7 +99,7 @@ export function listenForDrops(page: HTMLElement): void {
     if (!event.dataTransfer || !carriesFiles(event)) return;
     event.preventDefault();
     dropped(event.dataTransfer).then(take).catch((error: unknown) =>
-      notify(`What was dropped could not be read: ${String(error)}`, "error"));
+      notify(`The dropped files cannot be read: ${String(error)}`, "error"));
   });
 }
 

@@ -32,6 +32,6 @@ function chip(entry: Entry): HTMLElement {
     opens ? h("button", { type: "button", class: "file-open", title, "aria-current": current ? "true" : null,
       onclick: () => { if (!current) session.choose(entry); } }, ...label)
       : h("span", { class: "file-open", title }, ...label),
-    h("button", { type: "button", class: "file-remove", "aria-label": `Put ${entry.name} away`,
+    h("button", { type: "button", class: "file-remove", "aria-label": `Remove ${entry.name}`,
       onclick: () => session.remove(entry) }, "×"));
 }

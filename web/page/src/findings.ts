@@ -73,13 +73,13 @@ export function findingsView(findings: readonly Finding[], total: number | undef
 const KINDS: Record<string, string> = {
   malformed: "This file breaks its format",
   limit: "This file is larger than a limit allows",
-  unsupported: "This file holds something that this build cannot read",
+  unsupported: "This build does not support something in this file",
   io: "The bytes could not be read",
   misuse: "This cannot be done",
   cancelled: "Cancelled",
-  memory: "There was not enough memory",
+  memory: "Out of memory",
   lost: "The worker stopped",
-  internal: "A fault of weighbridge itself",
+  internal: "Internal error in weighbridge",
 };
 
 /** Whatever was thrown, as something to read. */

@@ -106,7 +106,7 @@ export class GeneratePanel extends HTMLElement {
     };
     const verdict = await session.verify(entry, { signal, onProgress });
     this.dispatchEvent(new CustomEvent("verdict", { detail: verdict, bubbles: true }));
-    if (!verdict.valid) throw new Error("The full check finds this file broken: it is not run.");
+    if (!verdict.valid) throw new Error("The full check found this file invalid, so it is not run.");
     this.#status.textContent = "Preparing";
   }
 

@@ -37,7 +37,7 @@ export class Overview extends HTMLElement {
     this.#map.show(model.fileSize, model.tensors, model.findings);
     if (entry.verdict) this.#tell(entry.verdict);
     else if (entry.size <= VERIFIED_AT_ONCE) void this.verify();
-    else this.#offer(`Opened by its structure. Reading all ${size(entry.size)} proves the rest.`);
+    else this.#offer(`Opened by its structure. Verifying the rest reads all ${size(entry.size)}.`);
   }
 
   async verify(): Promise<void> {
@@ -49,7 +49,7 @@ export class Overview extends HTMLElement {
       this.#tell(verdict);
       this.dispatchEvent(new CustomEvent("verdict", { detail: verdict, bubbles: true }));
     } catch (error) {
-      if (wasCancelled(error)) this.#offer("The check was cancelled: nothing is proved yet.");
+      if (wasCancelled(error)) this.#offer("The check was cancelled: nothing is verified yet.");
       else replace(this.#verdict, failureView(error), button("Verify again", () => void this.verify()));
     }
   }
@@ -62,11 +62,11 @@ export class Overview extends HTMLElement {
   #tell(verdict: Verdict): void {
     const entry = this.#entry as Entry;
     const file = entry.source instanceof File ? entry.source : null;
-    const words = verdict.valid ? (verdict.findings.length > 0 ? "Sound, with remarks" : "Sound") : "Broken";
+    const words = verdict.valid ? (verdict.findings.length > 0 ? "Valid, with warnings" : "Valid") : "Invalid";
     this.#verdict.dataset["verdict"] = verdict.valid ? "valid" : "broken";
     replace(this.#verdict, h("p", { class: `verdict-line ${verdict.valid ? "ok" : "error"}` },
       h("span", { class: `badge ${verdict.valid ? "ok" : "error"}` }, words),
-      h("span", {}, verdict.valid ? "Every rule of the format holds, for every byte."
+      h("span", {}, verdict.valid ? "The whole file follows every rule of its format."
         : `${plural(verdict.findings_total ?? verdict.findings.length, "finding")}.`),
       button("Verify again", () => void this.verify(), "small")));
     replace(this.#warnings);
@@ -89,7 +89,7 @@ export class Overview extends HTMLElement {
     })(), "small");
     place.append(make);
     return section("Content digest", h("p", { class: "quiet" },
-      "The same for the same tensors in another container."), place);
+      "The same tensors have the same digest in every format."), place);
   }
 }
 

@@ -164,7 +164,7 @@ export class TensorTable extends HTMLElement {
     const elements: HTMLElement[] = [];
     for (let place = first; place < last; place += 1) elements.push(this.#row(place));
     if (this.#shown.length === 0) elements.push(h("p", { class: "quiet empty" }, this.#tensors.length === 0
-      ? "This file holds no tensors." : "No tensor fits this search."));
+      ? "This file holds no tensors." : "No tensor matches this search."));
     this.#rows.replaceChildren(...elements);
     if (!this.#rows.querySelector('[tabindex="0"]')) this.#rows.firstElementChild?.setAttribute("tabindex", "0");
     if (held) this.#rows.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true });

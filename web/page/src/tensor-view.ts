@@ -28,7 +28,7 @@ export class TensorView extends HTMLElement {
     const close = button("Close", () => this.dispatchEvent(new Event("close")), "small", { title: "Escape" });
     replace(this, h("header", { class: "tensor-head" }, title, close), this.#about(tensor), this.#job);
     if (tensor.supported) this.#measure(model, place, tensor);
-    else this.append(h("p", { class: "warning-text" }, tensor.reason ?? "This build cannot interpret this tensor."));
+    else this.append(h("p", { class: "warning-text" }, tensor.reason ?? "This build does not support this tensor."));
     this.append(this.#parts(tensor));
     title.focus({ preventScroll: true });
   }
@@ -109,7 +109,7 @@ function partFacts(part: TensorPart): HTMLElement {
 function partBytes(entry: Entry | null, part: TensorPart): HTMLElement | null {
   const { offset, length } = part;
   if (!entry || offset === null || length === null || length === 0) return null;
-  if (isFolder(entry.source)) return h("p", { class: "quiet" }, "Bytes of a folder's files are not shown here.");
+  if (isFolder(entry.source)) return h("p", { class: "quiet" }, "The bytes of files in a folder are not shown here.");
   const file = entry.source;
   return hexView({ start: offset, length, label: `Bytes of ${part.role}`,
     read: async (at, count) => new Uint8Array(await file.slice(at, at + count).arrayBuffer()) });

@@ -13,12 +13,12 @@ export class Welcome extends HTMLElement {
     replace(this,
       h("div", { class: "welcome-words" },
         h("h1", {}, "Weigh a model before you use it."),
-        h("p", { class: "lead" }, "Open a model file to see what it holds, prove every byte of it sound, run it, or " +
-          "convert it to another format. All of it happens on this machine: nothing is uploaded, ever.")),
+        h("p", { class: "lead" }, "Open a model file to see what is in it, verify every byte, run it, or convert it to " +
+          "another format. Everything happens on this machine: nothing is ever uploaded.")),
       h("wb-file-drop" as "div", { class: "drop" }),
       h("p", { class: "sample-line" }, "No file at hand? ",
         button("Try a small sample", () => void session.add([sampleFile()], null), "link", { id: "sample" })),
-      h("section", { class: "knows" }, h("h2", {}, "Formats it knows"), formats));
+      h("section", { class: "knows" }, h("h2", {}, "Supported formats"), formats));
     void this.#list(formats);
   }
 
