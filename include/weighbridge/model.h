@@ -39,7 +39,7 @@
 namespace weighbridge {
 namespace core {
 struct State;
-struct Draft;
+class Draft;
 class Access;
 }  // namespace core
 

@@ -6,8 +6,8 @@
 
 #include "base/fail.h"
 #include "convert/hashing.h"
+#include "core/draft.h"
 #include "core/logical.h"
-#include "core/state.h"
 
 namespace weighbridge::convert {
 
@@ -32,7 +32,7 @@ void read_range(const core::Payload& p, std::uint64_t offset, std::span<std::byt
   const Part part = p.tensor.part(p.part);
   if (p.form == Form::logical) return core::read_direct(part, offset, out);
   const Extent extent = *part.extent();
-  core::Access::state(part).sources[extent.source]->read_at(extent.offset + offset, out);
+  core::source_of(part).read_at(extent.offset + offset, out);
 }
 
 void stream(const core::Payload& p, const Context& context, const Sink& sink) {

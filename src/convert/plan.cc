@@ -186,7 +186,7 @@ Plan plan_append(const Model& target, const Model& more, const Options& options)
   if (!rep->format->append)
     base::misuse("append", "a file of the format " + std::string(target.format()) +
                                " cannot grow: append needs a .zt as its target");
-  if (core::Access::state(target)->is_view)
+  if (core::is_view(target))
     base::misuse("append", "a view of a file cannot grow: append to the file, and select from what is added");
   check_options(rep->format->info, options);
   Model added = more;

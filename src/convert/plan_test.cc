@@ -11,7 +11,7 @@
 
 #include "convert/plan_maker.h"
 #include "convert/testing.h"
-#include "core/state.h"
+#include "core/draft.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/convert.h"

@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "core/state.h"
+#include "core/draft.h"
 
 namespace weighbridge {
 
@@ -33,14 +33,14 @@ Builder& Builder::operator=(Builder&&) noexcept = default;
 
 Builder& Builder::attribute(std::string key, Value value) {
   check_name(key);
-  for (const auto& [known, unused] : d_->state.attributes)
-    if (known == key) base::misuse("duplicate-attribute", fmt::format("attribute \"{}\" is set twice", key));
+  if (find(d_->attributes(), key) != nullptr)
+    base::misuse("duplicate-attribute", fmt::format("attribute \"{}\" is set twice", key));
   d_->set_attribute(std::move(key), std::move(value));
   return *this;
 }
 
 Builder& Builder::tokenizer(Tokenizer tokenizer) {
-  d_->state.tokenizer = std::move(tokenizer);
+  d_->set_tokenizer(std::move(tokenizer));
   return *this;
 }
 
@@ -55,13 +55,13 @@ Builder& Builder::tensor(std::string name, DType dtype, std::vector<std::uint64_
   const std::uint64_t size = part_size(name, dtype, shape);
   d_->add_tensor(name, Layout::dense, dtype, shape);
   const std::uint32_t part = d_->add_part("data", dtype, shape, Encoding::computed, {}, size);
-  d_->part_side(part).pull = std::move(pull);
+  d_->part(part).pull(std::move(pull));
   return *this;
 }
 
 Builder& Builder::tensor(std::string name, const Tensor& from) {
   check_name(name);
-  d_->adopt(name, core::Access::state(from), core::Access::record(from));
+  d_->adopt(name, from);
   return *this;
 }
 
@@ -76,9 +76,11 @@ Builder& Builder::object(std::string name, Layout layout, std::vector<std::uint6
   if (quantized) {
     const Value* const type = find(attributes, "type");  // "q8_0": which of the layout's quantizations
     const std::string_view said = (type ? type->as_text() : std::nullopt).value_or("");
-    core::TensorSide& side = d_->tensor_side(t);
-    side.block_type = find_block_type(layout, said);
-    if (!side.block_type) side.type_name = said.empty() ? weighbridge::name(layout) : said;
+    const BlockTypeInfo* const block = find_block_type(layout, said);
+    if (block)
+      d_->tensor(t).block_type(block);
+    else
+      d_->tensor(t).type_name(said.empty() ? weighbridge::name(layout) : said);
   }
   for (PartSpec& spec : parts) {
     const std::uint64_t size = part_size(name, spec.dtype, spec.shape);
@@ -89,9 +91,9 @@ Builder& Builder::object(std::string name, Layout layout, std::vector<std::uint6
     const std::uint32_t source = d_->add_source(memory_source(std::move(spec.bytes)));
     d_->add_part(spec.role, spec.dtype, spec.shape, Encoding::raw, {source, 0, size}, size);
     if ((layout == Layout::sparse_csr || layout == Layout::sparse_coo) && spec.role == "values")
-      d_->state.tensors[t].dtype = spec.dtype;
+      d_->tensor(t).dtype(spec.dtype);
   }
-  if (!attributes.empty()) d_->tensor_side(t).attributes = std::move(attributes);
+  if (!attributes.empty()) d_->tensor(t).attributes(std::move(attributes));
   return *this;
 }
 
@@ -99,8 +101,7 @@ Model Builder::build() {
   if (!d_) base::misuse("built-already", "this builder has built its model already");
   const auto duplicates = d_->index_names();
   if (!duplicates.empty()) {
-    base::misuse("duplicate-name",
-                 fmt::format("two tensors are named \"{}\"", d_->state.tensor_name(duplicates[0].first)));
+    base::misuse("duplicate-name", fmt::format("two tensors are named \"{}\"", d_->name(duplicates[0].first)));
   }
   Model model = d_->finish();
   d_.reset();

@@ -24,9 +24,7 @@ void CborWalk::enter(std::string index, std::uint64_t begin, std::size_t shortes
   text_ = draft_.retain_header(std::move(index));
   in_ = wire::CborReader(text_, depth());
   const std::size_t most = text_.size() / shortest + 1;
-  draft_.state.tensors.reserve(most);
-  draft_.state.parts.reserve(most);
-  draft_.state.dims.reserve(most);
+  draft_.reserve(most, most, most);
 }
 
 void CborWalk::abandon_broken() {
@@ -60,14 +58,12 @@ Value CborWalk::keep_value(std::size_t key_size, std::optional<std::size_t>& dup
 
 void CborWalk::check_names(const Rule& duplicate) {
   if (ascending_) {  // as our writers and the published ones leave them: the index is the order of the file
-    auto& index = draft_.state.by_name;
-    index.resize(draft_.state.tensors.size());
-    std::iota(index.begin(), index.end(), 0U);
+    draft_.index_sorted_names();
     return;
   }
   std::vector<std::uint32_t> later;
   for (const auto& [first, second] : draft_.index_names()) {
-    const std::string_view name = draft_.state.tensor_name(second);
+    const std::string_view name = draft_.name(second);
     At where{.tensor = name};
     if (std::less_equal<>{}(text_.data(), name.data()) && std::less<>{}(name.data(), text_.data() + text_.size()))
       where.offset = at(static_cast<std::size_t>(name.data() - text_.data()));

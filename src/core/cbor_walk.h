@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "core/cbor_value.h"
+#include "core/draft.h"
 #include "core/findings.h"
-#include "core/state.h"
 #include "weighbridge/context.h"
 #include "wire/cbor_reader.h"
 

@@ -12,7 +12,7 @@
 
 #include "codecs/checksum.h"
 #include "codecs/codec.h"
-#include "core/state.h"
+#include "core/draft.h"
 #include "weighbridge/hash.h"
 
 namespace weighbridge {
@@ -243,7 +243,7 @@ TEST(ContentDigest, BytesOfOtherOrderAndUntidyBoolsCountAsTheirValues) {
       draft.add_source(memory_source(values<std::uint8_t>({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xf9})));
   const std::uint32_t bools = draft.add_source(memory_source(values<std::uint8_t>({0, 1, 255, 0})));
   draft.add_tensor("scalar", Layout::dense, DType::i64, {});
-  draft.state.parts[draft.add_part("data", DType::i64, {}, Encoding::raw, {big, 0, 8}, 8)].order = Order::big;
+  draft.part(draft.add_part("data", DType::i64, {}, Encoding::raw, {big, 0, 8}, 8)).order(Order::big);
   const Dims four{4};
   draft.add_tensor("boolean", Layout::dense, DType::boolean, four);
   draft.add_part("data", DType::boolean, four, Encoding::raw, {bools, 0, 4}, 4);
@@ -380,7 +380,7 @@ TEST(ContentDigest, RefusesATensorThatCannotBeInterpreted) {
   why.kind = Kind::unsupported;
   why.severity = Severity::unsupported;
   why.message = "the dtype is unknown";
-  draft.mark_unsupported(t, why);
+  draft.tensor(t).unsupported(why);
   const Model model = draft.finish();
   try {
     content_digest(model);

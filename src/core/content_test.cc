@@ -9,7 +9,7 @@
 
 #include "codecs/checksum.h"
 #include "codecs/codec.h"
-#include "core/state.h"
+#include "core/draft.h"
 
 namespace weighbridge::core {
 namespace {

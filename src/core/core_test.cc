@@ -7,8 +7,8 @@
 #include <random>
 
 #include "base/endian.h"
+#include "core/draft.h"
 #include "core/payload.h"
-#include "core/state.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge {
@@ -119,7 +119,7 @@ TEST(Part, BigEndianAndBoolComeOutLogical) {
   const std::uint64_t two[] = {2}, four[] = {4};
   d.add_tensor("be", Layout::dense, DType::u32, two);
   const auto be = d.add_part("data", DType::u32, two, Encoding::raw, {source, 0, 8}, 8);
-  d.state.parts[be].order = Order::big;
+  d.part(be).order(Order::big);
   d.add_tensor("bool", Layout::dense, DType::boolean, four);
   d.add_part("data", DType::boolean, four, Encoding::raw, {source, 8, 4}, 4);
   const Model m = d.finish();
@@ -191,7 +191,7 @@ TEST(Part, StridedElementsComeOutRowMajor) {
       const auto source = d.add_source(memory_source(own(stored)));
       d.add_tensor("w", Layout::dense, DType::u16, shape);
       const auto p = d.add_part("data", DType::u16, shape, Encoding::raw, {source, 0, 120}, 120);
-      d.part_side(p).strides = strides;
+      d.part(p).strides(strides);
       const Model m = d.finish();
       std::vector<std::uint16_t> expected;
       for (std::int64_t i = 0; i < 5; ++i)
@@ -216,7 +216,7 @@ TEST(Part, ColumnMajorLargerThanAPieceComesOutRowMajor) {
   d.add_tensor("w", Layout::dense, DType::u32, shape);
   const auto p =
       d.add_part("data", DType::u32, shape, Encoding::raw, {source, 0, stored.size() * 4}, stored.size() * 4);
-  d.part_side(p).strides = {1, static_cast<std::int64_t>(rows)};
+  d.part(p).strides({1, static_cast<std::int64_t>(rows)});
   const Model m = d.finish();
   std::vector<std::uint32_t> expected(rows * columns);
   std::iota(expected.begin(), expected.end(), 0U);
@@ -229,7 +229,7 @@ TEST(Part, StridesThatReachPastTheExtentAreMalformed) {
   const std::uint64_t shape[] = {4, 4};
   d.add_tensor("w", Layout::dense, DType::u8, shape);
   const auto p = d.add_part("data", DType::u8, shape, Encoding::raw, {source, 0, 16}, 16);
-  d.part_side(p).strides = {5, 1};
+  d.part(p).strides({5, 1});
   const Model m = d.finish();
   EXPECT_EQ(kind_of([&] { (void)collect(m["w"].main()); }), Kind::malformed);
 }

@@ -8,8 +8,8 @@
 #include <random>
 #include <string>
 
+#include "core/draft.h"
 #include "core/plan_items.h"
-#include "core/state.h"
 
 namespace weighbridge::core {
 namespace {
@@ -90,10 +90,10 @@ TEST(Extents, AliasesOfAnotherByteOrderOrAxisOrderAreOtherElements) {
   };
   add("row", DType::f32, square);
   add("flat", DType::f32, flat);
-  draft.state.parts[add("big", DType::f32, square)].order = Order::big;
-  draft.part_side(add("column", DType::f32, square)).strides = {1, 2};
-  draft.part_side(add("same column", DType::f32, square)).strides = {1, 2};
-  draft.part_side(add("other shape", DType::f32, wide)).strides = {1, 2};
+  draft.part(add("big", DType::f32, square)).order(Order::big);
+  draft.part(add("column", DType::f32, square)).strides({1, 2});
+  draft.part(add("same column", DType::f32, square)).strides({1, 2});
+  draft.part(add("other shape", DType::f32, wide)).strides({1, 2});
   add("integer", DType::i32, square);
   draft.index_names();
   const Model model = draft.finish();

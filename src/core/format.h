@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/draft.h"
 #include "core/findings.h"
-#include "core/state.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/model.h"
@@ -129,7 +129,7 @@ struct Format {
   FormatInfo info;
   // The content says that it is this format: magic numbers, or a shape that nothing else has.
   bool (*matches)(const Glance&);
-  // Walks the structure of the file into the draft, with draft.state.sources[0] the file already added, and reports.
+  // Walks the structure of the file into the draft, with the file already added as the first source, and reports.
   // Leaves broken tensors out of the draft. Throws Error{io}, Stop.
   void (*read)(const Source&, const Context&, Findings&, Draft&);
   // Content rules, which read payload: reported sorted by offset and rule. Null: there are none.

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/state.h"
+#include "core/draft.h"
 #include "support/thrown.h"
 #include "weighbridge/model.h"
 
@@ -87,7 +87,7 @@ TEST(Handles, WhatATemporaryModelHoldsLives) {
   for (const auto& source : model().sources()) bytes += source->size();
   EXPECT_EQ(bytes, 24U);
   core::Draft draft;
-  draft.state.checksums.push_back({"a checksum that is too long for a short string", "0x1"});
+  draft.add_checksum("a checksum that is too long for a short string", "0x1");
   const auto checksums = draft.finish().checksums();
   EXPECT_EQ(checksums[0].name, "a checksum that is too long for a short string");
 }

@@ -18,8 +18,6 @@ void make_logical(const Part& part, std::span<std::byte> bytes) {
   }
 }
 
-const Source& source_of(const Part& part, const Extent& extent) { return *Access::state(part).sources[extent.source]; }
-
 }  // namespace
 
 bool is_direct(const Part& part) noexcept {
@@ -31,19 +29,19 @@ bool is_direct(const Part& part) noexcept {
 void read_direct(const Part& part, std::uint64_t offset, std::span<std::byte> out) {
   if (out.empty()) return;
   const Extent extent = *part.extent();
-  source_of(part, extent).read_at(extent.offset + offset, out);
+  source_of(part).read_at(extent.offset + offset, out);
   make_logical(part, out);
 }
 
 void read_direct(std::span<const PartRead> reads) {
   std::vector<ReadRange> ranges;
   for (std::size_t first = 0; first < reads.size();) {
-    const Source& source = source_of(reads[first].part, *reads[first].part.extent());
+    const Source& source = source_of(reads[first].part);
     ranges.clear();
     std::size_t last = first;
     for (; last < reads.size(); ++last) {
       const Extent extent = *reads[last].part.extent();
-      if (&source_of(reads[last].part, extent) != &source) break;
+      if (&source_of(reads[last].part) != &source) break;
       if (!reads[last].out.empty()) ranges.push_back({extent.offset, reads[last].out});
     }
     source.read(ranges);

@@ -237,12 +237,9 @@ std::string_view Model::name(std::uint32_t i) const& {
 }
 HandleIterator<Tensor> Model::begin() const noexcept { return {Tensor(s_, 0), size()}; }
 Maybe<Tensor> Model::find(std::string_view name) const {
-  if (!s_) return std::nullopt;
-  const auto at =
-      std::lower_bound(s_->by_name.begin(), s_->by_name.end(), name,
-                       [&](std::uint32_t i, std::string_view wanted) { return s_->tensor_name(i) < wanted; });
-  if (at == s_->by_name.end() || s_->tensor_name(*at) != name) return std::nullopt;
-  return Tensor(s_, *at);
+  const auto index = s_ ? s_->find(name) : std::nullopt;
+  if (!index) return std::nullopt;
+  return Tensor(s_, *index);
 }
 Tensor Model::operator[](std::string_view name) const {
   if (const auto found = find(name)) return *found;

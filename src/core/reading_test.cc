@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "codecs/codec.h"
-#include "core/state.h"
+#include "core/draft.h"
 #include "support/thrown.h"
 #include "weighbridge/hash.h"
 
@@ -57,8 +57,8 @@ Made one(std::vector<std::byte> stored, DType dtype, std::vector<std::uint64_t> 
   const std::uint32_t source = draft.add_source(out.source);
   draft.add_tensor("w", Layout::dense, dtype, shape);
   const std::uint32_t part = draft.add_part("data", dtype, shape, encoding, {source, 0, length}, size);
-  draft.state.parts[part].order = order;
-  if (!strides.empty()) draft.part_side(part).strides = std::move(strides);
+  draft.part(part).order(order);
+  if (!strides.empty()) draft.part(part).strides(std::move(strides));
   draft.index_names();
   out.model = draft.finish();
   return out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a Model is kept: flat arrays, no node per tensor. Owns State (immutable once shared) and Draft (how readers and
-// Builder make one). About 100 bytes per plain dense tensor beside the retained header.
+// How a Model is kept: flat arrays, no node per tensor. Owns State, immutable once shared, and the way from a handle to
+// it; leaves how one is made to draft.h. Only core includes this. About 100 bytes per plain dense tensor beside the
+// retained header.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/draft.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::core {
@@ -19,8 +21,6 @@ namespace weighbridge::core {
 struct TextRef {
   std::uint32_t offset = 0, length = 0;
 };
-
-inline constexpr std::uint32_t kNone = UINT32_MAX;
 
 struct PartRecord {
   std::uint64_t offset = 0, stored_length = 0;  // extent, when has_extent
@@ -79,17 +79,17 @@ struct State {
   std::vector<Value::Entry> attributes, extra;
   std::optional<Tokenizer> tokenizer;
   std::vector<std::uint32_t> by_name;  // tensor indices in the order of their names' bytes
-  std::vector<std::shared_ptr<const void>> keep;
-  std::vector<Checksum> checksums;  // that the container keeps of itself, as inspect shows them
-  std::string dtype_label;          // one word for all tensors, where the container defines one
-  bool checked = true;              // false: payload rules that belong to opening were put off
-  bool is_view = false;             // made by view(): what the sources hold is not all of it, or under other names
+  std::vector<Checksum> checksums;     // that the container keeps of itself, as inspect shows them
+  std::string dtype_label;             // one word for all tensors, where the container defines one
+  bool checked = true;                 // false: payload rules that belong to opening were put off
+  bool is_view = false;                // made by view(): what the sources hold is not all of it, or under other names
 
   std::string_view text(TextRef ref) const noexcept {
     const std::string& from = (ref.offset >> 31) ? arena : header;
     return std::string_view(from).substr(ref.offset & 0x7fffffffU, ref.length);
   }
   std::string_view tensor_name(std::uint32_t i) const noexcept { return text(tensors[i].name); }
+  std::optional<std::uint32_t> find(std::string_view name) const noexcept;  // by by_name
 };
 
 // The file that a finding about these bytes is about.
@@ -97,46 +97,6 @@ inline FileRef file_ref(const State& state, std::uint32_t source) {
   if (source == state.asked) return {};
   return {std::string(state.sources[source]->name()), source};
 }
-
-// One reader's or one Builder's work in progress. Calls come in file order: a tensor, then its parts.
-struct Draft {
-  State state;
-  // What the caller of open() asked for.
-  Checks checks = Checks::all;
-  // Read instead of the neighbors that the format would look for.
-  std::shared_ptr<const Source> sidecar{}, tokenizer{};
-
-  // Keeps the header for good; views into the returned text become names without a copy.
-  std::string_view retain_header(std::string header);
-  std::uint32_t add_source(std::shared_ptr<const Source>);
-  TextRef refer(std::string_view text);  // by reference when it lies in the retained header, else copied into the arena
-
-  // Adds a tensor; its parts follow by add_part. Rank is at most 64 (the caller has checked).
-  std::uint32_t add_tensor(std::string_view name, Layout, DType, Shape);
-  std::uint32_t add_tensor_without_shape(std::string_view name, Layout, DType);
-  // Adds a part to the last tensor. `size` is its logical bytes. A shape equal to the tensor's own is shared.
-  std::uint32_t add_part(std::string_view role, DType, Shape, Encoding, const Extent&, std::uint64_t size);
-  // Makes this a view of another model: all but tensors and attributes, which its maker adds, in any choice. Called
-  // before anything is added. The checksums that the container keeps are of the file, not of the view.
-  void begin_view(const State& of);
-  // Adds a tensor of another model under a name of its own, with all that belongs to it; its payload stays where it is.
-  std::uint32_t adopt(std::string_view name, const State& from, const TensorRecord&);
-  PartSide& part_side(std::uint32_t part);
-  TensorSide& tensor_side(std::uint32_t tensor);
-  void mark_unsupported(std::uint32_t tensor, Finding);
-  void set_attribute(std::string key, Value value) { state.attributes.emplace_back(std::move(key), std::move(value)); }
-
-  // Sorts the index. Returns pairs (earlier, later) of tensors that share a name, later ascending; empty when all is
-  // well.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> index_names();
-  // Freezes. index_names() was called and found nothing, or the duplicates were removed with drop().
-  Model finish();
-  // Removes tensors (ascending indices) that turned out broken, so that the rest can be verified.
-  void drop(const std::vector<std::uint32_t>& tensors);
-
- private:
-  std::uint32_t append_dims(Shape);  // where they start in State::dims
-};
 
 // What a handle of no model is of: one tensor without parts that says so, and one part without bytes.
 const State& empty_state() noexcept;

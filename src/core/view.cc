@@ -40,14 +40,14 @@ class Maker {
   Model run() {
     select();
     read_renames();
-    draft_.begin_view(state_);
+    draft_.begin_view(model_);
     for (const std::uint32_t i : chosen_) {
       const auto renamed = renames_.find(i);
-      draft_.adopt(renamed != renames_.end() ? renamed->second : state_.tensor_name(i), state_, state_.tensors[i]);
+      draft_.adopt(renamed != renames_.end() ? renamed->second : state_.tensor_name(i), model_[i]);
     }
     if (const auto same = draft_.index_names(); !same.empty()) refuse_same(same[0].first, same[0].second);
     edit_attributes();
-    if (options_.tokenizer) draft_.state.tokenizer = options_.tokenizer;
+    if (options_.tokenizer) draft_.set_tokenizer(options_.tokenizer);
     return draft_.finish();
   }
 
@@ -86,7 +86,7 @@ class Maker {
   [[noreturn]] void refuse_same(std::uint32_t a, std::uint32_t b) const {
     base::misuse("duplicate-name", "the tensors " + core::quoted(state_.tensor_name(chosen_[a])) + " and " +
                                        core::quoted(state_.tensor_name(chosen_[b])) + " would both be called " +
-                                       core::quoted(draft_.state.tensor_name(b)));
+                                       core::quoted(draft_.name(b)));
   }
 
   void edit_attributes() {
@@ -196,11 +196,11 @@ Model view(const Model& model, const ViewOptions& options) {
 Model core::view_without(const Model& model, std::span<const std::uint32_t> tensors) {
   const State& from = *Access::state(model);
   Draft draft;
-  draft.begin_view(from);
+  draft.begin_view(model);
   for (std::uint32_t i = 0; i < from.tensors.size(); ++i)
-    if (!std::ranges::binary_search(tensors, i)) draft.adopt(from.tensor_name(i), from, from.tensors[i]);
+    if (!std::ranges::binary_search(tensors, i)) draft.adopt(from.tensor_name(i), model[i]);
   draft.index_names();
-  draft.state.attributes = from.attributes;
+  draft.set_attributes(from.attributes);
   return draft.finish();
 }
 

@@ -29,7 +29,7 @@ Loaded load(const std::shared_ptr<const Source>& source, const Context& context,
   draft.checks = options.checks;
   draft.sidecar = options.sidecar;
   draft.tokenizer = options.tokenizer;
-  draft.state.asked = draft.add_source(source);
+  draft.set_asked(draft.add_source(source));
   if (context.progress) {
     // The walker may ask too, from other threads: one call at a time.
     std::mutex one_at_a_time;

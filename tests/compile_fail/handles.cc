@@ -2,7 +2,7 @@
 // What a temporary handle would take along must not compile. run.py plants one error at a time.
 #include <string>
 
-#include "weighbridge/weighbridge.h"
+#include "weighbridge/open.h"
 
 namespace wb = weighbridge;
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-REFUSED = re.compile(r"deleted|is private")
+REFUSED = re.compile(r"deleted|private")
 
 
 def compile_one(command: list[str], source: Path, planted: str | None) -> str | None:

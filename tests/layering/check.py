@@ -87,6 +87,8 @@ def check_include(root, order, user, is_test, quote, target):
         used = layer_of(target, order)
         if user in ("cli", "web"):
             return f"the command and the page see public headers only, not {target}"
+        if user not in order.only.get(target, [user]):
+            return f"{user} may not include {target}: it is for {' '.join(order.only[target])}"
         return None if order.may_include(user, used) else f"{user} may not include {target}"
     for prefix, allowed in order.only.items():
         if target.startswith(prefix):
@@ -169,6 +171,9 @@ PLANTED = {
     "a layer includes a public header from above": (
         lambda root: append_line(root / "src/wire/x.cc", "#include <weighbridge/model.h>"),
         "src/wire/x.cc:1: wire may not include weighbridge/model.h"),
+    "a header that its layer keeps to itself": (
+        lambda root: append_line(root / "src/io/x_test.cc", '#include "core/state.h"'),
+        "src/io/x_test.cc:1: io may not include core/state.h: it is for core"),
     "the command includes an internal header": (
         lambda root: (append_line(root / "src/base/x.h", ""), append_line(root / "cli/x.cc", '#include "base/x.h"')),
         "cli/x.cc:1: the command and the page see public headers only"),

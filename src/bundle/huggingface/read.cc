@@ -25,15 +25,14 @@ class Loader {
       : context_(context), reading_{.folder = folder, .limits = context.limits, .findings = findings} {}
 
   Model run() {
-    draft_.state.format = "hf";
+    draft_.set_format("hf");
     read_beside();
     const Weights weights = read_weights(reading_, context_);
     adopt(weights);
     set_attributes(weights);
     check_embeddings();
     for (auto& source : reading_.sources)
-      if (std::ranges::find(draft_.state.sources, source) == draft_.state.sources.end())
-        draft_.state.sources.push_back(std::move(source));
+      if (std::ranges::find(draft_.sources(), source) == draft_.sources().end()) draft_.add_source(std::move(source));
     return draft_.finish();
   }
 
@@ -46,7 +45,7 @@ class Loader {
     else if (reading_.findings.errors() == before)
       reading_.findings.report(rules::kConfigMissing, {});
     files_ = read_tokenizer(reading_, config_);
-    draft_.state.tokenizer = std::move(files_.tokenizer);
+    draft_.set_tokenizer(std::move(files_.tokenizer));
     if (config_.bert) settings_ = read_settings(reading_);
   }
 
@@ -58,7 +57,7 @@ class Loader {
     for (const auto& place : weights.tensors) {
       const Tensor tensor = weights.models[place.first][place.second];
       const std::string_view name = strip_ ? without_prefix(tensor.name()) : tensor.name();
-      draft_.adopt(name, core::Access::state(tensor), core::Access::record(tensor));
+      draft_.adopt(name, tensor);
     }
   }
 
@@ -117,7 +116,7 @@ class Loader {
   }
 
   void add_metadata(std::vector<Value::Entry> metadata) {
-    const std::vector<Value::Entry> set_already = draft_.state.attributes;  // a few dozen
+    const std::vector<Value::Entry> set_already = draft_.attributes();  // a few dozen
     for (Value::Entry& entry : metadata) {
       const auto known = std::ranges::find(set_already, entry.first, &Value::Entry::first);
       if (known == set_already.end())
@@ -135,11 +134,9 @@ class Loader {
   void check_embeddings() {
     if (!config_.vocab_size || !config_.hidden_size) return;
     const std::uint64_t expected[] = {*config_.vocab_size, *config_.hidden_size};
-    const core::State& state = draft_.state;
-    for (std::uint32_t i = 0; i < state.tensors.size(); ++i) {
-      const core::TensorRecord& record = state.tensors[i];
-      if (state.tensor_name(i) != kWordEmbeddings) continue;
-      const Shape shape(state.dims.data() + record.dims, record.rank);
+    for (std::uint32_t i = 0; i < draft_.size(); ++i) {
+      if (draft_.name(i) != kWordEmbeddings) continue;
+      const Shape shape = draft_.shape(i);
       if (!std::ranges::equal(shape, expected))
         reading_.findings.report(rules::kEmbeddingShape, {.tensor = kWordEmbeddings}, shape_text(expected),
                                  shape_text(shape));

@@ -238,10 +238,10 @@ class Planner {
         ledger_.change(LossKind::name, subject(tensor), name,
                        std::string(without_prefix(name)) + ", and hf.prefix says so");
       judge_words(tensor);
-      draft.adopt(name, core::Access::state(tensor), core::Access::record(tensor));
+      draft.adopt(name, tensor);
     }
-    draft.state.attributes = std::move(metadata_);
-    if (const core::State* const state = core::Access::state(model_)) draft.state.extra = state->extra;
+    draft.set_attributes(std::move(metadata_));
+    for (const auto& [key, value] : model_.extra()) draft.set_extra(key, value);
     return draft.finish();
   }
 

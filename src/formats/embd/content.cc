@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two content rules of EMBD (reading E1): the checksum of the tensor data and that of the file.
 #include "base/checked.h"
+#include "core/draft.h"
 #include "core/progress.h"
-#include "core/state.h"
 #include "formats/embd/checksums.h"
 #include "formats/embd/format.h"
 #include "formats/embd/layout.h"
@@ -12,12 +12,13 @@
 namespace weighbridge::embd {
 
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
-  const core::State* const state = core::Access::state(model);
+  const std::string_view kept = core::retained_header(model);
   // The reader keeps header and footer in front of the index, unless they were too broken to go by.
-  if (state == nullptr || state->header.size() < kHeaderSize + kFooterSize) return;
-  const Header header = load<Header>(state->header.data());
-  const Footer footer = load<Footer>(state->header.data() + kHeaderSize);
-  const Source& source = *state->sources.front();
+  if (kept.size() < kHeaderSize + kFooterSize) return;
+  const Header header = load<Header>(kept.data());
+  const Footer footer = load<Footer>(kept.data() + kHeaderSize);
+  const std::shared_ptr<const Source> held = model.sources()[0];
+  const Source& source = *held;
   const std::uint64_t end = source.size() - kFooterSize;
   if ((header.flags & kChecksumEnabled) == 0 ||
       !base::fits(header.tensor_data_offset, header.tensor_data_size, end))  // which opening reported

@@ -31,9 +31,7 @@ class Walk {
 
   void run(const std::optional<Numbers>& numbers) {
     const std::uint64_t count = header_.tensor_index_count;
-    draft_.state.tensors.reserve(base::to_size(count));
-    draft_.state.parts.reserve(base::to_size(count));
-    draft_.state.dims.reserve(base::to_size(2 * count));
+    draft_.reserve(base::to_size(count), base::to_size(count), base::to_size(2 * count));
     at_of_.reserve(base::to_size(count));
     std::size_t name_at = base::to_size(count * kDescriptorSize);
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -95,12 +93,12 @@ class Walk {
     if (dtype != DType::unknown) return;
     complete_ = false;
     const std::string number = std::to_string(d.dtype);
-    draft_.part_side(part).dtype_name = number;
-    draft_.tensor_side(tensor).type_name = number;
+    draft_.part(part).dtype_name(number);
+    draft_.tensor(tensor).type_name(number);
     const Finding finding =
         core::Findings::make(rules::kUnknownDtype, {.offset = file_offset(at + 4), .tensor = name}, {}, number);
     findings_.report(finding);
-    draft_.mark_unsupported(tensor, finding);
+    draft_.tensor(tensor).unsupported(finding);
   }
 
   // 0 for a dtype of unknown size.
@@ -116,9 +114,8 @@ class Walk {
     for (const auto& [earlier, later] : draft_.index_names()) {
       drop_.push_back(later);
       complete_ = false;
-      findings_.report(rules::kDuplicateName,
-                       {.offset = file_offset(at_of_[later]), .tensor = draft_.state.tensor_name(later)}, {}, {},
-                       "the first one is described at offset " + std::to_string(file_offset(at_of_[earlier])));
+      findings_.report(rules::kDuplicateName, {.offset = file_offset(at_of_[later]), .tensor = draft_.name(later)}, {},
+                       {}, "the first one is described at offset " + std::to_string(file_offset(at_of_[earlier])));
     }
   }
 
@@ -153,12 +150,9 @@ class Walk {
     findings_.report(rules::kGap, {.offset = begin}, {}, bytes_text(end - begin), "in the tensor data");
   }
 
-  void stretch(const Place& place, std::uint64_t size) {
-    core::PartRecord& part = draft_.state.parts[draft_.state.tensors[place.tensor].first_part];
-    part.stored_length = part.size = size;
-  }
+  void stretch(const Place& place, std::uint64_t size) { draft_.first_part(place.tensor).length(size); }
 
-  std::string_view name_of(const Place& place) const { return draft_.state.tensor_name(place.tensor); }
+  std::string_view name_of(const Place& place) const { return draft_.name(place.tensor); }
 
   void check_architecture(const Numbers& numbers) {
     if (!layers_fit(numbers, header_.tensor_index_count)) {
@@ -172,34 +166,26 @@ class Walk {
     for_each_expected(numbers, [&](const Expected& expected) { check_expected(expected); });
   }
 
-  // by_name is sorted by the names' bytes: names whose hashes collide cannot be taken for one another.
-  std::optional<std::uint32_t> find(std::string_view name) const {
-    const auto& by_name = draft_.state.by_name;
-    const auto found =
-        std::ranges::lower_bound(by_name, name, {}, [&](std::uint32_t i) { return draft_.state.tensor_name(i); });
-    if (found == by_name.end() || draft_.state.tensor_name(*found) != name) return std::nullopt;
-    return *found;
-  }
-
   void check_expected(const Expected& expected) {
-    const auto i = find(expected.name);
+    // By their bytes: names whose hashes collide cannot be taken for one another.
+    const auto i = draft_.find(expected.name);
     if (!i) {
       if (expected.required)
         findings_.report(rules::kMissingTensor, {.offset = file_offset(0), .tensor = expected.name},
                          shape_text(expected.shape));
       return;
     }
-    const core::TensorRecord& tensor = draft_.state.tensors[*i];
-    if (tensor.rank == 0) return;  // a broken number of dimensions has been reported
-    const Shape shape(draft_.state.dims.data() + tensor.dims, tensor.rank);
+    const Shape shape = draft_.shape(*i);
+    if (shape.empty()) return;  // a broken number of dimensions has been reported
+    const DType dtype = draft_.dtype(*i);
     const std::uint64_t at = at_of_[*i];
     if (!std::ranges::equal(shape, expected.shape))
       findings_.report(rules::kTensorShape, {.offset = file_offset(at + 8), .tensor = expected.name},
                        shape_text(expected.shape), shape_text(shape));
-    if (!expected.required || tensor.dtype == DType::unknown || tensor.dtype == DType::f32) return;
-    const bool real = info(tensor.dtype).kind == DTypeKind::real;
+    if (!expected.required || dtype == DType::unknown || dtype == DType::f32) return;
+    const bool real = info(dtype).kind == DTypeKind::real;
     findings_.report(real ? rules::kNotFloat32 : rules::kTensorDtype,
-                     {.offset = file_offset(at + 4), .tensor = expected.name}, "f32", std::string(name(tensor.dtype)));
+                     {.offset = file_offset(at + 4), .tensor = expected.name}, "f32", std::string(name(dtype)));
   }
 
   void drop_broken() {

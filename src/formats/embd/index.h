@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "core/draft.h"
 #include "core/findings.h"
-#include "core/state.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/metadata.h"
 

@@ -48,7 +48,7 @@ class Walk {
       : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
 
   void run() {
-    draft_.state.format = "embd";
+    draft_.set_format("embd");
     if (!read_header() || !check_flags() || !read_footer()) return;
     note_header();
     place_sections();
@@ -147,11 +147,11 @@ class Walk {
 
   // What the writer needs to make the same header again, and what people look at.
   void note_header() {
-    draft_.state.version = "1." + std::to_string(header_.version_minor);
+    draft_.set_version("1." + std::to_string(header_.version_minor));
     if ((header_.flags & kChecksumEnabled) == 0) return;
-    draft_.state.checksums = {{"header", crc_text(header_.header_checksum)},
-                              {"data", crc_text(footer_.data_checksum)},
-                              {"file", crc_text(footer_.file_checksum)}};
+    draft_.add_checksum("header", crc_text(header_.header_checksum));
+    draft_.add_checksum("data", crc_text(footer_.data_checksum));
+    draft_.add_checksum("file", crc_text(footer_.file_checksum));
   }
 
   bool has_vocabulary() const { return (header_.flags & kVocabEmbedded) != 0; }
@@ -254,7 +254,7 @@ class Walk {
     // Metadata of these names would hide the header's facts, which then stay untold.
     const bool has_flags = metadata->find(kFlagsAttribute) < metadata->entries.size();
     const bool has_minor = metadata->find(kMinorAttribute) < metadata->entries.size();
-    draft_.state.attributes = std::move(metadata->entries);
+    draft_.set_attributes(std::move(metadata->entries));
     if ((header_.flags | kVocabEmbedded) != kKnownFlags && !has_flags)
       draft_.set_attribute(std::string(kFlagsAttribute), Value::integer(std::uint64_t{header_.flags}, DType::u32));
     if (header_.version_minor != kVersionMinor && !has_minor)
@@ -265,10 +265,12 @@ class Walk {
 
   void read_vocabulary_section(const std::optional<Numbers>& numbers) {
     if (!has_vocabulary() || !vocabulary_.good) return;
-    draft_.state.tokenizer =
+    auto tokenizer =
         read_vocabulary(read_text(vocabulary_.offset, vocabulary_.size), vocabulary_.offset, limits_, findings_);
-    if (!draft_.state.tokenizer || !numbers) return;
-    if (const std::uint64_t count = draft_.state.tokenizer->vocab_size; count != numbers->vocab_size)
+    if (!tokenizer) return;
+    const std::uint64_t count = tokenizer->vocab_size;
+    draft_.set_tokenizer(std::move(tokenizer));
+    if (numbers && count != numbers->vocab_size)
       findings_.report(rules::kTokenCount, {.offset = vocabulary_.offset}, std::to_string(numbers->vocab_size),
                        std::to_string(count));
   }

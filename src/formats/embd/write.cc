@@ -58,7 +58,7 @@ class Planner {
   Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
 
   core::WriteLayout run() {
-    out_.keep = core::Access::share(model_);
+    out_.keep = std::make_shared<const Model>(model_);
     core::drop_extra(ledger_, model_);
     metadata_ = plan_metadata(model_, options_, ledger_);
     plan_tokenizer();

@@ -51,7 +51,7 @@ class Walk {
       : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
 
   void run() {
-    draft_.state.format = kFormat.info.name;
+    draft_.set_format(kFormat.info.name);
     if (!read_header()) return;
     add_attributes();
     add_tensors();
@@ -75,7 +75,7 @@ class Walk {
     }
     header_ = load_header(bytes);
     if (!check_fields(header_, findings_)) return false;
-    draft_.state.version = "0";
+    draft_.set_version("0");
     if (const std::uint64_t needed = file_size(header_); needed != size) {
       findings_.report(rules::kLength, {.offset = std::min(needed, size)}, bytes_text(needed), bytes_text(size));
       return false;
@@ -139,8 +139,8 @@ class Walk {
     if (!file) return;
     draft_.add_source(file);
     core::Findings in_file = findings_.in(*file);
-    draft_.state.tokenizer =
-        read_tokenizer_file(*file, static_cast<std::uint32_t>(Sizes(header_).vocab), limits_, in_file);
+    draft_.set_tokenizer(
+        read_tokenizer_file(*file, static_cast<std::uint32_t>(Sizes(header_).vocab), limits_, in_file));
   }
 
   const Source& source_;

@@ -50,12 +50,10 @@ class Walk {
       : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
 
   void run() {
-    draft_.state.format = "safetensors";
+    draft_.set_format("safetensors");
     if (!read_header()) return;
     if (!read_entries()) {
-      draft_.state.tensors.clear();  // an index that cannot be read to its end names nothing for certain
-      draft_.state.parts.clear();
-      draft_.state.attributes.clear();
+      draft_.clear();
       return;
     }
     check_names();
@@ -110,10 +108,8 @@ class Walk {
   // All of the root object. False: the text broke off or passed a limit, which has been reported.
   bool read_entries() {
     const std::size_t most = text_.size() / kShortestEntry + 1;
-    draft_.state.tensors.reserve(most);
-    draft_.state.parts.reserve(most);
+    draft_.reserve(most, most, 2 * most);
     places_.reserve(most);
-    draft_.state.dims.reserve(2 * most);
     wire::JsonReader in(text_, limits_.depth);
     if (in.enter_object()) {
       bool metadata_seen = false;
@@ -176,7 +172,9 @@ class Walk {
       if (!in.ok() || !charge(entry)) return;
       kept.push_back(std::move(entry));
     }
-    if (in.ok()) keep(std::move(kept), rules::kDuplicateMetadataKey, std::nullopt, draft_.state.attributes);
+    std::vector<Value::Entry> metadata;
+    if (in.ok()) keep(std::move(kept), rules::kDuplicateMetadataKey, std::nullopt, metadata);
+    for (auto& [key, value] : metadata) draft_.set_attribute(std::move(key), std::move(value));
   }
 
   // One tensor's entry, its value waiting in `in`.
@@ -349,26 +347,25 @@ class Walk {
         draft_.add_part("data", entry_.dtype, shaped ? shape : Shape(count), Encoding::raw,
                         {.source = 0, .offset = data_start_ + begin, .length = end - begin}, end - begin);
     if (entry_.dtype == DType::unknown) {
-      draft_.part_side(part).dtype_name = entry_.dtype_name;
-      draft_.tensor_side(tensor).type_name = entry_.dtype_name;
+      draft_.part(part).dtype_name(entry_.dtype_name);
+      draft_.tensor(tensor).type_name(entry_.dtype_name);
     }
-    if (!entry_.extra.empty()) draft_.tensor_side(tensor).extra = std::move(entry_.extra);
-    if (entry_.unsupported) draft_.mark_unsupported(tensor, *std::move(entry_.unsupported));
+    if (!entry_.extra.empty()) draft_.tensor(tensor).extra(std::move(entry_.extra));
+    if (entry_.unsupported) draft_.tensor(tensor).unsupported(*std::move(entry_.unsupported));
     return tensor;
   }
 
   void check_names() {
     const auto duplicates = draft_.index_names();
     if (duplicates.empty()) return;
-    std::vector<const Place*> of(draft_.state.tensors.size());
+    std::vector<const Place*> of(draft_.size());
     for (const Place& place : places_)
       if (place.tensor != core::kNone) of[place.tensor] = &place;
     for (const auto& [earlier, later] : duplicates) {
       drop_.push_back(later);
       const std::string detail = "the first one stands at offset " + std::to_string(file_offset(of[earlier]->name_at));
-      findings_.report(rules::kDuplicateName,
-                       {.offset = file_offset(of[later]->name_at), .tensor = draft_.state.tensor_name(later)}, {}, {},
-                       detail);
+      findings_.report(rules::kDuplicateName, {.offset = file_offset(of[later]->name_at), .tensor = draft_.name(later)},
+                       {}, {}, detail);
     }
   }
 

@@ -47,7 +47,7 @@ class Planner {
   Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
 
   core::WriteLayout run() {
-    out_.keep = core::Access::share(model_);
+    out_.keep = std::make_shared<const Model>(model_);
     if (model_.tokenizer())
       ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: safetensors has no place for it");
     core::drop_extra(ledger_, model_);
@@ -99,8 +99,7 @@ class Planner {
   std::vector<std::uint32_t> order() const {
     std::vector<std::vector<std::uint32_t>> ranks(kDTypeRanks + 1);
     if (model_.size() > 0) {
-      for (const std::uint32_t i : core::Access::state(model_)->by_name)
-        ranks[dtype_rank(target_dtype(model_[i]))].push_back(i);
+      for (const std::uint32_t i : core::by_name(model_)) ranks[dtype_rank(target_dtype(model_[i]))].push_back(i);
     }
     std::vector<std::uint32_t> out;
     out.reserve(model_.size());

@@ -25,18 +25,11 @@ namespace {
 // one it stays in the cache between reading, looking and summing.
 constexpr std::uint64_t kSharedPiece = std::uint64_t{1} << 20, kOwnPiece = std::uint64_t{1} << 17;
 
-std::vector<ValueRange> ranges_of(const core::State& state) {
-  std::vector<ValueRange> out;
-  for (std::uint32_t t = 0; t < state.tensors.size(); ++t) {
-    const core::TensorRecord& tensor = state.tensors[t];
-    for (std::uint32_t i = 0; i < tensor.part_count; ++i) {
-      const core::PartRecord& part = state.parts[tensor.first_part + i];
-      if (part.dtype != DType::f32) continue;  // codes may be any
-      const bool scales = tensor.layout != Layout::dense;
-      out.push_back({part.offset, part.stored_length, t, scales ? ValueRule::positive : ValueRule::finite});
-    }
-  }
-  return out;
+// Of a stored part, where its values have a rule: codes may be any.
+void add_range(std::uint32_t tensor, Layout layout, DType dtype, const Extent& extent, std::vector<ValueRange>& out) {
+  if (dtype != DType::f32) return;
+  const bool scales = layout != Layout::dense;
+  out.push_back({extent.offset, extent.length, tensor, scales ? ValueRule::positive : ValueRule::finite});
 }
 
 class Pass {
@@ -121,25 +114,39 @@ Finding bad_value_finding(const BadValue& bad, const Source& source, std::string
                               {.offset = bad.offset, .tensor = tensor}, {}, Value::real(value, DType::f32).to_text());
 }
 
-void check_payload(const core::State& state, const Source& source, std::uint64_t stated, const Context& context,
-                   core::Findings& findings) {
-  const PayloadSums sums = sum_payload(source, ranges_of(state), context);
+// `names` says what a tensor is called.
+void check_ranges(std::vector<ValueRange> ranges, const auto& names, const Source& source, std::uint64_t stated,
+                  const Context& context, core::Findings& findings) {
+  const PayloadSums sums = sum_payload(source, std::move(ranges), context);
   if (stated != 0 && stated != sums.checksum) report_checksum(source, stated, sums.checksum, findings);
   for (const BadValue& bad : sums.bad) {
     if (findings.errors() < Report::kMaxFindings)
-      findings.report(bad_value_finding(bad, source, state.tensor_name(bad.tensor)));
+      findings.report(bad_value_finding(bad, source, names.name(bad.tensor)));
     else  // counted only
       findings.report(bad.rule == ValueRule::finite ? rules::kNotFinite : rules::kScaleValue, {});
   }
 }
 
+void check_payload(const core::Draft& draft, const Source& source, std::uint64_t stated, const Context& context,
+                   core::Findings& findings) {
+  std::vector<ValueRange> ranges;
+  draft.for_each_stored([&](std::uint32_t tensor, Layout layout, DType dtype, const Extent& extent) {
+    add_range(tensor, layout, dtype, extent, ranges);
+  });
+  check_ranges(std::move(ranges), draft, source, stated, context, findings);
+}
+
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
-  const core::State* const state = core::Access::state(model);
-  if (state == nullptr || state->checked || state->sources.empty()) return;
-  const Source& source = *state->sources[0];
+  if (model.checked() || model.sources().empty()) return;
+  const std::shared_ptr<const Source> held = model.sources()[0];
+  const Source& source = *held;
   std::vector<std::byte> header(kHeaderSize);
   source.read_at(0, header);
-  check_payload(*state, source, decode_header(header).checksum, context, findings);
+  std::vector<ValueRange> ranges;
+  for (const Tensor& tensor : model)
+    for (const Part& part : tensor.parts())
+      add_range(tensor.index(), tensor.layout(), part.dtype(), *part.extent(), ranges);
+  check_ranges(std::move(ranges), model, source, decode_header(header).checksum, context, findings);
 }
 
 }  // namespace weighbridge::slm

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/draft.h"
 #include "core/findings.h"
-#include "core/state.h"
 #include "formats/slm/scan.h"
 #include "weighbridge/context.h"
 
@@ -23,7 +23,7 @@ PayloadSums sum_payload(const Source&, std::vector<ValueRange> ranges, const Con
 
 // That pass for a file that was read, and its findings: the checksum first, then values by offset. `stated` is the
 // header's checksum; of 0 the walker has spoken already. Throws Error{io}, Cancelled, core::Stop.
-void check_payload(const core::State&, const Source&, std::uint64_t stated, const Context&, core::Findings&);
+void check_payload(const core::Draft&, const Source&, std::uint64_t stated, const Context&, core::Findings&);
 
 // The finding of a bad value.
 Finding bad_value_finding(const BadValue&, const Source&, std::string_view tensor);

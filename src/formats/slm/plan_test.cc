@@ -8,7 +8,7 @@
 
 #include "base/endian.h"
 #include "codecs/quantize.h"
-#include "core/state.h"
+#include "core/draft.h"
 #include "formats/slm/testing.h"
 #include "support/items.h"
 #include "support/thrown.h"
@@ -27,12 +27,9 @@ using test::text_of;
 // The same model in a draft of its own, as `edit` leaves it: one part for each tensor.
 template <class Edit> Model edited(const Model& from, Edit edit) {
   core::Draft draft;
-  const core::State& state = *core::Access::state(from);
-  draft.state.attributes = state.attributes;
-  draft.state.tokenizer = state.tokenizer;
-  for (std::uint32_t i = 0; i < from.size(); ++i) draft.adopt(from.name(i), state, state.tensors[i]);
+  draft.adopt_metadata(from);
+  for (std::uint32_t i = 0; i < from.size(); ++i) draft.adopt(from.name(i), from[i]);
   edit(draft);
-  draft.state.keep.push_back(core::Access::share(from));
   draft.index_names();
   return draft.finish();
 }
@@ -63,12 +60,10 @@ TEST(SlmPlan, PartsThatAreStoredOtherwiseAreRespelt) {
   const Model plain = tiny().build();
   const auto changes = [&](auto edit) { return text_of(layout(edited(plain, edit), {}).changes); };
   const std::string part(kNormPart);
-  EXPECT_EQ(changes([](core::Draft& d) { d.state.parts[kNorm].order = Order::big; }),
-            part + ": big-endian -> little-endian\n");
-  EXPECT_EQ(changes([](core::Draft& d) { d.part_side(kNorm).strides = {1}; }), part + ": strided -> row-major\n");
-  EXPECT_EQ(changes([](core::Draft& d) { d.part_side(kNorm).digest = "sha256:00"; }),
-            part + ": sha256:00 -> no digest\n");
-  EXPECT_EQ(changes([](core::Draft& d) { d.state.parts[kNorm].encoding = Encoding::zstd; }), part + ": zstd -> raw\n");
+  EXPECT_EQ(changes([](core::Draft& d) { d.part(kNorm).order(Order::big); }), part + ": big-endian -> little-endian\n");
+  EXPECT_EQ(changes([](core::Draft& d) { d.part(kNorm).strides({1}); }), part + ": strided -> row-major\n");
+  EXPECT_EQ(changes([](core::Draft& d) { d.part(kNorm).digest("sha256:00"); }), part + ": sha256:00 -> no digest\n");
+  EXPECT_EQ(changes([](core::Draft& d) { d.part(kNorm).encoding(Encoding::zstd); }), part + ": zstd -> raw\n");
 }
 
 TEST(SlmPlan, BigEndianValuesAreSwapped) {
@@ -77,7 +72,7 @@ TEST(SlmPlan, BigEndianValuesAreSwapped) {
   for (float& value : swapped) value = std::bit_cast<float>(base::byteswap(std::bit_cast<std::uint32_t>(value)));
   builder.tensor("#00000000000000aa", DType::f32, {4}, testing::floats(swapped));
   const Model from = builder.build();
-  const Model big = edited(from, [](core::Draft& d) { d.state.parts.back().order = Order::big; });
+  const Model big = edited(from, [](core::Draft& d) { d.first_part(d.size() - 1).order(Order::big); });
   const Model out = walk(render(layout(big, {}))).model;
   EXPECT_EQ(values_of(out["#00000000000000aa"]), (std::vector<float>{1, 2, -3, 0.5}));
 }
@@ -86,9 +81,9 @@ TEST(SlmPlan, PartsAndKeysWithoutAPlaceAreLosses) {
   const Model plain = tiny().build();
   const Model more = edited(plain, [](core::Draft& d) {
     d.add_part("bias", DType::f32, std::vector<std::uint64_t>{1}, Encoding::raw, {0, 0, 4}, 4);
-    d.part_side(kNorm).extra.emplace_back("x", Value::boolean(true));
-    d.state.extra.emplace_back(kHeaderExtra, Value::text("no bytes of an .slm"));
-    d.state.extra.emplace_back("y", Value::text("z"));
+    d.part(kNorm).extra("x", Value::boolean(true));
+    d.set_extra(std::string(kHeaderExtra), Value::text("no bytes of an .slm"));
+    d.set_extra("y", Value::text("z"));
   });
   const core::WriteLayout made = layout(more, {});
   const std::string last(plain.name(plain.size() - 1));

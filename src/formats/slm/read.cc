@@ -36,7 +36,7 @@ class Walk {
       : source_(source), context_(context), findings_(findings), draft_(draft), size_(source.size()) {}
 
   void run() {
-    draft_.state.format = "slm";
+    draft_.set_format("slm");
     if (!read_header()) return;
     check_fields(header_, findings_);
     const bool sections = check_sections(header_, size_, findings_) && within_limits();
@@ -46,8 +46,9 @@ class Walk {
       read_directory();
     }
     draft_.index_names();
-    draft_.state.checked = draft_.checks == Checks::all;
-    if (draft_.state.checked) check_payload(draft_.state, source_, header_.checksum, context_, findings_);
+    const bool all = draft_.checks == Checks::all;
+    draft_.set_checked(all);
+    if (all) check_payload(draft_, source_, header_.checksum, context_, findings_);
   }
 
  private:
@@ -102,27 +103,27 @@ class Walk {
   }
 
   void keep_header() {
-    draft_.state.version = std::to_string(header_.version);
-    draft_.state.attributes = header_attributes(header_);
+    draft_.set_version(std::to_string(header_.version));
+    draft_.set_attributes(header_attributes(header_));
     const std::uint64_t more = header_.header_length - kHeaderSize;
     if (more == 0 || more > context_.limits.header) return;
     const std::string bytes = text_at(kHeaderSize, more);
     const auto verbatim = std::as_bytes(std::span(bytes));
-    draft_.state.extra.emplace_back(std::string(kHeaderExtra),
-                                    Value::foreign(std::string(kGrammar), {verbatim.begin(), verbatim.end()}));
+    draft_.set_extra(std::string(kHeaderExtra),
+                     Value::foreign(std::string(kGrammar), {verbatim.begin(), verbatim.end()}));
   }
 
   void read_tokenizer() {
     const std::string section = text_at(header_.tokenizer_offset, header_.tokenizer_length);
-    draft_.state.tokenizer = parse_tokenizer(section, header_.tokenizer_offset, header_.vocab_size, findings_);
-    draft_.state.checksums = {{"file", checksum_text(header_.checksum)},
-                              {"tokenizer", checksum_text(tokenizer_checksum(section))}};
+    draft_.set_tokenizer(parse_tokenizer(section, header_.tokenizer_offset, header_.vocab_size, findings_));
+    draft_.add_checksum("file", checksum_text(header_.checksum));
+    draft_.add_checksum("tokenizer", checksum_text(tokenizer_checksum(section)));
   }
 
   void read_directory() {
     const std::uint32_t count = header_.tensor_count;
     directory_ = Directory(text_at(header_.tensor_directory_offset, count * kEntrySize));
-    draft_.state.checksums.push_back({"tensor_layout", checksum_text(layout_checksum(directory_))});
+    draft_.add_checksum("tensor_layout", checksum_text(layout_checksum(directory_)));
     // A layer has nine tensors: more layers than that need no names, since the file cannot be valid.
     const KnownNames known(std::min(header_.layer_count, count / kLayerRoles + 1));
     sound_.assign(count, false);
@@ -257,7 +258,7 @@ class Walk {
       add_tensor(e, known.name(e.name_hash));
       label = label == 0 || label == e.dtype ? e.dtype : UINT32_MAX;
     }
-    if (label != 0) draft_.state.dtype_label = is_stored(label) ? stored_name(label) : "mixed";  // M18
+    if (label != 0) draft_.set_dtype_label(is_stored(label) ? stored_name(label) : "mixed");  // M18
   }
 
   void add_tensor(const Entry& e, std::string_view name) {
@@ -267,15 +268,13 @@ class Walk {
     const auto dtype = static_cast<Stored>(e.dtype);
     const BlockTypeInfo* const type = block_type(dtype);
     const std::uint32_t tensor = draft_.add_tensor(name, type ? type->layout : Layout::dense, DType::f32, shape.span());
-    core::TensorSide& side = draft_.tensor_side(tensor);
-    side.id = e.name_hash;
+    auto side = draft_.tensor(tensor).id(e.name_hash);
     if (!type) {
       draft_.add_part(kData, DType::f32, shape.span(), Encoding::raw, payload, e.byte_length);
       return;
     }
-    side.block_type = type;
-    side.attributes.emplace_back(std::string(kType), Value::text(std::string(type->type_attribute)));
-    side.attributes.emplace_back(std::string(kBlockSize), Value::integer(std::int64_t{e.block_size}));
+    side.block_type(type).attribute(std::string(kType), Value::text(std::string(type->type_attribute)));
+    side.attribute(std::string(kBlockSize), Value::integer(std::int64_t{e.block_size}));
     const std::uint64_t scales = scale_count(e.dtype, e.block_size, x);
     const Extent scale_extent{0, e.scale_offset, scales * sizeof(float)};
     const std::uint64_t bytes[] = {e.byte_length}, row_scales[] = {scales}, block_scales[] = {x.rows, scales / x.rows};

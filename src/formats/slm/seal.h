@@ -15,7 +15,7 @@ namespace weighbridge::slm {
 struct Sealed {
   std::deque<std::string> names;   // of the output's tensors
   std::vector<ValueRange> ranges;  // of f32 values, `tensor` an index in names
-  std::shared_ptr<const void> model;
+  Model model;
 };
 
 // [reads] One pass over the file, a serial chain as reading is. Throws Error{malformed} for a value that an .slm must

@@ -68,7 +68,7 @@ class Planner {
         known_(std::min(hyper_.header.layer_count, model.size())) {}
 
   core::WriteLayout run() {
-    kept_->model = core::Access::share(model_);
+    kept_->model = model_;
     take_tokenizer();
     take_extra();
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);

@@ -12,8 +12,8 @@
 #include "base/endian.h"
 #include "codecs/indexed_checksum.h"
 #include "core/content.h"
+#include "core/draft.h"
 #include "core/progress.h"
-#include "core/state.h"
 #include "formats/slm_adapter/format.h"
 #include "formats/slm_adapter/rules.h"
 

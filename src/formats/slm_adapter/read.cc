@@ -31,7 +31,7 @@ class Walk {
       : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
 
   void run() {
-    draft_.state.format = kFormat.info.name;
+    draft_.set_format(kFormat.info.name);
     if (!read_header() || !read_directory()) return;
     add_attributes();
     for (std::uint32_t i = 0; i < header_.entry_count; ++i) read_entry(i);
@@ -64,7 +64,7 @@ class Walk {
       return false;
     }
     kind_ = static_cast<Kind>(known - std::begin(kMagics));
-    draft_.state.version = std::string(magic);
+    draft_.set_version(std::string(magic));
     if (header_.version != kVersion) {
       file(rules::kVersionRule, 4, number(kVersion), number(header_.version));
       return false;
@@ -118,8 +118,8 @@ class Walk {
            codecs::checksum_text(sum.value()));
     if (std::ranges::any_of(header_.reserved, [](std::uint64_t word) { return word != 0; }))
       findings_.report(rules::kReserved, {.offset = kReservedAt});
-    draft_.state.checksums = {{"head", codecs::checksum_text(header_.head_checksum)},
-                              {"payload", codecs::checksum_text(header_.payload_checksum)}};
+    draft_.add_checksum("head", codecs::checksum_text(header_.head_checksum));
+    draft_.add_checksum("payload", codecs::checksum_text(header_.payload_checksum));
   }
 
   void add_attributes() {
@@ -229,9 +229,8 @@ class Walk {
         part(kB, DType::f32, b, e.second_offset, e.second_length);
         break;
     }
-    core::TensorSide& side = draft_.tensor_side(tensor);
-    side.id = e.name_hash;
-    if (kind_ != Kind::dense) side.layout_name = kind_ == Kind::sparse ? kSparseLayout : kLowRankLayout;
+    auto side = draft_.tensor(tensor).id(e.name_hash);
+    if (kind_ != Kind::dense) side.layout_name(kind_ == Kind::sparse ? kSparseLayout : kLowRankLayout);
     entry_of_.push_back(at_);
   }
 
@@ -239,8 +238,8 @@ class Walk {
     std::vector<std::uint32_t> later;
     for (const auto& [first, second] : draft_.index_names()) {
       later.push_back(second);
-      findings_.report(rules::kDuplicate, {.offset = entry_of_[second], .tensor = draft_.state.tensor_name(second)}, {},
-                       {}, "the first one stands at offset " + number(entry_of_[first]));
+      findings_.report(rules::kDuplicate, {.offset = entry_of_[second], .tensor = draft_.name(second)}, {}, {},
+                       "the first one stands at offset " + number(entry_of_[first]));
     }
     std::ranges::sort(later);
     draft_.drop(later);

@@ -74,7 +74,7 @@ class Walk {
       : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
 
   void run() {
-    draft_.state.format = "stb";
+    draft_.set_format("stb");
     if (!read_header()) return;
     read_sidecar();
     for (std::uint64_t i = 0; i < header_.tensor_count; ++i) read_tensor(i);
@@ -102,7 +102,7 @@ class Walk {
                        std::to_string(header_.version));
       return false;
     }
-    draft_.state.version = "0.1";
+    draft_.set_version("0.1");
     if (header_.flags != 0) findings_.report(rules::kFlags, {.offset = kFlagsAt}, "0", std::to_string(header_.flags));
     check_reserved(header_.reserved0, kReserved0At);
     check_reserved(header_.reserved1, kReserved1At);
@@ -293,19 +293,19 @@ class Walk {
     const std::uint32_t part =
         draft_.add_part("data", entry.dtype, entry.has_shape ? Shape(entry.shape) : Shape(count), Encoding::raw,
                         {.source = 0, .offset = entry.d.offset, .length = entry.d.size_bytes}, entry.d.size_bytes);
-    core::TensorSide& side = draft_.tensor_side(tensor);
-    side.id = entry.d.tensor_id;
+    auto side = draft_.tensor(tensor).id(entry.d.tensor_id);
     if (!laid_out)
-      side.layout_name = entry.known_layout() ? "channels_last" : "unknown-" + std::to_string(entry.d.layout);
+      side.layout_name(entry.known_layout() ? "channels_last" : "unknown-" + std::to_string(entry.d.layout));
     if (entry.dtype == DType::unknown) {
-      side.type_name = "unknown-" + std::to_string(entry.d.dtype);
-      draft_.part_side(part).dtype_name = side.type_name;
+      const std::string type = "unknown-" + std::to_string(entry.d.dtype);
+      side.type_name(type);
+      draft_.part(part).dtype_name(type);
     }
     if (auto why = unsupported(entry)) {
       findings_.report(*why);
-      draft_.mark_unsupported(tensor, *std::move(why));
+      draft_.tensor(tensor).unsupported(*std::move(why));
     } else if (auto strides = strides_of(Storage{entry.d.layout}, entry.shape); !strides.empty()) {
-      draft_.part_side(part).strides = std::move(strides);
+      draft_.part(part).strides(std::move(strides));
     }
     places_.push_back({entry.d.offset, entry.d.size_bytes, entry.at, std::move(entry.name)});
   }

@@ -53,7 +53,7 @@ class Planner {
   Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
 
   core::WriteLayout run() {
-    out_.keep = core::Access::share(model_);
+    out_.keep = std::make_shared<const Model>(model_);
     judge_model();
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
     if (out_.blockers.empty()) lay_out();

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "core/content.h"
+#include "core/draft.h"
 #include "core/encoding.h"
 #include "core/extents.h"
 #include "core/part_digest.h"
-#include "core/state.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/rules.h"
 

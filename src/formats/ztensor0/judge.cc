@@ -106,19 +106,18 @@ void Judge::add(Entry& e, DType dtype, Size size) {
       draft_.add_part("data", size.known ? dtype : DType::unknown, size.known ? e.shape() : Shape(bytes), encoding,
                       {0, e.offset, e.size}, size.bytes);
   if (encoding == Encoding::raw && size.known && e.endianness == kBig && info(dtype).swap_bytes > 1)
-    draft_.state.parts[part].order = Order::big;
-  if (e.has_checksum) draft_.part_side(part).digest = e.checksum;
-  if (!e.attributes.empty()) draft_.tensor_side(tensor).attributes = std::move(e.attributes);
+    draft_.part(part).order(Order::big);
+  if (e.has_checksum) draft_.part(part).digest(e.checksum);
+  if (!e.attributes.empty()) draft_.tensor(tensor).attributes(std::move(e.attributes));
   if (size.known) return;
-  core::PartSide& side = draft_.part_side(part);
-  side.dtype_name = dtype == DType::unknown ? e.dtype : name(dtype);
-  if (encoding == Encoding::unknown) side.encoding_name = e.encoding;
+  auto side = draft_.part(part).dtype_name(dtype == DType::unknown ? e.dtype : name(dtype));
+  if (encoding == Encoding::unknown) side.encoding_name(e.encoding);
   // It may mean something to who knows the rest.
-  if (e.has_endianness) side.extra.emplace_back(std::string(kEndianness), Value::text(std::string(e.endianness)));
-  if (!dense) draft_.tensor_side(tensor).layout_name = e.layout;
-  if (dtype == DType::unknown) draft_.tensor_side(tensor).type_name = e.dtype;
+  if (e.has_endianness) side.extra(std::string(kEndianness), Value::text(std::string(e.endianness)));
+  if (!dense) draft_.tensor(tensor).layout_name(e.layout);
+  if (dtype == DType::unknown) draft_.tensor(tensor).type_name(e.dtype);
   findings_.report(*doubt_);
-  draft_.mark_unsupported(tensor, std::move(*doubt_));
+  draft_.tensor(tensor).unsupported(std::move(*doubt_));
 }
 
 }  // namespace weighbridge::ztensor0

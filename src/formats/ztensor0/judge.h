@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/draft.h"
 #include "core/findings.h"
-#include "core/state.h"
 #include "formats/ztensor0/entry.h"
 #include "weighbridge/context.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/endian.h"
-#include "core/state.h"
+#include "core/draft.h"
 #include "formats/ztensor0/format.h"
 #include "support/format_testing.h"
 #include "support/items.h"
@@ -18,7 +18,7 @@ std::size_t none(std::uint64_t, std::span<std::byte>) { return 0; }
 // A dense tensor "w" of u8 [4] over `stored`, as `edit` leaves it.
 template <class Edit> Model crafted(std::string format, const std::string& stored, Encoding encoding, Edit edit) {
   core::Draft draft;
-  draft.state.format = std::move(format);
+  draft.set_format(std::move(format));
   draft.add_source(memory_source(test::bytes_of(stored)));
   draft.add_tensor("w", Layout::dense, DType::u8, std::vector<std::uint64_t>{4});
   draft.add_part("data", DType::u8, std::vector<std::uint64_t>{4}, encoding, {0, 0, stored.size()}, 4);
@@ -46,20 +46,19 @@ TEST(Ztensor0Plan, FramesOfOthersAreMadeAnew) {
 }
 
 TEST(Ztensor0Plan, StridesAreStraightened) {
-  const Model model = crafted("", "abcd", Encoding::raw, [](core::Draft& d) { d.part_side(0).strides = {1}; });
+  const Model model = crafted("", "abcd", Encoding::raw, [](core::Draft& d) { d.part(0).strides({1}); });
   EXPECT_EQ(text_of(layout(model, {}).changes), "tensors[\"w\"].parts[\"data\"]: strided -> row-major\n");
 }
 
 TEST(Ztensor0Plan, WhatIsNotUtf8IsNamed) {
-  const Model name =
-      crafted("", "abcd", Encoding::raw, [](core::Draft& d) { d.state.tensors[0].name = d.refer("\xff"); });
+  const Model name = crafted("", "abcd", Encoding::raw, [](core::Draft& d) { d.tensor(0).name("\xff"); });
   const std::string blockers = text_of(layout(name, {}).blockers);
   EXPECT_NE(blockers.find(": a name that is not UTF-8 -> names are UTF-8\n"), blockers.npos) << blockers;
   const Model fields = crafted("", "abcd", Encoding::raw, [](core::Draft& d) {
-    d.tensor_side(0).attributes.emplace_back("t", Value::text("\xff"));
-    d.tensor_side(0).attributes.emplace_back("\xff", Value::boolean(true));
-    d.tensor_side(0).attributes.emplace_back("name", Value::text("x"));
-    d.tensor_side(0).attributes.emplace_back("layout", Value::text("dense"));
+    d.tensor(0).attribute("t", Value::text("\xff"));
+    d.tensor(0).attribute("\xff", Value::boolean(true));
+    d.tensor(0).attribute("name", Value::text("x"));
+    d.tensor(0).attribute("layout", Value::text("dense"));
   });
   const core::WriteLayout made = layout(fields, {});
   ASSERT_EQ(made.losses.size(), 4U) << text_of(made.losses);

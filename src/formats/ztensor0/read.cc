@@ -27,10 +27,10 @@ class Walk : private core::CborWalk {
       : CborWalk(context, findings, draft, {rules::kTrailing, rules::kCbor}), source_(source) {}
 
   void run() {
-    draft_.state.format = "zt0";
+    draft_.set_format("zt0");
     auto index = read_index(source_, context_, findings_);
     if (!index) return;
-    draft_.state.version = kVersion;
+    draft_.set_version(kVersion);
     const std::uint64_t begin = source_.size() - kFooterSize - index->size();
     enter(std::move(*index), begin, kShortestEntry);
     Judge judge(context_, findings_, draft_, begin);
@@ -38,8 +38,7 @@ class Walk : private core::CborWalk {
     try {
       walk();
     } catch (const Abandon&) {
-      draft_.state.tensors.clear();
-      draft_.state.parts.clear();
+      draft_.clear();
       return;
     }
     check_names(rules::kDuplicateName);

@@ -46,7 +46,7 @@ class Planner {
  public:
   Planner(const Model& model, const Options& options)
       : model_(model), options_(options), index_(std::make_shared<OutIndex>()), from_zt0_(model.format() == "zt0") {
-    index_->keep = core::Access::share(model);
+    index_->keep = std::make_shared<const Model>(model);
   }
 
   core::WriteLayout run() {

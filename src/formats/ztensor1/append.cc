@@ -16,7 +16,7 @@ namespace {
 // The objects of a manifest that the reader has accepted, as they stand in it, by the bytes of their names.
 std::vector<std::pair<std::string_view, std::string_view>> old_objects(const Model& target) {
   std::vector<std::pair<std::string_view, std::string_view>> out;
-  wire::CborReader in(core::Access::state(target)->header, UINT32_MAX);
+  wire::CborReader in(core::retained_header(target), UINT32_MAX);
   in.enter_map();
   while (in.next_entry()) {
     wire::CborString key;
@@ -49,11 +49,10 @@ core::WriteLayout append(const Model& target, const Model& more, const Options& 
       has_keys_of_1_2(options.version.size() == 3 ? options.version + ".0" : options.version) !=
           has_keys_of_1_2(target.version()))
     base::misuse("version", "a file that is appended to keeps its version, " + std::string(target.version()));
-  const auto state = core::Access::share(target);
   Planner planner(more, options, std::string(target.version()));
   core::WriteLayout& out = planner.out();
   out.prefix_source = target.sources()[0];
-  out.prefix_length = out.prefix_source->size() - kFooterSize - state->header.size();
+  out.prefix_length = out.prefix_source->size() - kFooterSize - core::retained_header(target).size();
   for (std::uint32_t i = 0; i < more.size(); ++i) {
     const std::string_view name = more.name(i);
     if (target.find(name))
@@ -61,9 +60,7 @@ core::WriteLayout append(const Model& target, const Model& more, const Options& 
                     "the file has an object of this name");
   }
   planner.manifest().kept = old_objects(target);
-  planner.manifest().keep =
-      std::make_shared<std::pair<std::shared_ptr<const core::State>, std::shared_ptr<const core::State>>>(
-          state, core::Access::share(more));
+  planner.manifest().keep = std::make_shared<std::pair<Model, Model>>(target, more);
   planner.place_root(&target);
   planner.place_objects(out.prefix_length);
   return planner.finish();

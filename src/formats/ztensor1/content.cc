@@ -11,11 +11,11 @@
 #include "base/fail.h"
 #include "codecs/sparse.h"
 #include "core/content.h"
+#include "core/draft.h"
 #include "core/encoding.h"
 #include "core/extents.h"
 #include "core/part_digest.h"
 #include "core/progress.h"
-#include "core/state.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/rules.h"
@@ -158,9 +158,9 @@ class LayoutPass {
   LayoutPass(const Model& model, std::vector<Finding>& out) : model_(model), out_(out) {}
 
   void run() {
-    const core::State& state = *core::Access::state(model_);
-    const Source& source = *state.sources[0];
-    const std::uint64_t manifest = source.size() - kFooterSize - state.header.size();
+    const std::shared_ptr<const Source> held = model_.sources()[0];
+    const Source& source = *held;
+    const std::uint64_t manifest = source.size() - kFooterSize - core::retained_header(model_).size();
     const core::Sharing owners = core::sharing(model_);
     std::uint64_t end = kMagicSize;
     core::Extents::of(model_).walk([&](const core::Range& range, core::Meeting meeting, const core::Range*) {

@@ -362,9 +362,9 @@ void Judge::coo(Entry& e) {
 // Into the model
 
 void Judge::add(Entry& e, Layout layout) {
-  std::size_t roles = draft_.state.roles.size();
+  std::size_t roles = draft_.roles().size();
   for (const Component& c : e.components) {
-    const auto& known = draft_.state.roles;
+    const auto known = draft_.roles();
     roles += std::find(known.begin(), known.end(), c.role) == known.end() ? 1U : 0U;
     if (roles > kMaxRoles) {
       reject(rules::kTooManyRoles, e, c.at, c.role);
@@ -381,17 +381,16 @@ void Judge::add(Entry& e, Layout layout) {
   for (Component& c : e.components) add_part(e, c);
   if (quantized) {
     const Value* const type = find(e.attributes, kType);
-    draft_.tensor_side(tensor).block_type =
-        find_block_type(layout, (type ? type->as_text() : std::nullopt).value_or(""));
+    draft_.tensor(tensor).block_type(find_block_type(layout, (type ? type->as_text() : std::nullopt).value_or("")));
   }
-  if (!e.attributes.empty()) draft_.tensor_side(tensor).attributes = std::move(e.attributes);
-  if (!e.extra.empty()) draft_.tensor_side(tensor).extra = std::move(e.extra);
-  if (layout == Layout::structural) draft_.tensor_side(tensor).layout_name = e.format;
+  if (!e.attributes.empty()) draft_.tensor(tensor).attributes(std::move(e.attributes));
+  if (!e.extra.empty()) draft_.tensor(tensor).extra(std::move(e.extra));
+  if (layout == Layout::structural) draft_.tensor(tensor).layout_name(e.format);
   if (!quantized && dtype == DType::unknown && main)
-    draft_.tensor_side(tensor).type_name = main->has_type ? main->type : main->dtype;
+    draft_.tensor(tensor).type_name(main->has_type ? main->type : main->dtype);
   if (doubt_) {
     findings_.report(*doubt_);
-    draft_.mark_unsupported(tensor, std::move(*doubt_));
+    draft_.tensor(tensor).unsupported(std::move(*doubt_));
   }
 }
 
@@ -404,15 +403,17 @@ void Judge::add_part(Entry& e, Component& c) {
   const Shape shape = c.tensor_shape ? e.shape() : Shape(c.part_dims.data(), c.part_rank);
   const std::uint32_t part =
       draft_.add_part(c.role, element_dtype(c), shape, encoding, {0, c.offset, c.length}, c.size);
-  if (c.storage == DType::unknown) draft_.part_side(part).dtype_name = c.dtype;
-  if (encoding == Encoding::unknown) draft_.part_side(part).encoding_name = c.encoding;
-  if (c.has_digest) draft_.part_side(part).digest = c.digest;
+  if (c.storage == DType::unknown) draft_.part(part).dtype_name(c.dtype);
+  if (encoding == Encoding::unknown) draft_.part(part).encoding_name(c.encoding);
+  if (c.has_digest) draft_.part(part).digest(c.digest);
   if (c.has_type && c.logical == DType::unknown)
-    draft_.part_side(part).extra.emplace_back(std::string(kType), Value::text(std::string(c.type)));
+    draft_.part(part).extra(std::string(kType), Value::text(std::string(c.type)));
   if (c.has_uncompressed_length && encoding != Encoding::zstd)
-    draft_.part_side(part).extra.emplace_back(std::string(kUncompressedLength), Value::integer(c.uncompressed_length));
-  for (std::uint32_t i = 0; i < c.extra_count; ++i)
-    draft_.part_side(part).extra.push_back(std::move(e.component_extras[c.first_extra + i]));
+    draft_.part(part).extra(std::string(kUncompressedLength), Value::integer(c.uncompressed_length));
+  for (std::uint32_t i = 0; i < c.extra_count; ++i) {
+    auto& [key, value] = e.component_extras[c.first_extra + i];
+    draft_.part(part).extra(std::move(key), std::move(value));
+  }
 }
 
 }  // namespace weighbridge::ztensor1

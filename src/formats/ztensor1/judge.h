@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/draft.h"
 #include "core/findings.h"
-#include "core/state.h"
 #include "formats/ztensor1/entry.h"
 #include "weighbridge/context.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "core/state.h"
+#include "core/draft.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
 #include "support/failing_source.h"
@@ -43,7 +43,7 @@ using test::text_of;
 // A dense tensor "w" of u16 [2, 1] over 01 02 03 04, as `edit` leaves it.
 template <class Edit> Model crafted(std::string format, Edit edit) {
   core::Draft draft;
-  draft.state.format = std::move(format);
+  draft.set_format(std::move(format));
   draft.add_source(memory_source(bytes_of("\x01\x02\x03\x04")));
   draft.add_tensor("w", Layout::dense, DType::u16, std::vector<std::uint64_t>{2, 1});
   draft.add_part(kData, DType::u16, std::vector<std::uint64_t>{2, 1}, Encoding::raw, {0, 0, 4}, 4);
@@ -78,12 +78,12 @@ TEST(ZtensorPlan, VersionsAreSpeltInTwoOrThreeParts) {
 }
 
 TEST(ZtensorPlan, OtherOrderAndStridesAreRespelt) {
-  const Model big = crafted("", [](core::Draft& d) { d.state.parts[0].order = Order::big; });
+  const Model big = crafted("", [](core::Draft& d) { d.part(0).order(Order::big); });
   const core::WriteLayout swapped = layout(big, {});
   EXPECT_EQ(text_of(swapped.changes), "tensors[\"w\"].parts[\"data\"]: big-endian -> little-endian\n");
   EXPECT_EQ(bytes_in(render(swapped)), "\x02\x01\x04\x03");
 
-  const Model strided = crafted("zt", [](core::Draft& d) { d.part_side(0).strides = {1, 2}; });
+  const Model strided = crafted("zt", [](core::Draft& d) { d.part(0).strides({1, 2}); });
   const core::WriteLayout straight = layout(strided, {});
   EXPECT_EQ(text_of(straight.changes), "tensors[\"w\"].parts[\"data\"]: strided -> row-major\n");
   EXPECT_EQ(bytes_in(render(straight)), "\x01\x02\x03\x04");
@@ -98,12 +98,12 @@ TEST(ZtensorPlan, FramesOfOthersAreMadeAnew) {
   const std::string stored(reinterpret_cast<const char*>(frame.data()), frame.size());
   const auto model = [&](std::string format) {
     core::Draft draft;
-    draft.state.format = std::move(format);
+    draft.set_format(std::move(format));
     draft.add_source(memory_source(bytes_of(stored)));
     draft.add_tensor("w", Layout::dense, DType::u8, std::vector<std::uint64_t>{4});
     draft.add_part(kData, DType::u8, std::vector<std::uint64_t>{4}, Encoding::zstd, {0, 0, stored.size()}, 4);
-    draft.part_side(0).extra.emplace_back("x-note", Value::text("kept"));
-    draft.part_side(0).digest = "crc32c:0x00000000";
+    draft.part(0).extra("x-note", Value::text("kept"));
+    draft.part(0).digest("crc32c:0x00000000");
     draft.index_names();
     return draft.finish();
   };
@@ -127,21 +127,21 @@ TEST(ZtensorPlan, WhatCannotBeSaidIsABlocker) {
   const auto blockers = [](std::string format, auto edit) {
     return text_of(layout(crafted(std::move(format), edit), {}).blockers);
   };
-  EXPECT_EQ(blockers("other", [](core::Draft& d) { d.state.tensors[0].has_shape = false; }),
+  EXPECT_EQ(blockers("other", [](core::Draft& d) { d.tensor(0).without_shape(); }),
             "tensors[\"w\"]: an unknown shape -> every object states its shape\n");
-  const std::string name = blockers("other", [](core::Draft& d) { d.state.tensors[0].name = d.refer("\xff"); });
+  const std::string name = blockers("other", [](core::Draft& d) { d.tensor(0).name("\xff"); });
   EXPECT_NE(name.find(": a name that is not UTF-8 -> names are UTF-8\n"), name.npos) << name;
   EXPECT_EQ(blockers("other",
                      [](core::Draft& d) {
-                       d.state.parts[0].encoding = Encoding::unknown;
-                       d.part_side(0).encoding_name = "lz4";
+                       d.part(0).encoding(Encoding::unknown);
+                       d.part(0).encoding_name("lz4");
                      }),
             "tensors[\"w\"].parts[\"data\"]: lz4 -> an encoding that this build cannot undo\n");
   EXPECT_EQ(blockers("other",
                      [](core::Draft& d) {
                        Finding why;
                        why.message = "a layout of its own";
-                       d.mark_unsupported(0, why);
+                       d.tensor(0).unsupported(why);
                      }),
             "tensors[\"w\"]: u16 -> unknown: a layout of its own\n");
 }
@@ -150,14 +150,14 @@ TEST(ZtensorPlan, KeysThatAreTheFormatsOwnAreDropped) {
   const std::vector<std::byte> item{std::byte{'1'}};
   const Model model = crafted("other", [&](core::Draft& d) {
     for (const std::string_view key : {kShape, kFormatKey, kComponents, kAttributes})
-      d.tensor_side(0).extra.emplace_back(key, Value::text("x"));
-    d.tensor_side(0).extra.emplace_back("json", Value::foreign("json", item));
-    d.tensor_side(0).extra.emplace_back("kept", Value::foreign("cbor", {std::byte{7}}));
-    d.tensor_side(0).attributes.emplace_back("l", Value::list({Value::integer(std::uint64_t{1}, DType::u8)}));
-    for (const std::string_view key : {kVersion, kObjects, kAttributes}) d.state.extra.emplace_back(key, Value());
-    d.state.extra.emplace_back("json", Value::foreign("json", item));
-    d.state.extra.emplace_back("z", Value::boolean(true));
-    d.state.extra.emplace_back("a", Value::boolean(false));
+      d.tensor(0).extra(key, Value::text("x"));
+    d.tensor(0).extra("json", Value::foreign("json", item));
+    d.tensor(0).extra("kept", Value::foreign("cbor", {std::byte{7}}));
+    d.tensor(0).attribute("l", Value::list({Value::integer(std::uint64_t{1}, DType::u8)}));
+    for (const std::string_view key : {kVersion, kObjects, kAttributes}) d.set_extra(key, Value());
+    d.set_extra("json", Value::foreign("json", item));
+    d.set_extra("z", Value::boolean(true));
+    d.set_extra("a", Value::boolean(false));
   });
   const core::WriteLayout made = layout(model, {});
   EXPECT_EQ(made.losses.size(), 10U) << text_of(made.losses);
@@ -236,11 +236,11 @@ TEST(ZtensorPlan, OnlyAZtFileGrowsAndItKeepsItsVersion) {
 TEST(ZtensorPlan, AnAppendKeepsTokenizerAndKeysOfTheFile) {
   const auto model = [](std::string_view token, bool flag, std::string name) {
     return crafted("other", [&](core::Draft& d) {
-      d.state.tensors[0].name = d.refer(name);
-      d.state.tokenizer = tokenizer_of(token);
-      d.state.extra.emplace_back("same", Value::boolean(true));
-      d.state.extra.emplace_back("differs", Value::boolean(flag));
-      if (flag) d.state.extra.emplace_back("more", Value::boolean(true));
+      d.tensor(0).name(name);
+      d.set_tokenizer(tokenizer_of(token));
+      d.set_extra("same", Value::boolean(true));
+      d.set_extra("differs", Value::boolean(flag));
+      if (flag) d.set_extra("more", Value::boolean(true));
     });
   };
   const Model target = reread(model("old", false, "w"));
@@ -259,7 +259,7 @@ TEST(ZtensorPlan, AnAppendKeepsTokenizerAndKeysOfTheFile) {
 
 // A name in chunks comes out whole; its entry stays as it stood.
 TEST(ZtensorPlan, AnAppendKeepsNamesInChunks) {
-  std::string bytes = write(crafted("", [](core::Draft& d) { d.state.tensors[0].name = d.refer("name"); }));
+  std::string bytes = write(crafted("", [](core::Draft& d) { d.tensor(0).name("name"); }));
   bytes.replace(bytes.find("\x64name"), 5, "\x7f\x62na\x62me\xff");
   char& size = bytes[bytes.size() - 16];
   size = static_cast<char>(size + 3);

@@ -29,7 +29,7 @@ class Walk : private core::CborWalk {
       : CborWalk(context, findings, draft, {rules::kTrailing, rules::kCbor}), source_(source) {}
 
   void run() {
-    draft_.state.format = "zt";
+    draft_.set_format("zt");
     auto manifest = read_manifest(source_, context_, findings_);
     if (!manifest) return;
     const std::uint64_t begin = source_.size() - kFooterSize - manifest->size();
@@ -39,11 +39,7 @@ class Walk : private core::CborWalk {
     try {
       walk();
     } catch (const Abandon&) {
-      core::State& s = draft_.state;
-      s.tensors.clear();
-      s.parts.clear();
-      s.attributes.clear();
-      s.extra.clear();
+      draft_.clear();
       return;
     }
     check_names(rules::kDuplicateName);
@@ -94,7 +90,7 @@ class Walk : private core::CborWalk {
         pass_items(1);
     } else if (name == kAttributes) {
       if (!std::exchange(has_attributes_, true)) {
-        if (!read_attributes(draft_.state.attributes, rules::kDuplicateKey)) {
+        if (!read_attributes(attributes_, rules::kDuplicateKey)) {
           spoil(rules::kRootField, at(value_at), "a map", {}, name);
           pass_items(1);
         }
@@ -102,7 +98,7 @@ class Walk : private core::CborWalk {
         pass_items(1);
       }
     } else {
-      draft_.state.extra.emplace_back(std::string(name), keep_value(name.size(), rules::kDuplicateKey));
+      draft_.set_extra(std::string(name), keep_value(name.size(), rules::kDuplicateKey));
     }
   }
 
@@ -124,7 +120,7 @@ class Walk : private core::CborWalk {
     if (!parsed || parsed->major != 1)
       spoil(rules::kVersionRule, value_at, "1.MINOR.PATCH", std::string(version), {});
     else
-      draft_.state.version = version;
+      draft_.set_version(version);
   }
 
   // The value that waits, and what its entry costs.
@@ -391,15 +387,17 @@ class Walk : private core::CborWalk {
   }
 
   void finish_attributes() {
-    auto& attributes = draft_.state.attributes;
-    restore_types(attributes);
-    const auto found = std::find_if(attributes.begin(), attributes.end(),
+    restore_types(attributes_);
+    const auto found = std::find_if(attributes_.begin(), attributes_.end(),
                                     [](const Value::Entry& e) { return e.first == kTokenizerKey; });
-    if (found == attributes.end() || !found->second.as_text()) return;
-    auto tokenizer = tokenizer_from_json(*found->second.as_text());
-    if (!tokenizer) return;  // someone else's: it stays an attribute
-    draft_.state.tokenizer = std::move(tokenizer);
-    attributes.erase(found);
+    if (found != attributes_.end() && found->second.as_text()) {
+      auto tokenizer = tokenizer_from_json(*found->second.as_text());
+      if (tokenizer) {  // else someone else's: it stays an attribute
+        draft_.set_tokenizer(std::move(tokenizer));
+        attributes_.erase(found);
+      }
+    }
+    draft_.set_attributes(std::move(attributes_));
   }
 
   const Source& source_;
@@ -407,6 +405,7 @@ class Walk : private core::CborWalk {
   Entry entry_;
   std::vector<wire::Key> root_keys_, keys_, roles_, component_keys_;
   std::deque<std::string> root_texts_;
+  std::vector<Value::Entry> attributes_;  // of the root
   bool has_version_ = false, has_objects_ = false, has_attributes_ = false, spoilt_ = false;
 };
 

@@ -66,7 +66,7 @@ Planner::Planner(const Model& model, const Options& options, std::string version
       from_zt_(model.format() == "zt" || model.format().empty()) {
   manifest_->keys_of_1_2 = has_keys_of_1_2(version);
   manifest_->version = std::move(version);
-  manifest_->keep = core::Access::share(model);
+  manifest_->keep = std::make_shared<const Model>(model);
 }
 
 void Planner::block(LossKind kind, std::string what, std::string from, std::string to) {
@@ -284,7 +284,7 @@ void Planner::place_objects(std::uint64_t begin) {
   if (out_.blockers.empty() && !std::is_sorted(objects.begin(), objects.end(), before)) {
     std::vector<OutObject> by_name;
     by_name.reserve(objects.size());
-    for (const std::uint32_t i : core::Access::state(model_)->by_name) by_name.push_back(objects[i]);
+    for (const std::uint32_t i : core::by_name(model_)) by_name.push_back(objects[i]);
     objects = std::move(by_name);
   }
 }

@@ -14,8 +14,8 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
+#include "core/draft.h"
 #include "core/findings.h"
-#include "core/state.h"
 #include "core/words.h"
 #include "formats/slm_adapter/format.h"
 #include "runtime/llama/adapter_identity.h"
@@ -160,18 +160,15 @@ Model adapt(const Model& base, std::span<const Model> packages, const Context& c
     }
   }
   core::Draft draft;
-  const core::State& from = *core::Access::state(base);
   // Each file that went in counts as an input, also where no tensor's bytes stand in it any more: it may be no output.
   for (const auto& source : base.sources()) draft.add_source(source);
   for (const Model& package : packages)
     for (const auto& source : package.sources()) draft.add_source(source);
-  draft.state.attributes = from.attributes;
-  draft.state.extra = from.extra;
-  draft.state.tokenizer = from.tokenizer;
+  draft.adopt_metadata(base);
   for (std::uint32_t i = 0; i < base.size(); ++i) {
     const auto changed = fused.find(i);
     if (changed == fused.end()) {
-      draft.adopt(base.name(i), from, from.tensors[i]);
+      draft.adopt(base.name(i), base[i]);
       continue;
     }
     const Array& array = changed->second;
@@ -179,7 +176,7 @@ Model adapt(const Model& base, std::span<const Model> packages, const Context& c
         draft.add_source(memory_source({{array.data.get(), base::to_size(array.size)}, array.data}));
     const std::uint32_t tensor = draft.add_tensor(base.name(i), Layout::dense, DType::f32, array.shape);
     draft.add_part("data", DType::f32, array.shape, Encoding::raw, {source, 0, array.size}, array.size);
-    draft.tensor_side(tensor).id = base[i].id();
+    draft.tensor(tensor).id(base[i].id());
   }
   return draft.finish();
 }

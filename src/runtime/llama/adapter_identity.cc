@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
-#include "core/state.h"
+#include "core/draft.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/header.h"
 
@@ -27,7 +27,7 @@ std::string read_text(const Source& source, std::uint64_t offset, std::uint64_t 
 Identity identity_of(const Model& base) {
   if (base.format() != "slm")
     base::misuse("adapter-base", "an adapter package belongs to an .slm file; the base model is of another format");
-  if (core::Access::state(base)->is_view)
+  if (core::is_view(base))
     base::misuse("adapter-base", "an adapter package belongs to an .slm file; the base model is a view of one");
   const Source& source = *base.sources()[0];
   const std::string head = read_text(source, 0, kHeaderSize);

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draft: how flat arrays are filled, and the sorted index of names.
+#include "core/state.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "base/endian.h"
+#include "base/fail.h"
+
+namespace weighbridge::core {
+
+namespace {
+constexpr std::uint32_t kArenaBit = 0x80000000U;
+
+std::uint32_t narrow(std::size_t value, const char* what) {
+  if (value >= kArenaBit) base::misuse("too-large", std::string("a model cannot hold more than 2^31 bytes of ") + what);
+  return static_cast<std::uint32_t>(value);
+}
+
+// Eight bytes of a name as a number that sorts as the bytes do: nearly all names are told apart by it.
+struct NameKey {
+  std::uint64_t key = 0;
+  std::uint32_t index = 0;
+};
+std::uint64_t prefix_key(std::string_view text) noexcept {
+  if (text.size() >= 8) return base::load_be<std::uint64_t>(text.data());
+  std::uint64_t key = 0;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    key |= std::uint64_t{static_cast<unsigned char>(text[i])} << (56 - 8 * i);
+  return key;
+}
+
+// Least significant byte first, stable; bytes that all keys share cost one count. Names compare only where keys are
+// equal.
+void sort_by_key(std::vector<NameKey>& items) {
+  std::vector<NameKey> other(items.size());
+  for (unsigned shift = 0; shift < 64; shift += 8) {
+    std::array<std::size_t, 257> starts{};
+    for (const NameKey& item : items) ++starts[(item.key >> shift & 0xFF) + 1];
+    if (std::ranges::find(starts, items.size()) != starts.end()) continue;
+    for (std::size_t i = 1; i < starts.size(); ++i) starts[i] += starts[i - 1];
+    for (const NameKey& item : items) other[starts[item.key >> shift & 0xFF]++] = item;
+    items.swap(other);
+  }
+}
+}  // namespace
+
+Draft::Draft() : state_(std::make_shared<State>()) {}
+Draft::~Draft() = default;
+Draft::Draft(Draft&&) noexcept = default;
+Draft& Draft::operator=(Draft&&) noexcept = default;
+
+void Draft::set_format(std::string_view format) { state_->format = format; }
+void Draft::set_version(std::string_view version) { state_->version = version; }
+void Draft::set_dtype_label(std::string_view label) { state_->dtype_label = label; }
+void Draft::set_checked(bool checked) { state_->checked = checked; }
+void Draft::set_tokenizer(std::optional<Tokenizer> made) { state_->tokenizer = std::move(made); }
+void Draft::set_attribute(std::string key, Value value) {
+  state_->attributes.emplace_back(std::move(key), std::move(value));
+}
+void Draft::set_attributes(std::vector<Value::Entry> all) { state_->attributes = std::move(all); }
+void Draft::set_extra(std::string_view key, Value value) {
+  state_->extra.emplace_back(std::string(key), std::move(value));
+}
+void Draft::set_extra(std::vector<Value::Entry> all) { state_->extra = std::move(all); }
+void Draft::add_checksum(std::string name, std::string value) {
+  state_->checksums.push_back({std::move(name), std::move(value)});
+}
+void Draft::adopt_metadata(const Model& from) {
+  const State* const state = Access::state(from);
+  if (state == nullptr) return;
+  state_->attributes = state->attributes;
+  state_->extra = state->extra;
+  state_->tokenizer = state->tokenizer;
+}
+void Draft::begin_view(const Model& model) {
+  const State& of = *Access::state(model);
+  state_->format = of.format;
+  state_->version = of.version;
+  state_->sources = of.sources;
+  state_->header = of.header;  // content rules of some formats ask it
+  state_->extra = of.extra;
+  state_->tokenizer = of.tokenizer;
+  state_->dtype_label = of.dtype_label;
+  state_->checked = of.checked;
+  state_->is_view = true;
+}
+void Draft::set_asked(std::uint32_t source) { state_->asked = source; }
+void Draft::reserve(std::size_t tensors, std::size_t parts, std::size_t dims) {
+  state_->tensors.reserve(tensors);
+  state_->parts.reserve(parts);
+  state_->dims.reserve(dims);
+}
+
+std::string_view Draft::retain_header(std::string header) {
+  narrow(header.size(), "header");
+  state_->header = std::move(header);
+  return state_->header;
+}
+
+std::uint32_t Draft::add_source(std::shared_ptr<const Source> source) {
+  for (std::size_t i = state_->sources.size(); i-- > 0;) {
+    if (state_->sources[i] == source) return static_cast<std::uint32_t>(i);
+    if (state_->sources.size() - i >= 4) break;  // many small in-memory sources: a full search would be quadratic
+  }
+  state_->sources.push_back(std::move(source));
+  return narrow(state_->sources.size() - 1, "sources");
+}
+
+TextRef Draft::refer(std::string_view text) {
+  const char* const begin = state_->header.data();
+  const auto address = reinterpret_cast<std::uintptr_t>(text.data());
+  const auto start = reinterpret_cast<std::uintptr_t>(begin);
+  if (address >= start && address - start <= state_->header.size() &&
+      text.size() <= state_->header.size() - (address - start)) {
+    return {static_cast<std::uint32_t>(address - start), static_cast<std::uint32_t>(text.size())};
+  }
+  const std::uint32_t offset = narrow(state_->arena.size(), "names");
+  narrow(state_->arena.size() + text.size(), "names");
+  state_->arena.append(text);
+  return {offset | kArenaBit, static_cast<std::uint32_t>(text.size())};
+}
+
+// Records are filled where they stand, and dimensions move one by one: a record assembled elsewhere and copied in wider
+// loads than it was stored by waits until every store before it has reached the cache, which costs as much as parsing.
+std::uint32_t Draft::append_dims(Shape shape) {
+  const std::uint32_t first = narrow(state_->dims.size(), "dimensions");
+  for (const std::uint64_t dim : shape) state_->dims.push_back(dim);
+  return first;
+}
+
+std::uint32_t Draft::add_tensor(std::string_view name, Layout layout, DType dtype, Shape shape) {
+  const TextRef text = refer(name);
+  const std::uint32_t dims = append_dims(shape);
+  const std::uint32_t first_part = narrow(state_->parts.size(), "parts");
+  const std::uint32_t index = narrow(state_->tensors.size(), "tensors");
+  TensorRecord& record = state_->tensors.emplace_back();
+  record.name = text;
+  record.dims = dims;
+  record.rank = static_cast<std::uint8_t>(shape.size());
+  record.layout = layout;
+  record.dtype = dtype;
+  record.first_part = first_part;
+  return index;
+}
+
+std::uint32_t Draft::add_tensor_without_shape(std::string_view name, Layout layout, DType dtype) {
+  const std::uint32_t i = add_tensor(name, layout, dtype, {});
+  state_->tensors[i].has_shape = false;
+  return i;
+}
+
+std::uint32_t Draft::add_part(std::string_view role, DType dtype, Shape shape, Encoding encoding, const Extent& extent,
+                              std::uint64_t size) {
+  TensorRecord& tensor = state_->tensors.back();
+  const auto known = std::find(state_->roles.begin(), state_->roles.end(), role);
+  const std::size_t role_index = static_cast<std::size_t>(known - state_->roles.begin());
+  if (known == state_->roles.end()) {
+    // Roles are few in real files; a hostile one pays for its own search, bounded by this count.
+    if (state_->roles.size() >= UINT16_MAX)
+      base::misuse("too-many-roles", "a model cannot hold more than 65,535 different roles");
+    state_->roles.emplace_back(role);
+  }
+  bool own_shape = tensor.has_shape && shape.size() == tensor.rank;
+  for (std::size_t i = 0; own_shape && i < shape.size(); ++i) own_shape = shape[i] == state_->dims[tensor.dims + i];
+  const std::uint32_t dims = own_shape ? tensor.dims : append_dims(shape);
+  const std::uint32_t index = narrow(state_->parts.size(), "parts");
+  PartRecord& part = state_->parts.emplace_back();
+  part.role = static_cast<std::uint16_t>(role_index);
+  part.dims = dims;
+  part.rank = static_cast<std::uint8_t>(shape.size());
+  part.dtype = dtype;
+  part.encoding = encoding;
+  part.source = extent.source;
+  part.offset = extent.offset;
+  part.stored_length = extent.length;
+  part.size = size;
+  part.has_extent = encoding != Encoding::computed;
+  ++tensor.part_count;
+  return index;
+}
+
+std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& tensor) {
+  const State& from = Access::state(tensor);
+  const TensorRecord& record = Access::record(tensor);
+  const Shape shape(from.dims.data() + record.dims, record.rank);
+  const std::uint32_t t = add_tensor(name, record.layout, record.dtype, shape);
+  state_->tensors[t].has_shape = record.has_shape;
+  if (record.side != kNone) {
+    const TensorSide& side = from.tensor_sides[record.side];
+    TensorSide& mine = this->tensor(t).side();
+    mine.id = side.id;
+    mine.layout_name = side.layout_name;
+    mine.type_name = side.type_name;
+    mine.block_type = side.block_type;
+    mine.attributes = side.attributes;
+    mine.extra = side.extra;
+    if (side.unsupported) {
+      mine.unsupported = std::make_unique<Finding>(*side.unsupported);
+      FileRef& file = mine.unsupported->file;
+      if (file.empty() && from.asked != kNone)
+        file = {std::string(from.sources[from.asked]->name()), add_source(from.sources[from.asked])};
+    }
+  }
+  for (std::uint32_t i = 0; i < record.part_count; ++i) {
+    const PartRecord& part = from.parts[record.first_part + i];
+    // In a view each source has the place that it had.
+    const bool placed = part.has_extent && part.source < state_->sources.size() &&
+                        state_->sources[part.source] == from.sources[part.source];
+    const std::uint32_t source = placed ? part.source : part.has_extent ? add_source(from.sources[part.source]) : 0;
+    const Extent extent{source, part.offset, part.stored_length};
+    const std::uint32_t p = add_part(from.roles[part.role], part.dtype, {from.dims.data() + part.dims, part.rank},
+                                     part.encoding, extent, part.size);
+    state_->parts[p].order = part.order;
+    if (part.side != kNone) this->part(p).side() = from.part_sides[part.side];
+  }
+  return t;
+}
+
+PartDraft Draft::first_part(std::uint32_t tensor) noexcept { return {*this, state_->tensors[tensor].first_part}; }
+
+std::uint32_t Draft::size() const noexcept { return static_cast<std::uint32_t>(state_->tensors.size()); }
+std::string_view Draft::name(std::uint32_t tensor) const noexcept { return state_->tensor_name(tensor); }
+Shape Draft::shape(std::uint32_t tensor) const noexcept {
+  const TensorRecord& record = state_->tensors[tensor];
+  return {state_->dims.data() + record.dims, record.rank};
+}
+DType Draft::dtype(std::uint32_t tensor) const noexcept { return state_->tensors[tensor].dtype; }
+std::optional<std::uint32_t> Draft::find(std::string_view name) const noexcept { return state_->find(name); }
+const std::vector<std::shared_ptr<const Source>>& Draft::sources() const noexcept { return state_->sources; }
+const std::vector<Value::Entry>& Draft::attributes() const noexcept { return state_->attributes; }
+std::span<const std::string> Draft::roles() const noexcept { return state_->roles; }
+std::uint32_t Draft::part_count(std::uint32_t tensor) const noexcept { return state_->tensors[tensor].part_count; }
+Draft::Stored Draft::stored(std::uint32_t tensor, std::uint32_t part) const noexcept {
+  const TensorRecord& t = state_->tensors[tensor];
+  const PartRecord& p = state_->parts[t.first_part + part];
+  return {t.layout, p.dtype, {p.source, p.offset, p.stored_length}};
+}
+
+std::vector<std::pair<std::uint32_t, std::uint32_t>> Draft::index_names() {
+  // Sorting (key, index) pairs touches the names themselves only where eight bytes do not decide.
+  using Item = NameKey;
+  const std::size_t n = state_->tensors.size();
+  // A prefix that all names share decides nothing: the key starts behind it.
+  std::size_t shared = n == 0 ? 0 : state_->tensor_name(0).size();
+  for (std::uint32_t i = 1; i < n && shared > 0; ++i) {
+    const std::string_view a = state_->tensor_name(0), b = state_->tensor_name(i);
+    std::size_t same = 0;
+    const std::size_t most = std::min(shared, b.size());
+    while (same < most && a[same] == b[same]) ++same;
+    shared = same;
+  }
+  std::vector<Item> items(n);
+  for (std::uint32_t i = 0; i < n; ++i) items[i] = {prefix_key(state_->tensor_name(i).substr(shared)), i};
+  const auto less = [&](const Item& a, const Item& b) {
+    if (a.key != b.key) return a.key < b.key;
+    const int order = state_->tensor_name(a.index).compare(state_->tensor_name(b.index));
+    return order != 0 ? order < 0 : a.index < b.index;
+  };
+  if (!std::is_sorted(items.begin(), items.end(), less)) {
+    sort_by_key(items);
+    for (std::size_t first = 0, last = 0; first < n; first = last) {
+      while (last < n && items[last].key == items[first].key) ++last;
+      if (last - first > 1) std::sort(items.data() + first, items.data() + last, less);
+    }
+  }
+  state_->by_name.resize(n);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> duplicates;
+  for (std::size_t i = 0; i < n; ++i) {
+    state_->by_name[i] = items[i].index;
+    if (i > 0 && items[i].key == items[i - 1].key &&
+        state_->tensor_name(items[i].index) == state_->tensor_name(items[i - 1].index)) {
+      duplicates.emplace_back(items[i - 1].index, items[i].index);
+    }
+  }
+  std::sort(duplicates.begin(), duplicates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return duplicates;
+}
+
+void Draft::drop(const std::vector<std::uint32_t>& tensors) {
+  if (tensors.empty()) return;
+  std::size_t next = 0, kept = 0;
+  for (std::uint32_t i = 0; i < state_->tensors.size(); ++i) {
+    if (next < tensors.size() && tensors[next] == i) {
+      while (next < tensors.size() && tensors[next] == i) ++next;
+      continue;
+    }
+    state_->tensors[kept++] = state_->tensors[i];  // parts of dropped tensors stay behind, unreferenced
+  }
+  state_->tensors.resize(kept);
+  index_names();
+}
+
+void Draft::index_sorted_names() {
+  state_->by_name.resize(state_->tensors.size());
+  std::iota(state_->by_name.begin(), state_->by_name.end(), 0U);
+}
+
+void Draft::clear() {
+  state_->tensors.clear();
+  state_->parts.clear();
+  state_->attributes.clear();
+  state_->extra.clear();
+}
+
+Model Draft::finish() {
+  if (state_->by_name.size() != state_->tensors.size()) index_names();
+  return Access::model(std::move(state_));
+}
+
+// What few tensors have.
+
+TensorSide& TensorDraft::side() {
+  State& state = *draft_.state_;
+  TensorRecord& record = state.tensors[at_];
+  if (record.side == kNone) {
+    record.side = static_cast<std::uint32_t>(state.tensor_sides.size());
+    state.tensor_sides.emplace_back();
+  }
+  return state.tensor_sides[record.side];
+}
+
+TensorDraft& TensorDraft::name(std::string_view name) {
+  draft_.state_->tensors[at_].name = draft_.refer(name);
+  return *this;
+}
+TensorDraft& TensorDraft::dtype(DType dtype) {
+  draft_.state_->tensors[at_].dtype = dtype;
+  return *this;
+}
+TensorDraft& TensorDraft::id(std::optional<std::uint64_t> id) {
+  side().id = id;
+  return *this;
+}
+TensorDraft& TensorDraft::layout_name(std::string_view name) {
+  side().layout_name = name;
+  return *this;
+}
+TensorDraft& TensorDraft::type_name(std::string_view name) {
+  side().type_name = name;
+  return *this;
+}
+TensorDraft& TensorDraft::block_type(const BlockTypeInfo* type) {
+  side().block_type = type;
+  return *this;
+}
+TensorDraft& TensorDraft::attribute(std::string_view key, Value value) {
+  side().attributes.emplace_back(std::string(key), std::move(value));
+  return *this;
+}
+TensorDraft& TensorDraft::attributes(std::vector<Value::Entry> all) {
+  side().attributes = std::move(all);
+  return *this;
+}
+TensorDraft& TensorDraft::extra(std::string_view key, Value value) {
+  side().extra.emplace_back(std::string(key), std::move(value));
+  return *this;
+}
+TensorDraft& TensorDraft::extra(std::vector<Value::Entry> all) {
+  side().extra = std::move(all);
+  return *this;
+}
+TensorDraft& TensorDraft::unsupported(Finding why) {
+  TensorSide& mine = side();
+  if (!mine.unsupported) mine.unsupported = std::make_unique<Finding>(std::move(why));
+  return *this;
+}
+TensorDraft& TensorDraft::without_shape() {
+  draft_.state_->tensors[at_].has_shape = false;
+  return *this;
+}
+
+// What few parts have.
+
+PartSide& PartDraft::side() {
+  State& state = *draft_.state_;
+  PartRecord& record = state.parts[at_];
+  if (record.side == kNone) {
+    record.side = static_cast<std::uint32_t>(state.part_sides.size());
+    state.part_sides.emplace_back();
+  }
+  return state.part_sides[record.side];
+}
+
+PartDraft& PartDraft::order(Order order) {
+  draft_.state_->parts[at_].order = order;
+  return *this;
+}
+PartDraft& PartDraft::strides(std::vector<std::int64_t> strides) {
+  side().strides = std::move(strides);
+  return *this;
+}
+PartDraft& PartDraft::digest(std::string_view digest) {
+  side().digest = digest;
+  return *this;
+}
+PartDraft& PartDraft::dtype_name(std::string_view name) {
+  side().dtype_name = name;
+  return *this;
+}
+PartDraft& PartDraft::encoding(Encoding encoding) {
+  draft_.state_->parts[at_].encoding = encoding;
+  return *this;
+}
+PartDraft& PartDraft::encoding_name(std::string_view name) {
+  side().encoding_name = name;
+  return *this;
+}
+PartDraft& PartDraft::extra(std::string_view key, Value value) {
+  side().extra.emplace_back(std::string(key), std::move(value));
+  return *this;
+}
+PartDraft& PartDraft::length(std::uint64_t bytes) {
+  PartRecord& record = draft_.state_->parts[at_];
+  record.stored_length = record.size = bytes;
+  return *this;
+}
+PartDraft& PartDraft::pull(Builder::Pull pull) {
+  side().pull = std::move(pull);
+  return *this;
+}
+
+}  // namespace weighbridge::core
