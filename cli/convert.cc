@@ -29,7 +29,7 @@ Options options_of(const Arguments& args) {
   Options options;
   args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize,
                        FlagId::quantize_norms, FlagId::keep_gqa, FlagId::omit_layout_field, FlagId::created_at,
-                       FlagId::model_name, FlagId::model_version});
+                       FlagId::model_name, FlagId::model_version, FlagId::max_shard_size});
   options.level = args.number(FlagId::level, 0);
   options.version = args.value(FlagId::zt_version);
   options.replace = args.has(FlagId::force);

@@ -5,9 +5,11 @@
 #include <array>
 #include <map>
 
-#include "bundle/huggingface/format.h"
 #include "core/findings.h"
+#include "formats/huggingface/format.h"
+#include "formats/huggingface/json_file.h"
 #include "harness.h"
+#include "registry/load.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/tokenize.h"
 
@@ -27,19 +29,15 @@ constexpr std::array<std::string_view, 11> kFiles = {huggingface::kConfig,
                                                      huggingface::kWeights};
 
 // What stands behind the last 0xFF that counts is the last file, whatever bytes it has.
-huggingface::Folder folder_of(std::string_view input) {
-  const auto files = std::make_shared<std::map<std::string, std::string, std::less<>>>();
+std::shared_ptr<const Place> place_of_input(std::string_view input) {
+  std::map<std::string, std::shared_ptr<const Source>, std::less<>> files;
   for (std::size_t i = 0; i < kFiles.size(); ++i) {
     const std::size_t end = i + 1 == kFiles.size() ? input.size() : std::min(input.find('\xFF'), input.size());
-    if (end != 0) files->emplace(kFiles[i], input.substr(0, end));
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(input.data());
+    if (end != 0) files.emplace(kFiles[i], source_of(bytes, end));
     input.remove_prefix(std::min(input.size(), end + 1));
   }
-  const auto file = [files](std::string_view name) -> std::shared_ptr<const Source> {
-    const auto found = files->find(name);
-    if (found == files->end()) return nullptr;
-    return source_of(reinterpret_cast<const std::uint8_t*>(found->second.data()), found->second.size());
-  };
-  return {.name = "folder", .file = file, .leads_out = {}};
+  return folder_of(std::move(files), "folder");
 }
 
 struct Read {
@@ -47,12 +45,13 @@ struct Read {
   Model model;
 };
 
-Read read(const huggingface::Folder& folder, const Context& context, core::Findings::Mode mode) {
+Read read(const std::shared_ptr<const Place>& folder, const Context& context, core::Findings::Mode mode) {
   Read out;
   core::Findings findings(out.report, mode);
   try {
-    out.model = huggingface::load(folder, context, findings);
-    if (mode == core::Findings::Mode::all) huggingface::format().check_content(out.model, context, findings);
+    registry::Loaded loaded = registry::load(folder, context, {.format = "hf"}, findings);
+    if (mode == core::Findings::Mode::all) registry::check_content(loaded, context, findings);
+    out.model = std::move(loaded.model);
   } catch (const core::Stop&) {}
   return out;
 }
@@ -92,8 +91,10 @@ void use(const Model& model) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weighbridge;
   using Mode = core::Findings::Mode;
-  const huggingface::Folder folder = fuzz::folder_of({reinterpret_cast<const char*>(data), size});
+  const auto folder = fuzz::place_of_input({reinterpret_cast<const char*>(data), size});
   const Context context = fuzz::small_context();
+  const std::vector<std::string> listing = folder->list();
+  if (!huggingface::matches({.listing = listing, .folder = true})) return 0;
   const fuzz::Read opened = fuzz::read(folder, context, Mode::first_error);
   const fuzz::Read verified = fuzz::read(folder, context, Mode::all);
   fuzz::expect_report(verified.report, size);

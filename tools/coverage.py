@@ -22,9 +22,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/coverage"
-LAYERS = ["base", "io", "wire", "codecs", "core", "formats", "registry", "bundle", "convert"]
+LAYERS = ["base", "io", "wire", "codecs", "core", "formats", "registry", "convert"]
 TESTS = ["base", "io", "wire", "codecs", "core", "safetensors", "ztensor1", "ztensor0", "stb", "embd", "slm", "slm_adapter",
-         "llama2c", "registry", "bundle", "huggingface", "convert", "corpus"]
+         "llama2c", "registry", "huggingface", "convert", "corpus"]
 REPLAYS = ["json", "cbor", "open", "verify", "folder"]
 # The command's tests, among them those where the disk fails: but for the kills, which end a program before it can say what it ran.
 PYTEST = ["tests/cli", "tests/interop", "tests/robustness/test_kill.py", "tests/robustness/test_bounds.py",

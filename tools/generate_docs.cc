@@ -145,7 +145,7 @@ constexpr Introduction kIntroductions[] = {
      "What the program [llama2.c](https://github.com/karpathy/llama2.c) loads, which runs Llama models in one file of "
      "C: seven integers, then f32 tensors. Its tokenizer is a second file.",
      "src/formats/llama2c"},
-    {"hf", "A folder as the packages `transformers` and `sentence-transformers` leave it.", "src/bundle/huggingface"},
+    {"hf", "A folder as the packages `transformers` and `sentence-transformers` leave it.", "src/formats/huggingface"},
 };
 
 // Empty where nobody wrote one, which main() refuses.

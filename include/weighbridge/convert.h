@@ -70,6 +70,14 @@ struct MetadataOptions {
   bool operator==(const MetadataOptions&) const = default;
 };
 
+/// What safetensors and Hugging Face folders take: how the tensors are divided among files.
+struct ShardOptions {
+  /// The most bytes of tensors in one file; a larger tensor has a file of its own. The output is then a folder, its
+  /// files called and indexed as huggingface_hub does it. 0: one file.
+  std::uint64_t max_size = 0;
+  bool operator==(const ShardOptions&) const = default;
+};
+
 /// What a caller asks of a conversion, and which losses are consented to. What one container alone takes stands in a
 /// struct of its own, and is misuse for another target:
 /// `plan(model, "slm", {.quantize = "q8_0", .slm = {.keep_gqa = true}})`.
@@ -87,6 +95,7 @@ struct Options {
   SlmOptions slm{};            ///< for .slm
   Zt0Options zt0{};            ///< for zTensor 0.1
   MetadataOptions metadata{};  ///< for EMBD and Hugging Face folders
+  ShardOptions shards{};       ///< for safetensors and Hugging Face folders
 
   /// The highest `level`: beyond it one encoder takes more memory than a whole job may.
   static constexpr int kHighestLevel = 19;

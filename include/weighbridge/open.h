@@ -9,6 +9,7 @@
 #include "weighbridge/context.h"
 #include "weighbridge/error.h"
 #include "weighbridge/model.h"
+#include "weighbridge/place.h"
 #include "weighbridge/source.h"
 
 namespace weighbridge {
@@ -27,16 +28,20 @@ struct OpenOptions {
   std::shared_ptr<const Source> tokenizer{};
 };
 
-/// [reads] A path is a file, or a folder that the registry of bundles knows (a Hugging Face folder). Throws Error: the
-/// first error that verify() would report (malformed), io, or misuse (another directory, an unknown format).
+/// [reads] A path is a file, or a folder that holds a model (a Hugging Face folder, sharded safetensors). Throws Error:
+/// the first error that verify() would report (malformed), io, or misuse (another directory, an unknown format).
 Model open(const std::string& path, const Context& = {}, const OpenOptions& = {});
-/// [reads] Of one file, wherever its bytes are.
+/// [reads] Of one file, wherever its bytes are, with what Source::place() finds beside it.
 Model open(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
+/// [reads] Of a file or a folder, wherever that is.
+Model open(std::shared_ptr<const Place>, const Context& = {}, const OpenOptions& = {});
 
 /// [reads] The door that does not throw for what the file holds: nullopt when it is malformed. Warnings and unsupported
 /// tensors go to the report too. Still throws Error of kind io and misuse.
 std::optional<Model> open(const std::string& path, Report&, const Context& = {}, const OpenOptions& = {});
 /// [reads] Likewise.
 std::optional<Model> open(std::shared_ptr<const Source>, Report&, const Context& = {}, const OpenOptions& = {});
+/// [reads] Likewise.
+std::optional<Model> open(std::shared_ptr<const Place>, Report&, const Context& = {}, const OpenOptions& = {});
 
 }  // namespace weighbridge

@@ -27,5 +27,7 @@ struct Verdict {
 Verdict verify(const std::string& path, const Context& = {}, const OpenOptions& = {});
 /// [reads] Of one file, wherever its bytes are.
 Verdict verify(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
+/// [reads] Of a file or a folder, wherever that is.
+Verdict verify(std::shared_ptr<const Place>, const Context& = {}, const OpenOptions& = {});
 
 }  // namespace weighbridge

@@ -8,7 +8,6 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "bundle/bundle.h"
 #include "chain/outcome.h"
 #include "chain/source_manifest.h"
 #include "chain/source_schemas.h"
@@ -17,6 +16,7 @@
 #include "formats/slm/tokenizer.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/open.h"
+#include "weighbridge/place.h"
 #include "weighbridge/source.h"
 
 namespace weighbridge::chain {
@@ -112,10 +112,10 @@ class Reader {
 
   // What no model holds: beside the weights, for people.
   void take_folder() {
-    const auto folder = bundle::folder_at(path_, {});
-    if (!folder) return;
+    const auto folder = place_at(path_);
+    if (folder->kind() != Place::Kind::folder) return;
     for (const char* const name : {"README.md", "LICENSE", "LICENSE.md", "LICENSE.txt"}) {
-      const auto source = folder->file(name);
+      const auto source = folder->open_following_links(name);
       if (!source) continue;
       const bool known = std::ranges::find(out_.files, name, &CandidateFile::name) != out_.files.end();
       if (!known) add_file(*source, name);

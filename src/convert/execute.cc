@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "bundle/bundle.h"
 #include "convert/hashing.h"
 #include "convert/output_folder.h"
 #include "convert/plan_maker.h"
@@ -18,6 +17,7 @@
 #include "io/atomic_file.h"
 #include "io/folder_lock.h"
 #include "io/temporary.h"
+#include "registry/registry.h"
 
 namespace weighbridge {
 namespace {
@@ -55,7 +55,7 @@ void require_other_file(const convert::PlanRep& rep, const std::string& path, bo
 // Whatever the payload's own digests and rules say is checked before its bytes go anywhere: a digest that is dropped or
 // made anew would otherwise cover for bytes that failed the old one. Reads nothing where the source has no such rules.
 void require_sound(const Model& model, const Context& context) {
-  const core::Format* const format = bundle::find(model.format());
+  const core::Format* const format = registry::find(model.format());
   if (format == nullptr || format->check_content == nullptr || !format->content_can_fail) return;
   Context quiet = context;
   if (context.progress) quiet.progress = [&](std::uint64_t, std::uint64_t) { return context.progress(0, 0); };
@@ -113,33 +113,43 @@ void Plan::execute(const std::string& path, const Context& context) const {
   require_possible(*this);
   const bool replace = rep->options.replace;
   const core::WriteLayout& layout = rep->layout;
+  if (std::error_code unknown; layout.folder && !rep->format->info.folder && !path.ends_with('/') &&
+                               !std::filesystem::is_directory(path, unknown))
+    base::misuse_of(path, "output-kind", "shards are written into a folder: the name must end with /");
   std::optional<convert::OutputFolder> folder;
   if (layout.folder) folder.emplace(*layout.folder, path, replace);
-  const std::string main = folder ? folder->main() : path;
   for (const std::string& each : folder ? folder->paths() : std::vector{path}) require_other_file(*rep, each, replace);
   // The bytes of a file that is appended to stay as they are, with their digests.
   for (const Model& model : rep->models)
     if (rep->kept_tensors == 0 || &model != &rep->models.front()) require_sound(model, context);
+  const std::vector<const core::WriteLayout*> files = core::files_of(layout);
   std::uint64_t bytes = layout.prefix_length;
-  for (const core::Payload& p : layout.payloads) bytes += convert::hashed_bytes(p);
+  for (const core::WriteLayout* const file : files)
+    for (const core::Payload& p : file->payloads) bytes += convert::hashed_bytes(p);
   core::Progress progress(context, 2 * bytes);  // once to write, once to read back
   // Where an encoding decides, the bound may be far more than it takes, and a disk that has just enough must do.
-  io::AtomicFile file(main, {replace, layout.size_exact ? layout.size : 0});
+  std::optional<io::AtomicFile> single;
+  if (!folder) single.emplace(path, io::AtomicFileOptions{replace, layout.size_exact ? layout.size : 0});
   Companion companion(layout, *rep, path, replace);
   if (folder) folder->write();
-  const convert::Record record = convert::write(layout, rep->options.level, file, context, progress);
-  convert::sync_and_read_back(*rep, record, file, context, progress);
-  if (folder) folder->check(file, context);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    io::AtomicFile& file = folder ? folder->payload(i) : *single;
+    const convert::Record record = convert::write(*files[i], rep->options.level, file, context, progress);
+    const std::string_view format = folder ? layout.folder->format : rep->format->info.name;
+    convert::sync_and_read_back({*files[i], format, rep->kept_tensors}, record, file, context, progress);
+  }
+  if (folder) folder->check(rep->format->info.name, context);
+  io::AtomicFile& last = folder ? folder->last() : *single;
   // Two runs over one output take turns from here: of two that append to one file the second finds it changed.
   const auto go_on = [&] { return core::goes_on(context, 2 * bytes, 2 * bytes); };
   const auto beside = folder ? folder->beside() : companion.beside();
   std::optional<io::FolderLock> turn;
-  if (replace || !beside.empty()) turn.emplace(io::split_path(file.path()).folder, go_on);
+  if (replace || !beside.empty()) turn.emplace(io::split_path(last.path()).folder, go_on);
   for (const Model& model : rep->models)
     for (const auto& source : model.sources()) source->check_unchanged();
   progress.finish();
   if (folder) folder->sync();
-  convert::publish_together(file, beside);
+  convert::publish_together(last, beside);
   if (folder) folder->keep();
 }
 

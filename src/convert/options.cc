@@ -2,9 +2,13 @@
 // Options of a conversion as people write them. Which container has which of the words is judged in plan.cc.
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <utility>
 
+#include "base/fail.h"
 #include "core/format_options.h"
 #include "weighbridge/convert.h"
+#include "wire/json_reader.h"
 
 namespace weighbridge {
 namespace {
@@ -22,6 +26,27 @@ void allow_kinds(Options& options, std::string_view kinds) {
 }
 
 }  // namespace
+
+void core::detail::assign(std::uint64_t& to, std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
+  std::string_view digits = text;
+  double unit = 1;
+  for (const auto& [name, bytes] : kUnits) {
+    if (!text.ends_with(name)) continue;
+    digits.remove_suffix(name.size());
+    unit = bytes;
+  }
+  if (const auto whole = unit == 1 ? wire::as_u64(digits) : std::nullopt; whole && *whole > 0) {
+    to = *whole;
+    return;
+  }
+  const bool plain = !digits.empty() && digits.find_first_not_of("0123456789.") == digits.npos && digits[0] != '.';
+  const auto number = plain ? wire::as_double(digits) : std::nullopt;
+  if (!number || *number * unit < 1 || *number * unit >= 0x1p63)
+    base::misuse("shard-size",
+                 "'" + std::string(text) + "' is not a size such as 5GB, 500MB, 200KB or a number of bytes");
+  to = static_cast<std::uint64_t>(*number * unit);
+}
 
 std::vector<std::string_view> Options::words(std::string_view option) {
   std::vector<std::string_view> out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of small files: made, written, opened, taken away again.
+// A folder of files: made, written, opened, taken away again.
 #include "convert/output_folder.h"
 
 #include <sys/stat.h>
@@ -8,11 +8,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
 #include "base/fail.h"
 #include "io/fd.h"
 #include "io/temporary.h"
+#include "weighbridge/open.h"
+#include "weighbridge/place.h"
 
 namespace weighbridge::convert {
 namespace {
@@ -46,6 +49,7 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
   if (fs::exists(status) && !replace_ && !holds_nothing(path_, 1))
     base::misuse_of(path_, "output-exists", "the folder is not empty", base::option_hint("replace"));
   if (!fs::exists(status)) make_folder(path_);
+  find_removed();
   for (const std::string& each : paths()) require_inside(each);
 }
 
@@ -58,17 +62,38 @@ void OutputFolder::require_inside(const std::string& path) const {
 }
 
 OutputFolder::~OutputFolder() {
-  files_.clear();  // their temporaries first
+  small_.clear();  // their temporaries first
+  payloads_.clear();
   if (kept_) return;
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
 }
 
 std::string OutputFolder::file(const std::string& name) const { return io::join_path(path_, name); }
-std::string OutputFolder::main() const { return file(layout_.main); }
+
+// What the layout names, then what is stale in the folder as it stands.
+void OutputFolder::find_removed() {
+  if (!replace_) return;
+  for (const core::OutFolder::Small& each : layout_.small)
+    if (!each.bytes) removed_.push_back(each.name);
+  if (layout_.stale == nullptr) return;
+  std::vector<std::string> stale;
+  std::error_code error;
+  for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error)) {
+    std::string name = at->path().filename().string();
+    const auto is_it = [&](const core::OutFile& each) { return each.name == name; };
+    if (layout_.stale(name) && std::ranges::none_of(layout_.payloads, is_it)) stale.push_back(std::move(name));
+  }
+  if (error) base::io_error_of(path_, "open", "the folder cannot be looked into", error.value());
+  std::ranges::sort(stale);
+  removed_.insert(removed_.end(), stale.begin(), stale.end());
+}
 
 std::vector<std::string> OutputFolder::paths() const {
-  std::vector<std::string> out{main()};
-  for (const core::OutFolder::File& each : layout_.files) out.push_back(file(each.name));
+  std::vector<std::string> out;
+  for (const core::OutFile& each : layout_.payloads) out.push_back(file(each.name));
+  for (const core::OutFolder::Small& each : layout_.small)
+    if (each.bytes) out.push_back(file(each.name));
+  for (const std::string& each : removed_) out.push_back(file(each));
   return out;
 }
 
@@ -80,32 +105,48 @@ void OutputFolder::make_folder(const std::string& path) {
 }
 
 void OutputFolder::write() {
-  for (const core::OutFolder::File& each : layout_.files) {
+  for (const core::OutFile& each : layout_.payloads)
+    payloads_.push_back(std::make_unique<io::AtomicFile>(
+        file(each.name), io::AtomicFileOptions{replace_, each.layout.size_exact ? each.layout.size : 0}));
+  for (const core::OutFolder::Small& each : layout_.small) {
     if (!each.bytes) continue;
     if (const std::size_t slash = each.name.find('/'); slash != std::string::npos)
       make_folder(file(each.name.substr(0, slash)));
     auto out = std::make_unique<io::AtomicFile>(file(each.name), io::AtomicFileOptions{replace_, each.bytes->size()});
     out->write_whole(std::as_bytes(std::span(*each.bytes)));
-    files_.emplace_back(each.name, std::move(out));
+    small_.emplace_back(each.name, std::move(out));
   }
 }
 
-void OutputFolder::check(const io::AtomicFile& main, const Context& context) const {
+void OutputFolder::check(std::string_view format, const Context& context) const {
+  std::map<std::string, std::shared_ptr<const Source>, std::less<>> files;
+  for (std::size_t i = 0; i < payloads_.size(); ++i) files.emplace(layout_.payloads[i].name, payloads_[i]->reopen());
+  for (const auto& [name, written] : small_) files.emplace(name, written->reopen());
   Context quiet;
   quiet.limits = context.limits;
-  const auto open = [&](std::string_view name) -> std::shared_ptr<const Source> {
-    if (name == layout_.main) return main.reopen();
-    const auto found = std::ranges::find(files_, name, &decltype(files_)::value_type::first);
-    return found == files_.end() ? nullptr : found->second->reopen();
-  };
-  if (layout_.check) layout_.check(open, quiet);
+  Report report;
+  OpenOptions options;
+  options.format = format;
+  const auto model = open(folder_of(std::move(files), "output"), report, quiet, options);
+  if (!model)
+    base::io_error("read-back", "what was written does not read back: " + report.first_error()->message + " (" +
+                                    report.first_error()->rule + "); nothing was published");
+  if (layout_.check) layout_.check(*model);
+}
+
+io::AtomicFile& OutputFolder::last() const {
+  for (std::size_t i = 0; i < payloads_.size(); ++i)
+    if (layout_.payloads[i].name == layout_.last) return *payloads_[i];
+  return *std::ranges::find(small_, layout_.last, &decltype(small_)::value_type::first)->second;
 }
 
 std::vector<Beside> OutputFolder::beside() const {
   std::vector<Beside> out;
-  for (const core::OutFolder::File& each : layout_.files)
-    if (!each.bytes && replace_) out.push_back({file(each.name), nullptr});
-  for (const auto& [name, written] : files_) out.push_back({file(name), written.get()});
+  for (const std::string& each : removed_) out.push_back({file(each), nullptr});
+  for (std::size_t i = 0; i < payloads_.size(); ++i)
+    if (layout_.payloads[i].name != layout_.last) out.push_back({file(layout_.payloads[i].name), payloads_[i].get()});
+  for (const auto& [name, written] : small_)
+    if (name != layout_.last) out.push_back({file(name), written.get()});
   return out;
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// An output that is a folder: made where there is none, its small files written beside their names, checked with the
-// main file before anything has its name. Leaves the main file to those who write any file, and giving names to
+// An output that is a folder: made where there is none, its files written beside their names, all checked together
+// before any has its name. Leaves what the files of payload hold to those who write any file, and giving names to
 // publish.h.
 #pragma once
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,30 +26,35 @@ class OutputFolder {
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
-  std::string main() const;
-  // Every path that will be written or removed, the main file's too.
+  // Every path that will be written or removed.
   std::vector<std::string> paths() const;
-  // Writes the small files beside their names. Error io/write.
+  // Makes the files of payload, empty, beside their names, and writes the small ones. Error io/create, io/write.
   void write();
-  // Opens the folder as it will be, with the main file as it is so far.
-  void check(const io::AtomicFile& main, const Context&) const;
-  // All but the main file, for publish_together().
+  // In the order of OutFolder::payloads; once write() has made them.
+  io::AtomicFile& payload(std::size_t i) { return *payloads_[i]; }
+  // Opens the folder as it will be, as this format, with the files of payload as they are so far. Error io/read-back.
+  void check(std::string_view format, const Context&) const;
+  // The file that is published last, and all others, for publish_together().
+  io::AtomicFile& last() const;
   std::vector<Beside> beside() const;
   // Waits until the disk has the folders that were made. Error io/publish.
   void sync() const;
-  // The main file has its name.
+  // The last file has its name.
   void keep() noexcept { kept_ = true; }
 
  private:
   std::string file(const std::string& name) const;
+  void find_removed();
   void make_folder(const std::string& path);
   void require_inside(const std::string& path) const;
 
   const core::OutFolder& layout_;
   std::string path_;
   bool replace_;
-  std::vector<std::string> made_;  // folders, outermost first
-  std::vector<std::pair<std::string, std::unique_ptr<io::AtomicFile>>> files_;
+  std::vector<std::string> made_;     // folders, outermost first
+  std::vector<std::string> removed_;  // names of files that must go
+  std::vector<std::unique_ptr<io::AtomicFile>> payloads_;
+  std::vector<std::pair<std::string, std::unique_ptr<io::AtomicFile>>> small_;
   bool kept_ = false;
 };
 

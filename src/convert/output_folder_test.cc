@@ -20,9 +20,10 @@ using Names = std::set<std::string>;
 
 core::OutFolder layout() {
   core::OutFolder out;
-  out.main = "main";
-  out.main_format = "safetensors";
-  out.files = {{"stale", std::nullopt}, {"small", "text"}, {"below/small", "more"}};
+  out.payloads.push_back({"main", {}});
+  out.format = "safetensors";
+  out.last = "main";
+  out.small = {{"stale", std::nullopt}, {"small", "text"}, {"below/small", "more"}};
   return out;
 }
 
@@ -36,9 +37,8 @@ TEST(OutputFolder, IsThereOnlyOnceItIsPublished) {
   const core::OutFolder what = layout();
   {
     OutputFolder folder(what, root / "out/", false);
-    EXPECT_EQ(folder.main(), root / "out/main");
-    io::AtomicFile main(folder.main());
     folder.write();
+    EXPECT_EQ(folder.payload(0).path(), root / "out/main");
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "out")) {
       if (!entry.is_directory()) {
         EXPECT_TRUE(entry.path().filename().string().starts_with(".")) << entry.path();
@@ -47,10 +47,9 @@ TEST(OutputFolder, IsThereOnlyOnceItIsPublished) {
   }
   EXPECT_EQ(root.entries(), Names{});
   OutputFolder folder(what, root / "out", false);
-  io::AtomicFile main(folder.main());
   folder.write();
-  write_main(main);
-  publish_together(main, folder.beside());
+  write_main(folder.payload(0));
+  publish_together(folder.last(), folder.beside());
   folder.keep();
   EXPECT_EQ(test::read_file(root / "out/small"), "text");
   EXPECT_EQ(test::read_file(root / "out/below/small"), "more");
@@ -64,10 +63,9 @@ TEST(OutputFolder, WhatAKilledRunLeftIsNothing) {
   test::write_file(root / "out/below/.small.weighbridge-0123456789abcdef.tmp", "half");
   const core::OutFolder what = layout();
   OutputFolder folder(what, root / "out", false);
-  io::AtomicFile main(folder.main());
   folder.write();
-  write_main(main);
-  publish_together(main, folder.beside());
+  write_main(folder.payload(0));
+  publish_together(folder.last(), folder.beside());
   folder.keep();
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "out")) files += !entry.is_directory();
@@ -86,10 +84,9 @@ TEST(OutputFolder, AFolderThatHoldsSomethingNeedsTheWord) {
   }
   EXPECT_EQ(test::read_file(root / "out/small"), "old");
   OutputFolder folder(what, root / "out", true);
-  io::AtomicFile main(folder.main(), {.replace = true, .expected_size = 0});
   folder.write();
-  write_main(main);
-  publish_together(main, folder.beside());
+  write_main(folder.payload(0));
+  publish_together(folder.last(), folder.beside());
   folder.keep();
   EXPECT_EQ(test::read_file(root / "out/small"), "text");
   EXPECT_EQ(test::read_file(root / "out/mine"), "old");
@@ -145,28 +142,69 @@ TEST(OutputFolder, AFileIsNoFolder) {
   EXPECT_EQ(test::thrown([&] { OutputFolder(what, root / "absent/out", false); }).rule, "io/create");
 }
 
-TEST(OutputFolder, IsOpenedBeforeItHasItsName) {
-  const test::TemporaryFolder root;
-  core::OutFolder what = layout();
-  Names seen;
-  what.check = [&](const core::OutFolder::Opener& file, const Context&) {
-    for (const char* name : {"main", "small", "below/small", "stale", "other"})
-      if (file(name)) seen.insert(name);
-  };
-  OutputFolder folder(what, root / "out", false);
-  io::AtomicFile main(folder.main());
-  folder.write();
-  write_main(main);
-  folder.check(main, {});
-  EXPECT_EQ(seen, (Names{"main", "small", "below/small"}));
+// An empty safetensors file.
+const std::string kNoTensors = std::string("\x08\0\0\0\0\0\0\0", 8) + "{}      ";
+
+void write_empty_model(io::AtomicFile& file) {
+  file.write_at(0, std::as_bytes(std::span(kNoTensors)));
+  file.sync(kNoTensors.size());
 }
 
-TEST(OutputFolder, NeedsNoCheckOfItsOwn) {
+core::OutFolder whole_layout() {
+  core::OutFolder out = layout();
+  out.payloads[0].name = out.last = "model.safetensors";
+  return out;
+}
+
+TEST(OutputFolder, IsOpenedBeforeItHasItsName) {
   const test::TemporaryFolder root;
-  const core::OutFolder what = layout();
+  core::OutFolder what = whole_layout();
+  std::size_t checks = 0;
+  what.check = [&](const Model& model) { checks += model.format() == "safetensors"; };
   OutputFolder folder(what, root / "out", false);
-  const io::AtomicFile main(folder.main());
-  EXPECT_NO_THROW(folder.check(main, {}));
+  folder.write();
+  write_empty_model(folder.payload(0));
+  folder.check("safetensors", {});
+  EXPECT_EQ(checks, 1U);
+  EXPECT_FALSE(std::filesystem::exists(root / "out/model.safetensors"));
+}
+
+TEST(OutputFolder, ThatDoesNotOpenIsNotPublished) {
+  const test::TemporaryFolder root;
+  const core::OutFolder what = whole_layout();
+  OutputFolder folder(what, root / "out", false);
+  folder.write();
+  write_main(folder.payload(0));
+  EXPECT_EQ(test::thrown([&] { folder.check("safetensors", {}); }).rule, "io/read-back");
+}
+
+TEST(OutputFolder, SeveralFilesOfPayloadComeBeforeTheLast) {
+  const test::TemporaryFolder root;
+  std::filesystem::create_directory(root / "out");
+  for (const char* name : {"model-00001-of-00009.safetensors", "mine", "stale"})
+    test::write_file(root / "out/" + name, "");
+  core::OutFolder what = layout();
+  what.payloads.clear();
+  for (const char* name : {"one", "two"}) what.payloads.push_back({name, {}});
+  what.small.push_back({"index", "names both"});
+  what.last = "index";
+  what.stale = [](std::string_view name) { return name.starts_with("model-") || name == "one"; };
+  OutputFolder folder(what, root / "out", true);
+  folder.write();
+  for (const std::size_t i : {0U, 1U}) write_main(folder.payload(i));
+  EXPECT_EQ(folder.last().path(), root / "out/index");
+  std::vector<std::string> order;
+  for (const Beside& each : folder.beside())
+    order.push_back((each.file ? "" : "-") +
+                    std::filesystem::path(each.file ? each.file->path() : each.path).filename().string());
+  EXPECT_EQ(order,
+            (std::vector<std::string>{"-stale", "-model-00001-of-00009.safetensors", "one", "two", "small", "small"}));
+  publish_together(folder.last(), folder.beside());
+  folder.keep();
+  EXPECT_EQ(test::read_file(root / "out/two"), "all");
+  EXPECT_EQ(test::read_file(root / "out/index"), "names both");
+  EXPECT_FALSE(std::filesystem::exists(root / "out/model-00001-of-00009.safetensors"));
+  EXPECT_TRUE(std::filesystem::exists(root / "out/mine"));
 }
 
 TEST(PublishTogether, AFolderInPlaceOfTheMainFileIsFoundBeforeAnythingMoves) {

@@ -10,7 +10,6 @@
 
 #include "base/fail.h"
 #include "base/timestamp.h"
-#include "bundle/bundle.h"
 #include "codecs/codec.h"
 #include "convert/payload.h"
 #include "convert/plan_maker.h"
@@ -18,6 +17,8 @@
 #include "core/format_options.h"
 #include "core/plan_text.h"
 #include "core/view.h"
+#include "registry/lay_out.h"
+#include "registry/registry.h"
 
 namespace weighbridge {
 namespace {
@@ -29,7 +30,7 @@ constexpr std::array<std::string_view, kLossKindCount> kLossNames = {
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 const core::Format& writer_of(std::string_view name) {
-  const core::Format* format = bundle::find(name);
+  const core::Format* format = registry::find(name);
   if (!format) base::misuse("unknown-format", "there is no format " + quoted(name));
   if (!format->layout)
     base::misuse("read-only-format", "the format " + std::string(name) + " can be read, not written");
@@ -83,7 +84,8 @@ void check_options(const FormatInfo& to, const Options& options) {
 
 std::uint64_t logical_bytes(const core::WriteLayout& layout) {
   std::uint64_t total = layout.prefix_length;
-  for (const core::Payload& p : layout.payloads) total += p.logical_size;
+  for (const core::WriteLayout* const file : core::files_of(layout))
+    for (const core::Payload& p : file->payloads) total += p.logical_size;
   return total;
 }
 
@@ -112,9 +114,7 @@ const Options& Plan::options() const& noexcept { return (rep_ ? *rep_ : nothing(
 std::uint64_t Plan::output_size() const noexcept { return rep_ ? rep_->output_size : 0; }
 bool Plan::output_size_exact() const noexcept { return !rep_ || rep_->layout.size_exact; }
 std::uint64_t Plan::payload_size() const noexcept { return rep_ ? rep_->payload_size : 0; }
-std::uint32_t Plan::tensors() const noexcept {
-  return rep_ ? static_cast<std::uint32_t>(rep_->layout.tensors.size()) + rep_->kept_tensors : 0;
-}
+std::uint32_t Plan::tensors() const noexcept { return rep_ ? rep_->tensors : 0; }
 std::string_view Plan::from() const noexcept { return rep_ ? std::string_view(rep_->from) : std::string_view{}; }
 std::string_view Plan::to() const noexcept { return rep_ ? rep_->format->info.name : std::string_view{}; }
 
@@ -134,9 +134,13 @@ std::vector<Item> Plan::refused() const {
 Plan PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model& from, const Options& options) {
   rep->options = options;
   rep->from = from.format();
-  rep->output_size = rep->layout.size;
+  rep->tensors = rep->kept_tensors;
+  for (const core::WriteLayout* const file : core::files_of(rep->layout)) {
+    rep->output_size += file->size;
+    rep->tensors += static_cast<std::uint32_t>(file->tensors.size());
+  }
   if (rep->layout.folder)
-    for (const core::OutFolder::File& file : rep->layout.folder->files)
+    for (const core::OutFolder::Small& file : rep->layout.folder->small)
       rep->output_size += file.bytes ? file.bytes->size() : 0;
   rep->payload_size = logical_bytes(rep->layout);
   Plan plan;
@@ -175,7 +179,7 @@ Plan plan(const Model& model, std::string_view format, const Options& options) {
   rep->format = &writer_of(format);
   check_options(rep->format->info, options);
   Model written = model;
-  rep->layout = lay_out(written, [&](const Model& from) { return rep->format->layout(from, options); });
+  rep->layout = lay_out(written, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
   rep->models = {written};
   return PlanMaker::make(std::move(rep), model, options);
 }

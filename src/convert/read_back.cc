@@ -24,9 +24,10 @@ using core::Payload;
 
 class ReadBack {
  public:
-  ReadBack(const PlanRep& rep, const Record& record, std::shared_ptr<const Source> source, core::Progress& progress)
-      : rep_(rep),
-        layout_(rep.layout),
+  ReadBack(const Expected& expected, const Record& record, std::shared_ptr<const Source> source,
+           core::Progress& progress)
+      : expected_(expected),
+        layout_(expected.layout),
         record_(record),
         source_(std::move(source)),
         quiet_(progress.inner()),
@@ -64,7 +65,7 @@ class ReadBack {
     if (source_->size() != record_.size)
       differs("the file has " + std::to_string(source_->size()) + " bytes instead of " + std::to_string(record_.size));
     OpenOptions options;
-    options.format = layout_.folder ? layout_.folder->main_format : rep_.format->info.name;
+    options.format = expected_.format;
     if (layout_.companion && layout_.companion->text) {
       const auto text = std::make_shared<const std::string>(layout_.companion->text("output"));
       options.sidecar = memory_source({std::as_bytes(std::span(*text)), text}, "<companion>");
@@ -92,7 +93,7 @@ class ReadBack {
   static std::string subject(std::string_view name) { return "tensor " + core::quoted(name); }
 
   void check_tensors() {
-    const std::uint64_t expected = layout_.tensors.size() + rep_.kept_tensors;
+    const std::uint64_t expected = layout_.tensors.size() + expected_.kept_tensors;
     if (model_.size() != expected)
       differs("the file has " + std::to_string(model_.size()) + " tensors instead of " + std::to_string(expected));
     opened_.reserve(layout_.tensors.size());
@@ -110,7 +111,7 @@ class ReadBack {
   Tensor check_tensor(std::uint32_t i) {
     const core::OutTensor& out = layout_.tensors[i];
     // Nearly always the file's order is the layout's.
-    const std::uint32_t guess = i + rep_.kept_tensors;
+    const std::uint32_t guess = i + expected_.kept_tensors;
     std::optional<Tensor> found;
     if (model_.name(guess) == out.name) found = model_[guess];
     if (!found) found = model_.find(out.name);
@@ -234,7 +235,7 @@ class ReadBack {
     if (hasher.left() != 0 || !std::ranges::equal(hashes, expected)) bytes_differ(i);
   }
 
-  const PlanRep& rep_;
+  const Expected expected_;
   const core::WriteLayout& layout_;
   const Record& record_;
   const std::shared_ptr<const Source> source_;
@@ -248,7 +249,7 @@ class ReadBack {
 
 }  // namespace
 
-void sync_and_read_back(const PlanRep& rep, const Record& record, io::AtomicFile& file, const Context& context,
+void sync_and_read_back(const Expected& expected, const Record& record, io::AtomicFile& file, const Context& context,
                         core::Progress& progress) {
   std::shared_ptr<const Source> source = file.reopen();
   const bool synced = source->size() != record.size;
@@ -256,7 +257,7 @@ void sync_and_read_back(const PlanRep& rep, const Record& record, io::AtomicFile
     file.sync(record.size);
     source = file.reopen();
   }
-  ReadBack read_back(rep, record, std::move(source), progress);
+  ReadBack read_back(expected, record, std::move(source), progress);
   // Reading takes the processor and the page cache, syncing the disk: the two go side by side.
   core::executor_of(context).for_each(read_back.tasks() + 1, [&](std::uint64_t i) {
     if (i > 0) {

@@ -3,6 +3,7 @@
 // writing.
 #pragma once
 #include <memory>
+#include <string_view>
 
 #include "convert/hashing.h"
 #include "convert/rep.h"
@@ -15,6 +16,13 @@ namespace weighbridge::convert {
 // [reads] Also waits for the disk (io::AtomicFile::sync), side by side with the comparison where the executor has
 // threads. Throws Error io/read-back at the first difference: prefix, head, tail, the tensors' names, layouts, dtypes
 // and shapes, each part's place, dtype, encoding and logical bytes.
-void sync_and_read_back(const PlanRep&, const Record&, io::AtomicFile&, const Context&, core::Progress&);
+// `format` is the file's, as OpenOptions::format takes it.
+struct Expected {
+  const core::WriteLayout& layout;
+  std::string_view format;
+  std::uint32_t kept_tensors = 0;  // as PlanRep has them
+};
+inline Expected expected(const PlanRep& rep) { return {rep.layout, rep.format->info.name, rep.kept_tensors}; }
+void sync_and_read_back(const Expected&, const Record&, io::AtomicFile&, const Context&, core::Progress&);
 
 }  // namespace weighbridge::convert

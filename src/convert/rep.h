@@ -19,6 +19,7 @@ struct PlanRep {
   Options options{};
   std::string from{};
   std::uint64_t output_size = 0, payload_size = 0;
+  std::uint32_t tensors = 0;
 };
 
 // Payload is hashed in segments of this many bytes, read, written and compared a segment at a time: small enough to

@@ -47,7 +47,7 @@ class Written {
  public:
   explicit Written(const PlanRep& rep, const Context& context = {})
       : context_(context), record(write(rep.layout, 0, file, context_, progress_)) {}
-  void read_back(const PlanRep& rep) { sync_and_read_back(rep, record, file, context_, progress_); }
+  void read_back(const PlanRep& rep) { sync_and_read_back(expected(rep), record, file, context_, progress_); }
   // What reading back finds, without the words around it.
   std::string difference(const PlanRep& rep) {
     const Finding finding = thrown([&] { read_back(rep); });

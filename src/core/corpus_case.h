@@ -14,6 +14,7 @@ namespace weighbridge::core {
 struct CorpusSidecar {
   std::string extension;  // ".khm.json"
   std::string bytes;
+  std::string name{};  // in place of the case's name with `extension`
 };
 
 struct CorpusCase {
@@ -24,6 +25,7 @@ struct CorpusCase {
   bool generated_only = false;  // not committed (too large, or only wrong under `limits`): built when the tests run
   Limits limits{};              // that the file is read under: for the rules "limit/..."
   std::optional<CorpusSidecar> sidecar{};
+  std::string extension{};  // in place of the format's usual one; without the dot
 };
 
 }  // namespace weighbridge::core

@@ -112,17 +112,20 @@ std::uint32_t Draft::add_source(std::shared_ptr<const Source> source) {
 }
 
 TextRef Draft::refer(std::string_view text) {
-  const char* const begin = state_->header.data();
-  const auto address = reinterpret_cast<std::uintptr_t>(text.data());
-  const auto start = reinterpret_cast<std::uintptr_t>(begin);
-  if (address >= start && address - start <= state_->header.size() &&
-      text.size() <= state_->header.size() - (address - start)) {
-    return {static_cast<std::uint32_t>(address - start), static_cast<std::uint32_t>(text.size())};
-  }
+  const auto within = [&](const std::string& whole) -> std::optional<std::uint32_t> {
+    const auto address = reinterpret_cast<std::uintptr_t>(text.data());
+    const auto start = reinterpret_cast<std::uintptr_t>(whole.data());
+    if (address < start || address - start > whole.size() || text.size() > whole.size() - (address - start))
+      return std::nullopt;
+    return static_cast<std::uint32_t>(address - start);
+  };
+  const auto length = static_cast<std::uint32_t>(narrow(text.size(), "names"));
+  if (const auto at = within(state_->header)) return {*at, length};
+  if (const auto at = within(state_->arena)) return {*at | kArenaBit, length};
   const std::uint32_t offset = narrow(state_->arena.size(), "names");
   narrow(state_->arena.size() + text.size(), "names");
   state_->arena.append(text);
-  return {offset | kArenaBit, static_cast<std::uint32_t>(text.size())};
+  return {offset | kArenaBit, length};
 }
 
 // Records are filled where they stand, and dimensions move one by one: a record assembled elsewhere and copied in wider

@@ -159,7 +159,7 @@ class Draft {
   };
   std::uint32_t part_count(std::uint32_t tensor) const noexcept;
   Stored stored(std::uint32_t tensor, std::uint32_t part) const noexcept;
-  TextRef refer(std::string_view text);  // by reference within the retained header, else copied to the arena
+  TextRef refer(std::string_view text);  // by reference within header or arena, else copied to the arena
   std::uint32_t append_dims(Shape);      // where they start in State::dims
   std::shared_ptr<State> state_;
 };

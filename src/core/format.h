@@ -2,6 +2,7 @@
 // What a format is to the rest of the program: a constexpr struct of facts and functions. Owns Format, and the write
 // side's WriteLayout, the one object that a plan promises, a conversion writes and read-back compares.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,15 +18,39 @@
 #include "weighbridge/convert.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/model.h"
+#include "weighbridge/place.h"
 
 namespace weighbridge::core {
 
-// What detection may look at, read once for all formats.
+// What detection may look at, read once for all formats. Of a folder head and tail are empty.
 struct Glance {
-  std::span<const std::byte> head;  // the first min(size, 4096) bytes
-  std::span<const std::byte> tail;  // the last min(size, 64) bytes
+  std::span<const std::byte> head{};  // the first min(size, 4096) bytes
+  std::span<const std::byte> tail{};  // the last min(size, 64) bytes
   std::uint64_t size = 0;
-  std::string_view extension;  // lower case
+  std::string_view extension{};            // lower case
+  std::string_view name{};                 // of the file, without its folder; empty where it is one of several
+  std::span<const std::string> listing{};  // of a folder: Place::list()
+  bool folder = false;
+
+  bool lists(std::string_view file) const { return std::ranges::binary_search(listing, file); }
+};
+
+// One file of several, read as a model of its own.
+struct Member {
+  std::string_view format;  // its name; empty: of none, which has been reported
+  Model model;              // what could be read
+};
+
+// What a format's walker is given.
+struct Opening {
+  const Place& place;
+  const Context& context;
+  Findings& findings;
+  // Reads one file of the place by whichever format its content shows. One of another format than `format` is named and
+  // not read. Throws Stop as the findings say, Error{io}.
+  using Load =
+      std::function<Member(const std::shared_ptr<const Source>&, std::string_view format, const Context&, Findings&)>;
+  Load load{};
 };
 
 enum class PartDigest : std::uint8_t { none, sha256, crc32c };
@@ -83,20 +108,10 @@ struct Companion {
   std::function<std::string(std::string_view name)> text{};
 };
 
-// An output that is a folder: the file that WriteLayout describes is `main` in it, the others are whole here and are
-// published before it.
-struct OutFolder {
-  struct File {
-    std::string name;                  // relative to the folder; at most one folder deep
-    std::optional<std::string> bytes;  // none: the file must go, since an old one would speak of the new folder
-  };
-  std::string main;              // "model.safetensors"
-  std::string_view main_format;  // as OpenOptions::format takes it
-  std::vector<File> files;       // in the order of publishing
-  // Opens the folder before it has its name: `file` gives each file by its relative name, null for none. Throws Error
-  // when what it holds is not what was to be written.
-  using Opener = std::function<std::shared_ptr<const Source>(std::string_view name)>;
-  std::function<void(const Opener& file, const Context&)> check{};
+// Tensors that another format is to lay out.
+struct Inner {
+  Model model;
+  std::string_view format;  // its name
 };
 
 // A tensor that a writer cannot carry because nobody here can interpret its elements.
@@ -105,6 +120,7 @@ struct Uninterpreted {
   std::string from, why;     // what it is; the reason
 };
 
+struct OutFolder;
 struct WriteLayout {
   std::vector<Item> blockers, losses, changes;
   // Each has its blocker. plan() lays out the model without them, where leaving them out is a loss.
@@ -119,25 +135,67 @@ struct WriteLayout {
   // Puts in what depends on all other bytes: checksums of the whole file. May be empty.
   std::function<void(const WrittenFile&)> seal{};
   std::optional<Companion> companion{};
-  std::optional<OutFolder> folder{};
-  std::uint64_t size = 0;  // of the whole file: exact, or an upper bound when size_exact is false
+  std::shared_ptr<OutFolder> folder{};  // null: one file
+  std::uint64_t size = 0;               // of the whole file: exact, or an upper bound when size_exact is false
   bool size_exact = true;
   std::shared_ptr<const void> keep{};  // whatever the views above point into
 };
 
+struct OutFile {
+  std::string name{};    // relative to the folder
+  WriteLayout layout{};  // of this file alone; what it costs stands in that of the whole
+};
+
+// An output that is a folder: files of payload, and small ones that are whole here.
+struct OutFolder {
+  struct Small {
+    std::string name;                  // relative to the folder; at most one folder deep
+    std::optional<std::string> bytes;  // none: the file must go, since an old one would speak of the new folder
+  };
+  std::optional<Inner> inner{};     // in place of `payloads`, until registry::lay_out() has made them of it
+  std::vector<OutFile> payloads{};  // at least one, in the order of publishing
+  std::string_view format{};        // of each, as OpenOptions::format takes it
+  std::vector<Small> small{};       // published behind the payloads, in order
+  std::string last{};               // the one of all these that is published last: without it there is no model
+  // Other files of the folder that must go, since they are of an older output of this kind. Null: there are none.
+  bool (*stale)(std::string_view name) = nullptr;
+  // What the folder opens as before it has its name. Throws Error when that is not what was to be written.
+  std::function<void(const Model&)> check{};
+};
+
+// Of an output that is one file that file's layout, else those of the folder's files of payload.
+inline std::vector<const WriteLayout*> files_of(const WriteLayout& layout) {
+  if (!layout.folder) return {&layout};
+  std::vector<const WriteLayout*> out;
+  for (const OutFile& file : layout.folder->payloads) out.push_back(&file.layout);
+  return out;
+}
+
 struct Format {
   FormatInfo info;
-  // The content says that it is this format: magic numbers, or a shape that nothing else has.
+  // The content says that it is this format: magic numbers, or a shape that nothing else has; of a folder its listing.
   bool (*matches)(const Glance&);
   // Walks the structure of the file into the draft, with the file already added as the first source, and reports.
   // Leaves broken tensors out of the draft. Throws Error{io}, Stop.
   void (*read)(const Source&, const Context&, Findings&, Draft&);
+  // Instead of `read`, for what lies in several files: a folder, or a file that `spreads` says of. Null: there is no
+  // such thing. The draft's first source is the file that was opened, if it was one.
+  void (*read_files)(const Opening&, Draft&) = nullptr;
+  // This file lists others that hold the tensors. Null: no file does.
+  bool (*spreads)(const Glance&) = nullptr;
+  // Reports what is worth saying of a file that was opened by itself. Null: nothing.
+  void (*remark)(const Place&, Findings&) = nullptr;
+  // Names of files by which a folder is known to be of this format, for people; empty: no folder is.
+  std::span<const std::string_view> signs{};
   // Content rules, which read payload: reported sorted by offset and rule. Null: there are none.
   void (*check_content)(const Model&, const Context&, Findings&);
   // One of them is an error: a conversion checks them before it writes.
   bool content_can_fail = false;
   // What the file would be. Null: read only. Reads no payload. Throws Error{misuse} for options the format lacks.
   WriteLayout (*layout)(const Model&, const Options&);
+  // As layout, but as files of a folder (WriteLayout::folder), which ShardOptions::max_size divides. Null: the format
+  // is not written in several files.
+  WriteLayout (*layout_files)(const Model&, const Options&) = nullptr;
   // What `target` with the tensors of `more` behind its own would be. Null: the container cannot append.
   WriteLayout (*append)(const Model& target, const Model& more, const Options&);
 };

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ struct FormatOption {
 namespace detail {
 inline void assign(bool& to, std::string_view text) { to = text == kSwitch[0]; }
 inline void assign(std::string& to, std::string_view text) { to = text; }
+// As huggingface_hub reads it: "5GB" is 5 * 10^9 bytes, "500MB", "200KB", or plain bytes. Error{misuse}.
+void assign(std::uint64_t& to, std::string_view text);
 }  // namespace detail
 
 // `Group` is a member of Options, `Member` one of that.
@@ -47,7 +50,11 @@ inline constexpr FormatOption kMetadataOptions[] = {
     format_option<&Options::metadata, &MetadataOptions::model_name>("model-name"),
     format_option<&Options::metadata, &MetadataOptions::model_version>("model-version"),
 };
-inline constexpr std::span<const FormatOption> kFormatOptions[] = {kSlmOptions, kZt0Options, kMetadataOptions};
+inline constexpr FormatOption kShardOptions[] = {
+    format_option<&Options::shards, &ShardOptions::max_size>("max-shard-size"),
+};
+inline constexpr std::span<const FormatOption> kFormatOptions[] = {kSlmOptions, kZt0Options, kMetadataOptions,
+                                                                   kShardOptions};
 
 // What a format that takes the options of a table says in FormatInfo::options.
 template <std::size_t N> constexpr std::array<std::string_view, N> names_of(const FormatOption (&table)[N]) {

@@ -26,32 +26,87 @@ const core::Format& named(std::string_view asked) {
   return *format;
 }
 
+// The file's two ends, and views of them.
+struct Ends {
+  std::vector<std::byte> head, tail;
+  std::string extension;
+  core::Glance glance;
+
+  Ends(const Source& source, std::string_view name) : extension(source.extension()) {
+    glance.size = source.size();
+    head.resize(static_cast<std::size_t>(std::min(glance.size, kHead)));
+    tail.resize(static_cast<std::size_t>(std::min(glance.size, kTail)));
+    const ReadRange both[] = {{0, head}, {glance.size - tail.size(), tail}};
+    if (tail.size() < head.size()) {
+      source.read(both);
+    } else if (!head.empty()) {
+      source.read_at(0, head);
+      tail = head;
+    }
+    glance.head = head;
+    glance.tail = tail;
+    glance.extension = extension;
+    glance.name = name;
+  }
+};
+
+Detected by_content(const Ends& ends) {
+  const core::Glance& glance = ends.glance;
+  for (const core::Format* format : formats())
+    if (format->info.reads && format->matches(glance))
+      return {format, format->spreads != nullptr && format->spreads(glance), std::nullopt};
+  if (auto foreign = recognize(glance)) return {nullptr, false, std::move(foreign)};
+  const core::Format* suspect = find_by_extension(glance.extension);
+  if (suspect != nullptr && suspect->info.reads) return {suspect, false, std::nullopt};
+  return {nullptr, false, unknown(glance)};
+}
+
+std::string looked_for() {
+  std::vector<std::string_view> signs;
+  for (const bool folders : {true, false})
+    for (const core::Format* format : formats())
+      for (const std::string_view sign : format->signs)
+        if (format->info.folder == folders && std::ranges::find(signs, sign) == signs.end()) signs.push_back(sign);
+  std::string out;
+  for (std::size_t i = 0; i < signs.size(); ++i) {
+    if (i > 0) out += i + 1 == signs.size() ? " and " : ", ";
+    out += signs[i];
+  }
+  return out;
+}
+
+Detected in_folder(const Place& place, const core::Format* asked) {
+  const std::string called = "this is a directory, and ";
+  if (asked != nullptr && asked->signs.empty())
+    base::misuse_of(place.name(), "not-a-file", called + std::string(asked->info.name) + " is one file");
+  const std::vector<std::string> listing = place.list();
+  core::Glance glance;
+  glance.folder = true;
+  glance.listing = listing;
+  // A format of folders says more than one of files of which a folder may hold some.
+  for (const bool folders : {true, false})
+    for (const core::Format* format : formats())
+      if (format->info.folder == folders && !format->signs.empty() && (asked == nullptr || asked == format) &&
+          format->matches(glance))
+        return {format, true, std::nullopt};
+  base::misuse_of(place.name(), "not-a-file", called + "no model is in it: looked for " + looked_for());
+}
+
 }  // namespace
 
-Detected detect(const Source& source, std::string_view asked) {
-  if (!asked.empty()) return {&named(asked), std::nullopt};
-  core::Glance glance;
-  glance.size = source.size();
-  std::vector<std::byte> head(static_cast<std::size_t>(std::min(glance.size, kHead)));
-  std::vector<std::byte> tail(static_cast<std::size_t>(std::min(glance.size, kTail)));
-  const ReadRange both[] = {{0, head}, {glance.size - tail.size(), tail}};
-  if (tail.size() < head.size()) {
-    source.read(both);
-  } else if (!head.empty()) {
-    source.read_at(0, head);
-    tail = head;
-  }
-  const std::string extension = source.extension();
-  glance.head = head;
-  glance.tail = tail;
-  glance.extension = extension;
-
-  for (const core::Format* format : formats())
-    if (format->info.reads && format->matches(glance)) return {format, std::nullopt};
-  if (auto foreign = recognize(glance)) return {nullptr, std::move(foreign)};
-  const core::Format* suspect = find_by_extension(extension);
-  if (suspect != nullptr && suspect->info.reads) return {suspect, std::nullopt};
-  return {nullptr, unknown(glance)};
+Detected detect(const Place& place, std::string_view asked) {
+  const core::Format* const wanted = asked.empty() ? nullptr : &named(asked);
+  const auto file = place.file();
+  if (!file) return in_folder(place, wanted);
+  if (wanted != nullptr && wanted->info.folder)
+    base::misuse_of(place.name(), "not-a-folder",
+                    "this is a file, and " + std::string(asked) + " is a folder of files");
+  if (wanted != nullptr && wanted->spreads == nullptr) return {wanted, false, std::nullopt};
+  const std::string_view path = file->name();
+  const Ends ends(*file, path.substr(path.rfind('/') + 1));
+  return wanted != nullptr ? Detected{wanted, wanted->spreads(ends.glance), std::nullopt} : by_content(ends);
 }
+
+Detected detect(const Source& source) { return by_content(Ends(source, {})); }
 
 }  // namespace weighbridge::registry

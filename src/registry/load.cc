@@ -11,38 +11,77 @@
 #include "registry/detect.h"
 
 namespace weighbridge::registry {
+namespace {
 
-Loaded load(const std::shared_ptr<const Source>& source, const Context& context, const OpenOptions& options,
-            core::Findings& findings) {
-  if (!source) base::misuse("source", "there is no source to read");
-  Detected detected = detect(*source, options.format);
+void require_tokenizer_file(const Place& place, const core::Format& format) {
+  if (format.info.tokenizer_file) return;
+  if (place.kind() == Place::Kind::folder)
+    base::misuse_of(place.name(), "tokenizer", "this is a directory, which holds its tokenizer itself");
+  base::misuse("tokenizer",
+               "a tokenizer file belongs to a container that has none of its own, as a llama2.c "
+               "checkpoint is, and this file is of the format " +
+                   std::string(format.info.name));
+}
+
+// One file by its walker, which is asked for a stop where the caller's hook may want one.
+void read_file(const core::Format& format, const Source& source, const Context& context, core::Findings& findings,
+               core::Draft& draft) {
+  if (!context.progress) return format.read(source, context, findings, draft);
+  // The walker may ask too, from other threads: one call at a time.
+  std::mutex one_at_a_time;
+  Context asked = context;
+  asked.progress = [&](std::uint64_t done, std::uint64_t total) {
+    const std::lock_guard lock(one_at_a_time);
+    return context.progress(done, total);
+  };
+  format.read(core::AskingSource(source, asked), asked, findings, draft);
+}
+
+// One file of several, as a model of its own.
+core::Member load_member(const std::shared_ptr<const Source>& source, std::string_view format, const Context& context,
+                         core::Findings& findings) {
+  Detected detected = detect(*source);
   if (detected.format == nullptr) {
     findings.report(*std::move(detected.finding));
     return {};
   }
-  if (options.tokenizer && !detected.format->info.tokenizer_file)
-    base::misuse("tokenizer",
-                 "a tokenizer file belongs to a container that has none of its own, as a llama2.c "
-                 "checkpoint is, and this file is of the format " +
-                     std::string(detected.format->info.name));
+  if (detected.format->info.name != format) return {detected.format->info.name, {}};
+  core::Draft draft;
+  draft.add_source(source);
+  read_file(*detected.format, *source, context, findings, draft);
+  return {format, draft.finish()};
+}
+
+}  // namespace
+
+Loaded load(const std::shared_ptr<const Place>& place, const Context& context, const OpenOptions& options,
+            core::Findings& findings) {
+  if (!place) base::misuse("source", "there is no place to read from");
+  Detected detected = detect(*place, options.format);
+  if (detected.format == nullptr) {
+    findings.report(*std::move(detected.finding));
+    return {};
+  }
+  const core::Format& format = *detected.format;
+  if (options.tokenizer) require_tokenizer_file(*place, format);
   core::Draft draft;
   draft.checks = options.checks;
   draft.sidecar = options.sidecar;
   draft.tokenizer = options.tokenizer;
-  draft.set_asked(draft.add_source(source));
-  if (context.progress) {
-    // The walker may ask too, from other threads: one call at a time.
-    std::mutex one_at_a_time;
-    Context asked = context;
-    asked.progress = [&](std::uint64_t done, std::uint64_t total) {
-      const std::lock_guard lock(one_at_a_time);
-      return context.progress(done, total);
-    };
-    detected.format->read(core::AskingSource(*source, asked), asked, findings, draft);
+  const auto file = place->file();
+  if (file) draft.set_asked(draft.add_source(file));
+  if (detected.files) {
+    format.read_files({.place = *place, .context = context, .findings = findings, .load = load_member}, draft);
   } else {
-    detected.format->read(*source, context, findings, draft);
+    read_file(format, *file, context, findings, draft);
+    if (format.remark != nullptr) format.remark(*place, findings);
   }
-  return {detected.format, draft.finish()};
+  return {&format, draft.finish()};
+}
+
+void check_content(const Loaded& loaded, const Context& context, core::Findings& findings) {
+  if (loaded.format == nullptr || loaded.format->check_content == nullptr) return;
+  loaded.format->check_content(loaded.model, context, findings);
 }
 
 }  // namespace weighbridge::registry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way into a file that open and verify share: detection, then the format's walker.
+// The one way into a model that open and verify share: detection, then the format's walker.
 #pragma once
 #include <memory>
 
@@ -8,16 +8,18 @@
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
 #include "weighbridge/open.h"
-#include "weighbridge/source.h"
+#include "weighbridge/place.h"
 
 namespace weighbridge::registry {
 
 struct Loaded {
   const core::Format* format = nullptr;  // null: no format
-  Model model;                           // what could be read
+  Model model{};                         // what could be read
 };
 
 // Reports to `findings`. Throws core::Stop as they say, Error{io}, Error{misuse}.
-Loaded load(const std::shared_ptr<const Source>&, const Context&, const OpenOptions&, core::Findings&);
+Loaded load(const std::shared_ptr<const Place>&, const Context&, const OpenOptions&, core::Findings&);
+// The rules that read payload, of what load() gave.
+void check_content(const Loaded&, const Context&, core::Findings&);
 
 }  // namespace weighbridge::registry

@@ -7,13 +7,14 @@
 #include "registry/load.h"
 
 namespace weighbridge {
-std::optional<Model> open(std::shared_ptr<const Source> source, Report& report, const Context& context,
+
+std::optional<Model> open(std::shared_ptr<const Place> place, Report& report, const Context& context,
                           const OpenOptions& options) {
   Report own;
   core::Findings findings(own, core::Findings::Mode::first_error);
   std::optional<Model> model;
   try {
-    model = registry::load(source, context, options, findings).model;
+    model = registry::load(place, context, options, findings).model;
   } catch (const core::Stop&) {
     model.reset();
   }
@@ -22,11 +23,26 @@ std::optional<Model> open(std::shared_ptr<const Source> source, Report& report, 
   return model;
 }
 
-Model open(std::shared_ptr<const Source> source, const Context& context, const OpenOptions& options) {
+Model open(std::shared_ptr<const Place> place, const Context& context, const OpenOptions& options) {
   Report report;
-  auto model = open(std::move(source), report, context, options);
+  auto model = open(std::move(place), report, context, options);
   if (!model) throw Error(*report.first_error());
   return *std::move(model);
+}
+
+std::optional<Model> open(const std::string& path, Report& report, const Context& context, const OpenOptions& options) {
+  return open(place_at(path, options.access), report, context, options);
+}
+Model open(const std::string& path, const Context& context, const OpenOptions& options) {
+  return open(place_at(path, options.access), context, options);
+}
+
+std::optional<Model> open(std::shared_ptr<const Source> source, Report& report, const Context& context,
+                          const OpenOptions& options) {
+  return open(place_of(std::move(source)), report, context, options);
+}
+Model open(std::shared_ptr<const Source> source, const Context& context, const OpenOptions& options) {
+  return open(place_of(std::move(source)), context, options);
 }
 
 }  // namespace weighbridge

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "formats/embd/format.h"
+#include "formats/huggingface/format.h"
 #include "formats/llama2c/format.h"
 #include "formats/safetensors/format.h"
 #include "formats/slm/format.h"
@@ -16,10 +17,12 @@
 namespace weighbridge::registry {
 
 std::span<const core::Format* const> formats() noexcept {
+  static const core::Format kHuggingFace = huggingface::format(safetensors::kFormat);
   static constexpr const core::Format* kFormats[] = {
       &safetensors::kFormat, &ztensor1::kFormat, &ztensor0::kFormat,    &stb::kFormat,
       &embd::kFormat,        &slm::kFormat,      &slm_adapter::kFormat,
       &llama2c::kFormat,  // without a magic, so behind those that have one
+      &kHuggingFace,
   };
   return kFormats;
 }

@@ -8,7 +8,7 @@
 
 namespace weighbridge::registry {
 
-// Every format, in the order in which their contents are tried.
+// Every format, of files and of folders, in the order in which their contents are tried.
 std::span<const core::Format* const> formats() noexcept;
 // By its name; null if there is none.
 const core::Format* find(std::string_view name) noexcept;

@@ -8,18 +8,24 @@
 
 namespace weighbridge {
 
-Verdict verify(std::shared_ptr<const Source> source, const Context& context, const OpenOptions& options) {
+Verdict verify(std::shared_ptr<const Place> place, const Context& context, const OpenOptions& options) {
   Verdict verdict;
   core::Findings findings(verdict.report, core::Findings::Mode::all);
-  registry::Loaded loaded = registry::load(source, context, options, findings);
+  registry::Loaded loaded = registry::load(place, context, options, findings);
+  registry::check_content(loaded, context, findings);
   verdict.model = std::move(loaded.model);
-  if (loaded.format != nullptr) {
-    verdict.format = loaded.format->info.name;
-    if (loaded.format->check_content != nullptr) loaded.format->check_content(verdict.model, context, findings);
-  }
+  if (loaded.format != nullptr) verdict.format = loaded.format->info.name;
   core::place_files(verdict.report, verdict.model);
-  source->check_unchanged();
+  if (const auto file = place->file()) file->check_unchanged();
+  for (const auto& source : verdict.model.sources()) source->check_unchanged();
   return verdict;
+}
+
+Verdict verify(const std::string& path, const Context& context, const OpenOptions& options) {
+  return verify(place_at(path, options.access), context, options);
+}
+Verdict verify(std::shared_ptr<const Source> source, const Context& context, const OpenOptions& options) {
+  return verify(place_of(std::move(source)), context, options);
 }
 
 }  // namespace weighbridge

@@ -25,9 +25,7 @@ std::shared_ptr<const Source> in_memory(const std::string& text, std::string nam
 class WithSidecar final : public Source {
  public:
   WithSidecar(std::shared_ptr<const Source> inner, const core::CorpusSidecar& sidecar) : inner_(std::move(inner)) {
-    std::string path(inner_->name());
-    path.erase(path.rfind('.')).append(sidecar.extension);
-    sidecar_ = in_memory(sidecar.bytes, std::move(path));
+    sidecar_ = in_memory(sidecar.bytes, sidecar_path(std::string(inner_->name()), sidecar));
   }
   std::uint64_t size() const noexcept override { return inner_->size(); }
   std::string_view name() const noexcept override { return inner_->name(); }
@@ -47,8 +45,13 @@ std::shared_ptr<const Source> with_sidecar(std::shared_ptr<const Source> source,
   return std::make_shared<const WithSidecar>(std::move(source), sidecar);
 }
 
+std::string sidecar_path(std::string path, const core::CorpusSidecar& sidecar) {
+  if (sidecar.name.empty()) return path.erase(path.rfind('.')).append(sidecar.extension);
+  return path.erase(path.rfind('/') + 1).append(sidecar.name);
+}
+
 std::string FormatCorpus::path(const core::CorpusCase& c) const {
-  return std::string(format->info.name) + "/" + c.name + "." + extension();
+  return std::string(format->info.name) + "/" + c.name + "." + (c.extension.empty() ? extension() : c.extension);
 }
 
 std::string FormatCorpus::extension() const {

@@ -24,6 +24,8 @@ struct FormatCorpus {
 
 // `source`, and the sidecar beside it.
 std::shared_ptr<const Source> with_sidecar(std::shared_ptr<const Source> source, const core::CorpusSidecar&);
+// Where it lies beside a file whose path ends with the format's extension.
+std::string sidecar_path(std::string path, const core::CorpusSidecar&);
 
 // Built once.
 const std::vector<FormatCorpus>& all_cases();

@@ -34,11 +34,6 @@ std::vector<std::string> rules_of(const Report& report) {
   return out;
 }
 
-// Beside a file whose path ends with the format's extension.
-std::string sidecar_path(std::string path, const core::CorpusSidecar& sidecar) {
-  return path.erase(path.rfind('.')).append(sidecar.extension);
-}
-
 // Calls f(corpus, case) for each, naming it in failures.
 template <class F> void for_each_case(F f) {
   for (const FormatCorpus& corpus : all_cases()) {
@@ -99,8 +94,11 @@ TEST(Corpus, EveryRuleHasACaseThatBreaksItFirst) {
   for (const FormatCorpus& corpus : all_cases()) {
     std::set<std::string_view> first;
     for (const core::CorpusCase& c : corpus.cases) first.insert(c.rule);
-    for (const Rule& rule : corpus.format->info.rules)
+    for (const Rule& rule : corpus.format->info.rules) {
+      // A link, and two shards, are more than a case can have: registry/sharded_safetensors_test.cc.
+      if (rule.id == "safetensors/shard-link" || rule.id == "safetensors/metadata-conflict") continue;
       EXPECT_TRUE(first.contains(rule.id)) << "no case for " << rule.id;
+    }
   }
 }
 
@@ -198,7 +196,7 @@ TEST(Corpus, ValidFilesListAndReadEveryTensor) {
 TEST(Corpus, FindingsDoNotDependOnWhereTheBytesComeFrom) {
   const TemporaryFolder folder;
   for_each_case([&](const FormatCorpus& corpus, const core::CorpusCase& c) {
-    const std::string path = folder / ("case." + corpus.extension());
+    const std::string path = folder / fs::path(corpus.path(c)).filename();
     write_file(path, c.bytes);
     if (c.sidecar) write_file(sidecar_path(path, *c.sidecar), c.sidecar->bytes);
     const Context context = context_of(c);
@@ -208,6 +206,7 @@ TEST(Corpus, FindingsDoNotDependOnWhereTheBytesComeFrom) {
     const auto by_name =
         verify(path, context, {.format = std::string(corpus.format->info.name), .access = Access::positional});
     EXPECT_EQ(by_name.report.findings(), expected);
+    fs::remove(path);
     if (c.sidecar) fs::remove(sidecar_path(path, *c.sidecar));
   });
 }

@@ -28,7 +28,7 @@ int main(int argc, char** argv) try {
       };
       const fs::path path = folder / corpus.path(c);
       write(path, c.bytes);
-      if (c.sidecar) write(fs::path(path).replace_extension().concat(c.sidecar->extension), c.sidecar->bytes);
+      if (c.sidecar) write(weighbridge::test::sidecar_path(path.string(), *c.sidecar), c.sidecar->bytes);
     }
     for (const auto& entry : fs::directory_iterator(folder / corpus.format->info.name))
       if (!made.contains(entry.path())) fs::remove(entry.path());

@@ -233,6 +233,7 @@ def make_job(folder, name):
         (there / "v.npy").unlink()
 
     hf, pack = ("--to", "hf"), ["khlnary", "pack", made["pack"], "-o", there / "module"]
+    shards, index = ("--to", "safetensors", "--max-shard-size", "64"), "model/model.safetensors.index.json"
     weights, module = "model/model.safetensors", there / "module/pack.knu"
     slm, slm_out = made["slm"], there / "out.slm"
     makers = {
@@ -278,6 +279,9 @@ def make_job(folder, name):
                                  stands("out.slm")),
         "hf": lambda: convert("embd", "model", *hf, main=weights),
         "hf-force": lambda: convert("embd", "model", *hf, "--force", main=weights, before=old_folder),
+        "shards": lambda: Job(folder, ["convert", made["first"], f"{there}/model/", *shards], there / index),
+        "shards-force": lambda: Job(folder, ["convert", made["first"], f"{there}/model/", *shards, "--force"], there / index,
+                                    lambda: done("convert", made["twin"], f"{there}/model/", *shards[:3], "1")),
         "pack": lambda: Job(folder, pack, module),
         "pack-force": lambda: Job(folder, [*pack, "--force"], module,
                                   lambda: done("khlnary", "pack", made["pack-twin"], "-o", there / "module")),
@@ -290,7 +294,7 @@ def make_job(folder, name):
 # The first six are killed at each call, the others at those that change the disk.
 MODEL_JOBS = ["convert", "convert-zstd", "convert-force", "append", "extract", "extract-force", "append-elsewhere", "safetensors",
               "safetensors-force", "zt0", "zt0-force", "stb", "stb-force", "stb-force-bare", "embd", "embd-force", "slm-fixture",
-              "slm-force", "slm-adapter", "slm-adapt", "llama2c", "hf", "hf-force", "pack", "pack-force", "assemble"]
+              "slm-force", "slm-adapter", "slm-adapt", "llama2c", "hf", "hf-force", "shards", "shards-force", "pack", "pack-force", "assemble"]
 RESULT_JOBS = ["extract-dense", "extract-glob", "extract-glob-into", "extract-glob-force", "embed", "embed-force", "embed-jsonl", "search", "search-key-left", "disassemble",
                "disassemble-force", "receipt"]
 JOBS = MODEL_JOBS + RESULT_JOBS + CHAIN_JOBS

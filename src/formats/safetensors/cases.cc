@@ -237,6 +237,46 @@ void add_limits(Corpus& c) {
           [](Limits& l) { l.memory = 512; });
 }
 
+// An index beside one shard of two tensors, a and b, of four bytes each.
+void add_shards(Corpus& c) {
+  const std::string both = file("{" + kOne + "," + tensor("b", "U8", "4", "4,8") + "}", kFour + kFour);
+  const auto add = [&](std::string name, std::string rule, const std::string& index, std::string shard,
+                       std::vector<std::string> others = {}) {
+    std::string of_shard = name + "-00001-of-00001.safetensors", text = index;
+    for (std::size_t at; (at = text.find('$')) != std::string::npos;) text.replace(at, 1, of_shard);
+    c.add(std::move(name), std::move(rule), std::move(text), std::move(others));
+    c.last().extension = "safetensors.index.json";
+    c.last().sidecar = core::CorpusSidecar{.extension = {}, .bytes = std::move(shard), .name = std::move(of_shard)};
+  };
+  const std::string sound = R"({"metadata":{"total_size":8},"weight_map":{"a":"$","b":"$"}})";
+  add("valid-index", "", sound, both);
+  add("valid-index-without-size", "", R"({"weight_map":{"a":"$","b":"$"}})", both);
+  add("index-json", "index-json", R"({"weight_map":{"a":"$","b":"$"})", both);
+  add("index-value", "index-value", R"({"map":{"a":"$"}})", both);
+  add("index-value-list", "index-value", R"({"weight_map":["$"]})", both);
+  add("index-value-number", "index-value", R"({"weight_map":{"a":1}})", both);
+  add("index-duplicate-key", "index-duplicate-key", R"({"weight_map":{"a":"$","b":"$","a":"$"}})", both);
+  add("index-duplicate-key-root", "index-duplicate-key", R"({"weight_map":{"a":"$","b":"$"},"weight_map":{}})", both);
+  add("shard-path", "shard-path", R"({"weight_map":{"a":"$","b":"$","c":"../c.safetensors"}})", both);
+  add("shard-path-absolute", "shard-path", R"({"weight_map":{"a":"$","b":"$","c":"/etc/passwd"}})", both);
+  add("shard-path-dots", "shard-path", R"({"weight_map":{"a":"$","b":"$","c":".."}})", both);
+  add("shard-missing", "shard-missing", R"({"weight_map":{"a":"$","b":"$","c":"other.safetensors"}})", both);
+  add("shard-format", "shard-format", sound, "ZTEN1000" + std::string(64, '\0') + "ZTEN1000");
+  add("shard-truncated", "truncated", sound, both.substr(0, both.size() - 1));
+  add("tensor-missing", "tensor-missing", R"({"weight_map":{"a":"$","b":"$","c":"$"}})", both);
+  add("tensor-unlisted", "tensor-unlisted", R"({"weight_map":{"a":"$"}})", both);
+  add("total-size", "total-size", R"({"metadata":{"total_size":9},"weight_map":{"a":"$","b":"$"}})", both);
+  add("total-size-text", "total-size", R"({"metadata":{"total_size":"8"},"weight_map":{"a":"$","b":"$"}})", both);
+  // The index names itself: no shard, and no way to go round in circles.
+  add("shard-is-the-index", "", R"({"weight_map":{"a":"$","b":"$","c":"shard-is-the-index.safetensors.index.json"}})",
+      both);
+  c.last().rule = "file/text";
+  // Two shards take two files beside the index: of both, the index is one here.
+  c.add("shard-alone-00001-of-00001", "shard-alone", both);
+  c.last().sidecar = core::CorpusSidecar{
+      .extension = {}, .bytes = R"({"weight_map":{}})", .name = "shard-alone.safetensors.index.json"};
+}
+
 }  // namespace
 
 std::vector<core::CorpusCase> cases() {
@@ -247,6 +287,7 @@ std::vector<core::CorpusCase> cases() {
   add_values(c);
   add_tiling(c);
   add_limits(c);
+  add_shards(c);
   return c.take();
 }
 

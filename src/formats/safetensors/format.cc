@@ -2,9 +2,11 @@
 // The descriptor of safetensors.
 #include "formats/safetensors/format.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/endian.h"
+#include "core/format_options.h"
 #include "formats/safetensors/layout.h"
 #include "formats/safetensors/rules.h"
 
@@ -12,6 +14,8 @@ namespace weighbridge::safetensors {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"safetensors"};
+constexpr auto kOptions = core::names_of(core::kShardOptions);
+constexpr std::string_view kSigns[] = {kWholeName, "*.safetensors.index.json"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw};
 constexpr auto kHeldDTypes = [] {
@@ -22,7 +26,10 @@ constexpr auto kHeldDTypes = [] {
 
 }  // namespace
 
+// Of a folder: a model in one file, or an index.
 bool matches(const core::Glance& glance) {
+  if (glance.folder) return glance.lists(kWholeName) || std::ranges::any_of(glance.listing, is_index_name);
+  if (spreads(glance)) return true;
   if (glance.head.size() <= kLengthSize || glance.head[kLengthSize] != std::byte{'{'}) return false;
   const auto length = base::load_le<std::uint64_t>(glance.head.data());
   return length >= kMinHeader && length <= kMaxHeader;
@@ -43,13 +50,18 @@ constexpr core::Format kFormat = {
                        .names = true,
                        .tokenizer = false,
                        .max_tensors = UINT64_MAX},
-             .options = {},
+             .options = kOptions,
              .rules = rules::kAll},
     .matches = matches,
     .read = read,
+    .read_files = read_files,
+    .spreads = spreads,
+    .remark = remark,
+    .signs = kSigns,
     .check_content = check_content,
     .content_can_fail = false,
     .layout = layout,
+    .layout_files = layout_files,
     .append = nullptr,
 };
 

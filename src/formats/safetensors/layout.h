@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "weighbridge/dtype.h"
@@ -16,6 +17,14 @@ inline constexpr std::uint64_t kMaxHeader = 100'000'000;  // the package's own b
 inline constexpr std::uint64_t kHeaderAlignment = 8;  // the writer pads with spaces to it; readers do not ask for it
 inline constexpr std::string_view kMetadata = "__metadata__";  // the one root key that is no tensor
 inline constexpr std::size_t kMaxRank = 64;                    // of the object model, not of the format
+
+// Of a sharded model: "model.safetensors.index.json" names "model-00001-of-00007.safetensors" and so on, as
+// huggingface_hub calls them; of a model in one file.
+inline constexpr std::string_view kIndexSuffix = ".safetensors.index.json", kWholeName = "model.safetensors",
+                                  kIndexName = "model.safetensors.index.json";
+bool is_index_name(std::string_view) noexcept;
+// The index that a file of this name would be a shard of; empty where the name is no shard's.
+std::string index_of_shard(std::string_view name);
 
 struct DTypeName {
   std::string_view name;

@@ -47,17 +47,29 @@ class Planner {
   Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
 
   core::WriteLayout run() {
+    judge_all();
+    if (out_.blockers.empty()) lay_out(order(), out_);
+    return std::move(out_);
+  }
+
+  core::WriteLayout run_files() {
+    judge_all();
+    out_.folder = std::make_shared<core::OutFolder>();
+    if (out_.blockers.empty()) lay_out_files();
+    return std::move(out_);
+  }
+
+ private:
+  void judge_all() {
     out_.keep = std::make_shared<const Model>(model_);
     if (model_.tokenizer())
       ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: safetensors has no place for it");
     core::drop_extra(ledger_, model_);
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
     name_aliases();
-    lay_out();
-    return std::move(out_);
+    append_metadata();
   }
 
- private:
   DType target_dtype(const Tensor& tensor) const { return core::target_dtype(tensor, options_); }
 
   // Everything that safetensors cannot say of one tensor.
@@ -107,34 +119,130 @@ class Planner {
     return out;
   }
 
-  void lay_out() {
-    append_metadata();
-    if (!out_.blockers.empty()) return;  // there is nothing to lay out
-    out_.tensors.reserve(model_.size());
-    out_.payloads.reserve(model_.size());
+  std::uint64_t size_of(const Tensor& tensor) const {
+    return *packed_size(target_dtype(tensor), *base::element_count(tensor.shape()));
+  }
+
+  // The tensors of each shard, divided in the model's order as huggingface_hub does it
+  // (split_state_dict_into_shards_factory): one that does not fit begins the next shard, one that is larger than a
+  // shard may be is a shard by itself, before the one that is being filled.
+  std::vector<std::vector<std::uint32_t>> shards() const {
+    const std::uint64_t most = options_.shards.max_size == 0 ? UINT64_MAX : options_.shards.max_size;
+    std::vector<std::uint32_t> begun(model_.size());  // which shard each tensor went to, as they were begun
+    std::vector<std::uint32_t> number;                // of those: which file it is, as they were closed
+    std::uint32_t count = 0, filling = core::kNone;
+    std::uint64_t filled = 0;
+    const auto begin = [&] {
+      number.push_back(core::kNone);
+      return static_cast<std::uint32_t>(number.size() - 1);
+    };
+    for (std::uint32_t i = 0; i < model_.size(); ++i) {
+      const std::uint64_t size = size_of(model_[i]);
+      if (size > most) {
+        begun[i] = begin();
+        number[begun[i]] = count++;
+        continue;
+      }
+      if (filling == core::kNone || size > most - filled) {
+        if (filling != core::kNone) number[filling] = count++;
+        filling = begin();
+        filled = 0;
+      }
+      begun[i] = filling;
+      filled += size;
+    }
+    if (filling == core::kNone && number.empty()) filling = begin();
+    if (filling != core::kNone) number[filling] = count++;
+    std::vector<std::vector<std::uint32_t>> out(count);
+    for (const std::uint32_t i : order()) out[number[begun[i]]].push_back(i);
+    return out;
+  }
+
+  void lay_out_files() {
+    core::OutFolder& folder = *out_.folder;
+    folder.format = "safetensors";
+    folder.stale = [](std::string_view name) { return index_of_shard(name) == kIndexName; };
+    const auto all = shards();
+    std::vector<std::uint32_t> file_of(model_.size());
+    std::uint64_t total_size = 0, total_elements = 0;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      folder.payloads.push_back({all.size() == 1 ? std::string(kWholeName) : shard_name(k + 1, all.size()), {}});
+      lay_out(all[k], folder.payloads.back().layout);
+      if (!out_.blockers.empty()) return;
+      for (const std::uint32_t i : all[k]) {
+        file_of[i] = static_cast<std::uint32_t>(k);
+        const Tensor tensor = model_[i];
+        total_size += size_of(tensor);
+        total_elements += *base::element_count(tensor.shape());
+      }
+    }
+    const bool one = all.size() == 1;
+    folder.last = one ? kWholeName : kIndexName;
+    folder.small.push_back({std::string(one ? kIndexName : kWholeName), std::nullopt});
+    if (!one) folder.small.push_back({std::string(kIndexName), index_json(file_of, total_size, total_elements)});
+  }
+
+  static std::string shard_name(std::size_t number, std::size_t count) {
+    const auto digits = [](std::size_t n) {
+      std::string out = std::to_string(n);
+      return out.insert(0, out.size() < 5 ? 5 - out.size() : 0, '0');
+    };
+    return "model-" + digits(number) + "-of-" + digits(count) + ".safetensors";
+  }
+
+  // As huggingface_hub writes it: keys in order, two spaces a level.
+  std::string index_json(const std::vector<std::uint32_t>& file_of, std::uint64_t total_size,
+                         std::uint64_t total_elements) const {
+    wire::JsonWriter json(wire::JsonWriter::Style::indented);
+    json.begin_object();
+    json.key("metadata");
+    json.begin_object();
+    json.key("total_parameters");
+    json.u64(total_elements);
+    json.key("total_size");
+    json.u64(total_size);
+    json.end_object();
+    json.key("weight_map");
+    json.begin_object();
+    for (const std::uint32_t i : core::by_name(model_)) {
+      json.key(model_.name(i));
+      json.string(out_.folder->payloads[file_of[i]].name);
+    }
+    json.end_object();
+    json.end_object();
+    return json.take() + "\n";
+  }
+
+  // The tensors `chosen`, in the order in which they stand in the file.
+  void lay_out(const std::vector<std::uint32_t>& chosen, core::WriteLayout& out) {
+    json_ = metadata_;
+    out.tensors.reserve(chosen.size());
+    out.payloads.reserve(chosen.size());
     std::uint64_t at = 0;
-    for (const std::uint32_t i : order()) {
+    for (const std::uint32_t i : chosen) {
       const Tensor tensor = model_[i];
       const DType dtype = target_dtype(tensor);
-      const std::uint64_t size = *packed_size(dtype, *base::element_count(tensor.shape()));
+      const std::uint64_t size = size_of(tensor);
       const auto end = base::checked_add(at, size);
       if (!end || *end > UINT64_MAX - kLengthSize - kMaxHeader) {
         ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
         return;
       }
       append_entry(tensor, dtype, at, *end);
-      add_payload(tensor, dtype, size);
+      out.payloads.push_back(core::dense_payload(out, tensor, dtype, size));
+      out.tensors.push_back({.name = tensor.name(), .from = tensor, .layout = Layout::dense, .dtype = dtype});
       at = *end;
     }
-    finish_header(at);
+    finish_header(at, out);
   }
 
   void append_separator() {
     if (json_.size() > 1) json_ += ',';
   }
 
+  // Opens the header with it, whichever tensors follow.
   void append_metadata() {
-    json_ = "{";
+    metadata_ = "{";
     std::vector<std::pair<std::string_view, std::string>> entries;
     for (const auto& [key, value] : model_.attributes()) {
       const std::string where = indexed("attributes", key);
@@ -149,17 +257,17 @@ class Planner {
     }
     if (entries.empty()) return;
     std::sort(entries.begin(), entries.end());
-    wire::append_json_string(json_, kMetadata);
+    wire::append_json_string(metadata_, kMetadata);
     char between = '{';
-    json_ += ':';
+    metadata_ += ':';
     for (const auto& [key, text] : entries) {
-      json_ += between;
+      metadata_ += between;
       between = ',';
-      wire::append_json_string(json_, key);
-      json_ += ':';
-      wire::append_json_string(json_, text);
+      wire::append_json_string(metadata_, key);
+      metadata_ += ':';
+      wire::append_json_string(metadata_, text);
     }
-    json_ += '}';
+    metadata_ += '}';
   }
 
   void append_entry(const Tensor& tensor, DType dtype, std::uint64_t begin, std::uint64_t end) {
@@ -189,12 +297,7 @@ class Planner {
     json_ += '}';
   }
 
-  void add_payload(const Tensor& tensor, DType dtype, std::uint64_t size) {
-    out_.payloads.push_back(core::dense_payload(out_, tensor, dtype, size));
-    out_.tensors.push_back({.name = tensor.name(), .from = tensor, .layout = Layout::dense, .dtype = dtype});
-  }
-
-  void finish_header(std::uint64_t data_size) {
+  void finish_header(std::uint64_t data_size, core::WriteLayout& out) {
     json_ += '}';
     json_.append((kHeaderAlignment - json_.size() % kHeaderAlignment) % kHeaderAlignment, ' ');
     if (json_.size() > kMaxHeader) {
@@ -202,24 +305,30 @@ class Planner {
                     "more than the " + std::to_string(kMaxHeader) + " that safetensors allows");
       return;
     }
-    out_.head.resize(kLengthSize);
-    base::store_le<std::uint64_t>(out_.head.data(), json_.size());
-    out_.head += json_;
-    out_.size = out_.head.size() + data_size;
+    out.head.resize(kLengthSize);
+    base::store_le<std::uint64_t>(out.head.data(), json_.size());
+    out.head += json_;
+    out.size = out.head.size() + data_size;
   }
 
   const Model& model_;
   const Options& options_;
   core::WriteLayout out_;
   core::Ledger ledger_{out_};
-  std::string json_;
+  std::string metadata_;  // as far as every header begins
+  std::string json_;      // of the header in work
 };
 
 }  // namespace
 
 core::WriteLayout layout(const Model& model, const Options& options) {
   refuse_options(options);
-  return Planner(model, options).run();
+  return options.shards.max_size != 0 ? Planner(model, options).run_files() : Planner(model, options).run();
+}
+
+core::WriteLayout layout_files(const Model& model, const Options& options) {
+  refuse_options(options);
+  return Planner(model, options).run_files();
 }
 
 }  // namespace weighbridge::safetensors

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens and merges of tokenizer.json.
+#include "formats/huggingface/byte_pairs.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/utf8.h"
+#include "core/words.h"
+#include "formats/huggingface/pipeline.h"
+#include "formats/huggingface/rules.h"
+#include "formats/huggingface/vocabulary_json.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+using core::excerpt, core::quoted;
+using wire::JsonKind;
+using wire::JsonReader;
+using wire::JsonString;
+using Merge = Tokenizer::Merge;
+
+constexpr std::size_t kMostBeyond = 8;
+constexpr std::uint32_t kFirstByte = 3;  // reading M14
+
+struct Token {
+  std::uint32_t id = 0;
+  bool added = false;
+  std::string text;   // as tokenizer.json spells it
+  std::string bytes;  // as the text that it stands for
+};
+
+// GPT-2's characters for the bytes: printable ones stand for themselves, the others for 256, 257, ... in order.
+std::array<char32_t, 256> byte_characters() {
+  std::array<char32_t, 256> out{};
+  char32_t next = 256;
+  for (char32_t b = 0; b < 256; ++b)
+    out[b] = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE ? b : next++;
+  return out;
+}
+
+// The byte of "<0x41>".
+std::optional<char> byte_token(std::string_view text) noexcept {
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
+  unsigned value = 0;
+  for (const char c : text.substr(3, 2)) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit && (c < 'A' || c > 'F')) return std::nullopt;
+    value = value * 16 + static_cast<unsigned>(digit ? c - '0' : c - 'A' + 10);
+  }
+  return static_cast<char>(static_cast<unsigned char>(value));
+}
+
+std::string with_spaces(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool space = text.substr(at).starts_with(kMetaspace);
+    out += space ? ' ' : text[at];
+    at += space ? kMetaspace.size() : 1;
+  }
+  return out;
+}
+
+bool is_one_character(std::string_view text) noexcept {
+  return !text.empty() && base::decode_utf8(text, 0).valid && base::decode_utf8(text, 0).length == text.size();
+}
+
+class Maker {
+ public:
+  Maker(Reading& reading, const JsonObject& file, const JsonObject& model, const std::optional<JsonObject>& config,
+        const Declared& declared)
+      : reading_(reading), file_(file), model_(model), config_(config), declared_(declared) {}
+
+  std::optional<BytePairs> run() {
+    pipeline_ = read_pipeline(reading_, file_);
+    if (!read_tokens() || !read_merges()) return std::nullopt;
+    spell();
+    add_special();
+    judge_model();
+    judge_added();
+    judge_bytes();
+    judge_prefix();
+    return finish();
+  }
+
+ private:
+  using Spelling = Pipeline::Spelling;
+
+  std::uint64_t offset(std::string_view raw) const noexcept {
+    return static_cast<std::uint64_t>(raw.data() - file_.file.text->data());
+  }
+  bool fail(const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {}) {
+    reading_.in(file_.file).report(rule, {.offset = at}, std::move(expected), std::move(found));
+    return false;
+  }
+  void beyond(std::string what) { pipeline_.beyond.push_back(std::move(what)); }
+
+  // Sorted by id; a token that was added may stand in the model's vocabulary as well.
+  bool read_tokens() {
+    const Member* const vocabulary = model_.find("vocab");
+    std::vector<VocabularyEntry> entries;
+    if (vocabulary == nullptr || !read_entries(reading_, file_.file, vocabulary->raw, entries))
+      return fail(rules::kVocabValue, vocabulary != nullptr ? file_.offset(*vocabulary) : 0);
+    const std::size_t own = entries.size();
+    add_added(reading_, file_, entries);
+    std::vector<std::uint32_t> order(entries.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return entries[i].id; });
+    for (const std::uint32_t i : order) {
+      std::string scratch;
+      const std::string_view text = wire::json_text(entries[i].text, scratch);
+      if (!tokens_.empty() && tokens_.back().id == entries[i].id) {
+        if (tokens_.back().text != text)
+          return fail(rules::kTokenId, offset(entries[i].text.raw), {}, std::to_string(entries[i].id));
+        tokens_.back().added = true;
+        continue;
+      }
+      if (entries[i].id >= declared_.vocab_size.value_or(UINT32_MAX)) {
+        beyond("it has tokens that config.json has no rows for");
+        break;  // as have all that follow
+      }
+      tokens_.push_back({static_cast<std::uint32_t>(entries[i].id), i >= own, std::string(text), {}});
+    }
+    by_text_.resize(tokens_.size());
+    std::iota(by_text_.begin(), by_text_.end(), 0U);
+    std::ranges::sort(by_text_, {}, [&](std::uint32_t i) { return std::tie(tokens_[i].text, tokens_[i].id); });
+    return true;
+  }
+
+  const Token* find(std::string_view text) const {
+    const auto spelt = [&](std::uint32_t i) -> std::string_view { return tokens_[i].text; };
+    const auto at = std::ranges::lower_bound(by_text_, text, {}, spelt);
+    return at != by_text_.end() && tokens_[*at].text == text ? &tokens_[*at] : nullptr;
+  }
+
+  // "left right", or ["left", "right"]. The place in the list is the rank.
+  bool read_merges() {
+    const Member* const list = model_.find("merges");
+    JsonReader in(list != nullptr ? list->raw : std::string_view{}, reading_.limits.depth);
+    if (list == nullptr || !in.enter_array()) return fail(rules::kMerges, list != nullptr ? file_.offset(*list) : 0);
+    std::string first, second;
+    for (std::uint32_t rank = 0; in.next_element(); ++rank) {
+      const std::uint64_t at = file_.offset(*list) + in.offset();
+      if (!read_pair(in, first, second)) return fail(rules::kMerges, at);
+      const Token* const left = find(first);
+      const Token* const right = find(second);
+      const Token* const sum = find(first + second);
+      if (left == nullptr || right == nullptr || sum == nullptr) {
+        if (continues_) continue;  // which is beyond merges anyhow
+        return fail(rules::kMerges, at, "three tokens of the vocabulary",
+                    quoted(excerpt(first)) + " and " + quoted(excerpt(second)));
+      }
+      if (pipeline_.split && right->text.starts_with(kMetaspace)) continue;  // never stands behind another token
+      merges_.push_back({left->id, right->id, sum->id, rank});
+      if (over_memory(reading_, merges_.size(), file_.file)) return false;
+    }
+    drop_repeated();
+    return true;
+  }
+
+  static bool read_pair(JsonReader& in, std::string& first, std::string& second) {
+    JsonString text;
+    std::string scratch;
+    if (in.read_string(text)) {
+      const std::string_view both = wire::json_text(text, scratch);
+      const std::size_t space = both.find(' ');
+      if (space == std::string_view::npos || both.find(' ', space + 1) != std::string_view::npos) return false;
+      first = both.substr(0, space);
+      second = both.substr(space + 1);
+      return true;
+    }
+    if (!in.enter_array() || !in.next_element() || !in.read_string(text)) return false;
+    first = wire::json_text(text, scratch);
+    if (!in.next_element() || !in.read_string(text)) return false;
+    second = wire::json_text(text, scratch);
+    return !in.next_element() && in.ok();
+  }
+
+  // Of one pair the last counts there, and the first in a reader of merges.
+  void drop_repeated() {
+    std::ranges::sort(merges_, [](const Merge& a, const Merge& b) {
+      return std::tie(a.left, a.right, b.rank) < std::tie(b.left, b.right, a.rank);
+    });
+    const auto rest = std::unique(merges_.begin(), merges_.end(), [](const Merge& a, const Merge& b) {
+      return a.left == b.left && a.right == b.right;
+    });
+    merges_.erase(rest, merges_.end());
+    std::ranges::sort(merges_, {}, &Merge::rank);
+  }
+
+  void spell() {
+    const auto characters = byte_characters();
+    for (Token& token : tokens_) {
+      token.bytes = token.text;
+      if (token.added) continue;
+      if (const auto byte = falls_back() ? byte_token(token.text) : std::nullopt) {
+        token.bytes.assign(1, *byte);
+      } else if (pipeline_.spelling == Spelling::spaces) {
+        if (token.text.find(' ') != std::string::npos) holds_space_ = true;
+        token.bytes = with_spaces(token.text);
+      } else if (pipeline_.spelling == Spelling::bytes) {
+        token.bytes = from_byte_characters(token.text, characters).value_or(token.text);
+      }
+    }
+  }
+
+  static std::optional<std::string> from_byte_characters(std::string_view text,
+                                                         const std::array<char32_t, 256>& characters) {
+    std::string out;
+    for (std::size_t at = 0; at < text.size();) {
+      const base::Decoded one = base::decode_utf8(text, at);
+      const auto byte = std::ranges::find(characters, one.code_point);
+      if (!one.valid || byte == characters.end()) return std::nullopt;
+      out += static_cast<char>(static_cast<unsigned char>(byte - characters.begin()));
+      at += one.length;
+    }
+    return out;
+  }
+
+  bool falls_back() const { return model_.boolean("byte_fallback").value_or(false); }
+
+  // From tokenizer_config.json, else config.json, else by the usual text. What is missing is what ends a text, as in
+  // vocabularies that have one token for all.
+  void add_special() {
+    struct Role {
+      const char *name, *key, *usual;
+      std::optional<std::uint64_t> id;
+    };
+    const Role roles[] = {{"unk", "unk_token", "<unk>", std::nullopt},
+                          {"bos", "bos_token", "<s>", declared_.bos},
+                          {"eos", "eos_token", "</s>", declared_.eos},
+                          {"pad", "pad_token", "<pad>", declared_.pad}};
+    for (const Role& role : roles) {
+      const Token* token = find(special_text(role.key).value_or(""));
+      if (token == nullptr && role.name == std::string_view("unk")) token = find(model_.text("unk_token").value_or(""));
+      if (token == nullptr && role.id) token = with_id(*role.id);
+      if (token == nullptr) token = find(role.usual);
+      if (token != nullptr) special_.emplace_back(role.name, token->id);
+    }
+    const auto named = [&](std::string_view name) {
+      return std::ranges::find(special_, name, &std::pair<std::string, std::uint32_t>::first);
+    };
+    for (const char* name : {"bos", "unk"})
+      if (named(name) == special_.end() && named("eos") != special_.end())
+        special_.emplace_back(name, std::uint32_t{named("eos")->second});
+  }
+
+  std::optional<std::string> special_text(std::string_view key) {
+    const Member* const member = config_ ? config_->find(key) : nullptr;
+    if (member == nullptr) return std::nullopt;
+    if (member->kind == JsonKind::string) return unquote(member->raw);
+    const auto inner =
+        member->kind == JsonKind::object ? object_in(reading_, config_->file, member->raw) : std::nullopt;
+    return inner ? inner->text("content") : std::nullopt;
+  }
+
+  const Token* with_id(std::uint64_t id) const {
+    const auto at = std::ranges::lower_bound(tokens_, id, {}, &Token::id);
+    return at != tokens_.end() && at->id == id ? &*at : nullptr;
+  }
+
+  void judge_model() {
+    if (model_.boolean("ignore_merges").value_or(false)) beyond("it takes whole words without their merges");
+    const Member* const dropout = model_.find("dropout");
+    if (dropout != nullptr && dropout->kind == JsonKind::number && wire::as_double(dropout->raw).value_or(1) > 0)
+      beyond("it drops merges at random");
+    if (continues_) beyond("it marks the parts of words");
+  }
+
+  // Tokens that control a model are not looked for in texts; others should be.
+  void judge_added() {
+    std::size_t others = 0;
+    const Token* first = nullptr;
+    for (const Token& token : tokens_) {
+      const auto is = [&](const auto& each) { return each.second == token.id; };
+      if (!token.added || std::ranges::any_of(special_, is)) continue;
+      if (others++ == 0) first = &token;
+    }
+    if (others > 0)
+      beyond("it finds " + std::to_string(others) + " added tokens in texts, the first is " +
+             quoted(excerpt(first->text)));
+  }
+
+  // Each byte needs a token, which other tokens must not hide.
+  void judge_bytes() {
+    std::array<bool, 256> there{};
+    std::array<std::uint32_t, 256> byte_id{};
+    const bool by_bytes = pipeline_.spelling == Spelling::bytes;
+    for (const Token& token : tokens_) {
+      const bool fallback = falls_back() && byte_token(token.text);
+      if (token.added || token.bytes.size() != 1 || !(by_bytes || fallback)) continue;
+      const auto byte = static_cast<unsigned char>(token.bytes[0]);
+      there[byte] = true;
+      byte_id[byte] = token.id;
+    }
+    if (std::ranges::find(there, false) != there.end())
+      beyond("characters that its vocabulary lacks are no bytes to it");
+    std::vector<std::uint32_t> made;
+    for (const Merge& merge : merges_) made.push_back(merge.output);
+    std::ranges::sort(made);
+    bool hidden = holds_space_;
+    for (const Token& token : tokens_) {
+      if (token.added) continue;
+      const bool fallback = falls_back() && byte_token(token.text);
+      if (!by_bytes && token.bytes.size() == 1 && !fallback)
+        hidden |= byte_id[static_cast<unsigned char>(token.bytes[0])] > token.id;
+      if (by_bytes && token.bytes.size() > 1 && is_one_character(token.bytes))
+        hidden |= !std::ranges::binary_search(made, token.id);
+    }
+    if (hidden) beyond("it tells tokens apart that stand for the same text");
+  }
+
+  // Reading M14 tells from the vocabulary alone whether a space goes before a text.
+  void judge_prefix() {
+    const auto id_of = [&](std::string_view name) {
+      const auto at = std::ranges::find(special_, name, &std::pair<std::string, std::uint32_t>::first);
+      return at == special_.end() ? UINT32_MAX : at->second;
+    };
+    bool sentencepiece = id_of("bos") == 1 && id_of("eos") == 2;
+    for (std::uint32_t b = 0; b < 256 && sentencepiece; ++b) {
+      const Token* const token = with_id(kFirstByte + b);
+      sentencepiece = token != nullptr && token->bytes.size() == 1 && static_cast<unsigned char>(token->bytes[0]) == b;
+    }
+    if (pipeline_.prefix && !sentencepiece) beyond("it puts a space before a text");
+    if (!pipeline_.prefix && sentencepiece) beyond("it puts no space before a text");
+    if (pipeline_.prefix && sentencepiece && pipeline_.spares_first)
+      reading_.in(file_.file).report(rules::kLeadingSpace, {});
+  }
+
+  BytePairs finish() {
+    BytePairs out;
+    Tokenizer& t = out.tokenizer;
+    t.kind = Tokenizer::Kind::bpe;
+    const std::uint64_t ids = tokens_.empty() ? 0 : tokens_.back().id + std::uint64_t{1};
+    t.vocab_size = static_cast<std::uint32_t>(declared_.vocab_size.value_or(ids));
+    bool in_order = true;
+    for (const Token& token : tokens_) {
+      if (token.bytes.empty()) continue;  // which no text gives
+      in_order = in_order && token.id == t.tokens.size();
+      t.tokens.push_back(token.bytes);
+      t.ids.push_back(token.id);
+    }
+    if (in_order) t.ids.clear();
+    t.merges = std::move(merges_);
+    t.special = std::move(special_);
+    for (std::size_t i = 0; i < std::min(pipeline_.beyond.size(), kMostBeyond); ++i)
+      out.unheld += (i == 0 ? "" : "; ") + pipeline_.beyond[i];
+    return out;
+  }
+
+  // A sign of the model that merges of texts do not have.
+  bool marks_words() const {
+    return !model_.text("continuing_subword_prefix").value_or("").empty() ||
+           !model_.text("end_of_word_suffix").value_or("").empty();
+  }
+
+  Reading& reading_;
+  const JsonObject &file_, &model_;
+  const std::optional<JsonObject>& config_;
+  const Declared& declared_;
+  const bool continues_ = marks_words();
+  Pipeline pipeline_;
+  std::vector<Token> tokens_;  // by id
+  std::vector<std::uint32_t> by_text_;
+  std::vector<Merge> merges_;
+  std::vector<std::pair<std::string, std::uint32_t>> special_;
+  bool holds_space_ = false;
+};
+
+}  // namespace
+
+std::optional<BytePairs> read_byte_pairs(Reading& reading, const JsonObject& file, const JsonObject& model,
+                                         const std::optional<JsonObject>& config, const Declared& declared) {
+  return Maker(reading, file, model, config, declared).run();
+}
+
+}  // namespace weighbridge::huggingface

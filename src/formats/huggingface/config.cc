@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// config.json into attributes.
+#include "formats/huggingface/config.h"
+
+#include <algorithm>
+
+#include "core/words.h"
+#include "formats/huggingface/rules.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+using wire::JsonKind;
+
+std::string_view needed(ConfigKey::Is is) {
+  switch (is) {
+    case ConfigKey::Is::positive: return "a positive integer";
+    case ConfigKey::Is::real: return "a number above 0";
+    case ConfigKey::Is::text: return "text";
+  }
+  return "";
+}
+
+// The attribute's text, nullopt where the value is not what its key needs.
+std::optional<std::string> named_text(const ConfigKey& key, const Member& member) {
+  if (key.is == ConfigKey::Is::text) {
+    if (member.kind != JsonKind::string) return std::nullopt;
+    return unquote(member.raw);
+  }
+  if (member.kind != JsonKind::number) return std::nullopt;
+  const bool good = key.is == ConfigKey::Is::positive ? positive(member.raw).has_value()
+                                                      : wire::as_double(member.raw).value_or(0) > 0;
+  return good ? std::optional(std::string(member.raw)) : std::nullopt;
+}
+
+// The value for a message, unless it is long.
+std::string shown(std::string_view raw) { return raw.size() > 60 ? std::string{} : std::string(raw); }
+
+bool is_of(std::string_view model_type, std::string_view architectures, std::string_view type, std::string_view start) {
+  if (!model_type.empty()) return model_type == type;
+  if (architectures.empty()) return false;
+  wire::JsonReader in(architectures);
+  wire::JsonString first;
+  return in.enter_array() && in.next_element() && in.read_string(first) && first.raw.starts_with(start);
+}
+
+// An id, or the first of a list of ids.
+std::optional<std::uint64_t> id_of(std::string_view raw) {
+  wire::JsonReader in(raw);
+  std::uint64_t id = 0;
+  if (raw.starts_with('[') && (!in.enter_array() || !in.next_element())) return std::nullopt;
+  return !raw.empty() && in.read_u64(id) ? std::optional(id) : std::nullopt;
+}
+
+}  // namespace
+
+const ConfigKey* find_config_key(std::string_view config) noexcept {
+  const auto found = std::ranges::find(kConfigKeys, config, &ConfigKey::config);
+  return found == std::end(kConfigKeys) ? nullptr : found;
+}
+
+const ConfigKey* find_attribute_key(std::string_view attribute) noexcept {
+  const auto found = std::ranges::find(kConfigKeys, attribute, &ConfigKey::attribute);
+  return found == std::end(kConfigKeys) ? nullptr : found;
+}
+
+std::optional<std::uint64_t> positive(std::string_view text) noexcept {
+  const auto value = wire::as_u64(text);
+  if (!value || *value == 0 || *value > UINT32_MAX) return std::nullopt;
+  return value;
+}
+
+bool is_bert(std::string_view model_type, std::string_view architectures) {
+  return is_of(model_type, architectures, "\"bert\"", "Bert");
+}
+
+bool is_llama(std::string_view model_type, std::string_view architectures) {
+  return is_of(model_type, architectures, "\"llama\"", "Llama");
+}
+
+Config read_config(Reading& reading, const JsonObject& json) {
+  Config out;
+  const auto raw = [&](std::string_view key) {
+    const Member* const member = json.find(key);
+    return member == nullptr ? std::string_view{} : member->raw;
+  };
+  out.bert = is_bert(raw(kModelType), raw(kArchitectures));
+  out.llama = is_llama(raw(kModelType), raw(kArchitectures));
+  if (out.llama) {
+    out.vocab_size = positive(raw("vocab_size"));
+    out.bos = id_of(raw("bos_token_id"));
+    out.eos = id_of(raw("eos_token_id"));
+    out.pad = id_of(raw("pad_token_id"));
+  }
+  for (const ConfigKey& key : kConfigKeys) {
+    if (!out.bert) break;
+    const Member* const member = json.find(key.config);
+    if (member == nullptr) {
+      if (key.required) reading.in(json.file).report(rules::kConfigKey, {}, core::quoted(key.config));
+      continue;
+    }
+    auto text = named_text(key, *member);
+    if (!text) {
+      reading.in(json.file).report(rules::kConfigValue, {.offset = json.offset(*member)}, std::string(needed(key.is)),
+                                   shown(member->raw), core::quoted(member->key));
+      continue;
+    }
+    if (key.attribute == "vocab_size") out.vocab_size = positive(*text);
+    if (key.attribute == "hidden_size") out.hidden_size = positive(*text);
+    out.named.emplace_back(key.attribute, Value::text(*std::move(text)));
+  }
+  if (out.hidden_size)
+    out.named.emplace(out.named.begin(), kEmbeddingDim, Value::text(std::to_string(*out.hidden_size)));
+  for (const Member& member : json.members) {
+    if (out.bert && find_config_key(member.key) != nullptr) continue;
+    out.others.emplace_back(std::string(kOwn) + member.key, Value::text(attribute_text(member)));
+  }
+  return out;
+}
+
+}  // namespace weighbridge::huggingface

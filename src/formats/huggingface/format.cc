@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of Hugging Face folders, which hold what safetensors holds and a tokenizer.
+#include "formats/huggingface/format.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "core/format_options.h"
+#include "formats/huggingface/layout.h"
+#include "formats/huggingface/rules.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+constexpr auto kOptions = [] {
+  std::array<std::string_view, std::size(core::kMetadataOptions) + std::size(core::kShardOptions)> out{};
+  std::ranges::copy(core::names_of(core::kShardOptions),
+                    std::ranges::copy(core::names_of(core::kMetadataOptions), out.begin()).out);
+  return out;
+}();
+constexpr std::string_view kSigns[] = {kConfig, kWeights, kIndex, kPickle, kPickleIndex};
+
+}  // namespace
+
+bool matches(const core::Glance& glance) {
+  const auto lists = [&](std::string_view name) { return glance.lists(name); };
+  if (!glance.folder) return false;
+  if (std::ranges::any_of(std::array{kConfig, kPickle, kPickleIndex}, lists)) return true;
+  return std::ranges::any_of(std::array{kWeights, kIndex}, lists) &&
+         std::ranges::any_of(std::array{kVocabTxt, kTokenizerJson, kTokenizerConfig, kSentenceConfig, kModules}, lists);
+}
+
+core::Format format(const core::Format& weights) {
+  core::Format out = weights;
+  out.info.name = "hf";
+  out.info.title = "Hugging Face folder";
+  out.info.extensions = {};
+  out.info.versions = "config.json, vocab.txt or tokenizer.json, model.safetensors or its shards";
+  out.info.folder = true;
+  out.info.holds.tokenizer = true;
+  out.info.options = kOptions;
+  out.info.rules = rules::kAll;
+  out.matches = matches;
+  out.read = nullptr;
+  out.read_files = read;
+  out.spreads = nullptr;
+  out.remark = nullptr;
+  out.signs = kSigns;
+  out.layout = layout;
+  out.layout_files = nullptr;
+  out.append = nullptr;
+  return out;
+}
+
+}  // namespace weighbridge::huggingface

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of JSON as the texts of attributes, and back.
+#include "formats/huggingface/json_file.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+using wire::JsonKind;
+using wire::JsonReader;
+using wire::JsonString;
+
+constexpr std::uint32_t kAnyDepth = 1024;  // of values that were read under a limit already
+
+void copy(JsonReader& in, wire::JsonWriter& out) {
+  std::string scratch;
+  switch (in.peek()) {
+    case JsonKind::object:
+      in.enter_object();
+      out.begin_object();
+      for (JsonString key; in.next_key(key);) {
+        out.key(wire::json_text(key, scratch));
+        copy(in, out);
+      }
+      out.end_object();
+      break;
+    case JsonKind::array:
+      in.enter_array();
+      out.begin_array();
+      while (in.next_element()) copy(in, out);
+      out.end_array();
+      break;
+    case JsonKind::string: {
+      JsonString text;
+      in.read_string(text);
+      out.string(wire::json_text(text, scratch));
+      break;
+    }
+    default: {
+      std::string_view raw;
+      in.skip_value(raw);
+      out.raw(raw);
+    }
+  }
+}
+
+bool is_json(std::string_view text) {
+  JsonReader in(text, kAnyDepth);
+  return in.skip_value() && in.finish();
+}
+
+}  // namespace
+
+std::string attribute_text(const Member& member) {
+  wire::JsonWriter out;
+  if (member.kind == JsonKind::string) {
+    std::string text = unquote(member.raw);
+    if (!is_json(text)) return text;
+    out.string(text);
+  } else {
+    copy_json(out, member.raw);
+  }
+  return out.take();
+}
+
+std::string attribute_json(std::string_view text) {
+  wire::JsonWriter out;
+  if (is_json(text))
+    copy_json(out, text);
+  else
+    out.string(text);
+  return out.take();
+}
+
+void copy_json(wire::JsonWriter& out, std::string_view json) {
+  JsonReader in(json, kAnyDepth);
+  copy(in, out);
+}
+
+}  // namespace weighbridge::huggingface

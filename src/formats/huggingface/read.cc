@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Hugging Face folder to Model: the one walker behind open and verify. It reads config.json, then the tokenizer and
+// the settings beside it, then the weights, and puts them together.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "core/shards.h"
+#include "core/words.h"
+#include "formats/huggingface/config.h"
+#include "formats/huggingface/format.h"
+#include "formats/huggingface/naming.h"
+#include "formats/huggingface/rules.h"
+#include "formats/huggingface/settings.h"
+#include "formats/huggingface/vocabulary.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+using core::shape_text;
+
+constexpr core::JsonRules kJsonRules{
+    .syntax = rules::kJson, .root = rules::kJsonRoot, .duplicate_key = rules::kDuplicateKey};
+constexpr core::ShardRules kShardRules{.format = rules::kWeightsFormat,
+                                       .index_value = rules::kIndexValue,
+                                       .path = rules::kShardPath,
+                                       .link = rules::kShardLink,
+                                       .missing = rules::kShardMissing,
+                                       .tensor_missing = rules::kTensorMissing,
+                                       .tensor_unlisted = rules::kTensorUnlisted,
+                                       .total_size = rules::kTotalSize,
+                                       .metadata_conflict = rules::kMetadataConflict};
+
+// The model's name (reading E14).
+std::string last_component(std::string_view path) {
+  std::error_code error;
+  std::filesystem::path whole = std::filesystem::absolute(path, error);
+  if (error) whole = path;
+  whole = whole.lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
+class Loader {
+ public:
+  Loader(const core::Opening& opening, core::Draft& draft)
+      : opening_(opening),
+        reading_{.place = opening.place,
+                 .limits = opening.context.limits,
+                 .findings = opening.findings,
+                 .rules = kJsonRules},
+        draft_(draft) {}
+
+  void run() {
+    draft_.set_format("hf");
+    read_beside();
+    core::ShardReader weights(reading_, opening_, kShardRules, "safetensors", draft_);
+    read_weights(weights);
+    strip_prefix();
+    set_attributes(weights.take_metadata());
+    check_embeddings();
+    for (auto& source : reading_.sources)
+      if (std::ranges::find(draft_.sources(), source) == draft_.sources().end()) draft_.add_source(std::move(source));
+  }
+
+ private:
+  // Everything but the weights.
+  void read_beside() {
+    const std::uint64_t before = reading_.findings.errors();
+    if (const auto config = read_object(reading_, kConfig))
+      config_ = read_config(reading_, *config);
+    else if (reading_.findings.errors() == before)
+      reading_.findings.report(rules::kConfigMissing, {});
+    files_ = read_tokenizer(reading_, config_);
+    draft_.set_tokenizer(std::move(files_.tokenizer));
+    if (config_.bert) settings_ = read_settings(reading_);
+  }
+
+  void read_weights(core::ShardReader& weights) {
+    core::Findings& findings = reading_.findings;
+    const auto whole = opening_.place.open_following_links(kWeights);
+    const TextFile index = read_text(reading_, kIndex);
+    if (whole && index.present) findings.report(rules::kTwoWeights, {});
+    if (whole) {
+      weights.read_whole(whole);
+    } else if (index.text) {
+      weights.read_index(index);
+    } else if (!index.present) {
+      const bool pickle = opening_.place.open_following_links(kPickle) != nullptr ||
+                          opening_.place.open_following_links(kPickleIndex) != nullptr;
+      findings.report(pickle ? rules::kPickle : rules::kWeightsMissing, {});
+    }
+  }
+
+  void strip_prefix() {
+    Naming naming;
+    for (std::uint32_t i = 0; i < draft_.size(); ++i) naming.see(draft_.name(i));
+    strip_ = config_.bert && naming.all_prefixed() && !own(kPrefixKey);
+    if (!strip_) return;
+    for (std::uint32_t i = 0; i < draft_.size(); ++i) draft_.tensor(i).name(without_prefix(draft_.name(i)));
+  }
+
+  bool own(std::string_view key) const {
+    return std::ranges::any_of(config_.others, [&](const Value::Entry& entry) { return entry.first == key; });
+  }
+
+  void set(std::string_view key, std::string text) {
+    draft_.set_attribute(std::string(key), Value::text(std::move(text)));
+  }
+
+  // EMBD's keys in EMBD's order, the rest of config.json, then the weights' own metadata.
+  void set_attributes(std::vector<Value::Entry> metadata) {
+    if (config_.bert) {
+      set(kModelName, taken(metadata, kModelName).value_or(last_component(opening_.place.name())));
+      set(kModelVersion, taken(metadata, kModelVersion).value_or(std::string(kFirstVersion)));
+      for (auto& [key, value] : config_.named) draft_.set_attribute(std::move(key), std::move(value));
+      if (settings_.max_seq_length) set(kMaxSeqLength, std::to_string(*settings_.max_seq_length));
+      if (!settings_.pooling_mode.empty()) set(kPoolingMode, settings_.pooling_mode);
+      if (settings_.normalize) set(kNormalize, *settings_.normalize ? "true" : "false");
+      if (files_.lower_case) set(kLowerCase, *files_.lower_case ? "true" : "false");
+    }
+    for (auto& [key, value] : config_.others) draft_.set_attribute(std::move(key), std::move(value));
+    if (!files_.unheld.empty()) set(kTokenizerUnheld, files_.unheld);
+    if (strip_) set(kPrefixKey, std::string(kPrefix));
+    add_metadata(std::move(metadata));
+  }
+
+  // A model's name and version have no file of their own: the metadata of the weights may say them.
+  static std::optional<std::string> taken(std::vector<Value::Entry>& metadata, std::string_view key) {
+    const auto found = std::ranges::find(metadata, key, &Value::Entry::first);
+    if (found == metadata.end()) return std::nullopt;
+    std::string text(found->second.as_text().value_or(""));
+    metadata.erase(found);
+    return text;
+  }
+
+  void add_metadata(std::vector<Value::Entry> metadata) {
+    const std::vector<Value::Entry> set_already = draft_.attributes();  // a few dozen
+    for (Value::Entry& entry : metadata) {
+      const auto known = std::ranges::find(set_already, entry.first, &Value::Entry::first);
+      if (known == set_already.end())
+        draft_.set_attribute(std::move(entry.first), std::move(entry.second));
+      else if (known->second != entry.second)
+        conflict(entry, known->second);
+    }
+  }
+
+  void conflict(const Value::Entry& metadata, const Value& counts) {
+    reading_.findings.report(rules::kMetadataConflict, {}, counts.to_text(), metadata.second.to_text(),
+                             "\"" + metadata.first + "\"");
+  }
+
+  void check_embeddings() {
+    if (!config_.vocab_size || !config_.hidden_size) return;
+    const std::uint64_t expected[] = {*config_.vocab_size, *config_.hidden_size};
+    for (std::uint32_t i = 0; i < draft_.size(); ++i) {
+      if (draft_.name(i) != kWordEmbeddings) continue;
+      const Shape shape = draft_.shape(i);
+      if (!std::ranges::equal(shape, expected))
+        reading_.findings.report(rules::kEmbeddingShape, {.tensor = kWordEmbeddings}, shape_text(expected),
+                                 shape_text(shape));
+    }
+  }
+
+  const core::Opening& opening_;
+  Reading reading_;
+  core::Draft& draft_;
+  Config config_;
+  TokenizerFiles files_;
+  Settings settings_;
+  bool strip_ = false;
+};
+
+}  // namespace
+
+void read(const core::Opening& opening, core::Draft& draft) { Loader(opening, draft).run(); }
+
+}  // namespace weighbridge::huggingface

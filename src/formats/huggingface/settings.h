@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings that sentence-transformers keeps beside a model: sentence_bert_config.json, modules.json and
+// 1_Pooling/config.json, as EMBD's optional metadata (readings E10, E14). Owns both directions.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "formats/huggingface/json_file.h"
+
+namespace weighbridge::huggingface {
+
+inline constexpr std::string_view kMaxSeqLength = "max_seq_length", kPoolingMode = "pooling_mode",
+                                  kNormalize = "normalize", kLowerCase = "do_lower_case";
+
+struct Settings {
+  std::optional<std::uint64_t> max_seq_length;
+  std::string pooling_mode;  // "mean", "cls", ...; several with + between; empty: nothing says
+  std::optional<bool> normalize;
+};
+Settings read_settings(Reading&);
+
+// Whether 1_Pooling/config.json can say it.
+bool is_pooling_mode(std::string_view mode);
+std::string sentence_config_json(std::uint64_t max_seq_length);
+std::string modules_json(bool pooling, bool normalize);
+std::string pooling_json(std::string_view mode, std::uint64_t dimension);
+
+}  // namespace weighbridge::huggingface

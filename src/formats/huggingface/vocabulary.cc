@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vocabularies into a Tokenizer.
+#include "formats/huggingface/vocabulary.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/utf8.h"
+#include "core/words.h"
+#include "formats/huggingface/byte_pairs.h"
+#include "formats/huggingface/rules.h"
+#include "formats/huggingface/vocabulary_json.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+using wire::JsonKind;
+using wire::JsonReader;
+
+// tokenizer.json as far as it counts here.
+struct JsonVocabulary {
+  Texts tokens;
+  std::size_t own = 0;  // the first of tokens are the model's; those after it were added
+};
+
+std::string place(std::string_view file, std::uint64_t id) {
+  return std::string(file) + ", token " + std::to_string(id);
+}
+
+class TokenizerReader {
+ public:
+  TokenizerReader(Reading& reading, const Config& declared)
+      : reading_(reading),
+        findings_(reading.findings),
+        declared_(declared),
+        vocab_size_(declared.vocab_size),
+        bert_(declared.bert) {}
+
+  TokenizerFiles run() {
+    TokenizerFiles out;
+    std::optional<JsonVocabulary> json;
+    if (const auto file = read_object(reading_, kTokenizerJson)) {
+      if (declared_.llama) return of_llama(*file);
+      out.lower_case = lower_case_of(*file);
+      json = vocabulary_of(*file);
+    }
+    const auto lines = other_kind_ ? std::nullopt : read_lines();
+    const auto config = read_object(reading_, kTokenizerConfig);
+    if (config && !out.lower_case) out.lower_case = lower_case_setting(*config);
+    if (json && lines) compare(*lines, *json);
+    if (json || lines) {
+      out.tokenizer = finish(json ? std::move(json->tokens) : *lines, special_texts(config));
+    } else if (bert_ && !other_kind_ && !reported_) {
+      findings_.report(rules::kVocabMissing, {});
+    }
+    return out;
+  }
+
+ private:
+  TokenizerFiles of_llama(const JsonObject& file) {
+    TokenizerFiles out;
+    const Member* const member = file.find("model");
+    const auto model = member != nullptr ? object_in(reading_, file.file, member->raw) : std::nullopt;
+    const std::string type = model ? model->text("type").value_or("none") : "none";
+    if (type != "BPE") {
+      reading_.in(file.file).report(rules::kTokenizerKind, {}, "BPE", type);
+      return out;
+    }
+    const Declared declared{
+        .vocab_size = vocab_size_, .bos = declared_.bos, .eos = declared_.eos, .pad = declared_.pad};
+    auto pairs = read_byte_pairs(reading_, file, *model, read_object(reading_, kTokenizerConfig), declared);
+    if (!pairs) return out;
+    out.tokenizer = std::move(pairs->tokenizer);
+    out.unheld = std::move(pairs->unheld);
+    return out;
+  }
+
+  std::optional<Texts> read_lines() {
+    const TextFile file = read_text(reading_, kVocabTxt);
+    reported_ = reported_ || file.present;
+    if (!file.text) return std::nullopt;
+    if (const std::size_t bad = base::find_invalid_utf8(*file.text); bad != std::string_view::npos) {
+      reading_.in(file).report(rules::kVocabUtf8, {.offset = bad});
+      return std::nullopt;
+    }
+    const auto ends =
+        static_cast<std::uint64_t>(std::ranges::count_if(*file.text, [](char c) { return c == '\n' || c == '\r'; }));
+    if (over_memory(reading_, ends + 1, file)) return std::nullopt;
+    return tokens_of_lines(*file.text);
+  }
+
+  // A BertNormalizer's own setting, or a step of a sequence that lowers.
+  std::optional<bool> lower_case_of(const JsonObject& file) {
+    const Member* const normalizer = file.find("normalizer");
+    if (normalizer == nullptr || normalizer->kind != JsonKind::object) return std::nullopt;
+    return lower_case_in(file.file, normalizer->raw, 0);
+  }
+
+  std::optional<bool> lower_case_in(const TextFile& file, std::string_view raw, unsigned depth) {
+    constexpr unsigned kMostNested = 4;
+    const auto step = depth < kMostNested ? object_in(reading_, file, raw) : std::nullopt;
+    if (!step) return std::nullopt;
+    const auto type = step->text("type");
+    if (type == "BertNormalizer") return step->boolean("lowercase");
+    if (type == "Lowercase") return true;
+    const Member* const list = type == "Sequence" ? step->find("normalizers") : nullptr;
+    if (list == nullptr) return std::nullopt;
+    JsonReader in(list->raw, reading_.limits.depth);
+    std::optional<bool> out;
+    if (!in.enter_array()) return out;
+    while (in.next_element()) {
+      const bool is_step = in.peek() == JsonKind::object;
+      std::string_view each;
+      if (!in.skip_value(each)) break;
+      if (const auto lowers = is_step ? lower_case_in(file, each, depth + 1) : std::nullopt)
+        out = out.value_or(false) || *lowers;
+    }
+    return out;
+  }
+
+  std::optional<bool> lower_case_setting(const JsonObject& config) {
+    const Member* const member = config.find("do_lower_case");
+    if (member == nullptr || member->kind == JsonKind::null) return std::nullopt;
+    if (member->kind != JsonKind::boolean)
+      reading_.in(config.file)
+          .report(rules::kSettingValue, {.offset = config.offset(*member)}, "true or false", {}, "\"do_lower_case\"");
+    return config.boolean("do_lower_case");
+  }
+
+  // The model's vocabulary with the tokens that were added; nullopt when it is of another kind or broken.
+  std::optional<JsonVocabulary> vocabulary_of(const JsonObject& file) {
+    reported_ = true;
+    const Member* const member = file.find("model");
+    const auto model = member != nullptr ? object_in(reading_, file.file, member->raw) : std::nullopt;
+    const auto type = model ? model->text("type") : std::nullopt;
+    if (type && *type != "WordPiece") {
+      other_kind_ = true;
+      reading_.in(file.file).report(rules::kTokenizerKind, {}, "WordPiece", *type);
+      return std::nullopt;
+    }
+    const Member* const vocabulary = model ? model->find("vocab") : nullptr;
+    std::vector<VocabularyEntry> entries;
+    if (vocabulary == nullptr || !read_entries(reading_, file.file, vocabulary->raw, entries)) {
+      const std::uint64_t at = vocabulary != nullptr ? file.offset(*vocabulary) : 0;
+      reading_.in(file.file).report(rules::kVocabValue, {.offset = at});
+      return std::nullopt;
+    }
+    const std::size_t own = entries.size();
+    add_added(reading_, file, entries);
+    return by_id(file, std::move(entries), own);
+  }
+
+  std::optional<JsonVocabulary> by_id(const JsonObject& file, std::vector<VocabularyEntry> entries, std::size_t own) {
+    std::ranges::stable_sort(entries, {}, &VocabularyEntry::id);
+    JsonVocabulary out;
+    out.own = own;
+    std::string scratch;
+    for (const VocabularyEntry& entry : entries) {
+      const std::string_view text = wire::json_text(entry.text, scratch);
+      const std::size_t next = out.tokens.size();
+      // A token that was added may stand in the model's vocabulary as well.
+      if (next > 0 && entry.id == next - 1 && out.tokens[next - 1] == text) continue;
+      if (entry.id != next) {
+        const auto at = static_cast<std::uint64_t>(entry.text.raw.data() - file.file.text->data());
+        reading_.in(file.file).report(rules::kVocabIds, {.offset = at}, std::to_string(next), std::to_string(entry.id));
+        return std::nullopt;
+      }
+      out.tokens.push_back(text);
+    }
+    return out;
+  }
+
+  void compare(const Texts& lines, const JsonVocabulary& json) {
+    const std::size_t both = std::min(lines.size(), json.tokens.size());
+    for (std::size_t i = 0; i < both; ++i) {
+      if (lines[i] == json.tokens[i]) continue;
+      findings_.report(rules::kVocabDisagree, {}, "\"" + std::string(lines[i]) + "\"",
+                       "\"" + std::string(json.tokens[i]) + "\"", place(kTokenizerJson, i));
+      return;
+    }
+    // vocab.txt may lack those that were added.
+    if (lines.size() <= json.tokens.size() && lines.size() >= json.own) return;
+    findings_.report(rules::kVocabDisagree, {}, std::to_string(lines.size()) + " tokens",
+                     std::to_string(json.tokens.size()), kTokenizerJson);
+  }
+
+  // What tokenizer_config.json calls the special tokens: text, or an object that has it as `content`.
+  SpecialTexts special_texts(const std::optional<JsonObject>& config) {
+    SpecialTexts out;
+    for (std::size_t i = 0; i < kSpecialTokens.size(); ++i) {
+      out[i] = kSpecialTokens[i].usual;
+      const Member* const member = config ? config->find(kSpecialTokens[i].key) : nullptr;
+      if (member == nullptr) continue;
+      std::optional<std::string> text;
+      if (member->kind == JsonKind::null) text.emplace();
+      if (member->kind == JsonKind::string) text = unquote(member->raw);
+      if (member->kind == JsonKind::object)
+        if (const auto inner = object_in(reading_, config->file, member->raw)) text = inner->text("content");
+      if (text)
+        out[i] = *std::move(text);
+      else
+        reading_.in(config->file)
+            .report(rules::kSettingValue, {.offset = config->offset(*member)}, "the text of a token", {},
+                    core::quoted(member->key));
+    }
+    return out;
+  }
+
+  Tokenizer finish(Texts tokens, const SpecialTexts& special) {
+    report_duplicates(tokens);
+    Tokenizer out = wordpieces(std::move(tokens), special);
+    const std::uint64_t count = out.tokens.size();
+    out.vocab_size = static_cast<std::uint32_t>(vocab_size_.value_or(count));
+    if (vocab_size_ && count > *vocab_size_)
+      findings_.report(rules::kVocabSize, {}, "at most " + std::to_string(*vocab_size_), std::to_string(count));
+    if (vocab_size_ && count < *vocab_size_)
+      findings_.report(rules::kVocabPadding, {}, std::to_string(*vocab_size_), std::to_string(count));
+    for (std::size_t i = 0; bert_ && i < special.size(); ++i) {
+      const auto is_role = [&](const auto& known) { return known.first == kSpecialTokens[i].role; };
+      if (!special[i].empty() && std::ranges::none_of(out.special, is_role))
+        findings_.report(rules::kSpecialMissing, {}, {}, {}, "\"" + special[i] + "\"");
+    }
+    return out;
+  }
+
+  void report_duplicates(const Texts& tokens) {
+    std::vector<std::uint32_t> order(tokens.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return tokens[i]; });
+    for (std::size_t i = 1; i < order.size(); ++i)
+      if (tokens[order[i]] == tokens[order[i - 1]])
+        findings_.report(rules::kVocabDuplicate, {}, {}, {},
+                         "\"" + std::string(tokens[order[i]]) + "\" is token " + std::to_string(order[i - 1]) +
+                             " and token " + std::to_string(order[i]));
+  }
+
+  Reading& reading_;
+  core::Findings& findings_;
+  const Config& declared_;
+  std::optional<std::uint64_t> vocab_size_;
+  bool bert_;
+  bool other_kind_ = false;  // tokenizer.json is of a kind that is not read
+  bool reported_ = false;    // a vocabulary is there, whole or broken
+};
+
+}  // namespace
+
+Texts tokens_of_lines(std::string_view text) {
+  Texts out;
+  out.blob.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
+    out.push_back(text.substr(0, end));
+    const std::size_t taken = text.substr(end).starts_with("\r\n") ? 2 : 1;
+    text.remove_prefix(std::min(end + taken, text.size()));
+  }
+  return out;
+}
+
+Tokenizer wordpieces(Texts tokens, const SpecialTexts& special) {
+  Tokenizer out;
+  out.kind = Tokenizer::Kind::wordpiece;
+  out.tokens = std::move(tokens);
+  for (std::size_t s = 0; s < kSpecialTokens.size(); ++s) {
+    if (special[s].empty()) continue;
+    for (std::size_t i = out.tokens.size(); i-- > 0;) {
+      if (out.tokens[i] != special[s]) continue;
+      out.special.emplace_back(kSpecialTokens[s].role, static_cast<std::uint32_t>(i));
+      break;
+    }
+  }
+  return out;
+}
+
+TokenizerFiles read_tokenizer(Reading& reading, const Config& declared) {
+  return TokenizerReader(reading, declared).run();
+}
+
+}  // namespace weighbridge::huggingface

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of tokens.
+#include "formats/huggingface/vocabulary_json.h"
+
+#include <string>
+
+#include "core/common_rules.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+using wire::JsonReader;
+using wire::JsonString;
+
+// What a token takes in memory beside its text while it is read; a file can hold one in every byte.
+constexpr std::uint64_t kTokenCost = 64;
+
+}  // namespace
+
+bool over_memory(Reading& reading, std::uint64_t tokens, const TextFile& file) {
+  if (tokens <= reading.limits.memory / kTokenCost) return false;
+  reading.in(file).report(core::rules::kLimitMemory, {}, "at most " + std::to_string(reading.limits.memory) + " bytes");
+  return true;
+}
+
+bool read_entries(Reading& reading, const TextFile& file, std::string_view raw, std::vector<VocabularyEntry>& entries) {
+  JsonReader in(raw, reading.limits.depth);
+  if (!in.enter_object()) return false;
+  for (VocabularyEntry entry; in.next_key(entry.text);) {
+    if (!in.read_u64(entry.id)) return false;
+    entries.push_back(entry);
+    if (over_memory(reading, entries.size(), file)) return false;
+  }
+  return in.ok();
+}
+
+void add_added(Reading& reading, const JsonObject& file, std::vector<VocabularyEntry>& entries) {
+  const Member* const list = file.find("added_tokens");
+  if (list == nullptr) return;
+  JsonReader in(list->raw, reading.limits.depth);
+  if (!in.enter_array()) return;
+  while (in.next_element()) {
+    const std::size_t depth = in.depth();
+    VocabularyEntry entry;
+    bool id = false, text = false;
+    if (in.enter_object()) {
+      for (JsonString key; in.next_key(key);) {
+        if (key.raw == "id")
+          id = in.read_u64(entry.id) || (in.skip_value(), false);
+        else if (key.raw == "content")
+          text = in.read_string(entry.text) || (in.skip_value(), false);
+        else
+          in.skip_value();
+      }
+    }
+    in.unwind(depth);
+    if (id && text) entries.push_back(entry);
+  }
+}
+
+}  // namespace weighbridge::huggingface

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model to a Hugging Face folder: each attribute to the file that has a place for it, the rest to the metadata of the
+// weights, and the weights by safetensors' own layout.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "core/plan_items.h"
+#include "core/value_json.h"
+#include "formats/huggingface/config.h"
+#include "formats/huggingface/format.h"
+#include "formats/huggingface/naming.h"
+#include "formats/huggingface/settings.h"
+#include "formats/huggingface/vocabulary.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+using core::indexed;
+using core::subject;
+
+// What transformers asks of the weights' metadata.
+constexpr std::string_view kFormatKey = "format", kFormatValue = "pt";
+constexpr std::string_view kCreatedAt = "created_at";
+
+class Planner {
+ public:
+  Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
+
+  core::WriteLayout run() {
+    bert_ = describes_bert();
+    for (const auto& [key, value] : model_.attributes()) place(key, value);
+    override_metadata();
+    complete_config();
+    plan_tokenizer();
+    lay_out_files(make_weights());
+    return std::move(out_);
+  }
+
+ private:
+  std::optional<std::string> text_of(std::string_view key) const {
+    const Value* const value = model_.attribute(key);
+    return value == nullptr ? std::nullopt : std::optional(value->to_text());
+  }
+
+  // Everything is there that a BERT's config.json must have.
+  bool describes_bert() const {
+    for (const ConfigKey& key : kConfigKeys)
+      if (key.required && !positive(text_of(key.attribute).value_or(""))) return false;
+    return text_of(std::string(kOwn) + std::string(kModelType)).value_or("bert") == "bert";
+  }
+
+  // What cannot be text in JSON at all; safetensors' layout says so.
+  static bool unspeakable(std::string_view key, const Value& value) {
+    return !core::can_be_text(key, value, value.to_text());
+  }
+
+  void place(const std::string& key, const Value& value) {
+    if (overridden(key)) return;
+    const std::string text = value.to_text();
+    const bool placed = !unspeakable(key, value) && (place_in_config(key, value, text) || place_in_settings(key, text));
+    if (!placed)
+      metadata_.emplace_back(key, value);
+    else if (value.kind() != Value::Kind::text)
+      ledger_.lose(LossKind::attribute_type, indexed("attributes", key), core::type_text(value), "text");
+  }
+
+  bool place_in_config(const std::string& key, const Value& value, const std::string& text) {
+    if (key == kPrefixKey && text == kPrefix) return prefix_ = true;
+    if (key.starts_with(kOwn)) {
+      const std::string own = key.substr(kOwn.size());
+      if (bert_ && find_config_key(own) != nullptr) return false;  // the attribute without hf. has that place
+      config_[own] = value.kind() == Value::Kind::text ? attribute_json(text) : json_of(value);
+      return true;
+    }
+    const ConfigKey* const known = bert_ ? find_attribute_key(key) : nullptr;
+    if (known == nullptr) return bert_ && key == kEmbeddingDim && text == text_of("hidden_size");
+    if (known->is == ConfigKey::Is::real && wire::as_double(text).value_or(0) <= 0) return false;
+    wire::JsonWriter json;
+    if (known->is == ConfigKey::Is::text)
+      json.string(text);
+    else
+      json.raw(text);
+    config_[std::string(known->config)] = json.take();
+    return true;
+  }
+
+  static std::string json_of(const Value& value) {
+    wire::JsonWriter out;
+    core::write_value(out, value);
+    return out.take();
+  }
+
+  bool place_in_settings(std::string_view key, const std::string& text) {
+    const bool flag = text == "true" || text == "false";
+    if (!bert_) return false;
+    if (key == kMaxSeqLength && positive(text)) {
+      settings_.max_seq_length = positive(text);
+    } else if (key == kPoolingMode && is_pooling_mode(text)) {
+      settings_.pooling_mode = text;
+    } else if (key == kNormalize && flag) {
+      settings_.normalize = text == "true";
+    } else if (key == kLowerCase && flag) {
+      lower_case_ = text == "true";
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  const std::string* asked(std::string_view key) const {
+    if (key == kModelName && !options_.metadata.model_name.empty()) return &options_.metadata.model_name;
+    if (key == kModelVersion && !options_.metadata.model_version.empty()) return &options_.metadata.model_version;
+    if (key == kCreatedAt && !options_.metadata.created_at.empty()) return &options_.metadata.created_at;
+    return nullptr;
+  }
+  bool overridden(std::string_view key) const { return asked(key) != nullptr; }
+
+  void override_metadata() {
+    for (const std::string_view key : {kModelName, kModelVersion, kCreatedAt}) {
+      if (!overridden(key)) continue;
+      ledger_.change(LossKind::attribute, indexed("attributes", key), text_of(key).value_or(core::kAbsent),
+                     *asked(key));
+      metadata_.emplace_back(key, Value::text(*asked(key)));
+    }
+    const auto has = [&](std::string_view key) {
+      return std::ranges::any_of(metadata_, [&](const Value::Entry& entry) { return entry.first == key; });
+    };
+    if (bert_ && !has(kModelName))
+      ledger_.change(LossKind::attribute, indexed("attributes", kModelName), core::kAbsent, "the name of the folder");
+    if (bert_ && !has(kModelVersion))
+      ledger_.change(LossKind::attribute, indexed("attributes", kModelVersion), core::kAbsent,
+                     std::string(kFirstVersion));
+    if (!has(kFormatKey)) {
+      ledger_.change(LossKind::attribute, indexed("attributes", kFormatKey), core::kAbsent, std::string(kFormatValue));
+      metadata_.emplace_back(kFormatKey, Value::text(std::string(kFormatValue)));
+    }
+  }
+
+  void complete(std::string_view key, std::string json) {
+    if (!config_.emplace(key, json).second) return;
+    ledger_.change(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(key)), core::kAbsent,
+                   std::move(json));
+  }
+
+  void complete_config() {
+    const auto json = [&](std::string_view key) {
+      const auto found = config_.find(std::string(key));
+      return found == config_.end() ? std::string() : found->second;
+    };
+    if (!bert_) {
+      if (is_bert(json(kModelType), json(kArchitectures)))
+        out_.blockers.push_back({LossKind::attribute,
+                                 indexed("attributes", std::string(kOwn) + std::string(kModelType)), "bert",
+                                 "a config.json that lacks what a BERT's must have"});
+      return;
+    }
+    complete(kModelType, "\"bert\"");
+    complete(kArchitectures, "[\"BertModel\"]");
+    const auto types = model_.find("embeddings.token_type_embeddings.weight");
+    if (types && types->has_shape() && types->shape().size() == 2)
+      complete("type_vocab_size", std::to_string(types->shape()[0]));
+  }
+
+  // vocab.txt is what reads back as this tokenizer, or it is not written.
+  void plan_tokenizer() {
+    const auto tokenizer = model_.tokenizer();
+    if (tokenizer == nullptr) return;
+    if (tokenizer->kind != Tokenizer::Kind::wordpiece) {
+      ledger_.lose(LossKind::tokenizer, "tokenizer", "of the kind " + std::string(name(tokenizer->kind)),
+                   "dropped: a folder holds wordpieces");
+      return;
+    }
+    std::string lines;
+    for (std::size_t i = 0; i < tokenizer->tokens.size(); ++i) (lines += tokenizer->tokens[i]) += '\n';
+    SpecialTexts special;
+    for (std::size_t i = 0; i < special.size(); ++i) {
+      const auto known =
+          std::ranges::find(tokenizer->special, kSpecialTokens[i].role, &std::pair<std::string, std::uint32_t>::first);
+      if (known != tokenizer->special.end() && known->second < tokenizer->tokens.size())
+        special[i] = tokenizer->tokens[known->second];
+    }
+    Tokenizer again = wordpieces(tokens_of_lines(lines), special);
+    again.vocab_size =
+        static_cast<std::uint32_t>(bert_ ? *positive(*text_of("vocab_size")) : std::uint64_t{again.tokens.size()});
+    if (!keeps(*tokenizer, again) || !base::is_utf8(lines)) {
+      ledger_.lose(LossKind::tokenizer, "tokenizer", "ids, tokens or special tokens that no vocab.txt gives",
+                   "dropped");
+      return;
+    }
+    if (again != *tokenizer)
+      ledger_.change(LossKind::tokenizer, "tokenizer", "its order", "special tokens in EMBD's order");
+    vocabulary_ = std::move(lines);
+    special_ = std::move(special);
+    expected_tokenizer_ = std::move(again);
+  }
+
+  static bool keeps(const Tokenizer& tokenizer, const Tokenizer& again) {
+    bool in_order = tokenizer.ids.empty() || tokenizer.ids.size() == tokenizer.tokens.size();
+    for (std::size_t i = 0; in_order && i < tokenizer.ids.size(); ++i) in_order = tokenizer.ids[i] == i;
+    return in_order && tokenizer.merges.empty() && tokenizer.tokens == again.tokens &&
+           tokenizer.vocab_size == again.vocab_size && again.tokens.size() <= again.vocab_size &&
+           std::ranges::all_of(tokenizer.special, [&](const auto& each) {
+             return std::ranges::find(again.special, each) != again.special.end();
+           });
+  }
+
+  // The weights as a model of their own, for safetensors to lay out.
+  Model make_weights() {
+    Naming naming;
+    for (std::uint32_t i = 0; i < model_.size(); ++i) naming.see(model_.name(i));
+    const bool add = prefix_ && bert_ && naming.all_plain();
+    if (prefix_ && !add)
+      ledger_.lose(LossKind::attribute, indexed("attributes", kPrefixKey), std::string(kPrefix),
+                   "dropped: the names are not those of one encoder");
+    core::Draft draft;
+    for (std::uint32_t i = 0; i < model_.size(); ++i) {
+      const Tensor tensor = model_[i];
+      std::string name(tensor.name());
+      if (add && is_encoder(name)) name.insert(0, kPrefix);
+      if (bert_ && naming.all_prefixed() && !config_.contains("prefix") && without_prefix(name) != name)
+        ledger_.change(LossKind::name, subject(tensor), name,
+                       std::string(without_prefix(name)) + ", and hf.prefix says so");
+      judge_words(tensor);
+      draft.adopt(name, tensor);
+    }
+    draft.set_attributes(std::move(metadata_));
+    for (const auto& [key, value] : model_.extra()) draft.set_extra(key, value);
+    return draft.finish();
+  }
+
+  void judge_words(const Tensor& tensor) {
+    if (!bert_ || without_prefix(tensor.name()) != kWordEmbeddings || !tensor.has_shape()) return;
+    const std::uint64_t expected[] = {*positive(*text_of("vocab_size")), *positive(*text_of("hidden_size"))};
+    if (!std::ranges::equal(tensor.shape(), expected))
+      out_.blockers.push_back({LossKind::shape, subject(tensor), "its shape", "vocab_size x hidden_size"});
+  }
+
+  void add_file(std::string_view name, std::optional<std::string> bytes) {
+    out_.folder->small.push_back({std::string(name), std::move(bytes)});
+  }
+
+  // What is not written must not be there either: the reader would take it for the new model's.
+  void lay_out_files(Model weights) {
+    out_.folder = std::make_shared<core::OutFolder>();
+    out_.folder->inner = core::Inner{std::move(weights), "safetensors"};
+    add_file(kTokenizerJson, std::nullopt);
+    add_file(kConfig, config_json());
+    add_file(kVocabTxt, vocabulary_);
+    add_file(kTokenizerConfig, tokenizer_config_json());
+    add_file(kSentenceConfig,
+             settings_.max_seq_length ? std::optional(sentence_config_json(*settings_.max_seq_length)) : std::nullopt);
+    const bool pooling = !settings_.pooling_mode.empty();
+    add_file(kPooling, pooling ? std::optional(pooling_json(settings_.pooling_mode, *positive(*text_of("hidden_size"))))
+                               : std::nullopt);
+    add_file(kModules, settings_.normalize ? std::optional(modules_json(pooling, *settings_.normalize)) : std::nullopt);
+    out_.folder->check = checker();
+  }
+
+  // As transformers writes it: keys in order, two spaces a level.
+  std::string config_json() const {
+    wire::JsonWriter out(wire::JsonWriter::Style::indented);
+    out.begin_object();
+    for (const auto& [key, json] : config_) {
+      out.key(key);
+      copy_json(out, json);
+    }
+    out.end_object();
+    return out.take() + "\n";
+  }
+
+  std::optional<std::string> tokenizer_config_json() const {
+    if (!vocabulary_ && !lower_case_) return std::nullopt;
+    wire::JsonWriter out(wire::JsonWriter::Style::indented);
+    out.begin_object();
+    if (lower_case_) {
+      out.key(kLowerCase);
+      out.boolean(*lower_case_);
+    }
+    if (vocabulary_) {
+      for (std::size_t i = 0; i < special_.size(); ++i) {
+        out.key(kSpecialTokens[i].key);
+        if (special_[i].empty())
+          out.null();  // else the reader would look for the usual one
+        else
+          out.string(special_[i]);
+      }
+      out.key("tokenizer_class");
+      out.string("BertTokenizer");
+    }
+    out.end_object();
+    return out.take() + "\n";
+  }
+
+  // The folder as its reader sees it: each attribute that no item of the plan names, and the tokenizer.
+  std::function<void(const Model&)> checker() const {
+    std::vector<Value::Entry> expected;
+    const auto named = [&](const std::string& key) {
+      const std::string what = indexed("attributes", key);
+      const auto is = [&](const Item& item) { return item.subject == what; };
+      return std::ranges::any_of(out_.losses, is) || std::ranges::any_of(out_.changes, is);
+    };
+    for (const Value::Entry& entry : model_.attributes())
+      if (!named(entry.first)) expected.push_back(entry);
+    return [expected = std::move(expected), tokenizer = expected_tokenizer_](const Model& model) {
+      const auto differs = [](const std::string& what) {
+        base::io_error("read-back", "what was written does not read back: " + what + "; nothing was published");
+      };
+      for (const auto& [key, value] : expected) {
+        const Value* const found = model.attribute(key);
+        if (found == nullptr || *found != value) differs("attribute \"" + key + "\"");
+      }
+      if (tokenizer && (model.tokenizer() == nullptr || *model.tokenizer() != *tokenizer)) differs("the vocabulary");
+    };
+  }
+
+  const Model& model_;
+  const Options& options_;
+  core::WriteLayout out_;
+  core::Ledger ledger_{out_};
+  bool bert_ = false, prefix_ = false;
+  std::map<std::string, std::string> config_;  // key to JSON
+  std::vector<Value::Entry> metadata_;         // of the weights
+  Settings settings_;
+  std::optional<bool> lower_case_;
+  std::optional<std::string> vocabulary_;
+  SpecialTexts special_;
+  std::optional<Tokenizer> expected_tokenizer_;
+};
+
+}  // namespace
+
+core::WriteLayout layout(const Model& model, const Options& options) { return Planner(model, options).run(); }
+
+}  // namespace weighbridge::huggingface

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sharded safetensors: the index that names the shards, opened by itself or by its folder; and one shard opened alone.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/fail.h"
+#include "core/json_file.h"
+#include "core/shards.h"
+#include "formats/safetensors/format.h"
+#include "formats/safetensors/layout.h"
+#include "formats/safetensors/rules.h"
+
+namespace weighbridge::safetensors {
+namespace {
+
+constexpr core::JsonRules kJsonRules{
+    .syntax = rules::kIndexJson, .root = rules::kIndexValue, .duplicate_key = rules::kIndexDuplicateKey};
+constexpr core::ShardRules kShardRules{.format = rules::kShardFormat,
+                                       .index_value = rules::kIndexValue,
+                                       .path = rules::kShardPath,
+                                       .link = rules::kShardLink,
+                                       .missing = rules::kShardMissing,
+                                       .tensor_missing = rules::kTensorMissing,
+                                       .tensor_unlisted = rules::kTensorUnlisted,
+                                       .total_size = rules::kTotalSize,
+                                       .metadata_conflict = rules::kMetadataConflict};
+
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+
+// Which file of a folder to open: its index, else model.safetensors.
+std::string main_file(const Place& place) {
+  std::vector<std::string> indexes;
+  for (std::string& name : place.list())
+    if (is_index_name(name)) indexes.push_back(std::move(name));
+  if (indexes.size() > 1)
+    base::misuse_of(place.name(), "not-a-file",
+                    "this is a directory with several models: open '" + indexes[0] + "' or another index in it");
+  return indexes.empty() ? std::string(kWholeName) : indexes[0];
+}
+
+}  // namespace
+
+bool is_index_name(std::string_view name) noexcept { return name.ends_with(kIndexSuffix); }
+
+std::string index_of_shard(std::string_view name) {
+  constexpr std::string_view kSuffix = ".safetensors", kPattern = "-00001-of-00002";
+  if (!name.ends_with(kSuffix) || name.size() <= kSuffix.size() + kPattern.size()) return {};
+  name.remove_suffix(kSuffix.size());
+  const std::string_view number = name.substr(name.size() - kPattern.size());
+  for (std::size_t i = 0; i < kPattern.size(); ++i)
+    if (is_digit(kPattern[i]) ? !is_digit(number[i]) : number[i] != kPattern[i]) return {};
+  return std::string(name.substr(0, name.size() - kPattern.size())) + std::string(kIndexSuffix);
+}
+
+bool spreads(const core::Glance& glance) {
+  const auto brace = std::ranges::find_if(glance.head, [](std::byte b) {
+    return b != std::byte{' '} && b != std::byte{'\n'} && b != std::byte{'\r'} && b != std::byte{'\t'};
+  });
+  return is_index_name(glance.name) && brace != glance.head.end() && *brace == std::byte{'{'};
+}
+
+void read_files(const core::Opening& opening, core::Draft& draft) {
+  draft.set_format("safetensors");
+  const auto given = opening.place.file();
+  const std::string name = given ? last_component(given->name()) : main_file(opening.place);
+  const auto source = given ? given : opening.place.open_following_links(name);
+  if (!source) base::io_error_of(opening.place.name(), "open", "the file '" + name + "' is no longer there");
+  core::JsonReading reading{
+      .place = opening.place, .limits = opening.context.limits, .findings = opening.findings, .rules = kJsonRules};
+  core::ShardReader shards(reading, opening, kShardRules, "safetensors", draft);
+  if (!is_index_name(name)) {
+    shards.read_whole(source);
+  } else if (const core::TextFile index = core::text_of_file(reading, name, source); index.text) {
+    shards.read_index(index);
+  }
+  for (auto& [key, value] : shards.take_metadata()) draft.set_attribute(std::move(key), std::move(value));
+  for (auto& each : reading.sources)
+    if (std::ranges::find(draft.sources(), each) == draft.sources().end()) draft.add_source(std::move(each));
+}
+
+void remark(const Place& place, core::Findings& findings) {
+  const std::string index = index_of_shard(last_component(place.name()));
+  if (index.empty()) return;
+  try {
+    if (place.open(index)) findings.report(rules::kShardAlone, {}, {}, {}, index);
+  } catch (const Error&) {  // what stands there is no index, and nobody asked for it
+  }
+}
+
+}  // namespace weighbridge::safetensors

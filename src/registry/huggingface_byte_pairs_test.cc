@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Llama's tokenizer.json: tokens, merges, special tokens, and what is said of steps that merges cannot do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/tiny_folders.h"
+#include "weighbridge/verify.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+using testing::Files;
+using testing::tiny_llama;
+using testing::TinyLlama;
+using Special = std::vector<std::pair<std::string, std::uint32_t>>;
+
+struct Read {
+  Report report;
+  Model model;
+  const Tokenizer& tokenizer() const { return *model.tokenizer(); }
+  std::string unheld() const {
+    const Value* const value = model.attribute("tokenizer_unheld");
+    return value == nullptr ? "" : value->to_text();
+  }
+};
+
+Read read(const Files& files) {
+  Verdict verdict = verify(testing::in_memory(files), {}, {.format = "hf"});
+  return {std::move(verdict.report), std::move(verdict.model)};
+}
+
+std::string first_rule(const Files& files) {
+  const Read out = read(files);
+  return out.report.total() == 0 ? "" : out.report.findings()[0].rule;
+}
+
+TEST(HuggingFaceBytePairs, ASentencepieceVocabularyIsHeldWhole) {
+  const Read out = read(tiny_llama({.pieces = R"("a":259,"\u2581":260,"\u2581a":261,"\u2581\u2581a":262)",
+                                    .merges = R"(["\u2581 a",["\u2581","\u2581a"]])"}));
+  EXPECT_EQ(out.report.total(), 0U);
+  EXPECT_EQ(out.unheld(), "");
+  ASSERT_NE(out.model.tokenizer(), nullptr);
+  const Tokenizer& t = out.tokenizer();
+  EXPECT_EQ(t.kind, Tokenizer::Kind::bpe);
+  EXPECT_EQ(t.vocab_size, 300U);  // rows, as config.json has them
+  EXPECT_EQ(t.tokens.size(), 263U);
+  EXPECT_TRUE(t.ids.empty());
+  EXPECT_EQ(t.tokens[3], std::string_view("\0", 1));
+  EXPECT_EQ(t.tokens[1], "<s>");
+  EXPECT_EQ(t.tokens[260], " ");
+  EXPECT_EQ(t.tokens[262], "  a");
+  const std::vector<Tokenizer::Merge> merges = {{260, 259, 261, 0}, {260, 261, 262, 1}};
+  EXPECT_EQ(t.merges, merges);
+  const Special special = {{"unk", 0}, {"bos", 1}, {"eos", 2}};
+  EXPECT_EQ(t.special, special);
+}
+
+TEST(HuggingFaceBytePairs, OnlyALlamasTokenizerIsReadSo) {
+  Files files = tiny_llama();
+  files["config.json"] = R"({"model_type":"gpt2"})";
+  EXPECT_EQ(first_rule(files), "hf/tokenizer-kind");
+  files["config.json"] = R"({"architectures":["LlamaForCausalLM"]})";
+  EXPECT_EQ(first_rule(files), "");
+  EXPECT_EQ(read(files).tokenizer().vocab_size, 262U);  // where nothing says more
+  files["tokenizer.json"] = R"({"model":{"type":"Unigram"}})";
+  EXPECT_EQ(first_rule(files), "hf/tokenizer-kind");
+}
+
+TEST(HuggingFaceBytePairs, IdsMayHaveHolesAndRowsMayBeFewer) {
+  const Read holes = read(tiny_llama({.pieces = R"("b":299,"a":270)", .merges = "[]"}));
+  EXPECT_EQ(holes.report.total(), 0U);
+  ASSERT_EQ(holes.tokenizer().ids.size(), 261U);
+  EXPECT_EQ(holes.tokenizer().ids[260], 299U);
+  EXPECT_EQ(holes.tokenizer().tokens[259], "a");
+  const Read more = read(tiny_llama({.pieces = R"("b":300,"a":270)", .merges = "[]"}));
+  EXPECT_EQ(more.unheld(), "it has tokens that config.json has no rows for");
+  EXPECT_EQ(more.tokenizer().tokens.size(), 260U);
+}
+
+TEST(HuggingFaceBytePairs, SpecialTokensComeFromTheSettingsFirst) {
+  Files files = tiny_llama({.pieces = R"("[B]":259,"[E]":260,"[P]":261)", .merges = "[]"});
+  files["tokenizer_config.json"] =
+      R"({"bos_token":"[B]","eos_token":{"content":"[E]"},"pad_token":"[P]","unk_token":null})";
+  const Special told = {{"unk", 0}, {"bos", 259}, {"eos", 260}, {"pad", 261}};
+  EXPECT_EQ(read(files).tokenizer().special, told);
+  files.erase("tokenizer_config.json");
+  files["config.json"] = R"({"model_type":"llama","bos_token_id":259,"eos_token_id":[260,2]})";
+  const Special by_id = {{"unk", 0}, {"bos", 259}, {"eos", 260}};
+  EXPECT_EQ(read(files).tokenizer().special, by_id);
+  // One token for all.
+  const Special one = {{"eos", 0}, {"bos", 0}, {"unk", 0}};
+  EXPECT_EQ(
+      read(tiny_llama({.pieces = R"("</s>":0)", .merges = "[]", .model = R"("x":0)", .added = "", .bytes = false}))
+          .tokenizer()
+          .special,
+      one);
+}
+
+TEST(HuggingFaceBytePairs, OfARepeatedMergeTheLastCounts) {
+  const Read out =
+      read(tiny_llama({.pieces = R"("a":259,"b":260,"ab":261,"ba":262)", .merges = R"(["a b","b a","a b"])"}));
+  const std::vector<Tokenizer::Merge> merges = {{260, 259, 262, 1}, {259, 260, 261, 2}};
+  EXPECT_EQ(out.tokenizer().merges, merges);
+}
+
+TEST(HuggingFaceBytePairs, BytesAreThoseOfGpt2) {
+  // Space, newline, 0xFF and "é".
+  const Read out = read(
+      tiny_llama({.pieces = R"("\u0120":259,"\u010a":260,"\u00ff":261,"\u00c3":262,"\u00a9":263,"\u00c3\u00a9":264)",
+                  .merges = R"(["\u00c3 \u00a9"])",
+                  .normalizer = "null",
+                  .pre_tokenizer = R"({"type":"ByteLevel","use_regex":false,"add_prefix_space":false})"}));
+  const Tokenizer& t = out.tokenizer();
+  EXPECT_EQ(t.tokens[259], " ");
+  EXPECT_EQ(t.tokens[260], "\n");
+  EXPECT_EQ(t.tokens[261], "\xFF");
+  EXPECT_EQ(t.tokens[264], "\xC3\xA9");
+}
+
+TEST(HuggingFaceBytePairs, SaysWhatMergesCannotDo) {
+  const std::string metaspace = R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"never","split":false})";
+  const std::string nested =
+      R"({"type":"Sequence","pretokenizers":[{"type":"Sequence","pretokenizers":[{"type":"Digits"}]}]})";
+  const std::pair<TinyLlama, std::string> cases[] = {
+      {{.normalizer = R"({"type":"NFC"})"}, "its normalizer NFC changes texts; it puts no space before a text"},
+      {{.normalizer = R"({"type":"Sequence"})"},
+       "it has a step of a kind that is not known; it puts no space before a text"},
+      {{.normalizer = "null", .pre_tokenizer = metaspace}, "it puts no space before a text"},
+      {{.pre_tokenizer = nested}, "its pre-tokenizer Digits splits texts first"},
+      {{.pre_tokenizer = R"({"type":"Split"})"}, "it splits texts by a regular expression first"},
+      {{.model = R"("byte_fallback":true,"ignore_merges":true)"}, "it takes whole words without their merges"},
+      {{.model = R"("byte_fallback":true,"dropout":0.5)"}, "it drops merges at random"},
+      {{.model = R"("byte_fallback":true,"end_of_word_suffix":"</w>")"}, "it marks the parts of words"},
+      {{.added = R"({"id":261,"content":"ab"},{"id":260,"content":"b"})"},
+       "it finds 2 added tokens in texts, the first is \"b\""},
+      {{.pieces = R"("a":259,"a b":260)", .merges = "[]"}, "it tells tokens apart that stand for the same text"},
+      {{.pieces = R"("a":0,"</s>":2)", .merges = "[]", .bytes = false},
+       "characters that its vocabulary lacks are no bytes to it; it puts a space before a text"},
+  };
+  for (const auto& [llama, expected] : cases) {
+    const Read out = read(tiny_llama(llama));
+    EXPECT_EQ(out.unheld(), expected);
+    EXPECT_EQ(out.report.total(), 0U);
+    EXPECT_NE(out.model.tokenizer(), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace weighbridge::huggingface

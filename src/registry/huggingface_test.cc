@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading: a folder for each rule, what a sound one becomes, and where its files may lie.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "formats/huggingface/rules.h"
+#include "registry/load.h"
+#include "support/thrown.h"
+#include "support/tiny_folders.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Files;
+using testing::replaced;
+using testing::safetensors;
+using testing::tiny;
+using testing::tiny_shards;
+using testing::with;
+
+struct Read {
+  Report report;
+  Model model;
+};
+
+Read read(const std::shared_ptr<const Place>& place, core::Findings::Mode mode = core::Findings::Mode::all,
+          const Context& context = {}) {
+  Read out;
+  core::Findings findings(out.report, mode);
+  try {
+    registry::Loaded loaded = registry::load(place, context, {.format = "hf"}, findings);
+    if (mode == core::Findings::Mode::all) registry::check_content(loaded, context, findings);
+    out.model = std::move(loaded.model);
+  } catch (const core::Stop&) {}
+  return out;
+}
+Read read(const std::string& path, core::Findings::Mode mode = core::Findings::Mode::all, const Context& context = {}) {
+  return read(place_at(path), mode, context);
+}
+
+std::vector<std::string> rules_of(const Report& report) {
+  std::vector<std::string> out;
+  for (const Finding& finding : report.findings()) out.push_back(finding.rule);
+  return out;
+}
+
+std::string text(const Model& model, std::string_view key) {
+  const Value* const value = model.attribute(key);
+  return value == nullptr ? "<none>" : std::string(value->as_text().value_or("<no text>"));
+}
+
+TEST(HuggingFaceRules, EachFolderBreaksWhatItSays) {
+  for (const testing::Case& c : testing::cases()) {
+    SCOPED_TRACE(c.name);
+    const test::TemporaryFolder folder;
+    testing::write_files(folder.path(), c.files);
+    const Context context{.limits = c.limits, .executor = {}, .progress = {}};
+    const Read all = read(folder.path(), core::Findings::Mode::all, context);
+    EXPECT_EQ(rules_of(all.report), c.rules);
+    // What stops opening is the first error that verify() reports.
+    const Read first = read(folder.path(), core::Findings::Mode::first_error, context);
+    ASSERT_EQ(first.report.first_error() == nullptr, all.report.valid());
+    if (!all.report.valid()) {
+      EXPECT_EQ(*first.report.first_error(), *all.report.first_error());
+    }
+    for (const Finding& finding : all.report.findings()) {
+      EXPECT_FALSE(finding.message.ends_with('.')) << finding.message;
+      if (!finding.offset) continue;
+      ASSERT_FALSE(finding.file.empty()) << finding.message;
+      EXPECT_LE(*finding.offset, fs::file_size(finding.file.name)) << finding.message;
+    }
+  }
+}
+
+TEST(HuggingFaceRules, EachRuleHasAFolder) {
+  std::set<std::string> seen{"hf/shard-link"};  // AShardThatIsALinkStaysInsideOrInTheCache
+  for (const testing::Case& c : testing::cases()) seen.insert(c.rules.begin(), c.rules.end());
+  for (const Rule& rule : rules::kAll) EXPECT_TRUE(seen.contains(std::string(rule.id))) << rule.id;
+}
+
+TEST(HuggingFaceRules, AreWellFormed) {
+  std::set<std::string_view> ids;
+  for (const Rule& rule : rules::kAll) {
+    EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
+    EXPECT_TRUE(rule.id.starts_with("hf/")) << rule.id;
+    EXPECT_EQ(rule.severity == Severity::warning, rule.reach == Rule::Reach::note) << rule.id;
+    EXPECT_FALSE(rule.sentence.ends_with('.')) << rule.id;
+  }
+}
+
+// A sound folder with a few bytes of one file changed, gone or doubled, many times over: findings or a model, never
+// anything else, and open and verify of one mind.
+TEST(HuggingFaceRead, MutationsAreFindingsOrModels) {
+  std::uint64_t state = 20260131;
+  const auto random = [&](std::size_t below) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<std::size_t>(state >> 33) % below;
+  };
+  constexpr char kBytes[] = "\0\"{}[],:0-\\\xff/";
+  std::size_t broken = 0;
+  for (int round = 0; round < 4000; ++round) {
+    Files files = round % 3 == 0 ? tiny() : round % 3 == 1 ? tiny_shards() : testing::tiny_llama();
+    auto chosen = std::next(files.begin(), static_cast<std::ptrdiff_t>(random(files.size())));
+    std::string& bytes = chosen->second;
+    const std::size_t at = random(bytes.size()), count = std::min(bytes.size() - at, 1 + random(8));
+    switch (random(4)) {
+      case 0: bytes[at] = kBytes[random(sizeof kBytes - 1)]; break;
+      case 1: bytes.erase(at, count); break;
+      case 2: bytes.insert(at, bytes.substr(at, count)); break;
+      default: bytes.resize(at);
+    }
+    SCOPED_TRACE(chosen->first + ", round " + std::to_string(round));
+    const Report all = read(testing::in_memory(files)).report;
+    const Report first = read(testing::in_memory(files), core::Findings::Mode::first_error).report;
+    ASSERT_EQ(first.first_error() == nullptr, all.valid());
+    if (all.valid()) continue;
+    ++broken;
+    ASSERT_EQ(*first.first_error(), *all.first_error());
+  }
+  EXPECT_GT(broken, 1000U);
+}
+
+TEST(HuggingFaceRead, PutsTheFilesTogether) {
+  const test::TemporaryFolder folder;
+  fs::create_directory(folder / "tiny-model");
+  testing::write_files(folder / "tiny-model", tiny());
+  const Read out = read(folder / "tiny-model/");
+  EXPECT_EQ(rules_of(out.report), std::vector<std::string>{});
+  const Model& model = out.model;
+  EXPECT_EQ(model.format(), "hf");
+  ASSERT_EQ(model.size(), 3U);
+  EXPECT_EQ(model.name(0), "embeddings.word_embeddings.weight");
+  const std::pair<const char*, const char*> expected[] = {{"model_name", "tiny-model"},
+                                                          {"model_version", "1.0.0"},
+                                                          {"embedding_dim", "2"},
+                                                          {"vocab_size", "6"},
+                                                          {"num_layers", "1"},
+                                                          {"num_attention_heads", "1"},
+                                                          {"hidden_size", "2"},
+                                                          {"intermediate_size", "4"},
+                                                          {"max_position_emb", "8"},
+                                                          {"layer_norm_eps", "1e-12"},
+                                                          {"hidden_act", "gelu"},
+                                                          {"max_seq_length", "256"},
+                                                          {"pooling_mode", "mean"},
+                                                          {"normalize", "true"},
+                                                          {"do_lower_case", "true"},
+                                                          {"hf.model_type", "bert"},
+                                                          {"hf.architectures", "[\"BertModel\"]"},
+                                                          {"hf.hidden_dropout_prob", "0.10"},
+                                                          {"hf.transformers_version", "4.8.2"},
+                                                          {"format", "pt"},
+                                                          {"hf.vocab_size", "<none>"},
+                                                          {"hf.prefix", "<none>"}};
+  for (const auto& [key, value] : expected) EXPECT_EQ(text(model, key), value) << key;
+  ASSERT_NE(model.tokenizer(), nullptr);
+  EXPECT_EQ(model.tokenizer()->tokens.size(), 6U);
+  EXPECT_EQ(model.tokenizer()->vocab_size, 6U);
+  const std::vector<std::pair<std::string, std::uint32_t>> special = {
+      {"pad", 0}, {"unk", 1}, {"cls", 2}, {"sep", 3}, {"mask", 4}};
+  EXPECT_EQ(model.tokenizer()->special, special);
+}
+
+TEST(HuggingFaceRead, ShardsAreOneModelInTheOrderOfTheirNames) {
+  const test::TemporaryFolder folder;
+  testing::write_files(folder.path(), tiny_shards());
+  const Read out = read(folder.path());
+  EXPECT_EQ(rules_of(out.report), std::vector<std::string>{});
+  ASSERT_EQ(out.model.size(), 3U);
+  EXPECT_EQ(out.model.name(0), "embeddings.word_embeddings.weight");
+  EXPECT_EQ(out.model.name(2), "encoder.layer.0.output.dense.bias");
+  EXPECT_EQ(text(out.model, "format"), "pt");
+  std::string bytes;
+  out.model[2].main().stream({}, [&](std::span<const std::byte> piece) {
+    bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    return true;
+  });
+  EXPECT_EQ(bytes, std::string(8, 'b'));
+}
+
+TEST(HuggingFaceRead, OneOfTheVocabularyFilesWillDo) {
+  for (const char* gone : {"vocab.txt", "tokenizer.json"}) {
+    const test::TemporaryFolder folder;
+    testing::write_files(folder.path(), with(gone, std::nullopt));
+    const Read out = read(folder.path());
+    EXPECT_EQ(rules_of(out.report), std::vector<std::string>{}) << gone;
+    ASSERT_NE(out.model.tokenizer(), nullptr);
+    EXPECT_EQ(out.model.tokenizer()->tokens[5], "word");
+    // The normalizer's word counts before tokenizer_config.json's.
+    EXPECT_EQ(text(out.model, "do_lower_case"), std::string_view(gone) == "tokenizer.json" ? "false" : "true");
+  }
+}
+
+TEST(HuggingFaceRead, LinesEndAsInPython) {
+  const test::TemporaryFolder folder;
+  testing::write_files(folder.path(), with("tokenizer.json", std::nullopt,
+                                           with("vocab.txt", "[PAD]\r\n[UNK]\r[CLS]\n[SEP]\n[MASK]\nword")));
+  const Read out = read(folder.path());
+  EXPECT_EQ(rules_of(out.report), std::vector<std::string>{});
+  EXPECT_EQ(out.model.tokenizer()->tokens[1], "[UNK]");
+}
+
+TEST(HuggingFaceRead, LowerCaseComesFromASequenceToo) {
+  const test::TemporaryFolder folder;
+  testing::write_files(
+      folder.path(),
+      with("tokenizer.json", replaced(testing::kTinyTokenizer, R"({"type":"BertNormalizer","lowercase":true})",
+                                      R"({"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]})")));
+  EXPECT_EQ(text(read(folder.path()).model, "do_lower_case"), "true");
+}
+
+TEST(HuggingFaceRead, ThePrefixGoesWhereTheWholeEncoderHasIt) {
+  const test::TemporaryFolder folder;
+  auto tensors = testing::tiny_tensors("bert.");
+  tensors.push_back({"cls.predictions.bias", {6}});
+  testing::write_files(folder.path(), with("model.safetensors", safetensors(tensors)));
+  const Read out = read(folder.path());
+  EXPECT_EQ(rules_of(out.report), std::vector<std::string>{});
+  EXPECT_TRUE(out.model.find("embeddings.word_embeddings.weight").has_value());
+  EXPECT_TRUE(out.model.find("cls.predictions.bias").has_value());
+  EXPECT_EQ(text(out.model, "hf.prefix"), "bert.");
+
+  const test::TemporaryFolder mixed;
+  tensors.push_back({"pooler.dense.bias", {2}});
+  testing::write_files(mixed.path(), with("model.safetensors", safetensors(tensors)));
+  EXPECT_TRUE(read(mixed.path()).model.find("bert.embeddings.word_embeddings.weight").has_value());
+  EXPECT_EQ(text(read(mixed.path()).model, "hf.prefix"), "<none>");
+}
+
+TEST(HuggingFaceRead, AConfigThatIsNoBertStillOpens) {
+  const test::TemporaryFolder folder;
+  testing::write_files(folder.path(),
+                       {{"config.json", R"({"model_type":"llama","rope":{"theta":1e4, "n":[1,2]},"size":"0.10"})"},
+                        {"model.safetensors", safetensors({{"w", {2}}})}});
+  const Read out = read(folder.path());
+  EXPECT_EQ(rules_of(out.report), std::vector<std::string>{});
+  EXPECT_EQ(text(out.model, "hf.model_type"), "llama");
+  EXPECT_EQ(text(out.model, "hf.rope"), R"({"theta":1e4,"n":[1,2]})");
+  EXPECT_EQ(text(out.model, "hf.size"), "\"0.10\"");  // text that would pass for a number keeps its quotes
+  EXPECT_EQ(text(out.model, "model_name"), "<none>");
+}
+
+TEST(HuggingFaceRead, AShardThatIsALinkStaysInsideOrInTheCache) {
+  const test::TemporaryFolder root;
+  const std::string home = root / "models--x--y/snapshots/0123";
+  testing::write_files(home, tiny_shards());
+  const auto link = [&](const std::string& target) {
+    fs::remove(home + "/b.safetensors");
+    fs::create_symlink(target, home + "/b.safetensors");
+  };
+  const std::string shard = tiny_shards().at("b.safetensors");
+  testing::write_files(
+      root.path(),
+      {{"outside", shard}, {"models--x--y/blobs/89ab", shard}, {"models--x--y/snapshots/0123/inside", shard}});
+  link("inside");
+  EXPECT_EQ(rules_of(read(home).report), std::vector<std::string>{});
+  link("../../blobs/89ab");
+  EXPECT_EQ(rules_of(read(home).report), std::vector<std::string>{});
+  link(root / "outside");
+  EXPECT_EQ(rules_of(read(home).report), std::vector<std::string>{"hf/shard-link"});
+}
+
+}  // namespace
+}  // namespace weighbridge::huggingface

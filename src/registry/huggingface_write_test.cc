@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layout of a folder: what each file says, what is lost aloud, and that reading it back gives the model again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/compare.h"
+#include "registry/lay_out.h"
+#include "registry/registry.h"
+#include "support/sample_models.h"
+#include "support/thrown.h"
+#include "support/tiny_folders.h"
+#include "weighbridge/verify.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+using testing::Files;
+using testing::in_memory;
+using testing::safetensors;
+
+core::WriteLayout lay_out(const Model& model, const Options& options = {}) {
+  return registry::lay_out(*registry::find("hf"), model, options);
+}
+
+// The file that a layout describes, for payloads that stand as they are.
+std::string render(const core::WriteLayout& layout) {
+  std::string out = layout.head;
+  for (const core::Payload& payload : layout.payloads) {
+    payload.tensor.part(payload.part).stream({}, [&](std::span<const std::byte> piece) {
+      out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+      return true;
+    });
+  }
+  return out;
+}
+
+Files written_files(const core::WriteLayout& layout) {
+  Files out;
+  for (const core::OutFile& file : layout.folder->payloads) out[file.name] = render(file.layout);
+  for (const core::OutFolder::Small& file : layout.folder->small)
+    if (file.bytes) out[file.name] = *file.bytes;
+  return out;
+}
+
+Model read(const Files& files) {
+  Verdict verdict = verify(in_memory(files), {}, {.format = "hf"});
+  for (const Finding& finding : verdict.report.findings()) ADD_FAILURE() << finding.rule << ": " << finding.message;
+  return std::move(verdict.model);
+}
+
+std::vector<std::string> subjects(const std::vector<Item>& items) {
+  std::vector<std::string> out;
+  for (const Item& item : items) out.push_back(item.subject);
+  return out;
+}
+
+// The layout's own check, over files that may have been changed.
+void check(const core::WriteLayout& layout, const Files& files) {
+  layout.folder->check(open(in_memory(files), {}, {.format = "hf"}));
+}
+
+TEST(HuggingFaceWrite, AFolderComesBackAsItWas) {
+  const Files files = testing::tiny();
+  const Model model = read(files);
+  const core::WriteLayout layout = lay_out(model, {});
+  EXPECT_TRUE(layout.blockers.empty());
+  EXPECT_TRUE(layout.losses.empty());
+  EXPECT_TRUE(layout.changes.empty()) << subjects(layout.changes).at(0);
+  const Files written = written_files(layout);
+  EXPECT_EQ(written.at("config.json"), files.at("config.json"));
+  EXPECT_EQ(written.at("vocab.txt"), files.at("vocab.txt"));
+  EXPECT_EQ(written.at("1_Pooling/config.json"), files.at("1_Pooling/config.json"));
+  EXPECT_FALSE(written.contains("tokenizer.json"));
+  check(layout, written);
+  EXPECT_TRUE(core::compare(model, read(written)).empty());
+  EXPECT_EQ(written_files(lay_out(model, {})), written);
+}
+
+TEST(HuggingFaceWrite, ThePrefixIsPutBack) {
+  Files files = testing::tiny();
+  files["model.safetensors"] = safetensors(testing::tiny_tensors("bert."), R"({"format":"pt"})");
+  const Model model = read(files);
+  EXPECT_EQ(model.name(0), "embeddings.word_embeddings.weight");
+  const core::WriteLayout layout = lay_out(model, {});
+  EXPECT_EQ(subjects(layout.losses), std::vector<std::string>{});
+  EXPECT_NE(layout.folder->payloads[0].layout.head.find("\"bert.embeddings.position_ids\""), std::string::npos);
+  check(layout, written_files(layout));
+  EXPECT_TRUE(core::compare(model, read(written_files(layout))).empty());
+}
+
+TEST(HuggingFaceWrite, MetadataOfEmbdFindsItsFiles) {
+  Builder builder = test::bert_model();
+  builder.attribute("normalize", Value::text("false"));
+  builder.attribute("max_seq_length", Value::text("12"));
+  builder.attribute("pooling_mode", Value::text("cls+max"));
+  builder.attribute("do_lower_case", Value::text("true"));
+  const Model model = builder.build();
+  const core::WriteLayout layout = lay_out(model, {});
+  EXPECT_TRUE(layout.blockers.empty());
+  EXPECT_EQ(subjects(layout.losses), std::vector<std::string>{});
+  EXPECT_EQ(subjects(layout.changes),
+            (std::vector<std::string>{"attributes[\"format\"]", "attributes[\"hf.model_type\"]",
+                                      "attributes[\"hf.architectures\"]", "attributes[\"hf.type_vocab_size\"]"}));
+  const Files written = written_files(layout);
+  check(layout, written);
+  const Model again = read(written);
+  for (const Item& difference : core::compare(model, again)) EXPECT_EQ(difference.from, "") << difference.subject;
+  EXPECT_EQ(again.attribute("model_name")->as_text(), "sample");
+  EXPECT_EQ(*again.tokenizer(), *model.tokenizer());
+}
+
+TEST(HuggingFaceWrite, TheCheckSeesWhatDiffers) {
+  const Model model = read(testing::tiny());
+  const core::WriteLayout layout = lay_out(model, {});
+  const std::pair<const char*, const char*> spoiled[] = {
+      {"config.json", "{}"}, {"vocab.txt", "[PAD]\n"}, {"tokenizer_config.json", "{}"}};
+  for (const auto& [name, bytes] : spoiled) {
+    Files files = written_files(layout);
+    files[name] = bytes;
+    EXPECT_EQ(test::thrown([&] { check(layout, files); }).rule, "io/read-back") << name;
+  }
+}
+
+TEST(HuggingFaceWrite, AnyTensorsGoIntoAFolderWithWhatIsKnown) {
+  const Model model = test::plain_model().build();
+  const core::WriteLayout layout = lay_out(model, {});
+  EXPECT_TRUE(layout.blockers.empty());
+  EXPECT_TRUE(layout.losses.empty());
+  const Files written = written_files(layout);
+  EXPECT_EQ(written.at("config.json"), "{}\n");
+  const Model again = read(written);
+  EXPECT_EQ(again.attribute("license")->as_text(), "none");
+  EXPECT_EQ(again.size(), model.size());
+}
+
+TEST(HuggingFaceWrite, WhatAFolderCannotHoldIsNamed) {
+  {
+    Builder builder = test::bert_model();
+    Tokenizer odd = test::sample_wordpieces(12);
+    odd.special.emplace_back("bos", 7);
+    builder.tokenizer(odd);
+    EXPECT_EQ(subjects(lay_out(builder.build(), {}).losses), std::vector<std::string>{"tokenizer"});
+  }
+  {
+    Builder builder = test::plain_model();
+    builder.tokenizer(test::sample_bytes());
+    EXPECT_EQ(subjects(lay_out(builder.build(), {}).losses), std::vector<std::string>{"tokenizer"});
+  }
+  {
+    Builder builder = test::plain_model();
+    builder.attribute("hf.size", Value::integer(std::uint64_t{7}));
+    const core::WriteLayout layout = lay_out(builder.build(), {});
+    EXPECT_EQ(subjects(layout.losses), std::vector<std::string>{"attributes[\"hf.size\"]"});
+    EXPECT_EQ(layout.losses.at(0).kind, LossKind::attribute_type);
+    EXPECT_EQ(written_files(layout).at("config.json"), "{\n  \"size\": 7\n}\n");
+  }
+  {
+    Builder builder = test::plain_model();
+    builder.attribute("hf.model_type", Value::text("bert"));
+    EXPECT_EQ(subjects(lay_out(builder.build(), {}).blockers),
+              std::vector<std::string>{"attributes[\"hf.model_type\"]"});
+  }
+}
+
+TEST(HuggingFaceWrite, SpecialTokensThatAreNotThereStayAway) {
+  Builder builder = test::bert_model();
+  Tokenizer few = test::sample_wordpieces(12);
+  few.special.resize(2);
+  builder.tokenizer(few);
+  const Model model = builder.build();
+  const core::WriteLayout layout = lay_out(model, {});
+  EXPECT_TRUE(layout.losses.empty());
+  EXPECT_EQ(*read(written_files(layout)).tokenizer(), *model.tokenizer());
+}
+
+}  // namespace
+}  // namespace weighbridge::huggingface

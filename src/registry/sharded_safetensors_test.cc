@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sharded safetensors: by the index, by the folder, one shard by itself, and the limits that hold for all together.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/temporary_folder.h"
+#include "support/thrown.h"
+#include "support/tiny_folders.h"
+#include "weighbridge/open.h"
+#include "weighbridge/verify.h"
+
+namespace weighbridge {
+namespace {
+
+namespace fs = std::filesystem;
+using huggingface::testing::Files;
+using huggingface::testing::in_memory;
+using huggingface::testing::safetensors;
+using huggingface::testing::write_files;
+using Rules = std::vector<std::string>;
+
+const std::string kIndex = "model.safetensors.index.json", kFirst = "model-00001-of-00002.safetensors",
+                  kSecond = "model-00002-of-00002.safetensors";
+
+Files shards() {
+  return {{kFirst, safetensors({{"a", {2}}, {"c", {1}, "F32", 'c'}}, R"({"format":"pt","k":"1"})")},
+          {kSecond, safetensors({{"b", {3}, "F32", 'b'}}, R"({"format":"pt"})")},
+          {kIndex, R"({"metadata":{"total_size":24},"weight_map":{"a":")" + kFirst + R"(","b":")" + kSecond +
+                       R"(","c":")" + kFirst + "\"}}"}};
+}
+
+Rules rules_of(const Report& report) {
+  Rules out;
+  for (const Finding& finding : report.findings()) out.push_back(finding.rule);
+  return out;
+}
+
+void expect_whole(const Verdict& verdict) {
+  EXPECT_EQ(rules_of(verdict.report), Rules{});
+  EXPECT_EQ(verdict.format, "safetensors");
+  const Model& model = verdict.model;
+  EXPECT_EQ(model.format(), "safetensors");
+  ASSERT_EQ(model.size(), 3U);
+  const char* const names[] = {"a", "c", "b"};  // shards in the order of their names, tensors in the order of each
+  for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(model.name(i), names[i]);
+  EXPECT_EQ(model.attribute("format")->as_text(), "pt");
+  EXPECT_EQ(model.attribute("k")->as_text(), "1");
+  EXPECT_EQ(model.attributes().size(), 2U);
+  EXPECT_EQ(model.sources().size(), 3U);
+  std::string bytes;
+  model["b"].main().stream({}, [&](std::span<const std::byte> piece) {
+    bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    return true;
+  });
+  EXPECT_EQ(bytes, std::string(12, 'b'));
+}
+
+TEST(ShardedSafetensors, OpenByTheirIndexAndByTheirFolder) {
+  const test::TemporaryFolder folder;
+  write_files(folder.path(), shards());
+  expect_whole(verify(folder / kIndex));
+  expect_whole(verify(folder.path()));
+  expect_whole(verify(folder / kIndex, {}, {.format = "safetensors"}));
+  expect_whole(verify(folder.path(), {}, {.format = "safetensors"}));
+  expect_whole(verify(in_memory(shards())));
+  EXPECT_EQ(open(folder / kIndex).size(), 3U);
+}
+
+TEST(ShardedSafetensors, AnIndexOfAnotherNameIsOneToo) {
+  const test::TemporaryFolder folder;
+  Files files = shards();
+  files["diffusion.fp16.safetensors.index.json"] = files[kIndex];
+  files.erase(kIndex);
+  write_files(folder.path(), files);
+  expect_whole(verify(folder.path()));
+  write_files(folder.path(), shards());
+  const Finding finding = test::thrown([&] { open(folder.path()); });
+  EXPECT_EQ(finding.rule, "misuse/not-a-file");
+  EXPECT_NE(finding.message.find("diffusion.fp16.safetensors.index.json"), std::string::npos) << finding.message;
+}
+
+TEST(ShardedSafetensors, AFolderMayHoldTheModelInOneFile) {
+  const Verdict verdict = verify(in_memory({{"model.safetensors", safetensors({{"a", {2}}})}, {"README.md", "text"}}));
+  EXPECT_EQ(rules_of(verdict.report), Rules{});
+  EXPECT_EQ(verdict.format, "safetensors");
+  EXPECT_EQ(verdict.model.size(), 1U);
+}
+
+TEST(ShardedSafetensors, AShardByItselfIsOneFileWithANote) {
+  const test::TemporaryFolder folder;
+  write_files(folder.path(), shards());
+  const Verdict alone = verify(folder / kFirst);
+  EXPECT_EQ(rules_of(alone.report), Rules{"safetensors/shard-alone"});
+  EXPECT_TRUE(alone.report.valid());
+  EXPECT_NE(alone.report.findings()[0].message.find(kIndex), std::string::npos);
+  EXPECT_EQ(alone.model.size(), 2U);
+  Report report;
+  EXPECT_EQ(open(folder / kFirst, report)->size(), 2U);
+  EXPECT_EQ(rules_of(report), Rules{"safetensors/shard-alone"});
+  // What stands in the place of the index is nobody's business.
+  fs::remove(folder / kIndex);
+  fs::create_directory(folder / kIndex);
+  EXPECT_EQ(rules_of(verify(folder / kFirst).report), Rules{});
+  fs::remove(folder / kIndex);
+  EXPECT_EQ(rules_of(verify(folder / kFirst).report), Rules{});
+}
+
+TEST(ShardedSafetensors, AShardThatLeadsOutIsRefused) {
+  const test::TemporaryFolder root;
+  write_files(root / "in", shards());
+  fs::rename(root / ("in/" + kSecond), root / "outside");
+  fs::create_symlink("../outside", root / ("in/" + kSecond));
+  for (const std::string& path : {root / "in", root / ("in/" + kIndex)}) {
+    EXPECT_EQ(rules_of(verify(path).report), Rules{"safetensors/shard-link"});
+    EXPECT_EQ(test::thrown([&] { open(path); }).rule, "safetensors/shard-link");
+  }
+}
+
+TEST(ShardedSafetensors, OfMetadataThatDifferTheFirstCounts) {
+  Files files = shards();
+  files[kSecond] = safetensors({{"b", {3}}}, R"({"format":"tf"})");
+  const Verdict verdict = verify(in_memory(files));
+  EXPECT_EQ(rules_of(verdict.report), Rules{"safetensors/metadata-conflict"});
+  EXPECT_EQ(verdict.model.attribute("format")->as_text(), "pt");
+}
+
+// Each shard is within the limit, all together are not.
+TEST(ShardedSafetensors, LimitsHoldForAllShardsTogether) {
+  const auto header = [](const std::string& shard) { return shard.size() - 8 - 12; };  // 12 bytes of tensors in each
+  const Files files = shards();
+  const std::uint64_t all = files.at(kIndex).size() + header(files.at(kFirst)) + header(files.at(kSecond));
+  Context context;
+  context.limits.header = all;
+  EXPECT_EQ(rules_of(verify(in_memory(files), context).report), Rules{});
+  context.limits.header = all - 1;
+  const Verdict verdict = verify(in_memory(files), context);
+  EXPECT_EQ(rules_of(verdict.report), Rules{"limit/header"});
+  EXPECT_EQ(verdict.model.size(), 2U);
+  EXPECT_EQ(test::thrown([&] { open(in_memory(files), context); }).rule, "limit/header");
+}
+
+TEST(ShardedSafetensors, MetadataOfAllShardsIsKeptUnderOneLimit) {
+  Files files = shards();
+  files[kSecond] = safetensors({{"b", {3}}}, R"({"other":"2"})");
+  Context context;
+  context.limits.memory = 3 * 256;
+  EXPECT_EQ(rules_of(verify(in_memory(files), context).report), Rules{});
+  --context.limits.memory;
+  EXPECT_EQ(rules_of(verify(in_memory(files), context).report), Rules{"limit/memory"});
+}
+
+TEST(ShardedSafetensors, ATensorThatNoIndexPlacesCountsAgainstTheLimitToo) {
+  Files files = shards();
+  files[kSecond] = safetensors({{"b", {3}}, {"d", {1}}});
+  Context context;
+  context.limits.tensors = 3;
+  EXPECT_EQ(rules_of(verify(in_memory(files), context).report), Rules{"limit/tensors"});
+}
+
+TEST(ShardedSafetensors, AFolderInItsPlaceIsMisuse) {
+  const test::TemporaryFolder folder;
+  Files files = shards();
+  files.erase(kSecond);
+  write_files(folder.path(), files);
+  fs::create_directory(folder / kSecond);
+  EXPECT_EQ(test::thrown([&] { open(folder.path()); }).rule, "misuse/not-a-file");
+}
+
+}  // namespace
+}  // namespace weighbridge

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sharded safetensors as inputs and outputs: by their index, by their folder, written with --max-shard-size."""
+import json
+
+import pytest
+
+from conftest import floats, safetensors, validated, weighbridge
+
+SIZES = [6, 6, 2, 6, 2, 2, 11, 1]  # floats of each tensor: the example of huggingface_hub's own page, and one too large
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "in.safetensors"
+    named = {f"t{i}": ("F32", [n], floats(*(i + k / 8 for k in range(n)))) for i, n in enumerate(SIZES)}
+    path.write_bytes(safetensors(named, {"format": "pt"}))
+    return path
+
+
+def digest(path):
+    return weighbridge("hash", path).stdout.split()[0]
+
+
+def shards_of(folder):
+    index = json.loads((folder / "model.safetensors.index.json").read_text())
+    out = {}
+    for name, file in index["weight_map"].items():
+        out.setdefault(file, []).append(name)
+    return index, {file: sorted(names) for file, names in out.items()}
+
+
+def test_division_names_and_index_are_those_of_huggingface_hub(model, tmp_path):
+    out = tmp_path / "out"
+    plan = validated(weighbridge("convert", "--json", model, f"{out}/", "--to", "safetensors", "--max-shard-size", "40").stdout,
+                     "convert")
+    assert plan["written"] is True and plan["tensors"] == len(SIZES)
+    assert plan["output_size"] == sum(path.stat().st_size for path in out.iterdir())
+    index, shards = shards_of(out)
+    assert index["metadata"] == {"total_size": 4 * sum(SIZES), "total_parameters": sum(SIZES)}
+    name = "model-0000{}-of-00005.safetensors".format
+    # The tensor that is too large is a shard by itself, before the one that is being filled.
+    assert shards == {name(1): ["t0"], name(2): ["t1", "t2"], name(3): ["t6"], name(4): ["t3", "t4", "t5"], name(5): ["t7"]}
+    for path in (out, out / "model.safetensors.index.json"):
+        assert f"ok (safetensors, {len(SIZES)} tensors" in weighbridge("verify", path).stdout
+        assert digest(path) == digest(model)
+
+
+@pytest.mark.parametrize("size, files", [("5GB", 1), ("40", 5), ("0.04KB", 5), ("1MB", 1)])
+def test_sizes_are_decimal(model, tmp_path, size, files):
+    out = tmp_path / "out"
+    weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", size)
+    names = sorted(path.name for path in out.iterdir())
+    assert len([name for name in names if name.endswith(".safetensors")]) == files
+    assert ("model.safetensors.index.json" in names) == (files > 1) and ("model.safetensors" in names) == (files == 1)
+    assert digest(out) == digest(model)
+
+
+@pytest.mark.parametrize("size", ["0", "5 apples", "-1", "GB", "1e3", ""])
+def test_what_is_no_size_is_a_usage_error(model, tmp_path, size):
+    out = tmp_path / "out"
+    assert weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", size, status=2).stderr
+    assert not out.exists()
+
+
+def test_shards_need_a_folder_and_a_format_that_has_them(model, tmp_path):
+    said = weighbridge("convert", model, tmp_path / "out.safetensors", "--max-shard-size", "40", status=2).stderr
+    assert "folder" in said and not (tmp_path / "out.safetensors").exists()
+    assert "max-shard-size" in weighbridge("convert", model, tmp_path / "out.zt", "--max-shard-size", "40", status=2).stderr
+
+
+def test_a_hugging_face_folder_is_sharded_too(model, tmp_path):
+    out = tmp_path / "out"
+    weighbridge("convert", model, f"{out}/", "--max-shard-size", "40")
+    assert f"ok (hf, {len(SIZES)} tensors" in weighbridge("verify", out).stdout
+    assert (out / "config.json").exists() and len(shards_of(out)[1]) == 5
+    # With one file again: the index and its shards go, what is not ours stays.
+    (out / "README.md").write_text("mine")
+    weighbridge("convert", model, f"{out}/", "--force")
+    assert sorted(path.name for path in out.iterdir()) == ["README.md", "config.json", "model.safetensors"]
+    # And back: the one file goes.
+    weighbridge("convert", model, f"{out}/", "--force", "--max-shard-size", "60")
+    assert not (out / "model.safetensors").exists() and f"ok (hf, {len(SIZES)} tensors" in weighbridge("verify", out).stdout
+    # Shards of another number are stale.
+    weighbridge("convert", model, f"{out}/", "--force", "--max-shard-size", "40")
+    assert len(list(out.glob("model-*.safetensors"))) == 5
+    assert digest(out) == digest(model)
+
+
+def test_an_input_is_never_overwritten_nor_removed(model, tmp_path):
+    out = tmp_path / "out"
+    weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", "40")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    for source in (out, out / "model-00001-of-00005.safetensors"):
+        for size in ("40", "5GB"):
+            said = weighbridge("convert", source, f"{out}/", "--to", "safetensors", "--force", "--max-shard-size", size, status=2).stderr
+            assert "input" in said
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_a_shard_by_itself_is_one_file_with_a_note(model, tmp_path):
+    out = tmp_path / "out"
+    weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", "40")
+    shard = out / "model-00002-of-00005.safetensors"
+    verdict = validated(weighbridge("verify", "--json", shard).stdout, "verify")
+    assert [finding["rule"] for finding in verdict["findings"]] == ["safetensors/shard-alone"]
+    done = weighbridge("inspect", shard)
+    assert "model.safetensors.index.json" in done.stdout + done.stderr
