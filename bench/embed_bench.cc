@@ -22,7 +22,7 @@
 
 #include "runtime/kernels/half.h"
 #include "runtime/kernels/kernels.h"
-#include "runtime/kernels/testing.h"
+#include "support/kernel_numbers.h"
 #include "weighbridge/embed.h"
 #include "weighbridge/open.h"
 

@@ -78,7 +78,7 @@ std::string offset_text(std::uint64_t offset) {
 // The steps as people or programs read them; in JSON the first of them only, since a run can take a million.
 class Trace {
  public:
-  explicit Trace(Session& session) : session_(session) {}
+  explicit Trace(Session& session) : session_(session) { json_.begin_array(); }
 
   void operator()(const kn::Step& step) {
     if (!session_.json) {
@@ -86,15 +86,19 @@ class Trace {
       line.resize(std::max<std::size_t>(line.size(), 44), ' ');
       session_.out.text(line + " " + stack_text(step.stack) + "\n");
     } else if (count_++ < kMostTraced) {
-      json_ += (json_.empty() ? "[" : ",") + kn::to_json(step);
+      json_.raw(kn::to_json(step));
     }
   }
-  std::string json() const { return json_.empty() ? "[]" : json_ + "]"; }
+  // Once, behind the last step.
+  std::string json() {
+    json_.end_array();
+    return json_.take();
+  }
 
  private:
   Session& session_;
   std::size_t count_ = 0;
-  std::string json_;
+  JsonWriter json_{};
 };
 
 std::string shape_text(const Tensor& tensor) {

@@ -113,20 +113,25 @@ std::vector<Scored> best(const Corpus& corpus, std::span<const float> query, std
 
 void answer(Session& session, const Embedder& embedder, const Corpus& corpus, Remarks& remarks) {
   const std::size_t most = session.args.number<std::size_t>(FlagId::top);
+  const bool alone = session.args.operands.size() == 2;  // else an array
+  JsonWriter json;
+  if (!alone) json.begin_array();
   for (std::size_t q = 1; q < session.args.operands.size(); ++q) {
     const std::string& query = session.args.operands[q];
     const std::vector<Scored> found = best(corpus, embed_one(embedder, query, remarks), most);
     if (session.json) {
-      const bool alone = session.args.operands.size() == 2;
-      session.out.text(std::string(alone ? "" : q == 1 ? "[" : ",\n") + to_json(query, found));
-      if (q + 1 == session.args.operands.size()) session.out.text(alone ? "\n" : "]\n");
+      json.raw(to_json(query, found));
+      session.out.text(json.take());
       continue;
     }
-    if (session.args.operands.size() > 2) session.out.text(shown(query) + "\n");
+    if (!alone) session.out.text(shown(query) + "\n");
     for (const Scored& one : found) {
       session.out.text(fmt::format("{:7.4f}  {}: ", one.score, one.index + 1) + shown(one.text) + "\n");
     }
   }
+  if (!session.json) return;
+  if (!alone) json.end_array();
+  session.out.text(json.take() + "\n");
 }
 
 }  // namespace

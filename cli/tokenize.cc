@@ -3,7 +3,6 @@
 #include "weighbridge/tokenize.h"
 
 #include <optional>
-#include <utility>
 
 #include "session.h"
 #include "texts.h"
@@ -27,18 +26,25 @@ TextTokenizer tokenizer_of(Session& session, const Model& model) {
 
 class Printer {
  public:
-  explicit Printer(Session& session) : session_(session) {}
+  explicit Printer(Session& session) : session_(session) {
+    json_.begin_object();
+    json_.member("schema", std::uint64_t{kJsonSchema});
+    json_.key("inputs");
+    json_.begin_array();
+  }
 
   void print(const TokenizedText& text) { session_.json ? print_json(text) : print_lines(text); }
   void finish() {
-    if (session_.json) session_.out.text(first_ ? begin() + "]}\n" : "]}\n");
+    if (!session_.json) return;
+    json_.end_array();
+    json_.end_object();
+    session_.out.text(json_.take() + "\n");
   }
 
  private:
-  static std::string begin() { return "{\"schema\":" + std::to_string(kJsonSchema) + ",\"inputs\":["; }
   void print_json(const TokenizedText& text) {
-    session_.out.text(std::exchange(first_, false) ? begin() : ",");
-    session_.out.text(to_json(text));
+    json_.raw(to_json(text));
+    session_.out.text(json_.take());
   }
   void print_lines(const TokenizedText& text) {
     std::string line;
@@ -50,7 +56,7 @@ class Printer {
   }
 
   Session& session_;
-  bool first_ = true;
+  JsonWriter json_{};
 };
 
 }  // namespace

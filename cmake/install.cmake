@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/weighbridge)
 
 # The library
-install(TARGETS weighbridge_library EXPORT weighbridgeTargets
+install(TARGETS weighbridge_library weighbridge_chain EXPORT weighbridgeTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT command NAMELINK_COMPONENT development)
 install(DIRECTORY include/weighbridge DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
@@ -26,7 +26,12 @@ if(BUILD_SHARED_LIBS)
   set(pc_requires Requires.private)
 endif()
 configure_file(cmake/weighbridge.pc.in ${PROJECT_BINARY_DIR}/weighbridge.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/weighbridge.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+set(chain_library -lweighbridge_chain)
+if(BUILD_SHARED_LIBS)
+  set(chain_library "")  # a part of it
+endif()
+configure_file(cmake/weighbridge-chain.pc.in ${PROJECT_BINARY_DIR}/weighbridge-chain.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/weighbridge.pc ${PROJECT_BINARY_DIR}/weighbridge-chain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
 # The command
 install(TARGETS weighbridge RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)

@@ -17,6 +17,7 @@
 
 #include "cli/help.h"
 #include "support/sample_models.h"
+#include "weighbridge/chain.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/khlnary.h"
@@ -67,7 +68,6 @@ constexpr Row kElsewhere[] = {
     {"`embed/...`, `texts/...`, `tokenizer/...`", "models, texts and vocabularies that embeddings are made with",
      "[embedding.md](embedding.md#errors)"},
     {"`generate/...`, `tokenizer/...`", "models and tokenizers of generation", "[generation.md](generation.md#errors)"},
-    {"`chain/...`", "records of the SLM chain", "[slm-chain.md](slm-chain.md)"},
     {"`limit/address-space`", "a size that a machine of 32 bits, the browser, cannot hold", "[browser.md](browser.md)"},
 };
 constexpr Row kReadings[] = {
@@ -106,6 +106,7 @@ std::string rules_page() {
   for (const wb::FormatInfo& format : wb::formats())
     append_rules(page, std::string(format.title) + " (`" + std::string(format.name) + "`)", format.rules);
   append_rules(page, "KHLNARY modules", wb::khlnary::module_rules());
+  append_rules(page, "The chain of .slm models", wb::chain::step_rules());
   append_rules(page, "All formats", wb::common_rules());
   return page;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
+/// The library weighbridge::chain, which stands on weighbridge::weighbridge.
+///
 /// How a trained model becomes an .slm that may be offered to users, with evidence at each step (the specification's
 /// Source Conversion Chain, Admission Chain, MiniModel Implication). docs/slm-chain.md has the grammar of each record
 /// and a walk through the whole.
@@ -27,9 +29,14 @@
 #include "weighbridge/context.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/error.h"
+#include "weighbridge/formats.h"
 #include "weighbridge/model.h"
 
+/// SLM's source and admission chain.
 namespace weighbridge::chain {
+
+/// Every "chain/..." rule.
+std::span<const Rule> step_rules() noexcept;
 
 /// What a step found, and the record that it wrote.
 struct Outcome {

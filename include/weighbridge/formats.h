@@ -18,11 +18,18 @@ namespace weighbridge {
 struct Rule {
   /// What a breach spoils: the whole file, one tensor, nothing.
   enum class Reach : std::uint8_t { file, tensor, note };
-  std::string_view id;        ///< "<format>/<rule>", stable
-  Reach reach;                ///< what it spoils
-  Severity severity;          ///< of a finding by this rule
-  std::string_view section;   ///< of the specification or reading
-  std::string_view sentence;  ///< lower case, no final full stop
+  /// What has to be read to tell. verify() checks every rule; of the errors, open() leaves out those of `payload`.
+  enum class Phase : std::uint8_t {
+    structure,       ///< the structure of the file: open() refuses a breach
+    payload,         ///< what tensors hold: open() does not look
+    payload_on_open  ///< what tensors hold, and open() refuses a breach
+  };
+  std::string_view id;             ///< "<format>/<rule>", stable
+  Reach reach;                     ///< what it spoils
+  Severity severity;               ///< of a finding by this rule
+  std::string_view section;        ///< of the specification or reading
+  std::string_view sentence;       ///< lower case, no final full stop
+  Phase phase = Phase::structure;  ///< who checks it
 };
 
 /// What a format can hold; a conversion names as loss or blocker what it cannot.

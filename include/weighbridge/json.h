@@ -19,6 +19,7 @@
 #include "weighbridge/error.h"
 #include "weighbridge/extract.h"
 #include "weighbridge/hash.h"
+#include "weighbridge/json_writer.h"
 #include "weighbridge/model.h"
 #include "weighbridge/stats.h"
 #include "weighbridge/tokenize.h"
@@ -48,6 +49,9 @@ std::string to_json(std::string_view path, const Verdict&);  ///< What verify() 
 /// output, where they are known better than by the plan.
 std::string to_json(std::string_view path, std::string_view output, const Plan&, bool written,
                     std::optional<std::uint64_t> written_size = {});
+/// The same members in an object that the caller has begun.
+void add_members(JsonWriter&, std::string_view path, std::string_view output, const Plan&, bool written,
+                 std::optional<std::uint64_t> written_size = {});
 
 /// Which digest.
 enum class DigestKind : std::uint8_t {
@@ -76,6 +80,8 @@ std::string version_to_json();
 
 /// The object of a verb that could not do its work on `path`: "format" is the one whose rule was broken, else null.
 std::string failure_to_json(std::string_view path, const Report&);
+/// The same members in an object that the caller has begun.
+void add_failure_members(JsonWriter&, std::string_view path, const Report&);
 
 /// A text as ids, for programs. "offsets" stands there when it was asked for, "replaced" when it is not 0.
 std::string to_json(const TokenizedText&);

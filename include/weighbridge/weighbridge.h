@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// All of the library. Owns nothing.
+/// All of the library but the chain of .slm models, which is a library of its own: weighbridge/chain.h. Owns nothing.
 #pragma once
 #include "weighbridge/block_type.h"
-#include "weighbridge/chain.h"
 #include "weighbridge/context.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/dtype.h"
@@ -14,6 +13,7 @@
 #include "weighbridge/generate.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/json.h"
+#include "weighbridge/json_writer.h"
 #include "weighbridge/khlnary.h"
 #include "weighbridge/model.h"
 #include "weighbridge/npy.h"
@@ -33,8 +33,6 @@
 
 /// Tensor files: opened, proved, converted, and what runs on them.
 namespace weighbridge {
-/// SLM's source and admission chain: weighbridge/chain.h.
-namespace chain {}
 /// Glyph modules: weighbridge/khlnary.h.
 namespace khlnary {}
 /// What is particular to .slm models: weighbridge/slm.h.

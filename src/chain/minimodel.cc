@@ -252,9 +252,9 @@ Outcome report_on_minimodel(std::string_view step, const MiniModel& minimodel) {
   Report report;
   if (minimodel.has_signature) {
     Finding finding;
-    finding.rule = "chain/signature";
-    finding.severity = Severity::warning;
-    finding.message = "the signature is not verified: how its key is found is not published";
+    finding.rule = rules::kSignature.id;
+    finding.severity = rules::kSignature.severity;
+    finding.message = rules::kSignature.sentence;
     report.add(std::move(finding));
   }
   Outcome out = report_on(step, minimodel.manifest.record, minimodel.manifest.sha256, std::move(report), {});

@@ -22,9 +22,9 @@ std::optional<Finding> why_not(const std::function<void()>& work) {
   return std::nullopt;
 }
 
-Finding lacking(std::string_view rule, std::string message) {
+Finding lacking(RuleName rule, std::string message) {
   Finding out;
-  out.rule = "chain/" + std::string(rule);
+  out.rule = rule.rule().id;
   out.message = std::move(message);
   return out;
 }
@@ -50,7 +50,7 @@ ReadRecord read_registry(const std::string& path, const Artifact& artifact) {
 void write_answer(wire::JsonWriter& out, std::string_view key, const std::string& name, std::string_view said,
                   const std::optional<Finding>& why_not) {
   out.begin_object();
-  wire::member(out, key, name);
+  out.member(key, name);
   out.key(said);
   out.boolean(!why_not);
   out.key("finding");
@@ -61,7 +61,7 @@ void write_answer(wire::JsonWriter& out, std::string_view key, const std::string
 std::string to_json(const Offers& offers) {
   wire::JsonWriter out(wire::JsonWriter::Style::shown);
   out.begin_object();
-  wire::member(out, "schema", std::uint64_t{kJsonSchema});
+  out.member("schema", std::uint64_t{kJsonSchema});
   out.key("checks");
   out.begin_array();
   for (const Offers::Check& check : offers.checks) write_answer(out, "step", check.step, "passed", check.why_not);

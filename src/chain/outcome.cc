@@ -21,8 +21,8 @@ namespace {
 std::string to_json(std::string_view step, const Record& record, const Outcome& outcome) {
   wire::JsonWriter out(wire::JsonWriter::Style::shown);
   out.begin_object();
-  wire::member(out, "schema", std::uint64_t{kJsonSchema});
-  wire::member(out, "step", step);
+  out.member("schema", std::uint64_t{kJsonSchema});
+  out.member("step", step);
   out.key("passed");
   out.boolean(outcome.passed);
   out.key("record");
@@ -32,7 +32,7 @@ std::string to_json(std::string_view step, const Record& record, const Outcome& 
     out.null();
   else
     out.string(printable(outcome.path));
-  wire::member(out, "sha256", outcome.sha256);
+  out.member("sha256", outcome.sha256);
   out.key("fields");
   out.raw(record.json());
   out.end_object();
@@ -98,10 +98,10 @@ Outcome conclude(std::string_view step, const Record& record, Report report, con
   return out;
 }
 
-void object_to(Report& report, std::string_view rule, std::string message, std::string_view tensor,
-               std::string expected, std::string found) {
+void object_to(Report& report, RuleName rule, std::string message, std::string_view tensor, std::string expected,
+               std::string found) {
   Finding finding;
-  finding.rule = "chain/" + std::string(rule);
+  finding.rule = rule.rule().id;
   finding.message = std::move(message);
   finding.tensor = tensor;
   finding.has_tensor = !tensor.empty();

@@ -30,9 +30,9 @@ void publish_record(const Schema&, const Output&, std::string_view bytes);
 Outcome conclude(std::string_view step, const Record&, Report report, const Output&);
 // For a record that stands already.
 Outcome report_on(std::string_view step, const Record&, std::string sha256, Report report, const std::string& path);
-// An error of rule "chain/<rule>": what makes a step say no.
-void object_to(Report&, std::string_view rule, std::string message, std::string_view tensor = {},
-               std::string expected = {}, std::string found = {});
+// An error of the rule: what makes a step say no.
+void object_to(Report&, RuleName rule, std::string message, std::string_view tensor = {}, std::string expected = {},
+               std::string found = {});
 
 // Misuse unless it is finite and above 0.
 void require_bound(double safety_bound);

@@ -53,10 +53,12 @@ std::string_view name(Type type) noexcept {
   return kNames[static_cast<std::size_t>(type)];
 }
 
-void refuse(std::string_view rule, std::string_view key, std::string message, std::optional<std::uint64_t> offset,
+std::span<const Rule> step_rules() noexcept { return rules::kAll; }
+
+void refuse(RuleName rule, std::string_view key, std::string message, std::optional<std::uint64_t> offset,
             std::string expected, std::string found) {
   Finding finding;
-  finding.rule = "chain/" + std::string(rule);
+  finding.rule = rule.rule().id;
   finding.offset = offset;
   finding.message = key.empty() ? std::move(message) : std::string(key) + ": " + std::move(message);
   finding.expected = std::move(expected);
@@ -153,7 +155,7 @@ std::string Record::digest() const { return sha256_hex(text()); }
 std::string Record::json() const {
   wire::JsonWriter out(wire::JsonWriter::Style::shown);
   out.begin_object();
-  for (const auto& [place, value] : values_) wire::member(out, full_key(place), printable(value));
+  for (const auto& [place, value] : values_) out.member(full_key(place), printable(value));
   out.end_object();
   return out.take();
 }

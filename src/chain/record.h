@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "chain/rules.h"
 #include "weighbridge/chain.h"
 #include "weighbridge/error.h"
 
@@ -105,13 +106,13 @@ class Record {
   std::map<Place, std::string> values_;  // what they mean
 };
 
-// Finding of kind malformed: rule "chain/<rule>", the byte that is to blame; the message names `key` where it is not
+// Finding of kind malformed: the rule, the byte that is to blame; the message names `key` where it is not
 // empty.
-[[noreturn]] void refuse(std::string_view rule, std::string_view key, std::string message,
+[[noreturn]] void refuse(RuleName rule, std::string_view key, std::string message,
                          std::optional<std::uint64_t> offset = {}, std::string expected = {}, std::string found = {});
 
 // Throws refuse()'s Error for the first thing that is wrong. Rules: chain/size, chain/utf8, chain/line, chain/key,
-// chain/duplicate, chain/value, chain/rows, chain/missing.
+// chain/duplicate, chain/value, chain/missing.
 Record parse_record(const Schema&, std::string_view bytes);
 
 struct ReadRecord {

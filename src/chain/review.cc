@@ -69,13 +69,13 @@ class Reviewer {
       const bool absent = item.kind == LossKind::name && item.from == core::kAbsent;
       missing += absent;
       extra += item.kind == LossKind::name && !absent;
-      object_to(report_, absent ? "missing-tensor" : "structure", item.subject + ": " + item.from + ": " + item.to, {},
-                item.to, item.from);
+      object_to(report_, absent ? RuleName("missing-tensor") : RuleName("structure"),
+                item.subject + ": " + item.from + ": " + item.to, {}, item.to, item.from);
     }
     for (const Item& item : judged.refused()) {
       const bool stray = item.kind == LossKind::name;
       extra += stray;
-      object_to(report_, stray ? "extra-tensor" : "structure",
+      object_to(report_, stray ? RuleName("extra-tensor") : RuleName("structure"),
                 stray ? item.subject + " is no tensor of an .slm" : item.subject + ": " + item.from + ": " + item.to,
                 {}, item.to, item.from);
     }

@@ -70,7 +70,7 @@ class Validator {
     return {std::move(record), std::move(bytes), std::move(digest)};
   }
 
-  void object(std::string_view rule, const std::string& key, const std::string& message, std::string expected = {},
+  void object(RuleName rule, const std::string& key, const std::string& message, std::string expected = {},
               std::string found = {}) {
     object_to(report_, rule, key + ": " + message, {}, std::move(expected), std::move(found));
   }

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "codecs/checksum.h"
-#include "convert/testing.h"
 #include "core/compare.h"
+#include "support/convert_testing.h"
 #include "support/failing_source.h"
 #include "support/items.h"
 #include "support/temporary_folder.h"

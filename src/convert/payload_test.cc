@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "convert/hashing.h"
-#include "convert/testing.h"
+#include "support/convert_testing.h"
 #include "support/thrown.h"
 
 namespace weighbridge::convert {

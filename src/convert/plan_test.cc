@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "convert/plan_maker.h"
-#include "convert/testing.h"
 #include "core/draft.h"
+#include "support/convert_testing.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/convert.h"

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string>
 
-#include "convert/testing.h"
+#include "support/convert_testing.h"
 #include "support/items.h"
 #include "support/sample_models.h"
 #include "support/temporary_folder.h"

@@ -19,7 +19,7 @@
 #include "base/fail.h"
 #include "convert/plan_maker.h"
 #include "convert/read_back.h"
-#include "convert/testing.h"
+#include "support/convert_testing.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/open.h"

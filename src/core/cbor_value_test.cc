@@ -6,7 +6,7 @@
 
 #include "codecs/checksum.h"
 #include "core/part_digest.h"
-#include "wire/cbor_items.h"
+#include "support/cbor_items.h"
 
 namespace weighbridge::core {
 namespace {

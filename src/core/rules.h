@@ -4,6 +4,9 @@
 //   WB_RULE(kHeaderTooLarge, "safetensors/header-too-large", file, error, "T1", "the header is longer than ...")
 //           identifier       stable text id                  reach severity section  sentence: lower case, no full stop
 //
+// A rule that takes reading payload says so behind its sentence: `, payload)` where verify alone checks it, `,
+// payload_on_open)` where open does too.
+//
 // and the format's rules.h expands it twice, to one constant a rule and to the array that FormatInfo::rules shows:
 //
 //   namespace weighbridge::safetensors::rules {
@@ -19,6 +22,7 @@
 #pragma once
 #include "weighbridge/formats.h"
 
-#define WB_RULE_CONSTANT(identifier, id_, reach_, severity_, section_, sentence_) \
-  inline constexpr Rule identifier{id_, Rule::Reach::reach_, Severity::severity_, section_, sentence_};
-#define WB_RULE_ELEMENT(identifier, id_, reach_, severity_, section_, sentence_) identifier,
+#define WB_RULE_CONSTANT(identifier, id_, reach_, severity_, section_, sentence_, ...)      \
+  inline constexpr Rule identifier{id_, Rule::Reach::reach_, Severity::severity_, section_, \
+                                   sentence_ __VA_OPT__(, Rule::Phase::__VA_ARGS__)};
+#define WB_RULE_ELEMENT(identifier, id_, reach_, severity_, section_, sentence_, ...) identifier,

@@ -12,14 +12,10 @@
 namespace weighbridge {
 namespace {
 
-using wire::JsonWriter;
-
 constexpr std::size_t kPiece = 128 << 10;
 
-void flag(JsonWriter& out, std::string_view key, bool value) {
-  out.key(key);
-  out.boolean(value);
-}
+template <class T> void member(JsonWriter& out, std::string_view key, const T& value) { out.member(key, value); }
+void flag(JsonWriter& out, std::string_view key, bool value) { out.flag(key, value); }
 
 // A text that may be absent: null then.
 void text_or_null(JsonWriter& out, std::string_view key, std::string_view text) {
@@ -27,10 +23,14 @@ void text_or_null(JsonWriter& out, std::string_view key, std::string_view text) 
   text.empty() ? out.null() : out.string(text);
 }
 
-void begin(JsonWriter& out, std::string_view path) {
-  out.begin_object();
+void add_path(JsonWriter& out, std::string_view path) {
   member(out, "schema", std::uint64_t{kJsonSchema});
   member(out, "path", path);
+}
+
+void begin(JsonWriter& out, std::string_view path) {
+  out.begin_object();
+  add_path(out, path);
 }
 
 void texts(JsonWriter& out, std::string_view key, std::span<const std::string_view> list) {
@@ -277,10 +277,9 @@ std::string to_json(std::string_view path, const Verdict& verdict) {
   return out.take();
 }
 
-std::string to_json(std::string_view path, std::string_view output, const Plan& plan, bool written,
-                    std::optional<std::uint64_t> written_size) {
-  JsonWriter out(JsonWriter::Style::shown);
-  begin(out, path);
+void add_members(JsonWriter& out, std::string_view path, std::string_view output, const Plan& plan, bool written,
+                 std::optional<std::uint64_t> written_size) {
+  add_path(out, path);
   member(out, "format", plan.from());
   member(out, "output", output);
   member(out, "to", plan.to());
@@ -293,6 +292,13 @@ std::string to_json(std::string_view path, std::string_view output, const Plan& 
   member(out, "payload_size", plan.payload_size());
   member(out, "output_size", written_size.value_or(plan.output_size()));
   flag(out, "output_size_exact", written_size || plan.output_size_exact());
+}
+
+std::string to_json(std::string_view path, std::string_view output, const Plan& plan, bool written,
+                    std::optional<std::uint64_t> written_size) {
+  JsonWriter out(JsonWriter::Style::shown);
+  out.begin_object();
+  add_members(out, path, output, plan, written, written_size);
   out.end_object();
   return out.take();
 }
@@ -501,14 +507,19 @@ std::string to_json(std::string_view path, const Likelihood& likelihood) {
   return out.take();
 }
 
-std::string failure_to_json(std::string_view path, const Report& report) {
-  JsonWriter out(JsonWriter::Style::shown);
-  begin(out, path);
+void add_failure_members(JsonWriter& out, std::string_view path, const Report& report) {
+  add_path(out, path);
   const Finding* first = report.first_error();
   const std::string_view rule = first ? std::string_view(first->rule) : std::string_view{};
   const FormatInfo* format = find_format(rule.substr(0, rule.find('/')));
   text_or_null(out, "format", format ? format->name : std::string_view{});
   findings(out, report);
+}
+
+std::string failure_to_json(std::string_view path, const Report& report) {
+  JsonWriter out(JsonWriter::Style::shown);
+  out.begin_object();
+  add_failure_members(out, path, report);
   out.end_object();
   return out.take();
 }

@@ -34,7 +34,7 @@ TEST(Json, InspectionIsExactAndInTheOrderAskedFor) {
   const std::vector<std::uint32_t> order{1, 0};
   const std::string text =
       to_json(Inspection{.path = "a\"b", .model = model, .file_size = UINT64_MAX, .tensors = order});
-  EXPECT_TRUE(text.starts_with(R"({"schema":1,"path":"a\"b",)")) << text;
+  EXPECT_TRUE(text.starts_with(R"({"schema":2,"path":"a\"b",)")) << text;
   EXPECT_NE(text.find(R"("file_size":18446744073709551615)"), std::string::npos);
   EXPECT_NE(text.find(R"("big":18446744073709551615)"), std::string::npos);
   EXPECT_NE(text.find(R"("nan":"nan")"), std::string::npos);

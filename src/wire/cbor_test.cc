@@ -10,11 +10,11 @@
 #include <random>
 #include <vector>
 
+#include "support/rfc8949_appendix_a.h"
 #include "weighbridge/error.h"
 #include "wire/cbor_reader.h"
 #include "wire/cbor_writer.h"
 #include "wire/json_writer.h"
-#include "wire/rfc8949_appendix_a.h"
 
 namespace weighbridge::wire {
 namespace {

@@ -84,6 +84,12 @@ void append_json_string(std::string& to, std::string_view text) {
 void append_json_number(std::string& to, double value) { append_number(to, value); }
 void append_json_number(std::string& to, float value) { append_number(to, value); }
 
+}  // namespace weighbridge::wire
+
+namespace weighbridge {
+
+using wire::append_json_number, wire::append_json_string, wire::append_base64;
+
 void JsonWriter::new_line() {
   if (style_ != Style::indented) return;
   out_.push_back('\n');
@@ -130,7 +136,7 @@ void JsonWriter::string(std::string_view text) {
 void JsonWriter::append(std::string_view text) {
   const std::size_t from = out_.size();
   append_json_string(out_, text);
-  if (style_ == Style::shown) escape_steering(out_, from);
+  if (style_ == Style::shown) wire::escape_steering(out_, from);
 }
 
 void JsonWriter::u64(std::uint64_t value) {
@@ -175,4 +181,19 @@ void JsonWriter::raw(std::string_view json) {
   out_ += json;
 }
 
-}  // namespace weighbridge::wire
+void JsonWriter::member(std::string_view name, std::string_view text) {
+  key(name);
+  string(text);
+}
+
+void JsonWriter::member(std::string_view name, std::uint64_t value) {
+  key(name);
+  u64(value);
+}
+
+void JsonWriter::flag(std::string_view name, bool value) {
+  key(name);
+  boolean(value);
+}
+
+}  // namespace weighbridge

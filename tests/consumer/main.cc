@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fifteen lines against the installed library: what a file that is none is called.
+// A few lines against the installed libraries: what a file that is none is called, and where evidence lies.
 #include <cstddef>
 #include <iostream>
 #include <span>
 #include <string>
 
+#include "weighbridge/chain.h"
 #include "weighbridge/open.h"
 
 int main() {
@@ -13,5 +14,6 @@ int main() {
   const auto source = weighbridge::memory_source({std::as_bytes(std::span(page)), nullptr});
   const auto model = weighbridge::open(source, report);
   if (model || report.findings().empty()) return 1;
+  if (weighbridge::chain::evidence_beside("a.slm").conversion != "a.slm.conversion") return 1;
   std::cout << "ok\n";
 }

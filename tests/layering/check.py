@@ -13,6 +13,8 @@ import tempfile
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SUFFIXES = {".h", ".cc", ".def"}
 ROOMS = ["README.md", "layout.h", "rules.def", "read.cc", "write.cc", "format.h", "format.cc", "cases.cc"]
+TESTS = ("_test.cc", "cases.cc")  # what is compiled for tests only
+CASES = "cases.h"  # beside the cases.cc that it declares
 READ_ONLY_MARK = "read only"  # a format whose README says so needs no write.cc
 
 
@@ -119,7 +121,7 @@ def check(root):
                 if user is None:
                     found.append(f"{name}:1: public header {path.name} has no line in layers.txt")
                     continue
-            is_test = path.name.endswith("_test.cc")
+            is_test = path.name.endswith(TESTS)
             for number, quote, target in includes(path):
                 in_public = top == "include" and not target.startswith("weighbridge/")
                 if in_public and (quote == '"' or "/" in target or target.endswith(".h")):
@@ -128,7 +130,23 @@ def check(root):
                     wrong = check_include(root, order, user, is_test, quote, target)
                 if wrong:
                     found.append(f"{name}:{number}: {wrong}")
-    return found + check_rooms(root)
+    return found + check_rooms(root) + check_users(root)
+
+
+def check_users(root):
+    """What only tests include lives in tests/. Below src/ a header has a source of its own, or a user that is no test."""
+    users = {}
+    for top in ("src", "cli", "web/core", "tools"):
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix in SUFFIXES and path.is_file():
+                for _, _, target in includes(path):
+                    users.setdefault(target, []).append(path)
+    found = []
+    for header in sorted((root / "src").rglob("*.h")):
+        using = users.get(header.relative_to(root / "src").as_posix(), [])
+        if using and all(path.name.endswith(TESTS) for path in using) and header.name != CASES:
+            found.append(f"{header.relative_to(root).as_posix()}:1: only tests include it: it belongs below tests/")
+    return found
 
 
 def check_rooms(root):
@@ -193,6 +211,10 @@ PLANTED = {
         lambda root: append_line(root / "src/core/x.cc", "#include <openssl/evp.h>"), "core may not include <openssl/evp.h>"),
     "an include that leads nowhere": (
         lambda root: append_line(root / "src/base/x.cc", '#include "nowhere.h"'), '"nowhere.h" is neither below src/'),
+    "a header below src/ for tests alone": (
+        lambda root: (append_line(root / "src/core/planted.h", ""),
+                      append_line(root / "src/core/planted_test.cc", '#include "core/planted.h"')),
+        "src/core/planted.h:1: only tests include it"),
     "a format without one of its rooms": (
         lambda root: (plant_format(root, "a"), (root / "src/formats/a/rules.def").unlink()),
         "src/formats/a: rules.def is missing"),

@@ -98,8 +98,9 @@ def tarball(a):
 
 def network(a):
     """SECURITY.md says that nothing here opens a socket; what the library calls must not be able to."""
-    library = the_only("**/libweighbridge.a", unpacked_tarball(a, "network"))
-    called = set(run("nm", "--undefined-only", "--format=just-symbols", library).split())
+    prefix = unpacked_tarball(a, "network")
+    libraries = [the_only(f"**/libweighbridge{name}.a", prefix) for name in ("", "_chain")]
+    called = set(run("nm", "--undefined-only", "--format=just-symbols", *libraries).split())
     assert {"pread", "openat"} <= called, "nm does not list what the library calls"
     assert not called & {"socket", "connect", "bind", "listen", "getaddrinfo", "gethostbyname", "sendto"}, called
 
@@ -147,7 +148,7 @@ def pkg_config(a):
     prefix = unpacked_tarball(a, "pkg-config")
     environment = {**os.environ, "PKG_CONFIG_PATH": str(the_only("**/weighbridge.pc", prefix).parent)}
     assert run("pkg-config", "--modversion", "weighbridge", env=environment).strip() == a.version
-    flags = run("pkg-config", "--cflags", "--libs", "weighbridge", env=environment).split()
+    flags = run("pkg-config", "--cflags", "--libs", "weighbridge-chain", env=environment).split()
     program = a.work / "pkg-config/consumer"
     run(a.compiler, "-std=c++20", CONSUMER / "main.cc", "-o", program, *flags)
     consumer_says_ok(program)
@@ -180,7 +181,8 @@ def debian(a):
     assert {"share/doc/weighbridge/copyright", "share/doc/weighbridge/changelog.Debian.gz"} < files
     links_hold(folder / "command/usr/share/doc/weighbridge")
     files = files_below(folder / "development/usr")
-    assert {"include/weighbridge/weighbridge.h", "lib/libweighbridge.a", "lib/pkgconfig/weighbridge.pc",
+    assert {"include/weighbridge/weighbridge.h", "lib/libweighbridge.a", "lib/libweighbridge_chain.a", "lib/pkgconfig/weighbridge.pc",
+            "lib/pkgconfig/weighbridge-chain.pc",
             "lib/cmake/weighbridge/weighbridgeConfig.cmake"} < files, sorted(files)
     assert not files_below(folder / "command") & files_below(folder / "development"), "a file is in both packages"
     owners = {line.split()[1] for line in run("dpkg-deb", "-c", command).splitlines()}

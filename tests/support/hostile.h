@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "support/agreement.h"
 #include "weighbridge/context.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/error.h"
@@ -51,7 +52,6 @@ inline void expect_files_fault(const Finding& finding) {
          "the file is blamed with the wrong kind: " + finding.rule + ": " + finding.message);
 }
 
-// `size`: of the file, or of the longest where a model has several.
 // The size of the file that a finding is about.
 using SizeOf = std::function<std::uint64_t(const FileRef&)>;
 inline void expect_report(const Report& report, const SizeOf& size_of) {
@@ -66,21 +66,13 @@ inline void expect_report(const Report& report, std::uint64_t size) {
   expect_report(report, [&](const FileRef&) { return size; });
 }
 
-// As open() gives it: where there is no model, a file has no place in one.
-inline Finding without_place(Finding finding) {
-  finding.file.source.reset();
-  return finding;
-}
-
-// open() stops where verify() found its first error, unless that one needs payload.
+// open() stops where verify() found its first error, unless that one is left to verify, and nowhere else.
 inline void expect_agreement(const Report& opened, bool opens, const Report& verified) {
   expect(opens == opened.valid(), "a model in spite of an error, or none without one");
-  if (opens) return;
   const Finding* first = opened.first_error();
-  expect(first != nullptr, "open fails and does not say why");
-  expect(verified.first_error() != nullptr, "verify calls valid what does not open: " + first->message);
-  expect(without_place(*first) == without_place(*verified.first_error()),
-         "open says '" + first->message + "', verify says '" + verified.first_error()->message + "'");
+  expect(opens || first != nullptr, "open fails and does not say why");
+  const std::string sentence = test::disagreement(opens ? nullptr : first, verified);
+  expect(sentence.empty(), sentence);
 }
 
 // Runs `read`; an Error must blame the file.

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "convert/testing.h"
 #include "core/compare.h"
+#include "support/convert_testing.h"
 #include "support/items.h"
 #include "support/temporary_folder.h"
 #include "weighbridge/convert.h"

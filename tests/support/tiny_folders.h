@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "formats/huggingface/testing.h"
+#include "support/huggingface_testing.h"
 #include "support/temporary_folder.h"
 
 namespace weighbridge::huggingface::testing {

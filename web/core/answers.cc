@@ -41,7 +41,18 @@ std::string failure_now(std::string_view path) {
 }  // namespace
 
 std::string failure(std::string_view path, std::string_view kind, const Report& report) {
-  return "{\"error\":" + quoted(kind) + "," + failure_to_json(path, report).substr(1);
+  return object([&](JsonWriter& out) {
+    out.member("error", kind);
+    add_failure_members(out, path, report);
+  });
+}
+
+std::string object(const std::function<void(JsonWriter&)>& members) {
+  JsonWriter out(JsonWriter::Style::shown);
+  out.begin_object();
+  members(out);
+  out.end_object();
+  return out.take();
 }
 
 std::string answer(std::string_view path, const std::function<std::string()>& work) {
@@ -60,15 +71,12 @@ val answer_value(std::string_view path, const std::function<val()>& work) {
   }
 }
 
-std::string quoted(std::string_view text) { return to_json(Value::text(std::string(text))); }
-
-std::string findings_json(const Report& report) {
-  std::string out = "[";
-  for (const Finding& finding : report.findings()) out += (out.size() > 1 ? "," : "") + to_json(finding);
-  return out + "]";
+void add_findings(JsonWriter& out, const Report& report) {
+  out.key("findings");
+  out.begin_array();
+  for (const Finding& finding : report.findings()) out.raw(to_json(finding));
+  out.end_array();
 }
-
-std::string numbered(std::string_view what, int number) { return "{" + quoted(what) + ":" + std::to_string(number); }
 
 Context job_context() {
   Context context;

@@ -16,6 +16,7 @@
 
 #include "weighbridge/context.h"
 #include "weighbridge/error.h"
+#include "weighbridge/json_writer.h"
 
 namespace weighbridge::web {
 
@@ -26,10 +27,9 @@ std::string answer(std::string_view path, const std::function<std::string()>& wo
 emscripten::val answer_value(std::string_view path, const std::function<emscripten::val()>& work);
 std::string failure(std::string_view path, std::string_view kind, const Report&);
 
-std::string quoted(std::string_view text);
-std::string findings_json(const Report&);
-// The beginning of an object that names what was made: {"model":3
-std::string numbered(std::string_view what, int number);
+// An object of the members that `members` writes.
+std::string object(const std::function<void(JsonWriter&)>& members);
+void add_findings(JsonWriter&, const Report&);
 
 // Numbers as JavaScript keeps them: a copy, since the core's memory moves as it grows.
 template <class T> emscripten::val copied(std::span<const T> numbers) {
@@ -51,9 +51,9 @@ std::uint64_t count_of(const char* name, double number, std::uint64_t most = kMo
 // Things that JavaScript names by a number, which begins at 1.
 template <class T> class Table {
  public:
-  int add(T item) {
+  std::uint64_t add(T item) {
     items_.emplace(++last_, std::make_unique<T>(std::move(item)));
-    return last_;
+    return static_cast<std::uint64_t>(last_);
   }
   T& get(int number) {
     const auto found = items_.find(number);

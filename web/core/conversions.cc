@@ -51,8 +51,11 @@ ViewOptions view_of(const val& given) {
 std::string make_plan(int model, const std::string& path, const std::string& format, const val& options) {
   return answer(path, [&] {
     Plan made = plan(view(models().get(model), view_of(options)), format, options_of(options));
-    const std::string said = to_json(path, {}, made, false);
-    return numbered("plan", plans().add(std::move(made))) + "," + said.substr(1);
+    return object([&](JsonWriter& out) {
+      const std::uint64_t number = plans().add(std::move(made));
+      out.member("plan", number);
+      add_members(out, path, {}, plans().get(static_cast<int>(number)), false);
+    });
   });
 }
 

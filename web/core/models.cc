@@ -51,8 +51,11 @@ std::string core_version() {
 #else
   constexpr bool kSimd = false;
 #endif
-  return "{\"version\":" + quoted(version()) + ",\"commit\":" + quoted(commit()) +
-         ",\"simd\":" + (kSimd ? "true" : "false") + "}";
+  return object([](JsonWriter& out) {
+    out.member("version", version());
+    out.member("commit", commit());
+    out.flag("simd", kSimd);
+  });
 }
 
 std::string core_formats() { return formats_to_json(); }
@@ -62,7 +65,10 @@ std::string open_model(const std::string& path, const val& options) {
     Report report;
     std::optional<Model> model = open(path, report, job_context(), open_options(options));
     if (!model) return failure(path, name(report.first_error()->kind), report);
-    return numbered("model", models().add(*std::move(model))) + ",\"findings\":" + findings_json(report) + "}";
+    return object([&](JsonWriter& out) {
+      out.member("model", models().add(*std::move(model)));
+      add_findings(out, report);
+    });
   });
 }
 
@@ -153,7 +159,8 @@ std::string adapt_model(int model, const val& packages) {
     std::vector<Model> opened;
     for (const std::string& path : emscripten::vecFromJSArray<std::string>(packages))
       opened.push_back(open(path, job_context()));
-    return numbered("model", models().add(slm::adapt(models().get(model), opened, job_context()))) + "}";
+    const std::uint64_t number = models().add(slm::adapt(models().get(model), opened, job_context()));
+    return object([&](JsonWriter& out) { out.member("model", number); });
   });
 }
 

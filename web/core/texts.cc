@@ -59,9 +59,12 @@ std::string make_embedder(int model, const val& options) {
       asked.vocabulary = &vocabulary;
     }
     Embedder made(models().get(model), asked);
-    const std::string sizes = ",\"dimension\":" + std::to_string(made.dimension()) +
-                              ",\"max_length\":" + std::to_string(made.max_length()) + "}";
-    return numbered("embedder", embedders().add(std::move(made))) + sizes;
+    const std::uint64_t dimension = made.dimension(), max_length = made.max_length();
+    return object([&](JsonWriter& out) {
+      out.member("embedder", embedders().add(std::move(made)));
+      out.member("dimension", dimension);
+      out.member("max_length", max_length);
+    });
   });
 }
 
@@ -84,9 +87,11 @@ std::string make_generator(int model, const val& options) {
     asked.threads = 1;
     asked.context = count_option(options, "context", 0);
     auto made = std::make_shared<Generator>(models().get(model), asked);
-    const std::string sizes = ",\"vocabulary\":" + std::to_string(made->vocabulary()) +
-                              ",\"context\":" + std::to_string(made->context()) + "}";
-    return numbered("generator", generators().add(std::move(made))) + sizes;
+    return object([&](JsonWriter& out) {
+      out.member("generator", generators().add(made));
+      out.member("vocabulary", std::uint64_t{made->vocabulary()});
+      out.member("context", std::uint64_t{made->context()});
+    });
   });
 }
 
@@ -102,8 +107,11 @@ std::string generate(int generator, const std::string& prompt, const val& option
     const std::shared_ptr<Generator> made = generators().get(generator);
     Writing writing{made, made->session(), nullptr};
     writing.generation = std::make_unique<Generation>(writing.session.begin(prompt, asked));
-    const std::string tokens = std::to_string(writing.generation->result().prompt_tokens);
-    return numbered("generation", writings().add(std::move(writing))) + ",\"prompt_tokens\":" + tokens + "}";
+    const std::uint64_t tokens = writing.generation->result().prompt_tokens;
+    return object([&](JsonWriter& out) {
+      out.member("generation", writings().add(std::move(writing)));
+      out.member("prompt_tokens", tokens);
+    });
   });
 }
 
@@ -116,15 +124,16 @@ std::string next(int generation, double milliseconds) {
     do more = writing.generation->step();
     while (more && Clock::now() < until);
     const Generated& made = writing.generation->result();
-    std::string out = "{\"text\":" + quoted(std::string_view(made.text).substr(writing.told)) +
-                      ",\"tokens\":" + std::to_string(made.tokens.size()) + ",\"done\":" + (more ? "false" : "true");
-    writing.told = made.text.size();
-    if (!more) {
+    return object([&](JsonWriter& out) {
+      out.member("text", std::string_view(made.text).substr(writing.told));
+      out.member("tokens", std::uint64_t{made.tokens.size()});
+      out.flag("done", !more);
+      writing.told = made.text.size();
+      if (more) return;
       const double rate = made.seconds > 0 ? static_cast<double>(made.tokens.size()) / made.seconds : 0;
-      out +=
-          ",\"result\":" + to_json(GeneratedText{made.prompt_tokens, made.tokens, made.text, name(made.stopped), rate});
-    }
-    return out + "}";
+      out.key("result");
+      out.raw(to_json(GeneratedText{made.prompt_tokens, made.tokens, made.text, name(made.stopped), rate}));
+    });
   });
 }
 

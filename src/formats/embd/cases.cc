@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "formats/embd/case_file.h"
 #include "formats/embd/format.h"
+#include "support/embd_case_file.h"
 
 namespace weighbridge::embd {
 namespace {

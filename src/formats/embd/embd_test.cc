@@ -4,9 +4,9 @@
 
 #include <ctime>
 
-#include "formats/embd/case_file.h"
 #include "formats/embd/checksums.h"
 #include "formats/embd/format.h"
+#include "support/embd_case_file.h"
 #include "support/format_testing.h"
 
 namespace weighbridge::embd {

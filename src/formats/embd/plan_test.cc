@@ -3,9 +3,9 @@
 // whole files do not reach.
 #include <gtest/gtest.h>
 
-#include "formats/embd/case_file.h"
 #include "formats/embd/format.h"
 #include "formats/embd/vocabulary.h"
+#include "support/embd_case_file.h"
 #include "support/format_testing.h"
 #include "support/items.h"
 #include "support/thrown.h"

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "formats/embd/case_file.h"
 #include "formats/embd/format.h"
+#include "support/embd_case_file.h"
 #include "support/format_testing.h"
 #include "support/items.h"
 #include "support/thrown.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "formats/huggingface/testing.h"
+#include "support/huggingface_testing.h"
 
 namespace weighbridge::huggingface::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "formats/slm/neutral.h"
-#include "formats/slm/testing.h"
+#include "support/slm_testing.h"
 #include "support/thrown.h"
 
 namespace weighbridge::slm {

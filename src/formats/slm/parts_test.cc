@@ -12,8 +12,8 @@
 #include "formats/slm/directory.h"
 #include "formats/slm/names.h"
 #include "formats/slm/scan.h"
-#include "formats/slm/testing.h"
 #include "formats/slm/tokenizer.h"
+#include "support/slm_testing.h"
 
 namespace weighbridge::slm {
 namespace {

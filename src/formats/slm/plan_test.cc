@@ -9,8 +9,8 @@
 #include "base/endian.h"
 #include "codecs/quantize.h"
 #include "core/draft.h"
-#include "formats/slm/testing.h"
 #include "support/items.h"
+#include "support/slm_testing.h"
 #include "support/thrown.h"
 
 namespace weighbridge::slm {

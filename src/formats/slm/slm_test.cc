@@ -11,7 +11,7 @@
 #include "formats/slm/directory.h"
 #include "formats/slm/header.h"
 #include "formats/slm/layout.h"
-#include "formats/slm/testing.h"
+#include "support/slm_testing.h"
 
 namespace weighbridge::slm {
 namespace {

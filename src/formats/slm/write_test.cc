@@ -8,7 +8,7 @@
 #include "base/endian.h"
 #include "codecs/quantize.h"
 #include "core/compare.h"
-#include "formats/slm/testing.h"
+#include "support/slm_testing.h"
 #include "support/thrown.h"
 
 namespace weighbridge::slm {

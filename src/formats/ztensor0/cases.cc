@@ -11,7 +11,7 @@
 #include "codecs/codec.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/layout.h"
-#include "wire/cbor_items.h"
+#include "support/cbor_items.h"
 
 namespace weighbridge::ztensor0 {
 namespace {

@@ -7,9 +7,9 @@
 #include "core/compare.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/layout.h"
+#include "support/cbor_items.h"
 #include "support/format_testing.h"
 #include "support/thrown.h"
-#include "wire/cbor_items.h"
 
 namespace weighbridge::ztensor0 {
 namespace {

@@ -10,10 +10,10 @@
 #include "core/logical.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/layout.h"
+#include "support/cbor_items.h"
 #include "support/test_data.h"
 #include "support/thrown.h"
 #include "support/ztensor_manifest.h"
-#include "wire/cbor_items.h"
 
 namespace weighbridge::ztensor0 {
 namespace {

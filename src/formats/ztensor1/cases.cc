@@ -13,7 +13,7 @@
 #include "codecs/codec.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
-#include "wire/cbor_items.h"
+#include "support/cbor_items.h"
 
 namespace weighbridge::ztensor1 {
 namespace {

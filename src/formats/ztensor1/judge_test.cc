@@ -9,8 +9,8 @@
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/tokenizer.h"
+#include "support/cbor_items.h"
 #include "support/format_testing.h"
-#include "wire/cbor_items.h"
 
 namespace weighbridge::ztensor1 {
 namespace {

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "formats/ztensor1/manifest.h"
+#include "support/cbor_items.h"
 #include "wire/base64.h"
-#include "wire/cbor_items.h"
 
 namespace weighbridge::ztensor1 {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/kernels/kernels.h"
-#include "runtime/kernels/testing.h"
+#include "support/kernel_numbers.h"
 
 namespace weighbridge::kernels {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "codecs/small_float.h"
-#include "runtime/kernels/testing.h"
+#include "support/kernel_numbers.h"
 
 namespace weighbridge::kernels {
 namespace {

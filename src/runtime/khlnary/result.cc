@@ -18,9 +18,9 @@ constexpr std::size_t kMostOfStack = 16;  // cells of the stack's top in the JSO
 
 void begin(JsonWriter& out, std::string_view path, std::string_view action) {
   out.begin_object();
-  member(out, "schema", kJsonSchema);
-  member(out, "path", path);
-  member(out, "action", action);
+  out.member("schema", kJsonSchema);
+  out.member("path", path);
+  out.member("action", action);
 }
 
 void texts(JsonWriter& out, std::string_view key, const std::vector<std::string>& list) {
@@ -32,14 +32,14 @@ void texts(JsonWriter& out, std::string_view key, const std::vector<std::string>
 
 void cell(JsonWriter& out, const Cell& c) {
   out.begin_object();
-  member(out, "kind", name(c.kind));
+  out.member("kind", name(c.kind));
   if (c.kind == Cell::Kind::integer) {
     out.key("value");
     out.i64(c.integer);
   } else {
-    member(out, "file", c.file);
+    out.member("file", c.file);
   }
-  if (c.kind == Cell::Kind::tensor) member(out, "id", c.tensor);
+  if (c.kind == Cell::Kind::tensor) out.member("id", c.tensor);
   out.end_object();
 }
 
@@ -52,11 +52,11 @@ void cells(JsonWriter& out, std::string_view key, std::span<const Cell> list) {
 
 void loaded(JsonWriter& out, const Loaded& l, std::size_t most, const Context& context) {
   out.begin_object();
-  member(out, "file", l.file);
-  member(out, "id", l.id);
-  member(out, "path", l.path);
-  member(out, "name", l.tensor.name());
-  member(out, "dtype", l.tensor.type_name());
+  out.member("file", l.file);
+  out.member("id", l.id);
+  out.member("path", l.path);
+  out.member("name", l.tensor.name());
+  out.member("dtype", l.tensor.type_name());
   out.key("shape");
   if (l.tensor.has_shape()) {
     out.begin_array();
@@ -67,8 +67,8 @@ void loaded(JsonWriter& out, const Loaded& l, std::size_t most, const Context& c
   }
   out.key("supported");
   out.boolean(l.tensor.unsupported() == nullptr);
-  if (l.tensor.unsupported()) member(out, "reason", l.tensor.unsupported()->message);
-  member(out, "times", l.times);
+  if (l.tensor.unsupported()) out.member("reason", l.tensor.unsupported()->message);
+  out.member("times", l.times);
   out.key("first");
   out.begin_array();
   for (const Value& value : first_values(l.tensor, most, context)) core::write_value(out, value);
@@ -78,8 +78,8 @@ void loaded(JsonWriter& out, const Loaded& l, std::size_t most, const Context& c
 
 void region(JsonWriter& out, const Region& r) {
   out.begin_object();
-  member(out, "file", r.file);
-  member(out, "path", r.path);
+  out.member("file", r.file);
+  out.member("path", r.path);
   out.key("mapped");
   out.boolean(r.bytes.keep != nullptr);
   out.end_object();
@@ -133,9 +133,9 @@ std::vector<Value> first_values(const Tensor& tensor, std::size_t most, const Co
 std::string to_json(const Step& step) {
   JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
-  member(out, "offset", step.index * kWordSize);
-  member(out, "glyph", disassemble(step.word));
-  member(out, "depth", step.stack.size());
+  out.member("offset", step.index * kWordSize);
+  out.member("glyph", disassemble(step.word));
+  out.member("depth", step.stack.size());
   cells(out, "stack", step.stack.last(std::min(step.stack.size(), kMostOfStack)));
   out.end_object();
   return out.take();
@@ -147,7 +147,7 @@ std::string to_json(std::string_view path, const Module& module, const Result& r
   begin(out, path, "run");
   out.key("sidecar");
   module.sidecar() ? out.string(module.sidecar()->name()) : out.null();
-  member(out, "steps", result.steps);
+  out.member("steps", result.steps);
   out.key("result");
   result.value ? cell(out, *result.value) : out.null();
   cells(out, "stack", result.stack);
@@ -170,11 +170,11 @@ std::string to_json(std::string_view path, const Module& module, const Result& r
 std::string to_json(std::string_view path, const Packed& packed) {
   JsonWriter out(JsonWriter::Style::shown);
   begin(out, path, "pack");
-  member(out, "module", packed.module);
-  member(out, "sidecar", packed.sidecar);
+  out.member("module", packed.module);
+  out.member("sidecar", packed.sidecar);
   texts(out, "files", packed.files);
-  member(out, "tensors", packed.tensors);
-  member(out, "bytes", packed.bytes);
+  out.member("tensors", packed.tensors);
+  out.member("bytes", packed.bytes);
   texts(out, "left_out", packed.left_out);
   out.end_object();
   return out.take();
@@ -184,10 +184,10 @@ std::string to_json(std::string_view path, std::string_view action, std::uint64_
                     std::string_view text) {
   JsonWriter out(JsonWriter::Style::shown);
   begin(out, path, action);
-  member(out, "words", words);
+  out.member("words", words);
   out.key("output");
   output.empty() ? out.null() : out.string(output);
-  if (output.empty()) member(out, "text", text);
+  if (output.empty()) out.member("text", text);
   out.end_object();
   return out.take();
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of the chain, from rules.def, and naming one of them by its id.
+#pragma once
+#include <string_view>
+
+#include "core/rules.h"
+
+namespace weighbridge::chain {
+
+namespace rules {
+
+#define WB_RULE WB_RULE_CONSTANT
+#include "chain/rules.def"
+#undef WB_RULE
+
+inline constexpr Rule kAll[] = {
+#define WB_RULE WB_RULE_ELEMENT
+#include "chain/rules.def"
+#undef WB_RULE
+};
+
+}  // namespace rules
+
+// A rule by its id without "chain/": a literal that rules.def does not have does not compile.
+class RuleName {
+ public:
+  template <std::size_t Size>
+  consteval RuleName(const char (&id)[Size]) : rule_(&find(std::string_view(id, Size - 1))) {}
+  const Rule& rule() const noexcept { return *rule_; }
+
+ private:
+  static consteval const Rule& find(std::string_view id) {
+    for (const Rule& rule : rules::kAll)
+      if (rule.id.substr(std::string_view("chain/").size()) == id) return rule;
+    throw "rules.def has no rule of this id";
+  }
+  const Rule* rule_;
+};
+
+}  // namespace weighbridge::chain

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether open() and verify() agree about a file, in both directions: what open refuses is verify's first error, and
+// what it accepts breaks no rule that open has to check (Rule::phase).
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "weighbridge/error.h"
+#include "weighbridge/formats.h"
+
+namespace weighbridge::test {
+
+// Null for what is no rule of a format: "io/...".
+inline const Rule* find_rule(std::string_view id) {
+  for (const Rule& rule : common_rules())
+    if (rule.id == id) return &rule;
+  for (const FormatInfo& format : formats())
+    for (const Rule& rule : format.rules)
+      if (rule.id == id) return &rule;
+  return nullptr;
+}
+
+// Rules that open may meet or leave: structure and payload alike may need more memory than the limit allows, and open
+// reads the frames' headers of a zstd component whose size the manifest does not give.
+inline bool either_checks(std::string_view rule) { return rule == "limit/memory" || rule == "zt/zstd"; }
+
+// As open() gives it: where there is no model, a file has no place in one.
+inline Finding without_place(Finding finding) {
+  finding.file.source.reset();
+  return finding;
+}
+
+// A sentence where they do not agree, else "". `refused`: why open() gave no model; null where it gave one.
+inline std::string disagreement(const Finding* refused, const Report& verified) {
+  const Finding* first = verified.first_error();
+  if (refused == nullptr) {
+    if (first == nullptr) return {};
+    const Rule* rule = find_rule(first->rule);
+    if (rule != nullptr && rule->phase == Rule::Phase::payload) return {};
+    if (either_checks(first->rule)) return {};
+    return "open accepts what breaks " + first->rule +
+           ", which needs no payload or is checked on opening: " + first->message;
+  }
+  if (first == nullptr) return "verify calls valid what does not open: " + refused->message;
+  if (without_place(*refused) != without_place(*first))
+    return "open says '" + refused->message + "', verify says '" + first->message + "'";
+  const Rule* rule = find_rule(refused->rule);
+  if (rule != nullptr && rule->phase == Rule::Phase::payload && !either_checks(rule->id))
+    return "open refuses for " + refused->rule + ", whose line in rules.def leaves it to verify";
+  return {};
+}
+
+}  // namespace weighbridge::test
