@@ -43,8 +43,8 @@ TEST(Plan, PartialOverlapsAreANamedLossInEveryContainer) {
   const std::uint32_t source = draft.add_source(memory_source({std::as_bytes(std::span(bytes)), nullptr}));
   const std::uint64_t dims[] = {1000};
   for (const std::uint64_t i : {0U, 1U, 2U}) {
-    draft.add_tensor(std::to_string(i), Layout::dense, DType::u8, dims);
-    draft.add_part("data", DType::u8, dims, Encoding::raw, {source, i, 1000}, 1000);
+    draft.add_tensor(std::to_string(i), Layout::dense, DType::i8, dims);
+    draft.add_part("data", DType::i8, dims, Encoding::raw, {source, i, 1000}, 1000);
   }
   draft.index_names();
   const Model model = draft.finish();
