@@ -115,7 +115,8 @@ TEST(OutputFolder, TheRootKeepsItsName) {
   const core::OutFolder what = layout();
   const Finding finding = test::thrown([&] { OutputFolder(what, "//", false); });
   EXPECT_EQ(finding.rule, "misuse/output-exists");
-  EXPECT_EQ(finding.message, "the folder '/' is not empty");
+  EXPECT_EQ(finding.message, "the folder is not empty");
+  EXPECT_EQ(finding.file.name, "/");
 }
 
 TEST(OutputFolder, OneThatCannotBeReadIsNotTakenForEmpty) {

@@ -81,7 +81,7 @@ TEST(Plan, ATimeOfMakingIsAnIso8601TimeForEachFormatThatHasOne) {
   for (const char* const format : {"embd", "hf"}) {
     const Finding finding = thrown([&] { plan(bytes_called("w"), format, {.metadata = {.created_at = "to\nday"}}); });
     EXPECT_EQ(finding.rule, "misuse/created-at") << format;
-    EXPECT_EQ(finding.message, "'to\\nday' is not an ISO 8601 time such as 2025-01-16T12:00:00Z") << format;
+    EXPECT_EQ(finding.message, "'to\nday' is not an ISO 8601 time such as 2025-01-16T12:00:00Z") << format;
     EXPECT_NO_THROW(plan(bytes_called("w"), format, {.metadata = {.created_at = "2026-05-04T03:02:01Z"}})) << format;
   }
 }
@@ -172,7 +172,9 @@ TEST(Plan, NamesTenOfTheLossesThatItRefusesAndCountsTheRest) {
   const std::string begin = "writing zt would lose what was not allowed to be lost";
   EXPECT_EQ(
       said({item(LossKind::attribute, "a\n"), item(LossKind::name, "b", "b"), item(LossKind::dtype, "c", "", "u8")}),
-      begin + R"(: a\n (attribute); b (name), b; c (dtype) becomes u8)");
+      begin +
+          ": a\n"
+          R"( (attribute); b (name), b; c (dtype) becomes u8)");
   EXPECT_EQ(said(std::vector(10, item(LossKind::alias, "t"))).find("more"), std::string::npos);
   const std::string message = said(std::vector(12, item(LossKind::alias, "t")));
   EXPECT_TRUE(message.ends_with("; t (alias); and 2 more")) << message;

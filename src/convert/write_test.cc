@@ -80,7 +80,7 @@ TEST(ReadBack, NamesWhateverIsNotAsTheLayoutHasIt) {
       {"the head", [](PlanRep& r, Record&) { r.layout.head.back() ^= 1; }},
       {"the tail", [](PlanRep&, Record& r) { r.tail.front() ^= 1; }},
       {"the file has 4 tensors instead of 5", [](PlanRep& r, Record&) { r.kept_tensors = 1; }},
-      {"tensor \"absent\\n\" is missing", [](PlanRep& r, Record&) { r.layout.tensors[0].name = "absent\n"; }},
+      {"tensor \"absent\n\" is missing", [](PlanRep& r, Record&) { r.layout.tensors[0].name = "absent\n"; }},
       {"tensor \"a\" has the layout dense",
        [](PlanRep& r, Record&) { r.layout.tensors[0].layout = Layout::sparse_coo; }},
       {"tensor \"a\" has the dtype u8", [](PlanRep& r, Record&) { r.layout.tensors[0].dtype = DType::i8; }},

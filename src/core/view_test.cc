@@ -192,7 +192,8 @@ TEST(ViewOptions, ReadPairsOfNamesFromAFile) {
   EXPECT_EQ(read(""), Pairs{});
   const Finding finding = thrown([&] { read("a=b\n\nnothing here\n"); });
   EXPECT_EQ(finding.rule, "misuse/rename-file");
-  EXPECT_EQ(finding.message, "line 3 of \"names.txt\" is not FROM=TO: \"nothing here\"");
+  EXPECT_EQ(finding.message, "line 3 is not FROM=TO: \"nothing here\"");
+  EXPECT_EQ(finding.file.name, "names.txt");
   Limits limits;
   limits.header = 3;
   ViewOptions options;

@@ -219,6 +219,12 @@ TEST(Corpus, ValidFilesListAndReadEveryTensor) {
   });
 }
 
+// As found, with the last component of each file's name: where it lies is the caller's.
+std::vector<Finding> without_folders(std::vector<Finding> findings) {
+  for (Finding& finding : findings) finding.file.name.erase(0, finding.file.name.rfind('/') + 1);
+  return findings;
+}
+
 TEST(Corpus, FindingsDoNotDependOnWhereTheBytesComeFrom) {
   const TemporaryFolder folder;
   for_each_case([&](const FormatCorpus& corpus, const core::CorpusCase& c) {
@@ -226,12 +232,13 @@ TEST(Corpus, FindingsDoNotDependOnWhereTheBytesComeFrom) {
     write_file(path, c.bytes);
     if (c.sidecar) write_file(sidecar_path(path, *c.sidecar), c.sidecar->bytes);
     const Context context = context_of(c);
-    const auto expected = verify(corpus.source(c), context).report.findings();
-    EXPECT_EQ(verify(path, context, {.format = {}, .access = Access::positional}).report.findings(), expected);
-    EXPECT_EQ(verify(path, context, {.format = {}, .access = Access::mapped}).report.findings(), expected);
-    const auto by_name =
-        verify(path, context, {.format = std::string(corpus.format->info.name), .access = Access::positional});
-    EXPECT_EQ(by_name.report.findings(), expected);
+    const auto found = [&](const OpenOptions& options) {
+      return without_folders(verify(path, context, options).report.findings());
+    };
+    const auto expected = without_folders(verify(corpus.source(c), context).report.findings());
+    EXPECT_EQ(found({.format = {}, .access = Access::positional}), expected);
+    EXPECT_EQ(found({.format = {}, .access = Access::mapped}), expected);
+    EXPECT_EQ(found({.format = std::string(corpus.format->info.name), .access = Access::positional}), expected);
     fs::remove(path);
     if (c.sidecar) fs::remove(sidecar_path(path, *c.sidecar));
   });
@@ -259,7 +266,7 @@ TEST(Corpus, ASourceThatFailsIsAnIoErrorAndNothingElse) {
       try {
         open(failing, context, as);
       } catch (const Error& error) {
-        ASSERT_TRUE(error.kind() == Kind::io || error.kind() == Kind::malformed) << k << ": " << error.what();
+        ASSERT_TRUE(error.kind() != Kind::misuse && error.kind() != Kind::unsupported) << k << ": " << error.what();
         if (error.kind() == Kind::malformed) {
           const auto usual = open_error(whole, context);
           ASSERT_TRUE(usual.has_value()) << k;

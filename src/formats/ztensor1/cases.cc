@@ -342,10 +342,10 @@ void add_layouts(Corpus& c) {
                {"\x21", std::string("\0\0\x80\x3f", 4), "\x01"}));
   };
   group("valid-quantized", "", {{t("bits"), u(4)}, {t("group_size"), u(2)}, {t("packing"), t("2_per_u8")}});
-  group("quantisation-bits-3", "quantization",
+  group("quantisation-bits-3", "quantisation",
         {{t("bits"), u(3)}, {t("group_size"), u(2)}, {t("packing"), t("2_per_u8")}});
-  group("quantisation-no-attributes", "quantization", {});
-  group("quantisation-group-size", "quantization",
+  group("quantisation-no-attributes", "quantisation", {});
+  group("quantisation-group-size", "quantisation",
         {{t("bits"), u(4)}, {t("group_size"), u(1)}, {t("packing"), t("2_per_u8")}});
 }
 
