@@ -21,7 +21,7 @@ class Vectors {
     npy_ = form == "npy" || (form.empty() && path.ends_with(".npy"));  // as extract goes by the name
     if (!path.empty() && path != "-")
       file_.emplace(std::string(path), session.args.has(FlagId::force), inputs_of(session, model));
-    if (npy_ && !file_) throw Misuse("--output-format npy needs -o FILE, since its header states how many there are");
+    if (npy_ && !file_) throw Misuse("--output-format npy needs -o FILE: its header states the number of vectors");
     if (npy_) write(header(0));
   }
   void add(std::uint64_t index, const Embedded& what, std::span<const float> vector) {

@@ -57,7 +57,7 @@ Status extract_one(Session& session, const Input& input, const std::string& path
   if (output == "-") {
     if (session.out.columns() > 0)
       raise(Kind::misuse, "misuse/terminal",
-            "the bytes of a tensor are nothing for a terminal: give -o FILE, or send them elsewhere, as with | xxd");
+            "refusing to write binary data to a terminal: give -o FILE, or pipe the output, for example to xxd");
     write_standard_output(session, wanted);
     return Status::done;
   }
@@ -131,10 +131,10 @@ void check(const Session& session) {
   const Arguments& args = session.args;
   const bool globs = args.has(FlagId::glob), names = args.operands.size() == 2;
   if (globs == names)
-    throw Misuse(globs ? "extract takes TENSOR or --glob, not both" : "extract needs TENSOR, or --glob PATTERN");
+    throw Misuse(globs ? "extract takes either TENSOR or --glob" : "extract needs TENSOR, or --glob PATTERN");
   if (args.value(FlagId::output) != "-") return;
-  if (globs) throw Misuse("several tensors go into a folder, not to standard output: give -o FOLDER");
-  if (session.json) throw Misuse("standard output cannot take both the tensor and --json: give -o FILE");
+  if (globs) throw Misuse("--glob writes a folder, not to standard output: give -o FOLDER");
+  if (session.json) throw Misuse("with --json the tensor cannot go to standard output: give -o FILE");
 }
 
 }  // namespace

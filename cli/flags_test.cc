@@ -184,7 +184,8 @@ TEST(Flags, NumbersAreBounded) {
       EXPECT_TRUE(holds(refused(text(range.most + step)), of));
     }
     if (range.most <= 1 << 24)
-      EXPECT_TRUE(holds(refused(text(range.most + step)), " to " + text(range.most))) << "the sentence has the bound";
+      EXPECT_TRUE(holds(refused(text(range.most + step)), (range.above ? "at most " : " to ") + text(range.most)))
+          << "the sentence has the bound";
   });
 }
 

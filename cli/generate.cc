@@ -124,7 +124,7 @@ Status run_generate(Session& session) {
     }
     if (options.sampling.temperature == 0 && !session.quiet &&
         (args.has(FlagId::top_k) || args.has(FlagId::top_p) || args.has(FlagId::seed)))
-      complain("--top-k, --top-p and --seed change nothing at --temperature 0, which takes the likeliest token");
+      complain("--top-k, --top-p and --seed have no effect at --temperature 0, which takes the most likely token");
   } catch (const Error& error) {
     return session.fail(path, error);
   }

@@ -44,7 +44,7 @@ void end(int number) {
 }
 
 void bus_error(int) {
-  constexpr char kSentence[] = "weighbridge: a file that is in use has become shorter, or its disk failed\n";
+  constexpr char kSentence[] = "weighbridge: an open file was truncated, or its disk failed\n";
   if (ending.exchange(true)) ::pause();  // another thread says it and ends the process
   take_bar_away();
   put(kSentence, sizeof kSentence - 1);

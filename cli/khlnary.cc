@@ -28,7 +28,7 @@ void write_output(Session& session, const std::shared_ptr<const Source>& input, 
   if (output == "-") {
     if (binary && session.out.columns() > 0)
       raise(Kind::misuse, "misuse/terminal",
-            "the words of a module are nothing for a terminal: give -o FILE, or send them elsewhere");
+            "refusing to write binary data to a terminal: give -o FILE, or pipe the output");
     session.out.text(bytes);
     return;
   }
@@ -269,7 +269,7 @@ Status run_khlnary(Session& session) {
   const auto* const doing = std::ranges::find(kDoings, session.args.action->name, &Doing::action);
   const std::string& path = session.args.operands[0];
   if (session.json && session.args.value(FlagId::output) == "-")
-    throw Misuse("standard output cannot take both the output and --json: give -o FILE");
+    throw Misuse("with --json the output cannot go to standard output: give -o FILE");
   try {
     return doing->run(session, path);
   } catch (const Error& error) {

@@ -39,7 +39,7 @@ bool writes_files(const Arguments& arguments) {
 
 void say_version(std::span<const char* const> words, Output& out) {
   const bool json = words.size() == 1 && std::string_view(words[0]) == "--json";
-  if (!words.empty() && !json) throw Misuse("--version takes nothing but --json");
+  if (!words.empty() && !json) throw Misuse("--version takes only --json");
   out.text(json ? version_to_json() + "\n" : version_text());
 }
 
@@ -50,7 +50,7 @@ std::string help_for(std::span<const char* const> words) {
   const Action* const action = find_action(id, behind, true);
   if (!action && behind.size() == 1 && !actions_of(id).empty()) return help_of_steps(id, behind[0]);
   const std::size_t read = action ? action->step.empty() ? 1 : 2 : 0;
-  if (behind.size() > read) throw Misuse("help takes VERB [ACTION] only, and " + quote(behind[read]) + " is left over");
+  if (behind.size() > read) throw Misuse("help takes VERB [ACTION] only, not also " + quote(behind[read]));
   return help_of(id, action);
 }
 
@@ -58,14 +58,13 @@ std::string help_for(std::span<const char* const> words) {
   if (!word.starts_with("-")) {
     std::error_code ignored;
     if (std::filesystem::exists(word, ignored))
-      throw Misuse("a verb comes first: did you mean 'weighbridge inspect " + shown(word) + "'?");
+      throw Misuse("the first word must be a verb; did you mean 'weighbridge inspect " + shown(word) + "'?");
     find_verb(word);  // throws
   }
   constexpr std::string_view kFlags[] = {"--version", "-V", "--help", "-h"};
   const std::string_view near = nearest_word(word, kFlags);
-  throw Misuse("a verb comes first, not " + quote(word) +
-               (near.empty() ? "; 'weighbridge --help' lists them"
-                             : ", or the flag that is nearest, '" + std::string(near) + "'"));
+  throw Misuse("the first word must be a verb, not " + quote(word) +
+               (near.empty() ? "; 'weighbridge --help' lists them" : "; did you mean '" + std::string(near) + "'?"));
 }
 
 bool is_verb(std::string_view word) { return std::ranges::find(verbs(), word, &Verb::name) != verbs().end(); }
@@ -109,7 +108,7 @@ int run(std::span<const char* const> words, Output& out) {
     out.flush();
     return static_cast<int>(status);
   } catch (const OutputFailed& failed) {
-    return refuse(std::string("standard output cannot be written: ") + std::strerror(failed.error_number), Status::io);
+    return refuse(std::string("cannot write to standard output: ") + std::strerror(failed.error_number), Status::io);
   } catch (const Cancelled&) {
     return 128 + interrupted();
   } catch (const Misuse& misuse) {
@@ -117,9 +116,9 @@ int run(std::span<const char* const> words, Output& out) {
   } catch (const Error& error) {
     return refuse(shown(error.what()), status_of(error.kind()));
   } catch (const std::bad_alloc&) {
-    return refuse("there is not enough memory", Status::io);
+    return refuse("out of memory", Status::io);
   } catch (const std::exception& fault) {
-    return refuse("a fault in weighbridge itself: " + shown(fault.what()), Status::io);
+    return refuse("internal error, please report it: " + shown(fault.what()), Status::io);
   }
 }
 

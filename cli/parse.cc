@@ -45,7 +45,7 @@ std::string either(std::span<const std::string_view> words) {
 // What to take in place of a word that is none of those known.
 std::string instead(std::string_view typed, std::span<const std::string_view> known) {
   const std::string_view near = nearest_word(typed, known);
-  return near.empty() ? ": it is " + either(known) : ", the nearest is '" + std::string(near) + "'";
+  return near.empty() ? ": expected " + either(known) : "; did you mean '" + std::string(near) + "'?";
 }
 
 [[noreturn]] void foreign_flag(VerbId id, const Action* action, const Flag& flag) {
@@ -64,14 +64,14 @@ std::string instead(std::string_view typed, std::span<const std::string_view> kn
   const std::string_view near = nearest_word(typed, known);
   throw Misuse(subject(id, action) + " has no flag " + quote(typed) +
                (near.empty() ? "; see 'weighbridge " + subject(id, action) + " --help'"
-                             : ", the nearest is " + std::string(near)));
+                             : "; did you mean " + std::string(near) + "?"));
 }
 
 void check_word(const Flag& flag, std::string_view value) {
   const std::vector<std::string_view> known = words(flag);
   const std::string_view word = flag.type == Type::limit ? value.substr(0, value.find('=')) : value;
   if (known.empty() || std::ranges::find(known, word) != known.end()) return;
-  throw Misuse(dashed(flag) + (flag.type == Type::limit ? " knows no " : " cannot be ") + quote(word) +
+  throw Misuse(dashed(flag) + (flag.type == Type::limit ? " has no " : " cannot be ") + quote(word) +
                instead(word, known));
 }
 
@@ -95,13 +95,13 @@ void check_number(const Flag& flag, std::string_view value) {
   if (whole && !number_in<std::uint64_t>(value)) number.reset();
   const bool least = number && (range.above ? *number > range.least : *number >= range.least);
   if (least && std::isfinite(*number) && *number <= range.most) return;
-  // Limits that nobody comes near are not told.
+  // A bound that nobody comes near is not mentioned.
   const bool bounded = range.most <= (1 << 24);
   throw Misuse(dashed(flag) + " must be a " + (whole ? "whole number" : "number") +
-               (range.above ? " above " : " from ") + number_text(range.least) +
-               (bounded       ? (range.above ? " to " : " to ") + number_text(range.most)
-                : range.above ? ""
-                              : " on") +
+               (range.above
+                    ? " above " + number_text(range.least) + (bounded ? ", at most " + number_text(range.most) : "")
+                : bounded ? " from " + number_text(range.least) + " to " + number_text(range.most)
+                          : ", at least " + number_text(range.least)) +
                ", not " + quote(value));
 }
 
@@ -128,7 +128,7 @@ std::vector<std::string> split_commas(const std::vector<std::string>& values) {
 void check_dense(const Flag& flag, std::string_view value, const Arguments& arguments) {
   const std::vector<std::string_view> known = words(flag);
   if (std::find(known.begin(), known.end(), value) == known.end() && arguments.operands.size() < 2)
-    throw Misuse("--dense stands after TENSOR, since the word behind it is taken for a dtype: " + quote(value));
+    throw Misuse("put --dense after TENSOR: the word after it is read as a dtype, and this is none: " + quote(value));
 }
 
 void check_flag(const Flag& flag, std::vector<std::string> values, Arguments& into) {
@@ -180,11 +180,11 @@ void check_operands(const Arguments& arguments) {
                  (count > 0 && operand_name(operands, count) == operand_name(operands, count - 1) ? "another " : "") +
                  std::string(operand_name(operands, count)) + usage(id, action));
   if (most != kAny && count > most)
-    throw Misuse(who + (most == 0 ? " takes no operand" : " takes " + std::string(operands) + " only") + ", and " +
-                 quote(arguments.operands[most]) + " is left over");
+    throw Misuse(who + (most == 0 ? " takes no operand" : " takes " + std::string(operands) + " only") + ", not also " +
+                 quote(arguments.operands[most]));
   const std::vector<std::string_view> known = operand_words(id, action);
   if (!known.empty() && std::ranges::find(known, arguments.operands[0]) == known.end())
-    throw Misuse(who + " knows no " + quote(arguments.operands[0]) + instead(arguments.operands[0], known));
+    throw Misuse(who + " has no " + quote(arguments.operands[0]) + instead(arguments.operands[0], known));
 }
 
 // The words of a step are also taken in capitals, as records spell them.
@@ -245,7 +245,7 @@ const Verb& find_verb(std::string_view name) {
       near = v.name;
   if (name == "version") near = "--version";
   throw Misuse("there is no verb " + quote(name) +
-               (near.empty() ? "; 'weighbridge --help' lists them" : ", the nearest is '" + near + "'"));
+               (near.empty() ? "; 'weighbridge --help' lists them" : "; did you mean '" + near + "'?"));
 }
 
 const Action* find_action(VerbId id, std::span<const std::string> typed, bool asks_help) {
@@ -261,7 +261,7 @@ const Action* find_action(VerbId id, std::span<const std::string> typed, bool as
     const std::string_view near = nearest_word(typed[0], names);
     throw Misuse(name + " has no action " + quote(typed[0]) +
                  (near.empty() ? "; 'weighbridge " + name + " --help' lists them"
-                               : ", the nearest is '" + std::string(near) + "'"));
+                               : "; did you mean '" + std::string(near) + "'?"));
   }
   if (steps.empty()) return &*first;
   if (typed.size() < 2 && asks_help) return nullptr;  // of all its steps
@@ -269,7 +269,7 @@ const Action* find_action(VerbId id, std::span<const std::string> typed, bool as
   const auto step =
       std::ranges::find_if(all, [&](const Action& a) { return named(a) && same_letters(a.step, typed[1]); });
   if (step == all.end())
-    throw Misuse(name + " " + typed[0] + " knows no " + quote(typed[1]) + ": it is " + either(steps));
+    throw Misuse(name + " " + typed[0] + " has no " + quote(typed[1]) + ": expected " + either(steps));
   return &*step;
 }
 
@@ -284,7 +284,7 @@ void check_target(const Arguments& arguments, std::string_view format) {
       taken = taken || each.name == format;
     }
     if (!takers.empty() && !taken)
-      throw Misuse(dashed(flag) + " is for " + takers + ", and " + std::string(format) + " is to be written");
+      throw Misuse(dashed(flag) + " applies only to " + takers + ", and the output is " + std::string(format));
   }
 }
 

@@ -122,7 +122,7 @@ std::string Session::fault(std::string_view path, const Error& error) const {
   if (finding.kind != Kind::misuse && finding.kind != Kind::io) return said + sentence(finding);
   said += shown(finding.message) + help(finding);
   if (finding.rule == "io/open")
-    if (const std::string near = nearest_file(file); !near.empty()) said += ", the nearest is " + quote(near);
+    if (const std::string near = nearest_file(file); !near.empty()) said += "; did you mean " + quote(near) + "?";
   return said;
 }
 

@@ -63,7 +63,7 @@ Status tell(Session& session, const std::string& subject, const chain::Outcome& 
 Status run_slm(Session& session) {
   const std::span<const std::string> operands = session.args.operands;
   if (session.args.value(FlagId::output) == "-")
-    throw Misuse("slm writes files only, since it reads back what it has written: name an output");
+    throw Misuse("slm cannot write to standard output, because it reads back what it wrote: give -o FILE");
   const auto* const doing = std::ranges::find(kDoings, session.args.action->name, &Doing::action);
   try {
     return doing->run(session, operands);

@@ -45,7 +45,7 @@ Status make_source_template(Session& session, Operands operands) {
     session.remarks(operands[0], input.report);
     model = *input.model;
   } else if (session.args.has(FlagId::tokenizer)) {
-    throw Misuse("slm source-template takes --tokenizer with a MODEL only");
+    throw Misuse("slm source-template takes --tokenizer only with a MODEL");
   }
   const std::string output = output_of(session);
   return tell_template(session, chain::write_source_template(model, output, replaces(session)));

@@ -41,8 +41,8 @@ Texts::Texts(Session& session, std::size_t first) {
   const Arguments& args = session.args;
   operands_ = std::span(args.operands).subspan(std::min(first, args.operands.size()));
   const bool input = args.has(FlagId::input);
-  if (input && !operands_.empty()) throw Misuse("texts are given as arguments or by --input, not both");
-  if (!input && operands_.empty()) throw Misuse("there is no text: give some as arguments, or --input FILE");
+  if (input && !operands_.empty()) throw Misuse("give texts either as arguments or with --input");
+  if (!input && operands_.empty()) throw Misuse("no text given: give texts as arguments, or --input FILE");
   if (input) file_.emplace(session, std::string(args.value(FlagId::input)), text_form(args, args.value(FlagId::input)));
 }
 

@@ -60,15 +60,15 @@ void append_row(std::string& page, const Row& row) {
 }
 
 constexpr Row kElsewhere[] = {
-    {"`file/sha256`", "`verify --sha256`: the file is not the one that was asked for",
-     "[checking.md](checking.md#check-a-download)"},
-    {"`io/...`, `misuse/...`", "the machine; the question", "[checking.md](checking.md#read-a-rejection)"},
-    {"`unsupported/...`", "elements of one tensor that this build cannot give, where they are asked for",
+    {"`file/sha256`", "`verify --sha256`: the file has another SHA-256", "[checking.md](checking.md#check-a-download)"},
+    {"`io/...`, `misuse/...`", "errors of the system; usage errors", "[checking.md](checking.md#read-a-rejection)"},
+    {"`unsupported/...`", "elements of a tensor that this build does not support, when they are requested",
      "[checking.md](checking.md#read-a-rejection)"},
-    {"`embed/...`, `texts/...`, `tokenizer/...`", "models, texts and vocabularies that embeddings are made with",
+    {"`embed/...`, `texts/...`, `tokenizer/...`", "models, texts and vocabularies for embeddings",
      "[embedding.md](embedding.md#errors)"},
-    {"`generate/...`, `tokenizer/...`", "models and tokenizers of generation", "[generation.md](generation.md#errors)"},
-    {"`limit/address-space`", "a size that a machine of 32 bits, the browser, cannot hold", "[browser.md](browser.md)"},
+    {"`generate/...`, `tokenizer/...`", "models and tokenizers for generation",
+     "[generation.md](generation.md#errors)"},
+    {"`limit/address-space`", "a size that a 32-bit machine (the browser) cannot hold", "[browser.md](browser.md)"},
 };
 constexpr Row kReadings[] = {
     {"G", "every format", "[readings.md](readings.md#g-every-format)"},
@@ -79,24 +79,27 @@ constexpr Row kReadings[] = {
     {"E", "EMBD, and the Hugging Face folder of a BERT",
      "[readings.md](readings.md#e-embd-and-the-hugging-face-folder)"},
     {"M", "SLM, its tokenizers and its adapters", "[readings.md](readings.md#m-slm-its-tokenizers-and-its-adapters)"},
-    {"format, transformers, RFC 8259", "", "the published format; what that package does; JSON's own text"},
+    {"format, transformers, RFC 8259", "",
+     "the published format; the behavior of that package; the JSON specification"},
     {"layout, README", "",
-     "a layout of this project: [slm-adapters.md](slm-adapters.md), [khlnary](../src/runtime/khlnary/README.md)"},
-    {"design, model", "", "this project's own, for any format; a bound of its object model"},
+     "a layout that this project defines: [slm-adapters.md](slm-adapters.md), "
+     "[khlnary](../src/runtime/khlnary/README.md)"},
+    {"design, model", "", "rules of this project for every format; limits of its object model"},
 };
 
 void append_head(std::string& page) {
   page.append(
-      "# Rules\n\nThe reasons for which `open` and `verify` reject or remark upon a file, a folder or a module. Made "
-      "from each format's `rules.def` by `make docs`; the ids are stable.\n\nAn *error* makes a file invalid (`verify` "
-      "exits with 1). *unsupported* means that the elements of one tensor cannot be had by this build (3). A *warning* "
-      "leaves the file valid (0).\n\nNot in these tables:\n\n| rules | of | told in |\n| --- | --- | --- |\n");
+      "# Rules\n\nEvery reason for `open` and `verify` to reject a file, a folder or a module, or to warn about it. "
+      "Generated from each format's `rules.def` by `make docs`. The ids are stable.\n\nAn *error* makes a file invalid "
+      "(`verify` exits with 1). *unsupported* means that this build cannot read the elements of one tensor (3). A "
+      "*warning* leaves the file valid (0).\n\nOther rules:\n\n| rules | about | described in |\n| --- | --- | --- "
+      "|\n");
   for (const Row& row : kElsewhere) append_row(page, row);
   page.append(
       "\n## Where a rule comes from\n\nA number or a name in the column *from* is a section of the format's "
-      "specification, or a function of the program that defines it. A letter with a number is one of this project's "
-      "[readings](readings.md) of what the specifications leave open.\n\n| from | reading of | told in |\n| --- | --- "
-      "| --- |\n");
+      "specification, or a function of the program that defines the format. A letter with a number is one of this "
+      "project's [readings](readings.md) of a specification where it is silent.\n\n| from | reading of | described in "
+      "|\n| --- | --- | --- |\n");
   for (const Row& row : kReadings) append_row(page, row);
 }
 
@@ -111,27 +114,27 @@ std::string rules_page() {
   return page;
 }
 
-// What a stranger asks first of a container: what it is, whose, and where its bytes are told.
+// What a newcomer asks first about a format: what it is, whose, and where its bytes are described.
 struct Introduction {
   std::string_view format, words, page;
 };
 constexpr Introduction kIntroductions[] = {
-    {"safetensors", "Hugging Face's container: a JSON header, then raw tensors. Most published models come in it.",
+    {"safetensors", "The format of Hugging Face: a JSON header, then raw tensors. Most published models use it.",
      "src/formats/safetensors"},
     {"zt",
-     "The container of the packages `ztensor`, version 1.x: raw or compressed tensors, dense, sparse or quantized, "
-     "then "
-     "a CBOR manifest.",
+     "The format of the `ztensor` packages 1.x: raw or compressed tensors, dense, sparse or quantized, then a CBOR "
+     "manifest.",
      "src/formats/ztensor1"},
-    {"zt0", "The first generation of zTensor, of the packages `ztensor` 0.1.x. Shares the ending `.zt` with the other.",
+    {"zt0", "The first generation of zTensor, of the `ztensor` packages 0.1.x. It has the same extension, `.zt`.",
      "src/formats/ztensor0"},
     {"stb",
-     "\"SVG-Tensor Binary Format\", the raw tensor file of the KHLNARY runtime. It has no names: a JSON file beside it "
-     "gives them.",
+     "\"SVG-Tensor Binary Format\", the raw tensor file of the KHLNARY runtime. It stores no names: a JSON file beside "
+     "it "
+     "has them.",
      "src/formats/stb"},
     {"embd",
-     "The `.weights` file of the C++ library `cpp_embedder`: a BERT encoder, its vocabulary and its metadata in one. "
-     "EMBD is its magic number.",
+     "The `.weights` file of the C++ library `cpp_embedder`: a BERT encoder with its vocabulary and metadata. EMBD is "
+     "its magic number.",
      "src/formats/embd"},
     {"slm",
      "The model file of TinyRustLM, a runtime in Rust for small language models in browsers: a Llama decoder with its "
@@ -139,21 +142,21 @@ constexpr Introduction kIntroductions[] = {
      "BTOK, a token for each byte, or BPE1, byte pairs.",
      "src/formats/slm"},
     {"slm-adapter",
-     "A change to the weights of one `.slm`, which it names by its checksums. TinyRustLM names the three kinds; the "
-     "layout is this project's: [slm-adapters.md](slm-adapters.md).",
+     "A change to the weights of one `.slm`, which it identifies by checksums. TinyRustLM names the three kinds; this "
+     "project defines the layout: [slm-adapters.md](slm-adapters.md).",
      "src/formats/slm_adapter"},
     {"llama2c",
-     "What the program [llama2.c](https://github.com/karpathy/llama2.c) loads, which runs Llama models in one file of "
-     "C: seven integers, then f32 tensors. Its tokenizer is a second file.",
+     "The checkpoint of [llama2.c](https://github.com/karpathy/llama2.c), which runs Llama models in one file of C: "
+     "seven integers, then f32 tensors. Its tokenizer is a second file.",
      "src/formats/llama2c"},
-    {"hf", "A folder as the packages `transformers` and `sentence-transformers` leave it.", "src/formats/huggingface"},
+    {"hf", "A folder as the packages `transformers` and `sentence-transformers` write it.", "src/formats/huggingface"},
 };
 
 // Empty where nobody wrote one, which main() refuses.
 std::string introduction(std::string_view format) {
   for (const Introduction& each : kIntroductions)
     if (each.format == format)
-      return std::string(each.words) + " Its bytes and how they are read: [" + std::string(each.page) + "](../" +
+      return std::string(each.words) + " Its byte layout, and how we read it: [" + std::string(each.page) + "](../" +
              std::string(each.page) + "/README.md).";
   return {};
 }
@@ -178,9 +181,9 @@ template <class Range, class Name> std::string join(const Range& range, Name&& n
 
 std::string formats_page() {
   std::string page =
-      "# Formats\n\nWhat each container is and holds. Made from the formats' descriptors by `make docs`.\n\n"
-      "The order of tensors is each container's own: a conversion may put them in another, and the content digest does "
-      "not count it.\n";
+      "# Formats\n\nEvery format and what it holds. Generated from the descriptors of the formats by `make docs`.\n\n"
+      "Each format has its own order of tensors. A conversion may change it, and the content digest does not depend on "
+      "it.\n";
   const auto text = [](std::string_view s) { return s; };
   for (const wb::FormatInfo& f : wb::formats()) {
     page.append("\n## ")
@@ -203,9 +206,9 @@ std::string formats_page() {
     row("tokenizer", f.holds.tokenizer ? "yes" : "no");
   }
   page.append(
-      "\n## KHLNARY modules\n\nNo container: a *glyph module* (`.knu`) is a small program of 32-bit words, the glyphs, "
-      "for the KHLNARY runtime. It loads tensors from STB files, and `weighbridge khlnary` runs, verifies, assembles, "
-      "disassembles and packs such modules: [src/runtime/khlnary](../src/runtime/khlnary/README.md).\n");
+      "\n## KHLNARY modules\n\nNot a tensor format: a *glyph module* (`.knu`) is a small program of 32-bit words, the "
+      "glyphs, for the KHLNARY runtime. It loads tensors from STB files. `weighbridge khlnary` runs, verifies, "
+      "assembles, disassembles and packs modules: [src/runtime/khlnary](../src/runtime/khlnary/README.md).\n");
   return page;
 }
 
@@ -219,7 +222,7 @@ std::string kinds(const std::vector<wb::Item>& items) {
 std::string cell(const wb::Plan& plan) {
   if (!plan.blockers().empty()) return "refused: " + kinds(plan.blockers());
   if (!plan.losses().empty()) return "loses " + kinds(plan.losses());
-  return plan.changes().empty() ? "as it is" : "keeps all; respelt: " + kinds(plan.changes());
+  return plan.changes().empty() ? "unchanged" : "keeps all; re-encoded: " + kinds(plan.changes());
 }
 
 // The six containers that are one file, and can be read and written.
@@ -258,18 +261,19 @@ void append_matrix(std::string& page, std::string_view title, const wb::Model& s
 
 std::string conversions_page() {
   std::string page =
-      "# Conversions\n\nWhat the plan of each conversion says, for three small models; made by `make docs` from the "
-      "plans themselves. `weighbridge convert IN OUT --dry-run` prints the plan of any file, with --json all of it."
-      " The tables have the single files with a writer: a Hugging Face folder is read and written too, a llama2.c "
-      "checkpoint is read only, and an SLM adapter package is made by `slm adapter` alone "
-      "([formats.md](formats.md)). The samples carry the metadata that EMBD and SLM ask for; a bare safetensors of an "
-      "encoder lacks them, and its "
+      "# Conversions\n\nThe plan of each conversion, for three small models; generated from the plans by `make docs`. "
+      "`weighbridge convert IN OUT --dry-run` prints the plan for any file, and with --json in full. The tables "
+      "contain "
+      "the single-file formats that can be written. A Hugging Face folder can be read and written too, a llama2.c "
+      "checkpoint can only be read, and only `slm adapter` makes an SLM adapter package ([formats.md](formats.md)). "
+      "The "
+      "samples have the metadata that EMBD and SLM need; a bare safetensors file of an encoder lacks them, and its "
       "Hugging Face folder has them.\n\n"
-      "A row is the sample as that container holds it; a container without a row cannot hold it. *refused*: no option "
-      "can write it. *loses*: a reader of the output cannot get it back, and `--allow KIND` is needed. *respelt*: "
-      "recomputed or written another way, nothing is lost. The order of tensors is no part of this: it may change, and "
-      "so "
-      "may the bytes of a file that comes back, while `weighbridge hash` stays the same.\n";
+      "A row is the sample as that format holds it; a format without a row cannot hold it. *refused*: no option makes "
+      "the conversion possible. *loses*: a reader of the output cannot get it back, and `--allow KIND` is needed. "
+      "*re-encoded*: recomputed or written in another way, without loss. The order of tensors may change, and so may "
+      "the "
+      "bytes of a file that is converted there and back, but `weighbridge hash` stays the same.\n";
   append_matrix(page, "Any tensors", wb::test::plain_model().build());
   append_matrix(page, "A BERT encoder with its vocabulary", wb::test::bert_model().build());
   append_matrix(page, "A Llama decoder with its tokenizer", wb::test::llama_model().build());

@@ -260,7 +260,7 @@ def test_evaluate(model, tmp_path):
 
 @pytest.mark.parametrize("arguments,status,word", [
     (["embed", "{model}"], 2, "--input"),
-    (["embed", "{model}", "a", "--input", "x"], 2, "not both"),
+    (["embed", "{model}", "a", "--input", "x"], 2, "either as arguments or with --input"),
     (["embed", "{model}", "a", "--output-format", "npy"], 2, "-o FILE"),
     (["embed", "{plain}", "a", "--heads", "2"], 1, "embeddings.word_embeddings.weight"),
     (["embed", "{model}", "--input", "absent.txt"], 4, "absent.txt"),

@@ -82,29 +82,29 @@ def test_the_flags_of_help_are_those_that_are_taken():
 @pytest.mark.parametrize("arguments, sentence", [
     (["slm", "adapter", "a"], "slm adapter needs DELTAS; usage: weighbridge slm adapter BASE DELTAS"),
     (["slm", "adapter", "a", "b", "-o", "c"], "slm adapter needs --kind adp1, asp1 or alr1"),
-    (["slm", "fixture", "tny", "-o", "x"], "slm fixture knows no 'tny', the nearest is 'tiny'"),
-    (["slm", "quality-gate", "runtime-smok", "m"], "slm quality-gate knows no 'runtime-smok'"),
+    (["slm", "fixture", "tny", "-o", "x"], "slm fixture has no 'tny'; did you mean 'tiny'?"),
+    (["slm", "quality-gate", "runtime-smok", "m"], "slm quality-gate has no 'runtime-smok'"),
     (["slm", "promotion-ledger"], "slm promotion-ledger needs append, verify or show"),
     (["slm", "zzz", "--help"], "slm has no action 'zzz'"),
-    (["help", "slm", "fixtur"], "the nearest is 'fixture'"),
-    (["help", "inspect", "extra"], "'extra' is left over"),
-    (["evaluate", "st", "m", "c"], "evaluate has no action 'st', the nearest is 'sts'"),
+    (["help", "slm", "fixtur"], "did you mean 'fixture'?"),
+    (["help", "inspect", "extra"], "not also 'extra'"),
+    (["evaluate", "st", "m", "c"], "evaluate has no action 'st'; did you mean 'sts'?"),
     (["convert", "a"], "convert needs OUT; usage: weighbridge convert IN OUT"),
     (["convert", "a", "b", "-o", "c"], "convert takes no --output; usage: weighbridge convert IN OUT"),
-    (["convert", "a", "b", "--to", "tz"], "the nearest is 'zt'"),
-    (["extract", "a", "b", "--dense", "f99"], "it is bool"),
+    (["convert", "a", "b", "--to", "tz"], "did you mean 'zt'?"),
+    (["extract", "a", "b", "--dense", "f99"], "expected bool"),
     (["similarity", "m", "a"], "similarity needs another TEXT"),
-    (["list"], "the nearest is 'inspect'"), (["check"], "the nearest is 'verify'"), (["version"], "the nearest is '--version'"),
+    (["list"], "did you mean 'inspect'?"), (["check"], "did you mean 'verify'?"), (["version"], "did you mean '--version'?"),
     (["-v"], "'-V'"), (["--verison"], "'--version'"),
-    (["hash", "a", "--limit", "foo=1"], "--limit knows no 'foo': it is header, decoded, memory, tensors or depth"),
-    (["generate", "m", "--temperature", "x"], "--temperature must be a number from 0 on, not 'x'"),
-    (["generate", "m", "--temperature", "-1"], "--temperature must be a number from 0 on, not '-1'"),
-    (["generate", "m", "--top-p", "0"], "--top-p must be a number above 0 to 1, not '0'"),
+    (["hash", "a", "--limit", "foo=1"], "--limit has no 'foo': expected header, decoded, memory, tensors or depth"),
+    (["generate", "m", "--temperature", "x"], "--temperature must be a number, at least 0, not 'x'"),
+    (["generate", "m", "--temperature", "-1"], "--temperature must be a number, at least 0, not '-1'"),
+    (["generate", "m", "--top-p", "0"], "--top-p must be a number above 0, at most 1, not '0'"),
     (["generate", "m", "--top-k", "1025"], "--top-k must be a whole number from 1 to 1024, not '1025'"),
-    (["generate", "m", "--seed", "-1"], "--seed must be a whole number from 0 on, not '-1'"),
+    (["generate", "m", "--seed", "-1"], "--seed must be a whole number, at least 0, not '-1'"),
     (["slm", "import-receipt", "m", "--at", "yesterday"], "--at must be a time like 2026-01-31T12:00:00Z, not 'yesterday'"),
     (["convert", "a", "b.zt", "--zt-version", "9"], "--zt-version cannot be '9'"),
-    (["convert", "a", "b.zt", "--keep-gqa"], "--keep-gqa is for slm, and zt is to be written"),
+    (["convert", "a", "b.zt", "--keep-gqa"], "--keep-gqa applies only to slm, and the output is zt"),
     (["convert", "a", "b.slm", "--quantize-norms"], "--quantize-norms has no effect without --quantize"),
     (["tokenize", "m", "hi", "--offsets"], "--offsets has no effect without --json"),
     (["tokenize", "m", "hi", "--input-format", "jsonl"], "--input-format has no effect without --input"),
@@ -131,8 +131,8 @@ def test_a_file_that_is_there_is_recognized(tmp_path):
     (tmp_path / "s.safetensors").write_bytes(safetensors({"layer.weight": ("F32", [1], floats(1))}))
     here = {"cwd": tmp_path}
     assert "did you mean 'weighbridge inspect s.safetensors'?" in weighbridge("s.safetensors", status=2, **here).stderr
-    assert "the nearest is 's.safetensors'" in weighbridge("inspect", "s.safetensor", status=4, **here).stderr
-    assert "the nearest is" not in weighbridge("inspect", "nothing-like-it", status=4, **here).stderr
+    assert "did you mean 's.safetensors'?" in weighbridge("inspect", "s.safetensor", status=4, **here).stderr
+    assert "did you mean" not in weighbridge("inspect", "nothing-like-it", status=4, **here).stderr
     extract = ["extract", "s.safetensors", "-o", "x"]
     assert "inspect FILE" in weighbridge(*extract, "zzzzzzzzzz", status=2, **here).stderr
     assert "--glob" in weighbridge(*extract, "layer.*", status=2, **here).stderr
@@ -144,7 +144,7 @@ def test_colors_can_be_asked_for(tmp_path):
     assert "\x1b[" in weighbridge("verify", path, "--color=always").stdout
     assert "\x1b[" not in weighbridge("verify", path, "--color", "auto").stdout
     assert "\x1b[" not in on_terminal("verify", path, "--color=never", NO_COLOR="")
-    assert "the nearest is 'never'" in weighbridge("verify", path, "--color", "nevr", status=2).stderr
+    assert "did you mean 'never'?" in weighbridge("verify", path, "--color", "nevr", status=2).stderr
 
 
 @pytest.mark.parametrize("words, sentence", [

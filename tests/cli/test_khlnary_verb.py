@@ -182,7 +182,7 @@ def test_flags_belong_to_actions(tmp_path):
     path = module(tmp_path, "NOP\n")
     assert "takes no --trace" in weighbridge("khlnary", "verify", path, "--trace", status=2).stderr
     assert "needs -o" in weighbridge("khlnary", "assemble", path, status=2).stderr
-    assert "nearest is 'verify'" in weighbridge("khlnary", "verfy", path, status=2).stderr
+    assert "did you mean 'verify'?" in weighbridge("khlnary", "verfy", path, status=2).stderr
     assert "needs MODULE" in weighbridge("khlnary", "run", status=2).stderr
     assert weighbridge("khlnary", "run", tmp_path / "absent.knu", status=4).stdout == ""
     (tmp_path / "cut.knu").write_bytes(b"12345")

@@ -23,5 +23,5 @@ def test_for_programs():
 
 
 def test_nothing_else_stands_beside_it():
-    assert weighbridge("--version", "x", status=2).stderr == "weighbridge: --version takes nothing but --json\n"
+    assert weighbridge("--version", "x", status=2).stderr == "weighbridge: --version takes only --json\n"
     weighbridge("--version", "--json", "--json", status=2)

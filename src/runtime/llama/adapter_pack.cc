@@ -35,7 +35,8 @@ struct Gathered {
 std::uint32_t target_named(const Model& base, std::string_view name) {
   if (const auto found = base.find(name)) return found->index();
   std::string sentence = "the base model has no tensor " + quoted(name);
-  if (const auto near = base.nearest(name, 1); !near.empty()) sentence += "; the nearest is " + quoted(near.front());
+  if (const auto near = base.nearest(name, 1); !near.empty())
+    sentence += "; did you mean " + quoted(near.front()) + "?";
   base::misuse("adapter-tensor", sentence);
 }
 
