@@ -55,7 +55,7 @@ def test_json_has_exact_strings(tmp_path):
 
 def test_json_has_the_promised_members(sample):
     value = validated(weighbridge("inspect", "--json", sample).stdout, "inspect")
-    assert value["schema"] == 1 and value["format"] == "safetensors" and value["checked"] is True
+    assert value["schema"] == 2 and value["format"] == "safetensors" and value["checked"] is True
     assert value["path"] == str(sample) and value["file_size"] == os.path.getsize(sample)
     weight = next(t for t in value["tensors"] if t["name"] == "layer.weight")
     assert weight["dtype"] == "f32" and weight["shape"] == [2, 3] and weight["layout"] == "dense"

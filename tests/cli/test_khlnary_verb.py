@@ -128,7 +128,7 @@ def test_pack_refuses_its_inputs_sidecar_and_a_link_to_nothing(tmp_path, packed)
     weighbridge("convert", tmp_path / "model.safetensors", tmp_path / "same.stb", "--allow", "attribute")
     before = (tmp_path / "same.khm.json").read_bytes()
     said = weighbridge("khlnary", "pack", tmp_path / "same.stb", "-o", tmp_path, "--force", status=2).stderr
-    assert "same.khm.json' is the input" in said and (tmp_path / "same.khm.json").read_bytes() == before
+    assert "same.khm.json: this is the input" in said and (tmp_path / "same.khm.json").read_bytes() == before
     (tmp_path / "link").symlink_to("nothing")
     for spelt in ("link", "link/"):
         said = weighbridge("khlnary", "pack", tmp_path / "same.stb", "-o", f"{tmp_path}/{spelt}", status=2).stderr

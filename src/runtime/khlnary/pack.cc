@@ -124,8 +124,9 @@ class Packer {
     const bool cast_helps = std::ranges::any_of(items, castable);
     const std::string value = option == "allow" ? std::string(weighbridge::name(items[0].kind)) : std::string{};
     refuse(rules::kPackTensor,
-           {.hint = cast_helps ? base::option_hint("cast", "f32") : base::option_hint(option, value)}, {}, {},
-           list + "; " + std::string(help) + (cast_helps ? ", or cast floating-point tensors" : ""));
+           {.hint = std::ranges::all_of(items, castable) ? base::option_hint("cast", "f32")
+                                                         : base::option_hint(option, value)},
+           {}, {}, list + "; " + std::string(help) + (cast_helps ? ", or cast floating-point tensors" : ""));
   }
 
   // Digests and the like of the source: a module would have none to show that they failed.
