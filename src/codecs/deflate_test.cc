@@ -272,7 +272,7 @@ TEST_P(Codecs, NestWithinASink) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Codecs, testing::ValuesIn(all().begin(), all().end()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& each) { return std::string(each.param->name); });
 
 }  // namespace
 }  // namespace weighbridge::codecs

@@ -94,7 +94,6 @@ TEST_P(FileSources, ARangeOutsideIsRefused) {
 }
 
 TEST_P(FileSources, SeveralRangesAreReadAsEachAlone) {
-  const TemporaryFolder folder;
   const std::string content = pattern(100'000);
   const std::string path = folder / "a";
   write_file(path, content);
