@@ -108,7 +108,7 @@ int run(std::span<const char* const> words, Output& out) {
     out.flush();
     return static_cast<int>(status);
   } catch (const OutputFailed& failed) {
-    return refuse(std::string("cannot write to standard output: ") + std::strerror(failed.error_number), Status::io);
+    return refuse(std::string("standard output cannot be written: ") + std::strerror(failed.error_number), Status::io);
   } catch (const Cancelled&) {
     return 128 + interrupted();
   } catch (const Misuse& misuse) {

@@ -32,7 +32,7 @@ def test_inspect_without_checks_says_so(tmp_path):
     (["slm", "fixtur", "tiny", "-o", "x"], "fixture"),
     (["slm", "fixture", "huge", "-o", "x"], "tinylm16m"),
     (["slm", "fixture", "tiny"], "-o OUT"),
-    (["slm", "fixture", "tiny", "-o", "-"], "name an output"),
+    (["slm", "fixture", "tiny", "-o", "-"], "give -o FILE"),
     (["slm", "fixture", "tiny", "--kind", "adp1", "-o", "x"], "--kind"),
     (["slm", "adapter", "a.slm", "b.safetensors", "-o", "x"], "--kind"),
     (["slm", "adapt", "a.slm", "-o", "x"], "needs ADAPTER"),
