@@ -178,14 +178,17 @@ TEST(Flags, NumbersAreBounded) {
     EXPECT_TRUE(holds(refused(text(range.least - step)), of));
     for (const char* const value : {"x", "nan", "inf", "-inf", "1x", "0x10"})
       EXPECT_TRUE(holds(refused(value), of)) << value;
-    if (flag.type == Type::number) EXPECT_TRUE(holds(refused("2.5"), of));
+    if (flag.type == Type::number) {
+      EXPECT_TRUE(holds(refused("2.5"), of));
+    }
     if (range.most < 0x1p53) {
       EXPECT_EQ(refused(text(range.most)), "");
       EXPECT_TRUE(holds(refused(text(range.most + step)), of));
     }
-    if (range.most <= 1 << 24)
+    if (range.most <= 1 << 24) {
       EXPECT_TRUE(holds(refused(text(range.most + step)), (range.above ? "at most " : " to ") + text(range.most)))
           << "the sentence has the bound";
+    }
   });
 }
 
@@ -252,9 +255,10 @@ TEST(Flags, OnlyListsMayBeGivenAgain) {
     const std::string twice = refusal(place, with(place, flag, given(flag) + given(flag)));
     const bool may = flag.given == Given::list || flag.given == Given::again;
     EXPECT_EQ(twice, may ? "" : dashed(flag) + " is given more than once");
-    if (flag.given == Given::list)
+    if (flag.given == Given::list) {
       EXPECT_EQ(parsed(place, with(place, flag, given(flag, sample(flag) + "," + sample(flag)))).values(flag.id).size(),
                 2U);
+    }
   });
 }
 
@@ -265,8 +269,9 @@ TEST(Flags, AValueIsAskedForAndNotEmpty) {
       return;
     }
     if (flag.given == Given::optional) return;
-    if (!flag.may_be_empty)
+    if (!flag.may_be_empty) {
       EXPECT_EQ(refusal(place, with(place, flag, {dashed(flag) + "="})), dashed(flag) + " has an empty value");
+    }
     EXPECT_EQ(refusal(place, shortest(place, flag.id) + Line{dashed(flag)}),
               dashed(flag) + " needs a value: " + std::string(flag.value));
   });
@@ -293,8 +298,9 @@ TEST(Flags, ADefaultIsAValueThatTheFlagTakes) {
     if (flag.standard.empty()) return;
     EXPECT_EQ(refusal(place, with(place, flag, given(flag, flag.standard))), "");
     EXPECT_TRUE(help_of(flag, place.verb->id, place.action).ends_with("(default: " + std::string(flag.standard) + ")"));
-    if (flag.type == Type::number || flag.type == Type::fraction)
+    if (flag.type == Type::number || flag.type == Type::fraction) {
       EXPECT_EQ(text(parsed(place, shortest(place)).number<double>(flag.id)), std::string(flag.standard));
+    }
   });
 }
 
@@ -318,7 +324,9 @@ TEST(Flags, HelpHasThoseThatAreTakenAndNoOthers) {
           holds(help, "\n  " + (flag.letter ? std::string("-") + flag.letter + ", " : "    ") + dashed(flag) + " ") ||
           holds(help, "\n  " + (flag.letter ? std::string("-") + flag.letter + ", " : "    ") + dashed(flag) + "\n");
       EXPECT_EQ(listed, takes_flag(place.verb->id, place.action, flag));
-      if (listed) EXPECT_TRUE(holds(words, flowing(help_of(flag, place.verb->id, place.action))));
+      if (listed) {
+        EXPECT_TRUE(holds(words, flowing(help_of(flag, place.verb->id, place.action))));
+      }
     }
   }
 }

@@ -292,7 +292,7 @@ std::string takers(const cli::Flag& flag) {
   std::string out;
   const auto add = [&](const std::string& name) { out += (out.empty() ? "`" : ", `") + name + "`"; };
   std::size_t verbs = 0;
-  for (const cli::Verb& verb : cli::verbs()) verbs += flag.where.has(verb.id) ? 1 : 0;
+  for (const cli::Verb& verb : cli::verbs()) verbs += flag.where.has(verb.id) ? 1U : 0U;
   if (verbs == cli::kVerbCount) return "every verb";
   if (verbs + 2 == cli::kVerbCount) return "every verb that reads files";
   for (const cli::Verb& verb : cli::verbs()) {
