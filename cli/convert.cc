@@ -230,7 +230,8 @@ void refuse_input_as_output(const Arguments& args, const std::string& input, con
 void refuse_existing(const std::string& output, std::string_view format, const Arguments& args) {
   std::error_code ignored;
   const FormatInfo* const target = find_format(format);
-  if (target != nullptr && target->folder) return;  // one that is empty will do: execute() looks
+  // Of a folder one that is empty will do: execute() looks.
+  if (args.has(FlagId::max_shard_size) || (target != nullptr && target->folder)) return;
   const std::filesystem::file_status there = std::filesystem::status(output, ignored);
   if (args.has(FlagId::dry_run) || !std::filesystem::exists(there)) return;
   if (!std::filesystem::is_regular_file(there))

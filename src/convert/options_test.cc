@@ -60,6 +60,21 @@ TEST(Options, ThatOneContainerTakesAreSetByTheNamesThatItSays) {
             "keep-gqa cannot be \"yes\": it is one of true false");
 }
 
+TEST(Options, SizesOfShardsAreDecimal) {
+  const std::pair<const char*, std::uint64_t> sizes[] = {
+      {"5GB", 5'000'000'000},     {"0.5MB", 500'000}, {"1KB", 1000},
+      {"2TB", 2'000'000'000'000}, {"1", 1},           {"9223372036854775809", 9223372036854775809U}};
+  for (const auto& [text, bytes] : sizes) {
+    Options options;
+    options.set("max-shard-size", text);
+    EXPECT_EQ(options.shards.max_size, bytes) << text;
+  }
+  for (const char* text : {"", "0", "GB", "5 GB", "5gb", "-1", "1e3", "5GiB", "0KB", "99999999999TB", ".5GB"}) {
+    Options options;
+    EXPECT_EQ(thrown([&] { options.set("max-shard-size", text); }).rule, "misuse/shard-size") << text;
+  }
+}
+
 TEST(Options, TakeEachOfTheirWords) {
   for (const char* const option : {"allow", "cast", "encoding", "digest", "quantize"}) {
     EXPECT_GE(Options::words(option).size(), 2U) << option;

@@ -86,6 +86,21 @@ def test_a_hugging_face_folder_is_sharded_too(model, tmp_path):
     assert digest(out) == digest(model)
 
 
+def test_shards_take_the_place_of_other_shards(model, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()  # one that is empty will do
+    convert = ["convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size"]
+    weighbridge(*convert, "40")
+    (out / "README.md").write_text("mine")
+    assert "--force" in weighbridge(*convert, "60", status=2).stderr
+    assert len(list(out.glob("model-*-of-00005.safetensors"))) == 5
+    weighbridge(*convert, "60", "--force")
+    assert len(list(out.glob("model-*.safetensors"))) == len(shards_of(out)[1]) == 3
+    weighbridge(*convert, "5GB", "--force")
+    assert sorted(path.name for path in out.iterdir()) == ["README.md", "model.safetensors"]
+    assert digest(out) == digest(model)
+
+
 def test_an_input_is_never_overwritten_nor_removed(model, tmp_path):
     out = tmp_path / "out"
     weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", "40")
