@@ -14,7 +14,8 @@ import urllib.parse
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
-KINDS = {"console", "cpp", "cmake", "js", "html", "json", "text"}
+# `sh` is a sketch: commands on files that only the reader has.
+KINDS = {"console", "cpp", "cmake", "js", "html", "json", "sh", "text"}
 # In a block of no kind: what its lines may begin with, or a drawing.
 PLAIN = re.compile(r"weighbridge |make |sudo (?:make|dpkg) |cmake |tar |man |export |g\+\+ |weighbridge-[\d.]+-linux|Content-|  |#|$")
 TREE = ("src/", "docs/", "tests/", "tools/", "include/", "cli/", "web/", "bench/", "fuzz/", "corpus/", "examples/", "cmake/")
@@ -52,7 +53,7 @@ def wrong_names(root, text, targets, presets):
     for span in spans:
         if span.startswith(TREE) and re.fullmatch(r"[\w./-]+", span) and not (root / span).exists():
             yield f"there is no {span}"
-    lines = spans + [line for kind, block in code if kind in ("", "console") for line in block.splitlines()]
+    lines = spans + [line for kind, block in code if kind in ("", "console", "sh") for line in block.splitlines()]
     for line in lines:
         for target in re.findall(r"(?:^|\bsudo |\$ )make ([a-z][a-z-]*)", line):
             if target not in targets:
