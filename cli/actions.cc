@@ -24,6 +24,17 @@ std::string words_of(const Action& action) {
   return std::string(action.name) + (action.step.empty() ? "" : " " + std::string(action.step));
 }
 
+std::string Command::words() const { return std::string(verb->name) + (action ? " " + words_of(*action) : ""); }
+
+std::vector<Command> commands() {
+  std::vector<Command> out;
+  for (const Verb& v : verbs()) {
+    if (actions_of(v.id).empty()) out.push_back({&v, nullptr});
+    for (const Action& a : actions_of(v.id)) out.push_back({&v, &a});
+  }
+  return out;
+}
+
 std::vector<std::string_view> next_words(VerbId id, std::string_view name) {
   std::vector<std::string_view> out;
   for (const Action& action : actions_of(id)) {

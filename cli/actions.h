@@ -14,6 +14,14 @@ namespace weighbridge::cli {
 std::span<const Action> actions_of(VerbId) noexcept;
 // Its words: "quality-gate runtime-smoke".
 std::string words_of(const Action&);
+
+// What a line can call for: a verb without actions, or one action of a verb.
+struct Command {
+  const Verb* verb;
+  const Action* action;       // null for a verb without actions
+  std::string words() const;  // "slm adapter"
+};
+std::vector<Command> commands();
 // The words that can follow the verb, or the verb and an action that has steps.
 std::vector<std::string_view> next_words(VerbId, std::string_view name = {});
 

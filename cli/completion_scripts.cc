@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion scripts for three shells, made from the tables. Each finds the place of the line, which is the verb with
-// its action, and how many operands stand behind it; what may come next is listed by place.
+// Completion scripts for three shells, made from the tables. Each finds the command of the line, which is a verb with
+// its action, and counts the operands behind it; each command lists what may come next.
 #include <algorithm>
 #include <vector>
 
@@ -9,30 +9,7 @@
 namespace weighbridge::cli {
 namespace {
 
-// A verb without actions, or an action.
-struct Place {
-  const Verb* verb;
-  const Action* action;
-
-  std::string words() const { return std::string(verb->name) + (action ? " " + words_of(*action) : ""); }
-  std::string_view operands() const { return operands_of(verb->id, action); }
-  std::size_t most() const { return operand_count(operands()).most; }
-  // What the first operand must be one of.
-  std::string known() const;
-  bool takes(const Flag& flag) const { return takes_flag(verb->id, action, flag); }
-  std::string help(const Flag& flag) const { return help_of(flag, verb->id, action); }
-};
-
-std::vector<Place> places() {
-  std::vector<Place> out;
-  for (const Verb& v : verbs()) {
-    if (actions_of(v.id).empty()) out.push_back({&v, nullptr});
-    for (const Action& a : actions_of(v.id)) out.push_back({&v, &a});
-  }
-  return out;
-}
-
-// Words that are no place yet, and what can follow them: "slm", "slm quality-gate", and the same behind help.
+// Words that are no command yet, and what can follow them: "slm", "slm quality-gate", and the same behind help.
 struct Fork {
   std::string words;
   std::vector<std::string_view> next;
@@ -62,13 +39,20 @@ std::string joined(std::span<const std::string_view> list, std::string_view behi
   return out;
 }
 
-std::string joined_words(const Flag& flag) { return joined(words(flag), flag.type == Type::limit ? "=" : ""); }
-std::string Place::known() const { return joined(operand_words(verb->id, action)); }
+std::string_view operands(const Command& command) { return operands_of(command.verb->id, command.action); }
 
-std::string flag_names(const Place& place) {
+// What the first operand must be one of.
+std::string known_operands(const Command& command) { return joined(operand_words(command.verb->id, command.action)); }
+
+bool takes(const Command& command, const Flag& flag) { return takes_flag(command.verb->id, command.action, flag); }
+
+std::string help(const Command& command, const Flag& flag) { return help_of(flag, command.verb->id, command.action); }
+
+std::string joined_words(const Flag& flag) { return joined(words(flag), flag.type == Type::limit ? "=" : ""); }
+std::string flag_names(const Command& command) {
   std::string out;
   for (const Flag& f : flags())
-    if (place.takes(f)) out += (out.empty() ? "--" : " --") + std::string(f.name);
+    if (takes(command, f)) out += (out.empty() ? "--" : " --") + std::string(f.name);
   return out;
 }
 
@@ -87,10 +71,12 @@ std::string valued_flags(std::string_view between) {
 }
 
 // How many operands are files, from the first on; kAny: all that come.
-std::size_t files_of(const Place& place) {
+std::size_t files_of(const Command& command) {
   constexpr std::size_t kTold = 3;  // no usage line names more operands one by one
   std::size_t count = 0;
-  while (count < std::min(place.most(), kTold) && operand_is_file(operand_name(place.operands(), count))) ++count;
+  while (count < std::min(operand_count(operands(command)).most, kTold) &&
+         operand_is_file(operand_name(operands(command), count)))
+    ++count;
   return count == kTold ? kAny : count;
 }
 
@@ -149,8 +135,8 @@ std::string bash_script() {
       ") place=\"${place:+$place }${COMP_WORDS[i]}\" ;;\n        *) count=$((count + 1)) ;;\n      esac ;;\n"
       "    esac\n  done\n"
       "  if [[ \"$current\" == -* ]]; then\n    case \"$place\" in\n      '') known='--help --version' ;;\n";
-  for (const Place& place : places())
-    out += "      " + in_quotes(place.words()) + ") known='" + flag_names(place) + "' ;;\n";
+  for (const Command& command : commands())
+    out += "      " + in_quotes(command.words()) + ") known='" + flag_names(command) + "' ;;\n";
   out +=
       "      *) known='--help' ;;\n    esac\n    _weighbridge_words \"$known\"\n    return\n  fi\n  case \"$place\" "
       "in\n    '') "
@@ -158,15 +144,15 @@ std::string bash_script() {
       joined(first) + " help' ;;\n";
   for (const Fork& fork : forks())
     out += "    " + in_quotes(fork.words) + ") _weighbridge_words '" + joined(fork.next) + "' ;;\n";
-  for (const Place& place : places()) {
-    const std::string known = place.known();
-    const std::size_t files = files_of(place);
+  for (const Command& command : commands()) {
+    const std::string known = known_operands(command);
+    const std::size_t files = files_of(command);
     if (!known.empty())
-      out += "    " + in_quotes(place.words()) + ") [ $count -gt 0 ] || _weighbridge_words '" + known + "' ;;\n";
+      out += "    " + in_quotes(command.words()) + ") [ $count -gt 0 ] || _weighbridge_words '" + known + "' ;;\n";
     else if (files == kAny)
-      out += "    " + in_quotes(place.words()) + ") _weighbridge_files ;;\n";
+      out += "    " + in_quotes(command.words()) + ") _weighbridge_files ;;\n";
     else if (files > 0)
-      out += "    " + in_quotes(place.words()) + ") [ $count -ge " + std::to_string(files) +
+      out += "    " + in_quotes(command.words()) + ") [ $count -ge " + std::to_string(files) +
              " ] || _weighbridge_files ;;\n";
   }
   return out + "  esac\n}\ncomplete -F _weighbridge weighbridge\n";
@@ -182,9 +168,9 @@ std::string zsh_text(std::string_view text) {
   return out;
 }
 
-std::string zsh_flag(const Place& place, const Flag& f) {
+std::string zsh_flag(const Command& command, const Flag& f) {
   const bool again = f.given == Given::list || f.given == Given::again;
-  const std::string help = "[" + zsh_text(place.help(f)) + "]";
+  const std::string help = "[" + zsh_text(help(command, f)) + "]";
   std::string action;
   if (!f.value.empty()) {
     const std::string known = joined_words(f);
@@ -201,16 +187,16 @@ std::string zsh_flag(const Place& place, const Flag& f) {
   return out;
 }
 
-std::string zsh_operands(const Place& place) {
-  const std::string_view first = operand_name(place.operands(), 0);
-  const std::string known = place.known();
+std::string zsh_operands(const Command& command) {
+  const std::string_view first = operand_name(operands(command), 0);
+  const std::string known = known_operands(command);
   if (!known.empty()) return " \\\n        " + in_quotes("1:" + std::string(first) + ":(" + known + ")");
-  const std::size_t files = files_of(place);
+  const std::size_t files = files_of(command);
   if (files == kAny) return " \\\n        '*:file:_files'";
   std::string out;
   for (std::size_t i = 0; i < files; ++i)
     out += " \\\n        " +
-           in_quotes(std::to_string(i + 1) + ":" + std::string(operand_name(place.operands(), i)) + ":_files");
+           in_quotes(std::to_string(i + 1) + ":" + std::string(operand_name(operands(command), i)) + ":_files");
   return out;
 }
 
@@ -257,11 +243,11 @@ std::string zsh_script() {
       "    place+=\" $words[2]\"\n    shift words\n    (( CURRENT-- ))\n  done\n"
       "  (( explains )) && return\n"
       "  case $place in\n";
-  for (const Place& place : places()) {
-    out += "    " + in_quotes(place.words()) + ")\n      _arguments -S";
+  for (const Command& command : commands()) {
+    out += "    " + in_quotes(command.words()) + ")\n      _arguments -S";
     for (const Flag& f : flags())
-      if (place.takes(f)) out += zsh_flag(place, f);
-    out += zsh_operands(place) + "\n      ;;\n";
+      if (takes(command, f)) out += zsh_flag(command, f);
+    out += zsh_operands(command) + "\n      ;;\n";
   }
   return out +
          "  esac\n}\nif [ \"$funcstack[1]\" = _weighbridge ]; then _weighbridge \"$@\"; else compdef _weighbridge "
@@ -285,16 +271,16 @@ std::string fish_flag(const Flag& f, std::string_view help, const std::string& t
   return fish_row("__weighbridge_in" + taken, out + " -d " + in_quotes(help));
 }
 
-// A flag is said once for all places where the same is said of it.
+// One row for all commands where a flag has the same help.
 std::string fish_flags() {
   std::string out;
   for (const Flag& f : flags()) {
     std::vector<std::pair<std::string, std::string>> told;  // what is said, and where
-    for (const Place& place : places()) {
-      if (!place.takes(f)) continue;
-      auto same = std::ranges::find(told, place.help(f), &std::pair<std::string, std::string>::first);
-      if (same == told.end()) same = told.insert(told.end(), {place.help(f), ""});
-      same->second += " \"" + place.words() + "\"";
+    for (const Command& command : commands()) {
+      if (!takes(command, f)) continue;
+      auto same = std::ranges::find(told, help(command, f), &std::pair<std::string, std::string>::first);
+      if (same == told.end()) same = told.insert(told.end(), {help(command, f), ""});
+      same->second += " \"" + command.words() + "\"";
     }
     for (const auto& [help, taken] : told) out += fish_flag(f, help, taken);
   }
@@ -329,11 +315,11 @@ std::string fish_script() {
     out += fish_row("__weighbridge_at \"\"", "-a " + std::string(v.name) + " -d " + in_quotes(v.summary));
   for (const Fork& fork : forks())
     out += fish_row("__weighbridge_at \"" + fork.words + "\"", "-a '" + joined(fork.next) + "'");
-  for (const Place& place : places()) {
-    const std::string known = place.known();
-    if (!known.empty()) out += fish_row("__weighbridge_at \"" + place.words() + "\"", "-a '" + known + "'");
-    if (const std::size_t files = files_of(place); files > 0)
-      out += fish_row("__weighbridge_files \"" + place.words() + "\" " + std::to_string(files), "-F");
+  for (const Command& command : commands()) {
+    const std::string known = known_operands(command);
+    if (!known.empty()) out += fish_row("__weighbridge_at \"" + command.words() + "\"", "-a '" + known + "'");
+    if (const std::size_t files = files_of(command); files > 0)
+      out += fish_row("__weighbridge_files \"" + command.words() + "\" " + std::to_string(files), "-F");
   }
   return out + fish_flags();
 }

@@ -138,15 +138,15 @@ std::string flags_to_allow(const std::vector<Item>& refused) {
   return out;
 }
 
-// A flag for what alone stands in the way of everything else: a tokenizer that is missing, a dtype that a cast changes.
+// The flag that removes every blocker: for a missing tokenizer, or for dtypes that a cast changes.
 std::string flag_that_helps(const Plan& plan) {
   const auto castable = [](const Item& item) {
     const auto dtype = dtype_from_name(item.from);
     return item.kind == LossKind::dtype && dtype && info(*dtype).kind == DTypeKind::real;
   };
   const auto tokenizer = [](const Item& item) { return item.kind == LossKind::tokenizer; };
-  if (std::ranges::any_of(plan.blockers(), tokenizer)) return ", --tokenizer FILE may";
-  if (std::ranges::any_of(plan.blockers(), castable)) return ", --cast f32 may";
+  if (std::ranges::all_of(plan.blockers(), tokenizer)) return ", --tokenizer FILE may";
+  if (std::ranges::all_of(plan.blockers(), castable)) return ", --cast f32 may";
   return {};
 }
 
