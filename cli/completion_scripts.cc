@@ -170,7 +170,7 @@ std::string zsh_text(std::string_view text) {
 
 std::string zsh_flag(const Command& command, const Flag& f) {
   const bool again = f.given == Given::list || f.given == Given::again;
-  const std::string help = "[" + zsh_text(help(command, f)) + "]";
+  const std::string shown = "[" + zsh_text(help(command, f)) + "]";
   std::string action;
   if (!f.value.empty()) {
     const std::string known = joined_words(f);
@@ -182,8 +182,8 @@ std::string zsh_flag(const Command& command, const Flag& f) {
     if (f.type == Type::file) action += "_files";
   }
   const std::string repeat = again ? "*" : "";
-  std::string out = " \\\n        " + in_quotes(repeat + "--" + std::string(f.name) + help + action);
-  if (f.letter) out += " \\\n        " + in_quotes(repeat + "-" + f.letter + help + action);
+  std::string out = " \\\n        " + in_quotes(repeat + "--" + std::string(f.name) + shown + action);
+  if (f.letter) out += " \\\n        " + in_quotes(repeat + "-" + f.letter + shown + action);
   return out;
 }
 
