@@ -141,6 +141,7 @@ void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
     out.null();
   }
   member(out, "layout", t.layout_name());
+  if (const BlockTypeInfo* type = t.block_type()) member(out, "block_type", type->id);
   const Finding* reason = t.unsupported();
   flag(out, "supported", reason == nullptr);
   if (reason) member(out, "reason", reason->message);

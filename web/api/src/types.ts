@@ -193,6 +193,8 @@ export interface TensorInfo {
   /** Slowest dimension first. Null where the file does not say. */
   readonly shape: readonly number[] | null;
   readonly layout: string;
+  /** Of quantized elements: who defined the block type, and its name, as "slm.q8_0". */
+  readonly block_type?: string;
   readonly supported: boolean;
   /** Why it is not supported. */
   readonly reason?: string;
