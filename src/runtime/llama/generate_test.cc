@@ -284,7 +284,7 @@ TEST(Generate, WhatCannotBeIsMisuseAndLeavesTheSession) {
   EXPECT_THROW(static_cast<void>(perplexity(generator, "")), Error);
 }
 
-// The rule that refuses the fixture with attribute `key` changed to `value`, or with `tensor` filled with `with`
+// The error for the fixture with attribute `key` changed to `value`, or with `tensor` filled with `with`
 // (left out if `with` is 0).
 std::string refusal(const std::string& key, const Value& value, const std::string& tensor = {}, float with = 0) {
   const Model full = slm::fixture(slm::Fixture::tiny);
