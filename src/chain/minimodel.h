@@ -16,11 +16,10 @@ struct MiniModel {
 // Throws Error{malformed}: chain/active-content for commands, scripts, callbacks and addresses; chain/comment for a
 // comment in a signed manifest; chain/placeholder; what parse_record() throws.
 MiniModel read_minimodel(const std::string& path);
-// Error{malformed} chain/artifact-mismatch names the key by which the manifest does not speak of this artifact: bytes,
-// SHA-256, what it says of the header.
+// Compares the artifact with the manifest: bytes, SHA-256 and header fields. Throws Error{malformed}
+// chain/artifact-mismatch naming the first key that differs.
 void check_artifact(const Artifact&, const MiniModel&);
-// [reads] The artifact, which the manifest speaks of: bytes, SHA-256, every rule of .slm, what the manifest says of the
-// header.
+// [reads] The artifact of the manifest, after checking bytes, SHA-256, every rule of .slm and header fields.
 Artifact read_verified_artifact(const std::string& path, const MiniModel&, const Context&);
 
 std::string tagged(std::string_view lower_hex);  // "sha256:" and upper-case digits
