@@ -19,7 +19,7 @@ class Verifier {
   Verifier(const Module::Rep& module, const Context& context, core::Findings& findings)
       : module_(module), words_(module.words), findings_(findings), files_(module, context) {}
 
-  // Requires that every word is valid.
+  // Every word must be valid already.
   void check_all() {
     ends_ = match_functions(words_);
     follow();
