@@ -10,7 +10,7 @@
 /// - **Text.** Any bytes. Each maximal subpart of invalid UTF-8 becomes U+FFFD, as with Python's errors="replace".
 ///   Cleaning deletes U+FFFD; Encoded::replaced counts these sequences.
 /// - **Threads.** Immutable; every member may run concurrently. Copying one costs a reference count.
-/// - **Memory.** encode() into a span allocates nothing, except for texts with runs of combining marks out of canonical
+/// - **Memory.** encode() into a span allocates nothing, except for texts with runs of spacing marks out of canonical
 ///   order. Time is linear in the text: no word costs more than its first `word_limit` characters.
 #pragma once
 #include <cstddef>
@@ -39,7 +39,7 @@ struct WordPieceOptions {
 /// What encode() adds around a text, and where it stops.
 struct EncodeOptions {
   std::uint64_t max_length = 0;  ///< maximum number of ids, special ones included; 0: no limit
-  bool special = true;           ///< [CLS] before and [SEP] behind
+  bool special = true;           ///< add [CLS] before and [SEP] after
 };
 
 /// The position of a token in the text, in bytes or in code points as Python would decode it. {0, 0} for the [CLS] and
@@ -104,8 +104,8 @@ struct BytePairOptions {
 
 /// What encode() adds around a text. The default is for a prompt, which has no EOS.
 struct FrameOptions {
-  bool bos = true;               ///< in front
-  bool eos = false;              ///< behind
+  bool bos = true;               ///< add BOS before the text
+  bool eos = false;              ///< add EOS after it
   std::uint64_t max_length = 0;  ///< maximum number of ids, BOS and EOS included; 0: no limit
 };
 
