@@ -113,7 +113,7 @@ TEST(SafetensorsRead, SaysWhereExpectedAndFound) {
   EXPECT_EQ(finding.expected, "12 bytes");
   EXPECT_EQ(finding.found, "4 bytes");
   EXPECT_EQ(finding.message,
-            "data_offsets spans another number of bytes than shape and dtype need (expected 12 bytes, found 4 bytes)");
+            "data_offsets does not span the size that shape and dtype require (expected 12 bytes, found 4 bytes)");
   EXPECT_EQ(model.size(), 0U);
 }
 
