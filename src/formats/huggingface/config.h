@@ -40,7 +40,7 @@ inline constexpr std::string_view kOwn = "hf.", kPrefixKey = "hf.prefix", kModel
 
 const ConfigKey* find_config_key(std::string_view config) noexcept;
 const ConfigKey* find_attribute_key(std::string_view attribute) noexcept;
-// A positive integer in decimal, or nullopt.
+// A positive integer below 2^32 in decimal; nullopt for anything else.
 std::optional<std::uint64_t> positive(std::string_view text) noexcept;
 
 // Takes the JSON of model_type and architectures. If model_type is absent (empty), the first of the architectures
