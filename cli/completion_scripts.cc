@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion scripts for three shells, made from the tables. Each finds the place of the line, which is the verb with
-// its action, and how many operands stand behind it; what may come next is listed by place.
+// Completion scripts for bash, zsh and fish, made from the tables. Each script finds the place in the line (the verb
+// with its action, and the number of operands so far) and offers what can come next there.
 #include <algorithm>
 #include <vector>
 
@@ -17,7 +17,7 @@ struct Place {
   std::string words() const { return std::string(verb->name) + (action ? " " + words_of(*action) : ""); }
   std::string_view operands() const { return operands_of(verb->id, action); }
   std::size_t most() const { return operand_count(operands()).most; }
-  // What the first operand must be one of.
+  // The allowed first operands.
   std::string known() const;
   bool takes(const Flag& flag) const { return takes_flag(verb->id, action, flag); }
   std::string help(const Flag& flag) const { return help_of(flag, verb->id, action); }
@@ -32,7 +32,7 @@ std::vector<Place> places() {
   return out;
 }
 
-// Words that are no place yet, and what can follow them: "slm", "slm quality-gate", and the same behind help.
+// Words before a place is reached, and what can follow them: "slm", "slm quality-gate", and the same after help.
 struct Fork {
   std::string words;
   std::vector<std::string_view> next;
@@ -86,7 +86,7 @@ std::string valued_flags(std::string_view between) {
   return out;
 }
 
-// How many operands are files, from the first on; kAny: all that come.
+// How many operands, from the first on, are files; kAny: all of them.
 std::size_t files_of(const Place& place) {
   constexpr std::size_t kTold = 3;  // no usage line names more operands one by one
   std::size_t count = 0;
@@ -94,7 +94,7 @@ std::size_t files_of(const Place& place) {
   return count == kTold ? kAny : count;
 }
 
-// 'text' for a POSIX shell, zsh and fish: a single quote leaves and enters again.
+// 'text' in single quotes for a POSIX shell, zsh and fish; a quote inside closes and reopens them.
 std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -174,7 +174,7 @@ std::string bash_script() {
 
 // ---- zsh ----
 
-// _arguments and _describe read brackets and colons in descriptions as their own.
+// Escapes brackets and colons, which _arguments and _describe would interpret.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text)
@@ -214,7 +214,7 @@ std::string zsh_operands(const Place& place) {
   return out;
 }
 
-// What can follow the verb, or an action that has steps, with what is said of it.
+// What can follow the verb, or an action that has steps, with descriptions.
 std::string zsh_choices(VerbId id, std::string_view action = {}) {
   std::string out;
   for (const std::string_view word : next_words(id, action)) {
@@ -285,11 +285,11 @@ std::string fish_flag(const Flag& f, std::string_view help, const std::string& t
   return fish_row("__weighbridge_in" + taken, out + " -d " + in_quotes(help));
 }
 
-// A flag is said once for all places where the same is said of it.
+// One row for all places where a flag has the same description.
 std::string fish_flags() {
   std::string out;
   for (const Flag& f : flags()) {
-    std::vector<std::pair<std::string, std::string>> told;  // what is said, and where
+    std::vector<std::pair<std::string, std::string>> told;  // the description, and its places
     for (const Place& place : places()) {
       if (!place.takes(f)) continue;
       auto same = std::ranges::find(told, place.help(f), &std::pair<std::string, std::string>::first);

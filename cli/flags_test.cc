@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every flag of every verb and action, by the tables: parsed, checked, refused, and told by help, completion and
-// manual.
+// Tests every flag of every verb and action from the tables: parsing, checks, refusals, help, completion and manual.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,7 +64,7 @@ Line operator+(Line a, const Line& b) {
   return a;
 }
 
-// The shortest line that the place takes, without `missing`.
+// The shortest valid command line of the place, without the flag `missing`.
 Line shortest(const Place& place, FlagId missing = FlagId::none) {
   Line out;
   if (place.action) {
@@ -81,7 +80,7 @@ Line shortest(const Place& place, FlagId missing = FlagId::none) {
   return out;
 }
 
-// The same with the flag, and with what it needs.
+// The same with the flag and the flags that it needs.
 Line with(const Place& place, const Flag& flag, const Line& spelt) {
   Line out = shortest(place, flag.id) + spelt;
   const FlagId other = companion_of(flag, place.verb->id, place.action);
@@ -97,7 +96,7 @@ Arguments parsed(const Place& place, const Line& line) {
   return parse(place.verb->id, static_cast<int>(words.size()), words.data());
 }
 
-// The sentence with which a line is refused; empty where it is not.
+// The error message for a line; empty if it is accepted.
 std::string refusal(const Place& place, const Line& line) {
   try {
     parsed(place, line);
@@ -116,7 +115,7 @@ template <class Work> void for_each_flag(Work&& work) {
       }
 }
 
-// Made once each.
+// Makes each script once.
 const std::string& script_of(std::string_view shell) {
   static std::map<std::string_view, std::string> scripts;
   std::string& out = scripts[shell];
@@ -304,7 +303,7 @@ TEST(Flags, ADefaultIsAValueThatTheFlagTakes) {
   });
 }
 
-// The words of a text, without how it is wrapped.
+// A text without its line wrapping.
 std::string flowing(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -331,7 +330,7 @@ TEST(Flags, HelpHasThoseThatAreTakenAndNoOthers) {
   }
 }
 
-// The line of a script that begins with `start`, or those that continue it.
+// The part of a script from `start` to `end`.
 std::string part_of(const std::string& script, const std::string& start, std::string_view end) {
   const std::size_t begin = script.find(start);
   return begin == std::string::npos ? "" : script.substr(begin, script.find(end, begin) - begin);
@@ -361,7 +360,7 @@ TEST(Flags, CompletionOffersThoseThatAreTakenAndNoOthers) {
 }
 
 TEST(Flags, TheManualHasEach) {
-  const auto roff = [](std::string_view text) {  // as the page spells it
+  const auto roff = [](std::string_view text) {  // as on the manual page
     std::string out;
     for (const char c : text) out += c == '-' ? std::string("\\-") : std::string(1, c);
     return out;
