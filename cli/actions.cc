@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the rows of actions.
+// Lookups in the tables of verbs, actions and flags.
 #include "actions.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace weighbridge::cli {
 namespace {
 
-// Whether a set has the action, or the verb where there is none.
+// Whether the set has the action, or the verb if `action` is null.
 bool holds(const Where& where, VerbId id, const Action* action) noexcept {
   return action ? where.has(action->id) : where.has(id);
 }

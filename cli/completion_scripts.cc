@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion scripts for three shells, made from the tables. Each finds the command of the line, which is a verb with
-// its action, and counts the operands behind it; each command lists what may come next.
+// Completion scripts for bash, zsh and fish, made from the tables. Each script finds the command in the line (a verb
+// with its action), counts the operands so far, and offers what can come next.
 #include <algorithm>
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace weighbridge::cli {
 namespace {
 
-// Words that are no command yet, and what can follow them: "slm", "slm quality-gate", and the same behind help.
+// Words that are not a command yet, and what can follow them: "slm", "slm quality-gate", and the same after help.
 struct Fork {
   std::string words;
   std::vector<std::string_view> next;
@@ -41,7 +41,7 @@ std::string joined(std::span<const std::string_view> list, std::string_view behi
 
 std::string_view operands(const Command& command) { return operands_of(command.verb->id, command.action); }
 
-// What the first operand must be one of.
+// The allowed first operands.
 std::string known_operands(const Command& command) { return joined(operand_words(command.verb->id, command.action)); }
 
 bool takes(const Command& command, const Flag& flag) { return takes_flag(command.verb->id, command.action, flag); }
@@ -70,7 +70,7 @@ std::string valued_flags(std::string_view between) {
   return out;
 }
 
-// How many operands are files, from the first on; kAny: all that come.
+// How many operands, from the first on, are files; kAny: all of them.
 std::size_t files_of(const Command& command) {
   constexpr std::size_t kTold = 3;  // no usage line names more operands one by one
   std::size_t count = 0;
@@ -80,7 +80,7 @@ std::size_t files_of(const Command& command) {
   return count == kTold ? kAny : count;
 }
 
-// 'text' for a POSIX shell, zsh and fish: a single quote leaves and enters again.
+// 'text' in single quotes for a POSIX shell, zsh and fish; a quote inside closes and reopens them.
 std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -160,7 +160,7 @@ std::string bash_script() {
 
 // ---- zsh ----
 
-// _arguments and _describe read brackets and colons in descriptions as their own.
+// Escapes brackets and colons, which _arguments and _describe would interpret.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text)
@@ -200,7 +200,7 @@ std::string zsh_operands(const Command& command) {
   return out;
 }
 
-// What can follow the verb, or an action that has steps, with what is said of it.
+// What can follow the verb, or an action that has steps, with descriptions.
 std::string zsh_choices(VerbId id, std::string_view action = {}) {
   std::string out;
   for (const std::string_view word : next_words(id, action)) {
@@ -271,11 +271,11 @@ std::string fish_flag(const Flag& f, std::string_view help, const std::string& t
   return fish_row("__weighbridge_in" + taken, out + " -d " + in_quotes(help));
 }
 
-// One row for all commands where a flag has the same help.
+// One row for all commands where a flag has the same description.
 std::string fish_flags() {
   std::string out;
   for (const Flag& f : flags()) {
-    std::vector<std::pair<std::string, std::string>> told;  // what is said, and where
+    std::vector<std::pair<std::string, std::string>> told;  // the description, and its commands
     for (const Command& command : commands()) {
       if (!takes(command, f)) continue;
       auto same = std::ranges::find(told, help(command, f), &std::pair<std::string, std::string>::first);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every flag of every verb and action, by the tables: parsed, checked, refused, and told by help, completion and
-// manual.
+// Tests every flag of every verb and action from the tables: parsing, checks, refusals, help, completion and manual.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,8 +48,13 @@ Line operator+(Line a, const Line& b) {
   return a;
 }
 
+<<<<<<< HEAD
 // The shortest line that the command takes, without `missing`.
 Line shortest(const Command& command, FlagId missing = FlagId::none) {
+=======
+// The shortest valid command line of the place, without the flag `missing`.
+Line shortest(const Place& place, FlagId missing = FlagId::none) {
+>>>>>>> t4
   Line out;
   if (command.action) {
     out.emplace_back(command.action->name);
@@ -65,11 +69,19 @@ Line shortest(const Command& command, FlagId missing = FlagId::none) {
   return out;
 }
 
+<<<<<<< HEAD
 // The same with the flag, and with what it needs.
 Line with(const Command& command, const Flag& flag, const Line& spelt) {
   Line out = shortest(command, flag.id) + spelt;
   const FlagId other = companion_of(flag, command.verb->id, command.action);
   if (other != FlagId::none && !needs_flag(command.verb->id, command.action, cli::flag(other)))
+=======
+// The same with the flag and the flags that it needs.
+Line with(const Place& place, const Flag& flag, const Line& spelt) {
+  Line out = shortest(place, flag.id) + spelt;
+  const FlagId other = companion_of(flag, place.verb->id, place.action);
+  if (other != FlagId::none && !needs_flag(place.verb->id, place.action, cli::flag(other)))
+>>>>>>> t4
     out = out + given(cli::flag(other));
   return out;
 }
@@ -81,8 +93,13 @@ Arguments parsed(const Command& command, const Line& line) {
   return parse(command.verb->id, static_cast<int>(words.size()), words.data());
 }
 
+<<<<<<< HEAD
 // The sentence with which a line is refused; empty where it is not.
 std::string refusal(const Command& command, const Line& line) {
+=======
+// The error message for a line; empty if it is accepted.
+std::string refusal(const Place& place, const Line& line) {
+>>>>>>> t4
   try {
     parsed(command, line);
     return {};
@@ -100,7 +117,7 @@ template <class Work> void for_each_flag(Work&& work) {
       }
 }
 
-// Made once each.
+// Makes each script once.
 const std::string& script_of(std::string_view shell) {
   static std::map<std::string_view, std::string> scripts;
   std::string& out = scripts[shell];
@@ -291,7 +308,7 @@ TEST(Flags, ADefaultIsAValueThatTheFlagTakes) {
   });
 }
 
-// The words of a text, without how it is wrapped.
+// A text without its line wrapping.
 std::string flowing(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -318,7 +335,7 @@ TEST(Flags, HelpHasThoseThatAreTakenAndNoOthers) {
   }
 }
 
-// The line of a script that begins with `start`, or those that continue it.
+// The part of a script from `start` to `end`.
 std::string part_of(const std::string& script, const std::string& start, std::string_view end) {
   const std::size_t begin = script.find(start);
   return begin == std::string::npos ? "" : script.substr(begin, script.find(end, begin) - begin);
@@ -348,7 +365,7 @@ TEST(Flags, CompletionOffersThoseThatAreTakenAndNoOthers) {
 }
 
 TEST(Flags, TheManualHasEach) {
-  const auto roff = [](std::string_view text) {  // as the page spells it
+  const auto roff = [](std::string_view text) {  // as on the manual page
     std::string out;
     for (const char c : text) out += c == '-' ? std::string("\\-") : std::string(1, c);
     return out;
