@@ -48,13 +48,8 @@ Line operator+(Line a, const Line& b) {
   return a;
 }
 
-<<<<<<< HEAD
-// The shortest line that the command takes, without `missing`.
+// The shortest valid line of the command, without the flag `missing`.
 Line shortest(const Command& command, FlagId missing = FlagId::none) {
-=======
-// The shortest valid command line of the place, without the flag `missing`.
-Line shortest(const Place& place, FlagId missing = FlagId::none) {
->>>>>>> t4
   Line out;
   if (command.action) {
     out.emplace_back(command.action->name);
@@ -69,19 +64,11 @@ Line shortest(const Place& place, FlagId missing = FlagId::none) {
   return out;
 }
 
-<<<<<<< HEAD
-// The same with the flag, and with what it needs.
+// The same with the flag and the flags that it needs.
 Line with(const Command& command, const Flag& flag, const Line& spelt) {
   Line out = shortest(command, flag.id) + spelt;
   const FlagId other = companion_of(flag, command.verb->id, command.action);
   if (other != FlagId::none && !needs_flag(command.verb->id, command.action, cli::flag(other)))
-=======
-// The same with the flag and the flags that it needs.
-Line with(const Place& place, const Flag& flag, const Line& spelt) {
-  Line out = shortest(place, flag.id) + spelt;
-  const FlagId other = companion_of(flag, place.verb->id, place.action);
-  if (other != FlagId::none && !needs_flag(place.verb->id, place.action, cli::flag(other)))
->>>>>>> t4
     out = out + given(cli::flag(other));
   return out;
 }
@@ -93,13 +80,8 @@ Arguments parsed(const Command& command, const Line& line) {
   return parse(command.verb->id, static_cast<int>(words.size()), words.data());
 }
 
-<<<<<<< HEAD
-// The sentence with which a line is refused; empty where it is not.
-std::string refusal(const Command& command, const Line& line) {
-=======
 // The error message for a line; empty if it is accepted.
-std::string refusal(const Place& place, const Line& line) {
->>>>>>> t4
+std::string refusal(const Command& command, const Line& line) {
   try {
     parsed(command, line);
     return {};
