@@ -22,7 +22,8 @@ struct Rule {
   enum class Phase : std::uint8_t {
     structure,       ///< the structure of the file; open() checks it
     payload,         ///< tensor data; open() does not check it
-    payload_on_open  ///< tensor data; open() checks it
+    payload_on_open,  ///< tensor data; open() checks it
+    either            ///< structure or tensor data; open() may find it, or leave it to verify()
   };
   std::string_view id;             ///< "<format>/<rule>", stable
   Reach reach;                     ///< what a violation makes invalid

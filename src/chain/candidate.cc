@@ -137,15 +137,15 @@ class Reader {
     Builder builder;
     std::vector<std::string> replaced;
     for (auto& [key, value] : shape_attributes(record)) {
-      const std::string field = key.substr(slm::kPrefix.size());
-      if (const auto stated = slm::find_stated(model, field)) {
+      const std::string field = key.substr(slm_format::kPrefix.size());
+      if (const auto stated = slm_format::find_stated(model, field)) {
         replaced.push_back(stated->key);
         compare(field, *stated, value);
       }
       builder.attribute(std::move(key), std::move(value));
     }
     for (const auto& [key, value] : model.attributes())
-      if (std::ranges::find(replaced, key) == replaced.end() && !key.starts_with(slm::kPrefix))
+      if (std::ranges::find(replaced, key) == replaced.end() && !key.starts_with(slm_format::kPrefix))
         builder.attribute(key, value);
     const Tokenizer tokenizer = tokenizer_of(record);
     if (model.tokenizer() != nullptr) compare(*model.tokenizer(), tokenizer);
@@ -154,7 +154,7 @@ class Reader {
     out_.model = builder.build();
   }
 
-  void compare(const std::string& field, const slm::Stated& stated, const Value& value) {
+  void compare(const std::string& field, const slm_format::Stated& stated, const Value& value) {
     const auto number = stated.value->as_f64();
     const auto flag = stated.value->as_bool();
     const auto wanted = value.as_f64();
@@ -170,7 +170,7 @@ class Reader {
   // Compares the tokenizers as the sections that an .slm would hold.
   void compare(const Tokenizer& own, const Tokenizer& stated) {
     const auto section = [](const Tokenizer& tokenizer) {
-      return slm::encode_tokenizer(tokenizer, tokenizer.vocab_size).section;
+      return slm_format::encode_tokenizer(tokenizer, tokenizer.vocab_size).section;
     };
     if (section(own) != section(stated))
       object_to(out_.contradictions, "contradiction",

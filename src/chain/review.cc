@@ -83,7 +83,7 @@ class Reviewer {
   }
 
   void count(const Tensor& tensor) {
-    if (slm::is_rotary_table(tensor.name()) || tensor.unsupported() != nullptr || !tensor.has_shape()) return;
+    if (slm_format::is_rotary_table(tensor.name()) || tensor.unsupported() != nullptr || !tensor.has_shape()) return;
     if (info(tensor.dtype()).kind != DTypeKind::real) return;  // the plan has reported it
     ValueCounter counter(bound_);
     tensor.stream_dense(DType::f32, context_, [&](std::span<const std::byte> piece) {

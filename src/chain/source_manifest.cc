@@ -47,29 +47,29 @@ std::string row(std::string_view group, std::uint64_t i) { return std::string(gr
 
 }  // namespace
 
-void set_shape(Record& record, const slm::Header& header) {
+void set_shape(Record& record, const slm_format::Header& header) {
   record.set("family", "llama");
-  for (const slm::U32Field& field : slm::kU32Fields)
+  for (const slm_format::U32Field& field : slm_format::kU32Fields)
     if (is_shape(field.name)) record.set(field.name, std::uint64_t{header.*field.value});
-  for (const slm::F32Field& field : slm::kF32Fields)
+  for (const slm_format::F32Field& field : slm_format::kF32Fields)
     record.set(field.name, Value::real(static_cast<double>(header.*field.value), DType::f32).to_text());
-  record.set_flag("tied_output", (header.flags & slm::kTiedOutput) != 0);
+  record.set_flag("tied_output", (header.flags & slm_format::kTiedOutput) != 0);
 }
 
 std::vector<Value::Entry> shape_attributes(const Record& record) {
   std::vector<Value::Entry> out;
   const auto put = [&](std::string_view field, Value value) {
-    out.emplace_back(std::string(slm::kPrefix) + std::string(field), std::move(value));
+    out.emplace_back(std::string(slm_format::kPrefix) + std::string(field), std::move(value));
   };
-  put("flags", Value::integer(std::uint64_t{record.flag("tied_output") ? slm::kTiedOutput : 0}, DType::u32));
-  for (const slm::U32Field& field : slm::kU32Fields) {
+  put("flags", Value::integer(std::uint64_t{record.flag("tied_output") ? slm_format::kTiedOutput : 0}, DType::u32));
+  for (const slm_format::U32Field& field : slm_format::kU32Fields) {
     if (!is_shape(field.name)) continue;
     const std::uint64_t number = record.number(field.name);
     if (number > UINT32_MAX || number == 0)
       bad_row(std::string(field.name), record.get(field.name), "a whole number from 1 to 4294967295");
     put(field.name, Value::integer(number, DType::u32));
   }
-  for (const slm::F32Field& field : slm::kF32Fields) {
+  for (const slm_format::F32Field& field : slm_format::kF32Fields) {
     const auto number = static_cast<float>(record.real(field.name));
     if (!(number > 0) || !std::isfinite(number))
       bad_row(std::string(field.name), record.get(field.name), "a positive number that f32 can hold");
@@ -100,7 +100,7 @@ Tokenizer tokenizer_of(const Record& record) {
     for (const std::string_view group : {"special", "token", "merge"})
       if (record.rows(group) != 0)
         refuse("value", row(group, 0), "stands only where tokenizer_route is bpe", {}, "no such row", "a row");
-    return slm::byte_tokenizer();
+    return slm_format::byte_tokenizer();
   }
   Tokenizer out;
   out.kind = Tokenizer::Kind::bpe;
@@ -130,14 +130,14 @@ Tokenizer tokenizer_of(const Record& record) {
   return out;
 }
 
-slm::Header shape_of(const Model& model) {
+slm_format::Header shape_of(const Model& model) {
   core::WriteLayout ledger;
-  const slm::Hyper hyper = slm::derive_hyper(model, {}, ledger);
+  const slm_format::Hyper hyper = slm_format::derive_hyper(model, {}, ledger);
   if (!ledger.blockers.empty()) {
     const Item& item = ledger.blockers.front();
     refuse("shape", item.subject, item.from + ": " + item.to, {}, item.to, item.from);
   }
-  slm::Header out = hyper.header;
+  slm_format::Header out = hyper.header;
   if (hyper.kv_rows != 0) out.kv_head_count = static_cast<std::uint32_t>(hyper.kv_rows / out.head_dim);
   return out;
 }
@@ -146,7 +146,7 @@ std::string source_dtype(const Model& model) {
   std::set<std::string> seen;
   for (std::uint32_t i = 0; i < model.size(); ++i) {
     const Tensor tensor = model[i];
-    if (slm::is_rotary_table(tensor.name())) continue;
+    if (slm_format::is_rotary_table(tensor.name())) continue;
     const DType dtype = tensor.dtype();
     const bool plain = tensor.layout() == Layout::dense && tensor.unsupported() == nullptr;
     if (!plain || (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)) return "other";

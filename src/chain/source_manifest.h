@@ -12,7 +12,7 @@
 namespace weighbridge::chain {
 
 // Sets the key for each header field except model_type and flags.
-void set_shape(Record&, const slm::Header&);
+void set_shape(Record&, const slm_format::Header&);
 // The shape as attributes "slm.<field>" in the header's types. Throws chain/value for a number that its field cannot
 // hold.
 std::vector<Value::Entry> shape_attributes(const Record&);
@@ -23,7 +23,7 @@ void set_tokenizer(Record&, const Tokenizer&);
 Tokenizer tokenizer_of(const Record&);
 
 // The shape of a model that can be an .slm, with the heads as in the source. Throws chain/shape for what is not known.
-slm::Header shape_of(const Model&);
+slm_format::Header shape_of(const Model&);
 // "f32", "f16", "bf16", "mixed" of them, or "other".
 std::string source_dtype(const Model&);
 

@@ -19,8 +19,8 @@ namespace weighbridge::registry {
 std::span<const core::Format* const> formats() noexcept {
   static const core::Format kHuggingFace = huggingface::format(safetensors::kFormat);
   static constexpr const core::Format* kFormats[] = {
-      &safetensors::kFormat, &ztensor1::kFormat, &ztensor0::kFormat,    &stb::kFormat,
-      &embd::kFormat,        &slm::kFormat,      &slm_adapter::kFormat,
+      &safetensors::kFormat, &ztensor1::kFormat,   &ztensor0::kFormat,    &stb::kFormat,
+      &embd::kFormat,        &slm_format::kFormat, &slm_adapter::kFormat,
       &llama2c::kFormat,  // has no magic number, so it is tried after those that do
       &kHuggingFace,
   };

@@ -70,7 +70,7 @@ const std::vector<FormatCorpus>& all_cases() {
       {&ztensor0::kFormat, ztensor0::cases()},
       {&stb::kFormat, stb::cases()},
       {&embd::kFormat, embd::cases()},
-      {&slm::kFormat, slm::cases()},
+      {&slm_format::kFormat, slm_format::cases()},
       {&slm_adapter::kFormat, slm_adapter::cases()},
       {&llama2c::kFormat, llama2c::cases()},
   };

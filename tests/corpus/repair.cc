@@ -83,9 +83,9 @@ void seal_embd(std::string& bytes) {
 }
 
 void seal_slm(std::string& bytes) {
-  if (bytes.size() < slm::kHeaderSize) return;
-  put(bytes, slm::kChecksumAt, std::uint64_t{0});
-  put(bytes, slm::kChecksumAt, codecs::indexed_checksum(part(bytes, 0, bytes.size())));
+  if (bytes.size() < slm_format::kHeaderSize) return;
+  put(bytes, slm_format::kChecksumAt, std::uint64_t{0});
+  put(bytes, slm_format::kChecksumAt, codecs::indexed_checksum(part(bytes, 0, bytes.size())));
 }
 
 void seal_adapter(std::string& bytes) {

@@ -20,10 +20,6 @@ inline const Rule* find_rule(std::string_view id) {
   return nullptr;
 }
 
-// Rules that open may meet or leave: structure and payload alike may need more memory than the limit allows, and open
-// reads the frames' headers of a zstd component whose size the manifest does not give.
-inline bool either_checks(std::string_view rule) { return rule == "limit/memory" || rule == "zt/zstd"; }
-
 // As open() gives it: where there is no model, a file has no place in one.
 inline Finding without_place(Finding finding) {
   finding.file.source.reset();
@@ -36,8 +32,7 @@ inline std::string disagreement(const Finding* refused, const Report& verified) 
   if (refused == nullptr) {
     if (first == nullptr) return {};
     const Rule* rule = find_rule(first->rule);
-    if (rule != nullptr && rule->phase == Rule::Phase::payload) return {};
-    if (either_checks(first->rule)) return {};
+    if (rule != nullptr && (rule->phase == Rule::Phase::payload || rule->phase == Rule::Phase::either)) return {};
     return "open accepts what breaks " + first->rule +
            ", which needs no payload or is checked on opening: " + first->message;
   }
@@ -45,7 +40,7 @@ inline std::string disagreement(const Finding* refused, const Report& verified) 
   if (without_place(*refused) != without_place(*first))
     return "open says '" + refused->message + "', verify says '" + first->message + "'";
   const Rule* rule = find_rule(refused->rule);
-  if (rule != nullptr && rule->phase == Rule::Phase::payload && !either_checks(rule->id))
+  if (rule != nullptr && rule->phase == Rule::Phase::payload)
     return "open refuses for " + refused->rule + ", whose line in rules.def leaves it to verify";
   return {};
 }

@@ -13,7 +13,7 @@
 #include "formats/slm/tokenizer.h"
 #include "weighbridge/model.h"
 
-namespace weighbridge::slm::testing {
+namespace weighbridge::slm_format::testing {
 
 struct Outcome {
   Report report;
@@ -157,4 +157,4 @@ inline Builder tiny(const ModelShape& shape = {}) {
   return builder;
 }
 
-}  // namespace weighbridge::slm::testing
+}  // namespace weighbridge::slm_format::testing

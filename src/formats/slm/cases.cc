@@ -11,7 +11,7 @@
 #include "formats/slm/format.h"
 #include "formats/slm/names.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 template <class T> std::string le(T value) {
@@ -423,4 +423,4 @@ std::vector<core::CorpusCase> cases() {
   return c.take();
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -9,7 +9,7 @@
 
 #include "formats/slm/layout.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 constexpr std::uint64_t kPrime = 0x100000001b3U;
@@ -47,4 +47,4 @@ std::optional<std::string_view> other_form(const Source& source, std::uint64_t s
   return kForms[static_cast<std::size_t>(fits - h.begin())];
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

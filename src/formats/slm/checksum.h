@@ -10,7 +10,7 @@
 #include "codecs/indexed_checksum.h"
 #include "weighbridge/source.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 using codecs::checksum_text;
 using Checksum = codecs::IndexedChecksum;
@@ -26,4 +26,4 @@ inline constexpr std::uint64_t kMostForOtherForms = std::uint64_t{64} << 20;
 // nullopt if none does. The message names it, because another writer may use that form. The file stays invalid.
 std::optional<std::string_view> other_form(const Source&, std::uint64_t stated);
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

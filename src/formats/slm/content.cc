@@ -18,7 +18,7 @@
 #include "formats/slm/rules.h"
 #include "formats/slm/scan.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 // Size of a piece; two are in memory. With two threads, a piece is large enough to make the handover cheap. With one,
@@ -149,4 +149,4 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   check_ranges(std::move(ranges), model, source, decode_header(header).checksum, context, findings);
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

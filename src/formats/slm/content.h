@@ -10,7 +10,7 @@
 #include "formats/slm/scan.h"
 #include "weighbridge/context.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 // The result of one pass over a file: its checksum with bytes 100..108 as zero, and the first bad value of each range.
 struct PayloadSums {
@@ -28,4 +28,4 @@ void check_payload(const core::Draft&, const Source&, std::uint64_t stated, cons
 // The finding of a bad value.
 Finding bad_value_finding(const BadValue&, const Source&, std::string_view tensor);
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -10,7 +10,7 @@
 #include "base/endian.h"
 #include "formats/slm/checksum.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 template <class T> void append(std::string& to, T value) {
@@ -119,4 +119,4 @@ std::uint64_t layout_checksum(const Directory& directory) {
   return sum.value();
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

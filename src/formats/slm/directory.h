@@ -12,7 +12,7 @@
 #include "formats/slm/layout.h"
 #include "formats/slm/names.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 Entry decode_entry(const char* bytes) noexcept;  // kEntrySize bytes
 void append_entry(std::string& to, const Entry&);
@@ -56,4 +56,4 @@ EntryShape shape_of(const Entry&) noexcept;
 // M3: the checksum over the entries sorted by name hash, with dimensions as stored.
 std::uint64_t layout_checksum(const Directory&);
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

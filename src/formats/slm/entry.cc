@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "formats/slm/rules.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 class Check {
@@ -129,4 +129,4 @@ bool check_entry(const Entry& entry, const EntryPlace& place, core::Findings& fi
   return Check(entry, place, findings).run(out);
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

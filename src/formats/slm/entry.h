@@ -7,7 +7,7 @@
 #include "core/findings.h"
 #include "formats/slm/directory.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 // The offset of the entry, and the range where payloads may lie.
 struct EntryPlace {
@@ -19,4 +19,4 @@ struct EntryPlace {
 // Reports every error. True if the entry is valid; then `out` is its Extents.
 bool check_entry(const Entry&, const EntryPlace&, core::Findings&, Extents& out);
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -8,7 +8,7 @@
 #include "formats/slm/layout.h"
 #include "formats/slm/rules.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"slm"};
@@ -49,4 +49,4 @@ constexpr core::Format kFormat = {
     .append = nullptr,
 };
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

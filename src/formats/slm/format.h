@@ -6,7 +6,7 @@
 #include "core/corpus_case.h"
 #include "core/format.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 extern const core::Format kFormat;
 
@@ -22,4 +22,4 @@ core::WriteLayout layout(const Model&, const Options&);
 // The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -10,7 +10,7 @@
 #include "base/endian.h"
 #include "formats/slm/rules.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 struct Section {
@@ -125,4 +125,4 @@ std::vector<Value::Entry> header_attributes(const Header& h) {
   return out;
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -10,7 +10,7 @@
 #include "formats/slm/layout.h"
 #include "weighbridge/value.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 // `bytes` must be at least kHeaderSize long. Ignores the magic.
 Header decode_header(std::span<const std::byte> bytes) noexcept;
@@ -26,4 +26,4 @@ bool check_sections(const Header&, std::uint64_t size, core::Findings&);
 // The attributes "slm.<field>", in the order of the header.
 std::vector<Value::Entry> header_attributes(const Header&);
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

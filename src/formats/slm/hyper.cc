@@ -14,7 +14,7 @@
 #include "formats/slm/names.h"
 #include "formats/slm/neutral.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 using core::indexed;
@@ -211,4 +211,4 @@ Hyper derive_hyper(const Model& model, const Options& options, core::WriteLayout
   return Deriver(model, options, out).run();
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -7,7 +7,7 @@
 #include "core/format.h"
 #include "formats/slm/layout.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 struct Hyper {
   Header header;  // without the offsets of sections
@@ -19,4 +19,4 @@ struct Hyper {
 // check_fields().
 Hyper derive_hyper(const Model&, const Options&, core::WriteLayout& out);
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

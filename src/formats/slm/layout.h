@@ -9,7 +9,7 @@
 
 #include "weighbridge/block_type.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 inline constexpr std::string_view kMagic = "SLM1";
 inline constexpr std::uint32_t kVersion = 1;
@@ -142,4 +142,4 @@ inline constexpr std::string_view kTokenizerUnheld = "tokenizer_unheld";
 inline constexpr std::string_view kHeaderExtra = "header";  // header bytes past 108 (M15), in the grammar kGrammar
 inline constexpr std::string_view kGrammar = "slm";
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

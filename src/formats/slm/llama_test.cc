@@ -8,7 +8,7 @@
 #include "support/slm_testing.h"
 #include "support/thrown.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 using testing::header_of;
@@ -301,4 +301,4 @@ TEST(SlmLlama, TensorsOfAnotherRankTellNoNumbers) {
 }
 
 }  // namespace
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -8,7 +8,7 @@
 
 #include "codecs/checksum.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 constexpr std::string_view kRoleNames[] = {
@@ -155,4 +155,4 @@ std::string KnownNames::name(std::uint64_t hash) const {
   return known ? spell(known->role, known->layer) : spell_hash(hash);
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -11,7 +11,7 @@
 #include "formats/slm/layout.h"
 #include "weighbridge/model.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 // FNV-1a, 64 bits.
 constexpr std::uint64_t name_hash(std::string_view name) noexcept {
@@ -93,4 +93,4 @@ class KnownNames {
   std::vector<Known> known_;  // sorted by hash
 };
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -9,7 +9,7 @@
 #include "formats/slm/layout.h"
 #include "wire/json_reader.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 using core::indexed;
@@ -145,4 +145,4 @@ void judge_others(const Model& model, const std::vector<std::string>& used, core
     if (key != kTokenizerUnheld && std::ranges::find(used, key) == used.end()) judge.judge(key, value);
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -11,7 +11,7 @@
 #include "core/format.h"
 #include "weighbridge/model.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 struct Stated {
   std::string key;  // the attribute's
@@ -33,4 +33,4 @@ Rotation parse_rotation(std::string_view json);
 // it, and as a loss if its meaning is unknown.
 void judge_others(const Model&, const std::vector<std::string>& used, core::WriteLayout& out);
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -15,7 +15,7 @@
 #include "formats/slm/tokenizer.h"
 #include "support/slm_testing.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 using testing::corpus_case;
@@ -209,4 +209,4 @@ TEST(SlmScan, FindsWhatAPlainLookFinds) {
 }
 
 }  // namespace
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -14,7 +14,7 @@
 #include "core/words.h"
 #include "formats/slm/rules.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 using Sink = std::function<void(std::span<const std::byte>)>;
@@ -207,4 +207,4 @@ Make make_scales(Values values, const Encoder& encoder, std::uint64_t group) {
   };
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -11,7 +11,7 @@
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 using Make = std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>&)>;
 
@@ -29,4 +29,4 @@ Make make_values(Values);
 Make make_codes(Values, const codecs::ScaledEncoder&, std::uint64_t group);
 Make make_scales(Values, const codecs::ScaledEncoder&, std::uint64_t group);
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

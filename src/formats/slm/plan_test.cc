@@ -13,7 +13,7 @@
 #include "support/slm_testing.h"
 #include "support/thrown.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 using testing::header_of;
@@ -180,4 +180,4 @@ TEST(SlmRead, BadValuesPastTheReportAreCounted) {
 }
 
 }  // namespace
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

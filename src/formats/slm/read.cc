@@ -23,7 +23,7 @@
 #include "formats/slm/rules.h"
 #include "formats/slm/tokenizer.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 using core::bytes_text;
@@ -304,4 +304,4 @@ void read(const Source& source, const Context& context, core::Findings& findings
   Walk(source, context, findings, draft).run();
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -3,7 +3,7 @@
 #pragma once
 #include "core/rules.h"
 
-namespace weighbridge::slm::rules {
+namespace weighbridge::slm_format::rules {
 
 #define WB_RULE WB_RULE_CONSTANT
 #include "formats/slm/rules.def"
@@ -15,4 +15,4 @@ inline constexpr Rule kAll[] = {
 #undef WB_RULE
 };
 
-}  // namespace weighbridge::slm::rules
+}  // namespace weighbridge::slm_format::rules

@@ -7,7 +7,7 @@
 
 #include "base/endian.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 constexpr std::uint32_t kInfinity = 0x7f800000U;
@@ -95,4 +95,4 @@ std::vector<BadValue> ValueScan::take() {
   return std::move(bad_);
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 enum class ValueRule : std::uint8_t { finite, positive };
 
@@ -51,4 +51,4 @@ class ValueScan {
   std::vector<BadValue> bad_;
 };
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

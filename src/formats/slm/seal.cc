@@ -7,7 +7,7 @@
 #include "formats/slm/content.h"
 #include "formats/slm/layout.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 // The written file as the Source that sum_payload() reads.
@@ -37,4 +37,4 @@ void seal(const Sealed& sealed, const core::WrittenFile& file) {
   file.write(kChecksumAt, bytes);
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -9,7 +9,7 @@
 #include "core/format.h"
 #include "formats/slm/scan.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 // The memory that the views of a layout point into, and the inputs of seal().
 struct Sealed {
@@ -22,4 +22,4 @@ struct Sealed {
 // .slm must not have, Error{misuse} for a checksum of 0, which cannot be written (M1).
 void seal(const Sealed&, const core::WrittenFile&);
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

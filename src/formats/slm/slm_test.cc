@@ -12,7 +12,7 @@
 #include "formats/slm/layout.h"
 #include "support/slm_testing.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 using testing::corpus_case;
@@ -234,4 +234,4 @@ TEST(SlmRead, HostileDirectoriesTakeNoLongerThanTheirBytes) {
 }
 
 }  // namespace
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

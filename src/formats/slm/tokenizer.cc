@@ -13,7 +13,7 @@
 #include "formats/slm/layout.h"
 #include "formats/slm/rules.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 class Parser {
@@ -266,4 +266,4 @@ EncodedTokenizer encode_tokenizer(const Tokenizer& tokenizer, std::uint32_t voca
   return out;
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

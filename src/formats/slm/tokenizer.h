@@ -10,7 +10,7 @@
 #include "core/findings.h"
 #include "weighbridge/model.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 
 // Decodes the section, which begins at offset `at` of the file; `vocab_size` is the header's. On the first error,
 // reports it and returns nullopt: there is no partly valid tokenizer.
@@ -30,4 +30,4 @@ struct EncodedTokenizer {
 // Encodes the tokenizer as BTOK or BPE1. If there is no problem, parse_tokenizer() returns the same tokenizer.
 EncodedTokenizer encode_tokenizer(const Tokenizer&, std::uint32_t vocab_size);
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

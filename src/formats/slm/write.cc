@@ -23,7 +23,7 @@
 #include "formats/slm/seal.h"
 #include "formats/slm/tokenizer.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 using core::indexed, core::subject;
@@ -404,4 +404,4 @@ core::WriteLayout layout(const Model& model, const Options& options) {
   return Planner(model, options).run();
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format

@@ -11,7 +11,7 @@
 #include "support/slm_testing.h"
 #include "support/thrown.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::slm_format {
 namespace {
 
 using testing::corpus_case;
@@ -322,4 +322,4 @@ TEST(SlmWrite, ValuesThatAreNotFiniteAreRefusedBeforeTheFileIsPublished) {
 }
 
 }  // namespace
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::slm_format
