@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The element types that a tensor can have. Owns DType and its one table of facts.
+/// The element types that a tensor can have. Owns DType and the table of their properties.
 ///
-/// The names are zTensor 1.1's short names (f32, bf16, f8_e4m3, complex64, ...) for every format; the types that
-/// zTensor lacks are named in the same manner (f6_e2m3, f4, ...).
+/// The names are zTensor 1.1's short names (f32, bf16, f8_e4m3, complex64, ...) for every format; types that zTensor
+/// lacks are named in the same style (f6_e2m3, f4, ...).
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -30,7 +30,7 @@ enum class DType : std::uint8_t {
   f32,
   f64,
   complex64,
-  complex128,  ///< pairs (real, imaginary) of f32, f64
+  complex128,  ///< complex types are pairs (real, imaginary) of f32, f64
   f8_e4m3,
   f8_e5m2,
   f8_e8m0,
@@ -38,35 +38,35 @@ enum class DType : std::uint8_t {
   f8_e5m2fnuz,
   f6_e2m3,
   f6_e3m2,
-  f4,  ///< counted in bits: packed without gaps, least significant bits first
+  f4,  ///< f6 and f4 are packed without gaps, least significant bits first
 };
 inline constexpr std::size_t kDTypeCount = 24;  ///< enumerators of DType
 
 /// What the bits of an element mean.
 enum class DTypeKind : std::uint8_t { unknown, boolean, unsigned_integer, signed_integer, real, complex };
 
-/// One row of the table of facts.
+/// One row of the table.
 struct DTypeInfo {
   DType dtype;               ///< of this row
   std::string_view name;     ///< the project's short name
   std::uint32_t bits;        ///< of one element; 0 only for unknown
-  std::uint32_t swap_bytes;  ///< the unit whose bytes are reversed between byte orders: 1 (never), 2, 4 or 8
+  std::uint32_t swap_bytes;  ///< size of the unit to byte-swap: 1 (never), 2, 4 or 8
   DTypeKind kind;            ///< what its bits mean
 };
 
-/// Facts of a dtype. Any enumerator is valid.
+/// The row of a dtype. Any enumerator is valid.
 const DTypeInfo& info(DType) noexcept;
 std::string_view name(DType) noexcept;  ///< the short name, "f32"
-/// The dtype of a short name, exact spelling; nullopt if there is none. "unknown" is no name.
+/// The dtype with this short name, exact spelling; nullopt if there is none. "unknown" is not a name.
 std::optional<DType> dtype_from_name(std::string_view) noexcept;
-/// Every dtype but unknown, in table order.
+/// Every dtype except unknown, in table order.
 std::span<const DTypeInfo> all_dtypes() noexcept;
 
-/// Bytes that `elements` packed elements take, rounded up to a whole byte; nullopt when that passes 2^64 - 1 or dtype
-/// is unknown.
+/// The size of `elements` packed elements, rounded up to a whole byte; nullopt if it exceeds 2^64 - 1 or the dtype is
+/// unknown.
 std::optional<std::uint64_t> packed_size(DType, std::uint64_t elements) noexcept;
 
-/// The DType of a C++ type; unknown for types that have none.
+/// The DType of a C++ type; unknown if it has none.
 template <class T> inline constexpr DType dtype_of = DType::unknown;
 template <> inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
 template <> inline constexpr DType dtype_of<std::int8_t> = DType::i8;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The elements of a tensor as a stream or as a file, which `weighbridge extract` writes. Leaves NumPy's header to
-/// npy.h and the file that appears whole or not at all to output.h.
+/// Streams the elements of a tensor or writes them to a file, as `weighbridge extract` does.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,49 +19,48 @@
 
 namespace weighbridge {
 
-/// What was extracted of one tensor.
+/// Describes the extracted elements of one tensor.
 struct Extracted {
   std::string tensor{};                ///< The tensor's name.
   std::string part{};                  ///< The role of the part; empty for the dense form.
-  DType dtype = DType::unknown;        ///< Of the elements as they were written.
+  DType dtype = DType::unknown;        ///< Of the elements as written.
   std::vector<std::uint64_t> shape{};  ///< In elements, slowest dimension first.
-  std::uint64_t bytes = 0;             ///< Logical bytes, a .npy header not counted.
-  std::string output{};                ///< The path of the file; empty as long as there is none.
+  std::uint64_t bytes = 0;             ///< Logical bytes, without a .npy header.
+  std::string output{};                ///< The path of the file; empty until there is one.
 };
 
-/// How Elements::write makes its file.
+/// Options of Elements::write().
 struct ElementsFile {
-  bool npy = true;       ///< NumPy's header in front; false: the bytes alone.
-  bool replace = false;  ///< An output that exists.
-  /// Files that are being read: the output is none of them, by any link, and gets its name only when they are still as
-  /// they were when they were opened.
+  bool npy = true;       ///< Write NumPy's header first; false: the bytes alone.
+  bool replace = false;  ///< Replace an output that exists.
+  /// Files that are being read. The output must not be one of them, through any link, and is published only if they
+  /// have not changed since they were opened.
   std::span<const std::shared_ptr<const Source>> inputs{};
 };
 
-/// Which elements of a tensor are meant, and as what. Little-endian, row-major, decompressed. The Model must outlive
-/// it.
+/// A selection of a tensor's elements: little-endian, row-major, decompressed. The Model must outlive it.
 class Elements {
  public:
-  /// Those of one part, as they are.
+  /// The elements of one part, in its own dtype.
   /// @param role "data", "values", "scales", ...; empty: the main part.
-  /// @throws Error misuse: the tensor has no such part; the sentence names those that it has.
+  /// @throws Error misuse: the tensor has no such part; the message names those that it has.
   static Elements part(const Tensor& tensor, std::string_view role = {});
   /// The dense form of the whole tensor.
   /// @param as the dtype to cast to; DType::unknown: the tensor's own.
-  /// @throws Error unsupported: the tensor has no elements to be had, and its own finding says why.
+  /// @throws Error unsupported: the tensor's elements cannot be read; the finding is Tensor::unsupported().
   static Elements dense(const Tensor& tensor, DType as = DType::unknown);
 
-  /// Name, part, dtype and shape; neither bytes nor output yet.
+  /// Name, part, dtype and shape; bytes and output are not set yet.
   const Extracted& facts() const noexcept { return facts_; }
-  /// In bytes, a .npy header not counted; none where a hostile shape names more than there can be.
+  /// In bytes, without a .npy header; nullopt if it overflows, as a hostile shape can make it.
   std::optional<std::uint64_t> size() const;
-  /// What a .npy file of them begins with.
-  /// @throws Error misuse: NumPy has no type of that size (elements packed below the byte).
+  /// The header of a .npy file of these elements.
+  /// @throws Error misuse: NumPy has no type of that size (elements smaller than a byte).
   std::string npy_header() const;
-  /// [reads] In order, in pieces of at most 4 MiB; stops early when `sink` returns false.
+  /// [reads] Delivers the elements in order, in pieces of at most 4 MiB; stops early when `sink` returns false.
   void stream(const Context&, const std::function<bool(std::span<const std::byte>)>& sink) const;
-  /// [reads] Writes them into a file that appears whole or not at all. Progress counts logical bytes.
-  /// @throws Error misuse as npy_header() and OutputFile say; Error io.
+  /// [reads] Writes the elements to a file that appears complete or not at all. Progress counts logical bytes.
+  /// @throws Error misuse as npy_header() and OutputFile do; Error io.
   Extracted write(const std::string& path, const ElementsFile&, const Context& = {}) const;
 
  private:

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Runs a small language model. Owns Generator (a model ready to run), Session (what it has read so far), Generation (a
-/// text in the making) and perplexity(). Leaves opening to open.h, the tokenizer to tokenize.h, adapters to slm.h: a
-/// Model that adapt() made runs as any other.
+/// text being generated) and perplexity(). A Model made by adapt() (slm.h) runs like any other.
 ///
-/// - **Model.** What an .slm holds, in any container that kept it: the header's numbers as attributes "slm.hidden_size"
-///   and so on, tensors by their names, f32, q8_0 and q4_0 as they come, mixed too (readings M4, M8, M9). An
-///   architecture of Llama's: RMSNorm, rotary pairs, grouped-query attention, SwiGLU.
-/// - **Precision.** f32 computes in f32. q8_0 multiplies its codes with activations of 8 bits that have a scale and a
-///   zero point a vector, q4_0 with activations of 8 bits that have a scale for each 32 (blocks that are no multiple of
-///   32 become f32 once, when the model is made); sums of codes are exact.
-/// - **Same bits.** Logits depend on the ids alone: not on how they were fed, nor on the number of threads, nor on the
-///   processor. So does a text, given its Sampling.
-/// - **Threads.** A Generator is immutable and may serve any number of sessions at once; their steps take turns, each
-///   with all threads that GeneratorOptions give. One Session is used by one thread at a time. There is no Context: a
-///   text is stopped by on_text, or by Generation::step() and cancel(); perplexity() takes one.
-/// - **Memory.** Weights are packed once, in the precision that computes; the table of embeddings is used where it lies
-///   when the model was opened with Access::mapped. A session keeps 2 * layers * kv_heads * head_dim floats a token.
-/// - **Errors.** Error{malformed} with rule "generate/..." names the tensor or key that is missing, misshapen or not
-///   finite, a model without a tokenizer, and, as tokens are fed, weights whose sums are not finite; "tokenizer/..." is
-///   as BytePair says; Error{unsupported} "generate/width" is a model wider than 65,536; Error{misuse} is what the
-///   caller asked for. What throws leaves a session as it was.
+/// - **Model.** The content of an .slm, in any container that keeps it: the header's numbers as attributes
+///   ("slm.hidden_size" and so on), and tensors by name in f32, q8_0, q4_0 or a mix (readings M4, M8, M9). The
+///   architecture is Llama's: RMSNorm, rotary pairs, grouped-query attention, SwiGLU.
+/// - **Precision.** f32 computes in f32. q8_0 multiplies its codes with 8-bit activations that have one scale and zero
+///   point per vector; q4_0 with 8-bit activations that have a scale per 32 elements. q4_0 blocks whose size is not a
+///   multiple of 32 are converted to f32 when the Generator is made. Sums of codes are exact.
+/// - **Same bits.** Logits depend only on the ids, not on how they were fed, the number of threads or the processor.
+///   For a given Sampling, so does the text.
+/// - **Threads.** A Generator is immutable and may serve any number of sessions at once; their steps take turns, and
+///   each uses all threads of GeneratorOptions. Only one thread may use a Session at a time. There is no Context: stop
+///   a text through on_text, or with Generation::step() and cancel(). perplexity() takes one.
+/// - **Memory.** Weights are packed once, in the compute precision. If the model was opened with Access::mapped, the
+///   embedding table is used in place. A session keeps 2 * layers * kv_heads * head_dim floats per token.
+/// - **Errors.** Error{malformed} with rule "generate/..." names a tensor or key that is missing, has a wrong shape or
+///   is not finite, a missing tokenizer, or, when tokens are fed, weights whose sums are not finite; "tokenizer/..." is
+///   as for BytePair. Error{unsupported} "generate/width" is a model wider than 65,536. Error{misuse} is an invalid
+///   request. A call that throws leaves the session as it was.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -38,49 +37,49 @@
 
 namespace weighbridge {
 
-/// How a model is made ready.
+/// How to set up a model.
 struct GeneratorOptions {
-  /// 0: one for each processor this process may use, which is also the most; one for a model of less than 2 MiB.
+  /// 0: one for each processor that this process may use, which is also the maximum; one for a model of less than 2
+  /// MiB.
   unsigned threads = 0;
-  /// tokens that a session can hold; 0: as many as the model was made for, which is the most
+  /// tokens that a session can hold; 0: the model's context, which is the maximum
   std::uint64_t context = 0;
   BytePairOptions tokenizer{};  ///< how texts become ids
 };
 
-/// How the next token is drawn: the top_k likeliest are kept, the temperature divides their logits, the likeliest of
-/// them are kept until their probabilities reach top_p, and one is drawn. The same seed draws the same text (reading
-/// M20).
+/// How to sample the next token: keep the top_k likeliest, divide their logits by the temperature, keep the likeliest
+/// of them until their probabilities reach top_p, and sample one. The same seed gives the same text (reading M20).
 struct Sampling {
-  double temperature = 0;   ///< 0: the likeliest token, of equal ones the lowest id
-  std::uint32_t top_k = 0;  ///< 1 to 1024; 0: 1 where the temperature is 0, else 1024
+  double temperature = 0;   ///< 0: always the likeliest token; of equal ones, the lowest id
+  std::uint32_t top_k = 0;  ///< 1 to 1024; 0: 1 if the temperature is 0, else 1024
   double top_p = 1;         ///< above 0, at most 1
-  std::uint64_t seed = 1;   ///< of the draws
+  std::uint64_t seed = 1;   ///< random seed
 };
 
 /// What ended a text.
 enum class Stopped : std::uint8_t {
-  eos,       ///< the model's own end of a text
+  eos,       ///< the model generated its end-of-text token
   length,    ///< GenerateOptions::max_tokens
   text,      ///< one of GenerateOptions::stop
   context,   ///< no room for another token
-  cancelled  ///< the caller
+  cancelled  ///< the caller cancelled
 };
 std::string_view name(Stopped) noexcept;  ///< "eos", "length", ...
 
-/// How long, how random, and where to end.
+/// Length, sampling, and where to stop.
 struct GenerateOptions {
-  std::uint64_t max_tokens = 256;   ///< to generate at most
-  Sampling sampling{};              ///< how each is drawn
-  std::vector<std::string> stop{};  ///< texts, not empty, at the first of which the text ends; it is not part of it
-  /// Told of each piece of text as soon as it is certain, never half a character; false cancels.
+  std::uint64_t max_tokens = 256;   ///< maximum number to generate
+  Sampling sampling{};              ///< how to choose each token
+  std::vector<std::string> stop{};  ///< nonempty texts; generation ends at the first one, which is not part of the text
+  /// Called with each piece of text as soon as it is final, never with part of a character; return false to cancel.
   std::function<bool(std::string_view piece)> on_text{};
 };
 
-/// What came of a prompt.
+/// The result of generation.
 struct Generated {
   std::uint64_t prompt_tokens = 0;    ///< with BOS
-  std::vector<std::uint32_t> tokens;  ///< generated, EOS not among them
-  std::string text;                   ///< of tokens, without what a stop text cut off
+  std::vector<std::uint32_t> tokens;  ///< generated, without EOS
+  std::string text;                   ///< of `tokens`, up to a stop text
   Stopped stopped = Stopped::length;  ///< what ended it
   double seconds = 0;                 ///< from the first generated token to the last
 };
@@ -96,7 +95,7 @@ class Generator {
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
 
-  std::uint64_t vocabulary() const noexcept;   ///< logits of a token
+  std::uint64_t vocabulary() const noexcept;   ///< number of logits
   std::uint64_t context() const noexcept;      ///< tokens a session can hold
   unsigned threads() const noexcept;           ///< in use
   const BytePair& tokenizer() const noexcept;  ///< the model's own
@@ -110,31 +109,31 @@ class Generator {
   std::unique_ptr<Rep> rep_;
 };
 
-/// What a model has read so far: ids and their keys and values.
+/// What a model has read so far: ids with their keys and values.
 class Session {
  public:
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  /// The ids that it holds, in order.
+  /// The ids in the session, in order.
   std::span<const std::uint32_t> ids() const noexcept;
-  /// Appends ids; logits() are then those behind the last one. Misuse: none, an id past the vocabulary, more than the
-  /// context has room for.
+  /// Appends ids; logits() are then for the token after the last one. Error{misuse}: no ids, an id outside the
+  /// vocabulary, more ids than fit the context.
   void feed(std::span<const std::uint32_t> ids);
-  /// The same, and all their logits, row by row, to `sink` in pieces of whole rows.
+  /// The same, and passes the logits after each id to `sink`, in pieces of whole rows.
   void feed(std::span<const std::uint32_t> ids, const std::function<void(std::span<const float>)>& sink);
-  /// Of the token to come, one for each of vocabulary(). Misuse before the first feed().
+  /// vocabulary() logits for the next token. Error{misuse} before the first feed().
   std::span<const float> logits() const;
-  std::uint32_t likeliest() const;  ///< the lowest id of the largest logit
-  /// Forgets all but the first `count` ids. logits() need another feed() then.
+  std::uint32_t likeliest() const;  ///< the id of the largest logit; of equal ones, the lowest
+  /// Forgets all but the first `count` ids. Call feed() before logits() then.
   void rewind(std::uint64_t count = 0);
 
-  /// Feeds the prompt, framed by the tokenizer (BOS in front where the session is empty), and generates until something
-  /// stops it. An empty prompt in an empty session is BOS alone. Misuse: a prompt of as many tokens as the context has
-  /// room for or more, bounds of Sampling, an empty stop text.
+  /// Tokenizes and feeds the prompt (after BOS if the session is empty), and generates until something stops it. An
+  /// empty prompt in an empty session is BOS alone. Error{misuse}: a prompt that leaves no room in the context, a
+  /// Sampling value out of range, an empty stop text.
   Generated generate(std::string_view prompt, const GenerateOptions& = {});
-  /// The same, a token at a time, for callers that have other things to do in between. on_text is not called.
+  /// The same, one token at a time, for callers with other work in between. Does not call on_text.
   Generation begin(std::string_view prompt, const GenerateOptions& = {});
 
  private:
@@ -145,18 +144,19 @@ class Session {
   std::unique_ptr<Rep> rep_;
 };
 
-/// A text in the making. It must not outlive its Session, which nobody else may use until it has ended.
+/// A text being generated. It must not outlive its Session, which must not be used otherwise until generation has
+/// ended.
 class Generation {
  public:
   ~Generation();
   Generation(Generation&&) noexcept;
   Generation& operator=(Generation&&) noexcept;
 
-  /// One token more; false: that was all. What throws can be tried again.
+  /// Generates one token; false if the text has ended. A step that throws can be repeated.
   bool step();
-  /// Ends it where it is, unless it has ended.
+  /// Ends the text here, unless it has ended.
   void cancel();
-  /// So far. `text` only ever grows, never by half a character; `stopped` and `seconds` stand once it has ended.
+  /// The result so far. `text` grows by whole characters; `stopped` and `seconds` are valid once the text has ended.
   const Generated& result() const noexcept;
 
  private:
@@ -166,16 +166,16 @@ class Generation {
   std::unique_ptr<Rep> rep_;
 };
 
-/// How well a model foresees a text.
+/// The perplexity of a text under a model.
 struct Perplexity {
-  std::uint64_t tokens = 0;  ///< scored: all of the text's, BOS not
-  double nll = 0;            ///< mean negative log likelihood, natural logarithm
+  std::uint64_t tokens = 0;  ///< scored: all of the text's, without BOS
+  double nll = 0;            ///< mean negative log-likelihood, natural logarithm
   double perplexity = 0;     ///< e^nll
 };
-/// Of a text in windows of context - 1 tokens, each behind a BOS. progress counts tokens. Misuse: a text without
-/// tokens.
+/// Computes perplexity in windows of context - 1 tokens, each after a BOS. Progress counts tokens. Error{misuse}: a
+/// text without tokens.
 Perplexity perplexity(const Generator&, std::string_view text, const Context& = {});
-/// Likewise of ids, BOS not among them.
+/// The same for ids, without BOS.
 Perplexity perplexity(const Generator&, std::span<const std::uint32_t> ids, const Context& = {});
 
 }  // namespace weighbridge

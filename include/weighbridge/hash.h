@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The content digest, equal for the same tensors in any container; byte by byte in docs/content-digest.md.
+/// The content digest, which is equal for the same tensors in any container. docs/content-digest.md defines it byte by
+/// byte.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -16,33 +17,33 @@
 
 namespace weighbridge {
 
-/// The version of the content digest that is made unless another is asked for. Version 1 was weighbridge 0.1's.
+/// The default version of the content digest. weighbridge 0.1 used version 1.
 inline constexpr std::uint32_t kDigestVersion = 2;
 
 /// A SHA-256 or a content digest.
 struct Digest {
   std::array<std::byte, 32> bytes{};  ///< in the order of hex()
-  std::uint32_t version = 0;          ///< of the content digest, 1 or 2; 0: a plain SHA-256 of a file's bytes
+  std::uint32_t version = 0;          ///< of the content digest, 1 or 2; 0: the SHA-256 of a file's bytes
   std::string hex() const;            ///< 64 lower-case digits
-  /// As it is printed and read: "wb2:" and hex() for a content digest of version 2, so that nobody takes it for what
-  /// sha256sum prints; hex() for the others.
+  /// The text form: "wb2:" and hex() for a content digest of version 2, so that it is not mistaken for output of
+  /// sha256sum; hex() for the others.
   std::string text() const;
   bool operator==(const Digest&) const = default;
 };
 
-/// The content digest that a text names, exact spelling: "wb2:" and 64 lower-case digits, or 64 digits alone, which is
-/// version 1. nullopt for anything else.
+/// Parses the text form of a content digest: "wb2:" and 64 lower-case digits, or 64 digits alone for version 1. nullopt
+/// for anything else.
 std::optional<Digest> parse_digest(std::string_view text) noexcept;
 
 /// [reads] Content digest of names, dtypes, block types, shapes, layouts and logical bytes; container, order, encoding
-/// and attributes do not count. Without names the tensors' nodes are taken in the order of their own digests. Throws
-/// Error{unsupported} for a model with a tensor whose elements cannot be had, Error{misuse} for a version that is
-/// neither 1 nor 2. Parallel over the executor.
+/// and attributes do not count. Without names, tensors are ordered by their own digests. Throws Error{unsupported} if
+/// the elements of a tensor cannot be read, and Error{misuse} for a version other than 1 and 2. Runs in parallel on the
+/// executor.
 Digest content_digest(const Model&, const Context& = {}, bool with_names = true,
                       std::uint32_t version = kDigestVersion);
-/// [reads] Of one tensor, its name left out; likewise.
+/// [reads] The content digest of one tensor, without its name; likewise.
 Digest content_digest(const Tensor&, const Context& = {}, std::uint32_t version = kDigestVersion);
-/// [reads] Plain SHA-256 of all bytes of a file, version 0.
+/// [reads] The SHA-256 of all bytes of a file, as version 0.
 Digest file_sha256(const Source&, const Context& = {});
 
 }  // namespace weighbridge

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// JSON into a string, piece by piece: what every JSON text of the library and the command is written with.
+/// Writes JSON to a string, piece by piece. The library and the command write all their JSON with it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,43 +12,43 @@
 
 namespace weighbridge {
 
-/// Writes one JSON text: same calls, same bytes. It owns spelling only; which keys there are, once each, and that every
-/// begin has its end, is the caller's. Texts that are not UTF-8 get U+FFFD for each byte that is not.
+/// Writes one JSON text. The same calls give the same bytes. The caller must write each key once and close what it
+/// opens. Each invalid UTF-8 byte becomes U+FFFD.
 class JsonWriter {
  public:
   /// White space and escapes.
   enum class Style : std::uint8_t {
     compact,   ///< no white space
-    indented,  ///< two spaces a level, one member or element a line, no line end after the root value
-    shown      ///< compact, and what could steer a terminal is escaped: the same text to a parser, harmless to people
+    indented,  ///< two spaces per level, one member or element per line, no final newline
+    shown      ///< compact, with characters that could control a terminal escaped; parses to the same text
   };
-  /// An empty text.
+  /// Begins an empty text.
   explicit JsonWriter(Style style = Style::compact) : style_(style) {}
 
-  void begin_object() { begin('{'); }  ///< The members follow, then end_object().
+  void begin_object() { begin('{'); }  ///< Write the members next, then end_object().
   void end_object() { end('}'); }      ///< Closes what begin_object() opened.
-  void begin_array() { begin('['); }   ///< The elements follow, then end_array().
+  void begin_array() { begin('['); }   ///< Write the elements next, then end_array().
   void end_array() { end(']'); }       ///< Closes what begin_array() opened.
   /// Inside an object only; the member's value follows.
   void key(std::string_view name);
 
-  void string(std::string_view text);           ///< A string.
-  void u64(std::uint64_t value);                ///< All digits of it.
-  void i64(std::int64_t value);                 ///< All digits of it.
-  void number(double value);                    ///< The shortest that reads back as the same; "nan", "inf", "-inf".
-  void number(float value);                     ///< Likewise, as a float.
-  void boolean(bool value);                     ///< true or false.
-  void null();                                  ///< null.
+  void string(std::string_view text);  ///< A string.
+  void u64(std::uint64_t value);       ///< All digits of it.
+  void i64(std::int64_t value);        ///< All digits of it.
+  void number(double value);           ///< The shortest decimal that reads back the same; "nan", "inf", "-inf".
+  void number(float value);            ///< Likewise, as a float.
+  void boolean(bool value);            ///< true or false.
+  void null();                         ///< null.
   void bytes(std::span<const std::byte> data);  ///< Base64 in a string.
-  void raw(std::string_view json);              ///< A complete JSON text as it is; the caller vouches for it.
+  void raw(std::string_view json);              ///< A complete JSON value, not checked.
 
   void member(std::string_view name, std::string_view text);  ///< key() and string().
   void member(std::string_view name, std::uint64_t value);    ///< key() and u64().
   void flag(std::string_view name, bool value);               ///< key() and boolean().
 
-  /// What was written so far, or since the last take(); complete once every begin has its end.
+  /// What was written since the last take(); complete once every begin has its end.
   const std::string& text() const noexcept { return out_; }
-  /// Hands it over; what follows goes on where this ends.
+  /// Returns the text so far and empties it; later calls continue from there.
   std::string take() { return std::exchange(out_, {}); }
 
  private:
@@ -60,7 +60,7 @@ class JsonWriter {
 
   Style style_;
   bool after_key_ = false;
-  std::vector<bool> used_{};  // for each open container: something stands in it
+  std::vector<bool> used_{};  // for each open container: whether it has an element
   std::string out_{};
 };
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a tensor file is once its container is forgotten. Owns Model, Tensor, Part, Tokenizer, Builder. Leaves to
-/// others: open() (open.h), verify() (verify.h), plans and conversion (convert.h), budgets and progress (context.h).
+/// The object model that every container maps to: Model, Tensor, Part, Tokenizer, and Builder, which makes models.
+/// open() is in open.h, verify() in verify.h, plans and conversion in convert.h, budgets and progress in context.h.
 ///
-/// - **Ownership.** Model, Tensor, Part and Attributes are immutable shared handles; a copy is one reference count, and
-///   each keeps what it is of alive. Texts, shapes and pointers that they give live as long as any handle of the same
-///   Model; a handle that is a temporary does not give them: `const Tensor t = open(path)["w"]; t.name()`. Bytes and
-///   Array own or share what they show.
-/// - **Threads.** Every const member may run concurrently. Nothing here mutates a Model; reads are positional, there is
+/// - **Ownership.** Model, Tensor, Part and Attributes are immutable shared handles; copying one costs a reference
+///   count, and each keeps its Model alive. The texts, shapes and pointers that they return live as long as any handle
+///   of the same Model. A temporary handle does not return them: write `const Tensor t = open(path)["w"]; t.name()`.
+///   Bytes and Array own or share their data.
+/// - **Threads.** Every const member may run concurrently. Nothing here changes a Model. Reads are positional; there is
 ///   no cursor.
 /// - **Errors.** Members do no input/output and allocate nothing unless marked [reads]; unmarked ones throw only
-///   Error{misuse}, but for Tensor::shape(), which may throw Error{unsupported}. [reads] members throw Error of kind
-///   io, malformed, unsupported or misuse, and leave everything as it was. A number from a file never causes bad_alloc:
-///   Limits are tested before the allocation.
-/// - **Zero copy.** view() and as<T>() never copy, stored() and to_dense() always do, nothing chooses for you. Only
-///   payload is ever mapped, and only by view(): headers are copied once, then parsed, so a file that changes cannot
-///   change a parse. A view of a mapped file that someone truncates is SIGBUS; stored() of it is Error{io}.
+///   Error{misuse}, except Tensor::shape(), which may also throw Error{unsupported}. [reads] members throw Error of
+///   kind io, malformed, unsupported, misuse or limit, and change nothing when they throw. A number from a file never
+///   causes bad_alloc: Limits are checked before the allocation.
+/// - **Zero copy.** view() and as<T>() never copy; stored() and to_dense() always do. Only payload is mapped, and only
+///   by view() and as<T>(): headers are copied once and then parsed, so a file that changes cannot change a parse.
+///   Access to a view of a file that has been truncated raises SIGBUS; stored() throws Error{io} instead.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +43,7 @@ class Draft;
 class Access;
 }  // namespace core
 
-/// Sizes and offsets are u64 everywhere, never size_t: the page runs where size_t has 32 bits. Rank is at most 64.
+/// Sizes and offsets are u64 everywhere, never size_t, which has 32 bits in WebAssembly. Rank is at most 64.
 using Shape = std::span<const std::uint64_t>;
 /// A range of the file that Model::sources()[source] names.
 struct Extent {
@@ -52,33 +52,33 @@ struct Extent {
   std::uint64_t length = 0;  ///< bytes
   bool operator==(const Extent&) const = default;
 };
-/// Of the bytes of one element.
+/// The byte order of an element.
 enum class Order : std::uint8_t { little, big };
 /// How a part's bytes are stored.
 enum class Encoding : std::uint8_t {
-  raw,       ///< as they are
+  raw,       ///< uncompressed
   zstd,      ///< compressed by zstd: one or more frames
-  deflate,   ///< compressed by deflate, without a header of gzip or zlib
-  computed,  ///< no extent holds them: only the format's reader (or a Builder's callback) can make them
-  unknown    ///< in a way that this build does not know: Part::encoding_name()
+  deflate,   ///< compressed by deflate, without a gzip or zlib header
+  computed,  ///< not in the file as a range: the format's reader (or a Builder's callback) produces them
+  unknown    ///< one that this build does not support: see Part::encoding_name()
 };
 /// Why there is no zero-copy view.
 enum class NoView : std::uint8_t {
   none,         ///< there is one
   encoded,      ///< stored compressed
-  computed,     ///< not stored at all
-  byte_order,   ///< of another kind of machine
+  computed,     ///< not stored as bytes
+  byte_order,   ///< not the byte order of this machine
   strided,      ///< not row-major
-  misaligned,   ///< not at a multiple of the element's size
-  dtype,        ///< of another type than asked for, or of none that C++ has
+  misaligned,   ///< offset not a multiple of the element's size
+  dtype,        ///< not the requested type, or a type that C++ lacks
   layout,       ///< not dense
-  not_mappable  ///< the source cannot map
+  not_mappable  ///< the source cannot map memory
 };
 
 std::string_view name(Encoding) noexcept;  ///< "raw", "zstd", "deflate", "computed", "unknown"
 std::string_view name(NoView) noexcept;    ///< "none", "encoded", "byte_order", ...
 
-/// Row-major, native-endian, 64-byte aligned, writable by its one owner.
+/// A dense array in memory: row-major, native-endian, 64-byte aligned, writable by its owner.
 struct Array {
   DType dtype = DType::unknown;       ///< of the elements
   std::vector<std::uint64_t> shape;   ///< slowest dimension first
@@ -86,24 +86,24 @@ struct Array {
   std::uint64_t size = 0;             ///< bytes
 };
 
-/// Data, no behavior. EMBD and SLM hold one natively, a Hugging Face folder in files of its own, a llama2.c checkpoint
-/// in a file beside it, and zt as the attribute "weighbridge.tokenizer"; the others have none, and writing them loses
-/// it.
+/// A vocabulary; plain data. EMBD and SLM store one in the file, Hugging Face folders in files of their own, a llama2.c
+/// checkpoint in a file beside it, and zt as the attribute "weighbridge.tokenizer". The other formats have none, and
+/// writing them loses it.
 struct Tokenizer {
-  /// Which algorithm the vocabulary is for.
+  /// The tokenization algorithm.
   enum class Kind : std::uint8_t { wordpiece, byte, bpe };
-  Kind kind = Kind::wordpiece;  ///< which of them this is
-  /// Two neighbors that become one, the lowest rank first.
+  Kind kind = Kind::wordpiece;  ///< the algorithm
+  /// A merge of two neighboring tokens into one; the lowest rank is applied first.
   struct Merge {
     std::uint32_t left;    ///< id
     std::uint32_t right;   ///< id
-    std::uint32_t output;  ///< id of what they become
+    std::uint32_t output;  ///< id of the merged token
     std::uint32_t rank;    ///< order of merging
     bool operator==(const Merge&) const = default;
   };
-  std::uint32_t vocab_size = 0;    ///< as declared; records may be fewer
+  std::uint32_t vocab_size = 0;    ///< as declared; there may be fewer tokens
   Texts tokens;                    ///< in file order
-  std::vector<std::uint32_t> ids;  ///< of tokens; empty: 0, 1, 2, ...
+  std::vector<std::uint32_t> ids;  ///< one for each of `tokens`; empty: 0, 1, 2, ...
   std::vector<Merge> merges;       ///< in file order
   /// "pad" "unk" "cls" "sep" "mask" "bos" "eos", in file order
   std::vector<std::pair<std::string, std::uint32_t>> special;
@@ -112,14 +112,15 @@ struct Tokenizer {
 
 std::string_view name(Tokenizer::Kind) noexcept;  ///< "wordpiece", "byte", "bpe"
 
-/// What a range-for over a Model or over Tensor::parts() walks with: one handle that moves on, without a count each.
+/// The iterator of a range-for over a Model or Tensor::parts(): one handle that advances, so that a step touches no
+/// reference count.
 template <class Handle> class HandleIterator {
  public:
   using value_type = Handle;                                   ///< Tensor or Part
   using difference_type = std::ptrdiff_t;                      ///< of handles
   using iterator_concept = std::input_iterator_tag;            ///< one pass
   const Handle& operator*() const& noexcept { return at_; }    ///< until the next step; copy it to keep it
-  Handle operator*() const&& noexcept { return at_; }          ///< a copy: the handle goes with this
+  Handle operator*() const&& noexcept { return at_; }          ///< a copy, since the iterator is a temporary
   const Handle* operator->() const& noexcept { return &at_; }  ///< until the next step
   const Handle* operator->() const&& = delete;
   HandleIterator& operator++() noexcept {  ///< the next one
@@ -137,54 +138,52 @@ template <class Handle> class HandleIterator {
   std::uint32_t end_;
 };
 
-/// A handle, or none. As std::optional, but that a temporary one gives no way into the handle that goes with it:
-/// `if (const auto found = model.find("w")) found->name()`, or `model.find("w").value()`, which throws where there is
-/// none.
+/// A handle or nothing. Like std::optional, but a temporary gives no access to the handle inside it. Use `if (const
+/// auto found = model.find("w")) found->name()`, or `model.find("w").value()`, which throws if there is none.
 template <class Handle> class Maybe : public std::optional<Handle> {
  public:
   using std::optional<Handle>::optional;
-  const Handle* operator->() const& noexcept { return &**this; }                            ///< it, which must be there
-  const Handle& operator*() const& noexcept { return std::optional<Handle>::operator*(); }  ///< likewise
+  const Handle* operator->() const& noexcept { return &**this; }  ///< the handle, which must be present
+  const Handle& operator*() const& noexcept { return std::optional<Handle>::operator*(); }           ///< likewise
   Handle operator*() && noexcept { return std::move(*static_cast<std::optional<Handle>&>(*this)); }  ///< likewise
   const Handle* operator->() && = delete;
 };
 
-/// One stored array of a tensor. Keeps its model alive. One made by default, or moved from, is empty: no role, no
-/// elements, computed.
+/// One stored array of a tensor. Keeps its model alive. A Part that is default-constructed or moved from is empty: no
+/// role, no elements, encoding `computed`.
 class Part {
  public:
   Part() noexcept = default;                              ///< of no tensor
   bool operator==(const Part&) const noexcept = default;  ///< the same part of the same model
   /// "data"; "values" "indices" "indptr" "coords"; "packed_weight" "scales" "zeros"
   std::string_view role() const& noexcept;
-  DType dtype() const noexcept;                   ///< DType::unknown keeps its file name in dtype_name()
+  DType dtype() const noexcept;                   ///< if unknown, dtype_name() has the file's name for it
   std::string_view dtype_name() const& noexcept;  ///< as the file has it
-  Shape shape() const& noexcept;         ///< in elements, after decoding; {count} where the layout does not say
+  Shape shape() const& noexcept;         ///< in elements, after decoding; {count} if the layout does not define it
   std::uint64_t count() const noexcept;  ///< elements
-  std::uint64_t size() const noexcept;   ///< logical bytes: what stream() delivers in all
+  std::uint64_t size() const noexcept;   ///< logical bytes: the total that stream() delivers
   /// in elements; empty: row-major. 0, negative and overlapping are legal
   std::span<const std::int64_t> strides() const& noexcept;
   Order order() const noexcept;                      ///< of the stored elements
   Encoding encoding() const noexcept;                ///< of the stored bytes
   std::string_view encoding_name() const& noexcept;  ///< as the file has it
-  /// none when computed. Equal extents are aliases: tied weights, shared storages
+  /// nullopt if computed. Parts with equal extents share their bytes (tied weights, shared storage)
   std::optional<Extent> extent() const noexcept;
-  std::string_view digest() const& noexcept;  ///< as declared, "sha256:..."; checked by verify(), not by reading
-  Attributes extra() const noexcept;          ///< unknown keys. Written back only if the stored bytes go over verbatim
-  NoView why_no_view() const noexcept;  ///< none: view() succeeds. Code branches on this, not on a caught exception
-  Bytes view() const;                   ///< [reads] stored bytes as mapped
-  Bytes stored() const;                 ///< [reads] stored bytes, copied
-  /// [reads] The logical bytes: decoded, little-endian, row-major, bool as 0/1, in order, in pieces of whole elements,
-  /// at most 4 MiB each; stops early when sink returns false. The one way that verify, hash, convert and extract see
-  /// payload: constant memory, no mapping, any Source.
+  std::string_view digest() const& noexcept;  ///< as declared, "sha256:..."; verify() checks it, reading does not
+  Attributes extra() const noexcept;    ///< unknown keys; written back only if the stored bytes are copied verbatim
+  NoView why_no_view() const noexcept;  ///< `none` if view() succeeds; test this instead of catching
+  Bytes view() const;                   ///< [reads] the stored bytes, mapped
+  Bytes stored() const;                 ///< [reads] a copy of the stored bytes
+  /// [reads] The logical bytes: decoded, little-endian, row-major, bool as 0/1, in order, in pieces of whole elements
+  /// of at most 4 MiB. Stops early when sink returns false. Needs constant memory and no mapping, and works with any
+  /// Source; verify, hash, convert and extract use it.
   void stream(const Context&, const std::function<bool(std::span<const std::byte>)>& sink) const;
-  /// [reads] Elements [first, first + count), counted row-major, as stream() delivers them, into caller memory of
-  /// exactly their size: no more is read than the encoding forces, which is just these of raw parts, and all before
-  /// them of compressed ones. Misuse: elements past the end, a buffer of another size, elements that do not start at a
-  /// byte.
+  /// [reads] Elements [first, first + count), counted row-major, as stream() delivers them, into `out`, which must have
+  /// exactly their size. A raw part is read only there; a compressed part is decoded from its start. Error{misuse}:
+  /// elements past the end, a buffer of another size, elements that do not start at a byte boundary.
   void read_range(std::uint64_t first, std::uint64_t count, std::span<std::byte> out, const Context& = {}) const;
 
-  // What a temporary handle would take along.
+  // Deleted: the handle is a temporary, and what they return would dangle.
   std::string_view role() const&& = delete;
   std::string_view dtype_name() const&& = delete;
   Shape shape() const&& = delete;
@@ -201,7 +200,7 @@ class Part {
   std::uint32_t i_ = 0;
 };
 
-/// The parts of a tensor, for a range-for. Keeps them alive.
+/// The parts of a tensor, for a range-for. Keeps the model alive.
 class Parts {
  public:
   HandleIterator<Part> begin() const noexcept { return begin_; }  ///< in file order
@@ -213,56 +212,56 @@ class Parts {
   HandleIterator<Part> begin_;
 };
 
-/// One tensor of a Model, which it keeps alive. One made by default, or moved from, is empty: no name, no parts,
-/// unsupported.
+/// One tensor of a Model, which it keeps alive. A Tensor that is default-constructed or moved from is empty: no name,
+/// no parts, unsupported.
 class Tensor {
  public:
   Tensor() noexcept = default;  ///< of no model
-  /// unique, UTF-8. Nameless formats: sidecar name, else decimal id, else "#" + 16 hex
+  /// unique, UTF-8. In formats without names: the sidecar's name, else the id in decimal, else "#" and 16 hex digits
   std::string_view name() const& noexcept;
-  std::optional<std::uint64_t> id() const noexcept;    ///< STB tensor_id, SLM name_hash: survives a renaming
-  std::uint32_t index() const noexcept { return i_; }  ///< place in the file's index
-  bool has_shape() const noexcept;                     ///< false: STB rank 4..8 without its shape table
-  Shape shape() const&;            ///< logical, slowest dimension first; unsupported where has_shape() is false
-  Layout layout() const noexcept;  ///< structural: none that this build knows
-  std::string_view layout_name() const& noexcept;  ///< as in the file, also for structural
-  DType dtype() const noexcept;  ///< what to_dense() gives: the part's own if dense or sparse, f32 if quantized
-  /// The row of its block type (block_type.h); null where its elements are scalars, or blocks that this build does not
+  std::optional<std::uint64_t> id() const noexcept;    ///< STB tensor_id, SLM name_hash; renaming keeps it
+  std::uint32_t index() const noexcept { return i_; }  ///< position in the file's index
+  bool has_shape() const noexcept;                     ///< false for STB rank 4..8 without its shape table
+  Shape shape() const&;            ///< logical, slowest dimension first; Error{unsupported} if !has_shape()
+  Layout layout() const noexcept;  ///< `structural` if this build does not know it
+  std::string_view layout_name() const& noexcept;  ///< as in the file, also if `structural`
+  DType dtype() const noexcept;  ///< of to_dense(): the part's own if dense or sparse, f32 if quantized
+  /// The row of its block type (block_type.h); null if its elements are scalars, or blocks that this build does not
   /// know.
   const BlockTypeInfo* block_type() const noexcept;
-  std::string_view type_name() const& noexcept;  ///< "bf16"; "q8_0", "quantized_group": the column a person reads
-  /// why elements cannot be had; null if they can. Metadata works regardless
+  std::string_view type_name() const& noexcept;  ///< for display: "bf16", "q8_0", "quantized_group"
+  /// why the elements cannot be read; null if they can. The metadata can be read in either case
   const Finding* unsupported() const& noexcept;
-  Attributes attributes() const noexcept;                        ///< that the format defines or a user gave
+  Attributes attributes() const noexcept;                        ///< defined by the format or set by a user
   const Value* attribute(std::string_view key) const& noexcept;  ///< one of them; null: there is none of this key
   Attributes extra() const noexcept;                             ///< unknown keys
-  std::uint32_t part_count() const noexcept;  ///< parts come in file order; data, values or packed_weight is main()
-  Parts parts() const noexcept;               ///< all of them: `for (const Part& part : tensor.parts())`
-  Part part(std::uint32_t i) const&;          ///< misuse past the end
+  std::uint32_t part_count() const noexcept;  ///< parts are in file order; main() is data, values or packed_weight
+  Parts parts() const noexcept;               ///< `for (const Part& part : tensor.parts())`
+  Part part(std::uint32_t i) const&;          ///< Error{misuse} past the end
   Part part(std::uint32_t i) &&;              ///< likewise
-  Maybe<Part> part(std::string_view role) const noexcept;  ///< none: no part has this role
-  Part main() const&;                                      ///< misuse: a tensor without any part
+  Maybe<Part> part(std::string_view role) const noexcept;  ///< nothing if no part has this role
+  Part main() const&;                                      ///< Error{misuse} if there are no parts
   Part main() &&;                                          ///< likewise
-  NoView why_no_view(DType as) const noexcept;             ///< none: as() of that type succeeds
-  /// The elements where they lie, of the types that dtype_of knows. bf16, f16, bool and the others that C++ has no type
-  /// for: their bytes by main().view(), or another dtype by to_dense().
-  template <class T> std::span<const T> as() const& {  ///< [reads] misuse says which NoView it is
+  NoView why_no_view(DType as) const noexcept;             ///< `none` if as() of that type succeeds
+  /// The elements in place, for the types that dtype_of knows. For bf16, f16, bool and other dtypes without a C++ type,
+  /// use main().view() for the bytes, or to_dense() for another dtype.
+  template <class T> std::span<const T> as() const& {  ///< [reads] Error{misuse} names the NoView
     static_assert(dtype_of<T> != DType::unknown, "no tensor has elements of this type");
     const auto b = typed(dtype_of<T>);
     return {reinterpret_cast<const T*>(b.data()), b.size() / sizeof(T)};
   }
   Array to_dense(const Context& = {}) const;  ///< [reads] decompress, swap, reorder, densify, dequantize
   Array to_dense(DType, const Context& = {})
-      const;  ///< [reads] and cast: nearest even, overflow as IEEE; float to integer is misuse
-  /// [reads] The dense form in pieces of whole rows where a row fits limits.memory, little-endian: to_dense() in
-  /// constant memory for layouts that allow it (dense, quantized); sparse ones are held whole under limits.decoded.
+      const;  ///< [reads] and cast: round to nearest even, overflow as in IEEE 754; float to integer is Error{misuse}
+  /// [reads] The dense form, little-endian, in pieces of whole rows if a row fits limits.memory. Needs constant memory
+  /// for dense and quantized layouts; a sparse tensor is held whole, within limits.decoded.
   void stream_dense(DType, const Context&, const std::function<bool(std::span<const std::byte>)>& sink) const;
-  /// [reads] Rows [first, first + count) of the slowest dimension, dense, into caller memory of exactly their size;
-  /// reads no more than the encoding forces. Misuse: rank 0, rows past the end, a buffer of another size, a sub-byte
-  /// dtype.
+  /// [reads] Rows [first, first + count) of the slowest dimension, dense, into `out`, which must have exactly their
+  /// size. Reads no more than the encoding requires. Error{misuse}: rank 0, rows past the end, a buffer of another
+  /// size, a sub-byte dtype.
   void rows_into(std::uint64_t first, std::uint64_t count, DType, std::span<std::byte> out, const Context& = {}) const;
 
-  // What a temporary handle would take along.
+  // Deleted: the handle is a temporary, and what they return would dangle.
   std::string_view name() const&& = delete;
   Shape shape() const&& = delete;
   std::string_view layout_name() const&& = delete;
@@ -277,7 +276,7 @@ class Tensor {
   friend class HandleIterator<Tensor>;
   Tensor(std::shared_ptr<const core::State> s, std::uint32_t i) noexcept : s_(std::move(s)), i_(i) {}
   std::span<const std::byte> typed(DType) const;
-  // Indices of State::parts; the first two throw where there is none, the last gives core::kNone.
+  // Indices into State::parts. If there is none, the first two throw and the last returns core::kNone.
   std::uint32_t part_index(std::uint32_t i) const;
   std::uint32_t main_index() const;
   std::uint32_t find_part(std::string_view role) const noexcept;
@@ -285,40 +284,40 @@ class Tensor {
   std::uint32_t i_ = 0;
 };
 
-/// A checksum that a container keeps of itself.
+/// A checksum that a container stores of itself.
 struct Checksum {
-  std::string name;   ///< of what: "file", "header"
-  std::string value;  ///< as a person reads it: "0x0123456789abcdef"
+  std::string name;   ///< what it covers: "file", "header"
+  std::string value;  ///< for display: "0x0123456789abcdef"
   bool operator==(const Checksum&) const = default;
 };
 
-/// A tensor file, opened. A copy is one reference count. A range of its tensors, in the order of the file's index:
-/// `for (const Tensor& tensor : model)`.
+/// An open tensor file, and a range of its tensors in the order of the file's index: `for (const Tensor& tensor :
+/// model)`. Copying one costs a reference count.
 class Model {
  public:
-  Model() noexcept = default;                      ///< no tensors, format ""
-  std::string_view format() const& noexcept;       ///< "zt", "stb", ...: for people; code that branches on it is a leak
-  std::string_view version() const& noexcept;      ///< of the container, as the file has it
-  std::uint32_t size() const noexcept;             ///< tensors
-  Tensor operator[](std::uint32_t i) const;        ///< order of the file's index; misuse past the end
-  Tensor operator[](std::string_view name) const;  ///< misuse if absent; find() gives nullopt
-  Maybe<Tensor> find(std::string_view name) const;               ///< O(log n)
-  std::string_view name(std::uint32_t i) const&;                 ///< of tensor i; misuse past the end
-  HandleIterator<Tensor> begin() const noexcept;                 ///< in the order of the file's index
+  Model() noexcept = default;                       ///< no tensors, format ""
+  std::string_view format() const& noexcept;        ///< "zt", "stb", ...; for display, do not branch on it
+  std::string_view version() const& noexcept;       ///< the container's version, as the file has it
+  std::uint32_t size() const noexcept;              ///< tensors
+  Tensor operator[](std::uint32_t i) const;         ///< in the order of the file's index; Error{misuse} past the end
+  Tensor operator[](std::string_view name) const;   ///< Error{misuse} if absent
+  Maybe<Tensor> find(std::string_view name) const;  ///< O(log n)
+  std::string_view name(std::uint32_t i) const&;    ///< of tensor i; Error{misuse} past the end
+  HandleIterator<Tensor> begin() const noexcept;    ///< in the order of the file's index
   std::default_sentinel_t end() const noexcept { return {}; }    ///< past the last tensor
   Attributes attributes() const noexcept;                        ///< metadata and header fields
   const Value* attribute(std::string_view key) const& noexcept;  ///< one of them; null: there is none of this key
   Attributes extra() const noexcept;                             ///< unknown structural keys at the root
   std::shared_ptr<const Tokenizer> tokenizer() const noexcept;   ///< null: none
-  /// What Extent::source indexes, and what was read beside it.
+  /// The files that Extent::source indexes, then other files that were read.
   Shared<std::shared_ptr<const Source>> sources() const noexcept;
-  Shared<Checksum> checksums() const noexcept;     ///< in the container's order; empty: it keeps none
-  std::string_view dtype_label() const& noexcept;  ///< the container's one word for its dtypes, or empty
-  bool checked() const noexcept;                   ///< false: opened with Checks::structure, and there is more to check
-  /// The names nearest to one that is absent, best first, at most `most`: for the sentence that a person reads.
+  Shared<Checksum> checksums() const noexcept;     ///< in the container's order; empty if it stores none
+  std::string_view dtype_label() const& noexcept;  ///< the container's label for its dtypes ("mixed"), or empty
+  bool checked() const noexcept;                   ///< false if opened with Checks::structure and checks remain
+  /// At most `most` names similar to one that is absent, best first, for error messages.
   std::vector<std::string> nearest(std::string_view name, std::size_t most = 3) const;
 
-  // What a temporary handle would take along.
+  // Deleted: the handle is a temporary, and what they return would dangle.
   std::string_view format() const&& = delete;
   std::string_view version() const&& = delete;
   std::string_view name(std::uint32_t i) const&& = delete;
@@ -330,7 +329,7 @@ class Model {
   std::shared_ptr<const core::State> s_;
 };
 
-/// A part to be of a tensor that Builder::object() makes.
+/// A part of a tensor that Builder::object() makes.
 struct PartSpec {
   std::string role;                  ///< as Part::role()
   DType dtype;                       ///< of its elements
@@ -338,29 +337,28 @@ struct PartSpec {
   Bytes bytes;                       ///< raw, little-endian, row-major
 };
 
-/// Makes a Model from memory, from other models, or from callbacks; saving any Model is one function (convert.h).
-/// Merge, split, rename, subset and edit are Builders over open Models: payload is adopted by reference and streamed
-/// when written.
+/// Makes a Model from memory, from callbacks, or from tensors of other models, whose payload it shares and does not
+/// copy. save() (convert.h) writes any Model.
 class Builder {
  public:
-  Builder();  ///< of a model without tensors
+  Builder();  ///< an empty model
   ~Builder();
   Builder(Builder&&) noexcept;
   Builder& operator=(Builder&&) noexcept;
-  /// Called once per reading of the part with the offset 0, then in order; fills at most out.size() bytes and returns
-  /// how many; 0 ends. A total that disagrees with the shape is misuse when the part is read.
+  /// Produces a part's bytes in order; each reading starts again at offset 0. Fills at most out.size() bytes and
+  /// returns how many; 0 ends. If the total disagrees with the shape, reading the part throws Error{misuse}.
   using Pull = std::function<std::size_t(std::uint64_t offset, std::span<std::byte> out)>;
-  Builder& attribute(std::string key, Value);  ///< metadata; misuse: a key that is there already
-  Builder& tokenizer(Tokenizer);               ///< in place of an earlier one
+  Builder& attribute(std::string key, Value);  ///< metadata; Error{misuse} if the key exists
+  Builder& tokenizer(Tokenizer);               ///< replaces an earlier one
   /// Dense: row-major, little-endian bytes.
   Builder& tensor(std::string name, DType, std::vector<std::uint64_t> shape, Bytes);
-  /// Dense, its bytes made when they are read.
+  /// Dense; the bytes are produced when they are read.
   Builder& tensor(std::string name, DType, std::vector<std::uint64_t> shape, Pull);
   Builder& tensor(std::string name, const Tensor& from);
-  /// Any layout, in parts; `attributes` as the layout needs them. Misuse: no parts, a rank above 64.
+  /// Any layout, in parts, with the attributes that the layout needs. Error{misuse}: no parts, a rank above 64.
   Builder& object(std::string name, Layout, std::vector<std::uint64_t> shape, std::vector<Value::Entry> attributes,
                   std::vector<PartSpec>);
-  Model build();  ///< once; misuse: duplicate or non-UTF-8 name, size that disagrees with shape
+  Model build();  ///< call once; Error{misuse}: duplicate or non-UTF-8 name, size that disagrees with the shape
 
  private:
   std::unique_ptr<core::Draft> d_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The header of a NumPy file, format 1.0, for callers who write a tensor's elements behind it.
+/// The header of a NumPy file, format 1.0. Callers write a tensor's elements after it.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,11 +11,11 @@
 
 namespace weighbridge {
 
-/// NumPy's spelling of little-endian elements: "<f4". Types that it lacks are void items of the same size, as ml_dtypes
-/// saves them:
-/// "<V2" for bf16, "|V1" for the f8 kinds. Empty for what is packed below the byte: no .npy file can hold it.
+/// NumPy's type string for little-endian elements: "<f4". Types that NumPy lacks become void items of the same size, as
+/// ml_dtypes saves them: "<V2" for bf16, "|V1" for the f8 kinds. Empty for elements smaller than a byte, which no .npy
+/// file can hold.
 std::string_view npy_type(DType) noexcept;
-/// The ml_dtypes type that a void item is to be viewed as; empty where NumPy has the type itself.
+/// The ml_dtypes type to view a void item as; empty if NumPy has the type itself.
 std::string_view ml_dtype(DType) noexcept;
 /// Magic, version, length and dictionary, padded so that the elements begin at a multiple of 64.
 std::string npy_header(std::string_view type, std::span<const std::uint64_t> shape);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// From a path or a source to a Model. Reads and checks the header; payload is read only when asked for.
+/// Opens a path, a source or a place as a Model. Opening reads and checks the header; payload is read later, on
+/// request.
 #pragma once
 #include <memory>
 #include <optional>
@@ -14,30 +15,30 @@
 
 namespace weighbridge {
 
-/// How a file is read.
+/// How to read a file.
 struct OpenOptions {
-  /// Name of the format to read the file as; empty: by content, and where the content matches nothing, by the
-  /// extension.
+  /// Name of the format. Empty: detected by content, else by extension.
   std::string format{};
-  Access access = Access::positional;  ///< of the file that `path` names
-  Checks checks = Checks::all;         ///< structure: not what a format checks of its payload at opening
-  /// The side file of a container that has one (STB: NAME.khm.json); null: the one beside the file, if there is one.
+  Access access = Access::positional;  ///< for the file that `path` names
+  Checks checks = Checks::all;         ///< `structure` skips checks that read payload
+  /// The sidecar of a container that has one (STB: NAME.khm.json). Null: the one beside the file, if any.
   std::shared_ptr<const Source> sidecar{};
-  /// The tokenizer file of a container whose tokenizer is one (FormatInfo::tokenizer_file); null: the one beside the
-  /// file, if there is one (llama2c: NAME.tokenizer). Misuse for other containers.
+  /// The tokenizer file of a container that keeps its tokenizer in one (FormatInfo::tokenizer_file). Null: the one
+  /// beside the file, if any (llama2c: NAME.tokenizer). Error{misuse} for other containers.
   std::shared_ptr<const Source> tokenizer{};
 };
 
-/// [reads] A path is a file, or a folder that holds a model (a Hugging Face folder, sharded safetensors). Throws Error:
-/// the first error that verify() would report (malformed), io, or misuse (another directory, an unknown format).
+/// [reads] The path names a file, or a folder that holds a model (a Hugging Face folder, sharded safetensors). Throws
+/// the first error that verify() would report, Error{io}, or Error{misuse} (another kind of directory, an unknown
+/// format).
 Model open(const std::string& path, const Context& = {}, const OpenOptions& = {});
-/// [reads] Of one file, wherever its bytes are, with what Source::place() finds beside it.
+/// [reads] Opens one file from any source, with the files beside it that Source::place() finds.
 Model open(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
-/// [reads] Of a file or a folder, wherever that is.
+/// [reads] Opens a file or a folder in any place.
 Model open(std::shared_ptr<const Place>, const Context& = {}, const OpenOptions& = {});
 
-/// [reads] The door that does not throw for what the file holds: nullopt when it is malformed. Warnings and unsupported
-/// tensors go to the report too. Still throws Error of kind io and misuse.
+/// [reads] Does not throw for an invalid file: adds the finding to the report and returns nullopt. Adds warnings and
+/// unsupported tensors too. Still throws Error of kind io and misuse.
 std::optional<Model> open(const std::string& path, Report&, const Context& = {}, const OpenOptions& = {});
 /// [reads] Likewise.
 std::optional<Model> open(std::shared_ptr<const Source>, Report&, const Context& = {}, const OpenOptions& = {});

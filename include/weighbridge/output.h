@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A file, or several files of one folder, that appear whole or not at all, for callers who write what is no model
+/// Writes a file, or several files of one folder, that appear complete or not at all. For output that is not a model
 /// (extracted tensors).
 #pragma once
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 namespace weighbridge {
 
-/// A file in the making, under a temporary name.
+/// A file being written under a temporary name.
 class OutputFile {
  public:
-  /// Begins a temporary beside `path`. Throws Error{misuse} when a file is there and `replace` is off, when `path` is
-  /// no regular file, or when it is one of `inputs` by any link; Error{io} when it cannot be made.
+  /// Creates a temporary beside `path`. Throws Error{misuse} if a file exists and `replace` is off, if `path` is not a
+  /// regular file, or if it is one of `inputs` through any link; Error{io} if the temporary cannot be created.
   /// @param inputs files that are being read
   OutputFile(const std::string& path, bool replace, std::span<const std::shared_ptr<const Source>> inputs = {});
   ~OutputFile();  ///< without publish() nothing is left behind
@@ -25,10 +25,10 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) noexcept;
 
   void write(std::span<const std::byte> bytes);  ///< Appends. Throws Error{io}.
-  /// Puts other bytes in the place of some that were written, as headers need whose counts are known at the end.
+  /// Overwrites bytes that were written, for headers whose counts are known only at the end.
   void rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Waits for the disk, compares what the file holds with what was written, and the inputs with what they were when
-  /// they were opened, then gives it its name. Throws Error{io}.
+  /// Syncs the file, checks that it holds what was written and that the inputs have not changed, then renames it to its
+  /// path. Throws Error{io}.
   void publish();
 
  private:
@@ -36,32 +36,34 @@ class OutputFile {
   std::unique_ptr<Rep> rep_;
 };
 
-/// Files that go into one folder together: written in a temporary folder, and moved into their place when all of them
-/// are there. Where the folder is new, it appears with all of them in one step; where it is there, one after the other,
-/// and when one cannot be moved the folder is as it was (on a filesystem that cannot exchange two names, but for files
-/// that were replaced already).
+/// Files that go into one folder together. They are written in a temporary folder and moved into place when all are
+/// complete. A new folder appears with all of them in one step. In an existing folder they are moved one by one; if a
+/// move fails, the folder is restored (on a filesystem that cannot exchange two names, files that were already replaced
+/// stay replaced).
 class OutputFiles {
  public:
-  /// Makes the temporary inside of `folder` where that exists, beside it otherwise, with the folders above it. Throws
-  /// Error{misuse} when something that is no folder is in the way, or nothing is where ".." begins; Error{io}.
-  /// @param replace whether files of the folder may be replaced; a symbolic link never is
-  /// @param inputs files that are being read: none of them is replaced, by any link
+  /// Creates the temporary folder inside `folder` if that exists, else beside it, with missing parent folders. Throws
+  /// Error{misuse} if something other than a folder is in the way, or if a component before ".." does not exist;
+  /// Error{io}.
+  /// @param replace whether existing files may be replaced; symbolic links never are
+  /// @param inputs files that are being read; none of them is replaced, through any link
   OutputFiles(const std::string& folder, bool replace, std::span<const std::shared_ptr<const Source>> inputs = {});
-  ~OutputFiles();  ///< without publish() nothing is left behind, the folders that were made neither
+  ~OutputFiles();  ///< without publish(), removes everything, also the folders that it created
   OutputFiles(OutputFiles&&) noexcept;
   OutputFiles& operator=(OutputFiles&&) noexcept;
 
-  /// One more file, by its name in the folder; all of them before the work, as this refuses what cannot be published.
-  /// @returns where to write it until publish(), by an OutputFile or what uses one: that the disk has the bytes is its
-  /// matter, publish() sees to the names
-  /// @throws Error misuse: the name is no single component or was added before, or the folder has something of this
-  /// name that may not be replaced.
+  /// Adds a file by its name in the folder. Add all files before writing, because this refuses those that cannot be
+  /// published.
+  /// @returns the path to write it to before publish(). Use an OutputFile or a function that uses one, which syncs the
+  ///   bytes; publish() only moves files
+  /// @throws Error misuse: the name is not a single component or was added before, or the folder has something of this
+  ///   name that may not be replaced.
   std::string add(const std::string& name);
-  /// Where a file of this name will be.
+  /// The final path of a file with this name.
   std::string path(const std::string& name) const;
-  /// Moves what was written, all that was added, into its place, where the inputs are as they were when they were
-  /// opened. Waits while another run publishes into the folder, a minute at most. Throws Error{misuse} where something
-  /// has appeared there meanwhile that may not be replaced: then none of them is in the folder; Error{io}.
+  /// Checks that the inputs have not changed, and moves all added files into place; all must be written. If another run
+  /// publishes to the folder, waits up to a minute. Throws Error{misuse} if something that may not be replaced has
+  /// appeared in the folder; none of the files is then in it. Throws Error{io}.
   void publish();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Where a model lies: one file with what stands beside it, or a folder of files. Readers find every further file by
-/// its name through the Place, never by a path.
+/// Where a model lies: one file with the files beside it, or a folder of files. Readers open every further file by its
+/// name in the Place, never by a path.
 ///
 /// A caller may derive from Place (files in memory, a prefix on a network). An archive is a folder whose list() is its
 /// directory and whose open() gives a Source over one member's range.
@@ -27,27 +27,26 @@ class Place {
   };
   virtual ~Place() = default;
   virtual Kind kind() const noexcept = 0;              ///< what was opened
-  virtual std::string_view name() const noexcept = 0;  ///< for messages: a path, or a word in angle brackets
+  virtual std::string_view name() const noexcept = 0;  ///< for messages: a path, or a name in angle brackets
   /// The file itself; null for a folder.
   virtual std::shared_ptr<const Source> file() const { return nullptr; }
-  /// The names of a folder's own files, sorted, without those in folders below it; of a file its own name. Throws
+  /// For a folder, the sorted names of the files in it, without those in subfolders. For a file, its own name. Throws
   /// Error{io}.
   virtual std::vector<std::string> list() const = 0;
-  /// The file of this name; null where there is none. A symbolic link is followed only where it stays inside the folder
-  /// or, in a snapshot of a Hugging Face cache, leads to that model's blobs: names may come out of a file. Throws Error
-  /// of kind io ("io/outside" for a link that leads out), and misuse for what is no regular file or for a name that is
-  /// absolute or has "..". Safe from several threads at once.
+  /// The file with this name; null if there is none. Names may come from an untrusted file, so a symbolic link is
+  /// followed only if it stays inside the folder or, in a snapshot of a Hugging Face cache, leads to that model's
+  /// blobs. Throws Error{io} ("io/outside" for a link that leads out), and Error{misuse} if it is not a regular file or
+  /// the name is absolute or has "..". Safe to call from several threads.
   virtual std::shared_ptr<const Source> open(std::string_view name) const = 0;
-  /// As open(), but links are followed wherever they lead: for names that a format fixes ("config.json") and no file
-  /// can choose.
+  /// Like open(), but follows links anywhere. For names that a format fixes ("config.json"), which no file can choose.
   virtual std::shared_ptr<const Source> open_following_links(std::string_view name) const { return open(name); }
 };
 
-/// [reads] The place at a path. Throws as open_file() does, but takes a folder too.
+/// [reads] The place at a path. Throws the same errors as open_file(), but also takes a folder.
 std::shared_ptr<const Place> place_at(const std::string& path, Access = Access::positional);
-/// This file, with what Source::place() finds beside it. Misuse: null.
+/// This file, with the files beside it that Source::place() finds. Error{misuse} if null.
 std::shared_ptr<const Place> place_of(std::shared_ptr<const Source>);
-/// A folder that holds these files, by their names in it.
+/// A folder that holds these files, keyed by name.
 std::shared_ptr<const Place> folder_of(std::map<std::string, std::shared_ptr<const Source>, std::less<>> files,
                                        std::string name = "<memory>");
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Where bytes come from. Readers see a file only through Source::read_at.
+/// Where bytes come from. Readers see a file only through Source.
 ///
-/// A caller may derive from Source (a browser's File, a network range, a test that fails); everything then works but
-/// view().
+/// A caller may derive from Source (a network range, a test that fails). Everything works with it; view() needs map().
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,64 +13,65 @@
 
 namespace weighbridge {
 
-/// A read-only range and whatever keeps it alive (mapping, arena, caller's buffer).
+/// A read-only range and the owner that keeps it alive (mapping, arena, caller's buffer).
 struct Bytes {
   std::span<const std::byte> span;   ///< the bytes
-  std::shared_ptr<const void> keep;  ///< null: the caller sees to it
+  std::shared_ptr<const void> keep;  ///< null: the caller keeps it alive
 };
 
 class Place;
 
-/// One range of several that are read together.
+/// One of several ranges to read together.
 struct ReadRange {
   std::uint64_t offset = 0;    ///< of the first byte
-  std::span<std::byte> out{};  ///< filled whole
+  std::span<std::byte> out{};  ///< filled completely
 };
 
-/// What reading costs, as readers weigh it when they choose between one large read and several small ones.
+/// The cost of a read, by which readers choose between one large read and several small ones.
 struct ReadCost {
-  /// Bytes between two ranges that cost less to read along than a second range does.
+  /// Two ranges with at most this many bytes between them are cheaper to read as one.
   std::uint64_t gap = 4096;
-  /// Each call waits for an answer from elsewhere: whatever is needed is better asked for in one call, and early.
+  /// Each call waits for a remote reply, so readers should ask for all they need in one call, and early.
   bool round_trip = false;
 };
 
-/// A file, as far as readers see one.
+/// A file as readers see it.
 class Source {
  public:
   virtual ~Source() = default;
   /// Size in bytes, as seen when the source was opened. Never changes.
   virtual std::uint64_t size() const noexcept = 0;
-  /// Fills `out` from `offset`. The caller has checked that the range lies within size(). Throws Error{io} when the
-  /// bytes cannot be had, a shrunken file included; never fills in zeros. Safe from several threads at once.
+  /// Fills `out` from `offset`. The caller has checked that the range lies within size(). Throws Error{io} if it cannot
+  /// read them all, also when the file has shrunk; never pads with zeros. Safe to call from several threads.
   virtual void read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
-  /// Fills several ranges, in any order, as read_at() would one after the other, and may leave some unfilled when it
-  /// throws. A source that answers them together in one round trip says so by overriding this.
+  /// Fills several ranges, in any order, as read_at() would one by one. May leave some unfilled when it throws.
+  /// Override it if the source can serve them in one round trip.
   virtual void read(std::span<const ReadRange> ranges) const;
-  /// Local files and memory are cheap; the default is what a positional read of a local file costs.
+  /// The default is the cost of a positional read of a local file.
   virtual ReadCost cost() const noexcept;
-  /// The range as mapped memory, or an empty Bytes where this source cannot map. The range lies within size().
+  /// The range as mapped memory, or an empty Bytes if this source cannot map. The caller has checked that the range
+  /// lies within size().
   virtual Bytes map(std::uint64_t offset, std::uint64_t length) const;
-  /// Throws Error{io} when what was opened is not what is there now (size, modification time, inode).
+  /// Throws Error{io} if the file has changed since it was opened (size, modification time, inode).
   virtual void check_unchanged() const;
-  /// Where the files beside this one are found (place.h); null: there are none.
+  /// The place of the files beside this one (place.h); null if there are none.
   virtual std::shared_ptr<const Place> place() const;
-  /// For messages: a path, or a word in angle brackets.
+  /// For messages: a path, or a name in angle brackets.
   virtual std::string_view name() const noexcept = 0;
-  /// The ending of a path's last component, lower case, without the dot; empty where there is none.
+  /// The extension of the path's last component, in lower case, without the dot; empty if there is none.
   std::string extension() const;
 };
 
-/// How a path is read. Both can map() for view().
+/// How to read a path. Both can map() for view().
 enum class Access : std::uint8_t {
   positional,  ///< pread
-  mapped       ///< read_at() copies from a mapping, and a file that shrinks is SIGBUS there
+  mapped       ///< read_at() copies from a mapping; if the file shrinks, that raises SIGBUS
 };
 
-/// [reads] Opens a regular file. Error{io} when it cannot be opened; Error{misuse} for a directory, FIFO, device or
-/// socket, at once.
+/// [reads] Opens a regular file. Throws Error{io} if it cannot be opened, and Error{misuse} for a directory, FIFO,
+/// device or socket, without blocking.
 std::shared_ptr<const Source> open_file(const std::string& path, Access = Access::positional);
-/// Bytes that are in memory already; map() gives them as they are.
+/// A source over bytes in memory; map() returns them without a copy.
 std::shared_ptr<const Source> memory_source(Bytes bytes, std::string name = "<memory>");
 
 }  // namespace weighbridge

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Many texts from one stream of bytes, in constant memory: lines, JSON lines, or the records of a CSV file. Leaves
-/// what is done with them to the tokenizers and runtimes.
+/// Reads many texts from one stream of bytes in constant memory: lines, JSON lines, or the records of a CSV file.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,26 +13,26 @@
 
 namespace weighbridge {
 
-/// How a stream is cut into texts.
+/// How a stream is divided into texts.
 enum class TextForm : std::uint8_t {
-  lines,  ///< each line is a text, its newline (or carriage return and newline) left out
-  /// Each line that is not empty is a JSON string, or an object whose member "text" is one, so that texts may hold
-  /// newlines and NULs.
+  lines,  ///< each line is a text, without its newline (or carriage return and newline)
+  /// Each nonempty line is a JSON string, or an object whose member "text" is one, so that texts may hold newlines and
+  /// NULs.
   jsonl
 };
 
-/// Pulls bytes: fills at most the span, returns how many; 0 ends.
+/// Reads bytes: fills at most the span and returns how many; 0 ends.
 using TextPull = std::function<std::size_t(std::span<char>)>;
 
-/// Texts out of a stream, one at a time.
+/// Reads texts from a stream, one at a time.
 class TextReader {
  public:
   TextReader(TextPull, TextForm, const Limits& = {});  ///< reads nothing yet
-  /// The next text. False: there is none. Throws Error{malformed} with rule "texts/jsonl" and the byte offset of a line
-  /// that is neither, or "limit/memory" for a text longer than limits.memory.
+  /// Reads the next text; false if there is none. Throws Error{malformed} with rule "texts/jsonl" and the byte offset
+  /// of an invalid line, and Error{limit} "limit/memory" for a text longer than limits.memory.
   bool next(std::string& text);
-  /// The next record of RFC 4180: fields between commas, in double quotes where they hold commas, quotes or newlines.
-  /// Throws Error{malformed} with rule "texts/csv" for a quote that never ends.
+  /// Reads the next record of RFC 4180: fields between commas, in double quotes if they hold commas, quotes or
+  /// newlines. Throws Error{malformed} with rule "texts/csv" for a quote that does not end.
   bool next_record(std::vector<std::string>& fields);
 
  private:

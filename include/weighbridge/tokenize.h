@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Text to ids and back. Owns WordPiece, the tokenizer of BERT and its kin, and BytePair, that of language models.
-/// Leaves the vocabulary itself to model.h (Tokenizer), and what is done with the ids to the runtimes. What follows is
-/// of WordPiece; BytePair says its own below.
+/// Converts text to ids and back. Owns WordPiece (BERT and similar models), BytePair (language models) and
+/// TextTokenizer, which takes either. The vocabulary is Tokenizer in model.h. The following is about WordPiece;
+/// BytePair has its own contract below.
 ///
-/// - **Exact.** The ids are those of Hugging Face's tokenizers for a BERT vocabulary: the same cleaning, spacing, lower
-///   casing, stripping of accents, splitting and longest matches, the same Unicode of each, special tokens in the text
-///   included.
-/// - **Text.** Any bytes. Invalid UTF-8 counts as U+FFFD for each maximal subpart, as Python's errors="replace" reads
-///   it; the cleaning deletes U+FFFD, and Encoded::replaced counts them.
-/// - **Threads.** Immutable; every member may run concurrently. A copy is one reference count.
-/// - **Memory.** encode() into a span allocates nothing (but for texts that hold runs of spacing marks out of canonical
-///   order). Time is linear in the text: no word costs more than its first `word_limit` characters.
+/// - **Exact.** The ids are those of Hugging Face's tokenizers for a BERT vocabulary: the same cleaning, spacing,
+///   lower-casing, accent stripping, splitting and longest matches, with the same Unicode versions, and with special
+///   tokens in the text.
+/// - **Text.** Any bytes. Each maximal subpart of invalid UTF-8 becomes U+FFFD, as with Python's errors="replace".
+///   Cleaning deletes U+FFFD; Encoded::replaced counts these sequences.
+/// - **Threads.** Immutable; every member may run concurrently. Copying one costs a reference count.
+/// - **Memory.** encode() into a span allocates nothing, except for texts with runs of spacing marks out of canonical
+///   order. Time is linear in the text: no word costs more than its first `word_limit` characters.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -28,118 +28,118 @@
 
 namespace weighbridge {
 
-/// How a text is normalized and cut.
+/// How a text is normalized and split.
 struct WordPieceOptions {
-  bool lower_case = true;               ///< as "uncased" models were trained
+  bool lower_case = true;               ///< for "uncased" models
   std::optional<bool> strip_accents{};  ///< unset: as lower_case
-  bool space_chinese = true;            ///< each Chinese character is a word
-  std::uint32_t word_limit = 100;       ///< a word of more characters, once normalized, is one [UNK]; 1 to 255
+  bool space_chinese = true;            ///< make each Chinese character a word
+  std::uint32_t word_limit = 100;       ///< a word of more normalized characters becomes [UNK]; 1 to 255
 };
 
-/// What encode() puts around a text, and where it stops.
+/// What encode() adds around a text, and where it stops.
 struct EncodeOptions {
-  std::uint64_t max_length = 0;  ///< ids in all, special ones included; 0: no limit
-  bool special = true;           ///< [CLS] before and [SEP] behind
+  std::uint64_t max_length = 0;  ///< maximum number of ids, special ones included; 0: no limit
+  bool special = true;           ///< add [CLS] before and [SEP] after
 };
 
-/// Where a token stands in the text: bytes, or code points of the text as Python would decode it. {0, 0} for [CLS] and
-/// [SEP] that encode() added. Accents behind the last letter of a token are not part of it.
+/// The position of a token in the text, in bytes or in code points as Python would decode it. {0, 0} for the [CLS] and
+/// [SEP] that encode() adds. Combining accents after the last letter of a token are not part of it.
 struct TokenSpan {
-  std::uint64_t begin = 0;  ///< of the first one
-  std::uint64_t end = 0;    ///< behind the last one
+  std::uint64_t begin = 0;  ///< of its first one
+  std::uint64_t end = 0;    ///< after its last one
   bool operator==(const TokenSpan&) const = default;
 };
 
-/// What became of one text.
+/// What encode() reports of one text.
 struct Encoded {
   std::uint64_t count = 0;     ///< ids written
   std::uint64_t replaced = 0;  ///< invalid sequences of UTF-8 in the whole text
-  bool truncated = false;      ///< the text had more tokens than found room
+  bool truncated = false;      ///< the text had more tokens than fit
   bool operator==(const Encoded&) const = default;
 };
 
-/// The tokenizer of BERT and its kin.
+/// The tokenizer of BERT and similar models.
 class WordPiece {
  public:
-  /// Throws Error{malformed} with rule "tokenizer/..." for a vocabulary that is none of wordpiece, lacks [UNK], [CLS]
-  /// or [SEP], or whose ids and tokens do not go together. Special tokens are those that it names; where it names none
-  /// for a role, the token of BERT's own spelling ("[CLS]"). Of equal tokens the last one counts.
+  /// Throws Error{malformed} with rule "tokenizer/..." for a vocabulary that is not wordpiece, lacks [UNK], [CLS] or
+  /// [SEP], or whose ids and tokens do not match. The vocabulary names the special tokens; a role without a name takes
+  /// the token that BERT uses ("[CLS]"). Of equal tokens, the last one counts.
   explicit WordPiece(const Tokenizer&, const WordPieceOptions& = {});
-  /// The vocabulary of a vocab.txt: a token a line, its id the number of the line from 0. Throws Error{malformed} with
-  /// rule "tokenizer/utf8" where it is no valid UTF-8.
+  /// The vocabulary of a vocab.txt: one token per line, whose id is the line number from 0. Throws Error{malformed}
+  /// with rule "tokenizer/utf8" for invalid UTF-8.
   static Tokenizer vocabulary(std::string_view vocab_txt);
-  /// [reads] The same of a file. Throws Error{malformed} too with rule "limit/header" where it is larger than that,
-  /// "limit/memory" for more tokens than that has room for, and "tokenizer/token" for one of over 4,096 bytes.
+  /// [reads] The same from a file. Also throws Error{malformed} "tokenizer/token" for a token of more than 4,096 bytes,
+  /// and Error{limit} if the file exceeds limits.header or its tokens exceed limits.memory.
   static Tokenizer vocabulary(const Source& vocab_txt, const Limits& = {});
 
-  /// The most ids that a text of this many bytes can have, [CLS] and [SEP] included.
+  /// The maximum number of ids for a text of this many bytes, [CLS] and [SEP] included.
   static constexpr std::uint64_t bound(std::uint64_t text_bytes) noexcept { return text_bytes + 2; }
 
-  /// Writes the ids of the first tokens that fit both `ids` and max_length. Misuse: no room for [CLS] and [SEP] where
-  /// they are asked for; `spans` neither empty nor as long as `ids`.
+  /// Writes the ids of the first tokens that fit both `ids` and max_length. Error{misuse}: no room for [CLS] and [SEP]
+  /// if requested; `spans` is not empty but shorter than `ids`.
   Encoded encode(std::string_view text, std::span<std::uint32_t> ids, const EncodeOptions& = {},
                  std::span<TokenSpan> spans = {}) const;
-  /// The same, in a vector of their number.
+  /// The same, as a vector.
   std::vector<std::uint32_t> encode(std::string_view text, const EncodeOptions& = {}) const;
-  /// Turns the spans of encode(), which are in bytes, into code points. Linear in the text.
+  /// Converts the spans of encode() from bytes to code points. Linear in the text.
   static void to_code_points(std::string_view text, std::span<TokenSpan> spans) noexcept;
 
-  std::optional<std::string_view> token(std::uint32_t id) const noexcept;  ///< "##ing"; lives as long as any copy
+  std::optional<std::string_view> token(std::uint32_t id) const noexcept;  ///< "##ing"; valid as long as any copy lives
   std::uint32_t size() const noexcept;                                     ///< 1 + the largest id
   /// "pad" "unk" "cls" "sep" "mask": the id of that special token.
   std::optional<std::uint32_t> special(std::string_view role) const noexcept;
-  const WordPieceOptions& options() const noexcept;  ///< that it was made with
+  const WordPieceOptions& options() const noexcept;  ///< as given
 
  private:
   struct Rep;
   std::shared_ptr<const Rep> rep_;
 };
 
-/// How texts are cut.
+/// How texts are split.
 struct BytePairOptions {
-  /// One space before a text that is not empty, which decoding drops behind BOS. Unset: where the vocabulary is of
-  /// sentencepiece origin (bpe, ids 3..258 the bytes in order, BOS 1, EOS 2).
+  /// Adds a space before a nonempty text; decoding drops it after BOS. Unset: only for vocabularies from sentencepiece
+  /// (bpe, ids 3..258 are the bytes in order, BOS 1, EOS 2).
   std::optional<bool> prefix_space{};
 };
 
-/// What encode() puts around a text. A prompt has no EOS behind it.
+/// What encode() adds around a text. The default is for a prompt, which has no EOS.
 struct FrameOptions {
-  bool bos = true;               ///< in front
-  bool eos = false;              ///< behind
-  std::uint64_t max_length = 0;  ///< ids in all, BOS and EOS included; 0: no limit
+  bool bos = true;               ///< add BOS before the text
+  bool eos = false;              ///< add EOS after it
+  std::uint64_t max_length = 0;  ///< maximum number of ids, BOS and EOS included; 0: no limit
 };
 
-/// The tokenizers of language models, kinds byte and bpe, as SLM has them (readings M10, M11, M14, M17).
+/// The tokenizers of language models, kinds byte and bpe, as in SLM (readings M10, M11, M14, M17).
 ///
-/// - **Encoding.** byte: each byte is the token of its value. bpe: a character of UTF-8 starts as the token that it
-///   spells (of several the highest id), unless a merge gives that token; then, and where it spells none, as its bytes,
-///   and bytes that are no UTF-8 singly. A byte is the token that it spells (of several the highest id), else the id of
-///   its value where no token has that id, else UNK. Then the merge of lowest rank is done, leftmost first, until none
-///   is left; of equal pairs the lowest rank counts, then the first. A special token that the text spells is text like
-///   any other.
-/// - **Decoding.** BOS, EOS and PAD give nothing; UNK and ids without bytes '?'. An id that is UNK and PAD is UNK.
+/// - **Encoding.** byte: each byte is the token of its value. bpe: a UTF-8 character starts as the token with its
+///   spelling (the highest id of several). It starts as its bytes if there is no such token or a merge produces it;
+///   invalid bytes start singly. A byte is the token with its spelling (the highest id of several), else the id of its
+///   value if no token has that id, else UNK. Then the merge of lowest rank is applied, leftmost first, until none
+///   applies; of equal pairs, the lowest rank counts, then the first. Special tokens in the text are ordinary text.
+/// - **Decoding.** BOS, EOS and PAD give nothing; UNK and ids without bytes give '?'. An id that is both UNK and PAD
+///   counts as UNK.
 /// - **Threads.** Immutable; every member may run concurrently. A copy is one reference count.
-/// - **Cost.** Time O(n log n) and memory O(n) in the length of the text, whatever the merges are.
+/// - **Cost.** Time O(n log n) and memory O(n) in the length of the text, for any merges.
 class BytePair {
  public:
   /// Throws Error{malformed} with rule "tokenizer/..." for a vocabulary that is wordpiece, does not name BOS, EOS and
-  /// UNK (PAD: UNK where it names none), or whose ids, tokens and merges do not go together.
+  /// UNK, or whose ids, tokens and merges do not match. PAD defaults to UNK.
   explicit BytePair(const Tokenizer&, const BytePairOptions& = {});
 
-  /// The first ids that fit max_length, BOS and EOS kept. Misuse: no room for those; a text of 4 GiB or more.
+  /// The first ids that fit max_length; keeps BOS and EOS. Error{misuse}: no room for those; a text of 4 GiB or more.
   std::vector<std::uint32_t> encode(std::string_view text, const FrameOptions& = {}) const;
-  /// Misuse: an id that is not in the vocabulary.
+  /// Error{misuse}: an id that is not in the vocabulary.
   std::string decode(std::span<const std::uint32_t> ids) const;
 
-  /// Its bytes, which need be no UTF-8; nullopt: none (special tokens without a record), or no such id. Lives as long
-  /// as any copy.
+  /// The bytes of an id, which may be invalid UTF-8; nullopt if it has none (special tokens without a record) or does
+  /// not exist. Valid as long as any copy lives.
   std::optional<std::string_view> token(std::uint32_t id) const noexcept;
   std::uint32_t size() const noexcept;  ///< the vocabulary as declared
   std::uint32_t bos() const noexcept;   ///< begins a text
   std::uint32_t eos() const noexcept;   ///< ends one
-  std::uint32_t pad() const noexcept;   ///< fills up
+  std::uint32_t pad() const noexcept;   ///< padding
   std::uint32_t unk() const noexcept;   ///< stands for what has no token
-  bool prefix_space() const noexcept;   ///< as BytePairOptions, decided
+  bool prefix_space() const noexcept;   ///< as BytePairOptions; the value in use
 
   class Decoder;
 
@@ -148,14 +148,14 @@ class BytePair {
   std::shared_ptr<const Rep> rep_;
 };
 
-/// Decodes a stream of ids. All that push() and finish() return is together what decode() gives, and no push() ends
-/// inside a character: a beginning of one is kept until it is whole, or until what follows is none of it; invalid bytes
-/// come out as they are. Of one thread at a time.
+/// Decodes a stream of ids. The concatenated results of push() and finish() equal decode(). push() never returns part
+/// of a character: it keeps an incomplete one until it is complete or turns out invalid, and returns invalid bytes
+/// unchanged. For one thread at a time.
 class BytePair::Decoder {
  public:
   explicit Decoder(const BytePair&);   ///< at the beginning of a text
-  std::string push(std::uint32_t id);  ///< misuse: an id that is not in the vocabulary
-  std::string finish();                ///< what was kept; the decoder is as new then
+  std::string push(std::uint32_t id);  ///< Error{misuse}: an id that is not in the vocabulary
+  std::string finish();                ///< the bytes kept so far; resets the decoder
 
  private:
   std::shared_ptr<const Rep> rep_;
@@ -163,31 +163,32 @@ class BytePair::Decoder {
   bool after_bos_ = false;
 };
 
-/// A text as ids, with how each is spelt.
+/// A text as ids, with the token of each.
 struct TokenizedText {
   std::vector<std::uint32_t> ids{};        ///< As the runtimes use them.
-  std::vector<std::string_view> tokens{};  ///< One for each id; they live as long as any copy of the TextTokenizer.
-  std::vector<TokenSpan> offsets{};        ///< In code points, one for each id; empty where they were not asked for.
-  bool truncated = false;                  ///< The text had more ids than the length allows.
+  std::vector<std::string_view> tokens{};  ///< One for each id; valid as long as any copy of the TextTokenizer lives.
+  std::vector<TokenSpan> offsets{};        ///< In code points, one for each id; empty if not requested.
+  bool truncated = false;                  ///< The text had more ids than max_length.
   std::uint64_t replaced = 0;              ///< Invalid sequences of UTF-8 (wordpiece).
 };
 
-/// What a TextTokenizer does with each text.
+/// Options of TextTokenizer.
 struct TextTokenizerOptions {
-  bool special = true;   ///< [CLS] before and [SEP] behind; BOS before, as in front of a prompt.
-  bool offsets = false;  ///< Where each token stands; wordpiece only.
-  /// Ids in all, at least 2. 0: as many as Embedder reads of a model that has places for tokens, else no limit.
+  bool special = true;   ///< Add [CLS] and [SEP], or for byte and bpe BOS, as for a prompt.
+  bool offsets = false;  ///< Return the position of each token; wordpiece only.
+  /// Maximum number of ids, at least 2. 0: as many as Embedder reads, for a model with a limited number of positions;
+  /// else no limit.
   std::uint64_t max_length = 0;
   BytePairOptions byte_pair{};            ///< For kinds byte and bpe.
   const Tokenizer* vocabulary = nullptr;  ///< In place of the model's own; read when the TextTokenizer is made.
 };
 
-/// The tokenizer of a model, of whichever kind, as embed.h and generate.h set it up. Immutable; every member may run
-/// concurrently. A copy is one reference count.
+/// The tokenizer of a model, of any kind, set up as in embed.h and generate.h. Immutable; every member may run
+/// concurrently. Copying one costs a reference count.
 class TextTokenizer {
  public:
-  /// @throws Error misuse: neither the model nor the options have a vocabulary; offsets of another kind than wordpiece.
-  ///   Error malformed with rule "tokenizer/..." as WordPiece and BytePair say.
+  /// @throws Error misuse: neither the model nor the options have a vocabulary; offsets are requested for a kind other
+  ///   than wordpiece. Error malformed with rule "tokenizer/..." as WordPiece and BytePair do.
   explicit TextTokenizer(const Model&, const TextTokenizerOptions& = {});
   /// @throws Error misuse: a text of 4 GiB or more (byte and bpe).
   TokenizedText operator()(std::string_view text) const;

@@ -2,7 +2,8 @@
 /// \file
 /// Metadata values in the container's own types. Owns Value, Attributes, Texts.
 ///
-/// A CBOR f32 is not an f64 here and a u64 keeps its 64 bits: what one container stored can be written back exactly.
+/// A value keeps its width (a CBOR f32 does not become an f64, a u64 keeps its 64 bits), so it can be written back
+/// exactly.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -39,29 +40,31 @@ struct Texts {
 /// One metadata value. Immutable; a copy is one reference count.
 class Value {
  public:
-  /// What it holds. numbers and texts are arrays of one type; foreign is an item that this library only carries.
+  /// What it holds. `numbers` and `texts` are arrays of one type; `foreign` is an item that the library stores without
+  /// interpreting it.
   enum class Kind : std::uint8_t { null, boolean, integer, real, text, bytes, list, map, numbers, texts, foreign };
   using Entry = std::pair<std::string, Value>;  ///< key and value
 
   Value() noexcept = default;                                    ///< null
   static Value boolean(bool);                                    ///< of kind boolean
-  static Value integer(std::int64_t, DType width = DType::i64);  ///< misuse: the width cannot hold it
-  /// Likewise. A CBOR negative below -2^63, which no DType holds, is foreign instead.
+  static Value integer(std::int64_t, DType width = DType::i64);  ///< Error{misuse} if it does not fit the width
+  /// Likewise. A CBOR integer below -2^63 fits no DType and is `foreign` instead.
   static Value integer(std::uint64_t, DType width = DType::u64);
-  static Value real(double, DType width = DType::f64);  ///< width f16, f32 or f64; misuse: it does not keep the value
-  static Value text(std::string);                       ///< UTF-8
-  static Value bytes(std::vector<std::byte>);           ///< of kind bytes
-  static Value list(std::vector<Value>);                ///< of any kinds, mixed too
-  static Value map(std::vector<Entry>);                 ///< keys unique; order is kept
+  /// width f16, f32 or f64; Error{misuse} if it would change the value
+  static Value real(double, DType width = DType::f64);
+  static Value text(std::string);                                     ///< UTF-8
+  static Value bytes(std::vector<std::byte>);                         ///< of kind bytes
+  static Value list(std::vector<Value>);                              ///< of any kinds, mixed too
+  static Value map(std::vector<Entry>);                               ///< keys unique; order is kept
   static Value numbers(DType, std::vector<std::byte> little_endian);  ///< an array of one dtype, packed
   static Value texts(Texts);                                          ///< an array of texts
-  /// One item of `grammar` ("cbor"), as it stood.
+  /// One item of `grammar` ("cbor"), verbatim.
   static Value foreign(std::string grammar, std::vector<std::byte> verbatim);
 
   Kind kind() const noexcept;  ///< what it holds
-  /// integer, real, numbers: declared width; i64/u64/f64 where the container has none; else unknown
+  /// of integer, real, numbers: declared width, or i64/u64/f64 if the container has none; else unknown
   DType type() const noexcept;
-  /// Exact or nothing: no rounding, no truncation. A canonical decimal text counts as its number, because EMBD and
+  /// Exact or nullopt: no rounding, no truncation. A canonical decimal text counts as its number, because EMBD and
   /// safetensors have only text; "true" and "false" count as booleans.
   std::optional<bool> as_bool() const noexcept;
   std::optional<std::int64_t> as_i64() const noexcept;       ///< likewise
@@ -70,12 +73,13 @@ class Value {
   std::optional<std::string_view> as_text() const noexcept;  ///< kind text only
   std::span<const Value> list() const noexcept;              ///< empty unless list
   std::span<const Entry> map() const noexcept;               ///< empty unless map; file order, unique keys
-  std::span<const std::byte> bytes() const noexcept;  ///< bytes; numbers (little-endian); foreign: the item as it stood
-  const Texts* texts() const noexcept;                ///< null unless texts
-  std::string_view grammar() const noexcept;          ///< foreign: "cbor", ...
+  /// of bytes, numbers (little-endian), and foreign (the item verbatim)
+  std::span<const std::byte> bytes() const noexcept;
+  const Texts* texts() const noexcept;        ///< null unless texts
+  std::string_view grammar() const noexcept;  ///< foreign: "cbor", ...
   /// The canonical text: integers in decimal, reals as the shortest decimal that reads back to the same bits of type(),
-  /// "true"/"false", text as it is, lists and maps as compact JSON, bytes as base64. What a format that holds only text
-  /// stores.
+  /// "true"/"false", text as it is, lists and maps as compact JSON, bytes as base64. Formats that hold only text store
+  /// this.
   std::string to_text() const;
   /// Same kind, type and content; reals by bits. Maps compare in order.
   bool operator==(const Value&) const;
@@ -90,16 +94,17 @@ namespace core {
 class Access;
 }
 
-/// Items of a Model in order. Keeps them alive: it may outlive the Model it is of, and can be had of a temporary one.
+/// Items of a Model, in order. Keeps them alive, so it may outlive the Model.
 template <class T> class Shared {
  public:
   Shared() noexcept = default;                                               ///< no items
-  const T* begin() const noexcept { return all_ ? all_->data() : nullptr; }  ///< valid while any copy of this lives
+  const T* data() const noexcept { return all_ ? all_->data() : nullptr; }   ///< valid while any copy of this lives
+  const T* begin() const noexcept { return data(); }                         ///< likewise
   const T* end() const noexcept { return begin() + size(); }                 ///< likewise
   bool empty() const noexcept { return size() == 0; }                        ///< no items
   std::size_t size() const noexcept { return all_ ? all_->size() : 0; }      ///< items
   const T& operator[](std::size_t i) const& noexcept { return (*all_)[i]; }  ///< item i, which must be there
-  T operator[](std::size_t i) const&& { return (*all_)[i]; }                 ///< a copy: the items may go with this
+  T operator[](std::size_t i) const&& { return (*all_)[i]; }                 ///< a copy, since this is a temporary
 
  private:
   friend class core::Access;
@@ -107,14 +112,15 @@ template <class T> class Shared {
   std::shared_ptr<const std::vector<T>> all_;
 };
 
-/// The value under a key, null where there is none; linear.
+/// The value of a key; null if there is none. Linear search.
 const Value* find(std::span<const Value::Entry> entries, std::string_view key) noexcept;
 
-/// Keys and values in file order, keys unique. User metadata stands under its own key, header fields under "<format>.".
+/// Keys and values in file order, keys unique. User metadata has its own keys; keys of header fields begin with
+/// "<format>.".
 class Attributes : public Shared<Value::Entry> {
  public:
   Attributes() noexcept = default;  ///< no entries
-  /// Null: there is no such key. Lives as long as this or the model does.
+  /// Null if there is no such key. Valid as long as this or the model lives.
   const Value* find(std::string_view key) const& noexcept { return weighbridge::find(*this, key); }
   const Value* find(std::string_view key) const&& = delete;
 

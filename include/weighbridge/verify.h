@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Is this file sound? All structural rules, then every rule that must read payload, in one pass over it.
+/// Checks whether a file is valid: first all structural rules, then every rule that reads payload, in one pass over it.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,20 +14,21 @@
 
 namespace weighbridge {
 
-/// What verify() found, and what could be read all the same.
+/// What verify() found, and the model as far as it could be read.
 struct Verdict {
-  std::string_view format;  ///< "" where the content matches no format
+  std::string_view format;  ///< "" if the content matches no format
   Report report;            ///< every finding
-  /// What could be read: tensors with structural errors are left out. Empty when the file has no readable index.
+  /// The readable part of the file; tensors with structural errors are left out. Empty if the file has no readable
+  /// index.
   Model model;
 };
 
-/// [reads] Throws Error of kind io and misuse only. The first error of the report is the one that open() throws, when
-/// open() fails. The source is compared again at the end: a file that changed meanwhile is an io error.
+/// [reads] Throws Error of kind io and misuse only. If open() fails, it throws the first error of the report. The
+/// source is checked again at the end; a file that has changed is Error{io}.
 Verdict verify(const std::string& path, const Context& = {}, const OpenOptions& = {});
-/// [reads] Of one file, wherever its bytes are.
+/// [reads] Verifies one file from any source.
 Verdict verify(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
-/// [reads] Of a file or a folder, wherever that is.
+/// [reads] Verifies a file or a folder in any place.
 Verdict verify(std::shared_ptr<const Place>, const Context& = {}, const OpenOptions& = {});
 
 }  // namespace weighbridge

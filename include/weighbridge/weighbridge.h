@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// All of the library but the chain of .slm models, which is a library of its own: weighbridge/chain.h. Owns nothing.
+/// Includes the whole library, except the chain of .slm models, which is a separate library (weighbridge/chain.h).
 #pragma once
 #include "weighbridge/block_type.h"
 #include "weighbridge/context.h"
@@ -31,10 +31,10 @@
 #include "weighbridge/version.h"
 #include "weighbridge/view.h"
 
-/// Tensor files: opened, proved, converted, and what runs on them.
+/// Opens, verifies, converts and runs tensor files.
 namespace weighbridge {
 /// Glyph modules: weighbridge/khlnary.h.
 namespace khlnary {}
-/// What is particular to .slm models: weighbridge/slm.h.
+/// What is specific to .slm models: weighbridge/slm.h.
 namespace slm {}
 }  // namespace weighbridge

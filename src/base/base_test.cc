@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What base promises: the dtype table, checked arithmetic, byte order, UTF-8, reports and errors. Executors:
-// executor_test.cc; text for people: display_test.cc.
+// Tests of base: the dtype table, checked arithmetic, byte order, UTF-8, reports and errors. Executors:
+// executor_test.cc; display text: display_test.cc.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -262,7 +262,7 @@ TEST(Fail, EachKindHasItsRuleAndSeverity) {
   EXPECT_NE(beyond.message.find("1099511627776"), std::string::npos);
 }
 
-// A handler may copy what it caught where nothing may be thrown.
+// Handlers copy caught errors where nothing may throw.
 static_assert(std::is_nothrow_copy_constructible_v<Error> && std::is_nothrow_copy_assignable_v<Error>);
 static_assert(std::is_nothrow_move_constructible_v<Error> && std::is_nothrow_move_assignable_v<Error>);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on numbers that a file supplied. Owns the one extent test, the checked sums and products (reading G1), and
-// the one gate from 64-bit lengths to those of memory.
+// Checked arithmetic on numbers from files. Owns the extent test, checked sums and products (reading G1), and the
+// conversion from 64-bit lengths to size_t.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace weighbridge::base {
 
-// offset + size <= end, in the form that cannot wrap.
+// offset + size <= end, without overflow.
 constexpr bool fits(std::uint64_t offset, std::uint64_t size, std::uint64_t end) noexcept {
   return offset <= end && size <= end - offset;
 }
@@ -29,17 +29,17 @@ constexpr std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_
   return out;
 }
 
-// A length or an index as memory counts them. Where addresses have 32 bits, as in WebAssembly, error
-// unsupported limit/address-space for a value that they cannot hold; elsewhere nothing but a conversion.
+// A length or index as size_t. With 32-bit addresses, as in WebAssembly, throws Error{limit} "limit/address-space" if
+// it does not fit; elsewhere a plain conversion.
 constexpr std::size_t to_size(std::uint64_t value) noexcept(sizeof(std::size_t) == sizeof(std::uint64_t)) {
   if constexpr (sizeof(std::size_t) < sizeof(std::uint64_t))
     if (value > SIZE_MAX) beyond_address_space(value);
   return static_cast<std::size_t>(value);
 }
 
-// The nearest float: an infinity beyond the finite ones, where a plain conversion is undefined.
+// The nearest float; infinity beyond the finite range, where a plain conversion is undefined.
 constexpr float to_float(double value) noexcept {
-  constexpr double kBeyond = 0x1.ffffffp127;  // half a step past the largest
+  constexpr double kBeyond = 0x1.ffffffp127;  // half a step above the largest float
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kMost = std::numeric_limits<float>::max();
   if (value >= kBeyond) return kInfinity;
   if (value <= -kBeyond) return -kInfinity;
@@ -48,8 +48,7 @@ constexpr float to_float(double value) noexcept {
   return static_cast<float>(value);
 }
 
-// Number of elements of a shape: 0 as soon as one dimension is 0, whatever the others; nullopt past 2^64 - 1; 1 for
-// rank 0.
+// Number of elements of a shape: 0 if any dimension is 0, 1 for rank 0, nullopt above 2^64 - 1.
 constexpr std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape) noexcept {
   for (const std::uint64_t d : shape)
     if (d == 0) return 0;
@@ -59,7 +58,7 @@ constexpr std::optional<std::uint64_t> element_count(std::span<const std::uint64
   return product;
 }
 
-// The next multiple of a power of two; nullopt past 2^64 - 1.
+// Rounds up to a multiple of a power of two; nullopt above 2^64 - 1.
 constexpr std::optional<std::uint64_t> align_up(std::uint64_t value, std::uint64_t alignment) noexcept {
   const auto sum = checked_add(value, alignment - 1);
   if (!sum) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Escaping and width of text for people; the tables come from tools/generate_width_table.py.
+// Escaping and width of text for display. tools/generate_width_table.py generates the tables.
 #include <algorithm>
 #include <iterator>
 #include <span>
@@ -32,7 +32,7 @@ void append_byte_escape(std::string& to, char32_t byte) {
   append_hex(to, byte, 2);
 }
 
-// Printable ASCII, which needs no table, but for the backslash.
+// Printable ASCII except the backslash; it needs no table.
 bool is_plain(char c) noexcept { return c >= 0x20 && c < 0x7F && c != '\\'; }
 
 void append_escaped(std::string& to, char32_t code_point, std::string_view form) {
@@ -43,7 +43,7 @@ void append_escaped(std::string& to, char32_t code_point, std::string_view form)
     case '\t': to += "\\t"; return;
     default: break;
   }
-  // \x stands for one byte, so C1 controls, which take two, are told from the invalid bytes 80 to 9f.
+  // \x stands for one byte, so that C1 controls, which take two, differ from the invalid bytes 80 to 9f.
   if (code_point < 0x80 && is_control(code_point)) return append_byte_escape(to, code_point);
   if (!base::steers_terminal(code_point)) {
     to += form;

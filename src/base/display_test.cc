@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text for people: nothing that a terminal would obey or hide comes through, and columns are counted as terminals count
-// them.
+// Text for display: everything that a terminal would obey or hide is escaped, and columns are counted as terminals do.
 #include <gtest/gtest.h>
 
 #include <cstdio>

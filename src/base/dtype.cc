@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one table of facts about element types. Owns every name, width and swap unit; what a container calls them is its
-// own.
+// The table of element types. Owns every name, width and swap unit; containers own the names that they use.
 #include "weighbridge/dtype.h"
 
 #include <array>
@@ -37,7 +36,7 @@ constexpr std::array<DTypeInfo, kDTypeCount> kTable{{
     {DType::f4, "f4", 4, 1, K::real},
 }};
 
-// A row out of place would give one dtype the facts of another.
+// Rows are indexed by dtype, so their order must match the enumeration.
 constexpr bool in_order() {
   for (std::size_t i = 0; i < kTable.size(); ++i)
     if (static_cast<std::size_t>(kTable[i].dtype) != i) return false;
@@ -65,8 +64,8 @@ std::span<const DTypeInfo> all_dtypes() noexcept { return std::span(kTable).subs
 std::optional<std::uint64_t> packed_size(DType dtype, std::uint64_t elements) noexcept {
   const std::uint64_t bits = info(dtype).bits;
   if (bits == 0) return std::nullopt;
-  // Eight elements take `bits` whole bytes, so the product in bits, which may pass 2^64 where the bytes do not, is
-  // never made.
+  // Eight elements take `bits` whole bytes. The total in bits may exceed 2^64 when the bytes do not, so it is never
+  // computed.
   std::uint64_t whole = 0;
   if (__builtin_mul_overflow(elements / 8, bits, &whole)) return std::nullopt;
   const std::uint64_t rest = ((elements % 8) * bits + 7) / 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integers to and from bytes, at any alignment. Owns the only reinterpretation of file bytes as numbers.
+// Loads and stores integers at any alignment. Only this file reinterprets file bytes as numbers.
 #pragma once
 #include <bit>
 #include <concepts>
@@ -21,7 +21,7 @@ template <std::unsigned_integral T> constexpr T byteswap(T value) noexcept {
     return __builtin_bswap64(value);
 }
 
-// The caller has at least sizeof(T) bytes at `from`.
+// `from` must point to at least sizeof(T) bytes.
 template <std::unsigned_integral T> inline T load_le(const void* from) noexcept {
   T value;
   std::memcpy(&value, from, sizeof value);
@@ -43,7 +43,7 @@ template <std::unsigned_integral T> inline void store_be(void* to, T value) noex
   std::memcpy(to, &value, sizeof value);
 }
 
-// Reverses the bytes of each `unit`-byte group (2, 4 or 8; 1 does nothing). data.size() is a multiple of unit.
+// Reverses the bytes of each group of `unit` bytes (2, 4 or 8; 1 does nothing). data.size() is a multiple of `unit`.
 void swap_units(std::span<std::byte> data, std::uint32_t unit) noexcept;
 
 }  // namespace weighbridge::base

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of kinds and severities, and how a Report counts and caps.
+// Names of kinds and severities, and the counting of Report.
 #include "weighbridge/error.h"
 
 #include <utility>
@@ -51,7 +51,7 @@ void Report::add(Finding finding) {
   ++total_;
   if (finding.severity == Severity::error) {
     ++errors_;
-    // Kept apart: it may come after kMaxFindings warnings.
+    // Kept separately: it may come after kMaxFindings warnings.
     if (!first_error_) first_error_ = finding;
   }
   if (finding.severity == Severity::warning) ++warnings_;
@@ -59,7 +59,7 @@ void Report::add(Finding finding) {
 }
 
 void Report::append(const Report& other) {
-  // Counts come from `other` and not from what it kept, which may be fewer.
+  // `other` may have counted more findings than it kept.
   total_ += other.total_;
   errors_ += other.errors_;
   warnings_ += other.warnings_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two executors: in the caller's thread, and a pool. Owns every thread that the library starts.
+// The two executors: inline, and a thread pool. Owns every thread that the library starts.
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -28,8 +28,9 @@ class InlineExecutor final : public Executor {
   }
 };
 
-// One call of for_each. It lives on the caller's stack: the caller takes it out of the queue and waits until no worker
-// is in it before it returns. next is advanced by compare-exchange so that it never passes count, even at 2^64 - 1.
+// One call of for_each. It lives on the caller's stack: before the caller returns, it removes the job from the queue
+// and waits until no worker uses it. `next` advances by compare-exchange, so that it never exceeds `count`, even at
+// 2^64 - 1.
 struct Job {
   Job(std::uint64_t count_, const Body& body_) : count(count_), body(body_) {}
 
@@ -74,7 +75,7 @@ class ThreadExecutor final : public Executor {
     try {
       for (unsigned i = 1; i < threads; ++i) threads_.emplace_back([this] { work(); });
     } catch (const std::exception&) {
-      // The system gives no more of them: those that there are do the work.
+      // The system starts no more threads: continue with those that exist.
     }
   }
   ~ThreadExecutor() override { stop(); }
@@ -84,8 +85,8 @@ class ThreadExecutor final : public Executor {
   unsigned concurrency() const noexcept override { return static_cast<unsigned>(threads_.size()) + 1; }
 
   void for_each(std::uint64_t count, const Body& body) override {
-    // A body that calls back runs its share itself: the threads are busy with the outer call, and no thread waits for
-    // another.
+    // A nested call runs in its own thread: the other threads are busy with the outer call, and waiting for them could
+    // deadlock.
     if (count <= 1 || current_ == this) {
       for (std::uint64_t i = 0; i < count; ++i) body(i);
       return;
@@ -106,7 +107,7 @@ class ThreadExecutor final : public Executor {
     }
     {
       std::unique_lock lock(mutex_);
-      // A worker may have taken it out already, once there was nothing left to hand out.
+      // A worker may have removed it already, when no index was left.
       if (const auto at = std::find(jobs_.begin(), jobs_.end(), &job); at != jobs_.end()) jobs_.erase(at);
       done_.wait(lock, [&job] { return job.workers == 0; });
     }
@@ -114,7 +115,7 @@ class ThreadExecutor final : public Executor {
   }
 
  private:
-  // Marks the thread as being in a body of this executor, and puts back what was there (another executor's mark).
+  // Marks the thread as inside a body of this executor, and restores the previous mark (of another executor).
   struct Inside {
     explicit Inside(const ThreadExecutor* executor) : before(current_) { current_ = executor; }
     ~Inside() { current_ = before; }
@@ -139,7 +140,7 @@ class ThreadExecutor final : public Executor {
       job->run();
       lock.lock();
       if (const auto at = std::find(jobs_.begin(), jobs_.end(), job); at != jobs_.end()) jobs_.erase(at);
-      // Under the lock: the job dies as soon as its caller sees 0.
+      // Under the lock, because the job is destroyed as soon as its caller sees 0.
       if (--job->workers == 0) done_.notify_all();
     }
   }
@@ -157,7 +158,7 @@ class ThreadExecutor final : public Executor {
 
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  std::deque<Job*> jobs_;  // oldest first; those that still have indices to hand out
+  std::deque<Job*> jobs_;  // those with indices left, oldest first
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
@@ -170,7 +171,7 @@ constexpr bool kThreads = false;
 constexpr bool kThreads = true;
 #endif
 
-// Those that this process may run on, which containers and taskset make fewer than the machine has.
+// The processors that this process may use; containers and taskset reduce their number.
 unsigned usable_processors() noexcept {
 #ifdef __linux__
   cpu_set_t set;

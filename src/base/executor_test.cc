@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executors: every index once, exceptions as the contract says, nesting, several callers, short jobs.
+// Executors: each index runs once; exceptions, nesting, several callers, short jobs.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -61,7 +61,7 @@ TEST_P(Executors, RethrowsTheLowestIndexThatThrew) {
     } catch (const std::runtime_error& error) {
       EXPECT_STREQ(error.what(), "20");
     }
-    EXPECT_LT(highest, 1'000'000U - 1);  // the rest was never handed out
+    EXPECT_LT(highest, 1'000'000U - 1);  // the rest never started
   }
 }
 
@@ -149,7 +149,7 @@ TEST(ThreadExecutor, BodiesTrulyRunSideBySide) {
 }
 
 #if defined(__GLIBC__) && defined(__x86_64__)
-// While it lives, no thread can be made: each would take a stack larger than all addresses.
+// While it lives, no thread can start: its stack would not fit the address space.
 class NoMoreThreads {
  public:
   NoMoreThreads() {
@@ -176,7 +176,7 @@ TEST(ThreadExecutor, ThreadsThatTheSystemRefusesAreDoneWithout) {
   {
     const NoMoreThreads none;
     const auto alone = thread_executor(4);
-    EXPECT_EQ(alone->concurrency(), 1U);  // the caller's own needs none
+    EXPECT_EQ(alone->concurrency(), 1U);  // the caller's thread is enough
     alone->for_each(100, [&](std::uint64_t) { ++calls; });
   }
   EXPECT_EQ(calls, 100);

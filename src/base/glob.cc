@@ -7,8 +7,8 @@
 namespace weighbridge {
 namespace {
 
-// The byte set that opens at pattern[at] == '['; `next` is behind its ']'. False where it never closes: then '[' is
-// itself.
+// Parses the byte set that opens at pattern[at] == '['; `next` is the position after its ']'. False if it never closes:
+// then '[' is literal.
 bool in_set(std::string_view pattern, std::size_t at, char c, std::size_t& next, bool& inside) {
   std::size_t i = at + 1;
   const bool inverted = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
@@ -32,7 +32,7 @@ bool in_set(std::string_view pattern, std::size_t at, char c, std::size_t& next,
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
-// Whether the one element of the pattern at `p`, no '*', takes what stands at text[t]; both are moved behind it.
+// Whether the pattern element at `p` (not '*') matches at text[t]; advances both.
 bool step(std::string_view pattern, std::size_t& p, std::string_view text, std::size_t& t) {
   if (pattern[p] == '?') {
     ++p;
@@ -53,7 +53,7 @@ bool step(std::string_view pattern, std::size_t& p, std::string_view text, std::
 
 bool matches_glob(std::string_view pattern, std::string_view text) noexcept {
   std::size_t p = 0, t = 0;
-  std::size_t star = std::string_view::npos, resume = 0;  // behind the last '*', and where in the text to try it next
+  std::size_t star = std::string_view::npos, resume = 0;  // after the last '*', and where in the text to retry it
   while (t < text.size()) {
     std::size_t p_next = p, t_next = t;
     if (p < pattern.size() && pattern[p] == '*') {

@@ -46,7 +46,7 @@ TEST(Glob, ASetTakesOneByteOfIt) {
 TEST(Glob, TakesNoMoreThanTheProductOfBothLengths) {
   std::string pattern;
   for (int i = 0; i < 500; ++i) pattern += "*a";
-  EXPECT_FALSE(matches_glob(pattern, std::string(2000, 'a') + "b"));  // exponential where every star is tried again
+  EXPECT_FALSE(matches_glob(pattern, std::string(2000, 'a') + "b"));  // exponential if every star were retried
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte order of whole buffers. Plain loops that the compiler turns into shuffles.
+// Swaps the byte order of whole buffers, in plain loops that the compiler turns into shuffles.
 #include "base/endian.h"
 
 namespace weighbridge::base {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kEndOf9999 = 253'402'300'800;
 
-// Takes things off the front of a text.
+// Consumes a text from the front.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) noexcept : text_(text) {}
@@ -35,7 +35,7 @@ class Cursor {
     text_.remove_prefix(digits);
     return out <= most;
   }
-  // One digit or more.
+  // At least one digit.
   bool fraction() noexcept {
     const std::size_t end = text_.find_first_not_of("0123456789");
     const std::size_t count = end == std::string_view::npos ? text_.size() : end;

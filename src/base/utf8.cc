@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoder behind base/utf8.h; one table of RFC 3629's section 4 in the form of its second-byte bounds.
+// The UTF-8 decoder, from the table of RFC 3629, section 4, as bounds of the second byte.
 #include "base/utf8.h"
 
 #include <cstring>
@@ -19,7 +19,7 @@ Decoded decode_utf8(std::string_view text, std::size_t at) noexcept {
   if (first < 0xC2 || first > 0xF4) return kInvalid;
   const std::uint32_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
   if (text.size() - at < length) return kInvalid;
-  // The second byte's bounds shut out overlong forms (E0, F0), surrogates (ED) and what lies above U+10FFFF (F4).
+  // The bounds of the second byte exclude overlong forms (E0, F0), surrogates (ED) and values above U+10FFFF (F4).
   const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   const unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
   const unsigned second = byte_at(text, at + 1);
@@ -36,7 +36,7 @@ Decoded decode_utf8(std::string_view text, std::size_t at) noexcept {
 std::size_t find_invalid_utf8(std::string_view text) noexcept {
   std::size_t at = 0;
   while (at < text.size()) {
-    // Names and keys are nearly always ASCII: eight bytes at a step while no high bit is set.
+    // Names and keys are nearly always ASCII: take eight bytes at a time while no high bit is set.
     while (text.size() - at >= 8) {
       std::uint64_t word;
       std::memcpy(&word, text.data() + at, sizeof word);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8 as RFC 3629 has it: no surrogates, no overlong forms, nothing above U+10FFFF.
+// UTF-8 as in RFC 3629: no surrogates, no overlong forms, nothing above U+10FFFF.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace weighbridge::base {
 
-// Index of the first byte that is not part of valid UTF-8, or npos when all of it is.
+// Index of the first byte that is not valid UTF-8; npos if all is valid.
 std::size_t find_invalid_utf8(std::string_view text) noexcept;
 inline bool is_utf8(std::string_view text) noexcept { return find_invalid_utf8(text) == std::string_view::npos; }
 
@@ -22,7 +22,7 @@ Decoded decode_utf8(std::string_view text, std::size_t at) noexcept;
 // Appends the UTF-8 form; code_point is a Unicode scalar value.
 void append_utf8(std::string& to, char32_t code_point);
 
-// Controls (C0, DEL, C1) and what changes the order of text or is not seen: nothing that a terminal should be sent.
+// Characters that must not reach a terminal: controls (C0, DEL, C1), and characters that reorder text or are invisible.
 bool steers_terminal(char32_t code_point) noexcept;
 
 }  // namespace weighbridge::base

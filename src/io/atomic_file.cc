@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of publishing a file, each of which may be the last one that happens.
+// The steps of publishing a file. The process may die after any of them.
 #include "io/atomic_file.h"
 
 #include <fcntl.h>
@@ -20,11 +20,11 @@ namespace {
 constexpr std::uint64_t kHintBytes = std::uint64_t{32} << 20;
 constexpr auto kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 
-// What Linux has beyond POSIX: ENOSYS elsewhere, or nothing done where nobody asks for the answer.
+// Calls of Linux beyond POSIX. Elsewhere they return ENOSYS, or do nothing if the result is not used.
 
 int reserve_blocks([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t size) noexcept {
 #ifdef __linux__
-  // Not posix_fallocate: where the filesystem cannot reserve, that one writes every block.
+  // Not posix_fallocate, which writes every block if the filesystem cannot reserve space.
   return ::fallocate(fd, 0, 0, static_cast<off_t>(size));
 #else
   errno = ENOSYS;
@@ -44,7 +44,7 @@ void start_writing([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t begin
 
 AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : options_(options), asked_(target) {
   require_path(target);
-  // Through links and before they are resolved by hand: /dev/stdout leads to what only the kernel can follow.
+  // Checked through the links before they are resolved by hand: only the kernel can follow /dev/stdout.
   struct stat existing {};
   const bool exists = ::stat(target.c_str(), &existing) == 0;
   if (exists && !S_ISREG(existing.st_mode))
@@ -56,7 +56,7 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
   folder_ = open_folder(target_.folder);
   remove_stale(folder_.get(), target_.name);
   if (exists) kept_mode_ = existing.st_mode & 0777;
-  // What replaces a private file stays private while it is written.
+  // A file that replaces a private one must be private while it is written.
   temporary_ = create_temporary(folder_.get(), target_, exists ? 0600 : 0666);
   try {
     reserve(options_.expected_size);
@@ -107,7 +107,7 @@ void AtomicFile::hint_written(std::uint64_t offset, std::uint64_t length) noexce
     end = hint_end_;
     hint_begin_ = hint_end_;
   }
-  // Best effort: sync() is what counts, and it reports.
+  // Best effort: sync() reports errors.
   start_writing(temporary_.fd.get(), begin, end);
 }
 
@@ -118,7 +118,7 @@ void AtomicFile::sync(std::uint64_t size) {
   if (static_cast<std::uint64_t>(now.st_size) != size &&
       ::ftruncate(temporary_.fd.get(), static_cast<off_t>(size)) != 0)
     base::io_error_of(asked_, "write", "the size cannot be set", errno);
-  // No retry after a failure: the kernel may have dropped the pages, and a second fsync would call that success.
+  // No retry after a failure: the kernel may have dropped the pages, and a second fsync would report success.
   if (::fsync(temporary_.fd.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
   synced_.store(true, std::memory_order_relaxed);
 }

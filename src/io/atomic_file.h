@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing a file as if the power may go: a locked temporary beside the target, synced, read back, then renamed over it.
-// Owns publishing; leaves what the bytes are, reading back what no memory holds, and standard output to its callers.
+// Writes a file so that a power failure cannot leave a partial one: a locked temporary beside the target is synced,
+// read back, and renamed over it. Callers choose the bytes, read back files too large for memory, and handle standard
+// output.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -18,19 +19,19 @@ namespace weighbridge::io {
 
 struct AtomicFileOptions {
   bool replace = false;             // whether an existing file may be replaced
-  std::uint64_t expected_size = 0;  // room to ask the disk for at once; the final size may differ
+  std::uint64_t expected_size = 0;  // space to reserve; the final size may differ
 };
 
-// The order: write_at as often as needed, sync(size), read_back() or reopen() and compare, publish(). At each moment
-// the target is the old file (or absent) or the whole new one. Without publish() the destructor removes the temporary;
-// a killed process leaves it, and the next AtomicFile for the same target removes it.
+// Call write_at() as often as needed, then sync(size), read_back() (or reopen() and compare), and publish(). At every
+// moment the target is the old file (or absent) or the complete new one. Without publish(), the destructor removes the
+// temporary. If the process is killed, the next AtomicFile for the same target removes it.
 //
-// Decided: a target that is a symbolic link stays one, and the file it points to is replaced (or made, where there is
-// none). A replaced file's permission bits are kept, its owner is not; a new file has 0666 less the umask.
+// If the target is a symbolic link, it stays one, and the file that it points to is replaced or created. A replaced
+// file keeps its permission bits but not its owner; a new file has 0666 less the umask.
 class AtomicFile {
  public:
-  // Error misuse/output-exists when there is a file and `replace` is off; misuse/output-kind when the target is no
-  // regular file or names none; io/open, io/create, io/write (no room for expected_size).
+  // Error misuse/output-exists if the file exists and `replace` is off; misuse/output-kind if the target is not a
+  // regular file or not a file name; io/open, io/create, io/write (no space for expected_size).
   explicit AtomicFile(const std::string& target, AtomicFileOptions options = {});
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -38,28 +39,26 @@ class AtomicFile {
 
   // Error io/write. Safe from several threads at once for ranges that do not overlap.
   void write_at(std::uint64_t offset, std::span<const std::byte> data);
-  // This range is written and will not be again: the disk may begin on it. Groups small ranges; safe from several
-  // threads.
+  // The range is final, so the system may start to write it to disk. Groups small ranges; safe from several threads.
   void hint_written(std::uint64_t offset, std::uint64_t length) noexcept;
-  // Cuts or extends to `size` and waits until the disk has all of it. Error io/write.
+  // Truncates or extends the file to `size` and syncs it. Error io/write.
   void sync(std::uint64_t size);
-  // All of a file whose bytes are there: written, synced, read back.
+  // Writes, syncs and reads back a file that is complete in memory.
   void write_whole(std::span<const std::byte> bytes);
-  // What was written, as any reader would open it. The temporary's name is its name until publish().
+  // Opens what was written, as a reader would. It has the temporary's name until publish().
   std::shared_ptr<const Source> reopen() const;
-  // Compares all that was written with what it should be. Error io/read-back.
+  // Compares the whole file with `expected`. Error io/read-back.
   void read_back(std::span<const std::byte> expected) const;
-  // The error of a caller who compares by itself.
+  // Throws Error io/read-back, for callers that compare themselves.
   [[noreturn]] void refuse_read_back() const;
-  // Gives the target's name to what was synced, and syncs the folder. Error misuse/output-exists when a file has
-  // appeared meanwhile and `replace` is off; io/publish. Throws std::logic_error when something was written after the
-  // last sync.
+  // Renames the synced file to the target and syncs the folder. Error misuse/output-exists if a file has appeared
+  // meanwhile and `replace` is off; io/publish. Throws std::logic_error if something was written after the last sync().
   void publish();
-  // The target is what was written, even where syncing the folder failed.
+  // Whether the target is the new file, even if syncing the folder failed.
   bool published() const noexcept { return published_; }
   bool replaces() const noexcept { return options_.replace; }
 
-  // The target with links followed; the temporary's path.
+  // The target, with links resolved, and the temporary's path.
   std::string path() const { return target_.path(); }
   std::string temporary_path() const { return join_path(target_.folder, temporary_.name); }
 
@@ -69,13 +68,13 @@ class AtomicFile {
   [[noreturn]] void refuse_existing() const;
 
   AtomicFileOptions options_;
-  std::string asked_;  // the target as the caller spelt it, for messages
+  std::string asked_;  // the target as given, for messages
   Target target_;
   Fd folder_;
   std::optional<mode_t> kept_mode_;
   Temporary temporary_;
   std::mutex hint_mutex_;
-  std::uint64_t hint_begin_ = 0, hint_end_ = 0;  // written, not yet handed to the disk
+  std::uint64_t hint_begin_ = 0, hint_end_ = 0;  // final, but not yet hinted to the system
   std::atomic<bool> synced_{false};
   bool published_ = false;
 };

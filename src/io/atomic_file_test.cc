@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishing: what the target is at each moment, what is left behind, what is refused; spills.
+// Publishing: the target at each moment, leftovers, refusals; spills.
 #include "io/atomic_file.h"
 
 #include <fcntl.h>
@@ -44,7 +44,7 @@ mode_t mode_of(const std::string& path) {
   return there.st_mode & 07777;
 }
 
-// Sets the umask for as long as it lives.
+// Sets the umask while it lives.
 struct Umask {
   explicit Umask(mode_t mask) : before(::umask(mask)) {}
   ~Umask() { ::umask(before); }
@@ -327,7 +327,7 @@ TEST(AtomicFile, ReopenReadsWhatWasWritten) {
   source->check_unchanged();
 }
 
-// Limits the size of files for as long as it lives, which is a disk that fills up for who writes them.
+// Limits the size of files while it lives, which writers see as a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t limit) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

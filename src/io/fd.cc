@@ -40,7 +40,7 @@ void pwrite_full(int fd, std::uint64_t offset, std::span<const std::byte> data, 
       if (errno == EINTR) continue;
       base::io_error_of(path, "write", "cannot be written", errno);
     }
-    // POSIX leaves 0 for a nonzero count open; taking it for progress would loop for ever.
+    // POSIX allows 0 for a nonzero count; treating it as progress would loop forever.
     if (put == 0) base::io_error_of(path, "write", "cannot be written", ENOSPC);
     done += static_cast<std::size_t>(put);
   }
@@ -76,15 +76,14 @@ std::string join_path(const std::string& folder, const std::string& name) {
 
 int rename_over(int from_folder, const char* from, int to_folder, const char* to) noexcept {
 #ifdef __EMSCRIPTEN__
-  // Its table of names keeps a file that another is renamed over, which comes back when that one goes. One thread, and
-  // memory for a disk: nobody sees the moment between.
+  // Emscripten's table of names keeps a file that another is renamed over, and shows it again when that one is removed.
+  // With one thread and a disk in memory, nobody sees the moment in between.
   ::unlinkat(to_folder, to, 0);
 #endif
   return ::renameat(from_folder, from, to_folder, to);
 }
 
-// EMLINK is what Emscripten's filesystem, which has no hard links, says of a first one; EPERM is link()'s word for a
-// folder.
+// Emscripten's filesystem has no hard links and reports EMLINK; link() reports EPERM for a folder.
 bool not_offered(int error) noexcept {
   return error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == EINVAL || error == EPERM ||
          error == EMLINK;
@@ -100,7 +99,7 @@ int rename_new(int from_folder, const char* from, int to_folder, const char* to)
     return 0;
   }
   if (!not_offered(errno)) return -1;
-  // Neither (FAT, Emscripten): look, then rename. The window between the two is the best that it allows.
+  // Neither call exists (FAT, Emscripten): check, then rename. The race between the two cannot be avoided there.
   struct stat there {};
   if (::fstatat(to_folder, to, &there, AT_SYMLINK_NOFOLLOW) == 0) {
     errno = EEXIST;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular files as sources: opening without blocking, positional reads, one lazy mapping, what changed since.
+// Regular files as sources: opening without blocking, positional reads, a lazy mapping, change detection.
 #include "io/file_source.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ namespace {
 
 class Mapping {
  public:
-  // null when the system will not map that range, with errno; Emscripten would not map but copy it.
+  // Null, with errno, if the system cannot map the range; Emscripten would copy it instead of mapping.
   static std::shared_ptr<const Mapping> make(int fd, std::uint64_t offset, std::uint64_t length) {
 #ifdef __EMSCRIPTEN__
     constexpr bool kMaps = false;
@@ -84,12 +84,12 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     if (got < out.size()) shrank(offset + got);
   }
 
-  // Neighbors by one system call, what lies between them into a buffer that nobody reads.
+  // Reads neighboring ranges with one system call, and the gaps between them into a scratch buffer.
   void read(std::span<const ReadRange> ranges) const override {
     for (const ReadRange& range : ranges) require_range(range.offset, range.out.size());
 #ifdef __linux__
     if (access_ == Access::mapped) return Source::read(ranges);
-    constexpr std::size_t kMost = 512;  // half of what a call takes: each range may have a gap before it
+    constexpr std::size_t kMost = 512;  // half the limit of a call: each range may have a gap before it
     std::array<std::byte, 4096> between;
     std::vector<struct iovec> pieces;
     for (std::size_t first = 0; first < ranges.size();) {
@@ -108,7 +108,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
       if (last - first > 1 && std::in_range<ssize_t>(wanted))
         got = ::preadv(fd_.get(), pieces.data(), static_cast<int>(pieces.size()),
                        static_cast<off_t>(ranges[first].offset));
-      // A short or failed call, and a range alone: one by one, which says what is wrong.
+      // After a short or failed call, and for single ranges, read one by one: that reports what is wrong.
       if (got < 0 || static_cast<std::uint64_t>(got) != wanted)
         for (std::size_t i = first; i < last; ++i) read_at(ranges[i].offset, ranges[i].out);
       first = last;
@@ -127,11 +127,11 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
       static const std::shared_ptr<const std::byte> nothing = std::make_shared<const std::byte>();
       return {std::span<const std::byte>(nothing.get(), std::size_t{0}), nothing};
     }
-    // What lies behind the end of a file that shrank already is SIGBUS; say it here while it can be said.
+    // Pages beyond the end of a file that has shrunk raise SIGBUS: report it here as an error instead.
     struct stat now {};
     if (::fstat(fd_.get(), &now) == 0 && now.st_size < opened_.st_size) shrank(static_cast<std::uint64_t>(now.st_size));
     if (const auto all = whole()) return {all->span().subspan(base::to_size(offset), base::to_size(length)), all};
-    // No room for the whole file in the address space; perhaps for this range.
+    // The whole file does not fit the address space; this range may.
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     const std::uint64_t before = offset % page;
     const auto part = Mapping::make(fd_.get(), offset - before, length + before);
@@ -202,7 +202,7 @@ std::shared_ptr<const Source> open_file(const std::string& path, Access access) 
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) {
     const int reason = errno;
-    // A socket, or a device without a driver, cannot even be opened; what it is says more than ENXIO.
+    // A socket, or a device without a driver, cannot be opened; its kind says more than ENXIO.
     struct stat there {};
     if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
       io::refuse_kind(path, there.st_mode);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door from an open descriptor to a Source, for those in io that open files in their own way.
+// Makes a Source from an open descriptor, for code in io that opens files in its own way.
 #pragma once
 #include <fcntl.h>
 
@@ -11,11 +11,11 @@
 
 namespace weighbridge::io {
 
-// `fd` is open for reading, on the file that `path` names. Error{misuse} unless it is a regular file.
+// `fd` is open for reading on the file at `path`. Error{misuse} if it is not a regular file.
 std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access access = Access::positional);
 
-// How a file is opened to be read. O_NONBLOCK: opening a FIFO returns at once instead of waiting for a writer; it means
-// nothing for a regular file.
+// The flags to open a file for reading. With O_NONBLOCK, opening a FIFO returns at once instead of waiting for a
+// writer; a regular file ignores it.
 inline constexpr int kOpenToRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 }  // namespace weighbridge::io

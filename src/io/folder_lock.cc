@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for a lock without losing an interrupt.
+// Waits for a lock and still reacts to interrupts.
 #include "io/folder_lock.h"
 
 #include <sys/file.h>
@@ -37,7 +37,7 @@ FolderLock::FolderLock(const std::string& folder, const std::function<bool()>& g
   const Clock::time_point begin = Clock::now();
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
-    // NFS locks only what is open for writing.
+    // NFS locks only descriptors that are open for writing.
     if (not_offered(errno) || errno == EBADF || errno == ENOLCK) return;
     if (errno != EWOULDBLOCK) base::io_error_of(folder, "lock", "the folder cannot be locked", errno);
     if (go_on && !go_on()) throw Cancelled{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs that publish into one folder take turns. Owns the lock of a folder; whether one is stale is temporary.h's.
+// The lock of a folder, by which runs that publish into one folder take turns.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -9,14 +9,14 @@
 
 namespace weighbridge::io {
 
-// A lock (flock) on the folder itself, which leaves no file behind and goes with its process. A thread that holds one
-// may take it again: what publishes a file is also called by what publishes several.
+// A lock (flock) on the folder itself. It leaves no file behind and ends with its process. A thread that holds it may
+// take it again, because publishing several files calls the code that publishes one.
 class FolderLock {
  public:
   static constexpr std::chrono::milliseconds kPatience{60'000};
 
-  // Waits until nobody else has it. Asks `go_on` meanwhile, and throws Cancelled when that says no. A filesystem
-  // without locks is gone on without. Error io/open; io/lock, also when somebody keeps it for longer than `patience`.
+  // Waits for the lock. Calls `go_on` meanwhile, and throws Cancelled if it returns false. On a filesystem without
+  // locks, continues without one. Error io/open; io/lock, also after waiting longer than `patience`.
   explicit FolderLock(const std::string& folder, const std::function<bool()>& go_on = {},
                       std::chrono::milliseconds patience = kPatience);
   ~FolderLock();
@@ -24,7 +24,7 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  Fd held_{};  // empty: this thread had it already, or it cannot be had
+  Fd held_{};  // empty if this thread held it already, or there are no locks
 };
 
 }  // namespace weighbridge::io

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking turns in a folder. What the turns are for is tests/robustness' matter.
+// Taking turns in a folder. tests/robustness covers whole runs.
 #include "io/folder_lock.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files, folders and sets of files as places. A name is opened first and judged by what was opened: openat2 refuses to
-// leave the folder, the walk by hand follows no link, and a blob of a cache is reached without following one.
+// Files, folders and sets of files as places. A name is opened first, then the descriptor is checked: openat2 refuses
+// to leave the folder, the walk by hand follows no link, and a cache blob is opened without following one.
 #include "io/place.h"
 
 #include <fcntl.h>
@@ -41,7 +41,7 @@ void require_relative(std::string_view relative) {
     base::misuse("neighbour", "'" + std::string(relative) + "' does not name a file in the same folder or below it");
 }
 
-// No file has such a name.
+// The errno values that mean there is no such file.
 bool is_absent(int error) noexcept { return error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG; }
 bool leads_out(int error) noexcept { return error == EXDEV || error == ELOOP; }
 
@@ -51,13 +51,13 @@ Fd open_folder_path(const std::string& folder) {
   return out;
 }
 
-// The folder that holds the last component of `relative`, and that component. No link is followed; an empty Fd with
-// errno where there is no such folder.
+// The folder that holds the last component of `relative`, and that component. Follows no link; an empty Fd with errno
+// if there is no such folder.
 struct Last {
-  Fd held;  // empty: `folder` is the folder that was given
+  Fd held;  // empty: `folder` is the given folder
   int folder = -1;
   std::string name;
-  std::size_t depth = 0;  // folders between
+  std::size_t depth = 0;  // number of folders in between
 };
 Last walk_by_hand(int folder, const std::string& relative) {
   Last out;
@@ -70,7 +70,7 @@ Last walk_by_hand(int folder, const std::string& relative) {
     if (!component.empty() && component != ".") {
       Fd next(::openat(out.folder, component.c_str(), kFolder | O_NOFOLLOW));
       if (!next) {
-        // A link here is ENOTDIR, which would pass for an absent file.
+        // A link here gives ENOTDIR, which would look like an absent file.
         struct stat there {};
         const int reason = errno;
         const bool link =
@@ -103,7 +103,7 @@ std::string text_of_link(int folder, const std::string& name) {
 
 int open_beneath(int folder, const std::string& relative) {
   Fd found(open_beneath_by_kernel(folder, relative));
-  // Some sandboxes answer EPERM for a system call that they do not know.
+  // Some sandboxes return EPERM for an unknown system call.
   if (!found && (errno == ENOSYS || errno == EPERM)) found = Fd(open_beneath_by_hand(folder, relative));
   if (!found && leads_out(errno)) {
     const int reason = errno;
@@ -113,7 +113,7 @@ int open_beneath(int folder, const std::string& relative) {
   return found.release();
 }
 
-// The file `relative` of the folder that stands at `path`; null where there is none.
+// The file `relative` in the open folder, whose path is `path`; null if there is none.
 std::shared_ptr<const Source> open_in(int folder, const std::string& path, std::string_view relative, Access access) {
   require_relative(relative);
   const std::string below(relative), whole = join_path(path, below);
@@ -129,7 +129,7 @@ std::string last_component(std::string_view path) { return std::string(path.subs
 
 class FilePlace final : public Place {
  public:
-  // Where the files beside it are: in the folder of `path`, in another place, or nowhere.
+  // The files beside it are in the folder of `path`, in another place, or nowhere.
   FilePlace(std::shared_ptr<const Source> file, std::optional<std::string> path, std::shared_ptr<const Place> beside)
       : file_(std::move(file)),
         path_(std::move(path)),
@@ -188,7 +188,7 @@ class FolderPlace final : public Place {
 
  private:
   const std::string path_;
-  const Fd folder_;  // what every name is looked up in, whatever comes to stand at `path_`
+  const Fd folder_;  // every name is looked up in it, even if `path_` is replaced
   const Access access_;
 };
 
@@ -229,7 +229,7 @@ int open_beneath_by_kernel([[maybe_unused]] int folder, [[maybe_unused]] const s
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   for (int attempt = 0;; ++attempt) {
     const long fd = ::syscall(SYS_openat2, folder, relative.c_str(), &how, sizeof how);
-    // EAGAIN: something was renamed meanwhile and the kernel could not tell whether the walk stayed inside.
+    // EAGAIN: a concurrent rename kept the kernel from proving that the walk stayed inside.
     if (fd >= 0 || (errno != EINTR && (errno != EAGAIN || attempt >= 100))) return static_cast<int>(fd);
   }
 #else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places: what is found by a name, what is not followed, and what stays the same when the folder changes meanwhile.
+// Places: which names are found, which links are not followed, and what happens when the folder changes meanwhile.
 #include "io/place.h"
 
 #include <fcntl.h>
@@ -143,7 +143,7 @@ TEST(FolderPlace, OnlyNamesThatNoFileChoosesLeadOut) {
   EXPECT_EQ(all_of(*place->open_following_links("link")), "o");
 }
 
-// What is opened is beneath the folder that was given, not beneath what has its name by then.
+// Files are opened beneath the folder that was given, even if its path has been replaced.
 TEST(FolderPlace, StaysTheFolderThatWasOpened) {
   const TemporaryFolder root;
   fs::create_directory(root / "in");
@@ -181,7 +181,7 @@ TEST(FolderPlace, ASnapshotsFilesMayBeTheCachesBlobsAndNothingElse) {
   for (const char* name : {"refs", "through", "twice", "up", "out"})
     EXPECT_EQ(thrown([&] { place->open(name); }).rule, "io/outside") << name;
   EXPECT_EQ(place_at(home + "/good")->open("sub/good")->size(), 4U);
-  // The same link in a folder that is no snapshot.
+  // The same link in a folder that is not a snapshot.
   fs::create_directories(root / "models--x--y/other/0123");
   fs::create_symlink("../../blobs/89ab", root / "models--x--y/other/0123/good");
   EXPECT_EQ(thrown([&] { place_at(root / "models--x--y/other/0123")->open("good"); }).rule, "io/outside");
@@ -212,7 +212,7 @@ TEST(PlaceOf, ASourceInMemoryStandsAlone) {
   EXPECT_EQ(thrown([] { place_of(nullptr); }).kind, Kind::misuse);
 }
 
-// A source that stands before another one: its own bytes, the other one's neighbors.
+// A source that wraps another: its own bytes, the other's neighbors.
 TEST(PlaceOf, ASourceKeepsItsBytesAndFindsWhatIsBeside) {
   const TemporaryFolder folder;
   write_file(folder / "a", "a");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renaming away and back.
+// Renames the old file away and back.
 #include "io/set_aside.h"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ SetAside::SetAside(const std::string& path, bool replace) {
   if (::renameat(folder_.get(), target_.name.c_str(), folder_.get(), aside.c_str()) != 0)
     base::io_error_of(path, "publish", cannot, errno);
   aside_ = std::move(aside);
-  // The name is gone from the disk before another file may get its own.
+  // The removal of the name must reach the disk before new files get their names.
   if (sync_folder(folder_.get()) != 0) {
     const int error = errno;
     put_back(false);

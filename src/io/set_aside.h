@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The old one of several files that belong together, out of the way while the new ones get their names. Owns moving it
-// and back; leaves the order of all to its callers.
+// Moves an old file out of the way while several new files that belong together are published, and back if that fails.
 #pragma once
 #include <string>
 
@@ -9,31 +8,30 @@
 
 namespace weighbridge::io {
 
-// Gives what stands at `path` the name of a temporary, which is locked: a run that is killed then leaves neither the
-// old file beside new ones that speak of another, nor a name that the next run would not clean away. A symbolic link at
-// `path` is moved itself.
+// Renames the file at `path` to a locked temporary. If the run is killed, the old file is then not left beside new ones
+// that do not match it, and the next run removes the temporary. A symbolic link at `path` is itself moved.
 class SetAside {
  public:
-  // Nothing at `path`, or no folder there, is no error. Error io/publish, misuse/output-kind for a folder.
-  // With `replace` off, what stands there stays: publishing then refuses it.
+  // `path` and its folder may be absent. Error io/publish; misuse/output-kind if `path` is a folder. With `replace`
+  // off, the file stays in place, and publishing will refuse it.
   explicit SetAside(const std::string& path, bool replace = true);
-  ~SetAside();  // put_back(false), unless it was put back or settled
+  ~SetAside();  // put_back(false), unless put_back() or settle() was called
   SetAside(SetAside&&) noexcept = default;
   SetAside& operator=(SetAside&&) = delete;
   SetAside(const SetAside&) = delete;
   SetAside& operator=(const SetAside&) = delete;
 
-  // As it was: the old file has its name again. Where there was none, what stands there goes if `published`, which says
-  // that the caller has put it there.
+  // Restores the old file. If there was none, removes the existing file when `published` is true, that is, when the
+  // caller put it there.
   void put_back(bool published) noexcept;
-  // The new files stand: the old one goes.
+  // The new files are published: removes the old one.
   void settle() noexcept;
 
  private:
   Target target_;
-  Fd folder_;  // empty: there is none, or it is done
+  Fd folder_;  // empty if there is no folder, or the work is done
   Fd lock_;
-  std::string aside_;  // empty: nothing stood there
+  std::string aside_;  // empty if there was no file
 };
 
 }  // namespace weighbridge::io

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Source does unless it knows better, and the source of bytes in memory. Files: file_source.cc.
+// The default implementations of Source, and the source of bytes in memory. Files: file_source.cc.
 #include "weighbridge/source.h"
 
 #include <cstring>
@@ -28,7 +28,7 @@ class MemorySource final : public Source {
   Bytes map(std::uint64_t offset, std::uint64_t length) const override { return {range(offset, length), bytes_.keep}; }
 
  private:
-  // Callers have checked; a caller that forgot gets an exception here and not other memory.
+  // Callers have checked the range; this guards memory against one that forgot.
   std::span<const std::byte> range(std::uint64_t offset, std::uint64_t length) const {
     if (!base::fits(offset, length, size()))
       base::misuse_of(name_, "range", "a range outside of the file was asked for");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: files (both ways of access), memory, what is refused, what changed, and the failing source of the tests.
+// Sources: files (both kinds of access), memory, refusals, changed files, and the failing source of the tests.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -98,7 +98,7 @@ TEST_P(FileSources, SeveralRangesAreReadAsEachAlone) {
   const std::string path = folder / "a";
   write_file(path, content);
   const auto source = open_file(path, GetParam());
-  // Neighbors, gaps small and large, an overlap, an empty one, backwards, and more than one call takes.
+  // Neighbors, small and large gaps, an overlap, an empty range, reverse order, and more than one call takes.
   std::vector<std::pair<std::uint64_t, std::size_t>> wanted = {{0, 10},     {10, 10},    {30, 5},        {34, 5},
                                                                {4200, 100}, {90'000, 0}, {99'000, 1000}, {5, 3}};
   for (std::uint64_t i = 0; i < 3000; ++i) wanted.emplace_back(20 * i, 7);

@@ -20,15 +20,15 @@ namespace {
 
 constexpr std::string_view kMark = ".weighbridge-", kEnding = ".tmp";
 constexpr std::size_t kDigits = 16;
-constexpr int kMaxLinks = 40;  // as the kernel counts
-// Emscripten gives every lock to everybody, and its one process is alive: then nothing can be told to be stale.
+constexpr int kMaxLinks = 40;  // the kernel's limit
+// Emscripten grants every lock to everyone, so no temporary can be recognized as stale.
 #ifdef __EMSCRIPTEN__
 constexpr bool kLocks = false;
 #else
 constexpr bool kLocks = true;
 #endif
 
-// ".<name>.weighbridge-", the name cut where the whole would pass NAME_MAX, and not inside of a UTF-8 character.
+// ".<name>.weighbridge-", with the name cut between UTF-8 characters if the whole would exceed NAME_MAX.
 std::string prefix_of(const std::string& name) {
   std::size_t length = std::min(name.size(), NAME_MAX - (1 + kMark.size() + kDigits + kEnding.size()));
   if (length < name.size())
@@ -79,7 +79,7 @@ template <typename Visit> void for_each_entry(int folder, Visit&& visit) {
   while (const dirent* entry = ::readdir(entries.get())) visit(static_cast<const char*>(entry->d_name));
 }
 
-// A locked temporary that `make(name)` opens; of an empty one, errno says EEXIST where another name may do.
+// A locked temporary that `make(name)` opens; if that returns none, errno is EEXIST if another name should be tried.
 template <typename Make, typename Refuse>
 Temporary create_locked(int folder, const Target& target, Make&& make, Refuse&& refuse) {
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -89,9 +89,9 @@ Temporary create_locked(int folder, const Target& target, Make&& make, Refuse&& 
       if (errno == EEXIST || errno == EINTR) continue;
       refuse(errno);
     }
-    // Until it is locked, another run may take it for stale: then it is locked by that run now, or gone already.
+    // Until it is locked, another run may treat it as stale: then that run has locked it, or removed it already.
     if (lock_now(fd.get()) != 0 && errno == EWOULDBLOCK) continue;
-    // A filesystem without locks has no stale ones found either, as nobody gets the lock.
+    // On a filesystem without locks, nobody finds it stale, because nobody gets the lock.
     if (!still_named(folder, name.c_str(), fd.get())) continue;
     return {std::move(fd), std::move(name)};
   }
@@ -153,12 +153,12 @@ void remove_stale(int folder, const std::string& name, mode_t kind) noexcept try
     const Fd fd(::openat(folder, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat held {};
     if (!fd || ::fstat(fd.get(), &held) != 0 || (held.st_mode & S_IFMT) != kind || lock_now(fd.get()) != 0) return;
-    // Its owner may have published it between our open and our lock; the name then is gone or another's.
+    // Its owner may have published it between our open and our lock; then the name is gone or belongs to another file.
     if (!still_named(folder, entry, fd.get())) return;
     kind == S_IFDIR ? remove_folder(folder, entry) : static_cast<void>(::unlinkat(folder, entry, 0));
   });
 } catch (...) {
-  // Out of memory: what is stale stays until the next run.
+  // Out of memory: stale temporaries stay until the next run.
 }
 
 std::string temporary_name(const std::string& name) { return prefix_of(name) + random_digits() + std::string(kEnding); }
@@ -182,8 +182,8 @@ Temporary create_temporary_folder(int folder, const Target& target, mode_t mode)
     if (::mkdirat(folder, name, mode) != 0) return Fd();
     Fd fd(::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (fd) return fd;
-    const int error = errno == ENOENT ? EEXIST : errno;  // another run took it for stale
-    ::unlinkat(folder, name, AT_REMOVEDIR);              // a umask may keep its own user out
+    const int error = errno == ENOENT ? EEXIST : errno;  // another run treated it as stale
+    ::unlinkat(folder, name, AT_REMOVEDIR);              // the umask may deny access even to its owner
     errno = error;
     return fd;
   };
