@@ -33,7 +33,7 @@ bool matches(const core::Glance& glance) {
 constexpr core::Format kFormat = {
     .info = {.name = "zt0",
              .title = "zTensor 0.1",
-             .extensions = {},  // its files have the extension .zt, but an output named .zt is zTensor 1.x
+             .extensions = {},  // its files are .zt too, but an output named .zt is zTensor 1.x
              .versions = "0.1",
              .reads = true,
              .writes = true,

@@ -28,7 +28,8 @@ class Judge {
   void check_missing(Entry&);
   void check_texts(Entry&);
   void check_place(Entry&);
-  // The number of logical bytes; if it is not known, of stored bytes. check_size() also reports sizes that do not match.
+  // The number of logical bytes; if it is not known, of stored bytes. check_size() also reports sizes that do not
+  // match.
   struct Size {
     std::uint64_t bytes = 0;
     bool known = false;
