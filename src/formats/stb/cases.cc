@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The corpus of STB: for each rule the smallest file, with its sidecar where it takes one, that breaks it, the nearest
-// ones that do not, and valid files of every kind. Built by hand here, not by the writer, so that reader and writer
-// cannot share a mistake.
+// The corpus of STB: for each rule the smallest file, with a sidecar if needed, that breaks it and near misses that do
+// not, and valid files of every kind. The files are built by hand, not by the writer, so that reader and writer cannot
+// share a mistake.
 #include <string>
 #include <utility>
 
@@ -30,10 +30,10 @@ struct Desc {
 struct Head {
   std::string magic = "STB0";
   std::uint64_t version = 1, flags = 0, reserved0 = 0, reserved1 = 0;
-  std::uint64_t count = UINT64_MAX, data_offset = 0, file_size = 0;  // left so: what is right
+  std::uint64_t count = UINT64_MAX, data_offset = 0, file_size = 0;  // these defaults mean the correct value
 };
 
-// Table and `data`, which begins at the first multiple of 64 behind the table.
+// Table and `data`, which begins at the first multiple of 64 after the table.
 std::string file(const std::vector<Desc>& tensors, std::string_view data = "abcd", Head head = {}) {
   const std::uint64_t start = (32 + 32 * tensors.size() + 63) / 64 * 64;
   if (head.count == UINT64_MAX) head.count = tensors.size();
@@ -46,11 +46,11 @@ std::string file(const std::vector<Desc>& tensors, std::string_view data = "abcd
   return out.append(data);
 }
 
-const Desc kSound{};  // with the data "abcd"
+const Desc kSound{};  // valid with the data "abcd"
 
 class Corpus {
  public:
-  // Rules are written without the format's name.
+  // `rule` and `others` are written without the format's name.
   void add(std::string name, std::string rule, std::string bytes, std::vector<std::string> others = {}) {
     if (!rule.empty() && !rule.starts_with("limit/")) rule.insert(0, "stb/");
     for (std::string& other : others) other.insert(0, "stb/");
@@ -58,14 +58,14 @@ class Corpus {
         {.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
   }
   void valid(std::string name, std::string bytes) { add("valid-" + std::move(name), "", std::move(bytes)); }
-  // To the last one.
+  // Adds a sidecar to the last case.
   void beside(std::string text) { cases_.back().sidecar = {".khm.json", std::move(text)}; }
-  // The sound file with this sidecar.
+  // Adds the valid file with this sidecar.
   void sidecar(std::string name, std::string rule, std::string text, std::vector<std::string> others = {}) {
     add(std::move(name), std::move(rule), file({kSound}), std::move(others));
     beside(std::move(text));
   }
-  // The sound file with a sidecar of the one file, and `members`.
+  // Adds the valid file with a sidecar that lists it and has `members`.
   void members(std::string name, std::string rule, std::string_view members) {
     sidecar(std::move(name), std::move(rule),
             std::string(R"({"schema":1,"files":[{"id":0,"path":"a.stb"}],)").append(members) + "}");
@@ -83,7 +83,7 @@ std::string counting(std::size_t count) {
   return out;
 }
 
-// A file of one int8 tensor of 24 elements, and rank 4.
+// A file with one int8 tensor of rank 4 and 24 elements.
 std::string rank4(std::uint64_t index = 0) {
   return file({{.rank = 4, .size = 24, .dims = {index, 0, 0}}}, counting(24));
 }

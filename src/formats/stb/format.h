@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What STB is to the registry, and the functions that its descriptor is made of.
+// The descriptor of STB for the registry, and the functions that it points to.
 #pragma once
 #include <vector>
 
@@ -14,7 +14,7 @@ bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 core::WriteLayout layout(const Model&, const Options&);
 
-// The corpus: at least one file for each rule. In cases.cc, which only tests and fuzzers link.
+// The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();
 
 }  // namespace weighbridge::stb

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of an STB 0.1 file as structs: one list of fields each, from which reader and writer both go, and the two
+// The on-disk structs of an STB 0.1 file, each with one list of fields that reader and writer share, and the two
 // enumerations. Source: stb-format.md v0.1, sections 3 and 4. All integers are little-endian (reading S9).
 #pragma once
 #include <cstddef>
@@ -35,7 +35,7 @@ struct Descriptor {
   std::uint8_t layout = 0;
   std::uint64_t offset = 0;  // from the start of the file (reading S9)
   std::uint64_t size_bytes = 0;
-  std::uint32_t dims[3] = {};  // rank above 3: dims[0] is the place of the shape in the shape table
+  std::uint32_t dims[3] = {};  // for a rank above 3, dims[0] is the index of the shape in the shape table
 
   template <class Self, class F> static constexpr void fields(Self& d, F field) {
     field(d.tensor_id), field(d.dtype), field(d.rank), field(d.layout), field(d.offset), field(d.size_bytes);
@@ -43,7 +43,7 @@ struct Descriptor {
   }
 };
 
-// Bytes that the fields take in the file, without the gaps that a compiler leaves.
+// Bytes that the fields take in the file, without a compiler's padding.
 template <class T> constexpr std::uint64_t stored_size() {
   T t{};
   std::uint64_t size = 0;
@@ -53,7 +53,7 @@ template <class T> constexpr std::uint64_t stored_size() {
 inline constexpr std::uint64_t kHeaderSize = 32, kDescriptorSize = 32;
 static_assert(stored_size<Header>() == kHeaderSize && stored_size<Descriptor>() == kDescriptorSize);
 
-// The caller has stored_size<T>() bytes at `from`, or at `to`.
+// There must be stored_size<T>() bytes at `from`, or at `to`.
 template <class T> T load(const std::byte* from) {
   T out;
   T::fields(out, [&](auto& field) {
@@ -69,7 +69,7 @@ template <class T> void store(std::byte* to, const T& value) {
   });
 }
 
-// Where a field stands in its struct, for findings.
+// Offsets of fields in their structs, for findings.
 inline constexpr std::uint64_t kVersionAt = 4, kFlagsAt = 5, kTensorCountAt = 6, kReserved0At = 8, kReserved1At = 12,
                                kDataOffsetAt = 16, kFileSizeAt = 24;
 inline constexpr std::uint64_t kDtypeAt = 1, kRankAt = 2, kLayoutAt = 3, kOffsetAt = 4, kSizeAt = 12, kDimsAt = 20;
@@ -81,10 +81,10 @@ inline constexpr std::uint64_t kAlignment = 64;
 inline constexpr std::uint64_t kMaxTensors = 256;  // ids are one byte and may not repeat (readings S5, G2)
 inline constexpr std::uint8_t kMaxDirectRank = 3, kMaxRank = 8;
 
-// Section 4.1: the place in the array is the number in the file.
+// Section 4.1: the index in the array is the number in the file.
 inline constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::i8, DType::i32};
 inline constexpr std::uint8_t kDTypeCount = sizeof kDTypes / sizeof kDTypes[0];
-// The number of a dtype, or kDTypeCount when STB has no such dtype.
+// The number of a dtype; kDTypeCount if STB has no such dtype.
 constexpr std::uint8_t dtype_number(DType dtype) noexcept {
   std::uint8_t number = 0;
   while (number < kDTypeCount && kDTypes[number] != dtype) ++number;

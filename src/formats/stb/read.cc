@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// STB to Model: the one walker behind open and verify. Header, sidecar, then each descriptor; names and overlaps at the
-// end, when all tensors are known. What the sidecar says by itself is judged in sidecar_read.cc.
+// STB to Model: the one walker behind open and verify. It reads the header, the sidecar, then each descriptor, and
+// checks names and overlaps at the end, when all tensors are known. sidecar_read.cc checks the sidecar by itself.
 #include <algorithm>
 #include <array>
 #include <bitset>
@@ -24,8 +24,8 @@ namespace {
 using core::bytes_text;
 using core::shape_text;
 
-// The logical axes from the outermost in storage to the innermost (reading S8). Empty for a rank that the storage says
-// nothing about, and for rank 0.
+// The logical axes from the outermost in storage to the innermost (reading S8). Empty for rank 0, and for a rank for
+// which the storage order is not defined.
 std::vector<std::size_t> storage_axes(Storage storage, std::size_t rank) {
   std::vector<std::size_t> axes;
   for (std::size_t i = 0; i < rank; ++i) axes.push_back(i);
@@ -38,8 +38,8 @@ std::vector<std::size_t> storage_axes(Storage storage, std::size_t rank) {
   return axes;
 }
 
-// In elements; empty where the elements lie row-major, which is where no dimension of more than one is out of order.
-// The product of the shape fits 64 bits and the file holds it.
+// The strides in elements. Empty if the elements are row-major, that is if no dimension above 1 is out of order. The
+// product of the shape must fit 64 bits, and the file must hold that many elements.
 std::vector<std::int64_t> strides_of(Storage storage, Shape shape) {
   if (std::ranges::find(shape, 0U) != shape.end()) return {};  // the product of the others may be anything
   std::vector<std::size_t> axes = storage_axes(storage, shape.size());
@@ -54,7 +54,7 @@ std::vector<std::int64_t> strides_of(Storage storage, Shape shape) {
   return strides;
 }
 
-// One descriptor while it is judged.
+// One descriptor while it is checked.
 struct Entry {
   Descriptor d;
   std::uint64_t at = 0;  // in the file
@@ -83,7 +83,7 @@ class Walk {
   }
 
  private:
-  // The header and the table into memory. False: there is no table to read.
+  // Reads the header and the table into memory. False if there is no table to read.
   bool read_header() {
     const std::uint64_t size = source_.size();
     if (size < kHeaderSize) {
@@ -113,7 +113,7 @@ class Walk {
     if (value != 0) findings_.report(rules::kReserved, {.offset = at}, "0", std::to_string(value));
   }
 
-  // False: the file was cut off, which is one fact and not one for each tensor behind the cut.
+  // False if the file is truncated: that is one finding, not one for each tensor that is missing.
   bool check_file_size() {
     const std::uint64_t size = source_.size(), stated = header_.file_size;
     if (stated == size) return true;
@@ -165,12 +165,12 @@ class Walk {
     return true;
   }
 
-  // The sidecar that the caller gave, or that lies beside the file; and which of its files this one is.
+  // Reads the sidecar that the caller gave, or the one beside the file, and finds this file's entry in it.
   void read_sidecar() {
     const auto place = source_.place();
     const auto source = draft_.sidecar ? draft_.sidecar : place ? place->open(sidecar_name(source_.name())) : nullptr;
     if (!source) return;
-    draft_.add_source(source);  // an input as well: no output may take its place
+    draft_.add_source(source);  // the sidecar is an input too, so no output may replace it
     core::Findings in_sidecar = findings_.in(*source);
     sidecar_ = stb::read_sidecar(*source, limits_, in_sidecar);
     if (!sidecar_) return;
@@ -232,7 +232,8 @@ class Walk {
     }
   }
 
-  // From the dims, the shape table, or, where there is no table, what the sidecar states for the tensor.
+  // Takes the shape from the dims, else from the shape table, or without a table from the tensor's entry in the
+  // sidecar.
   void resolve_shape(Entry& entry) {
     const auto* const stated = entry.listed && entry.listed->shape ? &*entry.listed->shape : nullptr;
     if (entry.d.rank <= kMaxDirectRank) {
@@ -265,7 +266,7 @@ class Walk {
       fail(entry, rules::kSizeMismatch, kSizeAt, bytes_text(*size), bytes_text(entry.d.size_bytes));
   }
 
-  // Why the elements cannot be had, if they cannot.
+  // The reason why the elements cannot be read; nullopt if they can.
   std::optional<Finding> unsupported(const Entry& entry) const {
     const auto make = [&](const Rule& rule, std::uint64_t field, std::string found) {
       return core::Findings::make(rule, {.offset = entry.at + field, .tensor = entry.name}, {}, std::move(found));
@@ -277,7 +278,7 @@ class Walk {
     return std::nullopt;
   }
 
-  // The layout says where the elements of this rank lie.
+  // Whether the layout is defined for this rank.
   static bool orders(const Entry& entry) {
     return entry.d.rank == 0 ? Storage{entry.d.layout} != Storage::channels_last
                              : !storage_axes(Storage{entry.d.layout}, entry.d.rank).empty();
@@ -310,7 +311,7 @@ class Walk {
     places_.push_back({entry.d.offset, entry.d.size_bytes, entry.at, std::move(entry.name)});
   }
 
-  // G2: a name of the sidecar may be the id of a tensor that it does not name.
+  // G2: a name in the sidecar may equal the id of a tensor that the sidecar does not name.
   void check_names() {
     std::vector<std::uint32_t> later;
     for (const auto& [first, second] : draft_.index_names()) {
@@ -339,9 +340,9 @@ class Walk {
     findings_.report(rule, {.offset = entry.at + field, .tensor = entry.name}, std::move(expected), std::move(found));
   }
 
-  // A sound tensor's range; the place in the list is the index in the draft.
+  // A valid tensor's range. Its index in the list is the tensor's index in the draft.
   struct Place {
-    std::uint64_t offset, length, at;  // at: of the descriptor
+    std::uint64_t offset, length, at;  // at: offset of the descriptor
     std::string name;
   };
 
@@ -352,7 +353,7 @@ class Walk {
   Header header_;
   std::vector<std::byte> table_;
   std::optional<Sidecar> sidecar_;
-  const BinFile* file_ = nullptr;                         // this file, in the sidecar
+  const BinFile* file_ = nullptr;                         // this file's entry in the sidecar
   std::array<const TensorEntry*, kMaxTensors> listed_{};  // by tensor_id
   std::bitset<kMaxTensors> seen_;
   std::vector<Place> places_;

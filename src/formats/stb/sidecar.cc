@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking up in a sidecar, and writing one. Leaves reading to sidecar_read.cc.
+// Looks up entries of a sidecar, and writes one. sidecar_read.cc reads sidecars.
 #include "formats/stb/sidecar.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::string_view without_dots(std::string_view path) {
   return path;
 }
 
-// `path` is all of `name`, or the components at its end.
+// Whether `path` is all of `name`, or its last components.
 bool is_ending(std::string_view name, std::string_view path) {
   if (!name.ends_with(path)) return false;
   return name.size() == path.size() || name[name.size() - path.size() - 1] == '/';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAME.khm.json, what a KHLNARY module or a single STB file keeps beside itself (readings S6 and S11): the bin file
-// table, the shape table, the function table, names of tensors. Owns its data, grammar and spelling; the schema is
-// docs/schemas/khm.schema.json. Leaves opening the files that it names, and running, to its callers.
+// NAME.khm.json, the sidecar of a KHLNARY module or of a single STB file (readings S6 and S11): the bin file table, the
+// shape table, the function table, names of tensors. Parses and writes it; the schema is docs/schemas/khm.schema.json.
+// Callers open the files that it names, and run modules.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,7 +20,7 @@ inline constexpr std::string_view kSidecarExtension = ".khm.json";
 // `at` is the offset of the entry in the sidecar's text; 0 in a sidecar that was not read.
 struct BinFile {
   std::uint8_t id = 0;
-  std::string path;  // relative to the sidecar's folder, never out of it by its text (links are the opener's to refuse)
+  std::string path;  // relative to the sidecar's folder and textually inside it; who opens it must refuse links
   bool mmap_required = false;
   std::optional<std::uint64_t> size{};
   std::uint64_t at = 0;
@@ -29,43 +29,45 @@ struct BinFile {
 struct Function {
   std::uint8_t id = 0;
   std::string name;
-  std::uint64_t offset = 0;  // of its FUNC_DEF, in words from the module's start; not compared with the module here
+  std::uint64_t offset = 0;  // of its FUNC_DEF, in words from the module's start; not checked against the module
   std::uint64_t at = 0;
 };
 
 struct TensorEntry {
   std::uint8_t file = 0, id = 0;
   std::string name;
-  std::optional<std::vector<std::uint64_t>> shape{};  // at most 8 dimensions whose product fits 64 bits
+  std::optional<std::vector<std::uint64_t>> shape{};  // at most 8 dimensions, whose product fits 64 bits
   std::uint64_t at = 0;
 };
 
 struct Sidecar {
   std::optional<std::string> module{};                              // a path like BinFile::path
   std::vector<BinFile> files;                                       // ids are unique
-  std::optional<std::vector<std::vector<std::uint64_t>>> shapes{};  // none: there is no shape table
+  std::optional<std::vector<std::vector<std::uint64_t>>> shapes{};  // nullopt: no shape table
   std::vector<Function> functions;                                  // ids are unique
-  std::vector<TensorEntry> tensors;  // names are unique, pairs of file and id too; `file` is in `files`
+  std::vector<TensorEntry> tensors;  // names and (file, id) pairs are unique; `file` is in `files`
 
-  // Null where there is none. Linear: the tables are small.
+  // Null if there is none. Linear search: the tables are small.
   const BinFile* file(std::uint8_t id) const noexcept;
   const Function* function(std::uint8_t id) const noexcept;
   const TensorEntry* tensor(std::uint8_t file, std::uint8_t id) const noexcept;
-  // The entry of the file that is called so: the one whose path is the longest ending of `name` (a path), else the only
-  // one whose last component is that of `name`, else the only one there is. Null: the sidecar does not tell.
+  // The entry for the file with the path `name`: the entry whose path is the longest suffix of `name`, else the only
+  // one with the same last component, else the only entry. Null if none of these applies.
   const BinFile* file_named(std::string_view name) const noexcept;
 };
 
-// May stand in a sidecar: relative, no component "..", no backslash, NUL, drive letter or slash at its end.
+// Whether a path is allowed in a sidecar: relative, without a component "..", a backslash, NUL, a drive letter or a
+// slash at its end.
 bool is_sidecar_path(std::string_view path) noexcept;
 
-// Every rule of the schema and of the contracts above. Reports to `findings`, with offsets in the text, and says so in
-// each message; nullopt when there was an error. Memory in proportion to the text.
+// Checks every rule of the schema and the contracts above. Reports to `findings` with offsets in the text; nullopt if
+// there was an error. Memory is proportional to the text.
 std::optional<Sidecar> parse_sidecar(std::string_view text, const Limits&, core::Findings&);
-// [reads] The same of a whole source.
+// [reads] The same for a whole source.
 std::optional<Sidecar> read_sidecar(const Source&, const Limits&, core::Findings&);
 
-// Indented JSON with a line end, the same for the same sidecar; parse_sidecar takes it. The caller keeps the contracts.
+// Indented JSON with a final line end, the same for equal sidecars. parse_sidecar() accepts it if the caller keeps the
+// contracts above.
 std::string write_sidecar(const Sidecar&);
 
 // The sidecar's name beside a file: "weights.khm.json" for "folder/weights.stb".

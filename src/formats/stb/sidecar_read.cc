@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAME.khm.json to Sidecar: one pass over hostile JSON, then what entries say of one another. Owns the rules
-// stb/sidecar-... that need no other file.
+// NAME.khm.json to Sidecar: one pass over hostile JSON, then the checks between entries. Has the rules stb/sidecar-...
+// that need no other file.
 #include <algorithm>
 #include <bitset>
 #include <functional>
@@ -23,10 +23,10 @@ using core::excerpt;
 
 constexpr std::uint64_t kSchema = 1;
 constexpr std::uint64_t kMaxId = 255, kMaxIds = kMaxId + 1;
-// As many as tensors that 256 files of 256 ids can have; a shape that none of them has is of no use.
+// The number of tensors that 256 files with 256 ids each can have. More shapes than that would be unused.
 constexpr std::uint64_t kMaxTensorsOfAll = kMaxIds * kMaxTensors;
 
-// Thrown to leave a text that is no JSON, or one whose further errors nobody would read.
+// Thrown to stop at text that is not JSON, or when a report keeps no more errors.
 struct Abandon {};
 
 class Parser {
@@ -39,7 +39,7 @@ class Parser {
     try {
       read_root();
       if (!in_.finish()) report_json();
-      // An entry that could not be read has ids that it does not state.
+      // Entries that could not be read have default ids, so these checks need an error-free sidecar.
       if (findings_.errors() == before) check_duplicates();
       if (findings_.errors() == before) check_files();
     } catch (const Abandon&) {}
@@ -87,7 +87,7 @@ class Parser {
     need_sound();
   }
 
-  // An object of these keys and no others.
+  // Reads an object with these keys and no others.
   void read_object(std::string_view where, std::initializer_list<Field> fields) {
     const std::uint64_t at = in_.offset();
     if (!in_.enter_object()) return wrong_type(where, "an object");
@@ -114,7 +114,7 @@ class Parser {
         fail(rules::kSidecarMissingKey, at, where, std::string(field.key), {});
   }
 
-  // Calls item(where) for each element while it waits; at most `most` of them.
+  // Calls item(where) at each element, which must read it. Allows at most `most` elements.
   template <class Item> void read_array(std::string_view where, std::uint64_t most, Item item) {
     if (!in_.enter_array()) return wrong_type(where, "an array");
     for (std::uint64_t i = 0; in_.next_element(); ++i) {
@@ -226,9 +226,9 @@ class Parser {
     });
   }
 
-  // ---- entries against one another ----
+  // ---- checks between entries ----
 
-  // Reports each item whose key an earlier one has; `spell` says the key.
+  // Reports each item with the key of an earlier one; `spell` prints the key.
   template <class Item, class Key, class Spell>
   void refuse_twins(const std::vector<Item>& items, std::string_view array, Key key, Spell spell) {
     std::vector<std::uint32_t> order(items.size());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sidecar by itself: what is read, where findings point, which file a sidecar speaks of, and that what is written
-// reads back. The rules one by one are the corpus's.
+// The sidecar by itself: reading, offsets of findings, finding a file's entry, and writing. The corpus tests each rule.
 #include "formats/stb/sidecar.h"
 
 #include <gtest/gtest.h>
@@ -104,11 +103,11 @@ TEST(StbSidecar, KnowsWhichFileItSpeaksOf) {
   EXPECT_EQ(sidecar.file_named("/m/a.stb"), &sidecar.files[0]);
   EXPECT_EQ(sidecar.file_named("/m/x/b.stb"), &sidecar.files[1]);
   EXPECT_EQ(sidecar.file_named("/m/y/b.stb"), &sidecar.files[2]);
-  EXPECT_EQ(sidecar.file_named("/m/z/b.stb"), nullptr);  // two are called so
+  EXPECT_EQ(sidecar.file_named("/m/z/b.stb"), nullptr);  // two have this name
   EXPECT_EQ(sidecar.file_named("/m/yy/b.stb"), nullptr);
   EXPECT_EQ(sidecar.file_named("/m/other.stb"), nullptr);
   sidecar.files.pop_back();
-  EXPECT_EQ(sidecar.file_named("/m/z/b.stb"), &sidecar.files[1]);  // moved, and the only one that is called so
+  EXPECT_EQ(sidecar.file_named("/m/z/b.stb"), &sidecar.files[1]);  // moved, and the only one with this name
 }
 
 TEST(StbSidecar, IsCalledAsTheFileItLiesBeside) {
@@ -117,7 +116,7 @@ TEST(StbSidecar, IsCalledAsTheFileItLiesBeside) {
   EXPECT_EQ(sidecar_name(".stb"), ".stb.khm.json");
 }
 
-// Reading G13: arrays without end cost no more than their text.
+// Reading G13: huge arrays cost no more than their text.
 TEST(StbSidecar, MillionsOfEntriesAreRefusedAtOnce) {
   for (const std::string_view entry : {"[],", "0,", "{},", R"({"id":0,"path":"a"},)"}) {
     for (const std::string_view key : {"files", "shapes", "functions", "tensors", "x"}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading what the corpus cannot show (values, orders, names, wording, files of the specification's own tool) and the
-// layout that is written.
+// Reading what the corpus cannot show (values, element orders, names, messages, files of the specification's own tool),
+// and the layouts of the writer.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -38,7 +38,7 @@ Outcome walk(const core::CorpusCase& c) {
 }
 Outcome walk_case(std::string_view name) { return walk(test::case_of(cases(), name)); }
 
-// For tensors, which must not outlive their model.
+// Keeps the model alive, because tensors must not outlive it.
 const Model& opened(std::string_view name) {
   static std::deque<Model> kept;
   return kept.emplace_back(walk_case(name).model);
@@ -115,7 +115,7 @@ TEST(StbRead, TheSidecarIsAnInputToo) {
   const Model model =
       walk(plain.bytes, R"({"schema":1,"files":[{"id":0,"path":"another.stb"},{"id":1,"path":"b.stb"}]})").model;
   ASSERT_EQ(model.sources().size(), 2U);
-  EXPECT_EQ(model.sources()[1]->name(), "a.khm.json");  // also one that turns out to speak of others
+  EXPECT_EQ(model.sources()[1]->name(), "a.khm.json");  // even if it turns out to list other files
 }
 
 TEST(StbRead, ASidecarOfManyFilesSpeaksOfEachByItsPath) {
@@ -171,7 +171,7 @@ TEST(StbRead, LeavesOnlyTheBrokenTensorsOut) {
   EXPECT_EQ(model.name(0), "1");
 }
 
-// Files of the specification's own small tool, as their manifest says.
+// Files of the specification's own small tool match their manifest.
 TEST(StbRead, FilesOfTheReferenceToolAreWhatTheirManifestSays) {
   WB_REQUIRE_TEST_DATA(folder, "stb");
   const auto manifest = nlohmann::json::parse(test::contents(folder + "/MANIFEST.json"));
@@ -198,7 +198,7 @@ TEST(StbRead, FilesOfTheReferenceToolAreWhatTheirManifestSays) {
       EXPECT_EQ(shape_of(model[i]), expected["shape"].get<std::vector<std::uint64_t>>());
       EXPECT_EQ(test::sha256(test::logical_bytes(model[i].main())), expected["sha256"].get<std::string>());
     }
-    EXPECT_EQ(test::render(layout(model, {})), bytes);  // and what we make of it is what it was
+    EXPECT_EQ(test::render(layout(model, {})), bytes);  // our output equals the input
   }
   EXPECT_EQ(files, 5);
 }
@@ -301,7 +301,7 @@ TEST(StbWrite, MoreThan256TensorsAreRefusedWithTheirCount) {
   const Model most = full.build(), more = over.build();
   const core::WriteLayout made = layout(most, {});
   EXPECT_TRUE(made.blockers.empty());
-  EXPECT_FALSE(made.companion->text);  // every name is its id
+  EXPECT_FALSE(made.companion->text);  // every name is the tensor's id
   EXPECT_EQ(walk(test::render(made)).model.size(), 256U);
   const core::WriteLayout refused = layout(more, {});
   ASSERT_EQ(refused.blockers.size(), 1U);

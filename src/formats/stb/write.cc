@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model to STB: the one layout that plan and writer share. Row-major, 64-byte aligned; names and the shapes of ranks
-// above 3 go to the sidecar that lies beside the file. What STB cannot say is named as a blocker or a loss.
+// Model to STB: the one layout that plan and writer share. Payloads are row-major and 64-byte aligned. Names and shapes
+// of ranks above 3 go to the sidecar beside the file. What STB cannot express is a blocker or a loss.
 #include <algorithm>
 #include <bitset>
 #include <string>
@@ -37,10 +37,10 @@ void refuse_options(const Options& options) {
                              ": its floating-point dtypes are f32 and f16");
 }
 
-// The sidecar of an output that is called `name`; its one file names it.
+// The sidecar of an output named `name`, which is its only file.
 std::string sidecar_text(Sidecar sidecar, std::string_view name) {
   std::string path(name);
-  if (!is_sidecar_path(path)) path.insert(0, "./");  // what looks like a drive letter
+  if (!is_sidecar_path(path)) path.insert(0, "./");  // the name looks like a drive letter
   if (!is_sidecar_path(path) || !base::is_utf8(path))
     base::misuse("output-name", "the sidecar that names the tensors cannot name a file called '" + std::string(name) +
                                     "': choose a name in UTF-8 without a backslash");
@@ -63,7 +63,7 @@ class Planner {
  private:
   DType target_dtype(const Tensor& tensor) const { return core::target_dtype(tensor, options_); }
 
-  // ---- what STB cannot say ----
+  // ---- what STB cannot express ----
 
   void judge_model() {
     if (model_.size() > kMaxTensors)
@@ -114,7 +114,7 @@ class Planner {
 
   // ---- the file ----
 
-  // The tensors' own ids where all have one that STB can keep, else their places.
+  // The tensors' own ids if STB can keep all of them, else their indices.
   std::vector<std::uint8_t> choose_ids() {
     std::vector<std::uint8_t> ids(model_.size());
     std::bitset<kMaxTensors> taken;
@@ -134,7 +134,7 @@ class Planner {
     return ids;
   }
 
-  // The place in the shape table, equal shapes sharing one.
+  // The index of a shape in the shape table. Equal shapes share one.
   std::uint32_t shape_index(Shape shape) {
     auto& shapes = sidecar_.shapes ? *sidecar_.shapes : sidecar_.shapes.emplace();
     const auto same = [&](const auto& known) { return std::ranges::equal(known, shape); };
@@ -181,7 +181,7 @@ class Planner {
     return out;
   }
 
-  // Where the elements stand: behind the last ones, or where those of an alias stand already.
+  // The offset of the tensor's elements: after the last payload, or that of an alias.
   std::uint64_t place(const Tensor& tensor, DType dtype, std::uint64_t size) {
     core::OutTensor out{.name = tensor.name(), .from = tensor, .layout = Layout::dense, .dtype = dtype};
     const bool as_it_is = tensor.layout() == Layout::dense && dtype == tensor.dtype();
@@ -232,15 +232,15 @@ class Planner {
   core::WriteLayout out_;
   core::Ledger ledger_{out_};
   Sidecar sidecar_;
-  std::uint64_t end_ = 0;  // of the payload placed so far
+  std::uint64_t end_ = 0;  // the end of the payloads placed so far
   struct Placed {
     std::uint64_t offset;
     Tensor tensor;
     bool as_it_is;
   };
   core::Sharing sharing_;
-  std::vector<std::optional<Placed>> placed_;  // likewise: where the main ones stand in the file
-  std::uint32_t part_ = 0;                     // the first one of the tensor that is placed next
+  std::vector<std::optional<Placed>> placed_;  // by part: where the main parts lie in the file
+  std::uint32_t part_ = 0;                     // the first part of the tensor that is placed next
 };
 
 }  // namespace

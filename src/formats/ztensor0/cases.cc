@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The corpus of zTensor 0.1: at least one small file for each rule, and sound ones of every kind.
+// The corpus of zTensor 0.1: at least one small file for each rule, and valid files of every kind.
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -34,7 +34,7 @@ std::string frame(std::string_view data) {
   const std::vector<std::byte> out = codecs::encode(codecs::kZstd, std::as_bytes(std::span(data)));
   return {reinterpret_cast<const char*>(out.data()), out.size()};
 }
-// Four bytes that decoders pass over (RFC 8878, 3.1.2).
+// A frame of four bytes that decoders skip (RFC 8878, 3.1.2).
 const std::string kSkippable("\x50\x2a\x4d\x18\x04\0\0\0abcd", 12);
 std::string sha256(std::string_view data) {
   return "sha256:" + codecs::to_hex(codecs::sha256(std::as_bytes(std::span(data))));
@@ -55,7 +55,7 @@ std::string file(const std::string& index, std::initializer_list<std::string> pa
   return out + index + le(index.size());
 }
 
-// One map of the index: the fields of a sound raw u8 [4] at 64, of which each case changes some.
+// One map of the index: the fields of a valid raw u8 [4] at 64. Each case changes some.
 struct Item {
   std::string name = t("w"), offset = u(64), size = u(4), dtype = t("uint8"), shape = array({u(4)}),
               encoding = t("raw");
@@ -71,7 +71,7 @@ struct Item {
 
 class Corpus {
  public:
-  // rule "": no findings; without "/" it is one of zt0.
+  // An empty rule means no findings; one without "/" is a rule of zt0.
   void add(std::string name, std::string_view rule, std::string bytes) {
     core::CorpusCase c;
     c.name = std::move(name);
@@ -79,7 +79,7 @@ class Corpus {
     c.bytes = std::move(bytes);
     cases_.push_back(std::move(c));
   }
-  // One tensor with four bytes of payload.
+  // Adds a file with one tensor and four bytes of payload.
   void one(std::string name, std::string_view rule, const Item& item) {
     add(std::move(name), rule, file(array({item.cbor()}), {kFour}));
   }
@@ -241,7 +241,7 @@ void add_kinds(Corpus& c) {
           {t("map"), indefinite(map({{t("k"), map({{u(1), u(2)}})}}))}});
 }
 
-// Limits that a caller sets low: the same files are valid without them, so none of them is committed.
+// Files that are valid except under the low limits that the caller sets, so none of them is committed.
 void add_limits(Corpus& c) {
   const std::string one = file(array({Item{}.cbor()}), {kFour});
   Limits limits;

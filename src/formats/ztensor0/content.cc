@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content rules of zTensor 0.1: checksums of stored bytes and zstd frames in one pass over the payload. Bools may
-// be any byte (reading Z7), padding too (Z8). Overlaps are looked for here, so that opening need not sort.
+// The content rules of zTensor 0.1: checksums of stored bytes and zstd frames in one pass over the payload. Bools and
+// padding may be any byte (readings Z7, Z8). Overlaps are checked here too, so that opening need not sort.
 #include <algorithm>
 #include <vector>
 
@@ -31,7 +31,7 @@ std::vector<core::PartJob> jobs_of(const Model& model) {
   return jobs;
 }
 
-// G6: equal ranges are aliases, any other shared byte is worth a word.
+// G6: equal ranges are aliases; any other shared byte is a warning.
 void find_overlaps(const Model& model, std::vector<Finding>& out) {
   const core::Extents extents = core::Extents::of(model);  // a tensor of zTensor 0.1 has one part
   extents.walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {

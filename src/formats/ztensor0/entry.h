@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tensor's map while it is read: what its keys said, before it is judged. One Entry serves all tensors, so that a
-// plain one allocates nothing.
+// One tensor's map as it is read, before it is checked. One Entry is reused for all tensors, so that a plain one
+// allocates nothing.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace weighbridge::ztensor0 {
 
-// Texts are slices of the index, or of Entry::texts. `at` are offsets in the file.
+// Texts are slices of the index, or of Entry::texts. `at` is an offset in the file.
 struct Entry {
   std::string_view name, dtype, encoding, endianness, checksum;
-  std::string_view layout;  // one of the three known texts; any other value is an attribute
+  std::string_view layout;  // one of the three known texts; any other value becomes an attribute
   std::uint64_t at = 0;
   std::uint64_t offset = 0, size = 0;
   bool has_name = false, has_offset = false, has_size = false, has_dtype = false, has_shape = false,
@@ -27,9 +27,9 @@ struct Entry {
   std::array<std::uint64_t, kMaxRank> dims;
   std::size_t rank = 0;
   std::vector<Value::Entry> attributes;
-  std::deque<std::string> texts;  // of indefinite length, put together
+  std::deque<std::string> texts;  // texts of indefinite length, joined
 
-  Entry() noexcept {}  // not defaulted: a value-initialized one would be zeroed whole before its members are set
+  Entry() noexcept {}  // not defaulted: value-initialization would zero the whole object first
   void clear() {
     name = endianness = checksum = {};
     layout = kDense;

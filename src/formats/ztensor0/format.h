@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What zTensor 0.1 is to the registry, and the functions that its descriptor is made of.
+// The descriptor of zTensor 0.1 for the registry, and the functions that it points to.
 #pragma once
 #include <vector>
 
@@ -10,13 +10,13 @@ namespace weighbridge::ztensor0 {
 
 extern const core::Format kFormat;
 
-// The file begins as every version of the 0.x line does: the walker says what is wrong with another one.
+// Whether the file begins like any version of the 0.x line. The walker reports versions that it does not read.
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&);
 
-// The corpus: at least one file for each rule. In cases.cc, which only tests and fuzzers link.
+// The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();
 
 }  // namespace weighbridge::ztensor0

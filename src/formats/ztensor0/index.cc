@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Magic number, size, index.
+// Reads magic number, size and index.
 #include "formats/ztensor0/index.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace weighbridge::ztensor0 {
 namespace {
 
-// The first read of a file's end: the whole index of most files.
+// The size of the first read at a file's end, which covers the whole index of most files.
 constexpr std::uint64_t kTailRead = std::uint64_t{64} << 10;
 
 bool check_magic(const Source& source, core::Findings& findings) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of a zTensor 0.1 file (sections 2, 3.1, 3.3): the magic number, and where the index lies.
+// Reads the frame of a zTensor 0.1 file (sections 2, 3.1, 3.3): the magic number and the index.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace weighbridge::ztensor0 {
 
-// The CBOR of the index, which ends where its size begins; nullopt when there is none, which has been reported. Throws
-// Error{io}, Stop.
+// The CBOR of the index, without the size that follows it. nullopt if it cannot be read, which has been reported.
+// Throws Error{io}, Stop.
 std::optional<std::string> read_index(const Source&, const Context&, core::Findings&);
 
 }  // namespace weighbridge::ztensor0

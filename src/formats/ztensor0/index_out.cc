@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The index as CBOR, in the order of keys that reading Z6 gives.
+// Writes the index as CBOR, with keys in the order of reading Z6.
 #include "formats/ztensor0/index_out.h"
 
 #include "base/endian.h"
@@ -10,7 +10,7 @@
 namespace weighbridge::ztensor0 {
 namespace {
 
-// Z2: as the writers of the published packages spell it, the digits of a CRC in upper case.
+// Z2: spells a checksum as the published packages do, with the digits of a CRC in upper case.
 std::string spell(std::string digest) {
   constexpr std::string_view kCrc = "crc32c:0x";
   if (!digest.starts_with(kCrc)) return digest;
@@ -40,7 +40,7 @@ void write_entry(wire::CborWriter& out, const OutEntry& e, const core::Stored& s
   out.array(shape.size());
   for (const std::uint64_t dim : shape) out.u64(dim);
   text_field(out, kEncoding, e.encoding == Encoding::unknown ? e.part.encoding_name() : name(e.encoding));
-  for (const auto& [key, value] : extra) {  // data_endianness of what this build cannot interpret
+  for (const auto& [key, value] : extra) {  // data_endianness of tensors that this build does not support
     out.text(key);
     core::write_value(out, value);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of one tensor's map, in the order in which they are told.
+// The rules of one tensor's map, in the order in which they are reported.
 #include "formats/ztensor0/judge.h"
 
 #include <utility>
@@ -21,7 +21,7 @@ void Judge::doubt(const Rule& rule, const Entry& e, std::string_view what) {
 }
 
 void Judge::judge(Entry& e) {
-  if (e.broken) return;  // what could not be read says nothing about the rest
+  if (e.broken) return;  // after a field that could not be read, further errors would mislead
   check_missing(e);
   if (e.broken) return;
   doubt_.reset();
@@ -47,7 +47,7 @@ void Judge::check_missing(Entry& e) {
 }
 
 DType Judge::lookup(std::string_view dtype) noexcept {
-  if (dtype == last_name_ && !dtype.empty()) return last_dtype_;  // neighbors mostly share a dtype
+  if (dtype == last_name_ && !dtype.empty()) return last_dtype_;  // neighboring tensors mostly share a dtype
   const DType known = dtype_of(dtype);
   if (known != DType::unknown) {
     last_name_ = name_of(known);
@@ -94,7 +94,7 @@ Judge::Size Judge::check_size(Entry& e, DType dtype) {
   return {*demanded, true};
 }
 
-// A part whose elements cannot be had is a run of bytes, as long as it is stored.
+// A part whose elements cannot be read is a run of bytes with its stored length.
 void Judge::add(Entry& e, DType dtype, Size size) {
   const bool dense = e.layout == kDense;
   const std::uint32_t tensor = draft_.add_tensor(e.name, dense ? Layout::dense : Layout::structural, dtype, e.shape());
@@ -112,7 +112,7 @@ void Judge::add(Entry& e, DType dtype, Size size) {
   if (size.known) return;
   auto side = draft_.part(part).dtype_name(dtype == DType::unknown ? e.dtype : name(dtype));
   if (encoding == Encoding::unknown) side.encoding_name(e.encoding);
-  // It may mean something to who knows the rest.
+  // Readers that support the tensor may need it.
   if (e.has_endianness) side.extra(std::string(kEndianness), Value::text(std::string(e.endianness)));
   if (!dense) draft_.tensor(tensor).layout_name(e.layout);
   if (dtype == DType::unknown) draft_.tensor(tensor).type_name(e.dtype);

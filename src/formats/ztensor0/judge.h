@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what a tensor's keys said to a tensor of the model, or to findings. Owns the rules of sections 3.2, 4 and 5.
+// Turns a tensor's map into a tensor of the model, or into findings. Has the rules of sections 3.2, 4 and 5.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,11 +15,11 @@ namespace weighbridge::ztensor0 {
 
 class Judge {
  public:
-  // index_begin: where the data of tensors must end.
+  // The data of tensors must end at index_begin or before.
   Judge(const Context& context, core::Findings& findings, core::Draft& draft, std::uint64_t index_begin)
       : context_(context), findings_(findings), draft_(draft), end_(index_begin) {}
 
-  // Adds the tensor to the draft, unless it is broken. Takes the values out of it.
+  // Adds the tensor to the draft unless it is broken. Moves the values out of the entry.
   void judge(Entry&);
 
  private:
@@ -28,7 +28,8 @@ class Judge {
   void check_missing(Entry&);
   void check_texts(Entry&);
   void check_place(Entry&);
-  // Logical bytes, and whether the stored ones can become them; reports what the shape and the size say otherwise.
+  // The number of logical bytes; if it is not known, of stored bytes. check_size() also reports sizes that do not
+  // match.
   struct Size {
     std::uint64_t bytes = 0;
     bool known = false;
@@ -41,8 +42,8 @@ class Judge {
   core::Findings& findings_;
   core::Draft& draft_;
   const std::uint64_t end_;
-  std::optional<Finding> doubt_;  // why the tensor's elements cannot be had
-  std::string_view last_name_;    // of lookup()
+  std::optional<Finding> doubt_;  // why the tensor's elements cannot be read
+  std::string_view last_name_;    // the cache of lookup()
   DType last_dtype_ = DType::unknown;
 };
 

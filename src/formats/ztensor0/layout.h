@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants of a zTensor 0.1 file: magic, alignment, the keys of a tensor's map and the dtypes that it may name.
-// Sections are those of the specification (0.1.0), Z and G those of the project's readings.
+// The constants of a zTensor 0.1 file: magic, alignment, the keys of a tensor's map, and the dtypes. Numbers are
+// sections of the specification (0.1.0), Z and G are the project's readings.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace weighbridge::ztensor0 {
 
 inline constexpr std::string_view kMagic = "ZTEN0001";  // 3.1
-inline constexpr std::string_view kFamily = "ZTEN0";    // what every magic of the 0.x line begins with
+inline constexpr std::string_view kFamily = "ZTEN0";    // every magic of the 0.x line begins with this
 inline constexpr std::uint64_t kMagicSize = 8;
 inline constexpr std::uint64_t kFooterSize = 8;  // 3.3.2: bytes of the index, u64 little-endian
 inline constexpr std::uint64_t kMinFile = 17;    // 7: magic, an empty array, its size
-inline constexpr std::uint64_t kAlignment = 64;  // 3.2; also the first offset a tensor may have (Z4)
-inline constexpr std::size_t kMaxRank = 64;      // of the object model
+inline constexpr std::uint64_t kAlignment = 64;  // 3.2; also the first offset that a tensor may have (Z4)
+inline constexpr std::size_t kMaxRank = 64;      // a limit of the object model
 inline constexpr std::string_view kVersion = "0.1";
 
 // Keys of a tensor's map (4), and the one that real writers add (Z1).
@@ -26,7 +26,7 @@ inline constexpr std::string_view kName = "name", kOffset = "offset", kSize = "s
 inline constexpr std::string_view kDense = "dense", kSparseCoo = "sparsecoo", kSparseCsr = "sparsecsr";
 inline constexpr std::string_view kRaw = "raw", kZstd = "zstd", kLittle = "little", kBig = "big";
 
-// A key that section 4 gives a meaning: no custom field may have it. `layout` may be one (Z1).
+// Whether section 4 defines the key, so that no custom field may have it. `layout` may be a custom field (Z1).
 constexpr bool is_field(std::string_view key) noexcept {
   return key == kName || key == kOffset || key == kSize || key == kDtype || key == kShape || key == kEncoding ||
          key == kEndianness || key == kChecksum;
@@ -35,7 +35,7 @@ constexpr bool is_layout(std::string_view text) noexcept {
   return text == kDense || text == kSparseCoo || text == kSparseCsr;
 }
 
-// 5.1, the commonest first.
+// 5.1, the most common first.
 struct DTypeName {
   std::string_view name;
   DType dtype;

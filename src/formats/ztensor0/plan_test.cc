@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan says of models that no zTensor 0.1 file gives: names and fields that are not UTF-8, frames of others,
-// strides, sums past 2^64.
+// Plans for models that no zTensor 0.1 file gives: names and fields that are not UTF-8, frames of other formats,
+// strides, sums beyond 2^64.
 #include <gtest/gtest.h>
 
 #include "base/endian.h"
@@ -15,7 +15,7 @@ namespace {
 using test::text_of;
 std::size_t none(std::uint64_t, std::span<std::byte>) { return 0; }
 
-// A dense tensor "w" of u8 [4] over `stored`, as `edit` leaves it.
+// A dense tensor "w" of u8 [4] over `stored`, changed by `edit`.
 template <class Edit> Model crafted(std::string format, const std::string& stored, Encoding encoding, Edit edit) {
   core::Draft draft;
   draft.set_format(std::move(format));
@@ -94,7 +94,7 @@ TEST(Ztensor0Plan, ScalesOfF64AreRounded) {
             "tensors[\"q\"].parts[\"scales\"]: f64 -> f32\n");
 }
 
-// CBOR writes any text in chunks too, and any field twice.
+// CBOR can also hold a text in chunks, and the same key twice.
 TEST(Ztensor0Read, LayoutsInChunksAndFieldsTwice) {
   const std::string whole = test::render(layout(crafted("", "abcd", Encoding::raw, [](core::Draft&) {}), {}));
   const auto replaced = [&](std::string_view from, std::string_view to) {
@@ -130,7 +130,7 @@ TEST(Ztensor0Read, LayoutsInChunksAndFieldsTwice) {
     const Report report = replaced(from, to).report;
     return report.total() == 1 ? std::string(report.findings()[0].rule) : std::to_string(report.total());
   };
-  // In place of the layout: the shape and the size once more, which stand in the map already.
+  // Replaces the layout with a second shape or size.
   EXPECT_EQ(rule(field + dense, "\x65shape\x81\x04"), "zt0/duplicate-key");
   EXPECT_EQ(rule(field + dense, "\x64size\x04"), "zt0/duplicate-key");
 }

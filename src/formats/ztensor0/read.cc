@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// zTensor 0.1 to Model: the one walker behind open and verify. It pulls the index's items in one go, whatever the order
-// of keys, and hands each tensor's map to the Judge. A map that breaks a rule is left out; an index that cannot be read
-// to its end leaves nothing.
+// zTensor 0.1 to Model: the one walker behind open and verify. It reads the index in one pass, with keys in any order,
+// and hands each tensor's map to the Judge. Maps that break a rule are left out. If the index cannot be read to its
+// end, the model is empty.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -19,7 +19,7 @@
 namespace weighbridge::ztensor0 {
 namespace {
 
-constexpr std::size_t kShortestEntry = 46;  // of those that are sound
+constexpr std::size_t kShortestEntry = 46;  // of a valid tensor
 
 class Walk : private core::CborWalk {
  public:
@@ -55,7 +55,7 @@ class Walk : private core::CborWalk {
       count_tensor();
       read_entry();
       judge_->judge(entry_);
-      // An entry can be one byte and break six rules: what no report keeps is not worth the time (reading G13).
+      // An entry can be one byte and break six rules. Stop when the report keeps no more findings (reading G13).
       if (findings_.errors() >= Report::kMaxFindings) throw Abandon{};
       note_name(entry_.name, entry_.texts.empty());
     }
@@ -69,7 +69,7 @@ class Walk : private core::CborWalk {
     entry_.broken = true;
     findings_.report(rule, {.offset = offset, .tensor = entry_.known_name()}, std::move(expected), {}, detail);
   }
-  // A value of the wrong type waits.
+  // Reports that the next value has the wrong type.
   void wrong_type(std::string_view field, const char* expected) {
     need_sound();
     broken_entry(rules::kField, here(), field, expected);
@@ -96,7 +96,7 @@ class Walk : private core::CborWalk {
     if (const auto twice = wire::first_duplicate(keys_)) report_duplicate(*twice);
   }
 
-  // Any other key. False: it is no text, which has been reported, and it and its value were passed.
+  // Reads any other key. False if it is not text: then it is reported, and skipped with its value.
   bool other_key(std::string_view& out) {
     const std::size_t key_at = in_.offset();
     wire::CborString key;
@@ -133,7 +133,7 @@ class Walk : private core::CborWalk {
       keep_attribute(key, key_at);
   }
 
-  // Marks a field as seen; false, and a finding, when it was seen before: then its value was passed.
+  // Marks a field as seen. If it was seen before, reports it, skips its value and returns false.
   bool fresh(bool& seen, std::size_t key_at) {
     if (!std::exchange(seen, true)) return true;
     report_duplicate(key_at);
@@ -168,12 +168,12 @@ class Walk : private core::CborWalk {
     if (rank > kMaxRank) broken_entry(rules::kRank, value_at, std::to_string(rank), "at most 64");
   }
 
-  // Z1: of any value but the three known texts it is a custom field like others.
+  // Z1: with any value except the three known texts, it is a custom field.
   void layout_field(std::size_t key_at) {
     if (!fresh(entry_.has_layout, key_at) || known_text(entry_.layout, kDense, kSparseCoo, kSparseCsr)) return;
     Value value = keep_value(kLayout.size());
     const auto text = value.as_text();
-    if (text && is_layout(*text))  // in chunks
+    if (text && is_layout(*text))  // a known text in chunks
       entry_.layout = *text == kDense ? kDense : *text == kSparseCoo ? kSparseCoo : kSparseCsr;
     else
       entry_.attributes.emplace_back(std::string(kLayout), std::move(value));
@@ -185,7 +185,7 @@ class Walk : private core::CborWalk {
     entry_.attributes.emplace_back(std::string(key), std::move(value));
   }
 
-  // The value that waits, and what its entry costs.
+  // Reads the next value, and counts the memory of its entry.
   Value keep_value(std::size_t key_size) {
     std::optional<std::size_t> duplicate;
     Value value =

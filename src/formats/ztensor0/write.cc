@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model to zTensor 0.1: the one layout that plan and writer share. Tensors are dense, row-major and little-endian, in
-// the order given, each at a multiple of 64 (reading Z6). From zt0 to zt0 stored bytes go over verbatim; equal extents
-// are stored once and named twice (G6).
+// the given order, each at a multiple of 64 (reading Z6). From zt0 to zt0, stored bytes are copied verbatim. Equal
+// extents are stored once and shared (G6).
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -26,7 +26,7 @@ using core::indexed;
 using core::subject;
 using Form = core::Payload::Form;
 
-// Where sums of sizes end: room for an index stays below 2^64.
+// The bound on sums of sizes, which leaves room for an index below 2^64.
 constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
 
 void refuse_options(const Options& options) {
@@ -68,18 +68,18 @@ class Planner {
       ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: zTensor 0.1 has no place for it");
   }
 
-  // Of another zTensor 0.1 file, and stays as it is although nobody here can interpret it.
+  // Whether the tensor is from a zTensor 0.1 file and unsupported, so that it is copied unchanged.
   bool opaque(const Tensor& tensor) const { return from_zt0_ && tensor.unsupported(); }
 
   DType target_dtype(const Tensor& tensor) const {
     return opaque(tensor) ? tensor.dtype() : core::target_dtype(tensor, options_);
   }
 
-  // The stored bytes are what the file shall hold.
+  // Whether the stored bytes can be copied to the file.
   bool stores(const Tensor& tensor) const {
     if (opaque(tensor)) return true;
     const Part part = tensor.main();
-    // A model that was put together may hold parts of zTensor 0.1 files as well as any others.
+    // A model built in memory, which has no format, may hold parts of zTensor 0.1 files.
     if (!from_zt0_ && !model_.format().empty()) return false;
     if (tensor.layout() != Layout::dense || target_dtype(tensor) != tensor.dtype() || !part.extent()) return false;
     if (!part.strides().empty() || (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)) return false;
@@ -87,7 +87,7 @@ class Planner {
     return options_.encoding.empty() || options_.encoding == name(part.encoding());
   }
 
-  // Everything that zTensor 0.1 cannot say of one tensor.
+  // Records everything that zTensor 0.1 cannot express about one tensor.
   void judge(const Tensor& tensor) {
     if (!base::is_utf8(tensor.name()))
       ledger_.block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
@@ -101,7 +101,7 @@ class Planner {
     }
   }
 
-  // Custom fields are told as they are encoded: here once, and once more for the index.
+  // Custom fields are encoded twice: here to record losses, and later for the index.
   void judge_attributes(const Tensor& tensor) {
     OutEntry ignored;
     encode_attributes(tensor, ignored, [&](LossKind kind, const Value::Entry& e, std::string to) {
@@ -117,7 +117,7 @@ class Planner {
     for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
       const Part part = tensor.part(i);
       core::drop_extra(ledger_, tensor, part);
-      // The dense form of a quantized tensor is f32, whatever its scales are.
+      // The dense form of a quantized tensor is f32, whatever the dtype of its scales.
       if (is_quantized(layout) && part != tensor.main() && part.dtype() == DType::f64)
         ledger_.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
       if (layout != Layout::dense) continue;
@@ -168,7 +168,7 @@ class Planner {
     out_.tensors.reserve(model_.size());
     out_.payloads.reserve(model_.size());
     index_->entries.reserve(model_.size());
-    std::uint32_t ordinal = 0;  // of the tensor's first part
+    std::uint32_t ordinal = 0;  // the index of the tensor's first part
     for (std::uint32_t i = 0; i < model_.size(); ordinal += model_[i++].part_count()) {
       const Tensor tensor = model_[i];
       const std::uint32_t main = core::main_part(tensor);
@@ -206,7 +206,7 @@ class Planner {
            a.logical_size == b.logical_size && core::same_elements(a.tensor.main(), b.tensor.main());
   }
 
-  // `ordinal`: of the part in sharing_. False: the file would pass 2^64 bytes.
+  // `ordinal` is the index of the part in sharing_. False if the file would exceed 2^64 bytes.
   bool place(const Tensor& tensor, std::uint32_t main, std::uint32_t ordinal) {
     core::Payload p = payload_of(tensor, main);
     std::uint32_t& own = payload_of_[ordinal];
@@ -251,14 +251,14 @@ class Planner {
     index_->entries.push_back(std::move(e));
   }
 
-  // Fills the custom fields of the entry, sorted by the bytes of their keys; tells what is lost.
+  // Fills the custom fields of the entry, sorted by the bytes of their keys, and calls `tell` for each loss.
   void encode_attributes(const Tensor& tensor, OutEntry& to,
                          const std::function<void(LossKind, const Value::Entry&, std::string)>& tell) const {
     const auto entries = tensor.attributes();
     if (entries.empty()) return;
     std::vector<const Value::Entry*> sorted;
     for (const Value::Entry& e : entries) {
-      // What only says how the bytes are packed goes with the layout, which is named as the loss.
+      // Attributes that only describe the packing are dropped with the layout, which is recorded as the loss.
       if (!core::is_packing_attribute(tensor, e.first)) sorted.push_back(&e);
     }
     std::sort(sorted.begin(), sorted.end(),
@@ -280,7 +280,7 @@ class Planner {
     to.attributes = out.take();
   }
 
-  // Why a custom field cannot be written; empty: it can.
+  // Why a custom field cannot be written; empty if it can.
   std::string why_not(const Tensor& tensor, std::string_view key, const Value& value) const {
     const auto text = value.as_text();
     if (!base::is_utf8(key) || (text && !base::is_utf8(*text))) return "it is not UTF-8";
@@ -291,7 +291,7 @@ class Planner {
     return {};
   }
 
-  // Whether reading gives the value again, type and all.
+  // Whether reading gives the same value with the same type.
   static bool comes_back(const Value& value) {
     wire::CborWriter writer;
     core::write_value(writer, value, core::Floats::shortest);
@@ -304,7 +304,7 @@ class Planner {
   void finish() {
     out_.keep = index_;
     if (!out_.blockers.empty()) return;
-    // The index as it will be, or, where sizes are bounds only, as long as it can become.
+    // The size of the index; if sizes of payloads are only bounds, the largest that it can become.
     const core::Foreseen foreseen = core::foresee_payloads(out_, kMagicSize);
     out_.size = foreseen.end + index_->tail(foreseen.stored).size();
     out_.tail = [index = index_](std::span<const core::Stored> made) { return index->tail(made); };
@@ -318,7 +318,7 @@ class Planner {
   core::Ledger ledger_{out_};
   std::uint64_t at_ = kMagicSize;
   core::Sharing sharing_;
-  std::vector<std::uint32_t> payload_of_;  // of each part of the model in order; kNone: it has none yet
+  std::vector<std::uint32_t> payload_of_;  // the payload of each part of the model in order; kNone: none yet
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the writer puts where, and what it names as blocker, loss and change.
+// Writing: bytes, blockers, losses and changes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -174,7 +174,7 @@ TEST(Ztensor0Write, EveryCaseThatOpensComesBack) {
     const auto [report, model] = walk(c.bytes);
     if (!report.valid()) continue;
     const core::WriteLayout made = layout(model, {});
-    // What overlaps in part is not written so again.
+    // Partial overlaps are not written.
     const bool overlaps = c.name.starts_with("overlap");
     EXPECT_EQ(made.losses.size(), overlaps ? 1U : 0U);
     if (overlaps) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that grows: the old bytes up to the manifest stay where they are, new payloads follow, then a manifest that
-// names both. Old objects keep their manifest entries byte for byte; the file keeps its version.
+// Appends to a file: the old bytes up to the manifest stay, then come new payloads and a manifest that lists old and
+// new objects. Old objects keep their manifest entries byte for byte, and the file keeps its version.
 #include <algorithm>
 #include <string>
 
@@ -13,7 +13,7 @@
 namespace weighbridge::ztensor1 {
 namespace {
 
-// The objects of a manifest that the reader has accepted, as they stand in it, by the bytes of their names.
+// The names and CBOR items of a manifest's objects, sorted by the bytes of their names. The reader has accepted it.
 std::vector<std::pair<std::string_view, std::string_view>> old_objects(const Model& target) {
   std::vector<std::pair<std::string_view, std::string_view>> out;
   wire::CborReader in(core::retained_header(target), UINT32_MAX);
@@ -27,7 +27,7 @@ std::vector<std::pair<std::string_view, std::string_view>> old_objects(const Mod
       continue;
     }
     in.enter_map();
-    // A name in chunks is put together in the model, which has the objects in the same order.
+    // The model has the objects in the same order, and joins names that come in chunks.
     for (std::uint32_t i = 0; in.next_entry(); ++i) {
       std::string_view item;
       in.read_text(key);

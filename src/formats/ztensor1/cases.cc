@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The corpus of zTensor 1.x: at least one small file for each rule, and sound ones of every layout. Built with a few
-// helpers that write any CBOR, sound or not.
+// The corpus of zTensor 1.x: at least one small file for each rule, and valid files of every layout. They are built
+// with a few helpers that write any CBOR, valid or not.
 #include <array>
 #include <initializer_list>
 #include <string>
@@ -76,7 +76,7 @@ std::string frame(std::string_view data) {
   const std::vector<std::byte> out = codecs::encode(codecs::kZstd, std::as_bytes(std::span(data)));
   return {reinterpret_cast<const char*>(out.data()), out.size()};
 }
-// Four bytes that decoders pass over (RFC 8878, 3.1.2).
+// A frame of four bytes that decoders skip (RFC 8878, 3.1.2).
 const std::string kSkippable("\x50\x2a\x4d\x18\x04\0\0\0abcd", 12);
 std::string sha256(std::string_view data) {
   return "sha256:" + codecs::to_hex(codecs::sha256(std::as_bytes(std::span(data))));
@@ -90,7 +90,7 @@ const std::string kShapeFour = array({u(4)});
 
 class Corpus {
  public:
-  // rule "" : no findings; without "zt/" or another group it is one of zt.
+  // An empty rule means no findings; one without "zt/" or another group is a rule of zt.
   void add(std::string name, std::string_view rule, std::string bytes, std::vector<std::string> others = {}) {
     core::CorpusCase c;
     c.name = std::move(name);
@@ -99,11 +99,11 @@ class Corpus {
     for (const std::string& other : others) c.others.push_back(full(other));
     cases_.push_back(std::move(c));
   }
-  // One object "w" with four bytes of payload.
+  // Adds a file with one object "w" and four bytes of payload.
   void one(std::string name, std::string_view rule, std::string entry, std::vector<std::string> others = {}) {
     add(std::move(name), rule, file(root({{t("w"), std::move(entry)}}), {kFour}), std::move(others));
   }
-  // One dense u8 [4] whose component is given.
+  // Adds a file with one dense u8 [4] that has the component `data`.
   void part(std::string name, std::string_view rule, std::string data, std::vector<std::string> others = {}) {
     one(std::move(name), rule, dense(kShapeFour, std::move(data)), std::move(others));
   }
@@ -369,7 +369,7 @@ void add_gaps(Corpus& c) {
   c.add("padding-behind-the-magic", "padding", padded);
 }
 
-// Limits that a caller sets low: the same files are valid without them, so none of them is committed.
+// Files that are valid except under the low limits that the caller sets, so none of them is committed.
 void add_limits(Corpus& c) {
   const std::string entry = dense(kShapeFour, component("u8", 64, 4));
   Limits limits;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content rules of zTensor 1.x: digests, zstd frames and bools in one pass over the payload, then the index parts
-// of sparse tensors, then what lies between the components.
+// of sparse tensors, then the bytes between the components.
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -49,7 +49,7 @@ const Rule& rule_of(codecs::SparseFault fault) noexcept {
   return rules::kIndptr;
 }
 
-// indptr, indices and coords of sparse tensors, several tensors at once.
+// Checks indptr, indices and coords of sparse tensors, several tensors at once.
 class SparsePass {
  public:
   SparsePass(const Model& model, const Context& context, core::Progress& progress, std::vector<Finding>& out)
@@ -68,7 +68,7 @@ class SparsePass {
 
  private:
   void check(const Tensor& tensor) {
-    // Shares of a fixed size, so that what is found does not depend on the number of threads.
+    // Each share of the memory has a fixed size, so that findings do not depend on the number of threads.
     shares_.acquire();
     const std::unique_ptr<std::counting_semaphore<kShares>, Release> share(&shares_);
     try {
@@ -77,7 +77,7 @@ class SparsePass {
       else
         check_coo(tensor);
     } catch (const Error& error) {
-      // Stored bytes that do not decode have their finding from the other pass.
+      // The other pass reports stored bytes that do not decode.
       if (!base::refuses_input(error.kind())) throw;
     }
   }
@@ -108,7 +108,7 @@ class SparsePass {
     for (const auto& violation : report.violations) add(tensor, coords, violation);
   }
 
-  // A sound structure whose entries were too many to compare.
+  // Warns about a valid structure with too many entries to look for duplicates.
   void remark_unchecked(const Tensor& tensor, const Part& part, const codecs::SparseReport& report) {
     if (report.duplicates_checked || report.total > 0) return;
     Finding finding = core::Findings::make(
@@ -152,7 +152,7 @@ class SparsePass {
   std::mutex mutex_;
 };
 
-// What lies between the components: overlaps, gaps, padding that is not zero.
+// Checks the bytes between the components: overlaps, gaps, padding that is not zero.
 class LayoutPass {
  public:
   LayoutPass(const Model& model, std::vector<Finding>& out) : model_(model), out_(out) {}
@@ -188,7 +188,7 @@ class LayoutPass {
       holes_.push_back({begin, end - begin});
   }
 
-  // Neighboring holes share a read, and the small components between them are read along.
+  // One read covers neighboring holes, including small components between them.
   void check_padding(const Source& source) {
     constexpr std::uint64_t kWindow = std::uint64_t{64} << 10, kApart = 4096;
     std::vector<std::byte> bytes;
@@ -238,7 +238,7 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   core::Progress progress(context, core::stored_bytes(jobs) + index_bytes(model));
   core::check_parts(jobs, context, progress, found);
   SparsePass(model, context, progress, found).run();
-  // Where a component could not be read, its bytes would look like a gap.
+  // If a component is broken, its bytes would look like a gap, so this pass needs an error-free file.
   if (findings.errors() == 0) LayoutPass(model, found).run();
   progress.finish();
   core::sort_findings(found);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of the file.
+// Reads the two ends of the file.
 #include "formats/ztensor1/envelope.h"
 
 #include <algorithm>
@@ -18,9 +18,10 @@
 namespace weighbridge::ztensor1 {
 namespace {
 
-// The first read of a file's end: the whole manifest of most files.
+// The size of the first read at a file's end, which covers the whole manifest of most files.
 constexpr std::uint64_t kTailRead = std::uint64_t{64} << 10;
-// Where the 1.0 draft is looked for: its manifests were small, and the search is for the sake of one sentence.
+// How much of a file to search for a manifest of the 1.0 draft. They were small, and the search only improves a
+// message.
 constexpr std::uint64_t kDraftSearch = std::uint64_t{16} << 20;
 constexpr std::uint32_t kDraftDepth = 64;
 
@@ -56,7 +57,8 @@ bool is_draft(std::string_view manifest) {
   return in.ok() && version && tensors;
 }
 
-// Y0: the 1.0 draft has no magic at the end, but the manifest's size, and behind it a root key `tensors`.
+// Y0: a file of the 1.0 draft ends with the manifest's size instead of a magic, and its manifest has a root key
+// `tensors`.
 void report_footer(const Source& source, core::Findings& findings, std::uint64_t size,
                    std::span<const std::byte> last) {
   const auto length = base::load_le<std::uint64_t>(last.data());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The envelope of a zTensor 1.x file (I.1, IV.1): magic numbers, footer, and where the manifest lies between them.
+// Reads the envelope of a zTensor 1.x file (I.1, IV.1): magic numbers, footer and manifest.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace weighbridge::ztensor1 {
 
-// The manifest, which ends where the footer begins; nullopt when there is none, which has been reported. Throws
+// The manifest, without the footer that follows it. nullopt if it cannot be read, which has been reported. Throws
 // Error{io}, Stop.
 std::optional<std::string> read_manifest(const Source&, const Context&, core::Findings&);
 

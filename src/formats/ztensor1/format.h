@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What zTensor 1.x is to the registry, and the functions that its descriptor is made of.
+// The descriptor of zTensor 1.x for the registry, and the functions that it points to.
 #pragma once
 #include <vector>
 
@@ -10,14 +10,14 @@ namespace weighbridge::ztensor1 {
 
 extern const core::Format kFormat;
 
-// The magic number stands at either end.
+// Whether the magic number is at the start or the end of the file.
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&);
 core::WriteLayout append(const Model& target, const Model& more, const Options&);
 
-// The corpus: at least one file for each rule. In cases.cc, which only tests and fuzzers link.
+// The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();
 
 }  // namespace weighbridge::ztensor1

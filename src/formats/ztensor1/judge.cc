@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of one object: fields, components, and what each layout demands of them.
+// The rules of one object: fields, components, and what each layout requires of them.
 #include "formats/ztensor1/judge.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool is_integer(DType dtype) noexcept {
   return kind == DTypeKind::unsigned_integer || kind == DTypeKind::signed_integer;
 }
 
-// What the elements are, as far as is known: bytes where the dtype is not.
+// The logical dtype if it is known, else the storage dtype. Elements of an unknown dtype count as bytes.
 DType element_dtype(const Component& c) noexcept { return c.logical != DType::unknown ? c.logical : c.storage; }
 std::uint64_t element_size(const Component& c) noexcept {
   return std::max<std::uint64_t>(1, info(element_dtype(c)).bits / 8);
@@ -56,7 +56,7 @@ void Judge::doubt(const Rule& rule, const Entry& e, std::uint64_t at, std::strin
 }
 
 void Judge::judge(Entry& e) {
-  if (e.broken) return;  // what could not be read says nothing about the rest
+  if (e.broken) return;  // after a field that could not be read, further errors would mislead
   doubt_.reset();
   check_fields(e);
   for (Component& c : e.components) check_component(e, c);
@@ -85,7 +85,7 @@ void Judge::judge(Entry& e) {
   if (!e.broken) add(e, layout);
 }
 
-// What a caller may ask for has a size.
+// The size of the dense form must fit 64 bits, because a caller may ask for it.
 void Judge::check_dense_size(Entry& e, Layout layout) {
   const Component* const values = e.find(kValues);
   const DType dtype = is_quantized(layout) || !values ? DType::f32 : values->logical;
@@ -103,7 +103,7 @@ void Judge::check_fields(Entry& e) {
 }
 
 DType Judge::lookup(std::string_view dtype) {
-  if (dtype == last_name_ && !dtype.empty()) return last_dtype_;  // neighbors mostly share a dtype
+  if (dtype == last_name_ && !dtype.empty()) return last_dtype_;  // neighboring objects mostly share a dtype
   const auto found = dtype_from_name(dtype);
   const DType known = found && holds(*found) ? *found : DType::unknown;
   if (known != DType::unknown) {
@@ -158,7 +158,7 @@ void Judge::check_digest(Entry& e, const Component& c) {
     report(rules::kDigestUnknown, e, c.at, role_text(c), {}, std::string(c.digest));
 }
 
-// What a layout says of its components
+// The rules of layouts for their components
 
 Component* Judge::need(Entry& e, std::string_view role) {
   Component* const c = e.find(role);
@@ -166,7 +166,7 @@ Component* Judge::need(Entry& e, std::string_view role) {
   return c;
 }
 
-// The component holds exactly so many elements.
+// Requires that the component holds exactly this many elements.
 bool Judge::demand(Entry& e, Component& c, std::optional<std::uint64_t> elements, const Rule& raw_rule) {
   const auto size = elements ? packed_size(element_dtype(c), *elements) : std::nullopt;
   if (!size) return reject(rules::kShapeOverflow, e, c.at, role_text(c));
@@ -190,7 +190,7 @@ bool Judge::within_limit(Entry& e, const Component& c) {
                 "at most " + std::to_string(context_.limits.decoded) + " bytes", std::to_string(c.size));
 }
 
-// Nothing says how many elements there are: as many as the bytes hold.
+// The number of elements is not stated: it is the number that the bytes hold.
 bool Judge::loose(Entry& e, Component& c) {
   const std::uint64_t unit = element_size(c);
   if (is(c.encoding, kRaw)) {
@@ -244,8 +244,8 @@ std::optional<std::uint64_t> Judge::stated_count(Entry& e, const Component& c) {
   return std::nullopt;
 }
 
-// Files of version 1.1 state no size for compressed sparse parts, and real frames often state none either: then only
-// decoding tells how many values there are.
+// Version 1.1 does not state the size of compressed sparse parts, and real frames often do not either. Then only
+// decoding can tell the number of values.
 std::optional<std::uint64_t> Judge::probed_count(Entry& e, const Component& c) {
   const auto size = probe(e, c);
   if (!size) return std::nullopt;
@@ -359,7 +359,7 @@ void Judge::coo(Entry& e) {
   loose_rest(e, {values, coords});
 }
 
-// Into the model
+// Adding to the model
 
 void Judge::add(Entry& e, Layout layout) {
   std::size_t roles = draft_.roles().size();

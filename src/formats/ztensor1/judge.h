@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what an object's keys said to a tensor of the model, or to findings. Owns the rules of sections II.2, II.3 and
-// III.
+// Turns an object of the manifest into a tensor of the model, or into findings. Has the rules of sections II.2, II.3
+// and III.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -27,13 +27,13 @@ class Judge {
         end_(manifest_begin),
         probes_left_(source.size()) {}
 
-  // Adds the object to the draft, unless it is broken. Takes the values out of it.
+  // Adds the object to the draft unless it is broken. Moves the values out of the entry.
   void judge(Entry&);
 
  private:
   void report(const Rule&, const Entry&, std::uint64_t at, std::string_view detail, std::string expected = {},
               std::string found = {});
-  // The same, and the object is broken.
+  // The same, and marks the object as broken.
   bool reject(const Rule&, Entry&, std::uint64_t at, std::string_view detail, std::string expected = {},
               std::string found = {});
   void doubt(const Rule&, const Entry&, std::uint64_t at, std::string_view detail);
@@ -55,9 +55,11 @@ class Judge {
   void csr(Entry&);
   void coo(Entry&);
   void quantized(Entry&);
-  // The layout of a quantization of reading Y10, where the object says one that fits; else it is an unknown format.
+  // The layout of a quantization of reading Y10. nullopt if the object does not match it, so that its format is
+  // unknown.
   std::optional<Layout> scaled(Entry&);
-  // Elements that the length or the key says; nullopt when only decoding tells, or when the object became broken.
+  // The number of elements by the length or uncompressed_length; nullopt if only decoding can tell, or if the object is
+  // broken.
   std::optional<std::uint64_t> stated_count(Entry&, const Component&);
   std::optional<std::uint64_t> probed_count(Entry&, const Component&);
   std::optional<std::uint64_t> probe(Entry&, const Component&);
@@ -69,15 +71,15 @@ class Judge {
   const Context& context_;
   core::Findings& findings_;
   core::Draft& draft_;
-  const std::uint64_t end_;       // where components must end: the start of the manifest
-  std::optional<Finding> doubt_;  // why the object's elements cannot be had
-  std::string_view last_name_;    // of lookup()
+  const std::uint64_t end_;       // the start of the manifest, where components must end
+  std::optional<Finding> doubt_;  // why the object's elements cannot be read
+  std::string_view last_name_;    // the cache of lookup()
   DType last_dtype_ = DType::unknown;
   struct Probe {
     std::uint64_t offset, length, size;
   };
   std::vector<Probe> probes_;
-  std::uint64_t probes_left_;  // stored bytes that open may still decode: overlapping parts cannot make it quadratic
+  std::uint64_t probes_left_;  // stored bytes that open may still decode, so that overlaps cannot make it quadratic
 };
 
 }  // namespace weighbridge::ztensor1

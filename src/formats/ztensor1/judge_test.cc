@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the judge of objects makes of files that the corpus has no room for: sizes that only decoding tells, limits that
-// a caller sets, and attributes that say no scheme.
+// Objects that the corpus does not cover: sizes that only decoding can tell, limits that a caller sets, and attributes
+// that do not describe a quantization.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ std::string frame(std::string_view data) {
   const std::vector<std::byte> out = codecs::encode(codecs::kZstd, std::as_bytes(std::span(data)));
   return {reinterpret_cast<const char*>(out.data()), out.size()};
 }
-// A frame of one raw block that states no size (RFC 8878, 3.1.1), with the window that the byte says.
+// A frame of one raw block that does not state its size (RFC 8878, 3.1.1), with the window size that `window` encodes.
 std::string unsized(std::string_view data, char window = '\0') {
   const std::uint32_t block = static_cast<std::uint32_t>(data.size()) << 3 | 1;
   std::string out("\x28\xb5\x2f\xfd\0", 5);
@@ -91,7 +91,7 @@ std::string unsized(std::string_view data, char window = '\0') {
 }
 
 const std::string kValuesOfTwo("\x05\x07", 2), kIndptrOfTwo("\0\1\2", 3), kIndicesOfTwo("\0\2", 2);
-// [[5, 0, 0], [0, 0, 7]] with u8 indices; what `values` and `indices` say is given.
+// [[5, 0, 0], [0, 0, 7]] with u8 indices, and with these components `values` and `indices`.
 std::string csr(std::string values, std::string indices, const std::vector<std::uint64_t>& shape = {2, 3}) {
   return object(shape, "sparse_csr",
                 {{t(kIndptr), part("u8", 64, 3)}, {t(kIndices), std::move(indices)}, {t(kValues), std::move(values)}});
@@ -100,7 +100,7 @@ std::string csr(std::string values, std::string indices, const std::vector<std::
 TEST(ZtensorSparse, TheCountIsWhatAnyPartTells) {
   const std::string values = frame(kValuesOfTwo), indices = frame(kIndicesOfTwo);
   const std::vector<std::string> payloads{kIndptrOfTwo, indices, values};
-  // Neither says it, the indices do, the key does.
+  // The size is stated nowhere, by the indices, by the key.
   EXPECT_EQ(verdicts(payloads, csr(part("u8", 192, values.size(), zstd()), part("u8", 128, indices.size(), zstd()))),
             Verdicts{});
   EXPECT_EQ(
@@ -136,13 +136,13 @@ TEST(ZtensorSparse, CoordinatesTellTheCountToo) {
   EXPECT_EQ(verdicts({coords, values}, coo(compressed, part("f32", 64, 4))), (Verdicts{{"zt/index-dtype", "", "f32"}}));
   EXPECT_EQ(verdicts({coords, kValuesOfTwo}, coo(part("u8", 128, 2), part("u8", 64, 4), {})),
             (Verdicts{{"zt/unknown-format", "", ""}}));
-  // Two values of a matrix whose dense form has more bytes than 2^64 - 1.
+  // Two values of a matrix whose dense form would exceed 2^64 - 1 bytes.
   EXPECT_EQ(verdicts({coords, std::string(16, '\0')},
                      coo(part("f64", 128, 16), part("u8", 64, 4), {std::uint64_t{1} << 31, std::uint64_t{1} << 31})),
             (Verdicts{{"zt/shape-overflow", "", ""}}));
 }
 
-// [[1, 0, 0], [2, 0, 3]]: three values in a frame that states no size, or another than the caller takes.
+// [[1, 0, 0], [2, 0, 3]]: three values in a frame that states no size, or one that exceeds the caller's limits.
 Verdicts of_three(const std::string& values, const Limits& limits) {
   const std::string indices = frame(std::string_view("\0\0\2", 3));
   return verdicts({std::string("\0\1\3", 3), indices, values},
@@ -166,7 +166,7 @@ TEST(ZtensorSparse, AFrameWithoutItsSizeIsDecodedWithinTheLimits) {
   EXPECT_EQ(corrupt[0].rule, "zt/zstd");
 }
 
-// Opening decodes no more stored bytes than the file has, however many objects name them.
+// Opening decodes at most as many stored bytes as the file has, however many objects share them.
 TEST(ZtensorSparse, OverlappingFramesAreNotDecodedOverAndOver) {
   std::string noise(40'000, '\0');
   std::uint32_t state = 1;
@@ -196,13 +196,13 @@ TEST(ZtensorSparse, OverlappingFramesAreNotDecodedOverAndOver) {
   EXPECT_EQ(std::ranges::count_if(others, [](const auto& rule) { return rule.ends_with("limit/memory"); }), 3);
 }
 
-// What holds no whole number of its elements, in an object whose elements cannot be had anyway.
+// Components must hold whole elements even in an object that is unsupported anyway.
 TEST(ZtensorObjects, UnknownOnesStillHoldWholeElements) {
   const auto unknown = [](std::string data) { return object({1}, "acme_blob", {{t("x"), std::move(data)}}); };
   EXPECT_EQ(verdicts({"abc"}, unknown(part("u16", 64, 3))), (Verdicts{{"zt/length", "a multiple of 2 bytes", "3"}}));
   EXPECT_EQ(verdicts({"abc"}, unknown(part("u16", 64, 3, zstd_of(5)))),
             (Verdicts{{"zt/uncompressed-length", "a multiple of 2 bytes", "5"}}));
-  Fields known{{t(kType), t("nf4")}};  // a type of nobody's, over u16
+  Fields known{{t(kType), t("nf4")}};  // an unknown type, stored as u16
   EXPECT_EQ(verdicts({"abc"}, object({1}, "dense", {{t(kData), part("u16", 64, 3, known)}})),
             (Verdicts{{"zt/length", "a multiple of 2 bytes", "3"}}));
   EXPECT_EQ(verdicts({"abc", "d", "e"}, object({1, 1}, "sparse_csr",
@@ -215,7 +215,7 @@ TEST(ZtensorObjects, UnknownOnesStillHoldWholeElements) {
             (Verdicts{{"zt/length", "a multiple of 2 bytes", "3"}}));
 }
 
-// II.3 with reading Y5: attributes that fit, parts that do not.
+// II.3 with reading Y5: the attributes describe a packing, but the parts do not match it.
 TEST(ZtensorQuantized, PartsThatDoNotFitTheSchemeAreUnsupported) {
   const Fields scheme{{t("bits"), u(4)}, {t("group_size"), u(2)}, {t("packing"), t("2_per_u8")}};
   std::vector<std::string> payloads{"\x21", std::string("\0\0\x80\x3f", 4), "\x01"};
@@ -241,8 +241,8 @@ TEST(ZtensorQuantized, PartsThatDoNotFitTheSchemeAreUnsupported) {
   payloads[2] = frame("\1\1");
   EXPECT_EQ(group({2, 1}, packed, scales, part("u8", 192, payloads[2].size(), zstd_of(2))), Rules{"zt/quantisation"});
   payloads[2] = "\x01";
-  EXPECT_EQ(group({2, 1}, packed, part("f32", 128, 3), zeros), Rules{"zt/length"});  // no whole float either
-  // Sizes that only the frames can contradict are held to the caller's limit.
+  EXPECT_EQ(group({2, 1}, packed, part("f32", 128, 3), zeros), Rules{"zt/length"});  // not a whole float
+  // The caller's limit applies to sizes that only the frames can contradict.
   Limits limits;
   limits.decoded = 0;
   EXPECT_EQ(group({2, 1}, packed, scales, part("u8", 192, 1, zstd()), limits), Rules{"limit/decoded"});
@@ -278,7 +278,7 @@ TEST(ZtensorQuantized, RowsAndBlocksThatDoNotFitAreUnknownFormats) {
   limits.decoded = 0;
   EXPECT_EQ(row({{t(kData), part("i8", 64, 4, zstd())}, {t(kScales), scales}}, q8, {1, 4}, limits), "limit/decoded");
   EXPECT_EQ(row({{t(kData), data}, {t(kScales), part("f32", 128, 4, zstd())}}, q8, {1, 4}, limits), "limit/decoded");
-  // No rows: no codes and no scales, in a matrix that is none.
+  // No rows: an empty matrix has no codes and no scales.
   const auto [report, model] =
       walk({""}, root({{t("s"), object({0, 4}, "quantized_block",
                                        {{t(kData), part("u8", 64, 0)}, {t(kScales), part("f32", 64, 0)}},

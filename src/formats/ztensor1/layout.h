@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants of a zTensor 1.x file: magic, footer, alignment, limits, the keys of the manifest and the dtypes it may
-// name. Sections are those of the specification (1.1.0), Y and G those of the project's readings.
+// The constants of a zTensor 1.x file: magic, footer, alignment, limits, the keys of the manifest, and the dtypes.
+// Sections are those of the specification (1.1.0), Y and G are the project's readings.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,10 +15,10 @@ inline constexpr std::string_view kMagic = "ZTEN1000";  // I.1: at the start and
 inline constexpr std::uint64_t kMagicSize = 8;
 inline constexpr std::uint64_t kFooterSize = 16;  // I.1: manifest size (u64, little-endian), magic
 inline constexpr std::uint64_t kMinFile = kMagicSize + kFooterSize;
-inline constexpr std::uint64_t kAlignment = 64;               // I.2; also the first offset a component may have (Y4)
+inline constexpr std::uint64_t kAlignment = 64;  // I.2; also the first offset that a component may have (Y4)
 inline constexpr std::uint64_t kMaxManifest = 1'073'741'824;  // IV.1 step 4
-inline constexpr std::size_t kMaxRank = 64;                   // of the object model
-inline constexpr std::size_t kMaxRoles = 256;                 // different roles in one file: real ones have eight
+inline constexpr std::size_t kMaxRank = 64;                   // a limit of the object model
+inline constexpr std::size_t kMaxRoles = 256;                 // different roles in one file; real files have eight
 
 // Keys of the manifest (II.1 to II.3, Y8).
 inline constexpr std::string_view kVersion = "version", kAttributes = "attributes", kObjects = "objects";
@@ -37,11 +37,11 @@ inline constexpr std::string_view kData = "data", kValues = "values", kIndices =
                                   kCoords = "coords", kPackedWeight = "packed_weight", kScales = "scales",
                                   kZeros = "zeros";
 
-// Attributes of this project's own (Y10): the tokenizer as JSON, and the types of attributes whose own form does not
-// say them.
+// This project's own attributes (Y10): the tokenizer as JSON, and the types of attributes whose form in the file does
+// not show them.
 inline constexpr std::string_view kTokenizerKey = "weighbridge.tokenizer", kTypesKey = "weighbridge.types";
 
-// II.4: what a component's dtype may be. The project's names are these names (G8).
+// II.4: the dtypes of components. The project uses the same names (G8).
 inline constexpr std::array kDtypes{DType::boolean, DType::u8,     DType::i8,  DType::u16,       DType::i16,
                                     DType::u32,     DType::i32,    DType::u64, DType::i64,       DType::f16,
                                     DType::bf16,    DType::f32,    DType::f64, DType::complex64, DType::complex128,
@@ -53,7 +53,7 @@ constexpr bool holds(DType dtype) noexcept {
   return false;
 }
 
-// Y8: the logical dtype that the key `type` lays over a storage dtype.
+// Y8: the logical dtype for a value of the key `type`, and the storage dtype that it requires.
 struct LogicalType {
   std::string_view type;
   DType logical, storage;
@@ -63,7 +63,7 @@ inline constexpr std::array<LogicalType, 4> kLogicalTypes{{{"f8_e4m3fn", DType::
                                                            {"complex64", DType::complex64, DType::f32},
                                                            {"complex128", DType::complex128, DType::f64}}};
 
-// Y1: MAJOR.MINOR.PATCH in decimal without needless zeros.
+// Y1: MAJOR.MINOR.PATCH in decimal without leading zeros.
 struct Version {
   std::uint32_t major = 0, minor = 0, patch = 0;
 };

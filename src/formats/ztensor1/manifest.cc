@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifest as CBOR, in the order of keys that reading Y6 gives.
+// Writes the manifest as CBOR, with keys in the order of reading Y6.
 #include "formats/ztensor1/manifest.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace weighbridge::ztensor1 {
 namespace {
 
-// Entries whose own form in CBOR is what they are: unknown keys, kept as they stood.
+// The entries, sorted by the bytes of their keys.
 std::vector<const Value::Entry*> sorted(std::span<const Value::Entry> entries) {
   std::vector<const Value::Entry*> out;
   out.reserve(entries.size());
@@ -164,7 +164,7 @@ std::string encode_attributes(std::span<const Value::Entry> entries, bool as_tex
   };
   for (const Value::Entry* entry : sorted(entries)) {
     const auto& [key, value] = *entry;
-    if (key == kTypesKey) {  // a reader would take it for what is written below
+    if (key == kTypesKey) {  // a reader would confuse it with the one written below
       tell(LossKind::attribute, *entry, "dropped: the key is this program's own");
       continue;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifest of a file that is being written: everything but offsets, lengths and digests is known when it is
-// planned. Owns the order of keys (reading Y6); leaves what goes into the file to write.cc.
+// The manifest of a file to write. The plan knows everything except offsets, lengths and digests. Decides the order of
+// keys (reading Y6); write.cc decides what goes into the file.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,17 +16,17 @@ namespace weighbridge::ztensor1 {
 
 struct OutComponent {
   std::string_view role;
-  Part part;  // of the input; its digest and unknown keys, where it goes over verbatim
+  Part part;  // of the input; gives the digest and unknown keys if it is copied verbatim
   std::uint32_t payload = 0;
-  DType dtype = DType::unknown;       // unknown: as part.dtype_name() says
-  Encoding encoding = Encoding::raw;  // unknown: as part.encoding_name() says
+  DType dtype = DType::unknown;       // unknown: part.dtype_name()
+  Encoding encoding = Encoding::raw;  // unknown: part.encoding_name()
   std::uint64_t size = 0;             // logical bytes
   bool keep_extra = false, keep_digest = false;
 };
 
 struct OutObject {
   std::string_view name, format;
-  Tensor from;  // shape, attributes, unknown keys
+  Tensor from;  // gives shape, attributes, unknown keys
   std::uint32_t first_component = 0, component_count = 0;
 };
 
@@ -36,17 +36,17 @@ struct Manifest {
   std::string attributes;                                  // the CBOR item; empty: none
   std::vector<std::pair<std::string, std::string>> extra;  // unknown root keys and their items
   std::vector<std::pair<std::string_view, std::string_view>>
-      kept;                              // append: names of old objects by bytes, and their items
-  std::vector<OutObject> objects;        // by the bytes of their names
-  std::vector<OutComponent> components;  // of an object: by the bytes of their roles
+      kept;                              // append: names of old objects, sorted by bytes, and their items
+  std::vector<OutObject> objects;        // sorted by the bytes of their names
+  std::vector<OutComponent> components;  // those of an object are sorted by the bytes of their roles
   std::shared_ptr<const void> keep;
 
   // Manifest, its size and the magic number.
   std::string tail(std::span<const core::Stored>) const;
 };
 
-// Attributes as one CBOR map, keys sorted, with "weighbridge.types" where reading needs it (see types.h). `judge` is
-// told of each entry that is lost ("dropped") or changes its type. Empty when nothing is left.
+// Attributes as one CBOR map with sorted keys, and "weighbridge.types" if reading needs it (see types.h). Calls `judge`
+// for each entry that is dropped or changes its type. Returns an empty string if no attribute is left.
 std::string encode_attributes(std::span<const Value::Entry>, bool as_text,
                               const std::function<void(LossKind, const Value::Entry&, std::string_view to)>& judge);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one layout that plan and writer share, for a new file and for one that grows (write.cc, append.cc).
+// The one layout that plan and writer share, for a new file (write.cc) and for an append (append.cc).
 #pragma once
 #include <memory>
 #include <string>
@@ -14,17 +14,17 @@ namespace weighbridge::ztensor1 {
 
 class Planner {
  public:
-  // `version` is the file's, MAJOR.MINOR.PATCH.
+  // `version` is the version of the file, MAJOR.MINOR.PATCH.
   Planner(const Model& model, const Options& options, std::string version);
 
   core::WriteLayout& out() noexcept { return out_; }
   Manifest& manifest() noexcept { return *manifest_; }
 
-  // The objects of the model behind `begin` bytes of file. Nothing is laid out where a blocker says that it cannot be.
+  // Lays out the objects of the model from offset `begin` on. Lays out nothing if there is a blocker.
   void place_objects(std::uint64_t begin);
-  // What stands at the manifest's root. In an append `target` is the file's old model: its entries come first.
+  // Fills the manifest's root. In an append, `target` is the file's old model, whose entries come first.
   void place_root(const Model* target);
-  // Tail and size; then the layout is whole.
+  // Adds tail and size, which completes the layout.
   core::WriteLayout finish();
 
   void block(LossKind, std::string subject, std::string from, std::string to);
@@ -51,10 +51,10 @@ class Planner {
   const Options& options_;
   std::shared_ptr<Manifest> manifest_;
   core::WriteLayout out_;
-  bool from_zt_ = false;  // stored bytes may go over verbatim
+  bool from_zt_ = false;  // stored bytes may be copied verbatim
   std::uint64_t at_ = 0;
   core::Sharing sharing_;
-  std::vector<std::uint32_t> payload_of_;  // of each part of the model in order
+  std::vector<std::uint32_t> payload_of_;  // the payload of each part of the model in order
   std::uint32_t ordinal_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan says of models that no .zt file gives: parts in other order, stride or encoding, keys of other grammars,
-// sums past 2^64; and what an append refuses or merges.
+// Plans for models that no .zt file gives: parts with another byte order, stride or encoding, keys of other grammars,
+// sums beyond 2^64; and what an append refuses or merges.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ test::Outcome walk(std::string bytes) { return test::walk(kFormat, std::move(byt
 std::string write(const Model& model, const Options& options = {}) { return render(layout(model, options)); }
 Model reread(const Model& model, const Options& options = {}) { return walk(write(model, options)).model; }
 
-// The bytes of the tensor "w" of a file.
+// The bytes of the tensor "w" in a file.
 std::string bytes_in(std::string file) {
   const Model model = walk(std::move(file)).model;
   return logical_bytes(model["w"].main());
@@ -40,7 +40,7 @@ Options encoded(std::string encoding, std::string version = {}) {
 
 using test::text_of;
 
-// A dense tensor "w" of u16 [2, 1] over 01 02 03 04, as `edit` leaves it.
+// A dense tensor "w" of u16 [2, 1] over the bytes 01 02 03 04, changed by `edit`.
 template <class Edit> Model crafted(std::string format, Edit edit) {
   core::Draft draft;
   draft.set_format(std::move(format));
@@ -257,7 +257,7 @@ TEST(ZtensorPlan, AnAppendKeepsTokenizerAndKeysOfTheFile) {
   EXPECT_TRUE(append(target, model("old", false, "x"), {}).losses.empty());
 }
 
-// A name in chunks comes out whole; its entry stays as it stood.
+// A name in chunks is joined in the model; its entry in the file stays unchanged.
 TEST(ZtensorPlan, AnAppendKeepsNamesInChunks) {
   std::string bytes = write(crafted("", [](core::Draft& d) { d.tensor(0).name("name"); }));
   bytes.replace(bytes.find("\x64name"), 5, "\x7f\x62na\x62me\xff");
@@ -271,7 +271,7 @@ TEST(ZtensorPlan, AnAppendKeepsNamesInChunks) {
   EXPECT_EQ(logical_bytes(out["name"].main()), "\x01\x02\x03\x04");
 }
 
-// Holes further apart than one read of them are looked at in several.
+// Holes too far apart for one read are checked in several reads.
 TEST(ZtensorContent, PaddingIsLookedAtInTheWholeFile) {
   Builder builder;
   for (int i = 0; i < 40; ++i)
@@ -293,7 +293,7 @@ TEST(ZtensorContent, PaddingIsLookedAtInTheWholeFile) {
   }
 }
 
-// A disk that breaks while indices are checked is no finding about the file.
+// A read error while indices are checked is an error, not a finding about the file.
 TEST(ZtensorContent, ABrokenDiskIsNotAFault) {
   Builder builder;
   builder.object("s", Layout::sparse_csr, {1, 2}, {},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_group (III.4, reading Y5), quantized_row and quantized_block (reading Y10): whether the attributes say a
-// packing that this build can undo, and the sizes that follow.
+// quantized_group (III.4, reading Y5), quantized_row and quantized_block (reading Y10): whether the attributes describe
+// a packing that this build can unpack, and the sizes that follow.
 #include <algorithm>
 #include <array>
 #include <initializer_list>
@@ -13,7 +13,7 @@
 namespace weighbridge::ztensor1 {
 namespace {
 
-// The stored length or the key does not contradict so many elements.
+// Whether the component can hold this many elements by its stored length or uncompressed_length.
 bool may_hold(const Component& c, std::optional<std::uint64_t> elements) noexcept {
   const auto size = elements ? packed_size(c.logical, *elements) : std::nullopt;
   if (!size) return false;
@@ -21,14 +21,14 @@ bool may_hold(const Component& c, std::optional<std::uint64_t> elements) noexcep
   return !c.has_uncompressed_length || c.uncompressed_length == *size;
 }
 
-// What its shape, attributes and components say; a block type of at most three roles.
+// The form by the object's shape, attributes and components. The block type has at most three roles.
 codecs::BlockForm form_of(const Entry& e, const BlockTypeInfo& type, std::initializer_list<const Component*> parts) {
   std::array<DType, codecs::kMostRoles> dtypes{};
   std::ranges::transform(parts, dtypes.begin(), [](const Component* c) { return c->logical; });
   return core::block_form(type, e.shape(), e.attributes, std::span(dtypes).first(parts.size()));
 }
 
-// Elements of the component with this role; only where the form has no problem.
+// The number of elements of the component with this role. The form must not have a problem.
 std::uint64_t count_of(const codecs::BlockForm& form, std::size_t role) noexcept {
   return codecs::block_part_size(form, role) / (info(form.dtypes[role]).bits / 8);
 }
@@ -83,7 +83,7 @@ std::optional<Layout> Judge::scaled(Entry& e) {
   data->tensor_shape = codes == form.elements();
   data->part_dims[0] = codes;
   data->part_rank = 1;
-  const bool by_row = layout == Layout::quantized_row;  // one for each
+  const bool by_row = layout == Layout::quantized_row;  // one scale per row
   scales->part_dims = {by_row ? groups : form.rows, form.rows == 0 ? 0 : groups / form.rows};
   scales->part_rank = by_row ? 1 : 2;
   loose_rest(e, {data, scales});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// zTensor 1.x to Model: the one walker behind open and verify. It pulls the manifest's items in one go, whatever the
-// order of keys, and hands each object to the Judge. An object that breaks a rule is left out; a manifest that cannot
-// be read to its end leaves nothing.
+// zTensor 1.x to Model: the one walker behind open and verify. It reads the manifest in one pass, with keys in any
+// order, and hands each object to the Judge. Objects that break a rule are left out. If the manifest cannot be read to
+// its end, the model is empty.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -21,7 +21,7 @@
 namespace weighbridge::ztensor1 {
 namespace {
 
-constexpr std::size_t kShortestObject = 60;  // of those that are sound
+constexpr std::size_t kShortestObject = 60;  // of a valid object
 
 class Walk : private core::CborWalk {
  public:
@@ -63,7 +63,8 @@ class Walk : private core::CborWalk {
     if (spoilt_) throw Abandon{};
   }
 
-  // A file-level error that leaves the rest of the manifest readable: the walk goes on, the model stays empty.
+  // Reports a file-level error after which the rest of the manifest is readable. The walk continues, but the model will
+  // be empty.
   void spoil(const Rule& rule, std::uint64_t offset, std::string expected, std::string found, std::string_view detail) {
     findings_.report(rule, {.offset = offset}, std::move(expected), std::move(found), detail);
     spoilt_ = true;
@@ -123,7 +124,7 @@ class Walk : private core::CborWalk {
       draft_.set_version(version);
   }
 
-  // The value that waits, and what its entry costs.
+  // Reads the next value, and counts the memory of its entry.
   Value keep_value(std::size_t key_size, const Rule& duplicate_rule) {
     std::optional<std::size_t> duplicate;
     Value value = CborWalk::keep_value(key_size, duplicate, "the manifest has too many attributes and unknown keys");
@@ -140,7 +141,7 @@ class Walk : private core::CborWalk {
     findings_.report(rule, where);
   }
 
-  // A map of attributes. False: it is no map, and still waits.
+  // Reads a map of attributes. False if the next item is not a map; it is not consumed.
   bool read_attributes(std::vector<Value::Entry>& out, const Rule& duplicate_rule) {
     if (!in_.enter_map()) {
       need_sound();
@@ -152,7 +153,7 @@ class Walk : private core::CborWalk {
       wire::CborString key;
       if (!in_.read_text(key)) {
         need_sound();
-        // Y9 keeps odd keys inside values; the map of attributes itself is keyed by text.
+        // Y9 keeps other keys inside values, but the keys of the attribute map itself must be text.
         if (&duplicate_rule == &rules::kObjectDuplicate)
           broken_entry(rules::kObjectKey, at(key_at), kAttributes);
         else
@@ -203,7 +204,7 @@ class Walk : private core::CborWalk {
     entry_.broken = true;
     findings_.report(rule, {.offset = offset, .tensor = entry_.name}, std::move(expected), {}, detail);
   }
-  // A value of the wrong type waits.
+  // Reports that the next value has the wrong type.
   void wrong_type(const Rule& rule, std::string_view field, const char* expected) {
     need_sound();
     broken_entry(rule, here(), field, expected);
@@ -231,13 +232,13 @@ class Walk : private core::CborWalk {
       else if (!is(name, kShape) && !is(name, kFormatKey) && !is(name, kComponents))
         keep_extra(entry_.extra, keys_, name, key_at);
       else
-        pass_items(1);  // the second of its name, which has been reported
+        pass_items(1);  // the key occurred before, which has been reported
     }
     need_sound();
     if (const auto twice = wire::first_duplicate(keys_)) report_duplicate(rules::kObjectDuplicate, *twice);
   }
 
-  // Marks a field as seen; false, and a finding, when it was seen before.
+  // Marks a field as seen. If it was seen before, reports it and returns false.
   bool fresh(bool& seen, std::size_t key_at) {
     if (!std::exchange(seen, true)) return true;
     report_duplicate(rules::kObjectDuplicate, key_at);
@@ -251,7 +252,7 @@ class Walk : private core::CborWalk {
     out.emplace_back(std::string(name), std::move(value));
   }
 
-  // Any other key. False: it is no text, which has been reported, and it and its value were passed.
+  // Reads any other key. False if it is not text: then it is reported, and skipped with its value.
   bool entry_key(std::string_view& out, const Rule& rule, std::string_view detail) {
     const std::size_t key_at = in_.offset();
     wire::CborString key;
@@ -371,7 +372,7 @@ class Walk : private core::CborWalk {
       wrong_type(rules::kComponentField, field, "an unsigned integer below 2^64");
   }
 
-  // Y2: null stands for absent, and still is the key.
+  // Y2: null counts as absent, but the key still counts for duplicates.
   void optional_field(Component& c, std::string_view name, std::size_t key_at) {
     component_keys_.push_back({name, key_at});
     bool& seen = is(name, kDigest) ? c.has_digest : is(name, kType) ? c.has_type : c.has_uncompressed_length;
@@ -392,7 +393,7 @@ class Walk : private core::CborWalk {
                                     [](const Value::Entry& e) { return e.first == kTokenizerKey; });
     if (found != attributes_.end() && found->second.as_text()) {
       auto tokenizer = tokenizer_from_json(*found->second.as_text());
-      if (tokenizer) {  // else someone else's: it stays an attribute
+      if (tokenizer) {  // any other text stays an attribute
         draft_.set_tokenizer(std::move(tokenizer));
         attributes_.erase(found);
       }
@@ -405,7 +406,7 @@ class Walk : private core::CborWalk {
   Entry entry_;
   std::vector<wire::Key> root_keys_, keys_, roles_, component_keys_;
   std::deque<std::string> root_texts_;
-  std::vector<Value::Entry> attributes_;  // of the root
+  std::vector<Value::Entry> attributes_;  // the root's
   bool has_version_ = false, has_objects_ = false, has_attributes_ = false, spoilt_ = false;
 };
 

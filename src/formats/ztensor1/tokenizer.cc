@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tokenizer to JSON and back.
+// Converts a tokenizer to JSON and back.
 #include "formats/ztensor1/tokenizer.h"
 
 #include <algorithm>

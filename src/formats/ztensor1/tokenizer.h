@@ -2,7 +2,7 @@
 // A tokenizer as the JSON text of the attribute "weighbridge.tokenizer" (reading Y10):
 //   {"kind":"wordpiece","vocab_size":N,"tokens":[...],"ids":[...],"merges":[[left,right,output,rank],...],
 //    "special":{"pad":0,...}}
-// A token that is not UTF-8 stands as {"bytes":"<base64>"}; ids, merges and special are left out when empty.
+// A token that is not UTF-8 is written as {"bytes":"<base64>"}; ids, merges and special are left out if empty.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@
 namespace weighbridge::ztensor1 {
 
 std::string tokenizer_to_json(const Tokenizer&);
-// Only what tokenizer_to_json() gives, keys in any order; nullopt for anything else.
+// Accepts only the output of tokenizer_to_json(), with keys in any order; nullopt for anything else.
 std::optional<Tokenizer> tokenizer_from_json(std::string_view text);
 
 }  // namespace weighbridge::ztensor1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types that a value's own form in the file cannot say.
+// The types that a value's form in the file does not show.
 #include "formats/ztensor1/types.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@
 namespace weighbridge::ztensor1 {
 namespace {
 
-// What JSON says by itself: numbers without a point are integers, all reals are f64. Depth is the reader's.
+// A value with the types that JSON implies: numbers without a point are integers, all others are f64. The reader limits
+// the depth.
 std::optional<Value> from_json(wire::JsonReader& in, std::string& scratch) {
   switch (in.peek()) {
     case wire::JsonKind::null: in.read_null(); return Value{};
@@ -76,7 +77,7 @@ std::optional<Value> from_json(wire::JsonReader& in, std::string& scratch) {
 }
 
 std::optional<Value> parse_json(std::string_view text) {
-  // A text of a file: what it becomes may not be much larger than the model's other values.
+  // The text comes from a file, so the size of the parsed value is bounded.
   constexpr std::size_t kLongest = std::size_t{1} << 20;
   if (text.size() > kLongest) return std::nullopt;
   wire::JsonReader in(text, 64);
@@ -103,8 +104,8 @@ std::string type_of(const Value& value) {
   return "";
 }
 
-// As a number of 32 bits. Text is rounded to it, since its few digits mean that number; a number that is another one
-// is none of this type, and neither is what becomes infinite or 0.
+// A number as f32. Text is rounded, because its short decimal denotes the f32. nullopt for a number that f32 cannot
+// represent exactly, and for anything that would become infinite or 0.
 std::optional<double> narrowed(double value, bool text) {
   if (!std::isfinite(value)) return value;
   const double single = static_cast<double>(base::to_float(value));
@@ -112,7 +113,7 @@ std::optional<double> narrowed(double value, bool text) {
   return single;
 }
 
-// `text`: it comes from one, by itself or in a list.
+// `text`: the number comes from text, by itself or in a list.
 std::optional<Value> restore_number(const Value& stored, DType type, bool text) {
   const DTypeInfo& facts = info(type);
   if (facts.kind == DTypeKind::unsigned_integer) {
@@ -143,7 +144,7 @@ std::optional<Value> restore_number(const Value& stored, DType type, bool text) 
   return Value::real(*value, type);
 }
 
-// One number appended in the little-endian form of `type`, if it fits it.
+// Appends one number in the little-endian form of `type`; false if it does not fit.
 bool append_number(std::vector<std::byte>& to, DType type, const Value& value, bool text) {
   std::uint64_t bits = 0;
   const DTypeInfo& facts = info(type);
@@ -190,7 +191,7 @@ std::optional<Value> restore_list(const Value& list, std::string_view element, b
 
 const std::string kItemType = "cbor ";
 
-// The item that the type carries, if the value is its text.
+// The item in the type's base64, if the stored value is the item's text.
 std::optional<Value> restore_item(const Value& stored, std::string_view base64) {
   const auto item = wire::decode_base64(base64);
   if (!item) return std::nullopt;
@@ -215,7 +216,7 @@ Stated state(const Value& value, bool as_text) {
       return back && *back == value;
     };
     if (gives_back()) return out;
-    // Lists and maps whose elements have types of their own.
+    // Lists and maps whose elements have types that the text would lose.
     wire::CborWriter item;
     core::write_value(item, value);
     out.type = kItemType + wire::encode_base64(std::as_bytes(std::span(item.data())));
@@ -224,7 +225,7 @@ Stated state(const Value& value, bool as_text) {
     out.exact = false;
     return out;
   }
-  // What the file's own form gives back needs no word.
+  // A value that its form in the file gives back needs no type.
   wire::CborWriter writer;
   core::write_value(writer, value);
   wire::CborReader in(writer.data(), UINT32_MAX);
@@ -258,7 +259,7 @@ std::optional<Value> restore(const Value& stored, std::string_view type) {
     return value;
   }
   if (const auto dtype = dtype_from_name(type)) return restore_number(stored, *dtype, false);
-  // bytes, and foreign items by their grammar: base64 in text, or bytes.
+  // Bytes, and foreign items by their grammar, are base64 text or bytes.
   std::optional<std::vector<std::byte>> bytes;
   if (const auto text = stored.as_text())
     bytes = wire::decode_base64(*text);

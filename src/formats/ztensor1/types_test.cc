@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of attributes restored from what a foreign or hostile file says of them: what fits its type comes back as that
-// type, and what does not fit is nothing.
+// Restoring types of attributes from foreign or hostile files: a value that fits its type gets that type, any other is
+// refused.
 #include "formats/ztensor1/types.h"
 
 #include <gtest/gtest.h>
@@ -70,15 +70,15 @@ TEST(ZtensorTypes, RealsAreOfTheirWidthOrNothing) {
     EXPECT_TRUE(std::isnan(*value->as_f64()));
     EXPECT_EQ(std::signbit(*value->as_f64()), sign);
   }
-  for (const auto& [stored, type] : {std::pair{"0.1", "f16"},  // no half is 0.1
+  for (const auto& [stored, type] : {std::pair{"0.1", "f16"},  // f16 cannot represent 0.1
                                      {"70000", "f16"},
                                      {"infinity", "f64"},
                                      {"NaN", "f32"},
-                                     {"1e300", "f32"},  // became infinity
+                                     {"1e300", "f32"},  // would become infinity
                                      {"3.4028236e+38", "f32"},
-                                     {"1e-300", "f32"},  // became 0
+                                     {"1e-300", "f32"},  // would become 0
                                      {"", "f64"},
-                                     {"1", "bf16"},  // no value has such a width
+                                     {"1", "bf16"},  // values cannot have this width
                                      {"1", "f8_e4m3"},
                                      {"1", "complex64"}})
     EXPECT_EQ(of_text(stored, type), std::nullopt) << stored << " as " << type;
@@ -142,20 +142,20 @@ TEST(ZtensorTypes, ListsOfNumbersHoldNumbersOnly) {
                                      {"[1]", "[]"},
                                      {"[1]", "quux[]"},
                                      {"[1]", "text[][]"},
-                                     {"[300]", "u8[]"},  // what does not fit was cut to the width
+                                     {"[300]", "u8[]"},  // must not be truncated to the width
                                      {"[-1]", "u8[]"},
                                      {"[-129]", "i8[]"},
                                      {"[70000]", "f16[]"},
                                      {"[0.1]", "f16[]"},
                                      {"[1e300]", "f32[]"},
-                                     {"[1.5]", "bf16[]"},  // no list has such a width
+                                     {"[1.5]", "bf16[]"},  // lists cannot have this width
                                      {"[1]", "f8_e4m3[]"},
                                      {"[1]", "complex64[]"}})
     EXPECT_EQ(of_text(stored, type), std::nullopt) << stored << " as " << type;
   EXPECT_EQ(restore(Value::integer(std::uint64_t{1}), "u8[]"), std::nullopt);
 }
 
-// "cbor <base64>": the text must be the item's own, so that a reader that knows no types sees the same.
+// "cbor <base64>": the text must be the item's own, so that readers without these types see the same value.
 TEST(ZtensorTypes, AnItemIsTakenForItsOwnTextOnly) {
   const std::string list = array({number(1), "\xfb\x3f\xe0" + std::string(6, '\0')});
   EXPECT_EQ(of_text("[1,0.5]", item_type(list)), Value::list({Value::integer(std::uint64_t{1}), Value::real(0.5)}));
@@ -172,7 +172,7 @@ TEST(ZtensorTypes, AnItemIsTakenForItsOwnTextOnly) {
   EXPECT_EQ(of_text("", item_type(deep)), std::nullopt);
 }
 
-// The attribute that names the types is itself of the file: whatever it is, nothing changes unless all of it fits.
+// The file can hold anything as "weighbridge.types"; nothing changes unless all of it fits.
 TEST(ZtensorTypes, TypesThatAreNoTypesChangeNothing) {
   for (const Value& types :
        {Value::integer(std::uint64_t{1}), Value::list({}), Value::map({}), Value::text("{}"), Value::text("{"),
@@ -220,7 +220,8 @@ TEST(ZtensorTypes, WhatIsNotUtf8AndTheKeyOfTheTypesAreDropped) {
             map({{text("n"), text("true")}, {text("weighbridge.types"), text(R"({"n":"bool"})")}}));
   const std::vector<std::string> dropped{"weighbridge.types: dropped: the key is this program's own"};
   EXPECT_EQ(told, dropped);
-  // Alone it left an empty one behind; and where nothing needs a type, reading took it for what was written.
+  // Regressions: alone, it left an empty one in the output; if no attribute needs a type, reading used it as the
+  // writer's.
   told.clear();
   const Value::Entry natural{"weighbridge.types", Value::integer(std::uint64_t{1}, DType::u8)};
   EXPECT_EQ(encode_attributes(std::vector{natural}, true, tell), "");

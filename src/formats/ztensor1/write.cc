@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model to zTensor 1.x. Payloads are laid out in the order given, each at a multiple of 64; the manifest follows, its
-// keys in the order of reading Y6. From .zt to .zt stored bytes go over verbatim; equal extents are stored once and
-// named twice (G6).
+// Model to zTensor 1.x. Payloads are laid out in the given order, each at a multiple of 64. The manifest follows, with
+// keys in the order of reading Y6. From .zt to .zt, stored bytes are copied verbatim. Equal extents are stored once and
+// shared (G6).
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -28,7 +28,7 @@ using core::indexed;
 using core::subject;
 using Form = core::Payload::Form;
 
-// Where sums of sizes end: room for a manifest stays below 2^64.
+// The bound on sums of sizes, which leaves room for a manifest below 2^64.
 constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
 
 bool has_layout(Layout layout) noexcept {
@@ -79,14 +79,14 @@ void Planner::change(LossKind kind, std::string what, std::string from, std::str
   out_.changes.push_back({kind, std::move(what), std::move(from), std::move(to)});
 }
 
-// Only dense tensors are cast: a sparse or quantized one would have to be made dense, which nobody asked for.
+// Only dense tensors are cast: a sparse or quantized one would become dense, which the caller did not ask for.
 DType Planner::cast_of(const Tensor& tensor) const {
   const bool casts = options_.cast != DType::unknown && tensor.layout() == Layout::dense && !tensor.unsupported() &&
                      info(tensor.dtype()).kind == DTypeKind::real && tensor.dtype() != options_.cast;
   return casts ? options_.cast : DType::unknown;
 }
 
-// The stored bytes are what the file shall hold.
+// Whether the stored bytes can be copied to the file.
 bool Planner::stores(const Tensor& tensor, const Part& part) const {
   if (!from_zt_ || !part.extent() || !part.strides().empty()) return false;
   if (part.encoding() == Encoding::unknown) return true;
@@ -98,7 +98,7 @@ bool Planner::stores(const Tensor& tensor, const Part& part) const {
          (options_.encoding != name(Encoding::raw) && !may_compress(tensor, part));
 }
 
-// Version 1.1 does not state what a frame decodes to: it must follow from shape, dtype and format.
+// Version 1.1 does not state the decoded size of a frame, so it must follow from shape, dtype and format.
 bool Planner::may_compress(const Tensor& tensor, const Part& part) const {
   if (manifest_->keys_of_1_2) return true;
   constexpr std::string_view kSized[] = {kData, kValues, kIndices, kIndptr, kCoords, kPackedWeight, kScales, kZeros};
@@ -187,7 +187,7 @@ Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, 
   return plan;
 }
 
-// What is respelt, and what a part that is stored anew no longer says.
+// Records the changes of encoding, and the losses of a part that is re-encoded.
 void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
   const Part& part = plan.component.part;
   const core::Payload& p = plan.payload;
@@ -207,7 +207,7 @@ void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
   if (!part.strides().empty()) change(LossKind::layout, subject(tensor, part), "strided", "row-major");
 }
 
-// False: the file would pass 2^64 bytes.
+// False if the file would exceed 2^64 bytes.
 bool Planner::place_part(const Tensor& tensor, std::uint32_t index, DType cast) {
   PartPlan plan = plan_part(tensor, index, cast);
   name_changes(tensor, plan);
@@ -346,7 +346,7 @@ void Planner::place_root(const Model* target) {
 core::WriteLayout Planner::finish() {
   out_.keep = manifest_;
   if (!out_.blockers.empty()) return std::move(out_);
-  // The manifest as it will be, or, where sizes are bounds only, as long as it can become.
+  // The size of the manifest; if sizes of payloads are only bounds, the largest that it can become.
   const core::Foreseen foreseen = core::foresee_payloads(out_, out_.prefix_length + out_.head.size());
   out_.size = foreseen.end + manifest_->tail(foreseen.stored).size();
   out_.tail = [manifest = manifest_](std::span<const core::Stored> made) { return manifest->tail(made); };

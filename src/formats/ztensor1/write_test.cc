@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written: bytes, plans, options, appending.
+// Writing: bytes, plans, options, appending.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -35,7 +35,7 @@ Options version(std::string v) {
   return options;
 }
 
-// Payloads in the order given, objects by name, keys as reading Y6 orders them.
+// Payloads in the given order, objects sorted by name, keys in the order of reading Y6.
 TEST(ZtensorWrite, MakesExactlyTheseBytes) {
   const std::string expected_manifest =
       "\xa2\x67"
@@ -255,7 +255,7 @@ TEST(ZtensorAppend, MergesAttributesAndNamesThoseThatDiffer) {
   EXPECT_EQ(model.attribute("new")->as_text(), "4");
 }
 
-// Reading Y10: what another container calls q8_0 and q4_0.
+// Reading Y10: the q8_0 and q4_0 of another container.
 TEST(ZtensorWrite, CarriesQuantizedRowsAndBlocks) {
   const auto attributes = [](const char* type, std::int64_t block) {
     return std::vector<Value::Entry>{{"type", Value::text(type)}, {"block_size", Value::integer(block)}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading what the corpus cannot show: values, the places and words of findings, speed, and the real files of published
+// Reading what the corpus cannot show: values, offsets and messages of findings, speed, and real files of published
 // writers.
 #include <gtest/gtest.h>
 
@@ -158,7 +158,7 @@ TEST(ZtensorRead, TakesNamesInChunks) {
   EXPECT_EQ(model.name(0), "name");
 }
 
-// A frame that decodes to far more than it holds is not decoded again for each object that names it.
+// A frame that decodes to far more than its stored size is not decoded again for each object that shares it.
 TEST(ZtensorRead, DecodesASharedFrameOfUnknownSizeOnce) {
   const core::CorpusCase& c = corpus("valid-csr-zstd-without-sizes");
   const auto [report, model] = walk(c.bytes);
