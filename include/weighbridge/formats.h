@@ -20,8 +20,8 @@ struct Rule {
   enum class Reach : std::uint8_t { file, tensor, note };
   /// What must be read to check the rule. verify() checks every rule; open() skips those of `payload`.
   enum class Phase : std::uint8_t {
-    structure,       ///< the structure of the file; open() checks it
-    payload,         ///< tensor data; open() does not check it
+    structure,        ///< the structure of the file; open() checks it
+    payload,          ///< tensor data; open() does not check it
     payload_on_open,  ///< tensor data; open() checks it
     either            ///< structure or tensor data; open() may find it, or leave it to verify()
   };
