@@ -68,6 +68,7 @@ test-house: format-check ## layering, license lines, formatting, links of the pa
 	python3 tests/repository/pages.py
 	python3 tests/repository/readings.py
 	python3 tests/repository/performance.py
+	python3 tools/exports.py --check
 
 test-reference:
 	python3 tests/repository/reference.py

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the rows of actions.
+// Lookups in the tables of verbs, actions and flags.
 #include "actions.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace weighbridge::cli {
 namespace {
 
-// Whether a set has the action, or the verb where there is none.
+// Whether the set has the action, or the verb if `action` is null.
 bool holds(const Where& where, VerbId id, const Action* action) noexcept {
   return action ? where.has(action->id) : where.has(id);
 }
@@ -22,6 +22,17 @@ std::span<const Action> actions_of(VerbId id) noexcept {
 
 std::string words_of(const Action& action) {
   return std::string(action.name) + (action.step.empty() ? "" : " " + std::string(action.step));
+}
+
+std::string Command::words() const { return std::string(verb->name) + (action ? " " + words_of(*action) : ""); }
+
+std::vector<Command> commands() {
+  std::vector<Command> out;
+  for (const Verb& v : verbs()) {
+    if (actions_of(v.id).empty()) out.push_back({&v, nullptr});
+    for (const Action& a : actions_of(v.id)) out.push_back({&v, &a});
+  }
+  return out;
 }
 
 std::vector<std::string_view> next_words(VerbId id, std::string_view name) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one call of the command asks for. Owns Arguments and Misuse, the exception for what the caller got wrong.
+// The parsed command line. Owns Arguments and Misuse, the exception for usage errors.
 #pragma once
 #include <array>
 #include <charconv>
@@ -14,7 +14,7 @@
 
 namespace weighbridge::cli {
 
-// Exit status 2 with this sentence.
+// A usage error: exit status 2, with this message.
 class Misuse : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -23,21 +23,22 @@ class Misuse : public std::runtime_error {
 class Arguments {
  public:
   VerbId verb = VerbId::inspect;
-  const Action* action = nullptr;       // of a verb that has actions
-  std::vector<std::string> operands{};  // behind the action's words
+  const Action* action = nullptr;       // null for a verb without actions
+  std::vector<std::string> operands{};  // those after the action
 
   bool has(FlagId id) const { return given_[index(id)]; }
-  // The last value; empty where none was given.
+  // The last value; empty if none was given.
   std::string_view value(FlagId id) const { return values(id).empty() ? std::string_view{} : values(id).back(); }
   const std::vector<std::string>& values(FlagId id) const { return values_[index(id)]; }
-  // The number of a flag that takes one, found to be within its range: that given, or the default of its row.
+  // The value of a flag that takes a number, already checked against its range; the default of its row if it is not
+  // given.
   template <class Number> Number number(FlagId id) const {
     return number(id, parsed<Number>(flag(id).standard, Number{}));
   }
-  // The same, where the default is not the row's.
+  // The same with another default.
   template <class Number> Number number(FlagId id, Number standard) const { return parsed(value(id), standard); }
 
-  // Gives `options` what the flags say that are called as its options are.
+  // Sets the options of `options` that have the same names as these flags.
   template <class Options> void apply(Options& options, std::initializer_list<FlagId> flags) const {
     for (const FlagId id : flags) {
       if (flag(id).value.empty() && has(id)) options.set(flag(id).name, "true");
@@ -60,15 +61,15 @@ class Arguments {
   std::array<std::vector<std::string>, kFlagCount> values_{};
 };
 
-// Reads what follows the verb's name: finds the action, checks flags, how many operands there are, numbers, and values
-// that must be one of some words; with --help nothing but its presence and the action count. Throws Misuse.
+// Parses what follows the verb's name: finds the action, then checks the flags, the number of operands, numbers, and
+// values from word lists. With --help, only the action is looked for and nothing else is checked. Throws Misuse.
 Arguments parse(VerbId verb, int count, const char* const* arguments);
-// The action that the first words name, as many as it has. Null where there are no words and `asks_help`. Misuse names
-// the nearest one, or lists all.
+// The action that the first one or two words name. With `asks_help`, null if the words do not name a whole action. The
+// Misuse of an unknown one names the nearest action or lists all.
 const Action* find_action(VerbId verb, std::span<const std::string> words, bool asks_help);
-// Misuse: a flag is given that is for another container than the one that convert is to write.
+// Throws Misuse if a flag is given that applies only to other containers than `format`, the target of convert.
 void check_target(const Arguments& arguments, std::string_view format);
-// The verb of this name. Misuse names the nearest one.
+// The verb of this name. The Misuse of an unknown one names the nearest verb.
 const Verb& find_verb(std::string_view name);
 
 }  // namespace weighbridge::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// completion: prints the script of a shell.
+// completion: prints the completion script of a shell.
 #include "help.h"
 #include "session.h"
 #include "weighbridge/json.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion scripts for three shells, made from the tables. Each finds the place of the line, which is the verb with
-// its action, and how many operands stand behind it; what may come next is listed by place.
+// Completion scripts for bash, zsh and fish, made from the tables. Each script finds the command in the line (a verb
+// with its action), counts the operands so far, and offers what can come next.
 #include <algorithm>
 #include <vector>
 
@@ -9,30 +9,7 @@
 namespace weighbridge::cli {
 namespace {
 
-// A verb without actions, or an action.
-struct Place {
-  const Verb* verb;
-  const Action* action;
-
-  std::string words() const { return std::string(verb->name) + (action ? " " + words_of(*action) : ""); }
-  std::string_view operands() const { return operands_of(verb->id, action); }
-  std::size_t most() const { return operand_count(operands()).most; }
-  // What the first operand must be one of.
-  std::string known() const;
-  bool takes(const Flag& flag) const { return takes_flag(verb->id, action, flag); }
-  std::string help(const Flag& flag) const { return help_of(flag, verb->id, action); }
-};
-
-std::vector<Place> places() {
-  std::vector<Place> out;
-  for (const Verb& v : verbs()) {
-    if (actions_of(v.id).empty()) out.push_back({&v, nullptr});
-    for (const Action& a : actions_of(v.id)) out.push_back({&v, &a});
-  }
-  return out;
-}
-
-// Words that are no place yet, and what can follow them: "slm", "slm quality-gate", and the same behind help.
+// Words that are not a command yet, and what can follow them: "slm", "slm quality-gate", and the same after help.
 struct Fork {
   std::string words;
   std::vector<std::string_view> next;
@@ -62,13 +39,20 @@ std::string joined(std::span<const std::string_view> list, std::string_view behi
   return out;
 }
 
-std::string joined_words(const Flag& flag) { return joined(words(flag), flag.type == Type::limit ? "=" : ""); }
-std::string Place::known() const { return joined(operand_words(verb->id, action)); }
+std::string_view operands(const Command& command) { return operands_of(command.verb->id, command.action); }
 
-std::string flag_names(const Place& place) {
+// The allowed first operands.
+std::string known_operands(const Command& command) { return joined(operand_words(command.verb->id, command.action)); }
+
+bool takes(const Command& command, const Flag& flag) { return takes_flag(command.verb->id, command.action, flag); }
+
+std::string help(const Command& command, const Flag& flag) { return help_of(flag, command.verb->id, command.action); }
+
+std::string joined_words(const Flag& flag) { return joined(words(flag), flag.type == Type::limit ? "=" : ""); }
+std::string flag_names(const Command& command) {
   std::string out;
   for (const Flag& f : flags())
-    if (place.takes(f)) out += (out.empty() ? "--" : " --") + std::string(f.name);
+    if (takes(command, f)) out += (out.empty() ? "--" : " --") + std::string(f.name);
   return out;
 }
 
@@ -86,15 +70,17 @@ std::string valued_flags(std::string_view between) {
   return out;
 }
 
-// How many operands are files, from the first on; kAny: all that come.
-std::size_t files_of(const Place& place) {
+// How many operands, from the first on, are files; kAny: all of them.
+std::size_t files_of(const Command& command) {
   constexpr std::size_t kTold = 3;  // no usage line names more operands one by one
   std::size_t count = 0;
-  while (count < std::min(place.most(), kTold) && operand_is_file(operand_name(place.operands(), count))) ++count;
+  while (count < std::min(operand_count(operands(command)).most, kTold) &&
+         operand_is_file(operand_name(operands(command), count)))
+    ++count;
   return count == kTold ? kAny : count;
 }
 
-// 'text' for a POSIX shell, zsh and fish: a single quote leaves and enters again.
+// 'text' in single quotes for a POSIX shell, zsh and fish; a quote inside closes and reopens them.
 std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -149,8 +135,8 @@ std::string bash_script() {
       ") place=\"${place:+$place }${COMP_WORDS[i]}\" ;;\n        *) count=$((count + 1)) ;;\n      esac ;;\n"
       "    esac\n  done\n"
       "  if [[ \"$current\" == -* ]]; then\n    case \"$place\" in\n      '') known='--help --version' ;;\n";
-  for (const Place& place : places())
-    out += "      " + in_quotes(place.words()) + ") known='" + flag_names(place) + "' ;;\n";
+  for (const Command& command : commands())
+    out += "      " + in_quotes(command.words()) + ") known='" + flag_names(command) + "' ;;\n";
   out +=
       "      *) known='--help' ;;\n    esac\n    _weighbridge_words \"$known\"\n    return\n  fi\n  case \"$place\" "
       "in\n    '') "
@@ -158,15 +144,15 @@ std::string bash_script() {
       joined(first) + " help' ;;\n";
   for (const Fork& fork : forks())
     out += "    " + in_quotes(fork.words) + ") _weighbridge_words '" + joined(fork.next) + "' ;;\n";
-  for (const Place& place : places()) {
-    const std::string known = place.known();
-    const std::size_t files = files_of(place);
+  for (const Command& command : commands()) {
+    const std::string known = known_operands(command);
+    const std::size_t files = files_of(command);
     if (!known.empty())
-      out += "    " + in_quotes(place.words()) + ") [ $count -gt 0 ] || _weighbridge_words '" + known + "' ;;\n";
+      out += "    " + in_quotes(command.words()) + ") [ $count -gt 0 ] || _weighbridge_words '" + known + "' ;;\n";
     else if (files == kAny)
-      out += "    " + in_quotes(place.words()) + ") _weighbridge_files ;;\n";
+      out += "    " + in_quotes(command.words()) + ") _weighbridge_files ;;\n";
     else if (files > 0)
-      out += "    " + in_quotes(place.words()) + ") [ $count -ge " + std::to_string(files) +
+      out += "    " + in_quotes(command.words()) + ") [ $count -ge " + std::to_string(files) +
              " ] || _weighbridge_files ;;\n";
   }
   return out + "  esac\n}\ncomplete -F _weighbridge weighbridge\n";
@@ -174,7 +160,7 @@ std::string bash_script() {
 
 // ---- zsh ----
 
-// _arguments and _describe read brackets and colons in descriptions as their own.
+// Escapes brackets and colons, which _arguments and _describe would interpret.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text)
@@ -182,9 +168,9 @@ std::string zsh_text(std::string_view text) {
   return out;
 }
 
-std::string zsh_flag(const Place& place, const Flag& f) {
+std::string zsh_flag(const Command& command, const Flag& f) {
   const bool again = f.given == Given::list || f.given == Given::again;
-  const std::string help = "[" + zsh_text(place.help(f)) + "]";
+  const std::string shown = "[" + zsh_text(help(command, f)) + "]";
   std::string action;
   if (!f.value.empty()) {
     const std::string known = joined_words(f);
@@ -196,25 +182,25 @@ std::string zsh_flag(const Place& place, const Flag& f) {
     if (f.type == Type::file) action += "_files";
   }
   const std::string repeat = again ? "*" : "";
-  std::string out = " \\\n        " + in_quotes(repeat + "--" + std::string(f.name) + help + action);
-  if (f.letter) out += " \\\n        " + in_quotes(repeat + "-" + f.letter + help + action);
+  std::string out = " \\\n        " + in_quotes(repeat + "--" + std::string(f.name) + shown + action);
+  if (f.letter) out += " \\\n        " + in_quotes(repeat + "-" + f.letter + shown + action);
   return out;
 }
 
-std::string zsh_operands(const Place& place) {
-  const std::string_view first = operand_name(place.operands(), 0);
-  const std::string known = place.known();
+std::string zsh_operands(const Command& command) {
+  const std::string_view first = operand_name(operands(command), 0);
+  const std::string known = known_operands(command);
   if (!known.empty()) return " \\\n        " + in_quotes("1:" + std::string(first) + ":(" + known + ")");
-  const std::size_t files = files_of(place);
+  const std::size_t files = files_of(command);
   if (files == kAny) return " \\\n        '*:file:_files'";
   std::string out;
   for (std::size_t i = 0; i < files; ++i)
     out += " \\\n        " +
-           in_quotes(std::to_string(i + 1) + ":" + std::string(operand_name(place.operands(), i)) + ":_files");
+           in_quotes(std::to_string(i + 1) + ":" + std::string(operand_name(operands(command), i)) + ":_files");
   return out;
 }
 
-// What can follow the verb, or an action that has steps, with what is said of it.
+// What can follow the verb, or an action that has steps, with descriptions.
 std::string zsh_choices(VerbId id, std::string_view action = {}) {
   std::string out;
   for (const std::string_view word : next_words(id, action)) {
@@ -257,11 +243,11 @@ std::string zsh_script() {
       "    place+=\" $words[2]\"\n    shift words\n    (( CURRENT-- ))\n  done\n"
       "  (( explains )) && return\n"
       "  case $place in\n";
-  for (const Place& place : places()) {
-    out += "    " + in_quotes(place.words()) + ")\n      _arguments -S";
+  for (const Command& command : commands()) {
+    out += "    " + in_quotes(command.words()) + ")\n      _arguments -S";
     for (const Flag& f : flags())
-      if (place.takes(f)) out += zsh_flag(place, f);
-    out += zsh_operands(place) + "\n      ;;\n";
+      if (takes(command, f)) out += zsh_flag(command, f);
+    out += zsh_operands(command) + "\n      ;;\n";
   }
   return out +
          "  esac\n}\nif [ \"$funcstack[1]\" = _weighbridge ]; then _weighbridge \"$@\"; else compdef _weighbridge "
@@ -285,16 +271,16 @@ std::string fish_flag(const Flag& f, std::string_view help, const std::string& t
   return fish_row("__weighbridge_in" + taken, out + " -d " + in_quotes(help));
 }
 
-// A flag is said once for all places where the same is said of it.
+// One row for all commands where a flag has the same description.
 std::string fish_flags() {
   std::string out;
   for (const Flag& f : flags()) {
-    std::vector<std::pair<std::string, std::string>> told;  // what is said, and where
-    for (const Place& place : places()) {
-      if (!place.takes(f)) continue;
-      auto same = std::ranges::find(told, place.help(f), &std::pair<std::string, std::string>::first);
-      if (same == told.end()) same = told.insert(told.end(), {place.help(f), ""});
-      same->second += " \"" + place.words() + "\"";
+    std::vector<std::pair<std::string, std::string>> told;  // the description, and its commands
+    for (const Command& command : commands()) {
+      if (!takes(command, f)) continue;
+      auto same = std::ranges::find(told, help(command, f), &std::pair<std::string, std::string>::first);
+      if (same == told.end()) same = told.insert(told.end(), {help(command, f), ""});
+      same->second += " \"" + command.words() + "\"";
     }
     for (const auto& [help, taken] : told) out += fish_flag(f, help, taken);
   }
@@ -329,11 +315,11 @@ std::string fish_script() {
     out += fish_row("__weighbridge_at \"\"", "-a " + std::string(v.name) + " -d " + in_quotes(v.summary));
   for (const Fork& fork : forks())
     out += fish_row("__weighbridge_at \"" + fork.words + "\"", "-a '" + joined(fork.next) + "'");
-  for (const Place& place : places()) {
-    const std::string known = place.known();
-    if (!known.empty()) out += fish_row("__weighbridge_at \"" + place.words() + "\"", "-a '" + known + "'");
-    if (const std::size_t files = files_of(place); files > 0)
-      out += fish_row("__weighbridge_files \"" + place.words() + "\" " + std::to_string(files), "-F");
+  for (const Command& command : commands()) {
+    const std::string known = known_operands(command);
+    if (!known.empty()) out += fish_row("__weighbridge_at \"" + command.words() + "\"", "-a '" + known + "'");
+    if (const std::size_t files = files_of(command); files > 0)
+      out += fish_row("__weighbridge_files \"" + command.words() + "\" " + std::to_string(files), "-F");
   }
   return out + fish_flags();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert and append: plan, say what it costs, write. Owns the words and the consent, nothing of the doing.
+// convert and append: plan, report blockers, losses and changes, write. Owns the output and the flags that give
+// consent; the library does the work.
 #include "weighbridge/convert.h"
 
 #include <algorithm>
@@ -20,10 +21,10 @@ namespace weighbridge::cli {
 namespace {
 
 constexpr std::string_view kFolder = "hf";
-constexpr std::size_t kMostGroups = 12;      // of one kind, before only the kind holds items together
-constexpr std::size_t kMostAlike = 3;        // items of one kind that become the same, for people; --json has all
-constexpr std::size_t kLongest = 100;        // columns of what an item was, or becomes; as inspect cuts values
-constexpr std::size_t kLongestReason = 240;  // what it becomes, or why it cannot: a sentence of ours at times
+constexpr std::size_t kMostGroups = 12;      // a kind with more groups of items is printed as one group
+constexpr std::size_t kMostAlike = 3;        // items printed per group; --json has all
+constexpr std::size_t kLongest = 100;        // columns of an item's old or new value; inspect cuts values there too
+constexpr std::size_t kLongestReason = 240;  // columns of its new value, which can be a sentence with the reason
 
 Options options_of(const Arguments& args) {
   Options options;
@@ -36,7 +37,7 @@ Options options_of(const Arguments& args) {
   return options;
 }
 
-// What the flags take of the input, and say otherwise.
+// The view that the flags ask for: selected and renamed tensors, edited metadata.
 ViewOptions view_of(Session& session) {
   ViewOptions out;
   for (const FlagId id : {FlagId::only, FlagId::without, FlagId::rename, FlagId::set, FlagId::unset})
@@ -52,7 +53,7 @@ ViewOptions view_of(Session& session) {
   return out;
 }
 
-// --to, or the extension of OUT; a / at its end says that it is a folder.
+// The format of --to, or of the extension of OUT. A trailing / means a folder.
 std::string target_format(const Arguments& args) {
   if (args.has(FlagId::to)) return std::string(args.value(FlagId::to));
   const std::string& out = args.operands[1];
@@ -62,19 +63,20 @@ std::string target_format(const Arguments& args) {
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (const FormatInfo* format = format_for_extension(extension)) return std::string(format->name);
-  std::string sentence = "the name " + quote(out) + " does not say which container to write: give --to, one of";
+  std::string sentence = "the name " + quote(out) + " does not tell the output format: use --to with one of";
   for (const std::string_view word : words(flag(FlagId::to))) sentence += " " + std::string(word);
   throw Misuse(sentence);
 }
 
-// What it is about, was and becomes. A tensor that is refused for its name "was" that name, which the subject has said.
+// Subject, old value and new value. If a tensor is refused for its name, the old value is that name, which the subject
+// already contains.
 std::string item_text(const Item& item) {
   const bool said = item.subject == "tensors[\"" + item.from + "\"]";
   return shown(item.subject) + ": " + (said || item.from.empty() ? "" : fitted(item.from, kLongest) + " -> ") +
          fitted(item.to, kLongestReason);
 }
 
-// A line of `text` behind a word; on a terminal that is narrower it goes on below, further in.
+// Prints a word and a line of `text`, which a terminal gets wrapped and indented.
 void print_folded(Output& out, std::string_view word, Tone tone, std::string_view text) {
   constexpr std::size_t kIndent = 6;
   out.text("  ");
@@ -88,8 +90,8 @@ void print_item(Output& out, std::string_view word, Tone tone, const Item& item)
   print_folded(out, word, tone, std::string(name(item.kind)) + ": " + item_text(item));
 }
 
-// Items of one kind that become the same stand together: the first few, then how many more there are. Where each
-// becomes something of its own (names that become hashes), the kind alone holds them together.
+// Groups items of one kind with the same new value, and prints the first few of each group and the number of the
+// others. If there are too many groups (names that become hashes), each kind is one group.
 void print_items(Output& out, std::string_view word, Tone tone, const std::vector<Item>& items) {
   std::map<LossKind, std::map<std::string_view, std::vector<const Item*>>> kinds;
   for (const Item& item : items) kinds[item.kind][item.to].push_back(&item);
@@ -105,14 +107,14 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
       std::vector<const Item*> all;
       for (const Item& item : items)
         if (item.kind == kind) all.push_back(&item);
-      print_some(kind, all, "; --json has them all");
+      print_some(kind, all, "; --json lists all of them");
       continue;
     }
     for (const auto& [becomes, alike] : groups) print_some(kind, alike, " -> " + fitted(becomes, kLongest));
   }
 }
 
-// `size`: of the output, where it is written and is a file.
+// `size`: that of the output, if it was written and is a file.
 void print_plan(Output& out, const Plan& plan, std::string_view from, std::string_view to, bool written,
                 std::optional<std::uint64_t> size) {
   const std::string heading =
@@ -121,7 +123,7 @@ void print_plan(Output& out, const Plan& plan, std::string_view from, std::strin
     out.text(heading + grouped(plan.tensors()) + (plan.tensors() == 1 ? " tensor, " : " tensors, ") +
              size_text(plan.payload_size()) + " of payload, " + (size || plan.output_size_exact() ? "" : "at most ") +
              grouped(size.value_or(plan.output_size())) + " bytes" + (written ? ", written\n" : "\n"));
-  } else {  // there is no file to tell the size of
+  } else {
     out.text(heading + "cannot be written\n");
   }
   print_items(out, "blocker", Tone::bad, plan.blockers());
@@ -138,20 +140,20 @@ std::string flags_to_allow(const std::vector<Item>& refused) {
   return out;
 }
 
-// A flag for what alone stands in the way of everything else: a tokenizer that is missing, a dtype that a cast changes.
+// Names the flag that may remove every blocker: --tokenizer for a missing tokenizer, --cast for dtypes.
 std::string flag_that_helps(const Plan& plan) {
   const auto castable = [](const Item& item) {
     const auto dtype = dtype_from_name(item.from);
     return item.kind == LossKind::dtype && dtype && info(*dtype).kind == DTypeKind::real;
   };
   const auto tokenizer = [](const Item& item) { return item.kind == LossKind::tokenizer; };
-  if (std::ranges::any_of(plan.blockers(), tokenizer)) return ", --tokenizer FILE may";
-  if (std::ranges::any_of(plan.blockers(), castable)) return ", --cast f32 may";
+  if (std::ranges::all_of(plan.blockers(), tokenizer)) return ", but --tokenizer FILE may help";
+  if (std::ranges::all_of(plan.blockers(), castable)) return ", but --cast f32 may help";
   return {};
 }
 
-// What stands in the way, as one sentence; the status says whether it is worse than tensors that cannot be interpreted.
-// `listed`: whoever reads it has seen the blockers.
+// Prints in one sentence why the conversion is refused. The status is `unsupported` if unsupported tensors are the only
+// reason. `listed`: the blockers have been printed already.
 Status refuse(std::string_view path, const Plan& plan, bool listed) {
   const std::vector<Item> refused = plan.refused();
   const auto is_unsupported = [](const Item& item) { return item.kind == LossKind::unsupported; };
@@ -160,23 +162,23 @@ Status refuse(std::string_view path, const Plan& plan, bool listed) {
     const std::string first = ": " + (listed ? shown(plan.blockers()[0].subject) : item_text(plan.blockers()[0])) +
                               (count > 1 ? ", and " + grouped(count - 1) + " more" : "");
     complain(shown(path) + ": cannot be written as " + std::string(plan.to()) + first +
-             "; --allow does not help with a blocker" + flag_that_helps(plan));
+             "; --allow cannot override a blocker" + flag_that_helps(plan));
   } else {
-    complain(shown(path) + ": as " + std::string(plan.to()) + " it would lose something; " + flags_to_allow(refused) +
-             " accepts that");
+    complain(shown(path) + ": writing it as " + std::string(plan.to()) + " would lose data; " +
+             flags_to_allow(refused) + " accepts the loss");
   }
   const bool only_unsupported = std::all_of(plan.blockers().begin(), plan.blockers().end(), is_unsupported) &&
                                 std::all_of(refused.begin(), refused.end(), is_unsupported);
   return only_unsupported ? Status::unsupported : Status::invalid;
 }
 
-// A conversion writes, then reads back what it has written, and counts both: two bars are clearer than one of twice the
-// size.
+// A conversion writes its output, then reads it back, and counts the bytes of both. Two bars are clearer than one of
+// twice the size.
 Context in_two_parts(Session& session) {
   Context context = session.context();
   context.progress = [&session, tell = session.context().progress, part = 0](std::uint64_t done,
                                                                              std::uint64_t total) mutable {
-    if (total == 0) return tell(done, total);  // the checks before
+    if (total == 0) return tell(done, total);  // checks of the source
     const std::uint64_t half = (total + 1) / 2;
     const bool checks = done >= half;
     if (const int now = checks ? 2 : 1; std::exchange(part, now) != now)
@@ -193,7 +195,7 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
     session.progress().clear();
   }
   const bool written = possible && !dry_run;
-  std::optional<std::uint64_t> size;  // where the plan had a bound, the file has a size
+  std::optional<std::uint64_t> size;  // exact, where the plan may have only a bound
   if (written) {
     std::error_code error;
     const std::uint64_t found = std::filesystem::file_size(output, error);
@@ -215,30 +217,30 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
   return possible ? Status::done : refuse(path, plan, !session.json && !session.quiet);
 }
 
-// Files beside the input that flags name are inputs too.
+// Files that flags name are inputs too.
 void refuse_input_as_output(const Arguments& args, const std::string& input, const std::string& output) {
   std::error_code ignored;
   if (std::filesystem::equivalent(input, output, ignored))
-    raise(Kind::misuse, "misuse/output-is-input", "the output is the input itself", output);
+    raise(Kind::misuse, "misuse/output-is-input", "the output is the same file as the input", output);
   for (const FlagId id : {FlagId::tokenizer, FlagId::rename_file})
     if (args.has(id) && std::filesystem::equivalent(std::string(args.value(id)), output, ignored))
-      raise(Kind::misuse, "misuse/output-is-input", "the output is the input of --" + std::string(flag(id).name),
-            output);
+      raise(Kind::misuse, "misuse/output-is-input",
+            "the output is the same file as the input of --" + std::string(flag(id).name), output);
 }
 
-// Better before the reading and planning than after.
+// Checks the output before the work of reading and planning.
 void refuse_existing(const std::string& output, std::string_view format, const Arguments& args) {
   std::error_code ignored;
   const FormatInfo* const target = find_format(format);
-  // Of a folder one that is empty will do: execute() looks.
+  // An empty folder is allowed; execute() checks that.
   if (args.has(FlagId::max_shard_size) || (target != nullptr && target->folder)) return;
   const std::filesystem::file_status there = std::filesystem::status(output, ignored);
   if (args.has(FlagId::dry_run) || !std::filesystem::exists(there)) return;
   if (!std::filesystem::is_regular_file(there))
     raise(Kind::misuse, "misuse/output-kind",
           std::string("cannot be written: it is ") +
-              (std::filesystem::is_directory(there) ? "a directory" : "no regular file") +
-              ", and only a regular file can be written",
+              (std::filesystem::is_directory(there) ? "a directory" : "not a regular file") +
+              "; the output must be a regular file",
           output);
   if (!args.has(FlagId::force))
     raise(Kind::misuse, "misuse/output-exists", "the file exists", output, {Hint::What::option, "replace", {}});
@@ -251,7 +253,8 @@ Status run_convert(Session& session) {
   const std::string format = target_format(session.args);
   check_target(session.args, format);
   const Options options = options_of(session.args);
-  if (output == "-") throw Misuse("convert writes files only, since it reads back what it has written: name an output");
+  if (output == "-")
+    throw Misuse("convert cannot write to standard output, because it reads its output back: name a file");
   try {
     refuse_input_as_output(session.args, path, output);
     refuse_existing(output, format, session.args);
@@ -277,7 +280,8 @@ Status run_append(Session& session) {
   const bool in_place = !session.args.has(FlagId::output);
   const std::string output = in_place ? target : std::string(session.args.value(FlagId::output));
   options.replace = options.replace || in_place;
-  if (output == "-") throw Misuse("append writes files only, since it reads back what it has written: name an output");
+  if (output == "-")
+    throw Misuse("append cannot write to standard output, because it reads its output back: name a file");
   try {
     if (!in_place) refuse_existing(output, {}, session.args);
     const Input base = open_input(session, target);

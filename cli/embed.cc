@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// embed and similarity: texts as vectors, and how alike they are.
+// embed and similarity: vectors of texts, and the cosine of two of them.
 #include <fmt/format.h>
 
 #include <optional>
@@ -13,12 +13,12 @@
 namespace weighbridge::cli {
 namespace {
 
-// Vectors as JSON lines or as a NumPy file, on standard output or in a file.
+// Writes vectors as JSON lines or as a NumPy file, to standard output or to a file.
 class Vectors {
  public:
   Vectors(Session& session, const Model& model, std::uint64_t dimension) : session_(session), dimension_(dimension) {
     const std::string_view path = session.args.value(FlagId::output), form = session.args.value(FlagId::output_format);
-    npy_ = form == "npy" || (form.empty() && path.ends_with(".npy"));  // as extract goes by the name
+    npy_ = form == "npy" || (form.empty() && path.ends_with(".npy"));  // as extract does
     if (!path.empty() && path != "-")
       file_.emplace(std::string(path), session.args.has(FlagId::force), inputs_of(session, model));
     if (npy_ && !file_) throw Misuse("--output-format npy needs -o FILE: its header states the number of vectors");
@@ -32,7 +32,7 @@ class Vectors {
       write(to_json(EmbeddedText{index, what.tokens, what.replaced, what.truncated, vector}) + "\n");
   }
   std::uint64_t count() const noexcept { return count_; }
-  // Gives the file its name, and says so where nothing else is printed.
+  // Publishes the file, and reports it if nothing else is printed.
   void publish() {
     if (npy_) {
       const std::string again = header(count_);
@@ -49,7 +49,7 @@ class Vectors {
   }
 
  private:
-  // As long for any count: NumPy's header is padded, and the widest count is asked for.
+  // Has the same length for any count, because it is padded to the length for the largest one.
   std::string header(std::uint64_t count) const {
     constexpr std::uint64_t kWidest = 10'000'000'000'000'000'000U;
     const std::uint64_t shape[] = {count, dimension_}, widest[] = {kWidest, dimension_};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embedders and batches.
+// Makes embedders from flags, and embeds in batches.
 #include "embedding.h"
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kMostTexts = 1024, kMostBytes = 64 << 10;  // of a batch, between which Ctrl-C is heeded
+constexpr std::size_t kMostTexts = 1024, kMostBytes = 64 << 10;  // of a batch; Ctrl-C takes effect between batches
 
 EmbedOptions options_of(const Arguments& args) {
   EmbedOptions options;
@@ -33,7 +33,7 @@ bool is_about_vocabulary(const Error& error) {
 
 std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& path, Status& status, Model* model) {
   EmbedOptions options = options_of(session.args);
-  end_on_bus_error();  // the weights are used where they are mapped
+  end_on_bus_error();  // the weights stay mapped
   const Input input = open_input(session, path);
   status = input.status;
   if (!input.model) return nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// evaluate sts: how well the cosines of sentence pairs follow what people said of them.
+// evaluate sts: the correlation between the cosines of sentence pairs and the scores that people gave them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,11 +16,11 @@ namespace weighbridge::cli {
 namespace {
 
 struct Pairs {
-  std::vector<std::string> texts;  // two for each pair
+  std::vector<std::string> texts;  // two per pair
   std::vector<double> scores;
 };
 
-// Records of sentence, sentence, score; a first record whose score is no number is a heading.
+// Reads records of sentence, sentence, score. A first record without a numeric score is a heading.
 Pairs read_pairs(Session& session, const std::string& path) {
   TextFile file(session, path, TextForm::lines);
   Pairs out;
@@ -60,7 +60,7 @@ double pearson(std::span<const double> a, std::span<const double> b) {
   return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
 }
 
-// Ranks from 1, equal values sharing the mean of theirs.
+// Ranks from 1; equal values get the mean of their ranks.
 std::vector<double> ranks(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// extract: the elements of tensors as files or on standard output.
+// extract: writes the elements of tensors to files or to standard output.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -67,12 +67,12 @@ Status extract_one(Session& session, const Input& input, const std::string& path
   return Status::done;
 }
 
-// Where a file of several is written, and where it will be.
+// The temporary and the final path of one of several files.
 struct Place {
   std::string temporary, asked;
 };
 
-// An error of the file under its temporary name, which is gone by then, is one of the file that was asked for.
+// Makes an error name the requested file in place of its temporary file, which no longer exists.
 Error renamed(const Error& error, const Place& place) {
   if (error.finding().file.name != place.temporary) return error;
   Finding finding = error.finding();
@@ -80,7 +80,7 @@ Error renamed(const Error& error, const Place& place) {
   return Error(std::move(finding));
 }
 
-// All of them, under their temporary names, with one bar.
+// Writes all of them under their temporary names, with one progress bar.
 std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& wanted,
                                  const std::vector<Place>& places, bool npy) {
   std::uint64_t total = 0, before = 0;
@@ -113,7 +113,7 @@ Status extract_many(Session& session, const Input& input, const std::string& pat
   }
   if (wanted.empty()) raise(Kind::misuse, "misuse/unknown-tensor", nothing_matches(*input.model, pattern));
   if (npy)
-    for (const Elements& each : wanted) each.npy_header();  // refuses before anything is written
+    for (const Elements& each : wanted) each.npy_header();  // throws before anything is written
   OutputFiles files(folder, session.args.has(FlagId::force), input.model->sources());
   FileNames taken;
   std::vector<Place> places;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a name may hold is decided by the strictest of the usual systems, so that a folder can be copied anywhere.
+// A name may contain only what every common system allows, so that a folder can be copied anywhere.
 #include "file_names.h"
 
 #include <algorithm>
@@ -19,14 +19,14 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Whether a character of UTF-8 that begins with this byte, which is none of ASCII, may have another case. Only scripts
-// that have none are known: Hebrew to Tibetan, and those of East Asia.
+// Whether the UTF-8 character that begins with this byte, not ASCII, may have another case. Only these scripts are
+// known to have no case: Hebrew to Tibetan, and those of East Asia.
 bool may_have_case(unsigned char lead) {
   return lead < 0xD7 || lead == 0xE1 || lead == 0xE2 || lead == 0xEA || lead >= 0xEF;
 }
 
-// The same for names that differ in nothing but the case of letters. Beyond ASCII that goes without a table of them:
-// all that may have a case are as one, so that names get numbers which would not have needed them.
+// Equal for names that differ only in case. Without a table of letters beyond ASCII, all characters that may have a
+// case count as equal, so some names get numbers that they do not need.
 std::string key_of(std::string_view name) {
   std::string out;
   for (const char c : lower(name)) {
@@ -38,7 +38,7 @@ std::string key_of(std::string_view name) {
   return out;
 }
 
-// CON, NUL, COM1 ..., also before an extension.
+// CON, NUL, COM1 ..., with or without an extension.
 bool is_reserved(std::string_view stem) {
   const std::string base = lower(stem.substr(0, stem.find('.')));
   constexpr std::array<std::string_view, 4> kDevices{"con", "prn", "aux", "nul"};
@@ -51,7 +51,7 @@ bool is_reserved(std::string_view stem) {
 std::string file_stem(std::string_view tensor_name) {
   std::string out;
   const std::string harmless =
-      escape_for_display(tensor_name);  // controls and direction marks are backslash escapes now
+      escape_for_display(tensor_name);  // turns control characters and direction marks into backslash escapes
   for (const char c : harmless) out += std::string_view("/\\:*?\"<>|").find(c) == std::string_view::npos ? c : '_';
   if (out.size() > kLongest) {
     std::size_t end = kLongest;

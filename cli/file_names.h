@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// File names made from tensor names, which may hold anything at all.
+// Makes file names from tensor names, which can hold any characters.
 #pragma once
 #include <map>
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace weighbridge::cli {
 
-// One path component: separators, control characters and what some system forbids become '_', a leading dot too; a name
-// that a system reserves gets '_' in front, and a long one is cut.
+// One path component. Separators, control characters, a leading dot and characters that some system forbids become '_';
+// a reserved name gets a leading '_'; a long name is cut.
 std::string file_stem(std::string_view tensor_name);
 
-// Gives each name once, whatever the case of its letters, beyond ASCII too: a second "a_b" becomes "a_b-2". There,
-// names that differ in letters alone may get a number as well.
+// Never gives two names that differ only in case: a second "a_b" becomes "a_b-2". Beyond ASCII, a name may get a number
+// that it does not need.
 class FileNames {
  public:
   std::string next(std::string_view tensor_name, std::string_view extension);
 
  private:
-  std::map<std::string, unsigned> taken_;  // without case; the number that was last given to one like it
+  std::map<std::string, unsigned> taken_;  // key_of(name), and the last number given to such a name
 };
 
 }  // namespace weighbridge::cli

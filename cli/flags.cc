@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables, made from their rows.
+// Builds the tables from their rows.
 #include "flags.h"
 
 #include <algorithm>
@@ -94,10 +94,10 @@ constexpr ExitStatus kCommonStatuses[] = {
     {130, "interrupted by Ctrl-C; no temporary file is left"},
 };
 
-// All operands of other names are files and folders.
+// Operands of any other name are files or folders.
 constexpr std::string_view kTextOperands[] = {"KIND", "SHELL", "TEXT", "QUERY", "TENSOR"};
 
-// What the compiler can know of a row that is wrong.
+// Checks the rows at compile time.
 constexpr bool sound() {
   for (const Flag& flag : kFlags) {
     const bool lists = !flag.words.empty() || flag.listed != nullptr;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command's verbs, their actions and all flags. Each is one row of a table (verb_rows.def, action_rows.def,
-// flag_rows.def): identifiers, parsing, help, completion, the manual, docs/command.md and tests are made from the rows.
-// To add one, add its row. Owns the tables; leaves what follows from actions to actions.h, reading an argument vector
-// to parse.cc, and the work to one file for each verb.
+// Owns the tables of verbs, actions and flags. Each is one row (verb_rows.def, action_rows.def, flag_rows.def), and
+// identifiers, parsing, help, completion, the manual, docs/command.md and tests are made from the rows. To add one, add
+// its row. actions.h answers questions about actions, parse.cc reads the command line, and each verb has its own file.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +35,7 @@ inline constexpr std::size_t kVerbCount = static_cast<std::size_t>(VerbId::none)
                              kActionCount = static_cast<std::size_t>(ActionId::none),
                              kFlagCount = static_cast<std::size_t>(FlagId::none);
 
-// Where a flag is taken: a set of verbs and actions.
+// A set of verbs and actions.
 class Where {
  public:
   constexpr Where() = default;
@@ -59,10 +58,10 @@ class Where {
   std::uint64_t bits_[kWords]{};
 };
 
-// The words that a value must be one of, where the library knows them.
+// Gives the allowed values of a flag, if the library knows them.
 using WordList = std::vector<std::string_view> (*)();
 
-// Flags by their identifiers.
+// A set of flags.
 class FlagSet {
  public:
   constexpr FlagSet() = default;
@@ -86,19 +85,19 @@ struct ExitStatus {
   std::string_view says{};
 };
 
-// Running text has no line breaks of its own: help wraps it. A '\n' ends a paragraph.
+// Help wraps the texts of a row. A '\n' ends a paragraph.
 struct Verb {
   VerbId id{};
   std::string_view name{};
   Group group{};
   std::string_view operands{};       // as the usage line shows them: "FILE...", "MODEL [TEXT...]"
-  std::string_view operand_words{};  // what the first operand must be one of, one blank between them; empty: anything
-  std::string_view also{};           // other words that people type for it, likewise
-  bool writes = false;               // it writes files whatever its flags; see Flag::writes
+  std::string_view operand_words{};  // allowed first operands, separated by blanks; empty: any
+  std::string_view also{};           // other words that people type for it, separated by blanks
+  bool writes = false;               // it always writes files; see Flag::writes
   std::string_view summary{};        // one line, lower case, no full stop
-  std::string_view about{};          // what its help says below the usage line
-  ExitStatus exits[3]{};             // 0, 1 and 3, where the verb has them; 2, 4 and 130 are the same for every verb
-  std::string_view examples{};       // one a line
+  std::string_view about{};          // the text below the usage line of its help
+  ExitStatus exits[3]{};             // 0, 1 and 3, if the verb has them; 2, 4 and 130 are the same for every verb
+  std::string_view examples{};       // one per line
 };
 
 struct Action {
@@ -108,8 +107,8 @@ struct Action {
   std::string_view name{}, step{};  // the words after the verb: "quality-gate" "runtime-smoke"; most have no step
   std::string_view operands{}, operand_words{};  // as for a verb
   std::string_view summary{}, about{};           // as for a verb
-  std::string_view output{};    // what -o names; such an action takes --output and --force. Empty: it writes nothing
-  std::string_view examples{};  // one a line
+  std::string_view output{};    // what -o names; the action takes --output and --force. Empty: it writes nothing
+  std::string_view examples{};  // one per line
 };
 
 enum class Type : std::uint8_t {
@@ -124,10 +123,10 @@ enum class Type : std::uint8_t {
 enum class Given : std::uint8_t {
   once,
   optional,  // once, and the value may be missing
-  list,      // again, and several values with commas
-  again      // again, each value as it is
+  list,      // repeatable, and commas separate values
+  again      // repeatable, commas are part of the value
 };
-// From `least` to `most`, or from above `least`.
+// From `least` to `most`; `above` excludes `least` itself.
 struct Range {
   double least = 0, most = 4294967295;
   bool above = false;
@@ -145,22 +144,22 @@ struct Flag {
   FlagId id{};
   std::string_view name{};     // without the dashes
   char letter = 0;             // 0: none
-  std::string_view british{};  // the British spelling of its name, accepted and not listed; empty: the same
+  std::string_view british{};  // the British spelling of its name, accepted but not listed; empty: none
   Where where{};               // the verbs and actions that take it
-  Where required{};            // those that cannot do without it
+  Where required{};            // the verbs and actions that require it
   std::string_view value{};    // as help shows it: "FORMAT"; empty: the flag takes no value
   Type type = Type::text;
   Given given = Given::once;
-  bool may_be_empty = false;  // its value
+  bool may_be_empty = false;  // whether its value may be empty
   Range range{};
-  std::string_view words{};     // of Type::word and Type::limit, one blank between them
+  std::string_view words{};     // allowed values of Type::word and Type::limit, separated by blanks
   WordList listed = nullptr;    // the same, from the library
   std::string_view standard{};  // the default, as help shows it in parentheses; Arguments::number() reads it
-  bool writes = false;          // a verb that is given it writes files
-  Needed needs[3]{};            // the flag without which this one has no effect
-  FlagSet excludes{};           // flags that cannot be given with it
+  bool writes = false;          // with it, the verb writes files
+  Needed needs[3]{};            // the flag that must be given for this one to have an effect
+  FlagSet excludes{};           // flags that cannot be used together with it
   std::string_view help{};      // a verb phrase or a noun phrase: one line, lower case, no full stop
-  OwnHelp own[6]{};             // what some verbs say in its place
+  OwnHelp own[6]{};             // the help text of particular verbs and actions, in place of `help`
 };
 
 std::span<const Verb> verbs() noexcept;
@@ -173,17 +172,17 @@ std::span<const ExitStatus> common_statuses() noexcept;
 
 // Whether the verb, or any of its actions, takes the flag.
 bool takes_flag(VerbId, const Flag&) noexcept;
-// The words that a value must be one of; empty where it need not be.
+// The allowed values of a flag; empty if any value is.
 std::vector<std::string_view> words(const Flag&);
-// Words with one blank between them, each by itself.
+// Splits at single blanks.
 std::vector<std::string_view> split_words(std::string_view words);
 
-// The name of the operand at `place` in "MODEL [TEXT...]", whose last one may stand for all that follow; empty where
-// there is none.
+// The name of operand number `place`, from 0, in "MODEL [TEXT...]"; a repeated operand stands for all that follow.
+// Empty if there is none.
 std::string_view operand_name(std::string_view operands, std::size_t place) noexcept;
-// Whether an operand of this name is a file or a folder, which completion offers.
+// Whether an operand of this name is a file or a folder; completion offers those.
 bool operand_is_file(std::string_view name) noexcept;
-// How many operands the usage line asks for.
+// How many operands the usage line allows.
 struct OperandCount {
   std::size_t least = 0, most = 0;
 };

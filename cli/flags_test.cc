@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every flag of every verb and action, by the tables: parsed, checked, refused, and told by help, completion and
-// manual.
+// Tests every flag of every verb and action from the tables: parsing, checks, refusals, help, completion and manual.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,22 +16,6 @@ namespace weighbridge::cli {
 namespace {
 
 using Line = std::vector<std::string>;
-
-// A verb without actions, or an action.
-struct Place {
-  const Verb* verb;
-  const Action* action;
-  std::string words() const { return std::string(verb->name) + (action ? " " + words_of(*action) : ""); }
-};
-
-std::vector<Place> places() {
-  std::vector<Place> out;
-  for (const Verb& v : verbs()) {
-    if (actions_of(v.id).empty()) out.push_back({&v, nullptr});
-    for (const Action& a : actions_of(v.id)) out.push_back({&v, &a});
-  }
-  return out;
-}
 
 std::string dashed(const Flag& flag) { return "--" + std::string(flag.name); }
 
@@ -65,42 +48,42 @@ Line operator+(Line a, const Line& b) {
   return a;
 }
 
-// The shortest line that the place takes, without `missing`.
-Line shortest(const Place& place, FlagId missing = FlagId::none) {
+// The shortest valid line of the command, without the flag `missing`.
+Line shortest(const Command& command, FlagId missing = FlagId::none) {
   Line out;
-  if (place.action) {
-    out.emplace_back(place.action->name);
-    if (!place.action->step.empty()) out.emplace_back(place.action->step);
+  if (command.action) {
+    out.emplace_back(command.action->name);
+    if (!command.action->step.empty()) out.emplace_back(command.action->step);
   }
-  const std::vector<std::string_view> first = operand_words(place.verb->id, place.action);
-  const OperandCount count = operand_count(operands_of(place.verb->id, place.action));
+  const std::vector<std::string_view> first = operand_words(command.verb->id, command.action);
+  const OperandCount count = operand_count(operands_of(command.verb->id, command.action));
   for (std::size_t i = 0; i < count.least; ++i)
     out.push_back(i == 0 && !first.empty() ? std::string(first[0]) : "operand");
   for (const Flag& flag : flags())
-    if (needs_flag(place.verb->id, place.action, flag) && flag.id != missing) out = out + given(flag);
+    if (needs_flag(command.verb->id, command.action, flag) && flag.id != missing) out = out + given(flag);
   return out;
 }
 
-// The same with the flag, and with what it needs.
-Line with(const Place& place, const Flag& flag, const Line& spelt) {
-  Line out = shortest(place, flag.id) + spelt;
-  const FlagId other = companion_of(flag, place.verb->id, place.action);
-  if (other != FlagId::none && !needs_flag(place.verb->id, place.action, cli::flag(other)))
+// The same with the flag and the flags that it needs.
+Line with(const Command& command, const Flag& flag, const Line& spelt) {
+  Line out = shortest(command, flag.id) + spelt;
+  const FlagId other = companion_of(flag, command.verb->id, command.action);
+  if (other != FlagId::none && !needs_flag(command.verb->id, command.action, cli::flag(other)))
     out = out + given(cli::flag(other));
   return out;
 }
-Line with(const Place& place, const Flag& flag) { return with(place, flag, given(flag)); }
+Line with(const Command& command, const Flag& flag) { return with(command, flag, given(flag)); }
 
-Arguments parsed(const Place& place, const Line& line) {
+Arguments parsed(const Command& command, const Line& line) {
   std::vector<const char*> words;
   for (const std::string& word : line) words.push_back(word.c_str());
-  return parse(place.verb->id, static_cast<int>(words.size()), words.data());
+  return parse(command.verb->id, static_cast<int>(words.size()), words.data());
 }
 
-// The sentence with which a line is refused; empty where it is not.
-std::string refusal(const Place& place, const Line& line) {
+// The error message for a line; empty if it is accepted.
+std::string refusal(const Command& command, const Line& line) {
   try {
-    parsed(place, line);
+    parsed(command, line);
     return {};
   } catch (const Misuse& misuse) {
     return misuse.what();
@@ -108,15 +91,15 @@ std::string refusal(const Place& place, const Line& line) {
 }
 
 template <class Work> void for_each_flag(Work&& work) {
-  for (const Place& place : places())
+  for (const Command& command : commands())
     for (const Flag& flag : flags())
-      if (takes_flag(place.verb->id, place.action, flag)) {
-        SCOPED_TRACE(place.words() + " " + dashed(flag));
-        work(place, flag);
+      if (takes_flag(command.verb->id, command.action, flag)) {
+        SCOPED_TRACE(command.words() + " " + dashed(flag));
+        work(command, flag);
       }
 }
 
-// Made once each.
+// Makes each script once.
 const std::string& script_of(std::string_view shell) {
   static std::map<std::string_view, std::string> scripts;
   std::string& out = scripts[shell];
@@ -134,38 +117,39 @@ bool holds(const std::string& whole, std::string_view part) { return whole.find(
 
 TEST(Flags, EachIsTakenWhereItsRowSays) {
   std::size_t count = 0;
-  for_each_flag([&](const Place& place, const Flag& flag) {
+  for_each_flag([&](const Command& command, const Flag& flag) {
     ++count;
-    EXPECT_EQ(refusal(place, shortest(place)), "");
-    const Line line = with(place, flag);
-    ASSERT_EQ(refusal(place, line), "");
-    EXPECT_TRUE(parsed(place, line).has(flag.id));
+    EXPECT_EQ(refusal(command, shortest(command)), "");
+    const Line line = with(command, flag);
+    ASSERT_EQ(refusal(command, line), "");
+    EXPECT_TRUE(parsed(command, line).has(flag.id));
     if (!flag.value.empty() && flag.id != FlagId::help) {
-      EXPECT_EQ(parsed(place, line).value(flag.id), sample(flag));
-      EXPECT_EQ(refusal(place, with(place, flag, {dashed(flag), sample(flag)})), "") << "with a blank in place of =";
+      EXPECT_EQ(parsed(command, line).value(flag.id), sample(flag));
+      EXPECT_EQ(refusal(command, with(command, flag, {dashed(flag), sample(flag)})), "")
+          << "with a blank in place of =";
     }
     if (!flag.letter) return;
     Line by_letter{std::string("-") + flag.letter};
     if (!flag.value.empty()) by_letter.push_back(sample(flag));
-    EXPECT_EQ(refusal(place, with(place, flag, by_letter)), "");
+    EXPECT_EQ(refusal(command, with(command, flag, by_letter)), "");
   });
   EXPECT_GT(count, kFlagCount);
 }
 
 TEST(Flags, EachIsRefusedEverywhereElse) {
-  for (const Place& place : places())
+  for (const Command& command : commands())
     for (const Flag& flag : flags()) {
-      if (takes_flag(place.verb->id, place.action, flag)) continue;
-      SCOPED_TRACE(place.words() + " " + dashed(flag));
-      EXPECT_TRUE(holds(refusal(place, shortest(place) + given(flag)), " takes no " + dashed(flag)));
+      if (takes_flag(command.verb->id, command.action, flag)) continue;
+      SCOPED_TRACE(command.words() + " " + dashed(flag));
+      EXPECT_TRUE(holds(refusal(command, shortest(command) + given(flag)), " takes no " + dashed(flag)));
     }
 }
 
 TEST(Flags, NumbersAreBounded) {
-  for_each_flag([](const Place& place, const Flag& flag) {
+  for_each_flag([](const Command& command, const Flag& flag) {
     if (flag.type != Type::number && flag.type != Type::fraction) return;
     const auto refused = [&](const std::string& value) {
-      return refusal(place, with(place, flag, given(flag, value)));
+      return refusal(command, with(command, flag, given(flag, value)));
     };
     const Range& range = flag.range;
     const double step = flag.type == Type::number ? 1 : 0.5;
@@ -193,32 +177,32 @@ TEST(Flags, NumbersAreBounded) {
 }
 
 TEST(Flags, ValuesAreSomeOfTheirWords) {
-  for_each_flag([](const Place& place, const Flag& flag) {
+  for_each_flag([](const Command& command, const Flag& flag) {
     if (flag.type != Type::word && flag.type != Type::limit) return;
     const std::string end = flag.type == Type::limit ? "=1" : "";
     ASSERT_FALSE(words(flag).empty());
     for (const std::string_view word : words(flag))
-      EXPECT_EQ(refusal(place, with(place, flag, given(flag, std::string(word) + end))), "") << word;
-    EXPECT_NE(refusal(place, with(place, flag, given(flag, "zzzzzzzz" + end))), "");
+      EXPECT_EQ(refusal(command, with(command, flag, given(flag, std::string(word) + end))), "") << word;
+    EXPECT_NE(refusal(command, with(command, flag, given(flag, "zzzzzzzz" + end))), "");
   });
 }
 
 TEST(Flags, ATimeIsWrittenInFull) {
-  for_each_flag([](const Place& place, const Flag& flag) {
+  for_each_flag([](const Command& command, const Flag& flag) {
     if (flag.type != Type::time) return;
     for (const char* const value : {"yesterday", "2026-01-31", "2026-01-31T12:00:00", "2026-01-31T12:00:00+01:00"})
-      EXPECT_TRUE(holds(refusal(place, with(place, flag, given(flag, value))), "must be a time like")) << value;
+      EXPECT_TRUE(holds(refusal(command, with(command, flag, given(flag, value))), "must be a time like")) << value;
   });
 }
 
 TEST(Flags, ThoseThatCannotStandTogetherAreRefused) {
   std::size_t count = 0;
-  for_each_flag([&](const Place& place, const Flag& flag) {
+  for_each_flag([&](const Command& command, const Flag& flag) {
     for (const Flag& other : flags()) {
-      if (!flag.excludes.has(other.id) || !takes_flag(place.verb->id, place.action, other)) continue;
+      if (!flag.excludes.has(other.id) || !takes_flag(command.verb->id, command.action, other)) continue;
       ++count;
       for (const Line& both : {given(flag) + given(other), given(other) + given(flag)})
-        EXPECT_EQ(refusal(place, shortest(place) + both),
+        EXPECT_EQ(refusal(command, shortest(command) + both),
                   dashed(flag) + " and " + dashed(other) + " cannot be used together");
     }
   });
@@ -227,11 +211,11 @@ TEST(Flags, ThoseThatCannotStandTogetherAreRefused) {
 
 TEST(Flags, OneThatNeedsAnotherIsRefusedWithoutIt) {
   std::size_t count = 0;
-  for_each_flag([&](const Place& place, const Flag& flag) {
-    const FlagId other = companion_of(flag, place.verb->id, place.action);
-    if (other == FlagId::none || needs_flag(place.verb->id, place.action, cli::flag(other))) return;
+  for_each_flag([&](const Command& command, const Flag& flag) {
+    const FlagId other = companion_of(flag, command.verb->id, command.action);
+    if (other == FlagId::none || needs_flag(command.verb->id, command.action, cli::flag(other))) return;
     ++count;
-    EXPECT_EQ(refusal(place, shortest(place) + given(flag)),
+    EXPECT_EQ(refusal(command, shortest(command) + given(flag)),
               dashed(flag) + " has no effect without " + dashed(cli::flag(other)));
   });
   EXPECT_GE(count, 4U);
@@ -239,72 +223,74 @@ TEST(Flags, OneThatNeedsAnotherIsRefusedWithoutIt) {
 
 TEST(Flags, ARequiredOneIsNamedWhereItIsMissing) {
   std::size_t count = 0;
-  for_each_flag([&](const Place& place, const Flag& flag) {
-    if (!needs_flag(place.verb->id, place.action, flag)) return;
+  for_each_flag([&](const Command& command, const Flag& flag) {
+    if (!needs_flag(command.verb->id, command.action, flag)) return;
     ++count;
     const std::string spelt = flag.letter ? std::string("-") + flag.letter : dashed(flag);
-    EXPECT_TRUE(holds(refusal(place, shortest(place, flag.id)), place.words() + " needs " + spelt));
-    EXPECT_TRUE(holds(usage_of(place.verb->id, place.action), " " + spelt + " " + std::string(flag.value)));
+    EXPECT_TRUE(holds(refusal(command, shortest(command, flag.id)), command.words() + " needs " + spelt));
+    EXPECT_TRUE(holds(usage_of(command.verb->id, command.action), " " + spelt + " " + std::string(flag.value)));
   });
   EXPECT_GE(count, 15U);
 }
 
 TEST(Flags, OnlyListsMayBeGivenAgain) {
-  for_each_flag([](const Place& place, const Flag& flag) {
+  for_each_flag([](const Command& command, const Flag& flag) {
     if (flag.value.empty()) return;
-    const std::string twice = refusal(place, with(place, flag, given(flag) + given(flag)));
+    const std::string twice = refusal(command, with(command, flag, given(flag) + given(flag)));
     const bool may = flag.given == Given::list || flag.given == Given::again;
     EXPECT_EQ(twice, may ? "" : dashed(flag) + " is given more than once");
     if (flag.given == Given::list) {
-      EXPECT_EQ(parsed(place, with(place, flag, given(flag, sample(flag) + "," + sample(flag)))).values(flag.id).size(),
-                2U);
+      EXPECT_EQ(
+          parsed(command, with(command, flag, given(flag, sample(flag) + "," + sample(flag)))).values(flag.id).size(),
+          2U);
     }
   });
 }
 
 TEST(Flags, AValueIsAskedForAndNotEmpty) {
-  for_each_flag([](const Place& place, const Flag& flag) {
+  for_each_flag([](const Command& command, const Flag& flag) {
     if (flag.value.empty()) {
-      EXPECT_EQ(refusal(place, with(place, flag, {dashed(flag) + "=1"})), dashed(flag) + " takes no value");
+      EXPECT_EQ(refusal(command, with(command, flag, {dashed(flag) + "=1"})), dashed(flag) + " takes no value");
       return;
     }
     if (flag.given == Given::optional) return;
     if (!flag.may_be_empty) {
-      EXPECT_EQ(refusal(place, with(place, flag, {dashed(flag) + "="})), dashed(flag) + " has an empty value");
+      EXPECT_EQ(refusal(command, with(command, flag, {dashed(flag) + "="})), dashed(flag) + " has an empty value");
     }
-    EXPECT_EQ(refusal(place, shortest(place, flag.id) + Line{dashed(flag)}),
+    EXPECT_EQ(refusal(command, shortest(command, flag.id) + Line{dashed(flag)}),
               dashed(flag) + " needs a value: " + std::string(flag.value));
   });
 }
 
 TEST(Flags, TheBritishSpellingIsTakenAndNotListed) {
   std::set<std::string_view> seen;
-  for_each_flag([&](const Place& place, const Flag& flag) {
+  for_each_flag([&](const Command& command, const Flag& flag) {
     if (flag.british.empty()) return;
     seen.insert(flag.british);
     const std::string british = "--" + std::string(flag.british);
     const Line spelt = flag.value.empty() ? Line{british} : Line{british + "=" + sample(flag)};
-    ASSERT_EQ(refusal(place, with(place, flag, spelt)), "");
-    EXPECT_TRUE(parsed(place, with(place, flag, spelt)).has(flag.id));
-    EXPECT_FALSE(holds(help_of(place.verb->id, place.action), british));
+    ASSERT_EQ(refusal(command, with(command, flag, spelt)), "");
+    EXPECT_TRUE(parsed(command, with(command, flag, spelt)).has(flag.id));
+    EXPECT_FALSE(holds(help_of(command.verb->id, command.action), british));
     for (const char* const shell : {"bash", "zsh", "fish"}) EXPECT_FALSE(holds(script_of(shell), flag.british));
-    EXPECT_FALSE(holds(page_of(*place.verb), flag.british));
+    EXPECT_FALSE(holds(page_of(*command.verb), flag.british));
   });
   EXPECT_EQ(seen, (std::set<std::string_view>{"quantise", "quantise-norms", "normalise", "no-normalise", "colour"}));
 }
 
 TEST(Flags, ADefaultIsAValueThatTheFlagTakes) {
-  for_each_flag([](const Place& place, const Flag& flag) {
+  for_each_flag([](const Command& command, const Flag& flag) {
     if (flag.standard.empty()) return;
-    EXPECT_EQ(refusal(place, with(place, flag, given(flag, flag.standard))), "");
-    EXPECT_TRUE(help_of(flag, place.verb->id, place.action).ends_with("(default: " + std::string(flag.standard) + ")"));
+    EXPECT_EQ(refusal(command, with(command, flag, given(flag, flag.standard))), "");
+    EXPECT_TRUE(
+        help_of(flag, command.verb->id, command.action).ends_with("(default: " + std::string(flag.standard) + ")"));
     if (flag.type == Type::number || flag.type == Type::fraction) {
-      EXPECT_EQ(text(parsed(place, shortest(place)).number<double>(flag.id)), std::string(flag.standard));
+      EXPECT_EQ(text(parsed(command, shortest(command)).number<double>(flag.id)), std::string(flag.standard));
     }
   });
 }
 
-// The words of a text, without how it is wrapped.
+// A text without its line wrapping.
 std::string flowing(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -316,22 +302,22 @@ std::string flowing(const std::string& text) {
 }
 
 TEST(Flags, HelpHasThoseThatAreTakenAndNoOthers) {
-  for (const Place& place : places()) {
-    const std::string help = help_of(place.verb->id, place.action), words = flowing(help);
+  for (const Command& command : commands()) {
+    const std::string help = help_of(command.verb->id, command.action), words = flowing(help);
     for (const Flag& flag : flags()) {
-      SCOPED_TRACE(place.words() + " " + dashed(flag));
+      SCOPED_TRACE(command.words() + " " + dashed(flag));
       const bool listed =
           holds(help, "\n  " + (flag.letter ? std::string("-") + flag.letter + ", " : "    ") + dashed(flag) + " ") ||
           holds(help, "\n  " + (flag.letter ? std::string("-") + flag.letter + ", " : "    ") + dashed(flag) + "\n");
-      EXPECT_EQ(listed, takes_flag(place.verb->id, place.action, flag));
+      EXPECT_EQ(listed, takes_flag(command.verb->id, command.action, flag));
       if (listed) {
-        EXPECT_TRUE(holds(words, flowing(help_of(flag, place.verb->id, place.action))));
+        EXPECT_TRUE(holds(words, flowing(help_of(flag, command.verb->id, command.action))));
       }
     }
   }
 }
 
-// The line of a script that begins with `start`, or those that continue it.
+// The part of a script from `start` to `end`.
 std::string part_of(const std::string& script, const std::string& start, std::string_view end) {
   const std::size_t begin = script.find(start);
   return begin == std::string::npos ? "" : script.substr(begin, script.find(end, begin) - begin);
@@ -339,19 +325,19 @@ std::string part_of(const std::string& script, const std::string& start, std::st
 
 TEST(Flags, CompletionOffersThoseThatAreTakenAndNoOthers) {
   const std::string &bash = script_of("bash"), &zsh = script_of("zsh"), &fish = script_of("fish");
-  for (const Place& place : places()) {
-    const std::string of_bash = part_of(bash, "'" + place.words() + "') known='", "\n") + " ";
-    const std::string of_zsh = part_of(zsh, "'" + place.words() + "')\n      _arguments", ";;");
+  for (const Command& command : commands()) {
+    const std::string of_bash = part_of(bash, "'" + command.words() + "') known='", "\n") + " ";
+    const std::string of_zsh = part_of(zsh, "'" + command.words() + "')\n      _arguments", ";;");
     for (const Flag& flag : flags()) {
-      SCOPED_TRACE(place.words() + " " + dashed(flag));
-      const bool taken = takes_flag(place.verb->id, place.action, flag);
+      SCOPED_TRACE(command.words() + " " + dashed(flag));
+      const bool taken = takes_flag(command.verb->id, command.action, flag);
       EXPECT_EQ(holds(of_bash, dashed(flag) + " ") || holds(of_bash, dashed(flag) + "'"), taken);
       EXPECT_EQ(holds(of_zsh, dashed(flag) + "["), taken);
       bool of_fish = false;
       for (std::size_t at = fish.find(" -l " + std::string(flag.name) + " "); at != std::string::npos;
            at = fish.find(" -l " + std::string(flag.name) + " ", at + 1)) {
         const std::size_t line = fish.rfind('\n', at) + 1;
-        of_fish = of_fish || holds(fish.substr(line, at - line), "\"" + place.words() + "\"");
+        of_fish = of_fish || holds(fish.substr(line, at - line), "\"" + command.words() + "\"");
       }
       EXPECT_EQ(of_fish, taken);
       if (!taken || flag.value.empty()) continue;
@@ -361,14 +347,14 @@ TEST(Flags, CompletionOffersThoseThatAreTakenAndNoOthers) {
 }
 
 TEST(Flags, TheManualHasEach) {
-  const auto roff = [](std::string_view text) {  // as the page spells it
+  const auto roff = [](std::string_view text) {  // as on the manual page
     std::string out;
     for (const char c : text) out += c == '-' ? std::string("\\-") : std::string(1, c);
     return out;
   };
-  for_each_flag([&](const Place& place, const Flag& flag) {
-    const std::string& page = page_of(*place.verb);
-    const std::size_t section = place.action ? page.find("\n.SS " + roff(words_of(*place.action)) + "\n") : 0;
+  for_each_flag([&](const Command& command, const Flag& flag) {
+    const std::string& page = page_of(*command.verb);
+    const std::size_t section = command.action ? page.find("\n.SS " + roff(words_of(*command.action)) + "\n") : 0;
     ASSERT_NE(section, std::string::npos);
     EXPECT_TRUE(holds(page.substr(section), "\\fB" + roff(dashed(flag)) + "\\fR"));
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// formats: which containers this build knows.
+// formats: lists the containers that this build supports.
 #include "weighbridge/formats.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ void print_fact(Output& out, std::string_view what, std::string_view text) {
   out.text(line + (out.columns() > 0 ? wrapped(text, out.columns(), kIndent, kIndent) : std::string(text)) + "\n");
 }
 
-// `all`: also what the table above had no room for.
+// `all`: also prints what the table above had no room for.
 void print_holds(Output& out, const FormatInfo& f, bool all) {
   const auto spelt = [](auto value) { return name(value); };
   out.text("\n");
@@ -66,7 +66,7 @@ Status run_formats(Session& session) {
     for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
   const std::size_t all = std::accumulate(width.begin(), width.end(), 2 * (width.size() - 1));
   const bool narrow = session.out.columns() > 0 && all > session.out.columns();
-  const std::size_t columns = narrow ? 3 : width.size();  // versions and titles are long: they stand below then
+  const std::size_t columns = narrow ? 3 : width.size();  // versions and titles are long and go below
   for (const Row& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < columns; ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate and perplexity: a language model's texts, and how well it foresees others'.
+// generate and perplexity: text from a language model, and the perplexity of a text under it.
 #include "weighbridge/generate.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ Sampling sampling_of(const Arguments& args) {
   return out;
 }
 
-// The whole of a file or of standard input. `limit` bounds what is held.
+// All text of a file or of standard input, within the memory limit.
 std::string whole_text(Session& session, const std::string& path) {
   const TextPull pull = pull_from(path);
   std::string out;
@@ -42,21 +42,21 @@ std::string whole_text(Session& session, const std::string& path) {
   }
 }
 
-// The whole of --input.
+// All text of --input.
 std::string input_text(Session& session) {
   const std::string path(session.args.value(FlagId::input));
   return in_file(path, [&] { return whole_text(session, path); });
 }
 
-// The model at the verb's first operand with its --adapter packages, ready to run. Null: it could not be opened, which
-// was said; `status` says what to answer.
+// The model of the first operand with its --adapter packages, ready to run. Null if it cannot be opened: the error has
+// been printed, and `status` is the exit status.
 std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
   const Arguments& args = session.args;
   GeneratorOptions options;
   options.threads = args.number(FlagId::threads, 0U);
   options.context = args.number(FlagId::context, 0U);
   if (args.has(FlagId::no_prefix_space)) options.tokenizer.prefix_space = false;
-  end_on_bus_error();  // the weights are used where they are mapped
+  end_on_bus_error();  // the weights stay mapped
   std::vector<Model> models;
   std::vector<std::string> paths{args.operands.front()};
   paths.insert(paths.end(), args.values(FlagId::adapter).begin(), args.values(FlagId::adapter).end());
@@ -75,7 +75,7 @@ std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
   return generator;
 }
 
-// A piece of text as it goes to a person's terminal: lines and tabs stay, whatever else could command it is escaped.
+// A piece of text for a terminal: line breaks and tabs stay, other control characters are escaped.
 std::string for_terminal(std::string_view piece) {
   std::string out;
   while (!piece.empty()) {
@@ -140,7 +140,7 @@ Status run_perplexity(Session& session) {
     const auto generator = open_generator(session, status);
     if (!generator) return status;
     const auto begin = std::chrono::steady_clock::now();
-    // The bar counts bytes, as everywhere.
+    // The bar counts bytes, as in other verbs.
     Context context = session.context();
     if (context.progress)
       context.progress = [&, tell = context.progress](std::uint64_t done, std::uint64_t total) {

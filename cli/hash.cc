@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hash: one digest a file, and nothing else on standard output; and such lines compared with the files that they name.
+// hash: prints one digest per file, or checks a list of such lines against the files that they name.
 #include "weighbridge/hash.h"
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 namespace weighbridge::cli {
 namespace {
 
-// Of a file, as the flags ask for it.
+// The digest that the flags ask for.
 struct Found {
   std::string format;
   DigestKind kind = DigestKind::content;
   Digest digest;
 };
 
-// Nothing for a file that is malformed, which has been said; `status` is what becomes of that.
+// nullopt if the file is malformed: the error has been printed, and `status` is the exit status.
 std::optional<Found> digest_of(Session& session, const std::string& path, std::uint32_t version, Status& status) {
   if (session.args.has(FlagId::file))
     return Found{{}, DigestKind::file, file_sha256(*session.source(path), session.context())};
@@ -50,7 +50,7 @@ Status hash_one(Session& session, const std::string& path) {
   }
 }
 
-// Takes back what shown() does to a path. Nothing where a backslash stands before anything else than it writes.
+// The inverse of shown() for a path; nullopt if there is an escape that shown() does not write.
 std::optional<std::string> unescaped(std::string_view text) {
   const auto digit = [](char c) { return std::string_view("0123456789abcdef").find(c); };
   std::string out;
@@ -96,8 +96,8 @@ struct Line {
   std::string path;
 };
 
-// "wb2:..." or 64 digits, a space, a space or sha256sum's asterisk, and the path as hash prints it. With --file the
-// digits are those of a SHA-256.
+// Parses a digest ("wb2:..." or 64 digits), a space, another space or sha256sum's asterisk, and the path as hash prints
+// it. With --file the digits are a SHA-256.
 std::optional<Line> parse_line(std::string_view line, bool of_file) {
   const std::size_t end = line.find(' ');
   if (end == line.npos || end + 2 >= line.size() || (line[end + 1] != ' ' && line[end + 1] != '*')) return std::nullopt;
@@ -117,7 +117,7 @@ Status check_line(Session& session, const Line& line) {
     session.out.text(shown(line.path) + ": ");
     session.out.toned(tone, verdict);
     session.out.text("\n");
-    session.out.flush();  // for who waits
+    session.out.flush();  // show results as they come
   };
   try {
     Status status = Status::done;
@@ -140,7 +140,7 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
   return std::to_string(count) + " " + std::string(count == 1 ? one : many);
 }
 
-// Every line of a list, blank ones and comments (#) aside, as sha256sum --check reads it.
+// Checks every line of a list, as sha256sum --check does. Skips blank lines and comments (#).
 Status check_list(Session& session, const std::string& path) {
   try {
     const bool of_file = session.args.has(FlagId::file);

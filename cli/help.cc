@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Help texts.
+// Help texts, made from the tables.
 #include "help.h"
 
 #include <algorithm>
@@ -10,17 +10,17 @@
 namespace weighbridge::cli {
 namespace {
 
-// Of all verbs; each has its own words for 0, 1 and 3.
+// For all verbs; each verb has its own texts for 0, 1 and 3.
 constexpr ExitStatus kStatuses[] = {
     {0, "success; for verify: valid, with or without warnings"},
     {1, "a file is invalid or exceeds a --limit, or a check or a conversion is refused"},
     {3, "some tensors are not supported by this build, and nothing is worse"},
 };
 
-constexpr std::size_t kMostFlag = 30;    // columns of a flag, before what is said of it begins below
-constexpr std::size_t kMostAction = 31;  // and of an action with its operands
-constexpr std::size_t kVerbColumn = 26;  // of a verb with its operands
-constexpr std::size_t kWordColumn = 22;  // of "DTYPE of --cast:"
+constexpr std::size_t kMostFlag = 30;    // widest column of flags; the text of a longer one begins on the next line
+constexpr std::size_t kMostAction = 31;  // the same for actions with their operands
+constexpr std::size_t kVerbColumn = 26;  // column of verbs with their operands
+constexpr std::size_t kWordColumn = 22;  // column of "DTYPE of --cast:"
 
 std::string capitalised(std::string_view text) {
   std::string out(text);
@@ -28,7 +28,7 @@ std::string capitalised(std::string_view text) {
   return out;
 }
 
-// A line of a list: two blanks, the term, and at `column` columns behind them what is said of it.
+// A line of a list: two blanks, the term, and its text from column `column` on.
 std::string row(std::string_view term, std::string_view says, std::size_t column) {
   std::string out = "  " + std::string(term);
   const std::size_t indent = column + 2;
@@ -46,7 +46,7 @@ std::string spelling(const Flag& flag) {
   return flag.value.empty() ? out : out + " " + std::string(flag.value);
 }
 
-// Of each group its verbs, with what they do.
+// The verbs of each group, with summaries.
 std::string verb_list() {
   std::string out;
   for (std::size_t g = 0; g < kGroupCount; ++g) {
@@ -76,7 +76,7 @@ std::string known_words(std::string_view of, std::span<const std::string_view> w
   return list.empty() ? "" : row(std::string(of) + ":", list, kWordColumn + 1);
 }
 
-// The words that an operand or a value must be one of.
+// The allowed words of operands and values.
 std::string word_list(VerbId id, const Action* action) {
   std::string out = known_words(operand_name(operands_of(id, action), 0), operand_words(id, action));
   for (const Flag& f : flags()) {
@@ -106,7 +106,7 @@ std::string example_list(std::string_view examples) {
   return out;
 }
 
-// A line for each group, with its verbs.
+// One line per group, with the names of its verbs.
 std::string group_list() {
   std::string out;
   for (std::size_t g = 0; g < kGroupCount; ++g) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command says of itself, made from the tables: help, completion scripts, the manual.
+// Help, completion scripts and manual pages, made from the tables.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,25 +10,25 @@
 namespace weighbridge::cli {
 
 std::string_view summary() noexcept;      // what the command is for, in half a line
-std::string_view purpose() noexcept;      // and in a sentence or two
-std::string_view conventions() noexcept;  // what holds for every verb, in paragraphs
+std::string_view purpose() noexcept;      // the same in a sentence or two
+std::string_view conventions() noexcept;  // what applies to every verb, in paragraphs
 std::string introduction();               // `weighbridge` alone
 std::string overview();                   // `weighbridge --help`
-// `weighbridge VERB --help`; for a verb with actions they are listed, and each has a help of its own.
+// `weighbridge VERB [ACTION] --help`. The help of a verb lists its actions.
 std::string help_of(VerbId, const Action* = nullptr);
-// The same of each step of an action that has some.
+// The help of each step of an action that has steps.
 std::string help_of_steps(VerbId, std::string_view action);
 std::string action_list(VerbId);
 std::string version_text();  // `weighbridge --version`
 
-// The exit statuses of every verb together, and of one; sorted.
+// The exit statuses of all verbs, and of one; sorted.
 std::vector<ExitStatus> exit_statuses();
 std::vector<ExitStatus> exit_statuses(VerbId);
 
-// What a shell reads to complete a line: "bash", "zsh" or "fish".
+// The completion script for "bash", "zsh" or "fish".
 std::string completion_script(std::string_view shell);
 
-// Pages of the manual, in roff. `date` as the page shows it; empty: none.
+// Manual pages in roff. `date`: as the page shows it; empty for none.
 std::string manual_page(std::string_view date);               // weighbridge(1)
 std::string manual_page(const Verb&, std::string_view date);  // weighbridge-VERB(1)
 

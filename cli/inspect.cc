@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inspect: what is in a file. Owns the order and choice of tensors; the table is drawn by table.cc.
+// inspect: lists what is in a file. Owns the selection and order of tensors; table.cc prints the table.
 #include <algorithm>
 #include <mutex>
 #include <numeric>
@@ -52,7 +52,7 @@ void sort(Order& order, const Model& model, std::string_view key) {
   if (key == "offset") sort_by(order, model, offset_of);
 }
 
-// One tensor a worker: inside of one the pass is serial. Tensors that this build cannot interpret keep empty counts.
+// One tensor per worker; the pass over a tensor is serial. Unsupported tensors keep empty counts.
 std::vector<Stats> measure(const Model& model, const Order& order, const Context& context) {
   std::vector<Stats> stats(order.size());
   std::uint64_t total = 0;
@@ -64,7 +64,7 @@ std::vector<Stats> measure(const Model& model, const Order& order, const Context
     const Tensor t = model[order[at]];
     Context inner;
     inner.limits = context.limits;
-    std::uint64_t counted = 0;  // of this tensor
+    std::uint64_t counted = 0;  // bytes of this tensor
     const auto count_to = [&](std::uint64_t now) {
       const std::lock_guard lock(mutex);
       done += now - std::exchange(counted, now);
@@ -88,7 +88,7 @@ Status run_inspect(Session& session) {
   if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));
   std::vector<Stats> stats;
   try {
-    if (session.args.has(FlagId::stats)) session.progress().busy("counting");  // a large tensor tells nothing for long
+    if (session.args.has(FlagId::stats)) session.progress().busy("counting");  // large tensors report nothing for long
     if (session.args.has(FlagId::stats)) stats = measure(model, order, session.context());
   } catch (const Error& error) {
     return session.fail(path, error);

@@ -25,19 +25,19 @@ void put(const char* text, std::size_t size) {
 
 constexpr char kErase[] = "\r\x1b[J";
 
-// Another thread may be drawing: its bar comes before what is written now, not behind it. The wait has an end, as it
-// may be the interrupted thread itself that draws.
+// Waits until another thread has finished drawing, so that its bar does not come after what is written now. The wait is
+// bounded, because the interrupted thread itself may be the one that draws.
 bool take_bar_away() {
   constexpr int kWaits = 50;
   ending = true;
-  for (int i = 0; drawing && i < kWaits; ++i) ::poll(nullptr, 0, 1);  // a millisecond, as a handler may wait it
+  for (int i = 0; drawing && i < kWaits; ++i) ::poll(nullptr, 0, 1);  // sleeps 1 ms; safe in a signal handler
   if (bar_drawn) put(kErase, sizeof kErase - 1);
   return bar_drawn;
 }
 
 void note(int number) { noted = number; }
 
-// A prompt would otherwise stand behind the terminal's ^C.
+// The line break keeps the shell's prompt from following the terminal's ^C.
 void end(int number) {
   if (!take_bar_away() && on_terminal != 0) put("\n", 1);
   ::_exit(128 + number);
@@ -45,7 +45,7 @@ void end(int number) {
 
 void bus_error(int) {
   constexpr char kSentence[] = "weighbridge: an open file was truncated, or its disk failed\n";
-  if (ending.exchange(true)) ::pause();  // another thread says it and ends the process
+  if (ending.exchange(true)) ::pause();  // another thread prints the message and ends the process
   take_bar_away();
   put(kSentence, sizeof kSentence - 1);
   ::_exit(4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C, and the polite kills. Owns the signal handlers.
+// Owns the signal handlers: SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGBUS.
 #pragma once
 #include <string_view>
 
@@ -7,14 +7,15 @@ namespace weighbridge::cli {
 
 // For verbs that write nothing: a signal ends the process at once, with 128 plus its number.
 void end_on_interrupt() noexcept;
-// For verbs that write: the first signal is only noted, so that the temporary is removed; a second one kills.
+// For verbs that write: the first signal is only noted, so that temporary files can be removed; a second one kills.
 void note_interrupts() noexcept;
-// For verbs that read mapped files: one that shrinks meanwhile ends the process with status 4 and a sentence.
+// For verbs that read mapped files: if a mapped file shrinks, the process prints a message and ends with status 4.
 void end_on_bus_error() noexcept;
-// Puts text on the terminal after which a bar stands there, or none: what ends the process at once takes a bar away,
-// and otherwise ends the line that the terminal's ^C stands in. Nothing is drawn once the process ends.
+// Draws on the terminal. `bar_stands`: whether a progress bar is visible afterwards. A handler that ends the process
+// erases the bar; without one, it ends the line in which the terminal echoed ^C. Draws nothing once the process is
+// ending.
 void draw(std::string_view text, bool bar_stands) noexcept;
-// The number of the signal that was noted; 0: none.
+// The number of the noted signal; 0 if there is none.
 int interrupted() noexcept;
 
 }  // namespace weighbridge::cli

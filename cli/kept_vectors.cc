@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeping vectors: the key's form, and the order in which the two files get their names.
+// The format of the key file, and the order in which the two files are published.
 #include "kept_vectors.h"
 
 #include <algorithm>
@@ -15,13 +15,13 @@ namespace weighbridge::cli {
 namespace {
 
 struct Key {
-  std::string made_of;  // 64 digits, as the next
-  std::string vectors;  // the SHA-256 of the file that has them
+  std::string made_of;  // the digest of the inputs, 64 digits
+  std::string vectors;  // the SHA-256 of the NumPy file
 
   std::string text() const { return "made-of=" + made_of + "\nvectors=" + vectors + "\n"; }
 };
 
-// Nothing where the file is no key.
+// nullopt if the file is not a key.
 std::optional<Key> read_key(const std::string& path) {
   const auto source = open_file(path);
   Key key{std::string(64, '0'), std::string(64, '0')};
@@ -33,7 +33,7 @@ std::optional<Key> read_key(const std::string& path) {
   return digits && key.text() == text ? std::optional(key) : std::nullopt;
 }
 
-// The bytes of the NumPy file, which need not lie in memory a second time to be hashed.
+// The bytes of the NumPy file, without a second copy in memory.
 class NpyBytes final : public Source {
  public:
   NpyBytes(std::string_view header, std::span<const float> vectors)
@@ -68,22 +68,22 @@ void write_key(OutputFile& file, const std::string& key) {
   file.publish();
 }
 
-// Whether a key is there, which a run that ended early has left without its vectors. Throws where it is anything
-// else, which is not this program's to replace.
+// Whether a key exists, left without its vectors by a run that ended early. Throws if the file is anything else, which
+// must not be replaced.
 bool key_is_left(const std::string& path) {
   std::error_code ignored;
   const std::filesystem::file_status there = std::filesystem::symlink_status(path, ignored);
   if (!std::filesystem::exists(there)) return false;
   if (!std::filesystem::is_regular_file(there))
     raise(Kind::misuse, "misuse/output-kind",
-          std::string("the key of the vectors cannot be written: it is ") +
+          std::string("the key file for the vectors cannot be written: it is ") +
               (std::filesystem::is_directory(there) ? "a directory"
                : std::filesystem::is_symlink(there) ? "a symbolic link"
-                                                    : "no regular file"),
+                                                    : "not a regular file"),
           path);
   if (!read_key(path))
     raise(Kind::misuse, "misuse/output-exists",
-          "the file exists, and is no key of vectors that search keeps: name another file for the vectors", path);
+          "the file exists, but it is not a key file of search: choose another file for the vectors", path);
   return true;
 }
 
@@ -96,21 +96,22 @@ std::optional<std::vector<float>> read_vectors(const std::string& kept, const Ma
   std::error_code ignored;
   if (!std::filesystem::exists(kept, ignored)) return std::nullopt;
   if (std::filesystem::is_directory(kept, ignored))
-    refuse_vectors(kept, "this is a directory: name a file for the vectors");
+    refuse_vectors(kept, "this is a directory: choose a file for the vectors");
   const bool has_key = std::filesystem::exists(key_path(kept), ignored);
   const std::optional<Key> key = has_key ? read_key(key_path(kept)) : std::nullopt;
   if (!key)
-    refuse_vectors(kept, "the file was not made by search, which writes '" + key_path(kept) +
-                             "' beside its vectors: name another");
+    refuse_vectors(kept, "search did not write this file: its key file '" + key_path(kept) +
+                             "' is missing or invalid; choose another file");
   if (key->made_of != made_of(kDigestVersion) && key->made_of != made_of(1))
-    refuse_vectors(kept, "the file holds vectors of another corpus, model or options, says '" + key_path(kept) +
-                             "': remove it, or name another");
+    refuse_vectors(kept, "according to '" + key_path(kept) +
+                             "', the file holds vectors of another corpus, model or options: remove it, or choose "
+                             "another file");
   const std::string header = header_of(count, dimension);
   const auto source = open_file(kept);
   const std::uint64_t floats = count * dimension;
   if (source->size() != header.size() + floats * sizeof(float) || file_sha256(*source).hex() != key->vectors)
-    refuse_vectors(kept, "the file does not hold the vectors that '" + key_path(kept) +
-                             "' was written for: remove it, or name another");
+    refuse_vectors(kept,
+                   "the file does not match its key file '" + key_path(kept) + "': remove it, or choose another file");
   std::vector<float> vectors(static_cast<std::size_t>(floats));
   source->read_at(header.size(), std::as_writable_bytes(std::span(vectors)));
   return vectors;
@@ -130,13 +131,14 @@ void KeptVectors::write(const std::string& made_of, std::uint64_t dimension, std
   publish(Key{made_of, file_sha256(NpyBytes(header, vectors)).hex()}.text());
 }
 
-// The key gets its name first, and of several runs one alone gives it: vectors without a key could not be told from
-// another's. One that was not there before goes again where they have got none, unless it is another run's.
+// Publishes the key first, which only one of several runs can do: vectors without a key would be indistinguishable from
+// those of another run. If the vectors cannot be published, removes a key that did not exist before, unless another run
+// owns it.
 void KeptVectors::publish(const std::string& key) {
   std::error_code ignored;
   if (key_left_) key_is_left(key_path_);
   if (std::filesystem::exists(path_, ignored))
-    raise(Kind::misuse, "misuse/output-exists", "the file exists: it was made in the meantime", path_);
+    raise(Kind::misuse, "misuse/output-exists", "the file exists: another process created it in the meantime", path_);
   try {
     write_key(key_file_, key);
     vectors_file_.publish();
@@ -145,7 +147,8 @@ void KeptVectors::publish(const std::string& key) {
       std::filesystem::remove(key_path_, ignored);
     throw;
   }
-  // A run that found the key alone has taken it for one left over. The vectors are this run's, and so is their key.
+  // A run that found only the key may have taken it for a leftover and replaced it. This run published the vectors, so
+  // it writes its key again.
   if (const std::optional<Key> now = read_key(key_path_); now && now->text() != key) {
     OutputFile again(key_path_, true);
     write_key(again, key);

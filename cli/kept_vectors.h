@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vectors that search keeps between runs: a NumPy file, and NAME.key beside it, which says of what they were made
-// and which file it belongs to, since runs side by side and people part files that were written together. Leaves the
-// digest of what they are made of to search.cc.
+// The vectors that search keeps between runs: a NumPy file, and a key file NAME.key beside it. The key holds a digest
+// of the inputs and the SHA-256 of the NumPy file, because concurrent runs or users can separate the two files.
+// search.cc computes the digest of the inputs.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,20 +16,20 @@ namespace weighbridge::cli {
 
 std::string key_path(const std::string& kept);
 
-// 64 hexadecimal digits of what vectors are made of, with a content digest of this version.
+// Gives the digest of the inputs, as 64 hexadecimal digits, with a content digest of this version.
 using MadeOf = std::function<std::string(std::uint32_t version)>;
 
-// The vectors of the file, `count` times `dimension`; none where there is no file. Error misuse/vectors where it has
-// others, or no key that is its own. A key of any version will do; the older is computed only where the newer differs.
+// The file's vectors, `count` times `dimension`; nullopt if there is no file. Throws misuse/vectors if the file holds
+// other vectors or has no matching key. A key of any digest version is accepted; the older digest is computed only if
+// the newer one differs.
 std::optional<std::vector<float>> read_vectors(const std::string& kept, const MadeOf& made_of, std::uint64_t count,
                                                std::uint64_t dimension);
 
-// Both files in the making. Their temporaries are there before the work, so that what cannot be written is said at
-// once.
+// Writes both files. Creates their temporary files first, so that a path that cannot be written fails before the work.
 class KeptVectors {
  public:
-  // Error misuse/output-exists where the key's name is that of something else than a key, misuse/output-kind; as
-  // OutputFile.
+  // Throws misuse/output-exists if a file that is not a key has the key's name, misuse/output-kind, and what OutputFile
+  // throws.
   explicit KeptVectors(const std::string& kept);
   void write(const std::string& made_of, std::uint64_t dimension, std::span<const float> vectors);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// khlnary: modules run, verified, taken apart and made. Owns the words; the work is the library's.
+// khlnary: runs, verifies, disassembles and assembles modules. Prints results; the library does the work.
 #include "weighbridge/khlnary.h"
 
 #include <algorithm>
@@ -18,11 +18,11 @@ namespace {
 namespace kn = weighbridge::khlnary;
 
 constexpr std::size_t kFirstValues = 4;
-constexpr std::size_t kMostOfStack = 8;         // cells of the stack's top in a line of the trace
+constexpr std::size_t kMostOfStack = 8;         // cells from the top of the stack in a line of the trace
 constexpr std::size_t kMostTraced = 10'000;     // steps in the JSON of a trace
-constexpr std::size_t kWordsAtOnce = 64 << 10;  // of a disassembly
+constexpr std::size_t kWordsAtOnce = 64 << 10;  // in a piece of a disassembly
 
-// What was made of `input`, to -o.
+// Writes what was made from `input` to -o.
 void write_output(Session& session, const std::shared_ptr<const Source>& input, std::string_view bytes, bool binary) {
   const std::string output(session.args.value(FlagId::output));
   if (output == "-") {
@@ -37,7 +37,7 @@ void write_output(Session& session, const std::shared_ptr<const Source>& input, 
   file.publish();
 }
 
-// The file that -o has had written; empty where there is none.
+// The file written by -o; empty if there is none.
 std::string_view written_file(const Session& session) {
   const std::string_view output = session.args.value(FlagId::output);
   return output == "-" ? std::string_view() : output;
@@ -75,7 +75,7 @@ std::string offset_text(std::uint64_t offset) {
   return out;
 }
 
-// The steps as people or programs read them; in JSON the first of them only, since a run can take a million.
+// Prints the steps as text or JSON. JSON has only the first of them, because a run can take a million.
 class Trace {
  public:
   explicit Trace(Session& session) : session_(session) { json_.begin_array(); }
@@ -89,7 +89,7 @@ class Trace {
       json_.raw(kn::to_json(step));
     }
   }
-  // Once, behind the last step.
+  // Call it once, after the last step.
   std::string json() {
     json_.end_array();
     return json_.take();
@@ -154,7 +154,7 @@ Status run_module(Session& session, const std::string& path) {
   Trace trace(session);
   if (args.has(FlagId::trace)) options.trace = [&](const kn::Step& step) { trace(step); };
   Context context = session.context();
-  context.progress = {};  // steps are no bytes
+  context.progress = {};  // it would count steps as bytes
   const kn::Module module = kn::Module::open(session.source(path), sidecar_of(session), context);
   const kn::Result result = kn::run(module, options, context);
   if (session.json)

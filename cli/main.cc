@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program: finds the verb, runs it, and turns whatever was thrown into an exit status and a sentence.
+// The program: finds the verb, runs it, and turns exceptions into an exit status and a message.
 #include <signal.h>
 
 #include <algorithm>
@@ -101,7 +101,7 @@ int refuse(std::string_view sentence, Status status) {
   return static_cast<int>(status);
 }
 
-// `flush` is part of the work: what cannot be printed has not been done.
+// Flushes inside the try block, because a failure to print is a failure of the command.
 int run(std::span<const char* const> words, Output& out) {
   try {
     const Status status = dispatch(words, out);
@@ -126,8 +126,8 @@ int run(std::span<const char* const> words, Output& out) {
 }  // namespace weighbridge::cli
 
 int main(int argc, char** argv) {
-  ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is told by EFBIG
-  ::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is told by EPIPE
+  ::signal(SIGXFSZ, SIG_IGN);  // write() reports a file size limit as EFBIG
+  ::signal(SIGPIPE, SIG_IGN);  // write() reports a closed pipe as EPIPE
   weighbridge::cli::guard_standard_descriptors();
   weighbridge::cli::Output out;
   const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manual: weighbridge(1), and weighbridge-VERB(1) for each verb. Every fact comes from the tables and from help.cc;
-// this file owns the shape of a page and the spelling of roff.
+// The manual: weighbridge(1), and weighbridge-VERB(1) for each verb. Owns the layout of a page and the roff markup; all
+// content comes from the tables and from help.cc.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -16,7 +16,7 @@
 namespace weighbridge::cli {
 namespace {
 
-// A character that is not ASCII, by its number, since a page is written in ASCII alone. `text` begins with valid UTF-8.
+// The roff escape of a non-ASCII character, because pages are plain ASCII. `text` begins with valid UTF-8.
 std::string numbered(std::string_view& text) {
   const auto first = static_cast<unsigned char>(text.front());
   const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
@@ -28,7 +28,7 @@ std::string numbered(std::string_view& text) {
   return out;
 }
 
-// Text as roff shows it, every character as typed: a hyphen that can be copied, no ligatures of quotes.
+// Escapes text so that roff shows every character as typed: hyphens that can be copied, straight quotes.
 std::string escaped(std::string_view text) {
   static constexpr std::pair<char, std::string_view> kSpelt[] = {
       {'\\', "\\e"}, {'-', "\\-"}, {'\'', "\\(aq"}, {'"', "\\(dq"}, {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
@@ -66,7 +66,7 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-// A '\n' of a help text ends a paragraph. `between`: the macro that begins the next.
+// A '\n' of a help text ends a paragraph. `between`: the macro that begins the next one.
 std::string paragraphs(std::string_view text, std::string_view between = ".PP") {
   std::string out;
   while (!text.empty()) {
@@ -76,7 +76,7 @@ std::string paragraphs(std::string_view text, std::string_view between = ".PP") 
   return out;
 }
 
-// Lines as they are, for what people copy.
+// Unfilled lines, for examples that people copy.
 std::string example(std::string_view text) {
   std::string out = ".EX\n";
   while (!text.empty()) out += escaped(take_line(text)) + "\n";
@@ -125,21 +125,21 @@ std::string statuses(std::span<const ExitStatus> all) {
   return out;
 }
 
-// Operands are italic where they stand for something, as capitals do.
+// Operands in capitals are placeholders and become italic.
 std::string usage(const Verb& verb) {
   std::string out = bold("weighbridge " + std::string(verb.name));
   if (!verb.operands.empty()) out += " " + italic(verb.operands);
   return out;
 }
 
-// What the first operand must be one of.
+// The allowed first operands.
 std::string known_operand(VerbId id, const Action* action) {
   const std::string_view name = operand_name(operands_of(id, action), 0);
   const std::vector<std::string_view> known = operand_words(id, action);
   return known.empty() ? "" : ".PP\n" + italic(name) + escaped(" is one of " + listed(known) + ".") + "\n";
 }
 
-// A section of its verb's page: what it does, and the flags that only it and some others take.
+// The action's section on its verb's page: what it does, and the flags that not all actions take.
 std::string action_section(const Verb& verb, const Action& action) {
   std::string out = ".SS " + escaped(words_of(action)) + "\n" + bold("weighbridge " + std::string(verb.name)) + " " +
                     bold(words_of(action)) + " " + italic(action.operands) + " [" + italic("flags") + "]\n.PP\n" +
@@ -155,7 +155,7 @@ std::string action_section(const Verb& verb, const Action& action) {
 }
 
 std::string page_of(const Verb& verb) { return "weighbridge-" + std::string(verb.name); }
-// Another page, never broken between lines.
+// A reference to another page, never broken across lines.
 std::string reference(std::string_view page) { return "\\%" + bold(page) + "(1)"; }
 
 std::string verb_page(const Verb& verb, std::string_view date) {
@@ -189,7 +189,7 @@ std::string main_page(std::string_view date) {
         out += ".TP\n" + usage(verb) + "\n" + escaped(sentence(verb.summary)) + " See\n" + reference(page_of(verb)) +
                ".\n";
   }
-  // What more than half of the verbs take.
+  // Flags that more than half of the verbs take.
   out += ".SH COMMON OPTIONS\n";
   for (const Flag& flag : flags()) {
     const auto taken = std::ranges::count_if(verbs(), [&](const Verb& verb) { return takes_flag(verb.id, flag); });
@@ -201,7 +201,7 @@ std::string main_page(std::string_view date) {
   return out + "\n";
 }
 
-// The page with no line of text above 80 bytes, as those who read roff expect; examples stay as they are.
+// Wraps text lines of the page to 80 bytes, as is usual for roff sources; examples stay as they are.
 std::string filled(std::string_view page) {
   static constexpr std::size_t kWidth = 80;
   std::string out;
@@ -214,7 +214,7 @@ std::string filled(std::string_view page) {
       if (space == std::string::npos || space == 0) break;
       out += rest.substr(0, space) + "\n";
       rest.erase(0, space + 1);
-      if (rest.starts_with('.')) rest.insert(0, "\\&");  // a word, no request
+      if (rest.starts_with('.')) rest.insert(0, "\\&");  // a word, not a request
     }
     out += rest + "\n";
   }

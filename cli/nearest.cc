@@ -12,14 +12,14 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kMostFiles = 10'000;  // of a folder that is looked through
-constexpr std::size_t kLongest = 64;        // nothing longer is a misspelt verb or flag
+constexpr std::size_t kMostFiles = 10'000;  // entries of a folder that are compared
+constexpr std::size_t kLongest = 64;        // longer words are not compared
 
 char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool alike(char a, char b) { return small(a) == small(b); }
 
 std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before, above(b.size() + 1), row(b.size() + 1);  // of a's letters up to i - 2, i - 1, i
+  std::vector<std::size_t> before, above(b.size() + 1), row(b.size() + 1);  // for a's first i - 2, i - 1 and i letters
   std::iota(above.begin(), above.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
@@ -34,7 +34,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return above.back();
 }
 
-// The one word that begins as typed.
+// The only word that begins with `typed`.
 std::string_view continued(std::string_view typed, std::span<const std::string_view> words) {
   std::string_view found;
   for (const std::string_view word : words) {
@@ -73,7 +73,7 @@ std::string nearest_file(std::string_view path) {
     names.push_back(at->path().filename().string());
     if (names.size() > kMostFiles) return {};
   }
-  std::ranges::sort(names);  // a folder has no order
+  std::ranges::sort(names);  // a folder lists its files in no fixed order
   const std::vector<std::string_view> known(names.begin(), names.end());
   const std::string near(nearest_word(typed.filename().string(), known));
   return near.empty() ? near : (folder / near).string();

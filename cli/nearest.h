@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Did you mean": the word of a short list that is nearest to one that was typed.
+// "Did you mean": the nearest word of a short list to a mistyped one.
 #pragma once
 #include <span>
 #include <string>
@@ -7,12 +7,11 @@
 
 namespace weighbridge::cli {
 
-// A word that the typed one begins, where it begins no other; else the one that takes the fewest changes: of a letter,
-// or of two neighbors that changed places. Empty where more than a third of the letters, and more than one, would have
-// to change. Capitals count as small letters.
+// The one word that begins with what was typed. If there is not exactly one, the word at the smallest edit distance,
+// where swapping two neighboring letters counts as one edit. Empty if that takes more than one edit and more than a
+// third of the letters. Ignores case.
 std::string_view nearest_word(std::string_view typed, std::span<const std::string_view> words);
-// The path whose name is nearest to that of a path where there is nothing, in the same folder; empty where none is
-// near.
+// The file in the same folder whose name is nearest to that of a missing path; empty if none is near.
 std::string nearest_file(std::string_view path);
 
 }  // namespace weighbridge::cli

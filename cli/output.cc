@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers, escapes and plain numbers, none of which knows a locale.
+// Buffering, escaping and number formatting, all independent of the locale.
 #include "output.h"
 
 #include <fcntl.h>
@@ -36,8 +36,8 @@ constexpr std::string_view code(Tone tone) {
   return "";
 }
 
-// Printable ASCII but the backslash, which escaping doubles. Eight bytes a step: every name of a listing passes here
-// twice.
+// Whether all is printable ASCII other than the backslash, which escaping doubles. Checks eight bytes at a time,
+// because every name of a listing passes through here twice.
 bool is_plain(std::string_view text) {
   constexpr std::uint64_t kOnes = 0x0101010101010101, kHigh = 0x80 * kOnes;
   const auto has_below = [](std::uint64_t word, std::uint64_t byte) { return (word - byte * kOnes) & ~word & kHigh; };
@@ -97,7 +97,7 @@ void Output::flush() {
   text.swap(buffer_);
   write_all(text.data(), text.size());
   text.clear();
-  if (buffer_.empty()) buffer_.swap(text);  // keeps the room
+  if (buffer_.empty()) buffer_.swap(text);  // keeps the capacity
 }
 
 bool Output::bytes(std::span<const std::byte> bytes) {
@@ -113,7 +113,7 @@ void remark(std::string_view line) {
   while (!rest.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;  // there is nowhere left to say so
+    if (written < 0) return;  // there is nowhere left to report it
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -142,7 +142,7 @@ std::string fitted(std::string_view text, std::size_t columns) {
   constexpr std::string_view kDots = "...";
   const std::string all = shown(text);
   if (display_width(all) <= columns || columns < kDots.size() + 2) return all;
-  // The end of a name says more than its beginning. No character is divided.
+  // The end of a name tells more than its beginning, so it gets more room. Never cuts inside a character.
   const std::size_t tail_room = (columns - kDots.size()) * 3 / 5, head_room = columns - kDots.size() - tail_room;
   const auto is_inside = [&](std::size_t at) { return (static_cast<unsigned char>(all[at]) & 0xC0U) == 0x80U; };
   std::size_t head = std::min(all.size(), head_room);
@@ -162,7 +162,7 @@ void append_number(std::string& to, std::uint64_t number) {
 void append_size(std::string& to, std::uint64_t bytes) {
   constexpr std::array<std::string_view, 7> kUnits{" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
   std::size_t unit = 0;
-  std::uint64_t whole = bytes, rest = 0;  // rest: what is below the unit, in 1024ths of it
+  std::uint64_t whole = bytes, rest = 0;  // rest: in 1024ths of the unit
   while (whole >= 1024) {
     rest = whole % 1024;
     whole /= 1024;
@@ -197,7 +197,7 @@ std::string grouped(std::uint64_t number) {
 void guard_standard_descriptors() noexcept {
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest free number is given out, which is fd.
+    // open() returns the lowest free number, which is fd.
     if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
   }
 }

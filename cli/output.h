@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standard output and standard error. Owns buffering, what a closed pipe and a full disk mean, color, and making
-// hostile text harmless for people; leaves what is said to the verbs.
+// Standard output and standard error. Owns buffering, colors, the handling of a closed pipe and a full disk, and the
+// escaping of untrusted text.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace weighbridge::cli {
 
-// Standard output cannot be written, and not because its reader has gone: status 4.
+// Writing to standard output failed, for another reason than a closed pipe: exit status 4.
 struct OutputFailed {
   int error_number;
 };
@@ -23,28 +23,28 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // Appends as it is. Throws OutputFailed.
+  // Appends without escaping. Throws OutputFailed.
   void text(std::string_view text) {
     buffer_.append(text);
     drain();
   }
-  // Appends text that came from a file or an argument, escaped for people.
+  // Appends text from a file or an argument, escaped.
   void shown(std::string_view text);
-  // Appends in a color where standard output is a terminal that wants colors.
+  // Appends in a color, if colors are on.
   void toned(Tone tone, std::string_view text);
-  // What the hot paths append to themselves; they call drain() now and then.
+  // For hot paths, which append to it directly and call drain() now and then.
   std::string& buffer() noexcept { return buffer_; }
   void drain() {
     if (buffer_.size() >= kFull) flush();
   }
   void flush();
-  // Bytes of a tensor. False when the reader has gone: no more is wanted.
+  // Writes bytes of a tensor. False when the pipe is closed: stop writing.
   bool bytes(std::span<const std::byte> bytes);
-  // Whether colors are used, in place of what the terminal and the environment say.
+  // Turns colors on or off, whatever the terminal and the environment say.
   void color(bool used) noexcept { color_ = used; }
-  // The reader has gone; whatever is said from now on is dropped.
+  // The pipe is closed; further output is dropped.
   bool closed() const noexcept { return closed_; }
-  // How wide a line may be: the columns of the terminal that standard output is; 0, any width, where it is none.
+  // The width of the terminal on standard output; 0 (unlimited) if it is not a terminal.
   std::size_t columns() const noexcept { return columns_; }
 
  private:
@@ -56,21 +56,21 @@ class Output {
   bool color_ = false, closed_ = false;
 };
 
-// Columns of the terminal that a descriptor is, 80 where it does not say; 0: it is none.
+// The width of the terminal on a descriptor, 80 if the terminal does not tell; 0 if it is not a terminal.
 std::size_t terminal_columns(int descriptor) noexcept;
 
-// One line on standard error: "weighbridge: " and the sentence, which must be escaped already.
+// Prints "weighbridge: " and the sentence, already escaped, on standard error.
 void complain(std::string_view sentence);
-// A line on standard error as it is.
+// Prints a line on standard error.
 void remark(std::string_view line);
-// A text from a file or an argument, escaped; and in single quotes.
+// A text from a file or an argument, escaped; quote() adds single quotes.
 std::string shown(std::string_view text);
 std::string quote(std::string_view text);
 
-// Appends `text` escaped and returns how many columns it takes. Plain ASCII takes a short way.
+// Appends `text` escaped and returns its width in columns. Plain ASCII takes a fast path.
 std::size_t append_shown(std::string& to, std::string_view text);
 std::size_t width_shown(std::string_view text);
-// As shown() has it, in at most `columns` columns (at least 5): what is longer loses its middle, "blocks...weight".
+// As shown(), in at most `columns` columns (at least 5): a longer text loses its middle, "blocks...weight".
 std::string fitted(std::string_view text, std::size_t columns);
 
 // "1.5 KiB": three digits or so, powers of 1024, "512 B" below 1024.
@@ -80,8 +80,8 @@ std::string size_text(std::uint64_t bytes);
 std::string grouped(std::uint64_t number);
 void append_number(std::string& to, std::uint64_t number);
 
-// Where one of the descriptors 0, 1, 2 is closed, a file opened later would take its number and be written to by
-// mistake: a stand-in takes it first, on which reading or writing fails.
+// If descriptor 0, 1 or 2 is closed, a file opened later would take its number and be written to by mistake. Opens a
+// placeholder in its place, on which reading or writing fails.
 void guard_standard_descriptors() noexcept;
 
 }  // namespace weighbridge::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an argument vector to Arguments. The one translation unit that includes CLI11, which splits the vector into
-// flags, values and operands; every sentence that a person sees is made here.
+// Parses an argument vector into Arguments. The only translation unit that includes CLI11, which splits the vector into
+// flags, values and operands; all error messages are our own.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 std::string dashed(const Flag& flag) { return "--" + std::string(flag.name); }
 
-// By its name or by the British spelling of it.
+// Compares with its name and with the British spelling.
 bool is_called(const Flag& flag, std::string_view typed) {
   if (!typed.starts_with("--")) return false;
   typed.remove_prefix(2);
@@ -42,7 +42,7 @@ std::string either(std::span<const std::string_view> words) {
   return out;
 }
 
-// What to take in place of a word that is none of those known.
+// Suggests the nearest known word, or lists all of them.
 std::string instead(std::string_view typed, std::span<const std::string_view> known) {
   const std::string_view near = nearest_word(typed, known);
   return near.empty() ? ": expected " + either(known) : "; did you mean '" + std::string(near) + "'?";
@@ -95,7 +95,7 @@ void check_number(const Flag& flag, std::string_view value) {
   if (whole && !number_in<std::uint64_t>(value)) number.reset();
   const bool least = number && (range.above ? *number > range.least : *number >= range.least);
   if (least && std::isfinite(*number) && *number <= range.most) return;
-  // A bound that nobody comes near is not mentioned.
+  // The message leaves out a bound that nobody comes near.
   const bool bounded = range.most <= (1 << 24);
   throw Misuse(dashed(flag) + " must be a " + (whole ? "whole number" : "number") +
                (range.above
@@ -124,7 +124,7 @@ std::vector<std::string> split_commas(const std::vector<std::string>& values) {
   return out;
 }
 
-// "--dense" swallows a following word that is no dtype only by mistake: then TENSOR stood behind it.
+// "--dense" takes the next word as its value. If that is not a dtype, it was meant as TENSOR.
 void check_dense(const Flag& flag, std::string_view value, const Arguments& arguments) {
   const std::vector<std::string_view> known = words(flag);
   if (std::find(known.begin(), known.end(), value) == known.end() && arguments.operands.size() < 2)
@@ -147,7 +147,7 @@ void check_flag(const Flag& flag, std::vector<std::string> values, Arguments& in
   into.set(flag.id, std::move(values));
 }
 
-// Flags that need another one, or cannot stand beside it, and those that are required.
+// Checks flags that need or exclude others, and required flags.
 void check_needs(const Arguments& arguments) {
   const VerbId id = arguments.verb;
   for (const Flag& flag : flags()) {
@@ -187,7 +187,7 @@ void check_operands(const Arguments& arguments) {
     throw Misuse(who + " has no " + quote(arguments.operands[0]) + instead(arguments.operands[0], known));
 }
 
-// The words of a step are also taken in capitals, as records spell them.
+// Ignores case, because records spell the steps in capitals.
 bool same_letters(std::string_view a, std::string_view b) {
   const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return std::ranges::equal(a, b, {}, small, small);
@@ -202,8 +202,8 @@ CLI::Option* add_flag(CLI::App& app, const Flag& flag, std::vector<std::string>&
   return option;
 }
 
-// "--flag=" has an empty value, where CLI11 would take the next word; and a flag that takes none has none. What stands
-// behind "--" is left alone.
+// Handles "--flag=", which is an empty value where CLI11 would take the next word, and rejects "--flag=X" for a flag
+// without a value. Leaves words after "--" alone.
 std::vector<std::string> with_values_apart(VerbId id, std::vector<std::string> words) {
   std::vector<std::string> out;
   bool only_operands = false;
@@ -264,7 +264,7 @@ const Action* find_action(VerbId id, std::span<const std::string> typed, bool as
                                : "; did you mean '" + std::string(near) + "'?"));
   }
   if (steps.empty()) return &*first;
-  if (typed.size() < 2 && asks_help) return nullptr;  // of all its steps
+  if (typed.size() < 2 && asks_help) return nullptr;  // help for all its steps
   if (typed.size() < 2) throw Misuse(name + " " + typed[0] + " needs " + either(steps));
   const auto step =
       std::ranges::find_if(all, [&](const Action& a) { return named(a) && same_letters(a.step, typed[1]); });
@@ -321,7 +321,7 @@ Arguments parse(VerbId id, int count, const char* const* arguments) {
   } catch (const CLI::ParseError& error) {
     throw Misuse(error.what());
   }
-  std::vector<std::string> typed, strange;  // operands, and what looks like a flag and is none
+  std::vector<std::string> typed, strange;  // operands, and unknown flags
   bool only_operands = false;
   for (std::string& rest : app.remaining()) {
     if (!only_operands && rest == "--")
@@ -333,7 +333,7 @@ Arguments parse(VerbId id, int count, const char* const* arguments) {
       std::ranges::any_of(bound, [](const Bound& b) { return b.flag->id == FlagId::help && b.option->count() > 0; });
   out.action = find_action(id, typed, asks_help);
   if (asks_help) {
-    if (!out.action && !actions_of(id).empty()) out.operands = std::move(typed);  // an action that has steps, or none
+    if (!out.action && !actions_of(id).empty()) out.operands = std::move(typed);  // an action with steps, or empty
     out.set(FlagId::help, {});
     return out;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing the bar, ten times a second. Whoever works only leaves the figures.
+// A thread draws the bar ten times a second; the working thread only stores the numbers.
 #include "progress.h"
 
 #include <signal.h>
@@ -20,7 +20,7 @@ constexpr auto kPatience = std::chrono::milliseconds(500);  // shorter jobs draw
 constexpr auto kPause = std::chrono::milliseconds(100);
 constexpr std::size_t kWidestBar = 24, kNarrowestBar = 6;
 
-// A terminal that knows no cursor would print one bar behind the other.
+// A terminal without cursor movement would print one bar after the other.
 bool can_draw() {
   const char* const terminal = std::getenv("TERM");
   return ::isatty(STDERR_FILENO) == 1 && terminal != nullptr && *terminal != '\0' &&
@@ -39,7 +39,7 @@ std::string bar(double part, std::size_t width) {
   return "[" + std::string(full, '=') + std::string(width - full, ' ') + "] ";
 }
 
-// Signals are for the thread that works: it holds what has to be put away.
+// Blocks signals while the drawing thread is started, so that they go to the working thread, which has to clean up.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -64,7 +64,7 @@ Progress::Progress(std::string_view label, bool quiet)
   try {
     drawer_ = std::thread([this] { draw_now_and_then(); });
   } catch (const std::system_error&) {
-    draws_ = false;  // the work goes on without
+    draws_ = false;  // the job runs without a bar
   }
 }
 
@@ -76,7 +76,7 @@ Progress::~Progress() {
   }
   ended_.notify_one();
   drawer_.join();
-  // Where no bar is in its place, the ^C that the terminal echoed is.
+  // Without a bar, the terminal's echoed ^C is on the line.
   if (interrupted() != 0 && !drawn_) draw("\n", false);
   clear();
 }
@@ -111,8 +111,8 @@ void Progress::begin(std::string_view subject, bool working) {
 void Progress::about(std::string_view subject) { begin(subject, false); }
 void Progress::busy(std::string_view subject) { begin(subject, true); }
 
-// The cursor waits at the beginning of the line: a terminal that becomes narrower breaks the line behind it, where
-// erasing to the end of the screen finds all of it.
+// The cursor stays at the beginning of the line. If the terminal becomes narrower, it wraps the bar after the cursor,
+// and erasing to the end of the screen removes all of it.
 void Progress::draw_now_and_then() {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kPause, [&] { return ends_; })) {
@@ -124,7 +124,7 @@ void Progress::draw_now_and_then() {
   }
 }
 
-// As much as `columns` has room for: first the bar becomes short, then the rate goes, the sizes, the bar, the name.
+// Fits the line into `columns`: first shortens the bar, then drops the rate, the sizes, the bar and the name.
 std::string Progress::line(std::size_t columns, Clock::time_point now) const {
   const double seconds = std::chrono::duration<double>(now - begin_).count();
   const double rate = static_cast<double>(done_) / std::max(seconds, 1e-3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bar with rate and time left on standard error, where that is a terminal and the job is long; and the way in which
-// Ctrl-C reaches a job.
+// A progress bar with rate and time left on standard error, if that is a terminal and the job is long. Its hook also
+// stops the job after Ctrl-C.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -15,7 +15,7 @@ namespace weighbridge::cli {
 
 class Progress {
  public:
-  // `label`: the verb. A quiet one draws nothing and still stops the job on an interrupt.
+  // `label`: the verb. With `quiet` it draws nothing but still stops the job on an interrupt.
   Progress(std::string_view label, bool quiet);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -23,14 +23,14 @@ class Progress {
 
   // For Context::progress; refers to this object. Counts bytes.
   std::function<bool(std::uint64_t, std::uint64_t)> hook();
-  // The same, counting `unit`s ("texts").
+  // The same, counting in `unit` ("texts").
   std::function<bool(std::uint64_t, std::uint64_t)> hook(std::string_view unit);
-  // What the bar is about from now on besides the verb: a file, where there are several, or a part of the job
-  // ("writing"). Time is counted anew for it.
+  // Begins a new subject, shown after the verb: one of several files, or a part of the job ("writing"). Its time starts
+  // at zero.
   void about(std::string_view subject);
-  // A part of the job that tells no figures has begun: the bar is its name and how long it has taken.
+  // Begins a part of the job that reports no progress: the bar shows its name and the elapsed time.
   void busy(std::string_view subject);
-  // Takes the bar off the screen: before anything else is said. It comes back with the next figure.
+  // Erases the bar. Call it before printing anything else; the bar comes back with the next report.
   void clear();
 
  private:
@@ -43,14 +43,14 @@ class Progress {
   const std::string label_;
   bool draws_;
   const Clock::time_point job_begin_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards everything below
   std::condition_variable ended_;
   bool drawn_ = false, working_ = false, ends_ = false;
   std::string subject_;
   std::string_view unit_;
   std::uint64_t done_ = 0, total_ = 0;
   Clock::time_point begin_;  // of the subject
-  std::thread drawer_;       // so that a part that tells nothing for long is seen to be alive
+  std::thread drawer_;       // keeps the clock moving while the job reports nothing
 };
 
 }  // namespace weighbridge::cli

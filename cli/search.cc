@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// search: the lines of a corpus nearest in meaning to a query. Leaves keeping the corpus' vectors to kept_vectors.h.
+// search: finds the lines of a corpus that are nearest in meaning to a query. kept_vectors.h keeps the corpus' vectors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 struct Corpus {
   std::vector<std::string> texts;
   std::vector<float> vectors;  // texts x dimension
-  std::string written;         // the file that keeps them now; empty: none, or it was there
+  std::string written;         // the file that this run wrote them to; empty if it wrote none
 };
 
 std::vector<std::string> read_corpus(Session& session) {
@@ -30,7 +30,7 @@ std::vector<std::string> read_corpus(Session& session) {
   return out;
 }
 
-// What the vectors depend on: the weights, the options and metadata that shape a vector, the vocabulary, the texts.
+// The digest of everything that the vectors depend on: weights, options, metadata, vocabulary and texts.
 std::string digest_of_inputs(const Session& session, const Model& model, const Embedder& embedder, const Corpus& corpus,
                              std::uint32_t version) {
   std::string all = content_digest(model, session.context(), true, version).text();
@@ -52,7 +52,7 @@ void require_no_input(const std::string& path, std::span<const std::shared_ptr<c
   std::error_code ignored;
   for (const auto& input : inputs)
     if (std::filesystem::equivalent(path, std::string(input->name()), ignored))
-      raise(Kind::misuse, "misuse/output-is-input", "this is a file that is being read", path);
+      raise(Kind::misuse, "misuse/output-is-input", "the output is one of the input files", path);
 }
 
 void embed_corpus(Session& session, const Embedder& embedder, Corpus& corpus, Remarks& remarks) {
@@ -96,7 +96,8 @@ Corpus embedded_corpus(Session& session, const Model& model, const Embedder& emb
 
 bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos; }
 
-// Best first; of equal scores the earlier text. Blank lines are near to everything that says little, and no answer.
+// Best first; equal scores in the order of the texts. Blank lines are left out: they score high against any short
+// query.
 std::vector<Scored> best(const Corpus& corpus, std::span<const float> query, std::size_t most) {
   std::vector<Scored> all;
   for (std::size_t i = 0; i < corpus.texts.size(); ++i)
@@ -113,7 +114,7 @@ std::vector<Scored> best(const Corpus& corpus, std::span<const float> query, std
 
 void answer(Session& session, const Embedder& embedder, const Corpus& corpus, Remarks& remarks) {
   const std::size_t most = session.args.number<std::size_t>(FlagId::top);
-  const bool alone = session.args.operands.size() == 2;  // else an array
+  const bool alone = session.args.operands.size() == 2;  // several queries make an array
   JsonWriter json;
   if (!alone) json.begin_array();
   for (std::size_t q = 1; q < session.args.operands.size(); ++q) {
@@ -146,7 +147,7 @@ Status run_search(Session& session) {
     Remarks remarks;
     const Corpus corpus = embedded_corpus(session, model, *embedder, remarks);
     if (corpus.texts.empty() && !session.quiet)
-      complain(quote(session.args.value(FlagId::corpus)) + " holds no text, so there is nothing to find");
+      complain(quote(session.args.value(FlagId::corpus)) + " contains no text, so there is nothing to search");
     session.tell_written(corpus.written, [&] { answer(session, *embedder, corpus, remarks); });
     remarks.say(session, path, *embedder);
   } catch (const Error& error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manners that all verbs share: opening, failing, choosing tensors.
+// Behavior that all verbs share: opening inputs, reporting failures, finding tensors.
 #include "session.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::shared_ptr<const Source> hold_standard_input() {
   return memory_source(Bytes{{held->data(), size}, held}, "<standard input>");
 }
 
-// The file that a finding about `path` is about.
+// The file that a finding names; `path` if it names none.
 std::string_view about(std::string_view path, const Finding& finding) {
   return finding.file.empty() ? path : std::string_view(finding.file.name);
 }
@@ -72,7 +72,7 @@ void set_limit(Limits& limits, const std::string& text) {
     limits.decoded = value;
   else if (name == "memory")
     limits.memory = value;
-  // The command's own recursions over nested values are made for no more than this.
+  // The command's own recursive functions are safe up to this depth.
   else if (name == "depth" && value <= 1024)
     limits.depth = static_cast<std::uint32_t>(value);
   else
@@ -130,7 +130,7 @@ std::string Session::help(const Finding& finding) const {
   const Hint& hint = finding.hint;
   if (hint.what == Hint::What::none) return {};
   if (hint.name == "standard-input") return ": for what comes through a pipe give -";
-  // What the library calls otherwise than the command does.
+  // Options of the library whose flags have other names.
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"replace", "force"}, {"vocabulary", "vocab"}};
   std::string_view name = hint.what == Hint::What::limit ? std::string_view("limit") : std::string_view(hint.name);
   for (const auto& [theirs, ours] : kNames)
@@ -165,7 +165,7 @@ Status Session::for_each_file(const std::function<Status(const std::string&)>& j
   for (const std::string& path : args.operands) {
     if (several_) progress_.about(path.substr(path.rfind('/') + 1));
     status = worse(status, job(path));
-    out.flush();  // before the next file's complaints, and for who waits
+    out.flush();  // before messages about the next file
     if (out.closed()) break;
   }
   end_objects();
@@ -254,7 +254,7 @@ std::uint64_t bytes_read_from(const Model& model) {
   std::uint64_t bytes = 0;
   for (const auto& source : model.sources()) {
     bytes += source->size();
-    if (!folder) break;  // the file itself comes first, then what lies beside it
+    if (!folder) break;  // the first source is the file itself; sidecar files follow
   }
   return bytes;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every verb has at hand: its arguments, its output, a Context, and inputs opened in the one way that all verbs
-// share.
+// What every verb works with: arguments, output, a Context, and one common way to open inputs and report failures.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -30,33 +29,33 @@ class Session {
   Output& out;
   const bool json, quiet;
 
-  // Budgets, threads as asked for, and the bar.
+  // Limits, threads and the progress bar.
   const Context& context() const { return context_; }
   Progress& progress() { return progress_; }
 
-  // The file at `path`; "-" is all of standard input, held in memory. A folder is opened by its path, not by a source.
-  // Throws Error.
+  // The file at `path`; "-" is all of standard input, held in memory. Not for folders, which are opened by path. Throws
+  // Error.
   std::shared_ptr<const Source> source(const std::string& path);
 
-  // Prints one object of --json: alone on a line, or as the next element where the verb was given several files.
+  // Prints one object of --json: alone on a line, or as the next element of an array if there are several files.
   void object(std::string_view text);
-  // Runs job(path) for each operand: with several, the bar names the file, each result is out before the next is begun,
-  // and --json prints an array. The worst status.
+  // Runs job(path) for each operand and returns the worst status. With several operands, the bar names the file, each
+  // result is flushed before the next begins, and --json prints an array.
   Status for_each_file(const std::function<Status(const std::string&)>& job);
 
-  // Says on standard error what is wrong with `path`, or with the file that the finding names, and with --json prints
-  // the object with its findings.
+  // Reports on standard error what is wrong with `path`, or with the file that the finding names; with --json also
+  // prints the object with the findings. Returns the exit status.
   Status fail(std::string_view path, const Error& error);
   Status fail(std::string_view path, const Report& report);
-  // Warnings and the like of a file that is good enough, on standard error.
+  // Prints the findings of a file that could be opened on standard error.
   void remarks(std::string_view path, const Report& report);
-  // The sentence of an error for a person: behind the file at fault, which is `path` where the finding names no other,
-  // and before the flag that helps, if any.
+  // The message of an error: the file at fault (`path` unless the finding names another), the sentence, and the flag
+  // that helps, if any.
   std::string fault(std::string_view path, const Error& error) const;
-  // Each finding on a line of its own, as verify prints them.
+  // Prints each finding on its own line, as verify does.
   void print_findings(std::string_view path, const Report& report);
-  // Prints what has been done, when `output` has been written (empty: no file was); where that cannot be printed, says
-  // so of the output.
+  // Calls `print` to report what was done. If printing fails after `output` was written, the error says that `output`
+  // exists. `output` is empty if no file was written.
   template <class Print> void tell_written(std::string_view output, Print&& print) {
     try {
       print();
@@ -66,13 +65,13 @@ class Session {
       written_all_the_same(output, failed);
     }
   }
-  // One line for a person: sentence, rule, place, and the flag that helps.
+  // One line: sentence, rule, offset and tensor, and the flag that helps.
   std::string sentence(const Finding& finding) const;
 
  private:
   [[noreturn]] static void written_all_the_same(std::string_view output, const OutputFailed&);
   void print_failure(std::string_view path, const Report& report);
-  // What the finding hints at, as a flag of this verb: "; try --heads N". Empty where there is nothing.
+  // The finding's hint as a flag of this verb: "; try --heads N". Empty if there is none.
   std::string help(const Finding& finding) const;
 
   void end_objects();
@@ -82,7 +81,7 @@ class Session {
   Context context_;
 };
 
-// What `work` gives; an Error in it is one of the file at `path`, unless it names one itself.
+// Runs `work`. An Error that names no file becomes an error of the file at `path`.
 template <class Work> auto in_file(const std::string& path, Work&& work) {
   try {
     return work();
@@ -91,32 +90,32 @@ template <class Work> auto in_file(const std::string& path, Work&& work) {
   }
 }
 
-// Throws Error: for what a verb finds wrong with a file, so that --json has it as well. The message is exact, not
-// escaped, and does not name `file`.
+// Throws Error, for a fault that a verb itself finds, so that --json reports it too. The message is not escaped and
+// does not name `file`.
 [[noreturn]] void raise(Kind kind, std::string rule, std::string message, std::string file = {}, Hint hint = {});
 
-// An input that is open. `model` is empty when it is malformed: report says why, and fail() has been called.
+// An opened input. `model` is empty if it could not be opened: fail() has been called, and `status` is its result.
 struct Input {
   Report report;
   std::optional<Model> model;
-  Status status = Status::done;  // when there is no model
+  Status status = Status::done;  // if there is no model
 };
-// What a tokenizer file that is given can be.
+// What the tokenizer file of the command line may be used for.
 enum class TokenizerFile : std::uint8_t {
-  container,            // that of a container whose tokenizer is a file of its own
-  container_or_another  // or the tokenizer of any model that has none, which is opened without it
+  container,            // only a container that keeps its tokenizer in a separate file
+  container_or_another  // also any other model without a tokenizer; open_input() then opens the model without the file
 };
-// The bytes that a model was read from: of its file, or of all files of its folder that were looked at.
+// The number of bytes a model was read from: its file, or all files of its folder that were opened.
 std::uint64_t bytes_read_from(const Model&);
 Input open_input(Session& session, const std::string& path, Checks checks = Checks::all,
                  std::shared_ptr<const Source> tokenizer = {}, TokenizerFile kind = TokenizerFile::container);
 
-// Why no tensor of a model matches a pattern, and what would.
+// The message for a pattern that matches no tensor, with a pattern that would match.
 std::string nothing_matches(const Model& model, std::string_view pattern);
-// The name's tensor. Misuse names the nearest ones.
+// The tensor of this name. The error for an unknown one names the nearest tensors.
 Tensor find_tensor(const Model& model, std::string_view name);
 
-// The work of each verb.
+// The implementation of each verb.
 #define WB_VERB(id, ...) Status run_##id(Session&);
 #include "verb_rows.def"
 #undef WB_VERB

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// slm: which function does which action; slm_package.cc, slm_source.cc and slm_admission.cc have them.
+// slm: maps actions to functions, which are in slm_package.cc, slm_source.cc and slm_admission.cc.
 #include <algorithm>
 #include <iterator>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The actions of the verb slm, one function each; slm.cc says which is whose. Each is given its operands, as many as
-// its row in actions.cc says, and flags that the row names.
+// The actions of the verb slm, one function each; slm.cc maps actions to functions. Operands and flags have been
+// checked against the action's rows.
 #pragma once
 #include <span>
 #include <string>
@@ -16,10 +16,10 @@ namespace weighbridge::cli {
 using Operands = std::span<const std::string>;
 
 std::string output_of(const Session&);
-// Prints what a step of the chain found, and what it wrote; the exit status says whether it passed.
+// Prints what a step of the chain found and wrote. The status says whether it passed.
 Status tell(Session&, const std::string& subject, const chain::Outcome&);
 
-// The same of a template, which nothing was found in yet.
+// The same for a template, which has no findings yet.
 Status tell_template(Session&, const chain::Outcome&);
 
 // slm_package.cc: fixtures and adapter packages
@@ -27,11 +27,11 @@ Status make_fixture(Session&, Operands);
 Status make_adapter(Session&, Operands);
 Status apply_adapters(Session&, Operands);
 
-// The model with its packages, whose paths these are; an Error in it is the base's, or names the package that is at
-// fault by itself, where one is.
+// The first model with the others, which are adapter packages, applied to it. `paths`: those of all models, in the same
+// order. An Error names the base, or the package that is at fault by itself.
 Model adapted(std::span<const Model> models, std::span<const std::string> paths, const Context& context);
 
-// slm_source.cc: from reviewed weights to an .slm
+// slm_source.cc: from reviewed weights to an .slm file
 Status make_source_template(Session&, Operands);
 Status review_candidate(Session&, Operands);
 Status extract_source(Session&, Operands);
@@ -39,7 +39,7 @@ Status validate_source(Session&, Operands);
 Status convert_trained(Session&, Operands);
 Status convert_safetensors_trained(Session&, Operands);
 
-// slm_admission.cc: from an .slm to what may be offered
+// slm_admission.cc: from an .slm file to an admitted model
 Status make_slm_manifest(Session&, Operands);
 Status validate_slm_manifest(Session&, Operands);
 Status smoke_model(Session&, Operands);

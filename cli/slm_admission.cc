@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// slm's actions from an .slm to what a user interface may offer. Owns the words and where records lie; the work is the
-// library's.
+// slm's admission chain, from an .slm file to an admitted model. Owns the output and the paths of records; the library
+// does the work.
 #include "session.h"
 #include "slm_actions.h"
 #include "weighbridge/chain.h"
@@ -11,7 +11,7 @@ namespace {
 bool replaces(const Session& session) { return session.args.has(FlagId::force); }
 std::string value(const Session& session, FlagId id) { return std::string(session.args.value(id)); }
 
-// The evidence beside `model`, with -o in place of the record that the action writes.
+// The evidence beside `model`, with -o as the path of the record that the action writes.
 chain::Evidence evidence(const Session& session, const std::string& model,
                          std::string chain::Evidence::*written = nullptr) {
   chain::Evidence out = chain::evidence_beside(model);
@@ -24,7 +24,7 @@ std::string minimodel_of(const std::string& model) {
   return (model.ends_with(kEnding) ? model.substr(0, model.size() - kEnding.size()) : model) + ".minimodel";
 }
 
-// The ledger as it stands, whose links were checked.
+// Shows the ledger and checks its links.
 Status show_ledger(Session& session, const std::string& ledger) {
   const chain::Outcome outcome = chain::verify_ledger(ledger);
   if (session.json) {
@@ -96,7 +96,7 @@ Status keep_ledger(Session& session, Operands operands) {
                                           value(session, FlagId::stated_at), session.context()));
     });
   if (step != "show") return tell(session, ledger, chain::verify_ledger(ledger));
-  static_cast<void>(open_file(ledger));  // what is missing is a file, not evidence
+  static_cast<void>(open_file(ledger));  // a missing file is an io error, not missing evidence
   return show_ledger(session, ledger);
 }
 

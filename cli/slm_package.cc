@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// slm's fixtures of known sizes, and adapter packages made and applied. Owns the words; the work is the library's.
+// slm's fixtures of known sizes, and adapter packages. Owns the output; the library does the work.
 #include <vector>
 
 #include "session.h"
@@ -10,7 +10,7 @@
 namespace weighbridge::cli {
 namespace {
 
-// Writes what the plan says and tells of it in convert's words.
+// Carries out the plan and reports it as convert does.
 Status carry_out(Session& session, const std::string& from, const Plan& plan) {
   const std::string output = output_of(session);
   plan.execute(output, session.context());
@@ -26,7 +26,7 @@ Status carry_out(Session& session, const std::string& from, const Plan& plan) {
   return Status::done;
 }
 
-// The models of the paths, or nothing once one of them has failed, which was said.
+// Opens the models of the paths. Empty if one fails; the error has been printed.
 std::vector<Model> open_all(Session& session, std::span<const std::string> paths, Status& status) {
   std::vector<Model> out;
   for (const std::string& path : paths) {
@@ -65,9 +65,9 @@ Status make_fixture(Session& session, std::span<const std::string> operands) {
   options.replace = session.args.has(FlagId::force);
   if (const std::string_view dtype = session.args.value(FlagId::slm_dtype); !dtype.empty() && dtype != "f32") {
     options.quantize = dtype;
-    options.slm.quantize_norms = true;  // as the original packer does, whose sizes these are
+    options.slm.quantize_norms = true;  // as in the original packer, whose sizes these are
   }
-  // The operand is a word: what goes wrong does so at the file that is made.
+  // The operand is not a file, so errors name the output.
   try {
     return carry_out(session, operands[0], plan(slm::fixture(*kind), "slm", options));
   } catch (const Error& error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// slm's source chain: from reviewed weights to an .slm. Owns the words; the work is the library's.
+// slm's source chain, from reviewed weights to an .slm file. Owns the output; the library does the work.
 #include "session.h"
 #include "slm_actions.h"
 #include "weighbridge/chain.h"
@@ -7,7 +7,7 @@
 namespace weighbridge::cli {
 namespace {
 
-// A file that an action cannot do without.
+// The file of a required flag.
 std::string needed(const Session& session, FlagId id) { return std::string(session.args.value(id)); }
 
 double safety_bound(const Session& session) { return session.args.number<double>(FlagId::safety_bound); }

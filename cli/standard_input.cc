@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting is poll()'s, which a signal ends: a read would be begun again by the system.
+// Waits in poll(), which a signal interrupts; the system would restart a read().
 #include "standard_input.h"
 
 #include <poll.h>
@@ -15,7 +15,7 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr int kGlance = 100;  // milliseconds: another thread may have got the signal, or it came just before
+constexpr int kGlance = 100;  // milliseconds; another thread may have got the signal, or it came just before poll()
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exit statuses. Owns their numbers, the status of each kind of error, and which of two is the worse one.
+// Owns the exit statuses: their numbers, the status of each kind of error, and which of two is worse.
 #pragma once
 #include <cstdint>
 
@@ -21,8 +21,7 @@ constexpr Status status_of(Kind kind) noexcept {
   return Status::io;
 }
 
-// Of several files the worst counts, in the order 4, 1, 2, 3, 0: what is wrong with a file goes before a path that is
-// none, and that before a file that was read in part.
+// With several files, the exit status is the first of 4, 1, 2, 3, 0 that occurred.
 constexpr Status worse(Status a, Status b) noexcept {
   constexpr std::uint8_t kRank[] = {0, 3, 2, 1, 4};
   return kRank[static_cast<std::uint8_t>(a)] >= kRank[static_cast<std::uint8_t>(b)] ? a : b;

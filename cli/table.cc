@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inspect's table: one pass for the widths, one for the rows.
+// inspect's table: one pass finds the column widths, a second one prints the rows.
 #include "table.h"
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kWidestName = 100;    // longer names push their own row only, where lines may be of any width
-constexpr std::size_t kNarrowestName = 16;  // below it a terminal breaks the lines
+constexpr std::size_t kWidestName = 100;    // off a terminal, a longer name only shifts its own row
+constexpr std::size_t kNarrowestName = 16;  // on a narrower terminal, lines wrap
 constexpr std::size_t kWidestType = 20;     // on a terminal
 constexpr std::size_t kLongestValue = 100;  // bytes of a metadata value that are shown
 constexpr std::size_t kMostAttributes = 100;
@@ -28,15 +28,15 @@ constexpr std::array<std::string_view, 6> kStatsHeads{"min", "max", "mean", "nan
 struct Widths {
   std::size_t name = 4, dtype = 5, shape = 5, size = 4, layout = 6;
   std::array<std::size_t, 6> stats{3, 3, 4, 3, 3, 4};
-  bool fits = false;    // names and types lose their middles where they are wider than their columns
-  bool layouts = true;  // whether the column is there: on a terminal it is not when every tensor is plainly dense
+  bool fits = false;    // whether names and types wider than their columns lose their middles
+  bool layouts = true;  // whether there is a layout column; a terminal omits it if every tensor is plain dense
 };
 
 void pad(std::string& to, std::size_t width, std::size_t columns) {
   if (columns < width) to.append(width - columns, ' ');
 }
 
-// A name that begins or ends in a blank, or is none, would not be seen to.
+// An empty name, or one that begins or ends with a blank, is unreadable without quotes.
 bool needs_quotes(std::string_view name) { return name.empty() || name.front() == ' ' || name.back() == ' '; }
 
 std::string quoted_name(std::string_view name) { return "'" + std::string(name) + "'"; }
@@ -46,7 +46,7 @@ void append_left(std::string& to, std::string_view text, std::size_t width) {
   to.append(kGap);
 }
 
-// The same, cut to the width where that is asked for.
+// The same, cut to the width if `fits`.
 void append_cell(std::string& to, std::string_view text, std::size_t width, bool fits) {
   if (!fits || width_shown(text) <= width) {
     append_left(to, text, width);
@@ -117,7 +117,7 @@ std::array<std::string, 6> stats_cells(const Stats& s, const Tensor& t) {
   return out;
 }
 
-// What the names may take of a terminal's line, when the other columns have theirs.
+// Gives names the columns of a terminal line that the other columns leave.
 void fit(Widths& w, const Inspection& in, std::size_t columns) {
   w.fits = true;
   w.dtype = std::min(w.dtype, kWidestType);
@@ -297,7 +297,7 @@ void print_attributes(Output& out, Attributes attributes) {
   if (!attributes.empty()) out.text("\n");
 }
 
-// What the container says of itself as a whole: dtype label, tokenizer, checksums.
+// Facts about the container as a whole: dtype label, tokenizer, checksums.
 void print_checksums(Output& out, const Model& model) {
   const bool label = !model.dtype_label().empty();
   if (label) out.text("  dtype " + shown(model.dtype_label()) + "\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables that people read, aligned by display width. Rows are appended to the output's buffer, none is held.
+// The table that inspect prints, aligned by display width.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -12,9 +12,9 @@ namespace weighbridge::cli {
 
 // Logical bytes of all parts.
 std::uint64_t logical_size(const Tensor&);
-// The summary line, metadata, one row a tensor, totals by dtype.
-// `nothing_matches` is said in place of rows where the model has tensors and none was chosen. On a terminal long names
-// are cut in the middle, so that a row is a line.
+// Prints the summary line, metadata, one row per tensor, and totals by dtype. `nothing_matches` replaces the rows if
+// the model has tensors and none was selected. On a terminal, long names are cut in the middle so that each row fits
+// one line.
 void print_table(Output&, const Inspection&, std::string_view nothing_matches);
 
 }  // namespace weighbridge::cli

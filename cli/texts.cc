@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where texts come from.
+// Reads texts from operands, files and standard input.
 #include "texts.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts that a verb works on: its operands behind the model, or --input, line by line.
+// The texts that a verb works on: the operands after the model, or the records of --input.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace weighbridge::cli {
 
-// A file's texts, or standard input's for "-". What is wrong with them is an Error of that file.
+// The texts of a file, or of standard input for "-". Errors name that file.
 class TextFile {
  public:
   TextFile(Session&, std::string path, TextForm);
   bool next(std::string& text);
   bool next_record(std::vector<std::string>& fields);
-  const std::string& name() const noexcept { return name_; }  // as errors have it
+  const std::string& name() const noexcept { return name_; }  // as in errors
 
  private:
   std::string name_;
@@ -28,7 +28,7 @@ class TextFile {
 
 class Texts {
  public:
-  // Operands from `first` on, or --input FILE|- in --input-format. Throws Misuse where there are both, or neither.
+  // Operands from `first` on, or --input FILE|- in --input-format. Throws Misuse if there are both, or neither.
   Texts(Session&, std::size_t first);
   bool next(std::string& text);
 
@@ -37,13 +37,13 @@ class Texts {
   std::optional<TextFile> file_;
 };
 
-// As --input-format says; otherwise as the name of the file at `path` ends.
+// The form that --input-format names; the default depends on the extension of `path`.
 TextForm text_form(const Arguments&, std::string_view path);
 
 // Reads a file, or standard input for "-", a buffer at a time.
 TextPull pull_from(const std::string& path);
 
-// The vocabulary of --vocab, or nothing. What is wrong with it is an Error of that file.
+// The vocabulary of --vocab, or nullopt. Errors name that file.
 std::optional<Tokenizer> vocabulary_of(Session&);
 
 }  // namespace weighbridge::cli

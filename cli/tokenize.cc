@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenize: texts as ids, as the runtimes use them.
+// tokenize: prints the token ids of texts, as the runtimes use them.
 #include "weighbridge/tokenize.h"
 
 #include <optional>
@@ -73,7 +73,7 @@ Status run_tokenize(Session& session) {
     for (std::string text; texts.next(text) && !session.out.closed();) printer->print(tokenizer(text));
     printer->finish();
   } catch (const Error& error) {
-    if (printer) printer->finish();  // what was printed is a whole object, and the failure the next one
+    if (printer) printer->finish();  // completes the printed object; the failure follows as the next one
     return session.fail(path, error);
   }
   return Status::done;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify: is each file sound, and is it the published one?
+// verify: checks each file, and with --sha256 compares one with a published digest.
 #include "weighbridge/verify.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr std::size_t kHexDigits = 64;
 
 std::string published_digest(const Arguments& args) {
   const std::string_view given = args.value(FlagId::sha256);
-  const std::size_t begin = std::min(given.find_first_not_of(" \t\r\n"), given.size());  // as a copy may have
+  const std::size_t begin = std::min(given.find_first_not_of(" \t\r\n"), given.size());  // of a pasted digest
   std::string hex(given.substr(begin, given.find_last_not_of(" \t\r\n") + 1 - begin));
   std::transform(hex.begin(), hex.end(), hex.begin(),
                  [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
@@ -32,7 +32,7 @@ void compare_digest(Session& session, const Source& source, const std::string& w
   finding.rule = "file/sha256";
   finding.expected = wanted;
   finding.found = found;
-  finding.message = "the file is not the published one: its SHA-256 is " + found + ", not " + wanted;
+  finding.message = "SHA-256 mismatch: expected " + wanted + ", found " + found;
   report.add(std::move(finding));
 }
 
@@ -56,7 +56,7 @@ void print(Session& session, std::string_view path, const Verdict& verdict, std:
   out.toned(Tone::good, "ok");
   out.text(" (" + std::string(verdict.format) + ", " + grouped(verdict.model.size()) +
            (verdict.model.size() == 1 ? " tensor, " : " tensors, ") + grouped(file_size) + " bytes");
-  if (report.unsupported() > 0) out.text(", " + grouped(report.unsupported()) + " that this build cannot interpret");
+  if (report.unsupported() > 0) out.text(", " + grouped(report.unsupported()) + " of them unsupported");
   out.text(")\n");
 }
 
@@ -76,7 +76,7 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
   } catch (const Error& error) {
     session.progress().clear();
     if (error.kind() != Kind::io || !session.json) return session.fail(path, error);
-    Verdict verdict;  // an unreadable file has verify's own shape too
+    Verdict verdict;  // JSON has the same shape for an unreadable file
     verdict.report.add(error.finding());
     session.object(to_json(path, verdict));
     complain(session.fault(path, error));
@@ -89,7 +89,7 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
 Status run_verify(Session& session) {
   const std::string wanted = session.args.has(FlagId::sha256) ? published_digest(session.args) : std::string{};
   if (!wanted.empty() && session.args.operands.size() > 1)
-    throw Misuse("--sha256 is the digest of one FILE, and several are given");
+    throw Misuse("--sha256 checks one FILE, but several are given");
   return session.for_each_file([&](const std::string& path) { return verify_one(session, path, wanted); });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Greedy lines: a word goes on the line where it fits.
+// Greedy line filling: a word stays on the line if it fits.
 #include "wrap.h"
 
 #include <unistd.h>
@@ -13,7 +13,7 @@
 namespace weighbridge::cli {
 namespace {
 
-// Words at blanks, those in quotes left whole.
+// Splits at blanks outside of quotes.
 std::vector<std::string> shell_words(std::string_view command) {
   std::vector<std::string> out(1);
   char quote = 0;
@@ -40,7 +40,7 @@ std::size_t help_columns() {
 
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t used, std::size_t indent) {
   std::string out;
-  bool begins = true;  // no word stands on the line yet
+  bool begins = true;  // the line has no word yet
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
     const std::string_view word = text.substr(0, end);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running text in lines of a given width, with hanging indents.
+// Wraps text to a given width, with a hanging indent.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace weighbridge::cli {
 
-// How wide help may be: the terminal on standard output, at least 40 and at most 100 columns; 80 where it is none.
+// The width of help: that of the terminal on standard output, between 40 and 100 columns; 80 if it is not a terminal.
 std::size_t help_columns();
 
-// `text`, which flows, for a line of which `used` columns are taken; what does not fit goes on below, behind `indent`
-// blanks. A '\n' in it begins a line anew. No line break at its end.
+// Wraps `text`, which starts after `used` columns of its line; following lines are indented by `indent` blanks. A '\n'
+// in the text starts a new line. The result does not end in a line break.
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t used, std::size_t indent);
-// The same of a command for a shell: lines are broken between its words, a flag stays with its value.
+// The same for a shell command: breaks lines between words and keeps a flag with its value.
 std::string wrapped_command(std::string_view command, std::size_t columns, std::size_t used, std::size_t indent);
 
 }  // namespace weighbridge::cli

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The libraries that are installed, with the public headers and no others: every layer's objects but the chain's in one archive,
-# libweighbridge.a, and the chain's, which stand on them, in libweighbridge_chain.a. With BUILD_SHARED_LIBS all are one shared library,
-# since the chain uses what such a library exports to nobody. Before 1.0 the ABI holds within a minor version, so that is the
-# SOVERSION. The command links these targets and so sees what any user of the library sees.
+# The installed libraries, with the public headers only. libweighbridge.a has the objects of every layer but the chain, and
+# libweighbridge_chain.a those of the chain, which depend on them. With BUILD_SHARED_LIBS all are one shared library, because the chain
+# uses symbols that a shared library does not export. Before 1.0 the ABI is stable within a minor version, so that is the SOVERSION.
+# The command links these targets, and so sees what any user of the library sees.
 
 get_property(layers GLOBAL PROPERTY WEIGHBRIDGE_LAYERS)
 set(objects)

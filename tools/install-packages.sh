@@ -8,7 +8,7 @@ build=(g++ cmake ninja-build pkg-config libzstd-dev zlib1g-dev libssl-dev libxxh
 demo=("${build[@]}" python3 python3-venv)
 # What a newcomer's run needs, and what the rest of the checks need besides.
 test=("${build[@]}" ccache clang-format-16 libgtest-dev librapidcheck-dev nlohmann-json3-dev git python3 python3-pytest python3-pytest-xdist
-      python3-jsonschema unicode-data)
+      python3-jsonschema python3-numpy unicode-data)
 check=("${test[@]}" clang-16 libclang-rt-16-dev llvm-16 python3-venv strace mandoc mmdebstrap doxygen)
 tidy=("${test[@]}" clang-16 clang-tidy-16)
 # Debian's own acorn serves Emscripten's optimizer; node and npm may come from elsewhere and are asked for where there are none.

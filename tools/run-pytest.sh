@@ -15,10 +15,11 @@ shift
 for python in "${pythons[@]}"; do
   if "$python" -c 'import pytest' 2>/dev/null; then
     flags=()
+    help="$("$python" -m pytest --help)"
     # What passed leaves nothing: some of the files are gigabytes.
-    "$python" -m pytest --help | grep -q tmp_path_retention_policy &&
-      flags=(-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed)
-    "$python" -c 'import xdist' 2>/dev/null && flags+=(-n "$(nproc)" --dist worksteal)
+    [[ "$help" == *tmp_path_retention_policy* ]] && flags=(-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed)
+    # Debian 12 has xdist 3.1, which does not steal work yet.
+    [[ "$help" == *--dist* ]] && flags+=(-n "$(nproc)" --dist "$([[ "$help" == *worksteal* ]] && echo worksteal || echo load)")
     # A job in the background of a script ignores these, and so would the command that the tests interrupt.
     env --default-signal=INT,HUP "$python" -m pytest -q -rs -p no:cacheprovider ${flags[@]+"${flags[@]}"} "$@"
     exit

@@ -98,7 +98,8 @@ class Access;
 template <class T> class Shared {
  public:
   Shared() noexcept = default;                                               ///< no items
-  const T* begin() const noexcept { return all_ ? all_->data() : nullptr; }  ///< valid while any copy of this lives
+  const T* data() const noexcept { return all_ ? all_->data() : nullptr; }   ///< valid while any copy of this lives
+  const T* begin() const noexcept { return data(); }                         ///< likewise
   const T* end() const noexcept { return begin() + size(); }                 ///< likewise
   bool empty() const noexcept { return size() == 0; }                        ///< no items
   std::size_t size() const noexcept { return all_ ? all_->size() : 0; }      ///< items

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission records.
+// Makes and checks admission records.
 #include "chain/admission.h"
 
 #include "chain/outcome.h"

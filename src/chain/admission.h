@@ -11,7 +11,7 @@ struct Admitted {
   QualityEvidence evidence;
   ReadRecord record;
 };
-// [reads] The record and everything under it, made again and equal.
+// [reads] The record with all its evidence, recomputed and found equal.
 Admitted read_admission(const Evidence&, const Context&);
 
 }  // namespace weighbridge::chain

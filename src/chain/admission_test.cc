@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an .slm to its admission: what each step refuses, and that no field of any record can change unseen.
+// From an .slm to its admission: what each step refuses, and that a change of any field of any record is detected.
 #include "chain/admission.h"
 #include "chain/smoke.h"
 #include "support/admission_chain.h"
@@ -15,7 +15,7 @@ std::string rule(const std::function<void()>& call) { return thrown(call).rule; 
 TEST(Admission, EveryFieldOfEveryRecordIsCaughtByTheNextStep) {
   const TemporaryFolder folder;
   const Evidence at = make_chain(folder / "m.slm");
-  Evidence elsewhere = at;  // where a step that passes writes
+  Evidence elsewhere = at;  // where steps that pass write
   elsewhere.manifest = folder / "manifest";
   expect_each_field_is_caught(kConversionSchema, at.conversion,
                               [&] { write_slm_manifest(elsewhere, kTrainedKind, true); });
@@ -128,7 +128,7 @@ TEST(SmokeModels, PassTheSmokeGateAndNoOther) {
 
 class Quality : public ::testing::Test {
  protected:
-  // What the gate says of cases that were edited and run again.
+  // The rule with which the gate refuses edited cases that were run again.
   std::string with(const std::function<void(Record&)>& edit, const Decision& decision = kApproved) {
     Record cases = read_record(cases_schema(), at_.cases).record;
     edit(cases);

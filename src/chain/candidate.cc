@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Candidates.
+// Reads candidates.
 #include "chain/candidate.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string last_part(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// A file's name as the candidate's own: below its folder, or its last component.
+// The name of a candidate's file: relative to its folder, or the last component.
 std::string name_of(std::string_view file, const std::string& candidate) {
   std::string folder = candidate;
   if (!folder.ends_with('/')) folder += '/';
@@ -51,7 +51,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// The keys of a README's front matter that speak of the license; "- x" lines below such a key are values of it.
+// The keys of a README's front matter that concern the license; "- x" lines below such a key are values of it.
 void read_front_matter(std::string_view text, std::vector<License>& out) {
   std::string key;
   bool first = true;
@@ -110,7 +110,7 @@ class Reader {
                                  key.starts_with("hf.") ? key.substr(3) : key, value.to_text()});
   }
 
-  // What no model holds: beside the weights, for people.
+  // Reads files for people that lie beside the weights and are in no model.
   void take_folder() {
     const auto folder = place_at(path_);
     if (folder->kind() != Place::Kind::folder) return;
@@ -129,7 +129,7 @@ class Reader {
     }
   }
 
-  // The manifest's shape in place of the candidate's own, which must not say otherwise.
+  // Replaces the candidate's own shape by the manifest's, which must not contradict it.
   void apply(const Model& model, const std::string& path) {
     out_.manifest = read_record(kSourceSchema, path);
     out_.paths.push_back(path);
@@ -167,7 +167,7 @@ class Reader {
                 {}, value.to_text(), stated.value->to_text());
   }
 
-  // As the sections that an .slm would hold.
+  // Compares the tokenizers as the sections that an .slm would hold.
   void compare(const Tokenizer& own, const Tokenizer& stated) {
     const auto section = [](const Tokenizer& tokenizer) {
       return slm::encode_tokenizer(tokenizer, tokenizer.vocab_size).section;
@@ -239,7 +239,7 @@ void Totals::add(const Values& values) {
 
 namespace {
 
-// A record does not say where on this machine its candidate lies.
+// A record must not tell where the candidate is on this machine.
 std::string text_of(const Finding& finding) {
   const std::string& file = finding.file.name;
   return file.empty() ? finding.message : file.substr(file.rfind('/') + 1) + ": " + finding.message;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reviewed weights: a safetensors file or a Hugging Face folder as the source chain sees it, with what a filled-in
-// source.manifest says of it. Owns what is read from it; leaves judging to review.cc.
+// A candidate for the source chain: a safetensors file or a Hugging Face folder, with what a filled-in source.manifest
+// states. Owns reading it; leaves judging it to review.cc.
 #pragma once
 #include <optional>
 #include <string>
@@ -23,24 +23,26 @@ struct License {
 };
 
 struct Candidate {
-  Model model;                       // with the manifest's shape and tokenizer where there is one
-  std::vector<CandidateFile> files;  // by name
-  std::vector<std::string> paths;    // of these files and of the manifest
-  std::string sha256;                // of "SHA256  NAME\n" of each
+  Model model;                       // with the manifest's shape and tokenizer, if there is a manifest
+  std::vector<CandidateFile> files;  // sorted by name
+  std::vector<std::string> paths;    // of these files and the manifest
+  std::string sha256;                // of the lines "SHA256  NAME" of the files
   std::vector<License> licenses;     // as found
   std::optional<ReadRecord> manifest;
   Report contradictions;  // between manifest and candidate
 };
-// [reads] `manifest` is the path of a source.manifest, or empty. Errors: open()'s, chain/candidate (another container).
+// [reads] `manifest` is the path of a source.manifest, or empty. Throws what open() throws, and chain/candidate for
+// another container.
 Candidate read_candidate(const std::string& path, const std::string& manifest, const Context&);
 
-// How the chain converts: what a run of the model does not need may be left out, no name and no shape may be lost.
+// The options of the chain's conversions: data that running the model does not need may be dropped; names and shapes
+// may not.
 Options chain_options(const std::string& dtype, bool replace);
 
-// One pass over a tensor's values as f32.
+// Counts of one pass over a tensor's values as f32.
 struct Values {
   std::uint64_t elements = 0, zeros = 0, nonfinite = 0, above = 0;
-  double largest = 0;  // of the finite ones
+  double largest = 0;  // of the finite values
   bool all_zero() const noexcept { return elements != 0 && zeros == elements; }
 };
 class ValueCounter {
@@ -53,10 +55,10 @@ class ValueCounter {
   double bound_;
   Values values_;
 };
-// What is wrong with a tensor of these values.
+// Reports what is wrong with a tensor that has these values.
 void object_to_values(Report&, std::string_view tensor, const Values&, double bound);
 
-// Sums over tensors, and the verdict, as kVerdictKeys has them.
+// Sums over tensors, and the verdict under the keys of kVerdictKeys.
 struct Totals {
   std::uint64_t tensors = 0, parameters = 0, nonfinite = 0, above = 0, all_zero = 0;
   double largest = 0;

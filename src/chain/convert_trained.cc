@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert-trained and convert-safetensors-trained: an .slm by the same plan as any conversion, and the record that says
-// where it comes from. Structure is accepted then, quality is pending: nothing here looks at what it says.
+// convert-trained and convert-safetensors-trained: convert to an .slm with the same plan as any conversion, and record
+// where it comes from. The structure is then accepted and the quality pending, since nothing here looks at the model's
+// output.
 #include "base/fail.h"
 #include "chain/candidate.h"
 #include "chain/evidence.h"

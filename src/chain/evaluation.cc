@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation cases and what the runner makes of them.
+// Evaluation cases and their results from the runner.
 #include "chain/evaluation.h"
 
 #include <cmath>
@@ -111,7 +111,7 @@ void score_held_out(const Generator& generator, const Record& cases, const std::
   out.set("held_out.result", nll <= cases.real("held_out.max_mean_nll") ? "passed" : "failed");
 }
 
-// The cases of both, by name, before their texts are compared.
+// Compares which cases the two have, by name, before their texts are compared.
 void compare_cases(const Record& given, const Record& cases) {
   std::set<std::string_view> ran, asked;
   for (std::uint64_t i = 0; i < given.rows("case"); ++i) ran.insert(given.get(row(i) + "id"));
@@ -134,7 +134,7 @@ Generated run_case(const Generator& generator, const Record& cases, const std::s
     if (out.text.size() > kMostText)
       refuse("case", at + "max_tokens", "lets the model add more than the 16,000 bytes that a record holds of a text");
     return out;
-  } catch (const Error& error) {  // a prompt that the context has no room for is a fault of the cases
+  } catch (const Error& error) {  // a prompt that does not fit the context is a fault of the cases
     if (error.kind() != Kind::misuse) throw;
     refuse("case", at + "prompt", "cannot be run: " + error.finding().message);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Artifacts, seals, and records compared with what comes out now.
+// Artifacts, seals, and comparing records with recomputed ones.
 #include "chain/evidence.h"
 
 #include <charconv>
@@ -12,7 +12,7 @@
 namespace weighbridge::chain {
 namespace {
 
-// The byte at which the line of `key` begins.
+// The offset of the line of `key`.
 std::optional<std::uint64_t> line_of(std::string_view bytes, std::string_view key) {
   const std::string start = std::string(key) + "=";
   if (bytes.starts_with(start)) return 0;
@@ -38,7 +38,7 @@ std::optional<std::uint64_t> line_of(std::string_view bytes, std::string_view ke
 std::uint64_t count_parameters(const Model& model) {
   std::uint64_t sum = 0;
   for (const Tensor& tensor : model) {
-    std::uint64_t elements = 1;  // no larger than its payload, which the validator has seen
+    std::uint64_t elements = 1;  // no larger than its payload, which the validator has checked
     for (const std::uint64_t dim : tensor.shape()) elements *= dim;
     sum += elements;
   }
@@ -139,7 +139,7 @@ void compare(const ReadRecord& given, const Record& again) {
   const auto has = given.record.lines(), wants = again.lines();
   for (std::size_t i = 0; i < wants.size() || i < has.size(); ++i) {
     if (i < has.size() && i < wants.size() && has[i] == wants[i]) continue;
-    // A key that only one of them has stands where the other has a later one.
+    // If only one of them has the key, the other has a later key in its place.
     const bool missing = i < wants.size() && !given.record.has(wants[i].first);
     const std::string key = missing || i >= has.size() ? wants[i].first : has[i].first;
     std::string expected, found;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// extract-safetensors-source: the tensors of a reviewed candidate as files. What is written is what a conversion to an
-// .slm of f32 writes, so that both roads end in the same bytes; it is taken from such a file, which goes again.
+// extract-safetensors-source: writes the tensors of a reviewed candidate as files. It converts to a temporary .slm of
+// f32 and takes them from there, so that both ways end in the same bytes.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,14 +24,14 @@
 namespace weighbridge::chain {
 namespace {
 
-// What is to be replaced goes first: a link that stands there must not lead what is written elsewhere.
+// Removes the old file first: writing must not follow a link there.
 void clear(const std::string& path, bool replace) {
   std::error_code error;
   if (replace) std::filesystem::remove(path, error);
   if (error) base::io_error_of(path, "create", "cannot be replaced", error.value());
 }
 
-// The candidate as an .slm of f32, for as long as its tensors are taken from it.
+// The candidate as a temporary .slm of f32.
 class Intermediate {
  public:
   Intermediate(const Model& model, std::string path, const Context& context) : path_(std::move(path)) {
@@ -65,7 +65,7 @@ std::string dims_text(Shape shape) {
   return out;
 }
 
-// One tensor's file and its row.
+// Writes one tensor's file and its row.
 void write_tensor(const Tensor& tensor, std::uint64_t i, const ExtractOptions& options,
                   const std::vector<std::string>& inputs, const Context& context, Record& manifest) {
   const std::string path = std::string(kTensorFolder) + "/" + std::string(tensor.name()) + ".f32";
@@ -103,7 +103,7 @@ Outcome extract_source(const std::string& candidate, const ExtractOptions& optio
   const std::string manifest_path = options.folder + "/" + std::string(kSourceManifest),
                     copy = options.folder + "/" + std::string(kReviewCopy), between = options.folder + "/.extract.slm";
   for (const auto& [schema, path] : {std::pair{&kSourceSchema, &manifest_path}, std::pair{&kReviewSchema, &copy}})
-    if (!std::filesystem::is_symlink(*path))  // of a link it is the link alone that goes
+    if (!std::filesystem::is_symlink(*path))  // only the link itself is removed
       check_output(*schema, {*path, options.replace, inputs});
   require_other_file({between, true, inputs});
 
@@ -116,7 +116,7 @@ Outcome extract_source(const std::string& candidate, const ExtractOptions& optio
 
   make_folder(options.folder, options.replace);
   make_folder(options.folder + "/" + std::string(kTensorFolder), options.replace);
-  // Without it the folder is no source, whatever happens below.
+  // Without the manifest the folder is no source, whatever fails below.
   clear(manifest_path, options.replace);
   {
     const Intermediate converted(source.model, between, context);
@@ -124,7 +124,7 @@ Outcome extract_source(const std::string& candidate, const ExtractOptions& optio
     set_shape(manifest, shape_of(model));
     manifest.set("tensor_count", std::uint64_t{model.size()});
     for (std::uint32_t i = 0; i < model.size(); ++i) write_tensor(model[i], i, options, inputs, context, manifest);
-  }  // gone before the folder is a source
+  }  // removes the temporary .slm
   clear(copy, options.replace);
   publish(copy, reviewed.bytes, false);
   return conclude("extract-safetensors-source", manifest, {}, {manifest_path, false, inputs});

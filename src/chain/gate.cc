@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gates, in the order of their conditions.
+// The gates; conditions are checked in the documented order.
 #include "chain/gate.h"
 
 #include "chain/evaluation.h"
@@ -70,7 +70,7 @@ void check_trained(const Provenance& of) {
            std::string(kTrainedKind), std::string(of.manifest.record.get("source_kind")));
 }
 
-// What the evaluation and its cases lack.
+// Requires passed cases, a safety review and a scope.
 void check_quality(const Record& cases, const Record& evaluation) {
   if (evaluation.number("cases") == 0)
     refuse("no-cases", "cases", "is 0: nothing was evaluated", {}, "at least 1", "0");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two gates: NAME.slm.smoke-gate and NAME.slm.quality-gate. A smoke gate's record exists only where it
-// was passed; the other's says who decided, and how.
+// The two gates: NAME.slm.smoke-gate and NAME.slm.quality-gate. A smoke gate's record exists only if the gate was
+// passed; the quality gate's states who decided, and how.
 #pragma once
 #include "chain/slm_manifest.h"
 
@@ -9,14 +9,14 @@ namespace weighbridge::chain {
 const Schema& smoke_gate_schema();
 const Schema& quality_gate_schema();
 
-// Everything up to the smoke gate, made again and equal.
+// Everything up to the smoke gate, recomputed and found equal.
 struct SmokeEvidence {
   Provenance provenance;
   ReadRecord smoke, gate;
 };
 SmokeEvidence read_smoke_gate(const Evidence&, const Context&);
 
-// And up to the gate of assistant quality.
+// Everything up to the gate of assistant quality.
 struct QualityEvidence {
   SmokeEvidence smoke;
   ReadRecord cases, evaluation, gate;

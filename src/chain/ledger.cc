@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ledger: its links, and what may be added.
+// The ledger: its links, and what may be appended.
 #include "chain/ledger.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ constexpr Schema kSchema{.name = "promotion.ledger", .keys = kKeys};
 
 const std::string kNoDigest(64, '0');
 
-// The digest that closes an entry: of its lines, in order, LF behind each.
+// The digest that closes an entry: over its lines in order, each with LF.
 std::string entry_digest(const Record& ledger, std::uint64_t entry) {
   std::string lines;
   for (const auto& [key, value] : ledger.lines())
@@ -62,7 +62,7 @@ std::string entry_digest(const Record& ledger, std::uint64_t entry) {
   refuse("ledger", entry_row(entry) + key, std::move(message), {}, std::move(expected), std::string(found));
 }
 
-// An entry of its kind has what that kind needs and nothing of the other.
+// Requires the keys of the entry's kind and no keys of the other kind.
 void check_kind(const Record& ledger, std::uint64_t entry) {
   const std::string row = entry_row(entry);
   const bool model = ledger.get(row + "kind") == "model";
@@ -72,7 +72,7 @@ void check_kind(const Record& ledger, std::uint64_t entry) {
     if (ledger.has(row + key) == model) broken(entry, key, model ? "is no key of a model" : "is missing", {}, {});
 }
 
-// Forged digests do not lead out of the folder either.
+// A path must not lead out of the folder, even with forged digests.
 void check_path(const Record& ledger, std::uint64_t entry) {
   const std::string path(ledger.get(entry_row(entry) + "path"));
   bool good = !path.empty() && path.find('\\') == std::string::npos && !fs::path(path).is_absolute();
@@ -86,7 +86,7 @@ std::string link_of(const Record& ledger, std::uint64_t entry) {
 
 void check_links(const Record& ledger) {
   const std::uint64_t entries = ledger.rows("entry");
-  // Digests of all entries in one pass over the lines.
+  // Collects the lines of all entries in one pass.
   std::vector<std::string> lines(base::to_size(entries));
   for (const auto& [key, value] : ledger.lines()) {
     if (!key.starts_with("entry.") || key.ends_with(".digest")) continue;
@@ -111,7 +111,7 @@ void check_links(const Record& ledger) {
            std::string(ledger.get("head")), last);
 }
 
-// Absolute, links followed.
+// The absolute path with links resolved.
 fs::path real_path(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
@@ -120,7 +120,7 @@ fs::path real_path(const std::string& path) {
   return out;
 }
 
-// `path` as an entry states it.
+// `path` in the form that an entry states.
 std::string path_in(const std::string& ledger, const std::string& path) {
   const std::string relative = real_path(path).lexically_relative(folder_of_record(ledger)).generic_string();
   if (relative.empty() || relative == "." || relative.starts_with(".."))
@@ -128,7 +128,7 @@ std::string path_in(const std::string& ledger, const std::string& path) {
   return relative;
 }
 
-// The last entry of the model or adapter under this path, where it is this file.
+// True if the last entry under this path is for this file.
 bool stands(const Record& ledger, std::string_view path, std::string_view sha256) {
   for (std::uint64_t i = ledger.rows("entry"); i-- > 0;)
     if (ledger.get(entry_row(i) + "path") == path) return ledger.get(entry_row(i) + "sha256") == sha256;
@@ -181,14 +181,14 @@ ReadRecord read_ledger(const std::string& path) {
 
 std::string check_adapter(const Artifact& base, const std::string& path, const Context& context) {
   const Model package = open(path, context);
-  std::string kind(package.version());  // the package's magic: ADP1
+  std::string kind(package.version());  // the package's magic, for example ADP1
   std::ranges::transform(kind, kind.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   if (!slm::adapter_kind_from_name(kind))
     refuse("adapter", {}, "'" + path + "' is no adapter package", 0, "adp1, asp1 or alr1", kind);
   try {
     check_runs(slm::adapt(base.model, std::span(&package, 1), context));
-  } catch (const Error& error) {  // that it is another model's is no misuse here, but what is wrong with the file
+  } catch (const Error& error) {  // a package for another model is a fault of the file here, not a usage error
     if (error.kind() == Kind::io) throw;
     refuse("adapter", {}, "'" + path + "' does not fit '" + base.name + "': " + error.finding().message);
   }
@@ -197,7 +197,7 @@ std::string check_adapter(const Artifact& base, const std::string& path, const C
 
 Outcome append_to_ledger(const std::string& path, const Evidence& at, std::span<const std::string> adapters,
                          const std::string& time, const Context& context) {
-  // Of two appends at once the second waits, and then sees the first one's entries.
+  // Of two concurrent appends the second waits and then sees the first one's entries.
   const io::FolderLock lock(io::split_path(path).folder, [&] { return core::goes_on(context, 0, 0); });
   Record ledger = ledger_to_append_to(path);
   const Admitted admitted = read_admission(at, context);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// promotion.ledger: append-only; each entry carries the digest of the one before, the head that of the last.
+// promotion.ledger: append-only. Each entry has the digest of the previous one, and the head that of the last.
 #pragma once
 #include <filesystem>
 
@@ -8,13 +8,14 @@
 namespace weighbridge::chain {
 
 const Schema& ledger_schema();
-// The ledger at `path`, its links checked. Error{malformed} chain/ledger names the first broken one.
+// The ledger at `path`, with its links checked. Throws Error{malformed} chain/ledger for the first broken one.
 ReadRecord read_ledger(const std::string& path);
-// The folder that its paths are relative to, links followed.
+// The folder that its paths are relative to, with links resolved.
 std::filesystem::path folder_of_record(const std::string& path);
-// "entry.3."
+// The key prefix of an entry, for example "entry.3."
 std::string entry_row(std::uint64_t entry);
-// [reads] The kind of an adapter package that fits `base`: "adp1", ... Error{malformed} what it breaks.
+// [reads] The kind of an adapter package that fits `base`, for example "adp1". Throws Error{malformed} if it is invalid
+// or does not fit.
 std::string check_adapter(const Artifact& base, const std::string& path, const Context&);
 
 }  // namespace weighbridge::chain

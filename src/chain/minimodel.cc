@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MiniModel manifests: the table, what is refused by name, the signed form.
+// MiniModel manifests: the table, the values refused by name, the signed form.
 #include "chain/minimodel.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using core::quoted, core::excerpt;
 
 constexpr std::string_view kSignature = "signature.", kSchemaId = "minimodel.manifest.v0";
 
-// Sorted, as the signed form is.
+// Sorted like the signed form.
 constexpr Key kKeys[] = {
     {.name = "artifact.acquisition",
      .type = Type::choice,
@@ -66,7 +66,7 @@ constexpr Key kKeys[] = {
 static_assert(std::ranges::is_sorted(kKeys, {}, &Key::name), "the signed form is what lines() gives");
 constexpr Schema kSchema{.name = "MiniModel manifest", .keys = kKeys, .comments = true, .crlf = true};
 
-// Of this table: what ours states as manifest.schema_checksum.
+// The checksum of this table, which our manifests state as manifest.schema_checksum.
 std::string schema_checksum() {
   std::string text = std::string(kSchemaId) + "\n";
   for (const Key& key : kKeys)
@@ -77,13 +77,13 @@ std::string schema_checksum() {
 
 bool is_key_character(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.'; }
 
-// Words that make something act, or fetch: no key has one as a part of it.
+// Words for things that act or fetch. No part of a key may be one.
 constexpr std::string_view kActive[] = {"command", "commands", "cmd",  "exec",  "execute", "script",
                                         "scripts", "callback", "hook", "hooks", "eval",    "shell",
                                         "url",     "urls",     "uri",  "href",  "download"};
 
 bool is_active(std::string_view key) {
-  if (key == "artifact.project_server_url") return false;  // required, and always none
+  if (key == "artifact.project_server_url") return false;  // required, and always "none"
   for (std::size_t begin = 0; begin <= key.size();) {
     const std::size_t end = std::min(key.find_first_of("._", begin), key.size());
     if (std::ranges::find(kActive, key.substr(begin, end - begin)) != std::end(kActive)) return true;
@@ -92,7 +92,7 @@ bool is_active(std::string_view key) {
   return false;
 }
 
-// An address or a scheme that does something: "https://", "javascript:", "data:".
+// An address or an active scheme: "https://", "javascript:", "data:".
 bool is_address(std::string_view value) {
   if (value.find("://") != std::string_view::npos || value.starts_with("//")) return true;
   const std::size_t colon = value.find(':');
@@ -104,7 +104,7 @@ bool is_address(std::string_view value) {
 
 struct Line {
   std::uint64_t offset = 0;
-  std::string_view text;  // without its end
+  std::string_view text;  // without its line end
 };
 std::vector<Line> lines_of(std::string_view bytes) {
   std::vector<Line> out;
@@ -118,7 +118,7 @@ std::vector<Line> lines_of(std::string_view bytes) {
   return out;
 }
 
-// What is refused by name before the table, to which all of it would be an unknown key or a wrong value.
+// Refuses these by name; the table would only report an unknown key or a wrong value.
 void check_lines(std::string_view bytes) {
   for (const Line& line : lines_of(bytes)) {
     if (line.text.empty() || line.text[0] == '#') continue;

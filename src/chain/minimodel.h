@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MiniModel manifest v0, as published: its keys, its signed form, and an artifact against it. Signatures are carried,
-// not verified: how keys are found is not published.
+// MiniModel manifest v0, as published: its keys, its signed form, and checking an artifact against it. Signatures are
+// kept but not verified: how to find keys is not published.
 #pragma once
 #include "chain/evidence.h"
 
@@ -13,14 +13,13 @@ struct MiniModel {
   std::string signed_form;  // keys sorted, without signature keys, LF
   bool has_signature = false;
 };
-// Error{malformed}: chain/active-content for commands, scripts, callbacks and addresses; chain/comment for a comment in
-// a signed manifest; chain/placeholder; parse_record()'s.
+// Throws Error{malformed}: chain/active-content for commands, scripts, callbacks and addresses; chain/comment for a
+// comment in a signed manifest; chain/placeholder; what parse_record() throws.
 MiniModel read_minimodel(const std::string& path);
-// Error{malformed} chain/artifact-mismatch names the key by which the manifest does not speak of this artifact: bytes,
-// SHA-256, what it says of the header.
+// Compares the artifact with the manifest: bytes, SHA-256 and header fields. Throws Error{malformed}
+// chain/artifact-mismatch naming the first key that differs.
 void check_artifact(const Artifact&, const MiniModel&);
-// [reads] The artifact, which the manifest speaks of: bytes, SHA-256, every rule of .slm, what the manifest says of the
-// header.
+// [reads] The artifact of the manifest, after checking bytes, SHA-256, every rule of .slm and header fields.
 Artifact read_verified_artifact(const std::string& path, const MiniModel&, const Context&);
 
 std::string tagged(std::string_view lower_hex);  // "sha256:" and upper-case digits

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user interface may offer with a model that came to it: the last reading of the chain's records, by those who
-// did not write them.
+// What a user interface may offer with a model: reads the chain's records for those who did not write them.
 #include <functional>
 #include <optional>
 
@@ -29,14 +28,14 @@ Finding lacking(RuleName rule, std::string message) {
   return out;
 }
 
-// Rows of a registry: "model.2.".
+// The key prefix of a row of the registry, for example "model.2."
 std::optional<std::string> row_of(const Record& registry, const std::string& group, std::string_view sha256) {
   for (std::uint64_t i = 0; i < registry.rows(group); ++i)
     if (std::string row = group + "." + std::to_string(i) + "."; registry.get(row + "sha256") == sha256) return row;
   return std::nullopt;
 }
 
-// The registry says of the artifact what the artifact says, and its seal is that of its lines.
+// The registry must agree with the artifact, and its seal with its lines.
 ReadRecord read_registry(const std::string& path, const Artifact& artifact) {
   ReadRecord out = read_evidence(selector_schema(), path, "slm selector-registry");
   Record again = without_seal(out.record);
@@ -107,7 +106,7 @@ class Offering {
     if (!evidence_.ledger.empty()) check_selector_registry(evidence_.ledger, evidence_.registry, context_);
   }
 
-  // Why the package may not be offered.
+  // The reason why the package may not be offered.
   std::optional<Finding> judge(const std::string& adapter) const {
     for (const Offers::Check& check : out_.checks)
       if (check.why_not)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outcomes.
+// Makes Outcomes and publishes records.
 #include "chain/outcome.h"
 
 #include <algorithm>

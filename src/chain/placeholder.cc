@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a sentence that somebody had to write says anything. Leaves what to do about it to the steps.
+// Decides whether a text that a person had to write has any content. Leaves the reaction to the steps.
 #include <algorithm>
 #include <cctype>
 #include <iterator>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kWords[] = {"todo", "tbd", "tba",      "fixme",   "none",       "n/a",
                                        "na",   "xxx", "not done", "unknown", "placeholder"};
 
-// The UTF-8 character at the front; a byte that begins none counts as itself.
+// Takes the first UTF-8 character; a byte that begins none counts as itself.
 char32_t take(std::string_view& text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const std::size_t length = byte(0) < 0xC0 ? 1 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : 4;
@@ -40,7 +40,7 @@ bool is_space(char32_t c) noexcept {
   return lies_in(kSpaces, c);
 }
 
-// Of no width: marks of direction, joiners, variation selectors.
+// Characters without width: direction marks, joiners, variation selectors.
 bool is_unseen(char32_t c) noexcept {
   constexpr Range kUnseen[] = {{0xAD, 0xAD},     {0x34F, 0x34F},   {0x61C, 0x61C},   {0x115F, 0x1160},
                                {0x180B, 0x180F}, {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x206F},
@@ -50,7 +50,8 @@ bool is_unseen(char32_t c) noexcept {
 
 bool is_mark(char c) noexcept { return c > 0x20 && c < 0x7F && !std::isalnum(static_cast<unsigned char>(c)); }
 
-// In lower case, without what cannot be seen, one space where there is any; dashes and dots of other scripts as '-'.
+// The text in lower case, without invisible characters, with single spaces, and with Unicode dashes and ellipses as
+// '-'.
 std::string reduced(std::string_view text) {
   std::string out;
   while (!text.empty()) {

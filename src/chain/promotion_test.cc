@@ -14,7 +14,7 @@ namespace {
 using test::thrown, test::read_file, test::write_file, test::TemporaryFolder;
 using namespace testing;
 
-// Two models and an adapter for the first, promoted.
+// Two models and an adapter for the first one, all promoted.
 class Promotion : public ::testing::Test {
  protected:
   Promotion() {
@@ -29,7 +29,7 @@ class Promotion : public ::testing::Test {
     slm::plan_adapter(base, deltas.build(), slm::AdapterKind::dense).execute(adapter);
     append_to_ledger(ledger_, a_, std::span(&adapter, 1), "2026-01-31T12:00:00Z");
   }
-  // The ledger's text with entries in another order, counted anew, which `keep` leaves out.
+  // The ledger's text with only the entries in `order`, renumbered.
   std::string rearranged(const std::vector<std::uint64_t>& order) {
     const Record old = read_record(ledger_schema(), ledger_).record;
     Record out(ledger_schema());
@@ -65,7 +65,7 @@ TEST_F(Promotion, EachBrokenLinkIsNamed) {
   expect({1, 2}, "entry.0.previous");     // the first one removed
   expect({1, 0, 2}, "entry.0.previous");  // reordered
   expect({0, 2, 1}, "entry.1.previous");
-  expect({0, 1, 1, 2}, "entry.2.previous");  // put in twice
+  expect({0, 1, 1, 2}, "entry.2.previous");  // repeated
   std::string cut = text;
   cut.resize(cut.find("entry.2."));
   EXPECT_TRUE(verified(cut).message.starts_with("entries")) << "the last one removed";
@@ -148,7 +148,7 @@ TEST_F(Promotion, TheRegistryIsNotWrittenOverTheLedgerOrAModel) {
               "misuse/output-is-input");
 }
 
-// The first model, its manifest, receipt and registry, as a page that shows them has them.
+// The first model with its manifest, receipt and registry, as a user interface reads them.
 class Offered : public Promotion {
  protected:
   Offered() {
@@ -161,13 +161,13 @@ class Offered : public Promotion {
     write_file(with_.manifest, text);
     write_import_receipt(a_.artifact, with_.manifest, with_.receipt, {}, false);
   }
-  // Rule of why the adapter is not offered; empty where it is.
+  // The rule by which the adapter is not offered; empty if it is.
   std::string refusal(const std::string& adapter) const {
     const Offers found = offers(a_.artifact, with_, std::span(&adapter, 1));
     EXPECT_EQ(found.adapters.size(), 1U);
     return found.adapters[0].why_not ? found.adapters[0].why_not->rule : "";
   }
-  // The first check that does not hold.
+  // The first check that fails.
   std::optional<Offers::Check> failed() const {
     for (Offers::Check& check : offers(a_.artifact, with_, {}).checks)
       if (check.why_not) return std::move(check);
@@ -208,7 +208,7 @@ TEST_F(Offered, NoAdapterThatTheRegistryDoesNotListOrThatWasChanged) {
 }
 
 TEST_F(Offered, NothingOnceAnyRecordIsTamperedWith) {
-  with_.ledger.clear();  // the registry's seal has to hold by itself
+  with_.ledger.clear();  // the registry's seal must suffice
   expect_each_field_is_caught(selector_schema(), registry_, [&] {
     if (const auto found = failed()) throw Error(*found->why_not);
   });
@@ -231,7 +231,7 @@ class MiniModelManifest : public ::testing::Test {
       replace_line(text_, key, "test/one");
     write_file(manifest_, text_);
   }
-  // What verify-manifest says of the manifest with `line` in front.
+  // The rule by which verify-manifest refuses this text.
   std::string rule_of(const std::string& text) {
     write_file(manifest_, text);
     return thrown([&] { verify_minimodel_manifest(manifest_); }).rule;
@@ -302,7 +302,7 @@ TEST_F(MiniModelManifest, TheArtifactIsJudgedByItselfNotByWhatIsSaidOfIt) {
     write_file(manifest_, edited(key, changed(std::string(parse_record(minimodel_schema(), text_).get(key)))));
     EXPECT_EQ(rule(), "chain/artifact-mismatch") << key;
   }
-  // A manifest that fits a broken file exactly: the validator tells.
+  // The manifest matches a broken file exactly, so the validator must find the damage.
   std::string bytes = read_file(artifact_);
   bytes[bytes.size() - 100] = static_cast<char>(bytes[bytes.size() - 100] ^ 1);
   write_file(artifact_, bytes);

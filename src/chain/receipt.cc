@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Import receipts.
+// Makes and checks import receipts.
 #include "chain/receipt.h"
 
 #include "chain/minimodel.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records.
+// Parsing, formatting and publishing of records.
 #include "chain/record.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 using core::quoted, core::excerpt;
 
-// The part of a table's key before its row: "tensor." of "tensor.N.dims"; npos where it has none.
+// The position of the row in a table key: 7 in "tensor.N.dims"; npos if the key has no row.
 std::size_t row_at(std::string_view name) noexcept {
   for (std::size_t at = name.find(".N"); at != std::string_view::npos; at = name.find(".N", at + 1))
     if (at + 2 == name.size() || name[at + 2] == '.') return at + 1;
@@ -35,7 +35,7 @@ std::string_view group_of(std::string_view name) noexcept {
   return at == std::string_view::npos ? std::string_view{} : name.substr(0, at - 1);
 }
 
-// The row that `key` has as one of `name`'s; nullopt where it is none.
+// The row of `key` if it matches the table key `name`; else nullopt.
 std::optional<std::uint64_t> row_of(std::string_view name, std::string_view key) noexcept {
   const std::size_t at = row_at(name);
   if (at == std::string_view::npos) return key == name ? std::optional<std::uint64_t>(0) : std::nullopt;
@@ -160,7 +160,7 @@ std::string Record::json() const {
   return out.take();
 }
 
-// One reading of a record's bytes.
+// Parses one record.
 class RecordParser {
  public:
   RecordParser(const Schema& schema, std::string_view bytes) : schema_(schema), bytes_(bytes), record_(schema) {}
@@ -214,7 +214,7 @@ class RecordParser {
     if (!record_.values_.emplace(*place, std::move(*meaning)).second) refuse("duplicate", key, "stands twice", begin);
   }
 
-  // Rows without a gap, and in each of them what it needs.
+  // Requires rows without gaps, and all required keys in each.
   void check_complete() const {
     for (std::size_t i = 0; i < schema_.keys.size(); ++i) {
       const Key& key = schema_.keys[i];

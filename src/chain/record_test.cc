@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of records: what is read back, what is refused and how it is named.
+// The grammar of records: what is read back, and what is refused with which rule.
 #include "chain/record.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of records.
+// Parsing and formatting of values.
 #include "chain/record_value.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// review-safetensors-candidate: the plan of a conversion says what an .slm cannot take, one pass over the values the
+// review-safetensors-candidate: plans a conversion to find what an .slm cannot hold, and reads all values once for the
 // rest.
 #include "chain/review.h"
 
@@ -39,7 +39,7 @@ class Reviewer {
   }
 
  private:
-  // Where it is not known, the plan says why.
+  // If the shape is not known, the plan tells why.
   void take_shape() {
     try {
       set_shape(record_, shape_of(candidate_.model));
@@ -84,7 +84,7 @@ class Reviewer {
 
   void count(const Tensor& tensor) {
     if (slm::is_rotary_table(tensor.name()) || tensor.unsupported() != nullptr || !tensor.has_shape()) return;
-    if (info(tensor.dtype()).kind != DTypeKind::real) return;  // which the plan has said
+    if (info(tensor.dtype()).kind != DTypeKind::real) return;  // the plan has reported it
     ValueCounter counter(bound_);
     tensor.stream_dense(DType::f32, context_, [&](std::span<const std::byte> piece) {
       counter.update(piece);

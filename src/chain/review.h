@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A candidate judged, and a review that stands compared with one made now.
+// Reviews a candidate, and compares an existing review with a new one.
 #pragma once
 #include <string>
 
@@ -12,11 +12,11 @@ struct Review {
   Record record;
   Report report;
 };
-// [reads] every value once.
+// [reads] Reads every value once.
 Review review(const Candidate&, double bound, const Context&);
 
-// The review record at `path`, which must be what reviewing the candidate gives now, and accept it. Error: compare()'s,
-// chain/refused.
+// The review record at `path`. It must equal a new review of the candidate and accept it. Throws what compare() throws,
+// and chain/refused.
 ReadRecord read_review(const std::string& path, const Candidate&, const Context&);
 
 }  // namespace weighbridge::chain

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of the chain, from rules.def, and naming one of them by its id.
+// The rules of the chain, from rules.def, and a type that names one by its id.
 #pragma once
 #include <string_view>
 
@@ -21,7 +21,7 @@ inline constexpr Rule kAll[] = {
 
 }  // namespace rules
 
-// A rule by its id without "chain/": a literal that rules.def does not have does not compile.
+// A rule by its id without "chain/". A literal that is not in rules.def does not compile.
 class RuleName {
  public:
   template <std::size_t Size>

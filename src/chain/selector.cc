@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// selector.registry: the promoted models and adapters that a user interface may offer, made from the ledger alone and
-// from the files that it names.
+// selector.registry: the promoted models and adapters that a user interface may offer, made only from the ledger and
+// the files that it names.
 #include <filesystem>
 #include <map>
 #include <vector>
@@ -98,7 +98,7 @@ class Selection {
     bases_.emplace(artifact.sha256, std::move(artifact));
   }
 
-  // An adapter whose base is no longer offered is not offered either.
+  // Skips an adapter whose base is no longer offered.
   void add_adapter(const std::string& path, std::uint64_t entry) {
     const auto base = bases_.find(std::string(get(entry, "base_sha256")));
     if (base == bases_.end()) return;
@@ -119,7 +119,7 @@ class Selection {
   Record out_{kSchema};
 };
 
-// Its paths are the ledger's.
+// The registry uses the ledger's paths, so both must be in one folder.
 void check_folder(const std::string& ledger, const std::string& registry) {
   if (folder_of_record(ledger) != folder_of_record(registry))
     base::misuse("registry-folder", "the registry lies in the folder of its ledger, as its paths are relative to that");

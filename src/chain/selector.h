@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of selector.registry, for tests and documentation. chain.h has what makes and checks one.
+// The table of selector.registry, for tests and documentation. chain.h declares what makes and checks one.
 #pragma once
 #include "chain/record.h"
 

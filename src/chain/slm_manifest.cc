@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Provenance.
+// Makes and checks the manifest of an artifact.
 #include "chain/slm_manifest.h"
 
 #include "base/fail.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kSmokeClaim = "runtime-execution-smoke-only", kNotClaimed = "not-claimed";
 
-// Numbers of the .slm header, under the header's own names.
+// The numbers of the .slm header, under their own names.
 constexpr std::string_view kNumbers[] = {"vocab_size", "special_token_count", "hidden_size", "layer_count",
                                          "head_count", "kv_head_count",       "head_dim",    "ffn_size",
                                          "max_context"};
@@ -77,7 +77,7 @@ void set_claims(Record& out, bool trained) {
   out.set("required_next_gate", trained ? "assistant-quality" : "runtime-smoke");
 }
 
-// A smoke model that says more of itself than that it runs is told so, whatever else is wrong.
+// Refuses a smoke model that claims more than that it runs, before any other fault is reported.
 void check_claims(const Record& manifest) {
   if (manifest.get("source_kind") != kSmokeKind) return;
   Record modest(kSchema);
@@ -133,7 +133,7 @@ std::string check_conversion(const Artifact& artifact, const std::string& path) 
 }
 
 Provenance read_provenance(const Evidence& at, const Context& context) {
-  Artifact artifact = read_artifact(at.artifact, context);  // a model that is missing or none is not told of its record
+  Artifact artifact = read_artifact(at.artifact, context);  // report a missing or invalid model before its record
   ReadRecord manifest = read_evidence(kSchema, at.manifest, "slm manifest");
   check_claims(manifest.record);
   const std::string kind(manifest.record.get("source_kind"));

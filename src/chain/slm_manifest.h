@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAME.slm.manifest: the provenance of one artifact. Every field but the source's digest comes from the file and is
-// made again whenever the manifest is read.
+// NAME.slm.manifest: the provenance of one artifact. All fields except the source's digest come from the artifact and
+// are recomputed whenever the manifest is read.
 #pragma once
 #include "chain/evidence.h"
 
@@ -14,7 +14,8 @@ struct SourceOf {
 };
 Record make_slm_manifest(const Artifact&, const SourceOf&);
 
-// The record at `path` of the conversion that made the artifact; its digest. Error{malformed}: it speaks of another.
+// Checks that the conversion record at `path` describes this artifact, and returns its digest. Throws Error{malformed}
+// if it describes another.
 std::string check_conversion(const Artifact&, const std::string& path);
 
 struct Provenance {
@@ -22,7 +23,8 @@ struct Provenance {
   ReadRecord manifest;
   bool trained() const { return manifest.record.get("source_kind") == kTrainedKind; }
 };
-// [reads] The artifact and its manifest, which fit. A smoke model whose manifest claims more is chain/smoke-claim.
+// [reads] The artifact and its manifest, which must match. Throws chain/smoke-claim for a smoke model whose manifest
+// claims more.
 Provenance read_provenance(const Evidence&, const Context&);
 
 }  // namespace weighbridge::chain

@@ -8,7 +8,7 @@
 namespace weighbridge::chain {
 namespace {
 
-// Fixed: a change of these makes every smoke record stale. Short enough for a context of 32 bytes.
+// Fixed: changing them makes every smoke record stale. Short enough for a context of 32 bytes.
 constexpr std::string_view kPrompts[] = {"", "Once upon a time", "The", "1, 2, 3"};
 constexpr std::uint64_t kTokens = 16;
 
@@ -44,7 +44,7 @@ Generated run(const Generator& generator, std::string_view prompt) {
   options.max_tokens = kTokens;
   try {
     return session.generate(prompt, options);
-  } catch (const Error& error) {  // no room for the prompt in a context of a few tokens, or logits that are not finite
+  } catch (const Error& error) {  // the prompt does not fit a small context, or logits are not finite
     if (error.kind() == Kind::io) throw;
     refuse("smoke", {}, "the prompt \"" + std::string(prompt) + "\" cannot be run: " + error.finding().message);
   }

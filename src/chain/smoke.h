@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAME.slm.smoke: the model loaded by the real runtime and run on fixed prompts.
+// NAME.slm.smoke: the real runtime loads the model and runs it on fixed prompts.
 #pragma once
 #include "chain/slm_manifest.h"
 
 namespace weighbridge::chain {
 
 const Schema& smoke_schema();
-// [reads] Runs the prompts. Error{malformed} chain/smoke.
+// [reads] Runs the prompts. Throws Error{malformed} chain/smoke.
 Record make_smoke(const Provenance&);
-// [reads] Runs the prompts on any model. Error{malformed} chain/smoke.
+// [reads] Runs the prompts on any model. Throws Error{malformed} chain/smoke.
 void check_runs(const Model&);
-// The record at `path`, which says what running again gives.
+// The record at `path`; running the prompts again must give the same.
 ReadRecord read_smoke(const Provenance&, const std::string& path);
 
 }  // namespace weighbridge::chain

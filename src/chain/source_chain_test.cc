@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a source's paths may be, manifests and models as one another, and candidates that come as a folder.
+// Paths in a source, conversion between manifests and models, and candidates that are folders.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -91,7 +91,7 @@ TEST(Values, AreCountedAsTheyAre) {
   EXPECT_FALSE(counter.values().all_zero());
 }
 
-// As docs/slm-chain.md has it.
+// The row as in docs/slm-chain.md.
 std::string row_of(const Key& key) {
   std::string value(name(key.type));
   if (key.type == Type::choice) {

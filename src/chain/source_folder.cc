@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source folders.
+// Opens the files of source folders.
 #include "chain/source_folder.h"
 
 #include <dirent.h>
@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 constexpr std::size_t kMaxName = 255;
 
-// openat, which a signal may interrupt.
+// openat that restarts after signals.
 int open_again(int folder, const char* name, int flags) {
   int fd = -1;
   do {
@@ -108,7 +108,7 @@ std::vector<std::string> SourceFolder::tensor_names() const {
   if (!folder) base::io_error_of(path_ + "/tensors", "open", "the folder cannot be listed", errno);
   std::vector<std::string> out;
   for (;;) {
-    errno = 0;  // the end and a failure look alike otherwise
+    errno = 0;  // tells the end from a failure
     const dirent* const entry = ::readdir(folder.get());
     if (entry == nullptr) break;
     const std::string_view name = entry->d_name;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source folder: source.manifest and tensors/*.f32. Owns what a tensor's path may be and opening it so that nothing
-// outside of the folder is ever read; leaves what the bytes must be to validate_source.cc.
+// A source folder: source.manifest and tensors/*.f32. Owns the rules for paths of tensors, and opening files so that
+// nothing outside the folder is ever read; leaves judging the bytes to validate_source.cc.
 //
-// PATHS  "tensors/" and one name of a-z, A-Z, 0-9, '.', '_', '-' that begins with none of '.', '-' and ends in ".f32".
-//        That leaves no way out by absolute paths, "..", "TENSORS/" or a second '/'. Names that differ in case only are
-//        refused: they are one file on some disks. The folder and the files are opened without following a symbolic
-//        link, and a file with more than one hard link is refused: another name, somewhere else, could change it.
+// PATHS  "tensors/" and one name of a-z, A-Z, 0-9, '.', '_', '-' that does not begin with '.' or '-' and ends in
+// ".f32".
+//        That excludes absolute paths, "..", "TENSORS/" and a second '/'. Names that differ only in case are refused:
+//        they are one file on some disks. The folder and the files are opened without following symbolic links, and a
+//        file with more than one hard link is refused: it could be changed under its other name, anywhere.
 #pragma once
 #include <memory>
 #include <string>
@@ -19,21 +20,21 @@ namespace weighbridge::chain {
 
 inline constexpr std::string_view kTensorFolder = "tensors";
 
-// Why a path is none; empty where it is good.
+// Why the path is not allowed; empty if it is.
 std::string path_problem(std::string_view path);
 
-// The files of a source folder, which a step that reads it may not write over: manifest, review and tensors.
+// The files of a source folder that a step reading it must not overwrite: manifest, review and tensors.
 std::vector<std::string> source_files(const std::string& folder);
 
 class SourceFolder {
  public:
-  // Error io/open; chain/path where source.manifest's folder "tensors" is missing or a link.
+  // Throws io/open, and chain/path if the folder "tensors" is missing or a link.
   explicit SourceFolder(const std::string& path);
-  // A regular file with one link at this name in the folder itself. Error chain/path, io.
+  // Opens a regular file with one hard link, directly in the folder. Throws chain/path, io.
   std::shared_ptr<const Source> file(const std::string& name) const;
-  // The same below tensors/; `path` has no path_problem().
+  // The same below tensors/; `path` must be one without a path_problem().
   std::shared_ptr<const Source> tensor(const std::string& path) const;
-  // What lies in tensors/, sorted.
+  // The names in tensors/, sorted.
   std::vector<std::string> tensor_names() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// source.manifest.
+// Converts between source.manifest and models.
 #include "chain/source_manifest.h"
 
 #include <charconv>
@@ -25,7 +25,7 @@ bool is_shape(std::string_view field) noexcept {
   return false;
 }
 
-// The numbers of a row, with one space between them.
+// The numbers of a row, separated by single spaces.
 std::vector<std::uint64_t> numbers_of(std::string_view text) {
   std::vector<std::uint64_t> out;
   for (std::size_t begin = 0; begin <= text.size();) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// source.manifest and the models that it and other records speak of: shape and tokenizer as keys of a record and back.
-// Leaves the tensors' files to source_folder.h.
+// source.manifest, and converting shape and tokenizer between a model and the keys of this and other records. Leaves
+// the tensors' files to source_folder.h.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,22 +11,24 @@
 
 namespace weighbridge::chain {
 
-// A key of the table for each field of the header but model_type and flags.
+// Sets the key for each header field except model_type and flags.
 void set_shape(Record&, const slm::Header&);
-// As attributes "slm.<field>", in the header's types. Error chain/value: a number that its field cannot hold.
+// The shape as attributes "slm.<field>" in the header's types. Throws chain/value for a number that its field cannot
+// hold.
 std::vector<Value::Entry> shape_attributes(const Record&);
 
-// tokenizer_route, and the rows of a BPE tokenizer.
+// Sets tokenizer_route, and the rows of a BPE tokenizer.
 void set_tokenizer(Record&, const Tokenizer&);
-// Error chain/value names the row.
+// Throws chain/value naming the row.
 Tokenizer tokenizer_of(const Record&);
 
-// The shape of a model that can be an .slm, heads as they are in the source. Error chain/shape: what is not known.
+// The shape of a model that can be an .slm, with the heads as in the source. Throws chain/shape for what is not known.
 slm::Header shape_of(const Model&);
 // "f32", "f16", "bf16", "mixed" of them, or "other".
 std::string source_dtype(const Model&);
 
-// The text of a manifest to fill in: keys of `known` that are there, for each other required one what its value is.
+// The text of a manifest to fill in: the keys of `known`, and a placeholder that describes the value for each other
+// required key.
 std::string fill_in(const Record& known);
 
 }  // namespace weighbridge::chain

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of the source chain's records: source.manifest, the review, the validation and the conversion. One list of
-// keys each, from which parsing, writing and the tables of docs/slm-chain.md come.
+// The tables of the source chain's records: source.manifest, review, validation and conversion. Each is a list of keys
+// that drives parsing, writing and the tables of docs/slm-chain.md.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -31,7 +31,7 @@ template <class List> consteval List optional_ones(List list) {
   return list;
 }
 
-// The header's shape, in its own field names.
+// The header's shape, under its own field names.
 inline constexpr std::array kShapeKeys = {
     Key{"family", Type::choice, true, "llama", "the architecture that an .slm has"},
     Key{"vocab_size", Type::number, true, "", "rows of tok_embeddings.weight"},

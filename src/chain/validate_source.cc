@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// validate-source: every rule of a source folder.
+// validate-source: checks every rule of a source folder.
 #include "chain/validate_source.h"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class Validator {
         object("placeholder", key, "is still to be filled in", "a text", std::string(manifest().get(key)));
   }
 
-  // What the review says of the shape must be what the manifest says, heads that were repeated aside.
+  // The review's shape must be the manifest's, except for repeated heads.
   void check_review() {
     if (!manifest().has("review_sha256")) {
       if (manifest().has("candidate_sha256"))
@@ -107,7 +107,7 @@ class Validator {
              std::string(review.get(key)), std::string(manifest().get(key)));
   }
 
-  // Two rows of one path, in whatever case.
+  // Refuses two rows with the same path, ignoring case.
   bool claim(const std::string& key, const std::string& path) {
     std::string lower = path;
     std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -176,7 +176,7 @@ class Validator {
       object("digest", key, "is not that of the file's bytes", std::string(manifest().get(key)), computed);
   }
 
-  // Read again when it is converted: what was validated must still be there.
+  // Adds a tensor that is read again in the conversion and must still be what was validated.
   void add_tensor(const std::string& name, const std::vector<std::uint64_t>& dims,
                   std::shared_ptr<const Source> source) {
     if (!names_.emplace(name, 0).second) return object("duplicate", name, "is the name of two rows");
@@ -197,7 +197,7 @@ class Validator {
           std::to_string(rows), std::string(manifest().get("tensor_count")));
   }
 
-  // By its exact name: a disk may find "a.f32" where "A.f32" is asked for.
+  // Compares exact names: some disks find "a.f32" when asked for "A.f32".
   void check_strays() {
     const std::vector<std::string> there = folder_.tensor_names();
     const auto path_of = [](const std::string& name) { return std::string(kTensorFolder) + "/" + name; };
@@ -237,7 +237,7 @@ class Validator {
   Totals totals_;
   std::uint64_t done_ = 0;  // bytes read
   Builder builder_;
-  std::map<std::string, std::string> paths_;  // in lower case, as spelt
+  std::map<std::string, std::string> paths_;  // key: in lower case; value: as written
   std::map<std::string, int> names_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source folder proven, and as a Model.
+// Validates a source folder and reads it as a Model.
 #pragma once
 #include <string>
 
@@ -13,12 +13,12 @@ struct Validation {
   Record record;
   Report report;
   ReadRecord manifest;
-  Model model;  // of what was read, where the report is valid; reading it again fails when a file has changed
+  Model model;  // what was read, if the report is valid; reading it again fails if a file has changed
 };
-// [reads] every byte once. Error: a manifest that is no record, or no folder.
+// [reads] Reads every byte once. Throws if the folder is missing or its manifest is no valid record.
 Validation validate(const std::string& folder, double bound, const Context&);
 
-// The validation record at `path`, which must be what validating the folder gives now, and accept it.
+// A validation record that equals a new validation of the folder and accepts it.
 struct Validated {
   ReadRecord record;
   Validation now;

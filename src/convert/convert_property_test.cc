@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The promise of a plan, for random models: into each container by its own options, and through every pair of
-// containers.
+// Checks with random models that a conversion keeps what its plan promises: into each container with its own options,
+// and between every pair of containers.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -36,7 +36,7 @@ TEST(ConvertProperty, WhatNoLossNamesComesBackFromZt) {
   }));
 }
 
-// What one container could hold, the way through the other and back does not change.
+// A model that safetensors can hold is unchanged after a conversion to .zt and back.
 TEST(ConvertProperty, ZtAfterSafetensorsIsZt) {
   expect(rc::check([] {
     const test::TemporaryFolder folder;
@@ -53,7 +53,7 @@ TEST(ConvertProperty, ZtAfterSafetensorsIsZt) {
   }));
 }
 
-// What `from` can hold and `to` asks for, where the two agree on an architecture.
+// A model that `from` can hold, with the architecture that `to` needs where `from` allows it.
 Model a_model_for(std::string_view from, std::string_view to) {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1000);
   const std::string_view wish = from == "embd" || from == "slm" ? from : to;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between real containers: same content, same bytes, nothing published that was refused, stopped or
-// damaged.
+// Conversions between real containers: same content, same bytes, and nothing published after a refusal, a cancellation
+// or damage.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -41,7 +41,7 @@ bool holds(std::string_view format, DType dtype) {
   return std::ranges::find(list, dtype) != list.end();
 }
 
-// One tensor of each dtype that all of these formats hold, scalars, empty ones, and sizes around a segment's.
+// One tensor of each dtype that all of these formats hold, scalars, empty tensors, and sizes around that of a segment.
 Model sample(std::initializer_list<std::string_view> formats = {"safetensors", "zt"}) {
   Builder builder;
   for (const DTypeInfo& type : all_dtypes()) {
@@ -61,7 +61,7 @@ Model sample(std::initializer_list<std::string_view> formats = {"safetensors", "
   return builder.build();
 }
 
-// A tensor that a callback makes, in small and uneven pieces.
+// A tensor that a callback generates in small, uneven pieces.
 Model computed(std::uint64_t size, std::uint64_t claimed) {
   Builder builder;
   builder.tensor("c", DType::u8, {claimed}, [size](std::uint64_t offset, std::span<std::byte> out) {
@@ -337,7 +337,7 @@ TEST(Convert, RefusesToReplaceTheSidecarOfItsInput) {
   Options options;
   options.replace = true;
   const Plan stb = plan(open(folder / "in.stb"), "stb", options), zt = plan(open(folder / "in.stb"), "zt", options);
-  // Its own name beside another output, another name of it, and as the output itself.
+  // Its own name beside another output, a hard link to it, and the output path itself.
   EXPECT_EQ(rule_of([&] { stb.execute(folder / "in.bin"); }), "misuse/output-is-input");
   EXPECT_EQ(rule_of([&] { stb.execute(folder / "hard.stb"); }), "misuse/output-is-input");
   EXPECT_EQ(rule_of([&] { zt.execute(folder / "in.khm.json"); }), "misuse/output-is-input");
@@ -345,7 +345,7 @@ TEST(Convert, RefusesToReplaceTheSidecarOfItsInput) {
   EXPECT_EQ(folder.entries(), there);
 }
 
-// An output without names or shapes to tell needs no sidecar, and one that stands there would speak of it: it goes.
+// An output whose names and shapes need no sidecar removes an existing one, which would describe another file.
 TEST(Convert, RefusesToRemoveTheSidecarOfItsInput) {
   const Folder folder;
   Builder builder;
@@ -411,7 +411,7 @@ TEST(Convert, StoppingAtAnyMomentLeavesTheFolderAsItWas) {
   }
 }
 
-// The hook runs between writing and reading back: what happens to the file there must be seen.
+// The hook runs between writing and reading back. Damage done there must be found.
 TEST(Convert, DamageBetweenWritingAndReadingBackIsFound) {
   Builder builder;
   for (int i = 0; i < 3; ++i)
@@ -428,7 +428,7 @@ TEST(Convert, DamageBetweenWritingAndReadingBackIsFound) {
       const Folder folder;
       Context context;
       context.progress = [&](std::uint64_t done, std::uint64_t total) {
-        if (done * 2 == total) {  // all payload is written: a bit falls over
+        if (done * 2 == total) {  // all payload is written: flip a bit
           const Names names = folder.entries();
           EXPECT_EQ(names.size(), 1U);
           std::fstream file(folder / *names.begin(), std::ios::in | std::ios::out | std::ios::binary);
@@ -437,7 +437,7 @@ TEST(Convert, DamageBetweenWritingAndReadingBackIsFound) {
         }
         return true;
       };
-      // Bytes between payloads belong to nobody, and the index is written after this moment.
+      // Bytes between payloads belong to no tensor, and the index is written later.
       const Model expected = open(reference / "good.zt");
       bool owned = at < 8;
       for (std::uint32_t i = 0; i < expected.size(); ++i) {
@@ -471,7 +471,7 @@ TEST(Convert, AnInputThatChangesMeanwhileIsAnIoErrorAndNothingIsPublished) {
   EXPECT_EQ(folder.entries(), Names{"in.safetensors"});
 }
 
-// Good until it is armed: opening reads the end of a file too.
+// Reads everything until armed, because opening also reads the end of a file.
 class LaterFailing final : public Source {
  public:
   LaterFailing(std::shared_ptr<const Source> inner, std::uint64_t good) : inner_(inner), failing_(inner, good) {}

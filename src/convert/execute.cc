@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Doing what a plan says: refuse, write beside, read back, publish.
+// Executes a plan: checks that it may run, writes beside the target, reads back, publishes.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -42,8 +42,7 @@ void require_possible(const Plan& plan) {
     base::misuse("loss", "writing " + to + " would lose what was not allowed to be lost" + list(refused));
 }
 
-// The one input that may be the output is the file that is appended to: the new file begins with all its bytes and
-// takes its place.
+// Only the file being appended to may also be the output: the new file begins with all its bytes and replaces it.
 void require_other_file(const convert::PlanRep& rep, const std::string& path, bool replace) {
   for (const Model& model : rep.models)
     for (const auto& source : model.sources())
@@ -52,8 +51,8 @@ void require_other_file(const convert::PlanRep& rep, const std::string& path, bo
                         "the output is the input '" + std::string(source->name()) + "': give another name");
 }
 
-// Whatever the payload's own digests and rules say is checked before its bytes go anywhere: a digest that is dropped or
-// made anew would otherwise cover for bytes that failed the old one. Reads nothing where the source has no such rules.
+// Checks the payload's own digests and rules before any bytes are copied. If a conversion drops or recomputes a digest,
+// it must not hide bytes that failed the old one. Reads nothing where the source has no such rules.
 void require_sound(const Model& model, const Context& context) {
   const core::Format* const format = registry::find(model.format());
   if (format == nullptr || format->check_content == nullptr || !format->content_can_fail) return;
@@ -65,7 +64,7 @@ void require_sound(const Model& model, const Context& context) {
   if (const Finding* error = report.first_error()) throw Error(*error);
 }
 
-// The file that lies beside the output, for as long as the output is not published.
+// The file beside the output, while the output is not yet published.
 class Companion {
  public:
   Companion(const core::WriteLayout& layout, const convert::PlanRep& rep, const std::string& path, bool replace) {
@@ -80,12 +79,12 @@ class Companion {
       if (stale_ && !replace)
         base::misuse_of(path_, "output-exists", "the file exists and would speak of the new one",
                         base::option_hint("replace"));
-      // One that a killed run had set aside.
+      // Remove the file that a killed run had set aside.
       const io::SplitPath split = io::split_path(path_);
       if (!stale_) io::remove_stale(io::open_folder(split.folder).get(), split.name);
       return;
     }
-    // Writing would follow a link that readers of the output refuse to follow.
+    // Writing would follow a link that readers of the output refuse.
     std::error_code unknown;
     if (std::filesystem::is_symlink(std::filesystem::symlink_status(path_, unknown)))
       base::misuse_of(path_, "output-kind",
@@ -119,7 +118,7 @@ void Plan::execute(const std::string& path, const Context& context) const {
   std::optional<convert::OutputFolder> folder;
   if (layout.folder) folder.emplace(*layout.folder, path, replace);
   for (const std::string& each : folder ? folder->paths() : std::vector{path}) require_other_file(*rep, each, replace);
-  // The bytes of a file that is appended to stay as they are, with their digests.
+  // A file that is appended to keeps its bytes and their digests.
   for (const Model& model : rep->models)
     if (rep->kept_tensors == 0 || &model != &rep->models.front()) require_sound(model, context);
   const std::vector<const core::WriteLayout*> files = core::files_of(layout);
@@ -127,7 +126,8 @@ void Plan::execute(const std::string& path, const Context& context) const {
   for (const core::WriteLayout* const file : files)
     for (const core::Payload& p : file->payloads) bytes += convert::hashed_bytes(p);
   core::Progress progress(context, 2 * bytes);  // once to write, once to read back
-  // Where an encoding decides, the bound may be far more than it takes, and a disk that has just enough must do.
+  // With an encoding, `size` is a bound that may far exceed the need. Reserve nothing then: a disk with just enough
+  // room must do.
   std::optional<io::AtomicFile> single;
   if (!folder) single.emplace(path, io::AtomicFileOptions{replace, layout.size_exact ? layout.size : 0});
   Companion companion(layout, *rep, path, replace);
@@ -140,7 +140,7 @@ void Plan::execute(const std::string& path, const Context& context) const {
   }
   if (folder) folder->check(rep->format->info.name, context);
   io::AtomicFile& last = folder ? folder->last() : *single;
-  // Two runs over one output take turns from here: of two that append to one file the second finds it changed.
+  // Runs over one output take turns from here on. Of two runs that append to one file, the second finds it changed.
   const auto go_on = [&] { return core::goes_on(context, 2 * bytes, 2 * bytes); };
   const auto beside = folder ? folder->beside() : companion.beside();
   std::optional<io::FolderLock> turn;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a conversion remembers of the bytes it wrote, and the two things it computes from them: XXH3-128 of each segment
-// of the logical bytes (compared on read-back), and the digest of the stored bytes (written into the file).
+// What a conversion records about the bytes it wrote, and how it computes them: XXH3-128 of each segment of the logical
+// bytes (compared on read-back), and the digest of the stored bytes (written into the file).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,11 +15,11 @@
 namespace weighbridge::convert {
 
 struct Record {
-  std::vector<core::Stored> stored;            // of each payload
-  std::vector<std::size_t> first_hash;         // of each payload, in hashes; one more at the end
-  std::vector<codecs::Hash128> hashes;         // of segments: see hashed_bytes()
-  std::vector<codecs::Hash128> prefix_hashes;  // of segments of the prefix
-  std::optional<std::string> sealed_head;      // the head as it was left by WriteLayout::seal
+  std::vector<core::Stored> stored;            // one per payload
+  std::vector<std::size_t> first_hash;         // the first index in `hashes` of each payload; one extra at the end
+  std::vector<codecs::Hash128> hashes;         // one per segment: see hashed_bytes()
+  std::vector<codecs::Hash128> prefix_hashes;  // one per segment of the prefix
+  std::optional<std::string> sealed_head;      // the head after WriteLayout::seal
   std::string tail;
   std::uint64_t tail_offset = 0;
   std::uint64_t size = 0;  // of the whole file
@@ -32,17 +32,17 @@ struct Record {
   }
 };
 
-// How many bytes of a payload are hashed: stored ones where they go over verbatim (they may not be decodable here),
-// else logical.
+// How many bytes of a payload are hashed: the stored ones where they are copied verbatim (they may not be decodable
+// here), else the logical ones.
 inline std::uint64_t hashed_bytes(const core::Payload& p) noexcept {
   return p.form == core::Payload::Form::stored ? p.stored_size : p.logical_size;
 }
 
-// Hashes a stream segment by segment into `out`, which has room for exactly the segments of `size` bytes.
+// Hashes a stream segment by segment. `out` has one slot for each segment of `size` bytes.
 class SegmentHasher {
  public:
   SegmentHasher(std::uint64_t size, std::span<codecs::Hash128> out) : left_(size), out_(out) {}
-  // False when the stream is longer than `size`.
+  // Returns false when the stream is longer than `size`.
   bool update(std::span<const std::byte> data) {
     if (data.size() > left_) return false;
     left_ -= data.size();
@@ -75,7 +75,7 @@ class SegmentHasher {
   std::optional<codecs::Xxh3_128> state_;
 };
 
-// The digest of a payload's stored bytes, as zTensor spells it ("sha256:...", "crc32c:0x..."); empty for none.
+// The digest of a payload's stored bytes in zTensor's notation ("sha256:...", "crc32c:0x..."); empty for none.
 class Digester {
  public:
   explicit Digester(core::PartDigest kind) : kind_(kind) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of a conversion as people write them. Which container has which of the words is judged in plan.cc.
+// Parses the options of a conversion. plan.cc judges which containers support which options.
 #include <algorithm>
 #include <iterator>
 #include <string>

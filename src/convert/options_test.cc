@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options as people write them: what is taken, what is refused and by which words, and that no container holds what
-// the words lack.
+// Parsing of options: what is accepted, what is refused and with which message, and that every encoding and digest that
+// a container holds is an accepted value.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of files: made, written, opened, taken away again.
+// Creates, fills, checks and, after a failure, removes an output folder.
 #include "convert/output_folder.h"
 
 #include <sys/stat.h>
@@ -22,9 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether nothing is in it that a person would miss: temporaries, and folders that hold no more than these. Of a
-// folder inside that cannot be looked into it is taken that it holds something. Error io/open where it is the folder
-// itself.
+// True when the folder holds only temporaries and folders with nothing but those. An unreadable subfolder counts as
+// non-empty. Throws io/open when the folder itself cannot be read.
 bool holds_nothing(const fs::path& folder, int depth) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -53,7 +52,7 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
   for (const std::string& each : paths()) require_inside(each);
 }
 
-// A link leads out of the folder, to a file that somebody else reads: a cache of downloads holds such.
+// A symbolic link would write outside the folder, to a file that others read: download caches hold such links.
 void OutputFolder::require_inside(const std::string& path) const {
   std::error_code unknown;
   for (fs::path at = path; at != path_ && at.has_relative_path(); at = at.parent_path())
@@ -62,7 +61,7 @@ void OutputFolder::require_inside(const std::string& path) const {
 }
 
 OutputFolder::~OutputFolder() {
-  small_.clear();  // their temporaries first
+  small_.clear();  // their temporaries must go before the folders
   payloads_.clear();
   if (kept_) return;
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
@@ -70,7 +69,7 @@ OutputFolder::~OutputFolder() {
 
 std::string OutputFolder::file(const std::string& name) const { return io::join_path(path_, name); }
 
-// What the layout names, then what is stale in the folder as it stands.
+// Collects the files that the layout removes, then the stale ones found in the folder.
 void OutputFolder::find_removed() {
   if (!replace_) return;
   for (const core::OutFolder::Small& each : layout_.small)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An output that is a folder: made where there is none, its files written beside their names, all checked together
-// before any has its name. Leaves what the files of payload hold to those who write any file, and giving names to
-// publish.h.
+// An output that is a folder. Creates it where needed, writes each file beside its final name, and checks all of them
+// together before any gets that name. Leaves the content of payload files to write.h and the renames to publish.h.
 #pragma once
 #include <memory>
 #include <optional>
@@ -19,27 +18,27 @@ namespace weighbridge::convert {
 
 class OutputFolder {
  public:
-  // Error misuse/output-kind when a file is there or a name in the folder is a symbolic link, misuse/output-exists when
-  // the folder holds something and `replace` is off, io/create.
+  // Throws misuse/output-kind when the path is a file or a name in the folder is a symbolic link, misuse/output-exists
+  // when the folder is not empty and `replace` is off, and io/create.
   OutputFolder(const core::OutFolder&, const std::string& path, bool replace);
-  ~OutputFolder();  // folders that were made and not kept go again
+  ~OutputFolder();  // removes the folders it created unless keep() was called
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
   // Every path that will be written or removed.
   std::vector<std::string> paths() const;
-  // Makes the files of payload, empty, beside their names, and writes the small ones. Error io/create, io/write.
+  // Creates the payload files, empty, beside their names, and writes the small files. Throws io/create, io/write.
   void write();
-  // In the order of OutFolder::payloads; once write() has made them.
+  // One payload file, in the order of OutFolder::payloads. Call write() first.
   io::AtomicFile& payload(std::size_t i) { return *payloads_[i]; }
-  // Opens the folder as it will be, as this format, with the files of payload as they are so far. Error io/read-back.
+  // Opens the folder as it will be, in this format, with the payload files as they are so far. Throws io/read-back.
   void check(std::string_view format, const Context&) const;
-  // The file that is published last, and all others, for publish_together().
+  // The file that is published last, and all the others, for publish_together().
   io::AtomicFile& last() const;
   std::vector<Beside> beside() const;
-  // Waits until the disk has the folders that were made. Error io/publish.
+  // Syncs the new folders to disk. Throws io/publish.
   void sync() const;
-  // The last file has its name.
+  // Call it once the last file has its name.
   void keep() noexcept { kept_ = true; }
 
  private:
@@ -51,8 +50,8 @@ class OutputFolder {
   const core::OutFolder& layout_;
   std::string path_;
   bool replace_;
-  std::vector<std::string> made_;     // folders, outermost first
-  std::vector<std::string> removed_;  // names of files that must go
+  std::vector<std::string> made_;     // the folders it created, outermost first
+  std::vector<std::string> removed_;  // names of files to remove
   std::vector<std::unique_ptr<io::AtomicFile>> payloads_;
   std::vector<std::pair<std::string, std::unique_ptr<io::AtomicFile>>> small_;
   bool kept_ = false;

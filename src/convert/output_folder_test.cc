@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishing a folder: nothing has its name too early, nothing stays that was not published, what is stale goes.
+// Publishing a folder: no file gets its name too early, a failure leaves no unpublished files, and stale files are
+// removed.
 #include "convert/output_folder.h"
 
 #include <gtest/gtest.h>

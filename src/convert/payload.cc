@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dispatch on the form of a payload.
+// Reads a payload by its form.
 #include "convert/payload.h"
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of one payload before the output's encoding, whichever of the forms they come in.
+// The bytes of one payload before the output's encoding, whatever its form.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,15 +12,15 @@ namespace weighbridge::convert {
 
 using Sink = std::function<void(std::span<const std::byte>)>;
 
-// The output's size of it is known only once it has been encoded.
+// True when the size in the output is unknown until the payload has been encoded.
 bool needs_encoding(const core::Payload&) noexcept;
-// Any range of what is to be written can be read at once: see read_range().
+// True when read_range() can read any range of the bytes to be written.
 bool has_ranges(const core::Payload&) noexcept;
-// [reads] out = bytes [offset, offset + out.size()) of what is written. offset is a multiple of kSegment, out ends at
-// one or at the end.
+// [reads] Fills `out` with the bytes to be written from `offset` on. `offset` is a multiple of kSegment; `out` ends at
+// a multiple of kSegment or at the end of the payload.
 void read_range(const core::Payload&, std::uint64_t offset, std::span<std::byte> out);
-// [reads] All bytes before the encoding, in pieces. Throws Error{misuse} when a callback's part gives too few or too
-// many.
+// [reads] Passes all bytes before the encoding to the sink, in pieces. Throws Error{misuse} when a part made by a
+// callback gives too few or too many bytes.
 void stream(const core::Payload&, const Context&, const Sink&);
 
 }  // namespace weighbridge::convert

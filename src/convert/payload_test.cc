@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Payloads as they are streamed, and their hashes: a maker that breaks its promise is told, and how a stream is cut
-// into pieces leaves no trace in its hashes.
+// Streaming and hashing payloads: a maker of the wrong number of bytes is an error, and hashes do not depend on how a
+// stream is cut into pieces.
 #include "convert/payload.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judging a conversion before a byte is written. Owns the options that every format shares; leaves what is lost to the
-// target's layout function, and the doing to execute.cc.
+// Judges a conversion before anything is written. Owns the options that all formats share; leaves losses to the
+// target's layout function, and the writing to execute.cc.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -37,7 +37,7 @@ const core::Format& writer_of(std::string_view name) {
   return *format;
 }
 
-// Options that only some targets look at: their descriptors say which.
+// Checks options that only some targets support; their descriptors say which.
 void check_own_options(const FormatInfo& to, const Options& options) {
   const auto takes = [](const FormatInfo& format, std::string_view option) {
     return std::ranges::find(format.options, option) != format.options.end();
@@ -100,7 +100,7 @@ std::optional<LossKind> loss_kind_from_name(std::string_view text) noexcept {
 }
 
 namespace {
-// What a plan of nothing says.
+// The content of an empty plan.
 const convert::PlanRep& nothing() noexcept {
   static const convert::PlanRep rep;
   return rep;
@@ -120,7 +120,7 @@ std::string_view Plan::to() const noexcept { return rep_ ? rep_->format->info.na
 
 std::vector<Item> Plan::refused() const {
   const Options& asked = options();
-  const bool casts = asked.cast != DType::unknown || !asked.quantize.empty();  // which is the consent to what it costs
+  const bool casts = asked.cast != DType::unknown || !asked.quantize.empty();  // asking for them consents to their loss
   const auto allowed = [&](LossKind kind) {
     return (casts && (kind == LossKind::dtype || kind == LossKind::precision)) ||
            std::ranges::find(asked.allow, kind) != asked.allow.end();
@@ -150,8 +150,8 @@ Plan PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model& from, c
 
 namespace {
 
-// What a writer cannot carry because nobody here can interpret it is left out, by name and as a loss: `model` becomes
-// the view that is laid out.
+// Leaves out the tensors that the writer cannot carry because nothing here interprets them, and records each as a loss.
+// `model` becomes the view that is laid out.
 template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout) {
   core::WriteLayout whole = layout(model);
   if (whole.uninterpreted.empty()) return whole;
@@ -159,7 +159,7 @@ template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout) {
   std::vector<Item> losses;
   std::ranges::stable_sort(whole.uninterpreted, {}, &core::Uninterpreted::tensor);
   for (core::Uninterpreted& each : whole.uninterpreted) {
-    if (!tensors.empty() && tensors.back() == each.tensor) continue;  // another part of it
+    if (!tensors.empty() && tensors.back() == each.tensor) continue;  // another part of the same tensor
     tensors.push_back(each.tensor);
     const Tensor tensor = model[each.tensor];
     losses.push_back(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one friend of Plan: how convert fills it, and gets back what it put in.
+// The only friend of Plan: lets convert fill a plan and read it back.
 #pragma once
 #include <memory>
 

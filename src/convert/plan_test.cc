@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan refuses and how it says so: options that a container lacks, losses nobody allowed, outputs whose format
-// or whose neighbors are not as they should be.
+// What a plan refuses, and how: options that a container lacks, losses without consent, outputs of the wrong kind or
+// beside the wrong files.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -35,8 +35,8 @@ Item item(LossKind kind, std::string subject, std::string from = {}, std::string
   return {kind, std::move(subject), std::move(from), std::move(to)};
 }
 
-// Views of one storage, each over most of the one before it: no container is written so, and a small file of many would
-// become a very large one.
+// Views of one storage, each overlapping most of the previous one. No container can hold them so, and a small file of
+// many such views would become very large.
 TEST(Plan, PartialOverlapsAreANamedLossInEveryContainer) {
   const std::string bytes(1064, 'x');
   core::Draft draft;
@@ -97,7 +97,7 @@ TEST(Plan, AQuantizationThatTheTargetCannotMakeIsRefused) {
     EXPECT_EQ(thrown([&] { plan(bytes_called("w"), format, {.quantize = "q8_0"}); }).rule, "misuse/quantise") << format;
 }
 
-// A plan of one tensor that was judged to lose this.
+// A plan for one tensor with these losses.
 Plan losing(std::vector<Item> losses, const Options& options = {}) {
   const Model model = bytes_called("w");
   auto rep = std::make_shared<convert::PlanRep>(*PlanMaker::rep(plan(model, "zt")));
@@ -115,7 +115,8 @@ TEST(Plan, CastingAndQuantizingAreTheConsentToTheirOwnLossesOnly) {
   EXPECT_TRUE(losing(losses, {.allow = {LossKind::shape}, .quantize = "q8_0"}).possible());
 }
 
-// What compiles with a plan. Each holds for a struct of public members, so that none fails for its own sake.
+// Expressions that must not compile with a plan. Each compiles for a struct with public members, so that a concept does
+// not fail by itself.
 template <class P>
 concept ClearsLosses = requires(P& p) { p.losses().clear(); };
 template <class P>
@@ -203,7 +204,7 @@ TEST(Save, APathThatEndsInASlashIsAHuggingFaceFolder) {
   EXPECT_EQ(open(folder / "out.zt").size(), 1U);
 }
 
-// A file of ids alone needs no sidecar, and one that lies there speaks of another file.
+// A file with only ids needs no sidecar; an existing one describes another file.
 TEST(Save, ASidecarOfAnOldFileStandsInTheWayUnlessItMayGo) {
   const Folder folder;
   test::write_file(folder / "a.khm.json", "old");

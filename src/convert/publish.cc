@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of publishing, and back.
+// The order of publishing, and the rollback.
 #include "convert/publish.h"
 
 #include <vector>
@@ -20,7 +20,7 @@ void publish_together(io::AtomicFile& main, std::span<const Beside> beside) {
       if (each.file) each.file->publish();
     main.publish();
   } catch (...) {
-    // The main file last: until all others speak of it again, it stays away.
+    // Restore the main file last, so that it is absent until all the others match it again.
     for (std::size_t i = aside.size(); i-- > 1;)
       aside[i].put_back(beside[i - 1].file && beside[i - 1].file->published());
     if (!aside.empty()) aside[0].put_back(main.published());

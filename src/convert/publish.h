@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several files of one output get their names as nearly at once as a filesystem allows. Owns the order, and taking back
-// what was done when a step fails; leaves writing the files to their owners.
+// Publishes the files of one output together, as nearly at once as a filesystem allows. Owns the order and the rollback
+// when a step fails; leaves writing the files to their owners.
 #pragma once
 #include <span>
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace weighbridge::convert {
 
-// A file beside the main one: gets its name, or, where `file` is null, whatever stands there goes.
+// A file beside the main one. It gets its name; if `file` is null, the existing file at `path` is removed.
 struct Beside {
   std::string path;
   io::AtomicFile* file = nullptr;
 };
 
-// Sets all old files aside, the main one first; publishes those beside and at last the main one; removes the old ones.
-// When a step fails, all are as they were. A run that is killed leaves the old files, no main file, or all the new
-// ones; what it has set aside is a temporary, which the next run removes. Error as AtomicFile::publish and SetAside
-// have them.
+// Sets all old files aside, the main one first; publishes the files beside it, then the main one; removes the old
+// files. When a step fails, everything is restored. After a killed run there are the old files, no main file, or all
+// the new files; whatever it set aside is a temporary that the next run removes. Throws what AtomicFile::publish and
+// SetAside throw.
 void publish_together(io::AtomicFile& main, std::span<const Beside> beside);
 
 }  // namespace weighbridge::convert

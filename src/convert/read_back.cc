@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The comparison after writing. It reads the file through the same door as any user: open(), Part::extent(),
-// Part::stream().
+// The comparison after writing. Reads the file through the public API: open(), Part::extent(), Part::stream().
 #include "convert/read_back.h"
 
 #include <algorithm>
@@ -110,7 +109,7 @@ class ReadBack {
 
   Tensor check_tensor(std::uint32_t i) {
     const core::OutTensor& out = layout_.tensors[i];
-    // Nearly always the file's order is the layout's.
+    // The file's order is nearly always the layout's.
     const std::uint32_t guess = i + expected_.kept_tensors;
     std::optional<Tensor> found;
     if (model_.name(guess) == out.name) found = model_[guess];
@@ -145,7 +144,7 @@ class ReadBack {
       return wrong("another place");
   }
 
-  // Whether the hashes taken while writing are of the bytes as they stand in the file.
+  // True when the hashes taken while writing cover the bytes as stored in the file.
   static bool hashed_as_stored(const Payload& p) { return p.form == Payload::Form::stored; }
 
   void divide() {
@@ -167,7 +166,7 @@ class ReadBack {
         others.push_back({Task::Kind::batch, i, i + 1, 0});
       }
     }
-    // What cannot be shared goes first.
+    // Tasks that cannot be split start first.
     std::stable_sort(tasks_.begin(), tasks_.end(), [&](const Task& a, const Task& b) {
       return layout_.payloads[a.first].logical_size > layout_.payloads[b.first].logical_size;
     });
@@ -253,12 +252,12 @@ void sync_and_read_back(const Expected& expected, const Record& record, io::Atom
                         core::Progress& progress) {
   std::shared_ptr<const Source> source = file.reopen();
   const bool synced = source->size() != record.size;
-  if (synced) {  // sync() also cuts the file where an encoding took less room than was asked for
+  if (synced) {  // sync() also truncates the file where an encoding needed less than was reserved
     file.sync(record.size);
     source = file.reopen();
   }
   ReadBack read_back(expected, record, std::move(source), progress);
-  // Reading takes the processor and the page cache, syncing the disk: the two go side by side.
+  // Reading uses the processor and the page cache, syncing the disk: run both in parallel.
   core::executor_of(context).for_each(read_back.tasks() + 1, [&](std::uint64_t i) {
     if (i > 0) {
       read_back.perform(i - 1);

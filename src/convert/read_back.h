@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves what was written: the file as the ordinary reader opens it against the layout and the hashes taken while
-// writing.
+// Verifies the written file: opens it with the ordinary reader and compares it with the layout and the hashes taken
+// while writing.
 #pragma once
 #include <memory>
 #include <string_view>
@@ -13,16 +13,16 @@
 
 namespace weighbridge::convert {
 
-// [reads] Also waits for the disk (io::AtomicFile::sync), side by side with the comparison where the executor has
-// threads. Throws Error io/read-back at the first difference: prefix, head, tail, the tensors' names, layouts, dtypes
-// and shapes, each part's place, dtype, encoding and logical bytes.
-// `format` is the file's, as OpenOptions::format takes it.
+// What the file must be. `format` is the file's, in the spelling of OpenOptions::format.
 struct Expected {
   const core::WriteLayout& layout;
   std::string_view format;
-  std::uint32_t kept_tensors = 0;  // as PlanRep has them
+  std::uint32_t kept_tensors = 0;  // see PlanRep
 };
 inline Expected expected(const PlanRep& rep) { return {rep.layout, rep.format->info.name, rep.kept_tensors}; }
+// [reads] Syncs the file (io::AtomicFile::sync) and compares it, in parallel where the executor has threads. Throws
+// io/read-back at the first difference: in the prefix, head or tail, in a tensor's name, layout, dtype or shape, or in
+// a part's offset, length, dtype, encoding or logical bytes.
 void sync_and_read_back(const Expected&, const Record&, io::AtomicFile&, const Context&, core::Progress&);
 
 }  // namespace weighbridge::convert

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Plan holds behind its public face, and the few constants that writing and reading back must agree on.
+// The content of a Plan, and the constants that writing and reading back share.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,17 +13,17 @@ namespace weighbridge::convert {
 struct PlanRep {
   core::WriteLayout layout;
   const core::Format* format = nullptr;
-  std::vector<Model> models;       // the input; for an append the target, then what goes behind it
-  std::uint32_t kept_tensors = 0;  // append: tensors of the target, which the new file has too
-  // What PlanMaker::make() adds: see Plan.
+  std::vector<Model> models;       // the input; for an append, the target, then the models to append
+  std::uint32_t kept_tensors = 0;  // append: tensors of the target, which the new file also has
+  // Filled in by PlanMaker::make(): see Plan.
   Options options{};
   std::string from{};
   std::uint64_t output_size = 0, payload_size = 0;
   std::uint32_t tensors = 0;
 };
 
-// Payload is hashed in segments of this many bytes, read, written and compared a segment at a time: small enough to
-// stay in a processor's second-level cache from the read to the write, large enough that calls cost nothing.
+// Payload is read, hashed, written and compared in segments of this many bytes: small enough to stay in a second-level
+// cache from the read to the write, large enough to make the cost of a call negligible.
 inline constexpr std::uint64_t kSegment = std::uint64_t{1} << 20;
 // Payloads up to this size share one write.
 inline constexpr std::uint64_t kSmall = kSegment / 4;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views as what is converted: what the container of the source keeps of itself is kept, what is left out is neither
-// read nor judged, and what cannot be interpreted is left out by name.
+// Conversion of views: the output keeps the source's container settings, tensors outside the view are neither read nor
+// judged, and tensors that cannot be interpreted are dropped by name.
 #include "weighbridge/view.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +75,8 @@ TEST(ConvertView, OfAWeightsFileIsAWeightsFile) {
   EXPECT_EQ(verdict.model.size(), in.size());
 }
 
-// What is left out is not read: neither is a damaged tensor in the way of the others, nor do others excuse it.
+// Tensors outside the view are not read: a damaged one does not block the others, and an intact one does not excuse
+// damage.
 TEST(ConvertView, ChecksWhatItTakes) {
   const Folder folder;
   const std::string path = saved(folder);
@@ -111,7 +112,7 @@ TEST(ConvertView, IsAppendedAndDoesNotGrow) {
   EXPECT_NE(finding.message.find("a view"), std::string::npos) << finding.message;
 }
 
-// A .zt of a tensor that everybody knows and one whose dtype nobody does.
+// A .zt with one tensor of a known dtype and one of an unknown dtype.
 std::string with_a_stranger(const Folder& folder) {
   Builder builder;
   builder.tensor("known", DType::f32, {2}, pattern(8));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Payloads go in windows. Where sizes are known beforehand a window is all that follow, their offsets are known too,
-// and threads take segments of large ones and batches of small ones in any order. Payloads to be encoded are encoded
-// side by side into memory, a budget's worth a window, then placed; one too large for that is encoded straight into the
-// file, by one thread.
+// Writes payloads window by window. Where all sizes are known in advance, a window holds all remaining payloads: their
+// offsets are known, so threads take segments of large payloads and batches of small ones in any order. Payloads to be
+// encoded are encoded in parallel into memory, one budget's worth per window, and then placed. A payload that is too
+// large for that is encoded directly into the file by one thread.
 #include "convert/write.h"
 
 #include <algorithm>
@@ -24,7 +24,8 @@ namespace {
 
 using core::Payload;
 
-// A payload whose SHA-256 alone would take longer than the rest is shared between threads that take turns at hashing.
+// Threads take turns at the SHA-256 of a payload from this size on: hashed by one thread, it would outlast all other
+// work.
 constexpr std::uint64_t kSharedDigest = std::uint64_t{64} << 20;
 
 class Writer {
@@ -35,7 +36,7 @@ class Writer {
         payloads_(layout.payloads),
         level_(level),
         file_(file),
-        quiet_(progress.inner()),  // the executor stays out of the inner streams
+        quiet_(progress.inner()),  // inner streams must not use the executor
         progress_(progress),
         executor_(core::executor_of(context)),
         budget_(context.limits.memory / 2) {}
@@ -66,16 +67,16 @@ class Writer {
  private:
   struct Task {
     enum class Kind : std::uint8_t { batch, segment, whole, turn } kind;
-    std::size_t first, last;   // payloads; last is first + 1 but for a batch
+    std::size_t first, last;   // payloads; last is first + 1 except for a batch
     std::uint64_t offset = 0;  // segment, turn: within the payload
-    std::size_t shared = 0;    // turn: which Turns
+    std::size_t shared = 0;    // turn: index into turns_
   };
   struct KeptEncoder {
     const codecs::Codec* codec = nullptr;
     std::unique_ptr<codecs::Encoder> encoder{};
   };
-  // Segments of one payload, hashed in order by whichever thread has read them. A thread waits only for a lower
-  // segment, which another one already holds: indices are handed out in ascending order.
+  // Segments of one payload, hashed in order, each by the thread that read it. Tasks are handed out in ascending order,
+  // so a thread only ever waits for a lower segment that another thread already has.
   struct Turns {
     explicit Turns(core::PartDigest kind) : digest(kind) {}
     Digester digest;
@@ -97,7 +98,7 @@ class Writer {
     record_.hashes.resize(total);
   }
 
-  // What it changes, read-back expects: head and tail are remembered as they are left.
+  // Remembers head and tail as the seal leaves them, because read-back expects the changes.
   void seal() {
     const std::shared_ptr<const Source> written = file_.reopen();
     std::string head = layout_.head;
@@ -150,12 +151,12 @@ class Writer {
     cursor_ = record_.stored[i].offset + length;
   }
 
-  // Where two would not fit the budget, side by side is no gain. (The bytes are the same either way.)
+  // If two do not fit the budget, encoding in parallel gains nothing. (The bytes are the same either way.)
   bool encodes_alone(const Payload& p) const {
     return needs_encoding(p) && p.stored_size > (executor_.concurrency() == 1 ? kSegment : budget_ / 2);
   }
 
-  // Writes payloads from `first` on, returns the first one that it left.
+  // Writes payloads from `first` on; returns the first one not written.
   std::size_t write_window(std::size_t first) {
     std::vector<std::size_t> to_encode;
     std::size_t last = first;
@@ -182,8 +183,8 @@ class Writer {
     return last;
   }
 
-  // An encoder for this thread, begun for the payload; given back when the pointer goes. Kept for the job alone: at
-  // high levels one takes hundreds of megabytes.
+  // An encoder for this thread, started for the payload; returned to the pool when the pointer dies. The pool lives
+  // only as long as the job, because at high levels an encoder takes hundreds of megabytes.
   std::shared_ptr<codecs::Encoder> take_encoder(const Payload& p) {
     const codecs::Codec* const codec = core::codec_of(p.encoding);
     std::unique_ptr<codecs::Encoder> encoder;
@@ -311,8 +312,8 @@ class Writer {
       Turns& turns = *turns_[task.shared];
       std::unique_lock lock(turns.mutex);
       turns.changed.wait(lock, [&] { return turns.next == task.offset || turns.failed; });
-      if (turns.failed) return;  // the thread that failed says why
-      lock.unlock();             // nobody else hashes before next moves
+      if (turns.failed) return;  // the thread that failed reports the error
+      lock.unlock();             // no other thread hashes before `next` moves
       turns.digest.update(bytes);
       lock.lock();
       turns.next = task.offset + bytes.size();
@@ -334,7 +335,7 @@ class Writer {
     record_.stored[i].digest = Digester::spell(all);
   }
 
-  // One payload by one thread, in pieces.
+  // Writes one payload on one thread, in pieces.
   void whole(std::size_t i) {
     const Payload& p = payloads_[i];
     if (needs_encoding(p)) {
@@ -354,7 +355,7 @@ class Writer {
     record_.stored[i].digest = digest.finish();
   }
 
-  // Small payloads that follow each other, padding included, by one write.
+  // Writes consecutive small payloads, with their padding, in one write.
   void batch(std::size_t first, std::size_t last) {
     const core::BufferPool::Lease lease(buffers_);
     const std::uint64_t begin = record_.stored[first].offset;
@@ -405,7 +406,7 @@ class Writer {
 
   const core::WriteLayout& layout_;
   const std::vector<Payload>& payloads_;
-  const int level_;  // 0: the codec's own
+  const int level_;  // 0: the codec's default
   io::AtomicFile& file_;
   Context quiet_;
   core::Progress& progress_;
@@ -414,13 +415,13 @@ class Writer {
   core::BufferPool buffers_{base::to_size(kSegment)};
   Record record_;
   std::uint64_t cursor_ = 0;
-  std::size_t window_ = 0;                       // first payload of the window
-  std::vector<std::vector<std::byte>> encoded_;  // of the window's payloads
+  std::size_t window_ = 0;                       // index of the first payload of the window
+  std::vector<std::vector<std::byte>> encoded_;  // one per payload of the window
   std::mutex encoders_mutex_;
-  std::vector<KeptEncoder> encoders_;  // not in use
+  std::vector<KeptEncoder> encoders_;  // idle ones
   std::vector<std::unique_ptr<Turns>> turns_;
-  std::vector<std::size_t> turned_;                                       // payload of each Turns
-  std::vector<std::pair<std::size_t, std::vector<std::uint32_t>>> crcs_;  // of segments
+  std::vector<std::size_t> turned_;                                       // the payload of each Turns
+  std::vector<std::pair<std::size_t, std::vector<std::uint32_t>>> crcs_;  // payload, CRC of each segment
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts a WriteLayout's bytes into a file: prefix, head, payloads, tail. Owns who writes what when; leaves publishing to
-// io::AtomicFile and proving what was written to read_back.h.
+// Writes the bytes of a WriteLayout into a file: prefix, head, payloads, tail. Owns the order and the threads; leaves
+// publishing to io::AtomicFile and verifying to read_back.h.
 #pragma once
 #include "convert/hashing.h"
 #include "convert/rep.h"
@@ -10,9 +10,9 @@
 
 namespace weighbridge::convert {
 
-// [reads] The bytes depend on the layout and the level only, not on threads or budgets. Memory is at most about half of
-// limits.memory where payloads are encoded, else some megabytes a thread. Throws Error{io}, Cancelled, and what reading
-// throws.
+// [reads] The bytes depend only on the layout and the level, not on threads or budgets. Where payloads are encoded,
+// memory stays below about half of limits.memory; otherwise it is a few megabytes a thread. Throws Error{io},
+// Cancelled, and what reading throws.
 Record write(const core::WriteLayout&, int level, io::AtomicFile&, const Context&, core::Progress&);
 
 }  // namespace weighbridge::convert

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing and reading back by themselves: layouts that do not keep what they promise, bytes that change between the
-// two, budgets and sources that give out.
+// Writing and reading back in isolation: layouts that break their promises, bytes that change in between, and budgets
+// and sources that run out.
 #include "convert/write.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ using testing::pattern;
 
 PlanRep rep_of(const Plan& plan) { return *PlanMaker::rep(plan); }
 
-// Small ones that share a write, one of several segments, one that is empty.
+// Small tensors that share a write, one of several segments, and an empty one.
 Model sample() {
   Builder builder;
   builder.tensor("a", DType::u8, {4}, pattern(4));
@@ -42,13 +42,13 @@ Model sample() {
   return builder.build();
 }
 
-// A file that is written and not yet published.
+// A file that is written but not yet published.
 class Written {
  public:
   explicit Written(const PlanRep& rep, const Context& context = {})
       : context_(context), record(write(rep.layout, 0, file, context_, progress_)) {}
   void read_back(const PlanRep& rep) { sync_and_read_back(expected(rep), record, file, context_, progress_); }
-  // What reading back finds, without the words around it.
+  // The difference that read-back finds, without the rest of the message.
   std::string difference(const PlanRep& rep) {
     const Finding finding = thrown([&] { read_back(rep); });
     EXPECT_EQ(finding.rule, "io/read-back");
@@ -113,7 +113,7 @@ TEST(ReadBack, AShapeMayDifferWhereTheLayoutSaysSo) {
   EXPECT_NO_THROW(Written(rep).read_back(rep));
 }
 
-// As they stand, as their elements, and encoded.
+// Bytes written as stored, as elements, and encoded.
 TEST(ReadBack, FindsOneBitInWhicheverWayTheBytesWereWritten) {
   const test::TemporaryFolder folder;
   save(sample(), folder / "in.safetensors");
@@ -148,7 +148,7 @@ TEST(ReadBack, BytesBehindTheEndAreCutOffAndMissingOnesAreFound) {
   const PlanRep rep = rep_of(plan(sample(), "zt"));
   Written longer(rep), shorter(rep);
   longer.damage(longer.record.size - 1);
-  longer.damage(longer.record.size - 1);  // as it was, and not synced
+  longer.damage(longer.record.size - 1);  // restore the last byte, without a sync
   longer.file.write_at(longer.record.size, std::as_bytes(std::span("behind", 6)));
   longer.read_back(rep);
   EXPECT_EQ(longer.file.reopen()->size(), longer.record.size);
@@ -202,7 +202,7 @@ TEST(Write, ASealThatReachesIntoPayloadIsAFaultOfTheProgram) {
   PlanRep grown = rep_of(plan_append(open(folder / "old.zt"), more.build()));
   for (PlanRep* const rep : {&fresh, &grown}) {
     const Record good = Written(*rep).record;
-    // Across the end of the head or in what is before it, in a payload, across the end of the file.
+    // Across the end of the head or in the prefix, in a payload, across the end of the file.
     for (const std::uint64_t at : {std::uint64_t{7}, good.stored[0].offset, good.size - 1}) {
       rep->layout.seal = [at](const core::WrittenFile& file) { file.write(at, std::as_bytes(std::span("two", 2))); };
       EXPECT_THROW(Written{*rep}, std::logic_error) << at;
@@ -210,8 +210,8 @@ TEST(Write, ASealThatReachesIntoPayloadIsAFaultOfTheProgram) {
   }
 }
 
-// Six payloads encoded by two threads within so much memory: how long the file was when each began to be made, and all
-// of its bytes.
+// Encodes six payloads with two threads in this much memory. Returns the length of the file when each payload began to
+// be made, and all of the file's bytes.
 std::pair<std::vector<std::uint64_t>, std::string> encode_within(std::uint64_t memory) {
   constexpr std::size_t kSize = 300'000;
   const test::TemporaryFolder folder;
@@ -236,8 +236,8 @@ std::pair<std::vector<std::uint64_t>, std::string> encode_within(std::uint64_t m
 
 TEST(Write, WhatABudgetHasNoRoomForWaitsUntilTheFileHasWhatCameBefore) {
   const auto [at_once, expected] = encode_within(std::uint64_t{256} << 20);
-  const auto [lengths, bytes] = encode_within(1'400'000);  // half of it holds two
-  EXPECT_EQ(at_once, std::vector<std::uint64_t>(6, 8));    // no more than the magic number
+  const auto [lengths, bytes] = encode_within(1'400'000);  // half of it holds two payloads
+  EXPECT_EQ(at_once, std::vector<std::uint64_t>(6, 8));    // only the magic number
   EXPECT_EQ((std::vector{lengths[0], lengths[1]}), (std::vector<std::uint64_t>{8, 8}));
   EXPECT_GT(lengths[2], 8U);
   EXPECT_EQ(lengths[2], lengths[3]);
@@ -246,7 +246,8 @@ TEST(Write, WhatABudgetHasNoRoomForWaitsUntilTheFileHasWhatCameBefore) {
   EXPECT_TRUE(bytes == expected);
 }
 
-// A safetensors file of one tensor of 64 MiB, made when it is read. Its second MiB breaks, once a later one was read.
+// A safetensors file with one tensor of 64 MiB, generated on reading. Reading its second MiB fails once a later one has
+// been read.
 class Breaking final : public Source {
  public:
   static constexpr std::uint64_t kPayload = std::uint64_t{64} << 20;
@@ -262,7 +263,7 @@ class Breaking final : public Source {
     for (std::size_t i = 0; i < out.size(); ++i)
       out[i] = offset + i < head_.size() ? static_cast<std::byte>(head_[offset + i]) : std::byte{};
     const std::lock_guard lock(mutex_);
-    later_ = later_ || (offset > broken && out.size() == kSegment);  // and not the glance that opening takes
+    later_ = later_ || (offset > broken && out.size() == kSegment);  // ignores the glance at the ends on opening
     read_.notify_all();
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One glance at both ends of the file, then the formats in turn.
+// Reads both ends of the file once, then asks each format in turn.
 #include "registry/detect.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ Detected in_folder(const Place& place, const core::Format* asked) {
   core::Glance glance;
   glance.folder = true;
   glance.listing = listing;
-  // A format of folders says more than one of files of which a folder may hold some.
+  // Folder formats come first: files of another format may be in such a folder.
   for (const bool folders : {true, false})
     for (const core::Format* format : formats())
       if (format->info.folder == folders && !format->signs.empty() && (asked == nullptr || asked == format) &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Known beginnings of files that are no tensor files.
+// Signatures of files that are not tensor files.
 #include "registry/foreign.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ bool is_html(std::string_view head) {
          starts_with_ignoring_case(head, "<head");
 }
 
-// The rest of the line that starts with `key`, empty if there is none.
+// The rest of the line that starts with `key`, or empty if there is none.
 std::string_view line_of(std::string_view text, std::string_view key) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -94,7 +94,7 @@ std::optional<Finding> recognize(const core::Glance& glance) {
   for (const Signature& s : kSignatures)
     if (head.size() >= s.at && head.substr(s.at).starts_with(s.bytes))
       return core::Findings::make(*s.rule, {.offset = s.at}, {}, {}, s.what);
-  // Protocol 2 to 5, and the full stop that ends every pickle.
+  // Protocols 2 to 5, and the full stop that ends every pickle.
   if (head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 && as_text(glance.tail).ends_with('.'))
     return core::Findings::make(rules::kFilePickle, {.offset = 0});
   constexpr std::size_t kEnoughZeros = 512;
@@ -108,7 +108,7 @@ Finding unknown(const core::Glance& glance) {
   const auto printable = [](char c) {
     return static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\r' || c == '\t';
   };
-  // A character that the glance cut in two is still text.
+  // Text may end in a character that the end of the glance cut in two.
   const std::size_t bad = base::find_invalid_utf8(head);
   const bool text = (bad == std::string_view::npos || bad + 4 > head.size()) && std::ranges::all_of(head, printable);
   return core::Findings::make(text ? rules::kFileText : rules::kFileUnknown, {.offset = 0});

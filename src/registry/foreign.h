@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are no tensor file of any format here, but often stand in the place of one. Owns telling a person which.
+// Recognizes common files that are not tensor files (archives, Git LFS pointers, HTML pages) and reports which kind it
+// is.
 #pragma once
 #include <optional>
 
@@ -8,9 +9,9 @@
 
 namespace weighbridge::registry {
 
-// Kinds whose content leaves no doubt, whatever the file is called; nullopt if it is none of them.
+// The finding for a file whose content alone identifies its kind, whatever its name; nullopt for all others.
 std::optional<Finding> recognize(const core::Glance&);
-// The best that can be said of a file that nothing recognizes.
+// The finding for a file that nothing recognizes.
 Finding unknown(const core::Glance&);
 
 }  // namespace weighbridge::registry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Llama's tokenizer.json: tokens, merges, special tokens, and what is said of steps that merges cannot do.
+// A Llama's tokenizer.json: tokens, merges and special tokens, and the findings for steps that merges cannot express.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ TEST(HuggingFaceBytePairs, ASentencepieceVocabularyIsHeldWhole) {
   ASSERT_NE(out.model.tokenizer(), nullptr);
   const Tokenizer& t = out.tokenizer();
   EXPECT_EQ(t.kind, Tokenizer::Kind::bpe);
-  EXPECT_EQ(t.vocab_size, 300U);  // rows, as config.json has them
+  EXPECT_EQ(t.vocab_size, 300U);  // rows, as in config.json
   EXPECT_EQ(t.tokens.size(), 263U);
   EXPECT_TRUE(t.ids.empty());
   EXPECT_EQ(t.tokens[3], std::string_view("\0", 1));
@@ -62,7 +62,7 @@ TEST(HuggingFaceBytePairs, OnlyALlamasTokenizerIsReadSo) {
   EXPECT_EQ(first_rule(files), "hf/tokenizer-kind");
   files["config.json"] = R"({"architectures":["LlamaForCausalLM"]})";
   EXPECT_EQ(first_rule(files), "");
-  EXPECT_EQ(read(files).tokenizer().vocab_size, 262U);  // where nothing says more
+  EXPECT_EQ(read(files).tokenizer().vocab_size, 262U);  // where config.json does not say
   files["tokenizer.json"] = R"({"model":{"type":"Unigram"}})";
   EXPECT_EQ(first_rule(files), "hf/tokenizer-kind");
 }
@@ -88,7 +88,7 @@ TEST(HuggingFaceBytePairs, SpecialTokensComeFromTheSettingsFirst) {
   files["config.json"] = R"({"model_type":"llama","bos_token_id":259,"eos_token_id":[260,2]})";
   const Special by_id = {{"unk", 0}, {"bos", 259}, {"eos", 260}};
   EXPECT_EQ(read(files).tokenizer().special, by_id);
-  // One token for all.
+  // One token for all roles.
   const Special one = {{"eos", 0}, {"bos", 0}, {"unk", 0}};
   EXPECT_EQ(
       read(tiny_llama({.pieces = R"("</s>":0)", .merges = "[]", .model = R"("x":0)", .added = "", .bytes = false}))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading: a folder for each rule, what a sound one becomes, and where its files may lie.
+// Reading Hugging Face folders: one folder for each rule, what valid folders become, and where their files may be.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -60,7 +60,7 @@ TEST(HuggingFaceRules, EachFolderBreaksWhatItSays) {
     const Context context{.limits = c.limits, .executor = {}, .progress = {}};
     const Read all = read(folder.path(), core::Findings::Mode::all, context);
     EXPECT_EQ(rules_of(all.report), c.rules);
-    // What stops opening is the first error that verify() reports.
+    // open() throws the first error that verify() reports.
     const Read first = read(folder.path(), core::Findings::Mode::first_error, context);
     ASSERT_EQ(first.report.first_error() == nullptr, all.report.valid());
     if (!all.report.valid()) {
@@ -91,8 +91,8 @@ TEST(HuggingFaceRules, AreWellFormed) {
   }
 }
 
-// A sound folder with a few bytes of one file changed, gone or doubled, many times over: findings or a model, never
-// anything else, and open and verify of one mind.
+// Changes, truncates or duplicates a few bytes of one file in a valid folder, many times. Each time the result is
+// findings or a model, and open and verify agree.
 TEST(HuggingFaceRead, MutationsAreFindingsOrModels) {
   std::uint64_t state = 20260131;
   const auto random = [&](std::size_t below) {
@@ -189,7 +189,7 @@ TEST(HuggingFaceRead, OneOfTheVocabularyFilesWillDo) {
     EXPECT_EQ(rules_of(out.report), std::vector<std::string>{}) << gone;
     ASSERT_NE(out.model.tokenizer(), nullptr);
     EXPECT_EQ(out.model.tokenizer()->tokens[5], "word");
-    // The normalizer's word counts before tokenizer_config.json's.
+    // The normalizer in tokenizer.json wins over tokenizer_config.json.
     EXPECT_EQ(text(out.model, "do_lower_case"), std::string_view(gone) == "tokenizer.json" ? "false" : "true");
   }
 }
@@ -239,7 +239,7 @@ TEST(HuggingFaceRead, AConfigThatIsNoBertStillOpens) {
   EXPECT_EQ(rules_of(out.report), std::vector<std::string>{});
   EXPECT_EQ(text(out.model, "hf.model_type"), "llama");
   EXPECT_EQ(text(out.model, "hf.rope"), R"({"theta":1e4,"n":[1,2]})");
-  EXPECT_EQ(text(out.model, "hf.size"), "\"0.10\"");  // text that would pass for a number keeps its quotes
+  EXPECT_EQ(text(out.model, "hf.size"), "\"0.10\"");  // text that looks like a number keeps its quotes
   EXPECT_EQ(text(out.model, "model_name"), "<none>");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout of a folder: what each file says, what is lost aloud, and that reading it back gives the model again.
+// Layouts of Hugging Face folders: the content of each file, the reported losses, and that reading back gives the same
+// model.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ core::WriteLayout lay_out(const Model& model, const Options& options = {}) {
   return registry::lay_out(*registry::find("hf"), model, options);
 }
 
-// The file that a layout describes, for payloads that stand as they are.
+// The file that a layout describes, for payloads that are written as stored.
 std::string render(const core::WriteLayout& layout) {
   std::string out = layout.head;
   for (const core::Payload& payload : layout.payloads) {
@@ -55,7 +56,7 @@ std::vector<std::string> subjects(const std::vector<Item>& items) {
   return out;
 }
 
-// The layout's own check, over files that may have been changed.
+// Runs the layout's own check on files that may have been changed.
 void check(const core::WriteLayout& layout, const Files& files) {
   layout.folder->check(open(in_memory(files), {}, {.format = "hf"}));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder's layout, and in it that of its weights.
+// Lays out a folder together with the files of weights in it.
 #include "registry/lay_out.h"
 
 #include <iterator>
@@ -34,7 +34,7 @@ core::WriteLayout lay_out(const core::Format& format, const Model& model, const 
   folder.payloads = std::move(made.folder->payloads);
   folder.last = std::move(made.folder->last);
   folder.stale = made.folder->stale;
-  append(made.folder->small, std::move(folder.small));  // what must go goes first
+  append(made.folder->small, std::move(folder.small));  // removals of the inner layout come first
   folder.small = std::move(made.folder->small);
   return out;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a conversion would write, with the files inside a folder laid out by the format that they have.
+// Lays out what a conversion would write, including the files inside a folder that have another format.
 #pragma once
 #include "core/format.h"
 
 namespace weighbridge::registry {
 
-// Format::layout, and of a folder with an inner model (OutFolder::inner) that model's layout in its place. Throws as
-// those do.
+// Calls Format::layout. For a folder with an inner model (OutFolder::inner), also lays out that model and merges it in.
+// Throws what those calls throw.
 core::WriteLayout lay_out(const core::Format&, const Model&, const Options&);
 
 }  // namespace weighbridge::registry

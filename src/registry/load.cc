@@ -23,11 +23,11 @@ void require_tokenizer_file(const Place& place, const core::Format& format) {
                    std::string(format.info.name));
 }
 
-// One file by its walker, which is asked for a stop where the caller's hook may want one.
+// Runs the walker of one file. Where the caller has a progress hook, reads ask it whether to stop.
 void read_file(const core::Format& format, const Source& source, const Context& context, core::Findings& findings,
                core::Draft& draft) {
   if (!context.progress) return format.read(source, context, findings, draft);
-  // The walker may ask too, from other threads: one call at a time.
+  // The walker may call the hook from other threads: allow one call at a time.
   std::mutex one_at_a_time;
   Context asked = context;
   asked.progress = [&](std::uint64_t done, std::uint64_t total) {
@@ -37,7 +37,7 @@ void read_file(const core::Format& format, const Source& source, const Context& 
   format.read(core::AskingSource(source, asked), asked, findings, draft);
 }
 
-// One file of several, as a model of its own.
+// Loads one file of several as a model of its own.
 core::Member load_member(const std::shared_ptr<const Source>& source, std::string_view format, const Context& context,
                          core::Findings& findings) {
   Detected detected = detect(*source);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way into a model that open and verify share: detection, then the format's walker.
+// The path that open and verify share: detection, then the format's walker.
 #pragma once
 #include <memory>
 
@@ -17,9 +17,9 @@ struct Loaded {
   Model model{};                         // what could be read
 };
 
-// Reports to `findings`. Throws core::Stop as they say, Error{io}, Error{misuse}.
+// Reports to `findings`. Throws core::Stop where `findings` does, Error{io} and Error{misuse}.
 Loaded load(const std::shared_ptr<const Place>&, const Context&, const OpenOptions&, core::Findings&);
-// The rules that read payload, of what load() gave.
+// Runs the rules that read payload on the result of load().
 void check_content(const Loaded&, const Context&, core::Findings&);
 
 }  // namespace weighbridge::registry

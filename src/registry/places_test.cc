@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of formats, and what a path is.
+// The list of formats, and how paths are opened.
 #include "registry/registry.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new format adds its header and its line here.
+// The list of formats. To add a format, include its header and add one line to the array.
 #include "registry/registry.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::span<const core::Format* const> formats() noexcept {
   static constexpr const core::Format* kFormats[] = {
       &safetensors::kFormat, &ztensor1::kFormat, &ztensor0::kFormat,    &stb::kFormat,
       &embd::kFormat,        &slm::kFormat,      &slm_adapter::kFormat,
-      &llama2c::kFormat,  // without a magic, so behind those that have one
+      &llama2c::kFormat,  // has no magic number, so it is tried after those that do
       &kHuggingFace,
   };
   return kFormats;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detection, and what is said of files that are no tensor files.
+// Detection, and the findings for files that are not tensor files.
 #include "registry/registry.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(Detection, AFormatThatTheCallerNamesIsNotDoubted) {
 }
 
 TEST(Detection, SaysWhatIsNoTensorFile) {
-  const std::string name = "model.safetensors";  // the content outweighs it
+  const std::string name = "model.safetensors";  // the content outweighs the name
   EXPECT_EQ(rule_of("", name), "file/empty");
   EXPECT_EQ(rule_of("<!DOCTYPE html><html>", name), "file/html");
   EXPECT_EQ(rule_of("\xEF\xBB\xBF\r\n <HTML lang=\"en\">", name), "file/html");
@@ -130,7 +130,7 @@ TEST(Open, RefusesNoSourceAtAll) {
   EXPECT_EQ(test::thrown([&] { verify(std::shared_ptr<const Source>()); }).kind, Kind::misuse);
 }
 
-// Counts what is read after the hook has said stop.
+// Counts the bytes read after the hook asked to stop.
 class Watched final : public Source {
  public:
   explicit Watched(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -147,7 +147,7 @@ class Watched final : public Source {
   std::string bytes_;
 };
 
-// 40 MiB of header: opening it can be stopped, within 16 MiB.
+// A header of 40 MiB: opening it stops within 16 MiB after the hook says so.
 TEST(Open, StopsSoonWhenTheHookSaysSo) {
   const std::uint64_t length = std::uint64_t{40} << 20;
   std::string file(8 + length, ' ');
@@ -165,7 +165,7 @@ TEST(Open, StopsSoonWhenTheHookSaysSo) {
   EXPECT_LE(watched->after, std::uint64_t{16} << 20);
 }
 
-// Passes everything on, and is another file at the end.
+// Forwards every read, then reports at the end that the file changed.
 class ChangedSource final : public Source {
  public:
   explicit ChangedSource(std::shared_ptr<const Source> inner) : inner_(std::move(inner)) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharded safetensors: by the index, by the folder, one shard by itself, and the limits that hold for all together.
+// Sharded safetensors: opened by the index, by the folder and as a single shard, and the limits on all shards together.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -42,7 +42,7 @@ void expect_whole(const Verdict& verdict) {
   const Model& model = verdict.model;
   EXPECT_EQ(model.format(), "safetensors");
   ASSERT_EQ(model.size(), 3U);
-  const char* const names[] = {"a", "c", "b"};  // shards in the order of their names, tensors in the order of each
+  const char* const names[] = {"a", "c", "b"};  // shards sorted by name, tensors in the order of each shard
   for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(model.name(i), names[i]);
   EXPECT_EQ(model.attribute("format")->as_text(), "pt");
   EXPECT_EQ(model.attribute("k")->as_text(), "1");
@@ -98,7 +98,7 @@ TEST(ShardedSafetensors, AShardByItselfIsOneFileWithANote) {
   Report report;
   EXPECT_EQ(open(folder / kFirst, report)->size(), 2U);
   EXPECT_EQ(rules_of(report), Rules{"safetensors/shard-alone"});
-  // What stands in the place of the index is nobody's business.
+  // Only a file counts as the index.
   fs::remove(folder / kIndex);
   fs::create_directory(folder / kIndex);
   EXPECT_EQ(rules_of(verify(folder / kFirst).report), Rules{});
@@ -125,7 +125,7 @@ TEST(ShardedSafetensors, OfMetadataThatDifferTheFirstCounts) {
   EXPECT_EQ(verdict.model.attribute("format")->as_text(), "pt");
 }
 
-// Each shard is within the limit, all together are not.
+// Each shard is within the limit; all together exceed it.
 TEST(ShardedSafetensors, LimitsHoldForAllShardsTogether) {
   const auto header = [](const std::string& shard) { return shard.size() - 8 - 12; };  // 12 bytes of tensors in each
   const Files files = shards();

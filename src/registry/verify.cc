@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify(): the same walker as open's, which goes on after errors, then the content rules of what could be read.
+// verify(): runs the same walker as open() but continues after errors, then checks the content rules of what it could
+// read.
 #include "weighbridge/verify.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of a tensor on their way out of the library.
+// Writes elements of a tensor as streams and files.
 #include "weighbridge/extract.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements as streams and files. What NumPy makes of the files is in tests/cli/test_extract.py.
+// Elements as streams and files. tests/cli/test_extract.py reads the files with NumPy.
 #include "weighbridge/extract.h"
 
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST(Elements, TellProgressAndStop) {
   };
   Elements::dense(model["w"], DType::f16).write(folder / "half.npy", {}, context);
   EXPECT_EQ(told.back(), 8U);
-  EXPECT_THROW(Elements::part(model["w"]).write(folder / "full.npy", {}, context), Cancelled);  // of 16 bytes
+  EXPECT_THROW(Elements::part(model["w"]).write(folder / "full.npy", {}, context), Cancelled);  // the part has 16 bytes
   EXPECT_EQ(folder.entries(), std::set<std::string>{"half.npy"});
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results as JSON. Owns the members of each object and their order; values are spelt by core, text by wire.
+// Results as JSON. Owns the members of each object and their order; core formats values, wire text.
 #include "weighbridge/json.h"
 
 #include <array>
@@ -17,7 +17,7 @@ constexpr std::size_t kPiece = 128 << 10;
 template <class T> void member(JsonWriter& out, std::string_view key, const T& value) { out.member(key, value); }
 void flag(JsonWriter& out, std::string_view key, bool value) { out.flag(key, value); }
 
-// A text that may be absent: null then.
+// Writes a text, or null if it is empty.
 void text_or_null(JsonWriter& out, std::string_view key, std::string_view text) {
   out.key(key);
   text.empty() ? out.null() : out.string(text);
@@ -141,6 +141,7 @@ void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
     out.null();
   }
   member(out, "layout", t.layout_name());
+  if (const BlockTypeInfo* type = t.block_type()) member(out, "block_type", type->id);
   const Finding* reason = t.unsupported();
   flag(out, "supported", reason == nullptr);
   if (reason) member(out, "reason", reason->message);

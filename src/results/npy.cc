@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's header, as numpy.lib.format describes it.
+// The NumPy header, as numpy.lib.format describes it.
 #include "weighbridge/npy.h"
 
 namespace weighbridge {

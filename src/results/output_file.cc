@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OutputFile: io's atomic file with a cursor and a buffer. Owns the refusal to write over what is being read.
+// OutputFile: io's atomic file with a cursor and a buffer. Refuses to write over a file that is being read.
 #include "weighbridge/output.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kBuffer = 1 << 20;
 
-// What was written at once, to be compared when all is there.
+// Data written in one go, to be compared once the file is complete.
 struct Piece {
   std::uint64_t offset;
   std::size_t length;
@@ -38,7 +38,7 @@ struct OutputFile::Rep {
     offset += buffer.size();
     buffer.clear();
   }
-  // The piece as the file has it, which must be what was written.
+  // Reads the piece from the file; it must be what was written.
   std::span<std::byte> read(const Source& from, const Piece& piece) {
     if (!base::fits(piece.offset, piece.length, from.size())) file.refuse_read_back();
     again.resize(piece.length);
@@ -68,8 +68,8 @@ struct OutputFile::Rep {
   io::AtomicFile file;
   std::vector<std::shared_ptr<const Source>> inputs;
   std::uint64_t offset = 0;         // of the buffer's first byte
-  std::vector<std::byte> buffer{};  // not written yet
-  std::vector<std::byte> again{};   // a piece that was read back
+  std::vector<std::byte> buffer{};  // not yet written
+  std::vector<std::byte> again{};   // a piece read back
   std::vector<Piece> pieces{};
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OutputFiles: a temporary folder, and moving what is in it. Leaves names, locks and stale temporaries to io.
+// OutputFiles: writes into a temporary folder and moves the files into place. Leaves names, locks and stale temporaries
+// to io.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ std::string without_tail(std::string folder) {
   return folder;
 }
 
-// The mode of what has the name now. 0, or -1 with errno: EEXIST for what is no regular file.
+// The mode of the file with this name. Returns 0, or -1 with errno; EEXIST if it is no regular file.
 int mode_of_file(int folder, const char* name, mode_t& mode) noexcept {
   struct stat there {};
   if (::fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) != 0) return -1;
@@ -44,8 +45,8 @@ int mode_of_file(int folder, const char* name, mode_t& mode) noexcept {
   return -1;
 }
 
-// Puts a file in the place of the one of the same name, which hands on its permissions and is then where the new one
-// was. As renameat; where the filesystem cannot exchange names, `kept` is false and the old file gone.
+// Exchanges a file with the one of the same name at `to`, which hands on its permissions. Returns as renameat does. If
+// the filesystem cannot exchange names, the old file is lost and `kept` is false.
 int replace_file(int from, int to, const char* name, bool& kept) noexcept {
   mode_t mode = 0;
   if (mode_of_file(to, name, mode) != 0 || ::fchmodat(from, name, mode, 0) != 0) return -1;
@@ -54,7 +55,7 @@ int replace_file(int from, int to, const char* name, bool& kept) noexcept {
     return io::not_offered(errno) ? io::rename_over(from, name, to, name) : -1;
   }
   if (mode_of_file(from, name, mode) == 0) return 0;
-  // Something else had come there meanwhile.
+  // Something that is no regular file took the name in the meantime.
   const int error = errno;
   io::exchange(from, name, to, name);
   errno = error;
@@ -65,7 +66,7 @@ int replace_file(int from, int to, const char* name, bool& kept) noexcept {
 struct Moved {
   const char* name;
   struct stat file {};
-  bool replaced = false;  // another, which `kept` says to be in the temporary folder now
+  bool replaced = false;  // it replaced another file; `kept`: that one is now in the temporary folder
   bool kept = true;
 };
 
@@ -105,8 +106,8 @@ struct OutputFiles::Rep {
   fs::path folder;
   bool replace, exists = false;
   std::vector<std::shared_ptr<const Source>> inputs;
-  std::vector<fs::path> made{};  // folders above it, the outermost first
-  io::Target target{};           // whose temporary it is
+  std::vector<fs::path> made{};  // folders created above it, outermost first
+  io::Target target{};           // the target of the temporary
   io::Fd where{};                // the folder of the temporary
   io::Temporary temporary{};
   std::vector<std::string> names{};
@@ -138,13 +139,13 @@ void OutputFiles::Rep::make_temporary() {
   target = exists ? io::Target{folder.string(), "folder"} : io::Target{split.folder, split.name};
   where = io::open_folder(target.folder);
   io::remove_stale(where.get(), target.name, S_IFDIR);
-  // What is to replace private files is private while it is being made.
+  // A folder that may replace private files must itself be private while they are written.
   temporary = io::create_temporary_folder(where.get(), target, exists ? 0700 : 0777);
 }
 
 void OutputFiles::Rep::remove_made() noexcept {
   std::error_code ignored;
-  for (auto each = made.rbegin(); each != made.rend(); ++each) fs::remove(*each, ignored);  // where it is empty
+  for (auto each = made.rbegin(); each != made.rend(); ++each) fs::remove(*each, ignored);  // only if empty
 }
 
 void OutputFiles::Rep::require_free(const std::string& name) const {
@@ -153,7 +154,7 @@ void OutputFiles::Rep::require_free(const std::string& name) const {
   std::error_code error;
   const fs::file_status there = fs::symlink_status(at, error);
   if (!fs::exists(there)) return;
-  // Its file may be on another disk, where what is written here cannot be moved to.
+  // A link may lead to another disk, where a rename from here is impossible.
   if (fs::is_symlink(there)) refuse_kind(at.string(), "cannot be written: it is a symbolic link");
   if (!fs::is_regular_file(there)) refuse_kind(at.string(), "cannot be written: it is no regular file");
   if (io::is_one_of(at.string(), inputs))
@@ -167,7 +168,7 @@ void OutputFiles::Rep::publish_folder() {
   base::io_error_of(folder.string(), "publish", "the folder cannot be made", errno);
 }
 
-// 0, or -1 with errno: EEXIST where something has the name that may not be replaced.
+// Returns 0, or -1 with errno; EEXIST if the file with this name may not be replaced.
 int OutputFiles::Rep::move(Moved& file) const noexcept {
   const int from = temporary.fd.get(), to = where.get();
   if (::fstatat(from, file.name, &file.file, AT_SYMLINK_NOFOLLOW) != 0) return -1;
@@ -178,7 +179,7 @@ int OutputFiles::Rep::move(Moved& file) const noexcept {
 }
 
 void OutputFiles::Rep::publish_files() {
-  const io::FolderLock turn(target.folder);  // two runs would mix their files
+  const io::FolderLock turn(target.folder);  // without turns, two runs would mix their files
   std::vector<Moved> moved;
   moved.reserve(names.size());
   for (const std::string& name : names) {
@@ -198,7 +199,7 @@ void OutputFiles::Rep::publish_files() {
   io::remove_folder(where.get(), temporary.name);
 }
 
-// Only its own: another run may have replaced one of them.
+// Removes only the files of this run: another run may have replaced some of them.
 void OutputFiles::Rep::take_back(const std::vector<Moved>& moved) const noexcept {
   for (const Moved& each : moved) {
     struct stat there {};
@@ -233,7 +234,7 @@ std::string OutputFiles::path(const std::string& name) const { return (rep_->fol
 void OutputFiles::publish() {
   for (const auto& input : rep_->inputs) input->check_unchanged();
   rep_->exists ? rep_->publish_files() : rep_->publish_folder();
-  // All of it stands, whatever the disk says now.
+  // All files are in place, even if syncing fails below.
   rep_->temporary = {};
   const std::vector<fs::path> made = std::exchange(rep_->made, {});
   if (io::sync_folder(rep_->where.get()) != 0)

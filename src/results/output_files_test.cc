@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several files that appear in a folder together. Kills and full disks are tests/robustness' matter.
+// Several files that appear in a folder together. tests/robustness covers kills and full disks.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

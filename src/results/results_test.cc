@@ -147,7 +147,7 @@ TEST(OutputFile, IsReadBackBeforeItHasItsName) {
        {std::uint64_t{0}, std::uint64_t{(1 << 20) + 5}, std::uint64_t{large.size() - 1}}) {
     OutputFile file(folder / "out", false);
     file.write(large);
-    file.rewrite(0, std::as_bytes(std::span("abc", 3)));  // all of it is in the file then
+    file.rewrite(0, std::as_bytes(std::span("abc", 3)));  // now everything is in the file
     std::fstream other(folder / *folder.entries().begin(), std::ios::binary | std::ios::in | std::ios::out);
     other.seekp(static_cast<std::streamoff>(changed));
     other << '?' << std::flush;

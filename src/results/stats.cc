@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// statistics() and histogram(): a tensor's dense stream into the accumulator of codecs, and into intervals.
+// statistics() and histogram(): stream a tensor's dense elements into codecs' accumulator and into intervals.
 #include "weighbridge/stats.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 bool is_wide(DType dtype) { return dtype == DType::f64 || dtype == DType::complex128; }
 
-// Reals below f64 all fit f32, whose shortest decimal is the one that a person knows.
+// All real types below f64 fit f32, whose shortest decimal form is the familiar one.
 Value value_of(const codecs::StatNumber& number, DType dtype) {
   if (const auto* u = std::get_if<std::uint64_t>(&number)) return Value::integer(*u);
   if (const auto* i = std::get_if<std::int64_t>(&number)) return Value::integer(*i);
@@ -24,11 +24,11 @@ Value value_of(const codecs::StatNumber& number, DType dtype) {
 
 std::uint64_t elements_of(const Tensor& t) {
   std::uint64_t product = 1;
-  for (const std::uint64_t dim : t.shape()) product *= dim;  // the tensor was opened, so that its size was checked
+  for (const std::uint64_t dim : t.shape()) product *= dim;  // no overflow: opening checked the size
   return product;
 }
 
-// To the nearest double, as the elements themselves are.
+// The nearest double, as for the elements themselves.
 double number_of(const Value& value) {
   if (const auto real = value.as_f64()) return *real;
   if (const auto whole = value.as_i64()) return static_cast<double>(*whole);
@@ -59,7 +59,7 @@ Histogram histogram(const Tensor& tensor, std::uint32_t bins, const Context& con
   const Stats extremes = statistics(tensor, context);
   if (extremes.min.kind() == Value::Kind::null) return {};
   Histogram out{number_of(extremes.min), number_of(extremes.max), std::vector<std::uint64_t>(bins)};
-  // Halves, since the distance of two finite numbers may be none.
+  // Halves, because the distance of two finite numbers may overflow.
   const double half = out.to / 2 - out.from / 2;
   tensor.stream_dense(DType::f64, context, [&](std::span<const std::byte> piece) {
     for (; piece.size() >= sizeof(double); piece = piece.subspan(sizeof(double))) {

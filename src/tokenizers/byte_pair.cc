@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public BytePair: what a vocabulary must have, BOS and EOS around a text, the space before it, and decoding.
-// Leaves the merging to merges.cc.
+// The public BytePair: checks the vocabulary, adds BOS, EOS and the leading space, and decodes. Leaves the merging to
+// merges.cc.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -19,7 +19,7 @@ namespace {
 
 using tokenizers::SpelledToken;
 
-constexpr std::uint32_t kByteVocabulary = 260;  // reading M10: the bytes, BOS, EOS, PAD, UNK
+constexpr std::uint32_t kByteVocabulary = 260;  // reading M10: bytes, BOS, EOS, PAD, UNK
 
 struct SpecialIds {
   std::uint32_t bos = 0, eos = 0, pad = 0, unk = 0;
@@ -48,7 +48,7 @@ SpecialIds special_ids(const Tokenizer& from) {
   return out;
 }
 
-// In order of their ids; views of `tokens`.
+// The tokens sorted by id; views into `tokens`.
 std::vector<SpelledToken> by_id(const Texts& tokens, std::span<const std::uint32_t> ids, std::uint32_t size) {
   if (!ids.empty() && ids.size() != tokens.size())
     base::malformed("tokenizer/ids", "the vocabulary has " + std::to_string(tokens.size()) + " tokens and " +
@@ -104,7 +104,7 @@ bool is_of_sentencepiece(std::span<const SpelledToken> tokens, const SpecialIds&
   return true;
 }
 
-// How many bytes at the end may be the beginning of a character.
+// How many bytes at the end may be the start of an incomplete character.
 std::size_t unfinished(std::string_view text) noexcept {
   for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
     const auto first = static_cast<unsigned char>(text[text.size() - back]);
@@ -143,7 +143,7 @@ struct BytePair::Rep {
     return std::nullopt;
   }
 
-  // What an id adds to a text. `after_bos`: the id before was BOS; is set for the next one.
+  // The text that an id adds. `after_bos`: whether the previous id was BOS; updated for the next call.
   std::string_view piece(std::uint32_t id, bool& after_bos) const {
     if (id >= size) base::misuse("token", "the id " + outside(id, size));
     const bool first = std::exchange(after_bos, id == special.bos);
@@ -159,10 +159,10 @@ struct BytePair::Rep {
   const std::uint32_t size;
   const SpecialIds special;
   const Texts texts;
-  const std::vector<SpelledToken> tokens;  // in order of ids; views of texts
+  const std::vector<SpelledToken> tokens;  // sorted by id; views into texts
   const tokenizers::Merges merges;
   const bool prefix_space;
-  std::array<char, 256> every_byte{};  // what ids below 256 without a record spell
+  std::array<char, 256> every_byte{};  // the bytes of ids below 256 without a record
 };
 
 BytePair::BytePair(const Tokenizer& from, const BytePairOptions& options)

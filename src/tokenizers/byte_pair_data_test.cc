@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BytePair with the vocabulary of 512 tokens that llama2.c's smallest model has: the model's own words, and llama2.c's
-// way to encode, by scores, on texts of all kinds.
+// BytePair with the 512-token vocabulary of llama2.c's smallest model: compared with the model's own words, and with
+// llama2.c's encoding by scores on texts of all kinds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,10 +33,10 @@ std::string contents(const std::string& path) {
 struct Scored {
   std::vector<std::string> pieces;
   std::vector<float> scores;
-  std::map<std::string, std::uint32_t> ids;  // of pieces that are not bytes
+  std::map<std::string, std::uint32_t> ids;  // of pieces longer than a byte
 };
 
-// llama2.c's tokenizer file: the longest piece, then score, length and bytes of each piece.
+// llama2.c's tokenizer file: the length of the longest piece, then score, length and bytes of each piece.
 Scored scored(const std::string& file) {
   Scored out;
   for (std::size_t at = 4; at + 8 <= file.size();) {
@@ -52,7 +52,8 @@ Scored scored(const std::string& file) {
   return out;
 }
 
-// Reading M14: every split of a piece into two is a merge, ranked by the piece's place in order of scores.
+// Reading M14: every split of a piece into two pieces is a merge, ranked by the piece's position in the order of
+// scores.
 Tokenizer vocabulary(const Scored& from) {
   Tokenizer out;
   out.kind = Tokenizer::Kind::bpe;
@@ -75,7 +76,8 @@ Tokenizer vocabulary(const Scored& from) {
   return out;
 }
 
-// What llama2.c does to valid UTF-8: characters, then always the pair whose text has the best score.
+// llama2.c's algorithm for valid UTF-8: split into characters, then repeatedly merge the pair whose text has the best
+// score.
 Ids by_scores(const Scored& from, const std::string& text) {
   Ids ids;
   const std::string spaced = text.empty() ? text : " " + text;

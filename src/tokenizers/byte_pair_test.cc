@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BytePair over small and hostile vocabularies, against the readings done step by step. What llama2.c's vocabulary
-// makes of texts is in byte_pair_data_test.cc.
+// BytePair with small and hostile vocabularies, compared with the readings applied step by step. byte_pair_data_test.cc
+// tests llama2.c's vocabulary.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -34,7 +34,7 @@ Tokenizer bytes() {
   return out;
 }
 
-// Tokens 0..255 are the bytes without records; then those of `records`, from 260.
+// Tokens 0..255 are bytes without records; those of `records` start at 260.
 Tokenizer pairs(const std::vector<std::string>& records, std::vector<Tokenizer::Merge> merges) {
   Tokenizer out = bytes();
   out.kind = Tokenizer::Kind::bpe;
@@ -49,7 +49,7 @@ Tokenizer pairs(const std::vector<std::string>& records, std::vector<Tokenizer::
 
 std::uint32_t below(Random& random, std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); }
 
-// Reading M11, a step after the other. Without the space before a text.
+// Reading M11, one step at a time, without the leading space.
 Ids by_the_reading(const Tokenizer& from, std::string_view text) {
   std::map<std::string, std::uint32_t, std::less<>> highest;
   std::map<std::uint32_t, std::string> records;
@@ -112,7 +112,7 @@ TEST(BytePair, ASpaceBeforeWhereAskedFor) {
   EXPECT_EQ(tokenizer.encode("a"), (Ids{256, ' ', 'a'}));
   EXPECT_EQ(tokenizer.encode(""), Ids{256});
   EXPECT_EQ(tokenizer.decode(Ids{256, ' ', ' ', 'a', ' '}), " a ");
-  EXPECT_EQ(tokenizer.decode(Ids{' ', 'a'}), " a");  // not behind BOS
+  EXPECT_EQ(tokenizer.decode(Ids{' ', 'a'}), " a");  // not after BOS
 }
 
 TEST(BytePair, Truncates) {
@@ -149,10 +149,10 @@ TEST(BytePair, CharactersThatAreTokensStartWhole) {
   const BytePair tokenizer(from);
   EXPECT_EQ(tokenizer.encode("\xC3\xA9", kBare), Ids{260});
   EXPECT_EQ(tokenizer.encode("\xC3\xA8", kBare), Ids{263});                     // its bytes, which merge
-  EXPECT_EQ(tokenizer.encode("\xE2\x82\xAC", kBare), (Ids{0xE2, 0x82, 0xAC}));  // some merge's output
+  EXPECT_EQ(tokenizer.encode("\xE2\x82\xAC", kBare), (Ids{0xE2, 0x82, 0xAC}));  // the output of a merge
   EXPECT_EQ(tokenizer.encode("\xC3", kBare), Ids{262});
   from.tokens.push_back("\xC3\xA9");
-  from.ids.push_back(259);  // of several the highest
+  from.ids.push_back(259);  // of several, the highest wins
   EXPECT_EQ(BytePair(from).encode("\xC3\xA9", kBare), Ids{260});
 }
 
@@ -162,7 +162,7 @@ TEST(BytePair, BytesThatNothingSpellsAreUnknown) {
   from.tokens.push_back("x");
   from.vocab_size = 260;
   const BytePair taken(from);
-  EXPECT_EQ(taken.encode("abx", kBare), (Ids{97, 259, 98}));  // the id 98 spells x
+  EXPECT_EQ(taken.encode("abx", kBare), (Ids{97, 259, 98}));  // id 98 spells x
   EXPECT_EQ(taken.decode(Ids{97, 259, 98}), "a?x");
   from.vocab_size = 100;
   from.special = {{"bos", 1}, {"eos", 2}, {"unk", 0}};
@@ -218,7 +218,7 @@ TEST(BytePair, SaysWhatAVocabularyLacks) {
   EXPECT_EQ(rule([](Tokenizer& t) { t = bytes(), t.special[0].second = 1; }), "tokenizer/byte");
 }
 
-// Over a few letters, characters and stray bytes, so that merges meet.
+// A text of a few letters, characters and stray bytes, so that merges happen.
 std::string a_text(Random& random, std::uint32_t longest) {
   constexpr std::string_view kPieces[] = {"a",
                                           "b",
@@ -242,7 +242,7 @@ std::string a_text(Random& random, std::uint32_t longest) {
   return out;
 }
 
-// Merges of tokens that spell what their parts do; or, hostile, of any with any into any.
+// Merges whose output spells their inputs; with `hostile`, any inputs and any output.
 Tokenizer a_table(Random& random, bool hostile) {
   Tokenizer out = pairs({}, {});
   std::vector<std::pair<std::uint32_t, std::string>> known;
@@ -282,7 +282,7 @@ TEST(BytePairProperty, EncodesAsTheReadingSays) {
   }
 }
 
-// Of long texts short stretches are remembered; x merges with nothing.
+// Long texts cache short stretches; x merges with nothing.
 TEST(BytePairProperty, LongTextsAreTheirWords) {
   Random random(9);
   for (int table = 0; table < 20; ++table) {
@@ -324,7 +324,7 @@ TEST(BytePairProperty, AStreamIsWhatItsIdsDecodeTo) {
     const std::string whole = tokenizer.decode(ids);
     const bool valid = base::is_utf8(whole);
     BytePair::Decoder decoder(tokenizer);
-    for (int again = 0; again < 2; ++again) {  // finish() makes it new
+    for (int again = 0; again < 2; ++again) {  // finish() resets it
       std::string text;
       for (const std::uint32_t id : ids) {
         const std::string piece = decoder.push(id);
@@ -351,11 +351,11 @@ TEST(BytePair, AStreamKeepsNoMoreThanTheBeginningOfACharacter) {
   EXPECT_EQ(streamed("\xE4\xB8"), (Pieces{"", "", "\xE4\xB8"}));
   EXPECT_EQ(streamed("\xE4\xB8z"), (Pieces{"", "", "\xE4\xB8z", ""}));
   EXPECT_EQ(streamed("\xFF\x80\xC0"), (Pieces{"\xFF", "\x80", "\xC0", ""}));
-  EXPECT_EQ(streamed("\xED\xA0"), (Pieces{"", "\xED\xA0", ""}));  // the beginning of a surrogate begins no character
+  EXPECT_EQ(streamed("\xED\xA0"), (Pieces{"", "\xED\xA0", ""}));  // the start of a surrogate starts no character
   EXPECT_EQ(streamed("\xC3\xC3\xA9"), (Pieces{"", "\xC3", "\xC3\xA9", ""}));
   BytePair::Decoder decoder(tokenizer);
   EXPECT_EQ(decoder.push(0xC3), "");
-  EXPECT_EQ(decoder.push(257), "");  // EOS says nothing, and ends no character
+  EXPECT_EQ(decoder.push(257), "");  // EOS has no text and ends no character
   EXPECT_EQ(decoder.push(259), "\xC3?");
 }
 
@@ -366,23 +366,23 @@ double seconds(const BytePair& tokenizer, const std::string& text, std::size_t i
 }
 
 TEST(BytePair, AMegabyteOfOneLetterTakesNoTime) {
-  constexpr std::size_t kLength = test::kSanitized ? 1 << 17 : 1 << 20;  // where all is slower, less is as telling
+  constexpr std::size_t kLength = test::kSanitized ? 1 << 17 : 1 << 20;  // shorter under slow sanitizers
   const std::string text(kLength, 'a');
   std::vector<std::string> doubled;
   std::vector<Tokenizer::Merge> doubling, growing;
   for (std::uint32_t i = 0; i < 16; ++i) {
     doubled.emplace_back(std::size_t{2} << i, 'a');
     const std::uint32_t half = i == 0 ? 'a' : 259 + i;
-    doubling.push_back({half, half, 260 + i, 16 - i});  // the long ones first
+    doubling.push_back({half, half, 260 + i, 16 - i});  // the longest first
   }
   EXPECT_LT(seconds(BytePair(pairs(doubled, doubling)), text, kLength >> 16), 10);
-  growing = {{'a', 'a', 260, 1}, {260, 'a', 260, 0}};  // one token eats all from the left
+  growing = {{'a', 'a', 260, 1}, {260, 'a', 260, 0}};  // one token absorbs all others from the left
   EXPECT_LT(seconds(BytePair(pairs({"aa"}, growing)), text, 1), 10);
   growing = {{'a', 'a', 'a', 7}};
   EXPECT_LT(seconds(BytePair(pairs({}, growing)), text, 1), 10);
 }
 
-// As many as fill half of the slots, so that some find none near their own.
+// Fills half of the slots, so that some pairs find no free slot near their own.
 TEST(PairTable, FindsWhatItHoldsAlsoWhereSlotsAreCrowded) {
   Random random(8);
   std::map<std::pair<std::uint32_t, std::uint32_t>, Tokenizer::Merge> expected;

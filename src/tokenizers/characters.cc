@@ -14,7 +14,7 @@ constexpr char32_t kVowels = 21, kFinals = 28;
 
 unsigned byte_at(std::string_view text, std::size_t at) noexcept { return static_cast<unsigned char>(text[at]); }
 
-// The longest beginning of a valid character at text[at], which begins none that is whole.
+// The length of the maximal subpart at text[at], where no valid character begins.
 std::uint32_t maximal_subpart(std::string_view text, std::size_t at) noexcept {
   const unsigned first = byte_at(text, at);
   if (first < 0xC2 || first > 0xF4) return 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters as BERT's normalizer sees them: their records in the generated tables, their decomposition, and the
-// decoding of bytes that need not be UTF-8. Leaves the order in which the steps are taken to wordpiece.cc.
+// Characters as BERT's normalizer sees them: their records in the generated tables, their decomposition, and decoding
+// of bytes that may be invalid UTF-8. Leaves the order of the steps to wordpiece.cc.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,22 +12,22 @@ namespace weighbridge::tokenizers {
 // What a character is, as flags of unicode_tables_generated.h.
 struct Character {
   std::uint8_t flags = 0, combining_class = 0;
-  char32_t lower = 0;                         // itself where it has no lower case
-  std::span<const char32_t> decomposition{};  // empty for Hangul syllables and for what has none
+  char32_t lower = 0;                         // itself if it has no lower case
+  std::span<const char32_t> decomposition{};  // empty for Hangul syllables and for characters without one
 };
 Character character(char32_t code_point) noexcept;
 
 struct DecodedText {
   char32_t code_point;   // U+FFFD where the bytes are invalid
-  std::uint32_t length;  // bytes consumed, at least 1; of invalid bytes the maximal subpart (Unicode 15.0, section 3.9)
+  std::uint32_t length;  // at least 1; for invalid bytes the maximal subpart (Unicode 15.0, section 3.9)
   bool valid;
 };
 // The character at text[at]; at < text.size().
 DecodedText decode_replacing(std::string_view text, std::size_t at) noexcept;
-// How many invalid sequences decode_replacing() meets in the text.
+// The number of invalid sequences that decode_replacing() finds in the text.
 std::uint64_t count_invalid(std::string_view text) noexcept;
 
-// The canonical decomposition of one character, whatever it is made of; itself where it has none.
+// The canonical decomposition of any character; the character itself if it has none.
 class Decomposition {
  public:
   explicit Decomposition(char32_t code_point, const Character&) noexcept;
@@ -40,7 +40,7 @@ class Decomposition {
   std::span<const char32_t> parts_;
 };
 
-// Writes the UTF-8 form, at most 4 bytes, and returns its length.
+// Writes the character as UTF-8, at most 4 bytes, and returns its length.
 std::size_t put_utf8(char* to, char32_t code_point) noexcept;
 
 }  // namespace weighbridge::tokenizers

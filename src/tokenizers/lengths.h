@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many ids of a text a model with places for them reads where the caller does not say (weighbridge/embed.h).
+// The default limit on the ids of a text, for a model with position embeddings (weighbridge/embed.h).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace weighbridge::tokenizers {
 
-// `said`: the metadata's "max_seq_length"; `places`: rows of the position embeddings. Room for [CLS] and [SEP] at
-// least.
+// `said`: the metadata's "max_seq_length"; `places`: rows of the position embeddings. The result always has room for
+// [CLS] and [SEP].
 inline std::uint64_t usual_length(std::optional<std::uint64_t> said, std::uint64_t places) {
   constexpr std::uint64_t kUsual = 256;
   return std::max<std::uint64_t>(2, std::min(said.value_or(kUsual), places));

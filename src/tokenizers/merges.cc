@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building the tables, cutting a text where no merge can reach across, and merging each stretch.
+// Builds the tables, cuts a text wherever no merge can join the two sides, and merges each stretch.
 #include "tokenizers/merges.h"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace weighbridge::tokenizers {
 namespace {
 
 constexpr std::uint64_t kNoKey = 0xFFFFFFFFFFFFFFFF;
-constexpr std::size_t kShort = 24;  // up to here, looking at all keys is quicker than a heap of them
+constexpr std::size_t kShort = 24;  // up to this size scanning all keys is faster than a heap
 
-// A stretch of tokens that may merge with each other. Merges wait in order of their keys, rank before place, so that of
-// equal ranks the leftmost is first.
+// A stretch of tokens that may merge with each other. Pending merges are ordered by rank, then by position, so that the
+// leftmost of equal ranks goes first.
 class Stretch {
  public:
   explicit Stretch(const PairTable& pairs) : pairs_(pairs) {}
@@ -31,7 +31,7 @@ class Stretch {
 
  private:
   struct Node {
-    std::uint32_t id, output;  // output: of the merge with the next node, where keys_ has one
+    std::uint32_t id, output;  // output: of the merge with the next node, if keys_ has one
     std::uint32_t previous, next;
   };
 
@@ -45,7 +45,7 @@ class Stretch {
     for (std::uint32_t i = 0; i < end_; ++i) look(i);
   }
 
-  // Finds the merge of a node with the next one.
+  // Looks up the merge of a node with the next one.
   void look(std::uint32_t i) {
     keys_[i] = kNoKey;
     const std::uint32_t next = nodes_[i].next;
@@ -56,7 +56,7 @@ class Stretch {
     keys_[i] = std::uint64_t{merge.rank} << 32 | i;
   }
 
-  // Does the merge of a node with the next one, and finds those that become possible.
+  // Merges a node with the next one and looks up the merges that become possible.
   void join(std::uint32_t i) {
     Node& node = nodes_[i];
     keys_[node.next] = kNoKey;
@@ -86,7 +86,7 @@ class Stretch {
       const std::uint64_t key = heap_.back();
       heap_.pop_back();
       const auto i = static_cast<std::uint32_t>(key);
-      if (keys_[i] != key) continue;  // its pair is gone
+      if (keys_[i] != key) continue;  // this merge is outdated
       join(i);
       push(i);
       if (i != 0) push(nodes_[i].previous);
@@ -102,12 +102,12 @@ class Stretch {
   const PairTable& pairs_;
   std::uint32_t end_ = 0;
   std::vector<Node> nodes_;
-  std::vector<std::uint64_t> keys_;  // of each node's merge with the next one
-  std::vector<std::uint64_t> heap_;  // may hold keys that are no longer those of keys_
+  std::vector<std::uint64_t> keys_;  // each node's merge with the next one
+  std::vector<std::uint64_t> heap_;  // may hold outdated keys
 };
 
-// What the last short stretches became: most of a long text is made of few words. Of stretches that share a slot the
-// last one is kept.
+// Caches the ids of recent short stretches, since a long text consists of few distinct words. A slot keeps the last
+// stretch that maps to it.
 class Recent {
  public:
   explicit Recent(std::size_t text_bytes) : slots_(text_bytes < kWorthwhile ? 0 : kSlots) {}
@@ -133,10 +133,10 @@ class Recent {
   static constexpr std::size_t kWorthwhile = 16 << 10, kBytes = 16, kIds = 6;
   static constexpr int kSlotBits = 12;
   static constexpr std::size_t kSlots = std::size_t{1} << kSlotBits;
-  using Key = std::array<std::uint64_t, 2>;  // the bytes, zeros behind
+  using Key = std::array<std::uint64_t, 2>;  // the bytes, padded with zeros
   struct Slot {
     Key key{};
-    std::uint8_t length = 0, count = 0;  // no length: free
+    std::uint8_t length = 0, count = 0;  // length 0: free
     std::array<std::uint32_t, kIds> ids{};
   };
 
@@ -153,7 +153,7 @@ class Recent {
   std::vector<Slot> slots_;
 };
 
-// The one character of several bytes that these are, or nothing.
+// The code point, if the bytes are exactly one multi-byte character; else nullopt.
 std::optional<char32_t> character_of(std::string_view bytes) noexcept {
   if (bytes.size() < 2 || bytes.size() > 4) return std::nullopt;
   const base::Decoded character = base::decode_utf8(bytes, 0);
@@ -161,7 +161,7 @@ std::optional<char32_t> character_of(std::string_view bytes) noexcept {
   return character.code_point;
 }
 
-// The bytes that a token stands for wherever it can stand; nullopt: it cannot stand anywhere.
+// The bytes that a token spells; nullopt if it can occur nowhere.
 std::optional<std::string_view> spelling(std::span<const SpelledToken> tokens, std::uint32_t id,
                                          const std::array<char, 256>& every_byte) {
   if (const SpelledToken* token = find_token(tokens, id)) return token->bytes;
@@ -236,8 +236,8 @@ Merges::Merges(std::span<const SpelledToken> tokens, std::span<const Tokenizer::
   find_joints(tokens, merges, unk);
 }
 
-// Where each merge's output spells what its inputs do, a token's bytes are those of the text, and tell which joints it
-// can lie at. Other tables may join anything. No stretch begins inside a character.
+// If the output of every merge spells its two inputs, tokens equal the bytes of the text, so only the byte pairs where
+// a merge meets can join. In other tables anything may join. No stretch begins inside a character.
 void Merges::find_joints(std::span<const SpelledToken> tokens, std::span<const Tokenizer::Merge> merges,
                          std::uint32_t unk) {
   std::array<char, 256> every_byte;
@@ -260,7 +260,7 @@ void Merges::find_joints(std::span<const SpelledToken> tokens, std::span<const T
       if (!plain || (value & 0xC0U) == 0x80) behind.set(value);
 }
 
-// Appends the tokens that the character at text[at] starts as, and returns where the next one stands.
+// Appends the initial tokens of the character at text[at] and returns the position of the next character.
 std::size_t Merges::start(std::string_view text, std::size_t at, std::vector<std::uint32_t>& ids) const {
   const auto first = static_cast<unsigned char>(text[at]);
   if (first < 0x80) {

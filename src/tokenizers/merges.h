@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-pair merging: the tokens that a text starts as, the table of pairs, and the merging of a text. Built once,
-// immutable. Leaves what a vocabulary must be, framing and decoding to byte_pair.cc.
+// Byte-pair merging: the initial tokens of a text, the table of pairs, and the merging. Built once, immutable. Leaves
+// checking a vocabulary, BOS and EOS, and decoding to byte_pair.cc.
 //
-// Hostile tables cost memory in proportion to their records: a pair is looked for in eight places and then by
-// bisection, and merging uses a heap of ranks over a linked list, so that no text takes more than O(n log n).
+// Hostile tables cost memory in proportion to their records: a lookup probes eight slots and then bisects. Merging uses
+// a heap of ranks over a linked list, so every text takes at most O(n log n).
 #pragma once
 #include <array>
 #include <bitset>
@@ -23,15 +23,15 @@ struct SpelledToken {
   std::string_view bytes;
   std::uint32_t id;
 };
-// The token of this id, null where there is none; `tokens` ascend by id.
+// The token with this id, or null if there is none; `tokens` must be sorted by id.
 const SpelledToken* find_token(std::span<const SpelledToken> tokens, std::uint32_t id) noexcept;
 
 class PairTable {
  public:
   struct Merge {
-    std::uint32_t rank = 0, output = kNoToken;  // no token: the pair does not merge
+    std::uint32_t rank = 0, output = kNoToken;  // kNoToken: the pair does not merge
   };
-  // Of equal pairs the lowest rank counts, then the first.
+  // If a pair occurs several times, the lowest rank wins, then the first.
   explicit PairTable(std::span<const Tokenizer::Merge>);
 
   Merge find(std::uint32_t left, std::uint32_t right) const noexcept {
@@ -62,19 +62,19 @@ class PairTable {
 
   int shift_;
   std::vector<Slot> slots_;
-  std::vector<Slot> crowded_;  // what found no place in slots_, in order of pairs
+  std::vector<Slot> crowded_;  // pairs that found no slot, sorted
 };
 
-// The tokens that the bytes and characters of a text start as.
+// The initial tokens of the bytes and characters of a text.
 class Alphabet {
  public:
-  // `tokens` ascend by id, all below `size`; bytes that none of them spells, and whose value is a token's id or none of
-  // the vocabulary, are `unk`.
+  // `tokens` must be sorted by id, all below `size`. A byte that no token spells gets the id equal to its value; if a
+  // token has that id, or the vocabulary is too small for it, the byte becomes `unk`.
   Alphabet(std::span<const SpelledToken> tokens, std::span<const Tokenizer::Merge> merges, std::uint32_t size,
            std::uint32_t unk);
 
   std::uint32_t byte(unsigned char value) const noexcept { return bytes_[value]; }
-  // The token of a character of several bytes, or kNoToken: it starts as its bytes.
+  // The token of a multi-byte character. kNoToken: the character starts as its bytes.
   std::uint32_t character(char32_t code_point) const noexcept {
     return pages_[(std::size_t{page_of_[code_point >> 8]} << 8) + (code_point & 0xFF)];
   }
@@ -83,17 +83,17 @@ class Alphabet {
   void set_character(char32_t code_point, std::uint32_t id);
 
   std::array<std::uint32_t, 256> bytes_;
-  std::vector<std::uint16_t> page_of_;  // of 256 code points each; page 0 has no token
+  std::vector<std::uint16_t> page_of_;  // the page of every 256 code points; page 0 has no tokens
   std::vector<std::uint32_t> pages_;
 };
 
 class Merges {
  public:
-  // As of Alphabet. Inputs and outputs of merges are below 2^32 - 1.
+  // Arguments as for Alphabet. Inputs and outputs of merges are below 2^32 - 1.
   Merges(std::span<const SpelledToken> tokens, std::span<const Tokenizer::Merge> merges, std::uint32_t size,
          std::uint32_t unk);
 
-  // Appends the ids of the text, of at most 2^32 - 2 bytes. Stops soon after `out` has grown to `enough` ids.
+  // Appends the ids of the text, which has at most 2^32 - 2 bytes. Stops soon after `out` has reached `enough` ids.
   void encode(std::string_view text, std::uint64_t enough, std::vector<std::uint32_t>& out) const;
 
  private:
@@ -105,8 +105,8 @@ class Merges {
 
   Alphabet alphabet_;
   PairTable pairs_;
-  // [a][b]: some merge may join what ends in byte a and what begins with byte b, or b goes on with a character. Where
-  // neither is so, a text falls into stretches that merge each by itself.
+  // joins_[a][b]: some merge may join a token that ends in byte a with one that begins with byte b, or b continues a
+  // character. Everywhere else a text is cut into stretches that merge independently.
   std::array<std::bitset<256>, 256> joins_{};
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public TextTokenizer: which tokenizer a model has, how long its texts may be, and how ids are spelt. Leaves ids
-// to WordPiece and BytePair.
+// The public TextTokenizer: picks a model's tokenizer, limits the length of texts and names ids. Leaves encoding to
+// WordPiece and BytePair.
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,7 +34,7 @@ Any tokenizer_of(const Model& model, const TextTokenizerOptions& options) {
   return BytePair(*own, options.byte_pair);
 }
 
-// 0: the model has no places for tokens, so that nothing bounds them.
+// 0: the model has no position embeddings, so there is no limit.
 std::uint64_t length_of(const Model& model) {
   for (const char* const name :
        {"embeddings.position_embeddings.weight", "bert.embeddings.position_embeddings.weight"}) {
@@ -61,7 +61,7 @@ TokenizedText tokenized(const WordPiece& tokenizer, std::string_view text, const
   return out;
 }
 
-// What has no bytes is named.
+// The bytes of a token, or a name for BOS and UNK if they have none.
 std::string_view spelt(const BytePair& tokenizer, std::uint32_t id) {
   if (const auto bytes = tokenizer.token(id)) return *bytes;
   return id == tokenizer.bos() ? "<bos>" : id == tokenizer.unk() ? "<unk>" : "";
@@ -70,7 +70,7 @@ std::string_view spelt(const BytePair& tokenizer, std::uint32_t id) {
 TokenizedText tokenized(const BytePair& tokenizer, std::string_view text, const TextTokenizerOptions& options) {
   const std::uint64_t most = options.max_length;
   TokenizedText out;
-  // The one more tells that there is more.
+  // One extra id signals truncation.
   out.ids = tokenizer.encode(text, {.bos = options.special, .max_length = most == 0 ? 0 : most + 1});
   out.truncated = most != 0 && out.ids.size() > most;
   if (out.truncated) out.ids.resize(base::to_size(most));
@@ -82,7 +82,7 @@ TokenizedText tokenized(const BytePair& tokenizer, std::string_view text, const 
 
 struct TextTokenizer::Rep {
   Any tokenizer;
-  TextTokenizerOptions options;  // `vocabulary` is null: it was read
+  TextTokenizerOptions options;  // `vocabulary` is null: it has been read already
 };
 
 TextTokenizer::TextTokenizer(const Model& model, const TextTokenizerOptions& options) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's tokenizer, of whichever kind: which one it is, how it is set up, where texts are cut, how ids are spelt.
+// TextTokenizer with each kind of tokenizer: which one is chosen, its settings, truncation, and the text of ids.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -26,7 +26,7 @@ Builder with_word_pieces() {
   return out;
 }
 
-// Room for `places` ids.
+// A model with position embeddings for `places` ids.
 Builder with_places(std::uint64_t places) {
   Builder out = with_word_pieces();
   out.tensor("embeddings.position_embeddings.weight", DType::u8, {places, 0}, Bytes{});
@@ -98,7 +98,7 @@ TEST(TextTokenizer, CutsWhereTheEmbedderDoes) {
 
 TEST(TextTokenizer, SpellsBytesAndNamesWhatHasNone) {
   const Model model = of_bytes();
-  const TextTokenizer whole(model);  // tokens live as long
+  const TextTokenizer whole(model);  // the tokens of a result live as long as this
   const TokenizedText text = whole("hi");
   EXPECT_EQ(text.ids, (Ids{256, 'h', 'i'}));
   EXPECT_EQ(text.tokens, (Tokens{"<bos>", "h", "i"}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines, JSON lines and CSV records, a buffer at a time.
+// Reads lines, JSON lines and CSV records, one buffer at a time.
 #include "weighbridge/texts.h"
 
 #include <cstring>
@@ -32,7 +32,7 @@ constexpr std::size_t kBuffer = 64 << 10;
   throw Error(std::move(finding));
 }
 
-// The line's text, or false: it is neither a JSON string nor an object with a text.
+// Stores the line's text; false if the line is neither a JSON string nor an object with a text.
 bool text_of(std::string_view line, std::string& out) {
   wire::JsonReader in(line, 8);
   wire::JsonString text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts from a stream: lines, JSON lines, CSV records, whatever the pieces in which the bytes come.
+// Texts from a stream: lines, JSON lines and CSV records, however the bytes are split into reads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

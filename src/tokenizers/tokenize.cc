@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public WordPiece: what a vocabulary must have, [CLS] and [SEP] around a text, room and truncation, and offsets in
-// code points. Leaves the text itself to wordpiece.cc.
+// The public WordPiece: checks the vocabulary, adds [CLS] and [SEP], truncates, and converts offsets to code points.
+// Leaves the text itself to wordpiece.cc.
 #include "weighbridge/tokenize.h"
 #include "base/checked.h"
 
@@ -41,7 +41,7 @@ void check(const Tokenizer& from, const WordPieceOptions& options) {
       base::malformed("tokenizer/ids", "the vocabulary uses the id 4294967295, which is kept for none");
 }
 
-// In order of their ids; of equal ids the last counts.
+// The tokens sorted by id; of equal ids the last wins.
 std::vector<tokenizers::Vocabulary::Entry> by_id(const Texts& tokens, std::span<const std::uint32_t> ids) {
   std::vector<tokenizers::Vocabulary::Entry> out;
   out.reserve(tokens.size());
@@ -53,7 +53,7 @@ std::vector<tokenizers::Vocabulary::Entry> by_id(const Texts& tokens, std::span<
 
 using Specials = std::vector<std::pair<std::string, std::uint32_t>>;
 
-// The id of each role: as the vocabulary names it, else the token of BERT's spelling.
+// The id of each role: the one the vocabulary names, else the token in BERT's spelling.
 std::vector<std::optional<std::uint32_t>> roles(const Specials& named,
                                                 std::span<const tokenizers::Vocabulary::Entry> entries) {
   std::vector<std::optional<std::uint32_t>> out(std::size(kRoles));
@@ -83,7 +83,7 @@ struct WordPiece::Rep {
         special(roles(from.special, entries)),
         rules(entries, spelt(), *special[kUnknown], options) {}
 
-  // The texts that stand for special tokens.
+  // The texts of the special tokens.
   std::vector<tokenizers::Special> spelt() const {
     std::vector<tokenizers::Special> out;
     for (std::size_t i = 0; i < special.size(); ++i) {
@@ -108,8 +108,8 @@ struct WordPiece::Rep {
 
   const WordPieceOptions options;
   const Texts texts;
-  const std::vector<tokenizers::Vocabulary::Entry> entries;  // in order of ids; views of texts
-  const std::vector<std::optional<std::uint32_t>> special;   // of each of kRoles
+  const std::vector<tokenizers::Vocabulary::Entry> entries;  // sorted by id; views into texts
+  const std::vector<std::optional<std::uint32_t>> special;   // one per entry of kRoles
   const tokenizers::Rules rules;
 };
 
@@ -137,7 +137,7 @@ Tokenizer WordPiece::vocabulary(std::string_view vocab_txt) {
   out.vocab_size =
       static_cast<std::uint32_t>(std::min<std::size_t>(out.tokens.size(), std::numeric_limits<std::uint32_t>::max()));
   for (const Role& role : kRoles)
-    for (std::size_t i = out.tokens.size(); i-- > 0;)  // of equal tokens the last one counts
+    for (std::size_t i = out.tokens.size(); i-- > 0;)  // of equal tokens the last wins
       if (out.tokens[i] == role.spelling) {
         out.special.emplace_back(role.name, static_cast<std::uint32_t>(i));
         break;
@@ -147,12 +147,12 @@ Tokenizer WordPiece::vocabulary(std::string_view vocab_txt) {
 
 namespace {
 
-// What a line may hold: no word of any language comes near.
+// The longest line in bytes; no real token comes near it.
 constexpr std::size_t kLongestToken = 4096;
-// What one token costs in all that is made of it, beside its bytes.
+// The memory that one token costs in all tables, besides its bytes.
 constexpr std::uint64_t kTokenCost = 128;
 
-// A vocabulary of empty lines, or of one line, would cost many times its file.
+// Limits the memory: a vocabulary of empty lines, or of one long line, would cost many times its size.
 void check_cost(std::string_view vocab_txt, const Limits& limits) {
   std::uint64_t lines = 0;
   for (std::size_t at = 0; at < vocab_txt.size(); ++lines) {
@@ -214,11 +214,11 @@ std::vector<std::uint32_t> WordPiece::encode(std::string_view text, const Encode
 }
 
 void WordPiece::to_code_points(std::string_view text, std::span<TokenSpan> spans) noexcept {
-  // Begins and ends both ascend, so each takes one walk along the text.
+  // Begins and ends both ascend, so one walk along the text suffices for each.
   const auto walk = [text](std::span<TokenSpan> over, std::uint64_t TokenSpan::*field) {
     std::size_t bytes = 0, characters = 0;
     for (TokenSpan& span : over) {
-      if (span.*field < bytes) {  // only [SEP] stands before what it follows, at 0
+      if (span.*field < bytes) {  // only the final [SEP] goes back, to 0
         span.*field = 0;
         continue;
       }

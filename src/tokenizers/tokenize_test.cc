@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WordPiece over a vocabulary of a few tokens. What the reference says to whole files of texts is in
-// wordpiece_data_test.cc; the answers here were taken from it, too.
+// WordPiece with a vocabulary of a few tokens. The expected values come from the reference, as do those for whole files
+// of texts in wordpiece_data_test.cc.
 #include "weighbridge/tokenize.h"
 
 #include <gtest/gtest.h>
@@ -105,12 +105,12 @@ TEST(WordPiece, CountsMaximalSubparts) {
   Ids ids(32);
   const auto replaced = [&](std::string_view text) { return small().encode(text, ids).replaced; };
   EXPECT_EQ(replaced("a \xFF\xFE b"), 2U);
-  EXPECT_EQ(replaced("\xF0\x9F\x99"), 1U);  // the beginning of a character
+  EXPECT_EQ(replaced("\xF0\x9F\x99"), 1U);  // the start of a character
   EXPECT_EQ(replaced("\xED\xA0\x80"), 3U);  // a surrogate
   EXPECT_EQ(replaced("\xC0\xAF"), 2U);      // overlong
   EXPECT_EQ(replaced("\xF0\x9F\x99\x82\x82"), 1U);
   EXPECT_EQ(replaced("a\xE4\xB8z\xF4\x90\x80\x80"), 5U);
-  // What is cut off counts, too.
+  // Invalid bytes after the truncation count, too.
   const Encoded cut = small().encode("a b \xFF\xFE", ids, {.max_length = 3});
   EXPECT_EQ(cut, (Encoded{.count = 3, .replaced = 2, .truncated = true}));
 }
@@ -124,7 +124,7 @@ TEST(WordPiece, SpecialTokensOfAnotherSpelling) {
   from.special = {{"cls", 0}, {"sep", 0}, {"unk", 1}, {"mask", 3}, {"pad", 4}};
   const WordPiece tokenizer(from);
   EXPECT_EQ(plain("b<s>b", tokenizer), (Names{"b", "<s>", "b"}));
-  EXPECT_EQ(plain("babcab c", tokenizer), (Names{"b", "abc", "ab", "c"}));  // the longest special token, within a word
+  EXPECT_EQ(plain("babcab c", tokenizer), (Names{"b", "abc", "ab", "c"}));  // the longest special token, inside a word
   EXPECT_EQ(tokenizer.special("mask"), 3U);
 }
 
@@ -135,10 +135,10 @@ TEST(WordPiece, Truncates) {
   EXPECT_EQ(ids[4], 77U);
   EXPECT_EQ(small().encode("a b", ids, {.max_length = 4}).truncated, false);
   EXPECT_EQ(small().encode("a b", ids, {.max_length = 2}), (Encoded{.count = 2, .truncated = true}));
-  // The room is a limit like any other; a word that does not fit is cut between its pieces.
+  // The size of the buffer is a limit like any other; a word that does not fit is cut between its pieces.
   EXPECT_EQ(small().encode("unaffable", std::span(ids).first(2), {.special = false}),
             (Encoded{.count = 2, .truncated = true}));
-  // A word that ends as [UNK] takes one place, however many pieces it began with.
+  // A word that becomes [UNK] takes one place, however many pieces matched before.
   EXPECT_EQ(small().encode("unaffz", std::span(ids).first(1), {.special = false}), (Encoded{.count = 1}));
   EXPECT_EQ(ids[0], 1U);
 }
@@ -173,7 +173,7 @@ TEST(WordPiece, SpansOfPiecesAndOfOneSyllable) {
   EXPECT_EQ(spans[4], spans[3]);
 }
 
-// U+302E (class 224) and U+1D165 (216) stay when accents go, and change places.
+// U+302E (class 224) and U+1D165 (class 216) survive the stripping of accents and swap places.
 TEST(WordPiece, SpacingMarksComeInCanonicalOrder) {
   const std::string tone = "\xE3\x80\xAE", stem = "\xF0\x9D\x85\xA5";
   const WordPiece tokenizer(WordPiece::vocabulary("[UNK]\n[CLS]\n[SEP]\na\n##" + tone + "\n##" + stem + "\n"));
@@ -184,7 +184,7 @@ TEST(WordPiece, SpacingMarksComeInCanonicalOrder) {
   Ids ids(3);
   std::vector<TokenSpan> spans(3);
   EXPECT_EQ(tokenizer.encode("a" + tone + "\xFF" + stem, ids, {.special = false}, spans).replaced, 1U);
-  EXPECT_EQ(spans, (std::vector<TokenSpan>{{0, 1}, {1, 4}, {5, 9}}));  // places are given out in the text's order
+  EXPECT_EQ(spans, (std::vector<TokenSpan>{{0, 1}, {1, 4}, {5, 9}}));  // places follow the order of the text
 }
 
 TEST(WordPiece, RefusesVocabulariesThatDoNotFit) {
@@ -221,7 +221,7 @@ TEST(WordPiece, IdsAndTokensInAnyOrder) {
   from.special.clear();
   const WordPiece tokenizer(from);
   EXPECT_EQ(tokenizer.size(), 41U);
-  EXPECT_EQ(tokenizer.encode("a b x"), (Ids{2, 40, 7, 3, 1}));  // of the two "a" the one with the larger id
+  EXPECT_EQ(tokenizer.encode("a b x"), (Ids{2, 40, 7, 3, 1}));  // of the two "a" tokens, the larger id
   EXPECT_EQ(tokenizer.token(9), "a");
   EXPECT_EQ(tokenizer.token(8), std::nullopt);
   EXPECT_EQ(tokenizer.special("pad"), std::nullopt);
@@ -242,7 +242,7 @@ TEST(WordPiece, AVocabularyFileThatIsNoUtf8IsRefusedAtItsPlace) {
   EXPECT_EQ(found.offset, 18U);
 }
 
-// Time in proportion to the text: at a step for each character of a word, a megabyte would take hours.
+// Time is linear in the text: one step per character of a word would take hours for a megabyte.
 TEST(WordPiece, AMegabyteOfOneWordIsNoMatter) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string mark = "\xCC\x81", tone = "\xE3\x80\xAE\xF0\x9D\x85\xA5";
@@ -256,7 +256,7 @@ TEST(WordPiece, AMegabyteOfOneWordIsNoMatter) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
-// A vocabulary whose tokens all begin alike: each piece is looked for as deep as the word goes.
+// A vocabulary whose tokens share a prefix: each lookup goes as deep as the word.
 TEST(WordPiece, HostileVocabulariesCostNoMoreThanWordTimesDepth) {
   std::string text = "[UNK]\n[CLS]\n[SEP]\na\n##a\n##" + std::string(100000, 'a') + "b\n";
   for (std::size_t length = 50; length < 1000; ++length) text += "##" + std::string(length, 'a') + "b\n";

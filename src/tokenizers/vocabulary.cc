@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building the table and the trie, and the walk along the trie.
+// Builds the table and the trie, and walks the trie.
 #include "tokenizers/vocabulary.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ std::pair<std::uint64_t, std::uint64_t> short_key(std::string_view word) {
   return {base::load_le<std::uint64_t>(padded), base::load_le<std::uint64_t>(padded + 8)};
 }
 
-// The tokens that can match, sorted, each once. Sorted by numbers of their first eight bytes as far as those tell them
-// apart: comparing texts would take more time than all else that is prepared.
+// The tokens that can match, sorted and without duplicates. Sorts by the first eight bytes as a number where those
+// differ: comparing strings would take longer than all other preparation.
 std::vector<Vocabulary::Entry> usable(std::span<const Vocabulary::Entry> entries) {
   struct Key {
     std::uint64_t front;
@@ -69,22 +69,22 @@ Vocabulary::Vocabulary(std::span<const Entry> entries) {
 void Vocabulary::fill_table(std::span<const Entry> sorted) {
   const std::size_t places = std::bit_ceil(2 * sorted.size() + 2);
   shift_ = 64 - static_cast<unsigned>(std::countr_zero(places));
-  slots_.resize(places + kProbes);  // a search that begins in the last place needs no wrapping
+  slots_.resize(places + kProbes);  // a search from the last place needs no wrap-around
   for (const Entry& entry : sorted) {
     const std::string_view token = entry.token;
     if (token.size() > kShort || token.starts_with(kPrefix) || token.find('\0') != std::string_view::npos) continue;
     const auto [low, high] = short_key(token);
     Slot* const first = &slots_[static_cast<std::size_t>(hash(low, high) >> shift_)];
     Slot* const slot = std::find_if(first, first + kProbes, [](const Slot& at) { return at.low == 0; });
-    if (slot != first + kProbes) *slot = {low, high, entry.id};  // the trie knows those that find no place
+    if (slot != first + kProbes) *slot = {low, high, entry.id};  // tokens without a slot are found in the trie
   }
 }
 
 void Vocabulary::grow_trie(std::span<const Entry> sorted) {
-  // A token adds a node for each byte behind those that it shares with the token before. Nodes are numbered by depth,
-  // and within a depth in the order of the tokens; so are the edges that lead to them.
+  // A token adds one node for each byte after the prefix that it shares with the previous token. Nodes are numbered by
+  // depth, and within a depth in the order of the tokens; so are the edges that lead to them.
   std::vector<std::uint32_t> shared(sorted.size());
-  std::vector<std::uint32_t> next(1, 1);  // of each depth: how many nodes, later the number of the next one
+  std::vector<std::uint32_t> next(1, 1);  // by depth: first the number of nodes, later the next node's number
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     const std::string_view token = sorted[i].token, before = i == 0 ? std::string_view{} : sorted[i - 1].token;
     const auto [differs, _] = std::mismatch(token.begin(), token.end(), before.begin(), before.end());
@@ -94,7 +94,7 @@ void Vocabulary::grow_trie(std::span<const Entry> sorted) {
   }
   std::uint32_t nodes = 0;
   for (std::uint32_t& of_depth : next) nodes += std::exchange(of_depth, nodes);
-  next[0] = 1;  // the root is there
+  next[0] = 1;  // the root exists already
 
   first_edge_.assign(nodes + 1, kNone);
   labels_.resize(nodes - 1);
@@ -121,7 +121,7 @@ std::uint32_t Vocabulary::child(std::uint32_t node, unsigned char byte) const no
   const unsigned char* low = labels_.data() + first_edge_[node];
   const unsigned char* const high = labels_.data() + first_edge_[node + 1];
   auto length = static_cast<std::size_t>(high - low);
-  while (length > 1) {  // the last label that is not above the byte; the compiler makes this a conditional move
+  while (length > 1) {  // finds the last label not above the byte; compilers make this a conditional move
     const std::size_t half = length / 2;
     low = low[half] <= byte ? low + half : low;
     length -= half;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass over a text. Words of ASCII letters and digits between spaces and punctuation, most of most texts, are taken
-// sixteen bytes at a step; every other word goes character by character through cleaning, decomposition, lower case
-// and splitting, in the order of the reference: special tokens in the raw text, cleaning and spacing of Chinese
-// characters, decomposition without accents, lower case, white space, punctuation, longest matches.
+// The pass over a text. Words of ASCII letters and digits between spaces and punctuation are most of a text and take
+// sixteen bytes per step. All other words go through the steps of the reference character by character: special tokens
+// in the raw text, cleaning, spaces around Chinese characters, decomposition without accents, lower case, white space,
+// punctuation, longest matches.
 #include "tokenizers/wordpiece.h"
 
 #include <algorithm>
@@ -17,14 +17,14 @@
 namespace weighbridge::tokenizers {
 namespace {
 
-// Eight characters in a number, by the byte.
+// Eight characters in one number, one per byte.
 constexpr std::uint64_t kOnes = 0x0101010101010101U, kHigh = 0x8080808080808080U;
 
 // The high bit of each byte that is at least `least`; bytes of `x` are below 0x80.
 constexpr std::uint64_t at_least(std::uint64_t x, std::uint64_t least) { return ((x | kHigh) - least * kOnes) & kHigh; }
 
 struct Letters {
-  std::uint64_t word, upper;  // high bits: ASCII letters and digits; capitals
+  std::uint64_t word, upper;  // bit 7 of each byte: an ASCII letter or digit; an ASCII capital
 };
 
 constexpr Letters letters(std::uint64_t bytes) {
@@ -36,10 +36,10 @@ constexpr Letters letters(std::uint64_t bytes) {
 static_assert(letters(0x5B5A41402F302F39U).word == 0x0080800000800080U);
 static_assert(letters(0x7B7A61605B5A41E1U).upper == 0x0000000000808000U);
 
-// The first bytes of a text as a number: what is a letter or digit, lower-cased, zeros behind it.
+// The leading letters and digits of a text as a number: lower-cased, padded with zeros.
 struct Chunk {
   std::uint64_t bytes;
-  unsigned length;  // 8: the next chunk may go on
+  unsigned length;  // 8: the next chunk may continue the word
 };
 
 inline Chunk chunk(std::uint64_t raw, std::uint64_t lower_mask) {
@@ -93,7 +93,7 @@ template <bool kSpans> class Pass {
     ++count_;
   }
 
-  // A word of up to 16 ASCII letters and digits, if nothing but a space, punctuation or the end follows.
+  // Takes a word of up to 16 ASCII letters and digits that ends at a space, at punctuation or at the end of the text.
   void plain_word() {
     Chunk low = chunk(load(text_, at_), lower_mask_), high{0, 0};
     if (low.length == 8 && text_.size() - at_ > 8) high = chunk(load(text_, at_ + 8), lower_mask_);
@@ -112,7 +112,7 @@ template <bool kSpans> class Pass {
     match({word, length}, [begin](std::size_t from, std::size_t to) { return TokenSpan{begin + from, begin + to}; });
   }
 
-  // One word of any characters, with what ends it.
+  // Takes one word of any characters and what ends it.
   void any_word() {
     length_ = 0, characters_ = 0, tail_ = at_;
     while (at_ < text_.size() && !truncated_) {
@@ -151,7 +151,7 @@ template <bool kSpans> class Pass {
     at_ += special.text.size();
   }
 
-  // A character outside of ASCII, or bytes that are none; true when the word has ended.
+  // Takes a character outside ASCII, or invalid bytes; returns true when the word has ended.
   bool wide_character() {
     const DecodedText decoded = decode_replacing(text_, at_);
     const TokenSpan here{at_, at_ + decoded.length};
@@ -177,7 +177,7 @@ template <bool kSpans> class Pass {
     return alone;
   }
 
-  // Takes in the character that stands at at_, or the run of marks that it begins.
+  // Takes the character at at_, or the run of marks that it begins.
   void normalize(char32_t code_point, const Character& is, TokenSpan here) {
     if (!rules_.strip_accents || !(is.flags & (kMark | kDecomposes | kReorders))) {
       append_folded(code_point, is, here);
@@ -195,14 +195,14 @@ template <bool kSpans> class Pass {
     at_ = static_cast<std::size_t>(here.end);
   }
 
-  // A run of characters with combining classes, of which at least one stays when accents go: they are sorted by class,
-  // as canonical decomposition has it. Only here is memory allocated, as much as the run is long. The k-th character
-  // that stays one is given the k-th place in the text, whichever it was: so the reference counts.
+  // Sorts a run of combining characters by class, as canonical decomposition does; needed only where one of them
+  // survives the stripping of accents. Nothing else allocates memory; this does in proportion to the run. As in the
+  // reference, the k-th original character after sorting gets the k-th position in the text.
   void reorder() {
     struct Mark {
       char32_t code_point;
       Character is;
-      bool added;  // by the decomposition of a character, not its first part
+      bool added;  // a part of a decomposition, but not its first
     };
     std::vector<Mark> marks;
     std::vector<TokenSpan> places;
@@ -245,11 +245,11 @@ template <bool kSpans> class Pass {
     }
   }
 
-  // Appends a character in its lower case; punctuation becomes a word of its own.
+  // Appends a character in lower case; punctuation becomes a word of its own.
   void append_folded(char32_t code_point, const Character& is, TokenSpan here) {
     const bool alone = (is.flags & kPunctuation) != 0;
     if (alone) finish();
-    if (rules_.lower_case && code_point == U'\u0130') {  // the one character whose lower case is two
+    if (rules_.lower_case && code_point == U'\u0130') {  // the only character whose lower case is two characters
       append(U'i', here);
       append(U'\u0307', here);
     } else {
@@ -269,7 +269,7 @@ template <bool kSpans> class Pass {
     ++characters_;
   }
 
-  // Ends the word that append() has gathered.
+  // Ends the word gathered by append().
   void finish() {
     if (characters_ == 0) return;
     if (characters_ > rules_.word_limit) {
@@ -280,13 +280,13 @@ template <bool kSpans> class Pass {
     length_ = 0, characters_ = 0;
   }
 
-  // Where bytes of the gathered word stand in the text.
+  // The position in the text of these bytes of the gathered word.
   TokenSpan placed([[maybe_unused]] std::size_t from, [[maybe_unused]] std::size_t to) const {
     if constexpr (kSpans) return {places_[from].begin, places_[to - 1].end};
     return {};
   }
 
-  // The longest matches, or [UNK] for all of the word if one is missing. `span` says where bytes of the word stood.
+  // Puts the longest matches, or [UNK] for the whole word if one is missing. `span` maps bytes of the word to the text.
   template <class Span> void match(std::string_view word, Span span) {
     struct Piece {
       std::uint32_t id, end;
@@ -316,13 +316,13 @@ template <bool kSpans> class Pass {
   std::uint64_t replaced_ = 0;
   bool truncated_ = false;
 
-  // The word that any_word() gathers: its first `word_limit` characters, and how many there are.
+  // The word gathered by any_word(): its first `word_limit` characters, and how many it has.
   char word_[4 * kMaxWordLimit];
   std::size_t length_ = 0;
   std::uint64_t characters_ = 0;
   TokenSpan word_span_;
-  TokenSpan places_[kSpans ? 4 * kMaxWordLimit : 1];  // of each byte of word_, in the text
-  std::size_t tail_ = 0;  // the last character of combining class 0, or behind it: where a run of marks begins
+  TokenSpan places_[kSpans ? 4 * kMaxWordLimit : 1];  // the position in the text of each byte of word_
+  std::size_t tail_ = 0;  // where a run of marks begins: at or after the last character of combining class 0
 };
 
 ByteClass plain_class(char32_t c) {

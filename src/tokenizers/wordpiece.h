@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From text to ids by BERT's rules: what is prepared for a vocabulary once, and the one pass over a text. Leaves [CLS],
-// [SEP] and the public contract to tokenize.cc.
+// Text to ids by BERT's rules: what a vocabulary prepares once, and the single pass over a text. Leaves [CLS], [SEP]
+// and the public contract to tokenize.cc.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -15,12 +15,12 @@
 
 namespace weighbridge::tokenizers {
 
-// The largest WordPieceOptions::word_limit: words stand on the stack.
+// The largest WordPieceOptions::word_limit: buffers for words are on the stack.
 inline constexpr std::uint32_t kMaxWordLimit = 255;
-// The longest special token, in bytes: one may begin at each byte of a text.
+// The length of the longest special token, in bytes. Limited because one may begin at each byte of a text.
 inline constexpr std::size_t kMaxSpecial = 64;
 
-// What a byte at the beginning of a character means. slow: not ASCII, or perhaps a special token.
+// The class of a byte that begins a character. slow: not ASCII, or the start of a special token.
 enum class ByteClass : std::uint8_t { word, space, punctuation, removed, slow };
 
 struct Special {
@@ -37,9 +37,9 @@ class Rules {
   bool lower_case, strip_accents, space_chinese;
   std::uint32_t word_limit, unknown;
   std::array<ByteClass, 256> classes{};     // slow where a special token may begin
-  std::array<ByteClass, 256> plain{};       // without regard to special tokens
-  std::array<bool, 256> special_begins{};   // bytes
-  std::array<std::uint32_t, 128> single{};  // the id of an ASCII character that is a word of its own
+  std::array<ByteClass, 256> plain{};       // ignores special tokens
+  std::array<bool, 256> special_begins{};   // true for bytes that begin a special token
+  std::array<std::uint32_t, 128> single{};  // the id of an ASCII character that forms a word of its own
   // The longest special token at text[at], or null.
   const Special* special_at(std::string_view text, std::size_t at) const noexcept;
 
@@ -47,7 +47,7 @@ class Rules {
   std::vector<Special> specials_;  // longest first
 };
 
-// Writes the ids of the text's first tokens, without [CLS] and [SEP]. `spans` is null or has room for as many.
+// Writes the ids of the text's first tokens, without [CLS] and [SEP]. `spans` is null or has room for as many as `ids`.
 Encoded tokenize(const Rules&, std::string_view text, std::span<std::uint32_t> ids, TokenSpan* spans);
 
 }  // namespace weighbridge::tokenizers

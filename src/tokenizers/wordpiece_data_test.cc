@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WordPiece against what others' programs said to real vocabularies: the Hugging Face tokenizer's ids, llama.cpp's
-// vectors, and what the reference's normalizer does to every code point. All of each must agree.
+// WordPiece compared with other programs on real vocabularies: the ids of the Hugging Face tokenizer, the vectors of
+// llama.cpp, and the effect of the reference's normalizer on every code point. All must agree.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -38,7 +38,7 @@ TEST(WordPieceData, GoldenIds) {
   ASSERT_GE(golden["cases"].size(), 54U);
   for (const auto& one : golden["cases"])
     EXPECT_EQ(tokenizer.encode(one["text"].get<std::string>()), one["ids"].get<Ids>()) << one["name"];
-  // A pair is [CLS] a [SEP] b [SEP], of types 0 and 1.
+  // A pair is [CLS] a [SEP] b [SEP], with types 0 and 1.
   const auto& pair = golden["pair"];
   Ids ids = tokenizer.encode(pair["a"].get<std::string>());
   Ids types(ids.size(), 0);
@@ -102,7 +102,7 @@ std::string utf8(std::uint32_t c) {
   return out;
 }
 
-// A vocabulary that spells each word as its characters, so that tokens show what the normalizer left.
+// A vocabulary that spells each word as its characters, so that tokens show the normalizer's output.
 Tokenizer spelling_vocabulary() {
   Tokenizer out = WordPiece::vocabulary("[UNK]\n[CLS]\n[SEP]\n");
   for (std::uint32_t c = 1; c <= 0x10FFFF; ++c) {
@@ -138,7 +138,7 @@ TEST(WordPieceData, EveryCodePoint) {
   std::size_t compared = 0, wrong = 0;
   for (const auto& run : oracle["runs"]) {
     const auto kind = run[2].get<std::string>();
-    if (kind == "surrogate") continue;  // no UTF-8 has one
+    if (kind == "surrogate") continue;  // UTF-8 cannot contain one
     for (std::uint32_t c = number(run[0]); c <= number(run[1]); ++c, ++compared) {
       const auto found = becomes.find(c);
       std::string within = found != becomes.end() ? found->second : utf8(c);

@@ -281,7 +281,7 @@ def test_vectors_that_search_did_not_make_are_named_as_such(model, tmp_path):
     corpus.write_text("a scale\n")
     assert "1 vector of 8 floats, written" in weighbridge("embed", model, "a", "-o", vectors).stdout
     search = ["search", model, "a", "--corpus", corpus, "--vectors"]
-    assert "was not made by search" in weighbridge(*search, vectors, status=2).stderr
+    assert "search did not write this file" in weighbridge(*search, vectors, status=2).stderr
     assert "is a directory" in weighbridge(*search, tmp_path, status=2).stderr
 
 
@@ -289,7 +289,7 @@ def test_a_file_without_texts_is_told_of(model, tmp_path):
     empty = tmp_path / "empty"
     empty.write_bytes(b"")
     assert "holds no text" in weighbridge("embed", model, "--input", empty).stderr
-    assert "holds no text" in weighbridge("search", model, "a", "--corpus", empty).stderr
+    assert "contains no text" in weighbridge("search", model, "a", "--corpus", empty).stderr
 
 
 def test_flags_that_would_change_nothing_are_refused(model):
@@ -362,9 +362,9 @@ def test_vectors_beside_the_key_of_others_are_refused(model, tmp_path):
     for name in "ab":
         words = ["search", model, "a", "--corpus", tmp_path / f"{name}.txt", "--vectors", tmp_path / "a.npy"]
         assert failure(*words, status=2)[1] == "misuse/vectors"
-    assert "does not hold the vectors" in weighbridge(*words, status=2).stderr
+    assert "does not match its key file" in weighbridge(*words, status=2).stderr
     (tmp_path / "a.npy.key").write_text("secret\n")
-    assert "was not made by search" in weighbridge(*words, status=2).stderr
+    assert "search did not write this file" in weighbridge(*words, status=2).stderr
 
 
 @pytest.mark.parametrize("left", [False, True], ids=["nothing there", "a key was left"])

@@ -206,7 +206,8 @@ def test_a_total_size_that_is_wrong_is_a_warning(sharded):
 
 
 @pytest.mark.parametrize("text", ['{"weight_map": {' + '"a":"b",' * 100000 + '"a":"b"}}', "[" * 100000, '{"weight_map":' + '{"a":' * 1000,
-                                  "", "null", "{}\0", '{"weight_map":{"a":"b"}} {}'])
+                                  "", "null", "{}\0", '{"weight_map":{"a":"b"}} {}'],
+                         ids=["repeated", "deep arrays", "deep objects", "empty", "null", "NUL", "two values"])
 def test_a_hostile_index(sharded, text):
     (sharded / "model.safetensors.index.json").write_text(text)
     found = findings(sharded)

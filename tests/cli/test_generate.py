@@ -2,16 +2,14 @@
 """generate and perplexity: what they print and answer, on a fixture and on the real stories260K where the test data is there."""
 import json
 import math
-import os
-import pathlib
 import signal
 import subprocess
 
 import pytest
 
-from conftest import COMMAND, ROOT, safetensors, floats, validated, weighbridge
+from conftest import COMMAND, TEST_DATA, safetensors, floats, validated, weighbridge
 
-DATA = pathlib.Path(os.environ.get("WEIGHBRIDGE_TEST_DATA") or ROOT.parent / "shared/data") / "llama"
+DATA = TEST_DATA / "llama"
 
 
 @pytest.fixture(scope="module")

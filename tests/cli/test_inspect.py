@@ -120,3 +120,11 @@ def test_many_tensors(tmp_path):
     path.write_bytes(safetensors({f"t.{i}": ("F32", [1], floats(i)) for i in range(5000)}))
     assert len(rows(weighbridge("inspect", path).stdout)) == 5000
     assert len(validated(weighbridge("inspect", path, "--json").stdout, "inspect")["tensors"]) == 5000
+
+
+def test_json_names_who_defined_a_block_type(tmp_path):
+    weighbridge("slm", "fixture", "tiny", "-o", tmp_path / "tiny.slm")
+    weighbridge("convert", tmp_path / "tiny.slm", tmp_path / "q8.slm", "--quantize", "q8_0", "--allow", "precision")
+    listed = validated(weighbridge("inspect", "--json", tmp_path / "q8.slm").stdout, "inspect")["tensors"]
+    found = {each["dtype"]: each.get("block_type") for each in listed}
+    assert found["q8_0"] == "slm.q8_0" and found["f32"] is None

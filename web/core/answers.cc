@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what a piece of work returns or throws to what JavaScript gets.
+// Turns results and exceptions into values for JavaScript.
 #include "answers.h"
 
 #include <cmath>
@@ -98,7 +98,7 @@ void misuse(std::string message) {
 }
 
 std::uint64_t count_of(const char* name, double number, std::uint64_t most) {
-  // NaN is not at least 0.
+  // Also rejects NaN.
   if (!(number >= 0 && number <= static_cast<double>(most) && number == std::floor(number)))
     misuse(std::string(name) + " must be a whole number from 0 to " + std::to_string(most) + ", not " +
            to_json(Value::real(number)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How functions of the core answer: JSON text, of success or of failure, and the tables of what JavaScript holds by
-// number. Owns the one place where exceptions end; none may cross into JavaScript.
+// What functions of the core return: JSON text, for success and failure. Also the tables of objects that JavaScript
+// holds by number. Owns the only place that catches exceptions; none may cross into JavaScript.
 #pragma once
 #include <emscripten/val.h>
 
@@ -20,35 +20,35 @@
 
 namespace weighbridge::web {
 
-// What `work` answers, or {"error":KIND,"schema":1,"path":...,"format":...,"findings":[...]}; KIND is malformed,
+// The result of `work`, or {"error":KIND,"schema":1,"path":...,"format":...,"findings":[...]}; KIND is malformed,
 // unsupported, limit, misuse, io, cancelled, memory or internal.
 std::string answer(std::string_view path, const std::function<std::string()>& work);
-// The same for what is no text in JavaScript when it succeeds.
+// The same for work whose result is not text.
 emscripten::val answer_value(std::string_view path, const std::function<emscripten::val()>& work);
 std::string failure(std::string_view path, std::string_view kind, const Report&);
 
-// An object of the members that `members` writes.
+// A JSON object with the members that `members` writes.
 std::string object(const std::function<void(JsonWriter&)>& members);
 void add_findings(JsonWriter&, const Report&);
 
-// Numbers as JavaScript keeps them: a copy, since the core's memory moves as it grows.
+// A copy of numbers as a JavaScript array, because the core's memory moves when it grows.
 template <class T> emscripten::val copied(std::span<const T> numbers) {
   return emscripten::val(emscripten::typed_memory_view(numbers.size(), numbers.data()))
       .template call<emscripten::val>("slice");
 }
 
-// One thread; progress and cancelling by the module's onProgress.
+// One thread; the module's onProgress gets progress and can cancel.
 Context job_context();
 
 [[noreturn]] void misuse(std::string message);
 
-// Past it JavaScript's numbers skip whole ones.
+// The largest number up to which JavaScript's numbers represent every integer.
 inline constexpr std::uint64_t kMostCount = (std::uint64_t{1} << 53) - 1;
-// A number of JavaScript's as a count. Misuse, by the name that it has there, where it is no whole number from 0 to
+// Converts a JavaScript number to a count. Throws misuse, with its name there, if it is not an integer from 0 to
 // `most`.
 std::uint64_t count_of(const char* name, double number, std::uint64_t most = kMostCount);
 
-// Things that JavaScript names by a number, which begins at 1.
+// Objects that JavaScript holds by a number, from 1.
 template <class T> class Table {
  public:
   std::uint64_t add(T item) {
@@ -67,17 +67,17 @@ template <class T> class Table {
   int last_ = 0;
 };
 
-// Members of an options object: the default where one is absent or undefined.
+// Members of an options object; the default if one is absent or undefined.
 std::string text_option(const emscripten::val& options, const char* name);
-// A list of texts: none where it is absent.
+// A list of texts; empty if it is absent.
 std::vector<std::string> texts_option(const emscripten::val& options, const char* name);
 double number_option(const emscripten::val& options, const char* name, double otherwise);
-// Misuse where it is no whole number from 0 to `most`.
+// Throws misuse if it is not an integer from 0 to `most`.
 std::uint64_t count_option(const emscripten::val& options, const char* name, std::uint64_t otherwise,
                            std::uint64_t most = kMostCount);
 bool flag_option(const emscripten::val& options, const char* name, bool otherwise);
 
-// The options of these names, each one of the library's words for it; "" is as good as none.
+// Sets the options of these names from text; "" counts as absent.
 template <class Options>
 void set_words(Options& out, const emscripten::val& options, std::initializer_list<const char*> names) {
   for (const char* const name : names)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions: a plan that JavaScript shows, then its file.
+// Conversions: makes plans and carries them out.
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +29,7 @@ Options options_of(const val& given) {
   return out;
 }
 
-// Pairs stand one behind the other: a name, then its new name; a key, then its value.
+// Reads pairs from a flat list: a name and its new name, or a key and its value.
 std::vector<std::pair<std::string, std::string>> pairs_option(const val& given, const char* name) {
   std::vector<std::pair<std::string, std::string>> out;
   std::vector<std::string> texts = texts_option(given, name);

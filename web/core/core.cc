@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names under which JavaScript calls the core.
+// Binds the core's functions to their JavaScript names.
 #include <emscripten/bind.h>
 
 #include "functions.h"

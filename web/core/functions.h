@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every function that JavaScript can call, as core.cc names them to it. Texts that come back are JSON: what is said in
-// answers.h, or the object named here, whose schema is in docs/schemas/ where a name ends in .json.
+// Every function that JavaScript can call; core.cc binds them. Returned texts are JSON: a failure as in answers.h, or
+// the object named here. A name that ends in .json is a schema in docs/schemas/.
 #pragma once
 #include <emscripten/val.h>
 
@@ -13,7 +13,7 @@ using emscripten::val;
 std::string core_version();  // {"version","commit","simd"}
 std::string core_formats();  // formats.json
 
-// Models. `path` is of Emscripten's file system; options: format, structure, tokenizer.
+// Models. `path` is a path of Emscripten's file system; options: format, structure, tokenizer.
 std::string open_model(const std::string& path, const val& options);  // {"model","findings"}
 void close_model(int model);
 std::string inspect(int model, const std::string& path, double file_size);  // inspect.json
@@ -27,7 +27,7 @@ std::string extract(int model, int tensor, const std::string& to);          // e
 std::string adapt_model(int model, const val& packages);                    // {"model"}
 std::string admission(const std::string& artifact, const val& evidence, const val& adapters);  // chain.h's Offers
 
-// Conversions. Options as convert.h and view.h have them; pairs of texts one behind the other.
+// Conversions. Options as in convert.h and view.h; pairs of texts as flat lists.
 std::string make_plan(int model, const std::string& path, const std::string& format, const val& options);
 std::string execute(int plan, const std::string& path, const std::string& output);  // convert.json
 void close_plan(int plan);
@@ -35,11 +35,11 @@ void close_plan(int plan);
 // Texts.
 std::string tokenize(int model, const std::string& text, bool special);  // tokenize.json, of one input
 std::string make_embedder(int model, const val& options);                // {"embedder","dimension","max_length"}
-val embed(int embedder, const val& texts);                               // Float32Array, a vector a text
+val embed(int embedder, const val& texts);                               // Float32Array, one vector per text
 void close_embedder(int embedder);
 std::string make_generator(int model, const val& options);  // {"generator","vocabulary","context"}
 std::string generate(int generator, const std::string& prompt, const val& options);  // {"generation","prompt_tokens"}
-// Runs for so long: {"text","tokens","done"}, with the last one {"result"}: generate.json.
+// Runs for that long: {"text","tokens","done"}; the last one also has "result": generate.json.
 std::string next(int generation, double milliseconds);
 void close_generation(int generation);
 void close_generator(int generator);

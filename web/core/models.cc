@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening, checking and reading models.
+// Opens, checks and reads models.
 #include "models.h"
 
 #include <cstring>
@@ -14,7 +14,7 @@
 namespace weighbridge::web {
 namespace {
 
-// What a page may be given at once: all of it is copied.
+// The most that is returned at once, because all of it is copied.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 
 OpenOptions open_options(const val& options) {
@@ -147,7 +147,7 @@ std::string extract(int model, int tensor, const std::string& to) {
   return answer(to, [&] {
     const Model& m = models().get(model);
     const Tensor t = tensor_of(model, tensor);
-    // What NumPy has no type for becomes numbers that it can hold.
+    // A dtype that NumPy does not have becomes f32.
     const Elements elements = Elements::dense(t, npy_type(t.dtype()).empty() ? DType::f32 : t.dtype());
     const Extracted facts = elements.write(to, {.replace = true, .inputs = m.sources()}, job_context());
     return to_json(to, m.format(), std::span(&facts, 1));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What C++20's library has and the one that comes with Debian's Emscripten (libc++ 14) has not: included in front of
-// every source of the WebAssembly build, and of no other. Owns nothing that the project names itself.
+// The parts of C++20's library that Debian's Emscripten (libc++ 14) lacks. The WebAssembly build, and no other,
+// includes it before every source.
 //
-// To add to namespace std is not allowed by the standard; the alternative was to write some two hundred calls in the
-// older style for the sake of one compiler. It goes when Debian's Emscripten is newer.
+// The standard does not allow adding to namespace std; the alternative was to write some two hundred calls in an older
+// style for one compiler. Remove it when Debian's Emscripten is newer.
 #pragma once
 #include <version>
 #if defined(_LIBCPP_VERSION) && _LIBCPP_VERSION < 15000
@@ -27,7 +27,7 @@
 
 _LIBCPP_BEGIN_NAMESPACE_STD
 
-// The contents of a range of contiguous characters, which this library's span cannot be made of.
+// Deduces a span from a string_view, which this library does not.
 template <class C, class T> span(basic_string_view<C, T>) -> span<const C>;
 
 _LIBCPP_END_NAMESPACE_STD
@@ -43,9 +43,8 @@ template <class T> unique_ptr<T> make_unique_for_overwrite(size_t n) {
   return unique_ptr<T>(new remove_extent_t<T>[n]);
 }
 
-// libstdc++'s choice between the spellings of the shortest digits that read back as the same number: without an
-// exponent where that is not the longer one. fmt has the same digits and another choice, and what is written must not
-// depend on the build.
+// The shortest digits that read back as the same number, with an exponent only if that is shorter, as in libstdc++.
+// fmt gives the same digits but chooses the exponent differently, and output must not depend on the build.
 template <class Float>
   requires is_floating_point_v<Float>
 to_chars_result to_chars(char* first, char* last, Float value) {
@@ -72,7 +71,8 @@ to_chars_result to_chars(char* first, char* last, Float value) {
   memcpy(first, text.data(), text.size());
   return {first + text.size(), errc{}};
 }
-// fast_float of this version gives infinity and 0 for numbers beyond the type's range, where the standard has an error.
+// This version of fast_float returns infinity or 0 for numbers outside the type's range, where the standard requires an
+// error.
 template <class Float>
   requires is_floating_point_v<Float>
 from_chars_result from_chars(const char* first, const char* last, Float& value) {
@@ -141,7 +141,7 @@ WB_ORDERED(sort)
 WB_ORDERED(stable_sort)
 #undef WB_ORDERED
 
-// By hand: std::is_sorted is not constexpr there.
+// A loop, because std::is_sorted is not constexpr there.
 template <class Range, class Less = std::less<>, class Proj = identity>
 constexpr bool is_sorted(Range&& range, Less before = {}, Proj proj = {}) {
   auto a = std::begin(range);
@@ -184,7 +184,7 @@ template <class Range> constexpr auto max(Range&& range) {
   return *std::max_element(std::begin(range), std::end(range));
 }
 
-// The rest of the range, as the standard has it: what erase() is given both ends of.
+// Returns the rest of the range, as in the standard, so that callers can pass its ends to erase().
 template <class Range> constexpr auto unique(Range&& range) {
   struct Rest {
     decltype(std::begin(range)) first, last;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizing, embedding and generating.
+// Tokenizes, embeds and generates.
 #include <chrono>
 #include <span>
 #include <string>
@@ -26,7 +26,7 @@ Table<std::shared_ptr<Generator>>& generators() {
   return table;
 }
 
-// A text in the making, its session, and how much of it JavaScript has.
+// A running generation: its text, its session, and how much of the text JavaScript has received.
 struct Writing {
   std::shared_ptr<Generator> generator;  // outlives the session
   Session session;

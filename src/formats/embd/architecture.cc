@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers to shapes, and shapes to numbers.
+// Shapes from numbers, and numbers from shapes.
 #include "formats/embd/architecture.h"
 
 namespace weighbridge::embd {
@@ -20,7 +20,7 @@ std::uint64_t size_of(const Numbers& numbers, Size size) noexcept {
   return 0;
 }
 
-// A dimension of a matrix; 0 where there is no such matrix.
+// A dimension of a matrix; 0 if there is no such matrix.
 std::uint64_t dimension(const Model& model, std::string_view name, std::size_t which) {
   const auto tensor = model.find(name);
   return tensor && tensor->has_shape() && tensor->shape().size() == 2 ? tensor->shape()[which] : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensors that a model of these numbers has ("Required Tensors", shapes generalized by reading E7), and the numbers
-// that tensors tell. One list serves reader and writer.
+// The tensors that a model with given sizes has ("Required Tensors", shapes generalized by reading E7), and the sizes
+// that follow from its tensors. Reader and writer share one list.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kEmbeddingTensors = 5, kLayerTensors = 16;
 enum class Size : std::uint8_t { none, hidden, intermediate, vocabulary, positions, segments };
 
 struct ExpectedName {
-  std::string_view name;  // of a layer's tensor: what follows "encoder.layer.N."
+  std::string_view name;  // for a tensor of a layer: the part after "encoder.layer.N."
   std::array<Size, 2> shape;
 };
 
@@ -50,7 +50,7 @@ inline constexpr ExpectedName kLayer[kLayerTensors] = {
     {"output.LayerNorm.weight", {Size::hidden, Size::none}},
     {"output.LayerNorm.bias", {Size::hidden, Size::none}},
 };
-// "Pooler (Optional)": right where they are there.
+// "Pooler (Optional)": may be absent, but must have these shapes.
 inline constexpr ExpectedName kPooler[] = {
     {"pooler.dense.weight", {Size::hidden, Size::hidden}},
     {"pooler.dense.bias", {Size::hidden, Size::none}},
@@ -62,14 +62,14 @@ struct Expected {
   bool required = true;
 };
 
-// Whether a file of so many tensors can hold num_layers layers: asked before looping over them.
+// Whether a file with `tensors` tensors can hold num_layers layers. Ask this before looping over the layers.
 bool layers_fit(const Numbers&, std::uint64_t tensors) noexcept;
 
 namespace detail {
 std::size_t shape_of(const Numbers&, const ExpectedName&, std::array<std::uint64_t, 2>& out) noexcept;
 }
 
-// Calls f(const Expected&) for each tensor of the tables, in their order; layers_fit() said so.
+// Calls f(const Expected&) for each tensor of the tables, in their order. Call it only after layers_fit().
 template <class F> void for_each_expected(const Numbers& numbers, F f) {
   std::array<std::uint64_t, 2> dims{};
   const auto one = [&](std::string_view name, const ExpectedName& expected, bool required) {
@@ -85,9 +85,9 @@ template <class F> void for_each_expected(const Numbers& numbers, F f) {
   for (const ExpectedName& expected : kPooler) one(expected.name, expected, false);
 }
 
-// What the tensors say of each number; 0 where they say nothing. num_attention_heads is never told.
+// Each number as it follows from the shapes of the tensors; 0 if it does not. num_attention_heads never does.
 Numbers derive(const Model&);
-// The tensor that would tell a number, "" for num_attention_heads.
+// The tensor whose shape gives a number; "" for num_attention_heads.
 std::string_view teller(std::string_view key) noexcept;
 
 }  // namespace weighbridge::embd

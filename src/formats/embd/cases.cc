@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The corpus of EMBD: for each rule a small file that breaks it, the nearest files that do not, and valid files of
-// every kind. Each is the tiny model of case_file.h with one thing changed.
+// The corpus of EMBD: for each rule a small file that breaks it and near misses that do not, and valid files of every
+// kind. Each is the tiny model of case_file.h with one change.
 #include <string>
 #include <utility>
 
@@ -19,21 +19,21 @@ class Corpus {
     cases_.push_back(
         {.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
   }
-  // The tiny model, changed.
+  // Adds an edited copy of the tiny model.
   template <class Edit> void edit(std::string name, std::string rule, Edit edit, std::vector<std::string> others = {}) {
     CaseFile file = tiny_file();
     edit(file);
     add(std::move(name), std::move(rule), file.bytes(), std::move(others));
   }
   template <class Edit> void valid(std::string name, Edit change) { edit("valid-" + std::move(name), "", change); }
-  // The tiny model's bytes, changed, its checksums made anew.
+  // Adds the tiny model's bytes with a patch, and recomputes the checksums.
   template <class Patch>
   void patch(std::string name, std::string rule, Patch patch, std::vector<std::string> others = {}) {
     std::string bytes = tiny_file().bytes();
     patch(bytes);
     add(std::move(name), std::move(rule), reseal(std::move(bytes)), std::move(others));
   }
-  // One more tensor than the tiny model has.
+  // Adds the tiny model with an extra tensor.
   void extra(std::string name, std::string rule, CaseTensor tensor, std::vector<std::string> others = {}) {
     edit(
         std::move(name), std::move(rule), [&](CaseFile& f) { f.tensors.push_back(std::move(tensor)); },
@@ -62,7 +62,7 @@ void add_valid(Corpus& c) {
     f.tensors.push_back({"pooler.dense.weight", 0, {2, 2}, floats(4, 0)});
     f.tensors.push_back({"pooler.dense.bias", 1, {2}, std::string(4, '\0')});
   });
-  // Two names of one hash: a lookup must compare the strings.
+  // Two names with the same hash: a lookup must compare the strings.
   c.valid("colliding-names", [](CaseFile& f) {
     f.tensors.push_back({"costarring", 0, {1}, floats(1, 1.5F)});
     f.tensors.push_back({"liquid", 0, {1}, floats(1, -2.5F)});
@@ -253,7 +253,7 @@ void add_content(Corpus& c) {
   c.add("file-checksum", "file-checksum", changed);
 }
 
-// Limits that a caller sets low: the file is valid without them, so none of these is committed.
+// Files that are valid except under the low limits that the caller sets, so none of these is committed.
 void add_limits(Corpus& c) {
   const auto limited = [&](std::string name, std::string rule, auto set) {
     c.edit(std::move(name), std::move(rule), [](CaseFile&) {});

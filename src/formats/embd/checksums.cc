@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass, two checksums: pieces end where the data section begins and ends, so that each byte is summed once.
+// One pass for both checksums: pieces end where the data section begins and ends, so each byte is summed once.
 #include "formats/embd/checksums.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace weighbridge::embd {
 namespace {
 
 constexpr std::uint64_t kPiece = std::uint64_t{8} << 20;
-// Read and summed while a core has it to itself.
+// Small enough to stay in a core's own cache between reading and summing.
 constexpr std::uint64_t kChunk = std::uint64_t{256} << 10;
 
 struct Piece {

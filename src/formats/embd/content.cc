@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two content rules of EMBD (reading E1): the checksum of the tensor data and that of the file.
+// The two content rules of EMBD (reading E1): the checksums of the tensor data and of the file.
 #include "base/checked.h"
 #include "core/draft.h"
 #include "core/progress.h"
@@ -13,7 +13,7 @@ namespace weighbridge::embd {
 
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
   const std::string_view kept = core::retained_header(model);
-  // The reader keeps header and footer in front of the index, unless they were too broken to go by.
+  // The reader keeps header and footer in front of the index, unless they were too broken to use.
   if (kept.size() < kHeaderSize + kFooterSize) return;
   const Header header = load<Header>(kept.data());
   const Footer footer = load<Footer>(kept.data() + kHeaderSize);

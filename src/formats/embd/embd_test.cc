@@ -177,7 +177,7 @@ TEST(EmbdChecksums, AreTheSameForAnyNumberOfThreads) {
   }
 }
 
-// A layer count, token count or entry count that the file's length does not back costs nothing.
+// A layer, token or entry count that the file is too short for must not cost time or memory.
 TEST(EmbdRead, HostileCountsAreQuick) {
   CaseFile file = tiny_file();
   file.value("num_layers") = "18446744073709551615";

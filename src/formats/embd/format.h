@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What EMBD is to the registry, and the functions that its descriptor is made of.
+// The descriptor of EMBD for the registry, and the functions that it points to.
 #pragma once
 #include <vector>
 
@@ -12,11 +12,11 @@ extern const core::Format kFormat;
 
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
-// The two checksums over payload (reading E1).
+// Checks the two checksums over payload (reading E1).
 void check_content(const Model&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&);
 
-// The corpus: at least one file for each rule. In cases.cc, which only tests and fuzzers link.
+// The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();
 
 }  // namespace weighbridge::embd

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors to tensors. A tensor that breaks a rule of its own stays in the draft until the metadata have been
-// compared with all of them, so that it is not missed a second time, and is dropped then.
+// Descriptors to tensors. A broken tensor stays in the draft until all tensors have been compared with the metadata, so
+// that it is not also reported as missing. Then it is dropped.
 #include "formats/embd/index.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace weighbridge::embd {
 namespace {
 
-// Where a sound tensor's data lies in the file.
+// The file range of a valid tensor's data.
 struct Place {
   std::uint64_t begin = 0, end = 0;
   std::uint32_t tensor = 0;  // of the draft
@@ -101,7 +101,7 @@ class Walk {
     draft_.tensor(tensor).unsupported(finding);
   }
 
-  // 0 for a dtype of unknown size.
+  // 0 if the dtype has no known size or the tensor is broken.
   std::uint64_t size_of(std::uint64_t at, std::string_view name, DType dtype, Shape shape) {
     if (broken_ || dtype == DType::unknown) return 0;
     const auto count = base::element_count(shape);
@@ -119,7 +119,7 @@ class Walk {
     }
   }
 
-  // Partial overlaps, gaps, and how far data of unknown size can reach: to where the next begins.
+  // Checks partial overlaps and gaps. Data of unknown size extends to where the next data begins.
   void check_places() {
     std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) {
       return std::tie(a.begin, a.end, a.tensor) < std::tie(b.begin, b.end, b.tensor);
@@ -167,7 +167,7 @@ class Walk {
   }
 
   void check_expected(const Expected& expected) {
-    // By their bytes: names whose hashes collide cannot be taken for one another.
+    // Names are compared by their bytes, so a hash collision cannot confuse two of them.
     const auto i = draft_.find(expected.name);
     if (!i) {
       if (expected.required)
@@ -176,7 +176,7 @@ class Walk {
       return;
     }
     const Shape shape = draft_.shape(*i);
-    if (shape.empty()) return;  // a broken number of dimensions has been reported
+    if (shape.empty()) return;  // the rank is broken, which has been reported
     const DType dtype = draft_.dtype(*i);
     const std::uint64_t at = at_of_[*i];
     if (!std::ranges::equal(shape, expected.shape))
@@ -203,17 +203,17 @@ class Walk {
   const Header& header_;
   core::Findings& findings_;
   core::Draft& draft_;
-  std::vector<std::uint64_t> at_of_;  // where the descriptor of each tensor of the draft stands in the index
+  std::vector<std::uint64_t> at_of_;  // offset in the index of each draft tensor's descriptor
   std::vector<Place> places_;
   std::vector<std::uint32_t> drop_;
-  bool complete_ = true;  // the place and size of every tensor is known
-  bool broken_ = false;   // the tensor at hand
+  bool complete_ = true;  // the offset and size of every tensor are known
+  bool broken_ = false;   // the current tensor is broken
 };
 
 }  // namespace
 
 std::uint64_t names_size(const char* descriptors, std::uint64_t count) noexcept {
-  std::uint64_t size = 0;  // below 2^48: it cannot wrap
+  std::uint64_t size = 0;  // stays below 2^48, so it cannot wrap
   for (std::uint64_t i = 0; i < count; ++i)
     size += base::load_le<std::uint16_t>(descriptors + i * kDescriptorSize + offsetof(Descriptor, name_length));
   return size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of an EMBD .weights file as numbers: on-disk structs with the specification's own field names, flags,
-// dtypes, the hash of a name. Source: "Binary Weight Format Specification" 1.0; sections are named after its headings.
+// The on-disk structs, flags and dtypes of an EMBD .weights file, and the hash of a name. Fields are named as in the
+// "Binary Weight Format Specification" 1.0; quoted words are its headings.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr std::uint16_t kVersionMajor = 1, kVersionMinor = 0;
 inline constexpr std::uint64_t kAlignment = 64;  // of payloads, with TENSORS_ALIGNED
 inline constexpr std::uint64_t kMostGap = kAlignment - 1;
 inline constexpr std::size_t kMaxRank = 4;
-inline constexpr std::size_t kMaxText = UINT16_MAX;  // names, keys, values, tokens: their lengths have two bytes
+inline constexpr std::size_t kMaxText = UINT16_MAX;  // names, keys, values, tokens: a length has two bytes
 
 // "Flags Field"
 inline constexpr std::uint32_t kVocabEmbedded = 1, kTensorsAligned = 2, kChecksumEnabled = 4, kCompressed = 8;
@@ -103,11 +103,11 @@ template <class Number> void append_le(std::string& to, Number number) {
   to.append(bytes, sizeof bytes);
 }
 
-// "Data Types": a value is the place of its dtype.
+// "Data Types": the index of a dtype is its value in the file.
 inline constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i16,
                                     DType::i8,  DType::u32, DType::u16,  DType::u8};
 inline constexpr std::size_t kDTypeValues = sizeof kDTypes / sizeof kDTypes[0];
-// kDTypeValues for a dtype that EMBD lacks.
+// Returns kDTypeValues for a dtype that EMBD lacks.
 constexpr std::size_t dtype_value(DType dtype) noexcept {
   std::size_t value = 0;
   while (value < kDTypeValues && kDTypes[value] != dtype) ++value;
@@ -123,7 +123,7 @@ constexpr std::uint32_t fnv1a32(std::string_view name) noexcept {
 static_assert(fnv1a32("") == 0x811C9DC5 && fnv1a32("a") == 0xE40C292C);
 static_assert(fnv1a32("costarring") == fnv1a32("liquid"));  // names may collide
 
-// Attributes for what the writer would not choose by itself (u32, u16); absent where it would.
+// Attributes (u32, u16) that a model has only if the file's values differ from the ones that the writer would choose.
 inline constexpr std::string_view kFlagsAttribute = "embd.flags", kMinorAttribute = "embd.version_minor";
 
 }  // namespace weighbridge::embd

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metadata section, both ways.
+// Decodes and encodes the metadata section.
 #include "formats/embd/metadata.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 namespace weighbridge::embd {
 namespace {
 
-// What one entry takes in memory beside its text. An entry of four bytes would ask for sixty times its size, so they
-// stand under Limits::memory.
+// Memory that one entry takes besides its text. An entry of four bytes needs sixty times its size in memory, so
+// Limits::memory applies to entries.
 constexpr std::uint64_t kEntryCost = 256;
 
 struct RawEntry {
@@ -103,7 +103,7 @@ class Walk {
     return out;
   }
 
-  // Which entries have a key that an earlier one has.
+  // Which entries repeat the key of an earlier one.
   std::vector<bool> repeated() const {
     std::vector<std::uint32_t> order(entries_.size());
     std::iota(order.begin(), order.end(), 0U);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metadata section: entries out of its bytes and back, the ten required keys, and the numbers among them (readings
-// E7, E12, E13). What the numbers mean for the tensors is in architecture.h.
+// The metadata section: decoding and encoding its entries, the ten required keys, and the numbers among them (readings
+// E7, E12, E13). architecture.h relates the numbers to the tensors.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,7 +23,7 @@ struct Numbers {
 inline constexpr std::string_view kModelName = "model_name", kModelVersion = "model_version",
                                   kCreatedAtKey = "created_at";
 
-// "Required Metadata Keys", in the specification's order; `number` is null for those that are text.
+// "Required Metadata Keys", in the specification's order; `number` is null for keys whose values are text.
 struct RequiredKey {
   std::string_view key;
   std::uint64_t Numbers::*number;
@@ -40,26 +40,26 @@ inline constexpr RequiredKey kRequiredKeys[] = {
     {"max_position_emb", &Numbers::max_position_emb},
     {kCreatedAtKey, nullptr},
 };
-const RequiredKey* find_required(std::string_view key) noexcept;  // null: not one of the ten
+const RequiredKey* find_required(std::string_view key) noexcept;  // null: not a required key
 
 // Decimal digits only, above 0 and below 2^64.
 std::optional<std::uint64_t> positive_integer(std::string_view text) noexcept;
 
 struct Metadata {
   std::vector<Value::Entry> entries;    // text, in the order of the file, keys unique
-  std::vector<std::uint64_t> value_at;  // where each value stands in the file
+  std::vector<std::uint64_t> value_at;  // file offset of each value
 
   std::size_t find(std::string_view key) const noexcept;  // entries.size(): absent
 };
 
-// The entries of a section that begins at `offset` of the file. What cannot be read is reported and left out; nullopt
-// when the rest of the section means nothing then.
+// The entries of a section that begins at `offset` of the file. Unreadable entries are reported and left out; nullopt
+// if the rest of the section cannot be read after one.
 std::optional<Metadata> read_metadata(std::string_view section, std::uint64_t offset, const Limits&, core::Findings&);
 
-// Reports what is missing or wrong among the required keys. The numbers where all of them could be read.
+// Reports missing and invalid required keys. Returns the numbers if all of them could be read.
 std::optional<Numbers> check_required(const Metadata&, std::uint64_t offset, core::Findings&);
 
-// The section for these entries, whose keys and values have at most kMaxText bytes each; nullopt when it would pass
+// The section for these entries, whose keys and values have at most kMaxText bytes each; nullopt if it would exceed
 // 2^32 - 1 bytes.
 std::optional<std::string> encode_metadata(const std::vector<std::pair<std::string, std::string>>& entries);
 

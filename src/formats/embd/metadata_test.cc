@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and required names, away from files.
+// Numbers and required names, without files.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two halves of the writer share: what the metadata half finds out for the tensors.
+// What the metadata half of the writer passes to the tensor half.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,8 +16,8 @@ namespace weighbridge::embd {
 
 struct MetadataPlan {
   std::vector<std::pair<std::string, std::string>> entries;  // the required keys first
-  std::optional<Numbers> numbers;                            // none: a key is missing, which has been named
-  std::uint32_t flags = kTensorsAligned | kChecksumEnabled;  // but for VOCAB_EMBEDDED
+  std::optional<Numbers> numbers;                            // nullopt: a key is missing, which has been reported
+  std::uint32_t flags = kTensorsAligned | kChecksumEnabled;  // without VOCAB_EMBEDDED
   std::uint16_t version_minor = kVersionMinor;
 };
 

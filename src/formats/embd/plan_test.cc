@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in the way of a vocabulary or of numbers that cannot be, and sizes past the format's: what the tests of
-// whole files do not reach.
+// Plans that whole files do not reach: vocabularies that cannot be written, impossible numbers, and sizes beyond the
+// format.
 #include <gtest/gtest.h>
 
 #include "formats/embd/format.h"
@@ -15,7 +15,7 @@ namespace {
 
 using test::text_of;
 
-// The tiny model with one head, and what `edit` adds.
+// The layout of the tiny model with one head and the changes of `edit`.
 template <class Edit> core::WriteLayout planned(Edit edit, const Options& options = {}) {
   Builder builder;
   for (const CaseTensor& tensor : tiny_file().tensors)
@@ -75,7 +75,7 @@ TEST(EmbdVocabulary, OfTooManyTokensIsNotKept) {
   const Tokenizer tokenizer = five();
   const std::string section = encode_vocabulary(tokenizer, plan_vocabulary(tokenizer), 64).value();
   Limits limits;
-  limits.memory = 39;  // five tokens take 40 beside their text
+  limits.memory = 39;  // five tokens take 40 bytes besides their text
   Report report;
   core::Findings findings(report, core::Findings::Mode::all);
   EXPECT_EQ(read_vocabulary(section, 64, limits, findings), std::nullopt);
@@ -106,7 +106,7 @@ TEST(EmbdPlan, NumbersThatCannotBeAreBlockers) {
   EXPECT_NE(dim.find("attributes[\"embedding_dim\"]: 4 -> hidden_size, 2: EMBD has no projection\n"), dim.npos) << dim;
 }
 
-// What looks like a header fact of another EMBD file and is none.
+// Attributes with the names of header values, but with values that no header can have.
 TEST(EmbdPlan, FlagsAndVersionsOfNobodyAreAttributes) {
   for (const auto& [key, value] : {std::pair{"embd.flags", Value::integer(std::uint64_t{1} << 31, DType::u32)},
                                    {"embd.flags", Value::integer(std::int64_t{-1})},
@@ -163,7 +163,7 @@ TEST(EmbdPlan, OptionsThatSayWhatItDoesAnywayAreFine) {
   EXPECT_EQ(test::thrown([&] { planned(one_head, integer); }).rule, "misuse/cast");
 }
 
-// Of another dtype or layout it is a tensor like others.
+// With another dtype or layout, position_ids is an ordinary tensor.
 TEST(EmbdPlan, OnlyPositionIdsOfI64AreImplied) {
   const core::WriteLayout made = planned([](Builder& b) {
     one_head(b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EMBD to Model: the one walker behind open and verify. Owns header, footer and the places of the sections; what stands
-// in a section is read by metadata.h, vocabulary.h and index.h.
+// EMBD to Model: the one walker behind open and verify. It reads the header, the footer and the offsets of the
+// sections. metadata.h, vocabulary.h and index.h read the sections.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -24,12 +24,12 @@ namespace {
 struct Section {
   std::string_view name;
   std::uint64_t offset = 0, size = 0;
-  std::uint64_t field = 0;  // where the header states its offset
+  std::uint64_t field = 0;  // offset of the header field that states its offset
   bool good = false;        // lies between header and footer
 };
 
-// Reading E11: magic, u32 version 1, u32 tensor count, then records that begin with the length of a name. 1.0 begins
-// with the same eight bytes; there the offset of the metadata follows the flags, and bytes of no name.
+// Reading E11: magic, u32 version 1, u32 tensor count, then records that begin with the length of a name. Version 1.0
+// begins with the same eight bytes, but the metadata's offset follows the flags, and the bytes after it are not a name.
 bool has_old_layout(std::string_view head, std::string_view tail) {
   constexpr std::string_view kStart("EMBD\x01\0\0\0", 8);
   if (head.size() < 17 || !head.starts_with(kStart)) return false;
@@ -145,7 +145,7 @@ class Walk {
     findings_.report(rules::kReserved, {.offset = at}, "0", std::to_string(found));
   }
 
-  // What the writer needs to make the same header again, and what people look at.
+  // Keeps what the writer needs to reproduce the header, and what inspect shows.
   void note_header() {
     draft_.set_version("1." + std::to_string(header_.version_minor));
     if ((header_.flags & kChecksumEnabled) == 0) return;
@@ -179,7 +179,7 @@ class Walk {
                      std::to_string(section.offset) + " and " + bytes_text(section.size), section.name);
   }
 
-  // All that is read before payload; each section has been bounded by the file's length.
+  // Sums everything that is read before payload. Each section is already known to lie within the file.
   bool check_limits() {
     std::uint64_t size = kHeaderSize + kFooterSize;
     for (const Section* section : {&metadata_, &vocabulary_, &index_})
@@ -197,7 +197,7 @@ class Walk {
     return true;
   }
 
-  // Appends descriptors and names to `to`. False: there is no index, which has been reported.
+  // Appends descriptors and names to `to`. False if there is no valid index, which has been reported.
   bool read_index_bytes(std::string& to) {
     if (!index_.good) return false;
     const std::size_t first = to.size();
@@ -216,7 +216,7 @@ class Walk {
     return true;
   }
 
-  // Overlaps and gaps of the sections in the order of the file. A gap next to a section that is elsewhere says nothing.
+  // Checks overlaps and gaps of the sections in file order. A gap means nothing if the place of some section is wrong.
   void check_order() {
     std::vector<const Section*> sections;
     bool complete = true;
@@ -251,7 +251,7 @@ class Walk {
     auto metadata = read_metadata(read_text(metadata_.offset, metadata_.size), metadata_.offset, limits_, findings_);
     if (!metadata) return std::nullopt;
     const auto numbers = check_required(*metadata, metadata_.offset, findings_);
-    // Metadata of these names would hide the header's facts, which then stay untold.
+    // If the metadata has keys of these names, they win and the header's values are left out.
     const bool has_flags = metadata->find(kFlagsAttribute) < metadata->entries.size();
     const bool has_minor = metadata->find(kMinorAttribute) < metadata->entries.size();
     draft_.set_attributes(std::move(metadata->entries));
@@ -275,7 +275,7 @@ class Walk {
                        std::to_string(count));
   }
 
-  static constexpr std::uint64_t kStart = 1024;  // enough to know the old layout by a name in it
+  static constexpr std::uint64_t kStart = 1024;  // enough to recognize the old layout by a name in it
 
   const Source& source_;
   const Limits& limits_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary section, both ways.
+// Decodes and encodes the vocabulary section.
 #include "formats/embd/vocabulary.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace weighbridge::embd {
 namespace {
 
-// What a token takes in memory beside its text: where it ends. An empty one has two bytes in the file.
+// Memory that a token takes besides its text: the offset of its end. An empty token takes two bytes in the file.
 constexpr std::uint64_t kTokenCost = 8;
 
 class Walk {
@@ -113,7 +113,7 @@ class Walk {
   Tokenizer out_;
 };
 
-// The token of each id; empty where the ids are not 0, 1, 2, ... in some order.
+// The token of each id; empty if the ids are not 0, 1, 2, ... in some order.
 std::vector<std::uint32_t> order_of(const Tokenizer& tokenizer) {
   const std::size_t count = tokenizer.tokens.size();
   std::vector<std::uint32_t> order(count, UINT32_MAX);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the messages of this folder spell checksums and metadata, which may be long.
+// How messages of EMBD print checksums, and metadata that may be long.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model to EMBD: the one layout that plan and writer share. Tensors stand in the source's order, in index and data
-// alike; sections follow one another without gaps; the checksums over payload are put in once all of it is written.
+// Model to EMBD: the one layout that plan and writer share. Index and data keep the source's tensor order, and sections
+// follow one another without gaps. The checksums over payload are patched in once all of it is written.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -22,8 +22,8 @@ namespace {
 using core::indexed;
 using core::subject;
 
-// The plan reads one tensor, position_ids, because what it holds decides whether leaving it out loses anything
-// (reading E14). No real model has more positions than this.
+// The plan reads one tensor, position_ids, because its elements decide whether dropping it is a loss (reading E14). No
+// real model has more positions than this.
 constexpr std::uint64_t kMostPositions = 4096;
 
 void refuse_options(const Options& options) {
@@ -94,7 +94,7 @@ class Planner {
     vocabulary_ = std::move(plan);
   }
 
-  // Everything that EMBD cannot say of one tensor.
+  // Records everything that EMBD cannot express about one tensor.
   void judge(const Tensor& tensor) {
     judge_text(tensor);
     if (!core::judge_known(ledger_, tensor, "EMBD states every shape")) return;
@@ -111,7 +111,7 @@ class Planner {
     core::drop_extra(ledger_, tensor);
   }
 
-  // Reading E14. True: the tensor stays out of the file.
+  // Reading E14. True if the tensor is left out of the file.
   bool judge_position_ids(const Tensor& tensor) {
     if (tensor.name() != kPositionIds || tensor.dtype() != DType::i64 || tensor.layout() != Layout::dense) return false;
     if (counts_up(tensor.main()))
@@ -204,7 +204,7 @@ class Planner {
                   "EMBD puts them in front of the data, below 4 GiB");
   }
 
-  // Metadata and vocabulary, as they follow the header.
+  // Appends metadata and vocabulary, which follow the header. False if they are too large.
   bool append_sections(Header& header, std::string& to) const {
     auto metadata = encode_metadata(metadata_.entries);
     if (!metadata || metadata->size() > UINT32_MAX - kHeaderSize) return false;
@@ -221,7 +221,7 @@ class Planner {
     return true;
   }
 
-  // Descriptors and names, and the payloads that they promise.
+  // Appends descriptors and names, and lays out the payloads.
   bool append_index(Header& header, std::string& to) {
     out_.tensors.reserve(written_.size());
     out_.payloads.reserve(written_.size());
@@ -295,7 +295,7 @@ class Planner {
   core::WriteLayout out_;
   core::Ledger ledger_{out_};
   MetadataPlan metadata_;
-  std::optional<VocabularyPlan> vocabulary_;  // none: no vocabulary section
+  std::optional<VocabularyPlan> vocabulary_;  // nullopt: no vocabulary section
   std::vector<std::uint32_t> written_;        // tensors of the model that go into the file
 };
 

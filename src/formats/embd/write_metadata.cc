@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metadata that is written: the ten required keys in the specification's order, as the caller, the source or the
-// tensors have them, then the source's other attributes in their order.
+// Plans the metadata to write: the ten required keys in the specification's order, with values from the caller, the
+// source or the tensors, then the source's other attributes in their order.
 #include <string>
 
 #include "base/fail.h"
@@ -70,7 +70,7 @@ class Planner {
     add(key, *std::move(text));
   }
 
-  // A key that is text: the caller's word, else the source's own, else what the format needs.
+  // A key whose value is text: the caller's option, else the source's value, else a default.
   void add_text(std::string_view key) {
     const std::string subject = indexed("attributes", key);
     const std::string& given = option(key);
@@ -110,7 +110,7 @@ class Planner {
                     "a divisor of hidden_size, " + std::to_string(numbers_.hidden_size));
   }
 
-  // What the reader noted of an EMBD header that the writer would not choose by itself.
+  // Whether the attribute is one that the reader of EMBD adds for a header value that the writer would not choose.
   bool is_header_fact(std::string_view key, const Value& value) {
     if (value.kind() != Value::Kind::integer) return false;
     const auto number = value.as_u64();
@@ -125,7 +125,7 @@ class Planner {
     return false;
   }
 
-  // The text that stands for a value; nullopt, with the loss named, where none can.
+  // The text for a value; nullopt, after recording a loss, if it has none.
   std::optional<std::string> text_of(std::string_view key, const Value& value) {
     const std::string subject = indexed("attributes", key);
     std::string text = value.to_text();
@@ -144,7 +144,7 @@ class Planner {
   const Model& model_;
   const Options& options_;
   core::Ledger ledger_;
-  const Numbers told_;  // by the tensors
+  const Numbers told_;  // as derived from the tensors
   Numbers numbers_;
   bool complete_ = true;
   MetadataPlan out_;

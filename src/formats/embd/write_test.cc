@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written: the sections, what is named as blocker, loss and change, and the way back.
+// Writing: the sections, the blockers, losses and changes, and the round trip.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using test::logical_bytes;
 
 test::Outcome walk(std::string bytes) { return test::walk(kFormat, std::move(bytes)); }
 
-// The file that a layout describes, its checksums put in.
+// The file that a layout describes, with its checksums.
 std::string render(const core::WriteLayout& layout) {
   std::string out = test::render(layout);
   if (!layout.seal) return out;
@@ -40,7 +40,7 @@ std::string write(const Model& model, const Options& options = {}) { return rend
 
 using test::text_of;
 
-// The tiny model from other hands: tensors in memory, without metadata but for the heads.
+// The tiny model as another source has it: tensors in memory, and no metadata except the number of heads.
 class Source {
  public:
   Source() {
@@ -77,7 +77,7 @@ Tokenizer tiny_tokenizer() {
   return out;
 }
 
-// n elements of i64.
+// The i64 elements 0 to n - 1.
 std::string counting(std::uint64_t n) {
   std::string out;
   for (std::uint64_t i = 0; i < n; ++i) append_le(out, i);
@@ -291,7 +291,7 @@ TEST_F(EmbdWrite, OtherModelsAreRefusedByName) {
   Builder builder;
   builder.tensor("w", DType::f32, {1}, bytes_of(floats(1, 0)));
   const core::WriteLayout layout = embd::layout(builder.build(), {});
-  EXPECT_EQ(layout.blockers.size(), 7U);  // the numbers that no tensor tells
+  EXPECT_EQ(layout.blockers.size(), 7U);  // the numbers that no tensor gives
   EXPECT_EQ(layout.blockers[0].to,
             "a key that EMBD requires and that no tensor embeddings.word_embeddings.weight tells");
 }

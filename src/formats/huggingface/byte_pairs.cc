@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens and merges of tokenizer.json.
+// Reads the tokens and merges of tokenizer.json.
 #include "formats/huggingface/byte_pairs.h"
 
 #include <algorithm>
@@ -29,10 +29,10 @@ struct Token {
   std::uint32_t id = 0;
   bool added = false;
   std::string text;   // as tokenizer.json spells it
-  std::string bytes;  // as the text that it stands for
+  std::string bytes;  // the text that it represents
 };
 
-// GPT-2's characters for the bytes: printable ones stand for themselves, the others for 256, 257, ... in order.
+// GPT-2's characters for the bytes: a printable byte is its own character; the others are 256, 257, ... in order.
 std::array<char32_t, 256> byte_characters() {
   std::array<char32_t, 256> out{};
   char32_t next = 256;
@@ -97,7 +97,7 @@ class Maker {
   }
   void beyond(std::string what) { pipeline_.beyond.push_back(std::move(what)); }
 
-  // Sorted by id; a token that was added may stand in the model's vocabulary as well.
+  // Sorts the tokens by id. An added token may also be in the model's vocabulary.
   bool read_tokens() {
     const Member* const vocabulary = model_.find("vocab");
     std::vector<VocabularyEntry> entries;
@@ -119,7 +119,7 @@ class Maker {
       }
       if (entries[i].id >= declared_.vocab_size.value_or(UINT32_MAX)) {
         beyond("it has tokens that config.json has no rows for");
-        break;  // as have all that follow
+        break;  // the ids that follow are larger still
       }
       tokens_.push_back({static_cast<std::uint32_t>(entries[i].id), i >= own, std::string(text), {}});
     }
@@ -135,7 +135,7 @@ class Maker {
     return at != by_text_.end() && tokens_[*at].text == text ? &tokens_[*at] : nullptr;
   }
 
-  // "left right", or ["left", "right"]. The place in the list is the rank.
+  // A merge is "left right" or ["left", "right"]. Its index in the list is its rank.
   bool read_merges() {
     const Member* const list = model_.find("merges");
     JsonReader in(list != nullptr ? list->raw : std::string_view{}, reading_.limits.depth);
@@ -148,11 +148,11 @@ class Maker {
       const Token* const right = find(second);
       const Token* const sum = find(first + second);
       if (left == nullptr || right == nullptr || sum == nullptr) {
-        if (continues_) continue;  // which is beyond merges anyhow
+        if (continues_) continue;  // merges cannot express such a model anyway
         return fail(rules::kMerges, at, "three tokens of the vocabulary",
                     quoted(excerpt(first)) + " and " + quoted(excerpt(second)));
       }
-      if (pipeline_.split && right->text.starts_with(kMetaspace)) continue;  // never stands behind another token
+      if (pipeline_.split && right->text.starts_with(kMetaspace)) continue;  // never follows another token
       merges_.push_back({left->id, right->id, sum->id, rank});
       if (over_memory(reading_, merges_.size(), file_.file)) return false;
     }
@@ -178,7 +178,7 @@ class Maker {
     return !in.next_element() && in.ok();
   }
 
-  // Of one pair the last counts there, and the first in a reader of merges.
+  // If a pair occurs several times, the last one counts in tokenizer.json, but the first one in our tokenizers.
   void drop_repeated() {
     std::ranges::sort(merges_, [](const Merge& a, const Merge& b) {
       return std::tie(a.left, a.right, b.rank) < std::tie(b.left, b.right, a.rank);
@@ -221,8 +221,8 @@ class Maker {
 
   bool falls_back() const { return model_.boolean("byte_fallback").value_or(false); }
 
-  // From tokenizer_config.json, else config.json, else by the usual text. What is missing is what ends a text, as in
-  // vocabularies that have one token for all.
+  // Takes special tokens from tokenizer_config.json, else config.json, else by their usual texts. A missing one becomes
+  // EOS, as in vocabularies with a single special token.
   void add_special() {
     struct Role {
       const char *name, *key, *usual;
@@ -269,7 +269,8 @@ class Maker {
     if (continues_) beyond("it marks the parts of words");
   }
 
-  // Tokens that control a model are not looked for in texts; others should be.
+  // Hugging Face finds added tokens in texts, ours does not. A control token in a text is meant to stay text; any other
+  // added token is a difference.
   void judge_added() {
     std::size_t others = 0;
     const Token* first = nullptr;
@@ -283,7 +284,7 @@ class Maker {
              quoted(excerpt(first->text)));
   }
 
-  // Each byte needs a token, which other tokens must not hide.
+  // Each byte needs a token, and no other token may hide it.
   void judge_bytes() {
     std::array<bool, 256> there{};
     std::array<std::uint32_t, 256> byte_id{};
@@ -312,7 +313,7 @@ class Maker {
     if (hidden) beyond("it tells tokens apart that stand for the same text");
   }
 
-  // Reading M14 tells from the vocabulary alone whether a space goes before a text.
+  // By reading M14, the vocabulary alone decides whether a space goes before a text.
   void judge_prefix() {
     const auto id_of = [&](std::string_view name) {
       const auto at = std::ranges::find(special_, name, &std::pair<std::string, std::uint32_t>::first);
@@ -337,7 +338,7 @@ class Maker {
     t.vocab_size = static_cast<std::uint32_t>(declared_.vocab_size.value_or(ids));
     bool in_order = true;
     for (const Token& token : tokens_) {
-      if (token.bytes.empty()) continue;  // which no text gives
+      if (token.bytes.empty()) continue;  // no text encodes to it
       in_order = in_order && token.id == t.tokens.size();
       t.tokens.push_back(token.bytes);
       t.ids.push_back(token.id);
@@ -350,7 +351,7 @@ class Maker {
     return out;
   }
 
-  // A sign of the model that merges of texts do not have.
+  // Whether the model marks parts of words, which merges cannot express.
   bool marks_words() const {
     return !model_.text("continuing_subword_prefix").value_or("").empty() ||
            !model_.text("end_of_word_suffix").value_or("").empty();

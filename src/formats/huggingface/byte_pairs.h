@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The BPE tokenizer of a Llama folder, from tokenizer.json, into a Tokenizer whose encoding is the same (readings M11,
-// M14), or into the nearest one, with words for what is left out.
+// Reads the BPE tokenizer of a Llama folder from tokenizer.json into a Tokenizer that encodes the same way (readings
+// M11, M14), or into the nearest one, with a description of the difference.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace weighbridge::huggingface {
 
-// What config.json says of the vocabulary.
+// What config.json states about the vocabulary.
 struct Declared {
   std::optional<std::uint64_t> vocab_size, bos, eos, pad;
 };
 
 struct BytePairs {
   Tokenizer tokenizer;
-  std::string unheld;  // what the merges do not do, sentences with "; " between; empty: they do it all
+  std::string unheld;  // what merges cannot express, as clauses joined by "; "; empty if nothing
 };
 
-// `model` is the "model" of `file`, of the type BPE; `config` is tokenizer_config.json. nullopt: it is broken, which
-// has been reported.
+// `model` is the "model" of `file`, whose type is BPE; `config` is tokenizer_config.json. nullopt if the tokenizer is
+// broken, which has been reported.
 std::optional<BytePairs> read_byte_pairs(Reading&, const JsonObject& file, const JsonObject& model,
                                          const std::optional<JsonObject>& config, const Declared&);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder for each rule, made of sound ones with a file changed.
+// The corpus of Hugging Face folders: for each rule a valid folder with one file changed.
 #include <optional>
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json into attributes.
+// Reads config.json into attributes.
 #include "formats/huggingface/config.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::string_view needed(ConfigKey::Is is) {
   return "";
 }
 
-// The attribute's text, nullopt where the value is not what its key needs.
+// The attribute's text; nullopt if the value is not valid for its key.
 std::optional<std::string> named_text(const ConfigKey& key, const Member& member) {
   if (key.is == ConfigKey::Is::text) {
     if (member.kind != JsonKind::string) return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json: which of its keys have a name of their own in the model (EMBD's metadata keys, reading E14), for both
-// directions. Every other key is the attribute "hf.<key>".
+// config.json: which of its keys map to EMBD's metadata keys (reading E14), in both directions. Every other key becomes
+// the attribute "hf.<key>".
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -30,33 +30,33 @@ inline constexpr ConfigKey kConfigKeys[] = {
     {"layer_norm_eps", "layer_norm_eps", ConfigKey::Is::real, false},
     {"hidden_act", "hidden_act", ConfigKey::Is::text, false},
 };
-// Same as hidden_size, which is EMBD's rule (reading E13): config.json has no place for it.
+// Always equal to hidden_size, by EMBD's rule (reading E13): config.json has no key for it.
 inline constexpr std::string_view kEmbeddingDim = "embedding_dim";
 inline constexpr std::string_view kModelName = "model_name", kModelVersion = "model_version", kFirstVersion = "1.0.0";
-// What a BPE tokenizer does beside its merges, which nothing but tokenizer.json can say.
+// What a BPE tokenizer does besides its merges. Only tokenizer.json can express it.
 inline constexpr std::string_view kTokenizerUnheld = "tokenizer_unheld";
 inline constexpr std::string_view kOwn = "hf.", kPrefixKey = "hf.prefix", kModelType = "model_type",
                                   kArchitectures = "architectures";
 
 const ConfigKey* find_config_key(std::string_view config) noexcept;
 const ConfigKey* find_attribute_key(std::string_view attribute) noexcept;
-// A positive integer in decimal, below 2^32 where it counts tokens.
+// A positive integer below 2^32 in decimal; nullopt for anything else.
 std::optional<std::uint64_t> positive(std::string_view text) noexcept;
 
-// Told by the JSON of model_type, or where there is none (empty) by that of architectures, the first of which begins
-// so.
+// Takes the JSON of model_type and architectures. If model_type is absent (empty), the first of the architectures
+// decides: its name begins with "Bert".
 bool is_bert(std::string_view model_type, std::string_view architectures);
 
-// The same for "llama" and "Llama".
+// The same with "llama" and "Llama".
 bool is_llama(std::string_view model_type, std::string_view architectures);
 
 struct Config {
   bool bert = false, llama = false;
   std::optional<std::uint64_t> vocab_size, hidden_size;
   std::optional<std::uint64_t> bos, eos, pad;  // ids of a Llama's special tokens
-  std::vector<Value::Entry> named, others;     // attributes: EMBD's own keys, then "hf."
+  std::vector<Value::Entry> named, others;     // attributes: EMBD's keys, and the "hf." keys
 };
-// Reports what is missing or wrong. A config that is no BERT has only `others`.
+// Reports missing and invalid keys. Only a BERT's config has `named`.
 Config read_config(Reading&, const JsonObject&);
 
 }  // namespace weighbridge::huggingface

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptor of Hugging Face folders, which hold what safetensors holds and a tokenizer.
+// The descriptor of Hugging Face folders, which hold what safetensors can hold, and a tokenizer.
 #include "formats/huggingface/format.h"
 
 #include <algorithm>

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Hugging Face folder is to the registry, and the functions that its descriptor is made of.
+// The descriptor of Hugging Face folders for the registry, and the functions that it points to.
 #pragma once
 #include "core/format.h"
 
 namespace weighbridge::huggingface {
 
-// The descriptor. What a folder holds is what the files of its weights hold, which are of the format `weights`.
+// The descriptor. `weights` is the format of the folder's files of weights: a folder can hold what they can hold.
 core::Format format(const core::Format& weights);
 
-// A configuration, or weights with a tokenizer or settings beside them.
+// True for a folder with a configuration, or with weights and a tokenizer or settings.
 bool matches(const core::Glance&);
-// [reads] The folder as one model. Reports; a broken tensor is left out of the model, which has none when the weights
-// cannot be read. Throws core::Stop as the findings say, Error{io}, Error{misuse}.
+// [reads] The folder as one model. Reports errors and leaves broken tensors out; if the weights cannot be read, the
+// model has no tensors. Throws core::Stop on the first error if the findings ask for it, Error{io}, Error{misuse}.
 void read(const core::Opening&, core::Draft&);
 core::WriteLayout layout(const Model&, const Options&);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// By which files a folder is known, and values of JSON as attributes' texts and back.
+// Detection of a folder by its files, and JSON values as texts of attributes and back.
 #include "formats/huggingface/format.h"
 
 #include <gtest/gtest.h>

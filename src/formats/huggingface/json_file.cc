@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of JSON as the texts of attributes, and back.
+// JSON values as texts of attributes, and back.
 #include "formats/huggingface/json_file.h"
 
 namespace weighbridge::huggingface {
@@ -9,7 +9,7 @@ using wire::JsonKind;
 using wire::JsonReader;
 using wire::JsonString;
 
-constexpr std::uint32_t kAnyDepth = 1024;  // of values that were read under a limit already
+constexpr std::uint32_t kAnyDepth = 1024;  // the values have already been read under the caller's limit
 
 void copy(JsonReader& in, wire::JsonWriter& out) {
   std::string scratch;

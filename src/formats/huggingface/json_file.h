@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON files of a Hugging Face folder: how a value of
-// JSON becomes the text of an attribute and back.
+// How a JSON value in a file of a Hugging Face folder becomes the text of an attribute, and back.
 #pragma once
 #include <string>
 #include <string_view>
@@ -22,12 +21,13 @@ using core::unquote;
 using Member = core::JsonMember;
 using Reading = core::JsonReading;
 
-// JSON as the text of an attribute: text that is no JSON itself stands without quotes, all else is compact JSON with
-// numbers as they are spelled. So a text-only container keeps it, and Value::as_bool() and as_f64() read it.
+// A JSON value as the text of an attribute. A string loses its quotes unless it would then itself be JSON; anything
+// else becomes compact JSON, with numbers spelled as in the file. So a text-only container can keep it, and
+// Value::as_bool() and as_f64() can read it.
 std::string attribute_text(const Member&);
-// The other way, exactly: the compact JSON that attribute_text() made such a text of.
+// The exact inverse: the compact JSON from which attribute_text() makes this text.
 std::string attribute_json(std::string_view text);
-// Writes a value of a text that is valid JSON.
+// Writes the value of a text that must be valid JSON.
 void copy_json(wire::JsonWriter&, std::string_view json);
 
 }  // namespace weighbridge::huggingface

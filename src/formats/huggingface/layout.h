@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a Hugging Face folder by their names, as transformers and sentence-transformers call them.
+// The names of the files of a Hugging Face folder, as transformers and sentence-transformers write them.
 #pragma once
 #include <string_view>
 
 namespace weighbridge::huggingface {
 
-// The names that are looked at. Shards have the names that the index gives them.
+// The names that the reader looks for. The index names the shards.
 inline constexpr std::string_view kConfig = "config.json", kVocabTxt = "vocab.txt", kTokenizerJson = "tokenizer.json",
                                   kTokenizerConfig = "tokenizer_config.json",
                                   kSentenceConfig = "sentence_bert_config.json", kModules = "modules.json",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The prefix that a BERT's tensors have inside a larger model: "bert.encoder.layer.0..." for what EMBD and a bare
-// encoder call "encoder.layer.0...". Owns which names it stands before.
+// encoder call "encoder.layer.0...". Decides which names can have it.
 #pragma once
 #include <string_view>
 
@@ -11,12 +11,13 @@ inline constexpr std::string_view kPrefix = "bert.", kWordEmbeddings = "embeddin
 constexpr bool is_encoder(std::string_view name) noexcept {
   return name.starts_with("embeddings.") || name.starts_with("encoder.") || name.starts_with("pooler.");
 }
-// The name without its prefix; what is no tensor of the encoder stays as it is.
+// The name without its prefix. The name of a tensor outside the encoder is returned unchanged.
 constexpr std::string_view without_prefix(std::string_view name) noexcept {
   return name.starts_with(kPrefix) && is_encoder(name.substr(kPrefix.size())) ? name.substr(kPrefix.size()) : name;
 }
 
-// Told every name, knows whether taking the prefix away, or putting it back, gives one name to each tensor still.
+// Sees every name of a model with word embeddings. all_prefixed(): every tensor of the encoder has the prefix, so it
+// can be removed from all. all_plain(): none has it, so it can be added to all.
 class Naming {
  public:
   constexpr void see(std::string_view name) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of the two sequences, one after the other.
+// Reads the steps of the normalizer, then those of the pre-tokenizer.
 #include "formats/huggingface/pipeline.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Hugging Face folder to Model: the one walker behind open and verify. It reads config.json, then the tokenizer and
-// the settings beside it, then the weights, and puts them together.
+// the settings, then the weights, and combines them.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -65,7 +65,7 @@ class Loader {
   }
 
  private:
-  // Everything but the weights.
+  // Reads everything except the weights.
   void read_beside() {
     const std::uint64_t before = reading_.findings.errors();
     if (const auto config = read_object(reading_, kConfig))
@@ -109,7 +109,7 @@ class Loader {
     draft_.set_attribute(std::string(key), Value::text(std::move(text)));
   }
 
-  // EMBD's keys in EMBD's order, the rest of config.json, then the weights' own metadata.
+  // Sets EMBD's keys in EMBD's order, the rest of config.json, then the weights' own metadata.
   void set_attributes(std::vector<Value::Entry> metadata) {
     if (config_.bert) {
       set(kModelName, taken(metadata, kModelName).value_or(last_component(opening_.place.name())));
@@ -126,7 +126,7 @@ class Loader {
     add_metadata(std::move(metadata));
   }
 
-  // A model's name and version have no file of their own: the metadata of the weights may say them.
+  // No file of the folder holds the model's name and version, but the metadata of the weights may.
   static std::optional<std::string> taken(std::vector<Value::Entry>& metadata, std::string_view key) {
     const auto found = std::ranges::find(metadata, key, &Value::Entry::first);
     if (found == metadata.end()) return std::nullopt;
@@ -136,7 +136,7 @@ class Loader {
   }
 
   void add_metadata(std::vector<Value::Entry> metadata) {
-    const std::vector<Value::Entry> set_already = draft_.attributes();  // a few dozen
+    const std::vector<Value::Entry> set_already = draft_.attributes();  // a few dozen at most
     for (Value::Entry& entry : metadata) {
       const auto known = std::ranges::find(set_already, entry.first, &Value::Entry::first);
       if (known == set_already.end())

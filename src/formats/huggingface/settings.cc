@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of sentence-transformers, read and written.
+// Reads and writes the settings of sentence-transformers.
 #include "formats/huggingface/settings.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr PoolingMode kModes[] = {{"cls", "pooling_mode_cls_token"},
                                   {"mean_sqrt_len", "pooling_mode_mean_sqrt_len_tokens"},
                                   {"weightedmean", "pooling_mode_weightedmean_tokens"},
                                   {"lasttoken", "pooling_mode_lasttoken"}};
-constexpr std::size_t kAlwaysWritten = 4;  // the keys that every version knows
+constexpr std::size_t kAlwaysWritten = 4;  // every version has these keys
 
 void read_length(Reading& reading, Settings& out) {
   const auto object = read_object(reading, kSentenceConfig);
@@ -38,7 +38,7 @@ void read_length(Reading& reading, Settings& out) {
                 core::quoted(kMaxSeqLength));
 }
 
-// A list of objects; one whose type ends in .Normalize says so.
+// modules.json is a list of objects; one whose type ends in .Normalize means that embeddings are normalized.
 void read_modules(Reading& reading, Settings& out) {
   const TextFile file = read_text(reading, kModules);
   if (!file.text) return;
@@ -79,7 +79,7 @@ void read_pooling(Reading& reading, Settings& out) {
   }
 }
 
-// One file's text: indented as the Python packages write them.
+// The text of one file, indented as the Python packages write it.
 template <class Fill> std::string document(Fill fill) {
   JsonWriter out(JsonWriter::Style::indented);
   fill(out);
@@ -99,7 +99,7 @@ void module(JsonWriter& out, std::uint64_t index, std::string_view path, std::st
   out.end_object();
 }
 
-// The modes of the text, each once and in the order of kModes; empty when it is anything else.
+// The modes of the text, each once and in the order of kModes; empty if it has anything else.
 std::string canonical(std::string_view mode) {
   std::string out;
   for (const PoolingMode& each : kModes) {
@@ -138,7 +138,7 @@ std::string sentence_config_json(std::uint64_t max_seq_length) {
     out.key(kMaxSeqLength);
     out.u64(max_seq_length);
     out.key(kLowerCase);
-    out.boolean(false);  // of the text before the tokenizer; whether the tokenizer lowers is its own affair
+    out.boolean(false);  // lowercasing before the tokenizer; the tokenizer's own setting is separate
     out.end_object();
   });
 }

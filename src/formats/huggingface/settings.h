@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The settings that sentence-transformers keeps beside a model: sentence_bert_config.json, modules.json and
-// 1_Pooling/config.json, as EMBD's optional metadata (readings E10, E14). Owns both directions.
+// 1_Pooling/config.json. Reads them as EMBD's optional metadata (readings E10, E14), and writes them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,12 +16,12 @@ inline constexpr std::string_view kMaxSeqLength = "max_seq_length", kPoolingMode
 
 struct Settings {
   std::optional<std::uint64_t> max_seq_length;
-  std::string pooling_mode;  // "mean", "cls", ...; several with + between; empty: nothing says
+  std::string pooling_mode;  // "mean", "cls", ...; several are joined by +; empty if unknown
   std::optional<bool> normalize;
 };
 Settings read_settings(Reading&);
 
-// Whether 1_Pooling/config.json can say it.
+// Whether 1_Pooling/config.json can express it.
 bool is_pooling_mode(std::string_view mode);
 std::string sentence_config_json(std::uint64_t max_seq_length);
 std::string modules_json(bool pooling, bool normalize);

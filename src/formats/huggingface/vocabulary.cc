@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vocabularies into a Tokenizer.
+// Reads vocabularies into a Tokenizer.
 #include "formats/huggingface/vocabulary.h"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace {
 using wire::JsonKind;
 using wire::JsonReader;
 
-// tokenizer.json as far as it counts here.
+// The parts of tokenizer.json that are used.
 struct JsonVocabulary {
   Texts tokens;
-  std::size_t own = 0;  // the first of tokens are the model's; those after it were added
+  std::size_t own = 0;  // the first `own` tokens are the model's; the rest were added
 };
 
 std::string place(std::string_view file, std::uint64_t id) {
@@ -91,7 +91,7 @@ class TokenizerReader {
     return tokens_of_lines(*file.text);
   }
 
-  // A BertNormalizer's own setting, or a step of a sequence that lowers.
+  // From a BertNormalizer's setting, or from a lowercasing step of a sequence.
   std::optional<bool> lower_case_of(const JsonObject& file) {
     const Member* const normalizer = file.find("normalizer");
     if (normalizer == nullptr || normalizer->kind != JsonKind::object) return std::nullopt;
@@ -129,7 +129,7 @@ class TokenizerReader {
     return config.boolean("do_lower_case");
   }
 
-  // The model's vocabulary with the tokens that were added; nullopt when it is of another kind or broken.
+  // The model's vocabulary and the added tokens; nullopt if it is of another kind or broken.
   std::optional<JsonVocabulary> vocabulary_of(const JsonObject& file) {
     reported_ = true;
     const Member* const member = file.find("model");
@@ -160,7 +160,7 @@ class TokenizerReader {
     for (const VocabularyEntry& entry : entries) {
       const std::string_view text = wire::json_text(entry.text, scratch);
       const std::size_t next = out.tokens.size();
-      // A token that was added may stand in the model's vocabulary as well.
+      // An added token may also be in the model's vocabulary.
       if (next > 0 && entry.id == next - 1 && out.tokens[next - 1] == text) continue;
       if (entry.id != next) {
         const auto at = static_cast<std::uint64_t>(entry.text.raw.data() - file.file.text->data());
@@ -180,13 +180,13 @@ class TokenizerReader {
                        "\"" + std::string(json.tokens[i]) + "\"", place(kTokenizerJson, i));
       return;
     }
-    // vocab.txt may lack those that were added.
+    // vocab.txt may lack added tokens.
     if (lines.size() <= json.tokens.size() && lines.size() >= json.own) return;
     findings_.report(rules::kVocabDisagree, {}, std::to_string(lines.size()) + " tokens",
                      std::to_string(json.tokens.size()), kTokenizerJson);
   }
 
-  // What tokenizer_config.json calls the special tokens: text, or an object that has it as `content`.
+  // The special tokens by tokenizer_config.json: each is text, or an object with the text as `content`.
   SpecialTexts special_texts(const std::optional<JsonObject>& config) {
     SpecialTexts out;
     for (std::size_t i = 0; i < kSpecialTokens.size(); ++i) {
@@ -241,8 +241,8 @@ class TokenizerReader {
   const Config& declared_;
   std::optional<std::uint64_t> vocab_size_;
   bool bert_;
-  bool other_kind_ = false;  // tokenizer.json is of a kind that is not read
-  bool reported_ = false;    // a vocabulary is there, whole or broken
+  bool other_kind_ = false;  // tokenizer.json is of an unsupported kind
+  bool reported_ = false;    // there is a vocabulary, valid or broken
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary of a folder: vocab.txt, tokenizer.json, or both where they agree, into a Tokenizer; and the other way.
+// Reads the vocabulary of a folder into a Tokenizer: from vocab.txt, from tokenizer.json, or from both if they agree.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,20 +22,20 @@ inline constexpr std::array<SpecialToken, 5> kSpecialTokens{{{"pad", "pad_token"
                                                              {"cls", "cls_token", "[CLS]"},
                                                              {"sep", "sep_token", "[SEP]"},
                                                              {"mask", "mask_token", "[MASK]"}}};
-using SpecialTexts = std::array<std::string, kSpecialTokens.size()>;  // empty: there is none
+using SpecialTexts = std::array<std::string, kSpecialTokens.size()>;  // empty: no such token
 
 struct TokenizerFiles {
   std::optional<Tokenizer> tokenizer;
   std::optional<bool> lower_case;
-  std::string unheld;  // of a Llama: what the tokenizer does beside its merges
+  std::string unheld;  // for a Llama: what the tokenizer does besides its merges
 };
-// Reports what is wrong. A BERT's vocabulary and special tokens are missed when they are not there; a Llama's tokenizer
-// is a BPE, all others are wordpieces.
+// Reports what is wrong, and for a BERT also a missing vocabulary or special token. A Llama's tokenizer must be a BPE,
+// any other one WordPiece.
 TokenizerFiles read_tokenizer(Reading&, const Config&);
 
-// One token a line, as Python reads lines of text: \n, \r\n and \r end one, the last may lack its end.
+// One token per line, with lines as Python reads them: \n, \r\n and \r end a line, and the last line may lack its end.
 Texts tokens_of_lines(std::string_view text);
-// Without vocab_size and ids: the special tokens get the last id of their text.
+// A tokenizer without vocab_size and ids. If the text of a special token occurs several times, its last id counts.
 Tokenizer wordpieces(Texts tokens, const SpecialTexts&);
 
 }  // namespace weighbridge::huggingface

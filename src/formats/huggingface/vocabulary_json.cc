@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of tokens.
+// Reads lists of tokens.
 #include "formats/huggingface/vocabulary_json.h"
 
 #include <string>
@@ -12,7 +12,7 @@ namespace {
 using wire::JsonReader;
 using wire::JsonString;
 
-// What a token takes in memory beside its text while it is read; a file can hold one in every byte.
+// Memory that a token takes besides its text while it is read. A file can hold a token in a few bytes.
 constexpr std::uint64_t kTokenCost = 64;
 
 }  // namespace

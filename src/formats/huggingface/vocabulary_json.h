@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens with their ids as tokenizer.json lists them, for vocabularies of every kind: the model's own, then those that
-// were added.
+// Reads the tokens and ids that tokenizer.json lists, for vocabularies of every kind: the model's own, then the added
+// ones.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -15,12 +15,12 @@ struct VocabularyEntry {
   wire::JsonString text;  // in the file's text
 };
 
-// Reports when so many tokens, or merges of them, take more than Limits::memory.
+// Whether this many tokens, or merges, take more than Limits::memory, which is then reported.
 bool over_memory(Reading&, std::uint64_t tokens, const TextFile&);
-// Of `raw`, an object of tokens with their ids in the file. False: it is something else, or too large, which has been
-// reported.
+// Reads `raw`, an object in the file that maps tokens to ids. False if it is something else or too large, which has
+// been reported.
 bool read_entries(Reading&, const TextFile&, std::string_view raw, std::vector<VocabularyEntry>&);
-// Those of "added_tokens" behind them.
+// Appends the entries of "added_tokens".
 void add_added(Reading&, const JsonObject& file, std::vector<VocabularyEntry>&);
 
 }  // namespace weighbridge::huggingface

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model to a Hugging Face folder: each attribute to the file that has a place for it, the rest to the metadata of the
-// weights, and the weights by safetensors' own layout.
+// Model to a Hugging Face folder. Each attribute goes to the file that can hold it, or to the metadata of the weights;
+// safetensors lays out the weights.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -24,7 +24,7 @@ namespace {
 using core::indexed;
 using core::subject;
 
-// What transformers asks of the weights' metadata.
+// The metadata that transformers requires of the weights.
 constexpr std::string_view kFormatKey = "format", kFormatValue = "pt";
 constexpr std::string_view kCreatedAt = "created_at";
 
@@ -48,14 +48,14 @@ class Planner {
     return value == nullptr ? std::nullopt : std::optional(value->to_text());
   }
 
-  // Everything is there that a BERT's config.json must have.
+  // Whether the model has everything that a BERT's config.json requires.
   bool describes_bert() const {
     for (const ConfigKey& key : kConfigKeys)
       if (key.required && !positive(text_of(key.attribute).value_or(""))) return false;
     return text_of(std::string(kOwn) + std::string(kModelType)).value_or("bert") == "bert";
   }
 
-  // What cannot be text in JSON at all; safetensors' layout says so.
+  // Whether an attribute cannot be text in JSON at all. The layout of safetensors reports it.
   static bool unspeakable(std::string_view key, const Value& value) {
     return !core::can_be_text(key, value, value.to_text());
   }
@@ -74,7 +74,7 @@ class Planner {
     if (key == kPrefixKey && text == kPrefix) return prefix_ = true;
     if (key.starts_with(kOwn)) {
       const std::string own = key.substr(kOwn.size());
-      if (bert_ && find_config_key(own) != nullptr) return false;  // the attribute without hf. has that place
+      if (bert_ && find_config_key(own) != nullptr) return false;  // the attribute without hf. takes this key
       config_[own] = value.kind() == Value::Kind::text ? attribute_json(text) : json_of(value);
       return true;
     }
@@ -167,7 +167,7 @@ class Planner {
       complete("type_vocab_size", std::to_string(types->shape()[0]));
   }
 
-  // vocab.txt is what reads back as this tokenizer, or it is not written.
+  // Writes vocab.txt only if it reads back as this tokenizer.
   void plan_tokenizer() {
     const auto tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) return;
@@ -210,7 +210,7 @@ class Planner {
            });
   }
 
-  // The weights as a model of their own, for safetensors to lay out.
+  // The weights as a separate model, for safetensors to lay out.
   Model make_weights() {
     Naming naming;
     for (std::uint32_t i = 0; i < model_.size(); ++i) naming.see(model_.name(i));
@@ -245,7 +245,7 @@ class Planner {
     out_.folder->small.push_back({std::string(name), std::move(bytes)});
   }
 
-  // What is not written must not be there either: the reader would take it for the new model's.
+  // Files of the format that are not written must not exist: the reader would treat them as the new model's.
   void lay_out_files(Model weights) {
     out_.folder = std::make_shared<core::OutFolder>();
     out_.folder->inner = core::Inner{std::move(weights), "safetensors"};
@@ -262,7 +262,7 @@ class Planner {
     out_.folder->check = checker();
   }
 
-  // As transformers writes it: keys in order, two spaces a level.
+  // As transformers writes it: keys sorted, indented by two spaces.
   std::string config_json() const {
     wire::JsonWriter out(wire::JsonWriter::Style::indented);
     out.begin_object();
@@ -286,7 +286,7 @@ class Planner {
       for (std::size_t i = 0; i < special_.size(); ++i) {
         out.key(kSpecialTokens[i].key);
         if (special_[i].empty())
-          out.null();  // else the reader would look for the usual one
+          out.null();  // without the key, the reader would look for the usual token
         else
           out.string(special_[i]);
       }
@@ -297,7 +297,7 @@ class Planner {
     return out.take() + "\n";
   }
 
-  // The folder as its reader sees it: each attribute that no item of the plan names, and the tokenizer.
+  // Checks the folder as its reader sees it: each attribute that no item of the plan names, and the tokenizer.
   std::function<void(const Model&)> checker() const {
     std::vector<Value::Entry> expected;
     const auto named = [&](const std::string& key) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The corpus of llama2.c checkpoints: for each rule the smallest file that breaks it, and valid files of every kind.
-// Put together by hand here from run.c's order.
+// The files are built by hand in run.c's order.
 #include <cstring>
 #include <limits>
 #include <string>
@@ -15,10 +15,10 @@ void i32(std::string& to, std::int32_t value) { to.append(reinterpret_cast<const
 void f32(std::string& to, float value) { to.append(reinterpret_cast<const char*>(&value), 4); }
 void put(std::string& to, std::size_t at, std::int32_t value) { std::memcpy(to.data() + at, &value, 4); }
 
-// Two heads of two, one for keys and values, two layers, tied; its values count up.
+// Two heads of size two, one of them for keys and values, two layers, tied. Its values count up.
 constexpr Header kSmall{
     .dim = 4, .hidden_dim = 3, .n_layers = 2, .n_heads = 2, .n_kv_heads = 1, .vocab_size = 5, .seq_len = 3};
-// The smallest that a tokenizer fits.
+// The smallest model that a tokenizer fits.
 constexpr Header kSpeaking{
     .dim = 2, .hidden_dim = 1, .n_layers = 1, .n_heads = 1, .n_kv_heads = 1, .vocab_size = 262, .seq_len = 1};
 
@@ -67,7 +67,7 @@ class Corpus {
     return cases_.emplace_back(
         core::CorpusCase{.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes)});
   }
-  // A header with one field changed; no length would fit.
+  // Adds a file with one header field changed so that no length would match.
   void field(std::string name, std::string rule, std::int32_t Header::*field, std::int32_t value) {
     std::string bytes = checkpoint(kSmall);
     put(bytes, field_at(field), value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the values can tell: each of them is finite. The first that is not is reported, of each tensor.
+// The content rule of llama2.c checkpoints: every value is finite. Reports the first bad value of each tensor.
 #include <algorithm>
 #include <mutex>
 #include <vector>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint32_t kExponent = 0x7f800000U;
 
-// The index of the first value that is not finite, or their number. Blocks are judged without a branch, so that the
-// compiler makes vector code of it.
+// The index of the first value that is not finite, or the number of values. Blocks are checked without branches so that
+// the compiler vectorizes the loop.
 std::size_t first_bad(std::span<const std::byte> bytes) noexcept {
   constexpr std::size_t kBlock = 64;
   const std::size_t count = bytes.size() / 4;

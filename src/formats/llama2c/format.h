@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a llama2.c checkpoint is to the registry, and the functions that its descriptor is made of.
+// The descriptor of llama2.c checkpoints for the registry, and the functions that it points to.
 #pragma once
 #include <optional>
 #include <vector>
@@ -12,20 +12,20 @@ namespace weighbridge::llama2c {
 
 extern const core::Format kFormat;
 
-// The file has no magic: its seven integers are sound, and its length is exactly what they ask for; or it is of a later
-// version, which has one.
+// The legacy layout has no magic: its seven integers must be valid and must match the file's length. Later versions,
+// which have a magic, match too.
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 
-// kHeaderSize bytes.
+// Reads kHeaderSize bytes.
 Header load_header(const std::byte*) noexcept;
-// Of a file with this header, whose fields are within their bounds and whose heads divide.
+// The size of a file with this header, which must have passed check_fields().
 std::uint64_t file_size(const Header&) noexcept;
-// Reports what is wrong with the fields by themselves and against each other.
+// Reports fields that are out of range or contradict each other. True if there are none.
 bool check_fields(const Header&, core::Findings&);
 
-// The corpus: at least one file for each rule. In cases.cc, which only tests and fuzzers link.
+// The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();
 
 }  // namespace weighbridge::llama2c

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a llama2.c checkpoint of the legacy layout (export.py, version 0) and of its tokenizer file: sizes,
-// bounds, the order of the tensors. Source: llama2.c's run.c, read_checkpoint() and build_tokenizer(). All integers and
-// floats are little-endian.
+// The legacy layout of a llama2.c checkpoint (export.py, version 0) and its tokenizer file: sizes, bounds, and the
+// order of the tensors. Source: llama2.c's run.c, read_checkpoint() and build_tokenizer(). All integers and floats are
+// little-endian.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace weighbridge::llama2c {
 // run.c's Config.
 struct Header {
   std::int32_t dim = 0, hidden_dim = 0, n_layers = 0, n_heads = 0, n_kv_heads = 0;
-  std::int32_t vocab_size = 0;  // below 0: an output matrix of its own stands at the end
+  std::int32_t vocab_size = 0;  // negative: a separate output matrix comes last
   std::int32_t seq_len = 0;
 };
 inline constexpr std::uint64_t kHeaderSize = 28;
 
-// The one list of the header's fields, in the order of the file. The bounds are far above any real model's and keep the
-// file's length below 2^62; `most` of vocab_size is that of its magnitude.
+// The one list of the header's fields, in file order. The bounds are far above any real model's and keep the file's
+// length below 2^62. For vocab_size, `most` bounds the magnitude.
 struct Field {
   std::string_view name;
   std::int32_t Header::*value;
@@ -43,8 +43,8 @@ constexpr std::uint64_t field_at(std::int32_t Header::*value) noexcept {
 // The magic of versions 1 and later, "ak42" as an integer.
 inline constexpr std::uint32_t kLaterMagic = 0x616b3432;
 
-// A run of tensors of one kind: one, or one for each layer, in the order of the file. The names are those that Meta's
-// own checkpoints, and .slm files, give them.
+// A run of tensors of one kind: one tensor, or one per layer, in file order. Names are those of Meta's own checkpoints
+// and of .slm files.
 struct Run {
   std::string_view name;
   bool layered;
@@ -62,16 +62,16 @@ inline constexpr Run kRuns[] = {
     {"w3", true},
     {"norm", false},
 };
-// Tables that run.c reads past, since it computes the rotation anew.
+// Tables that run.c skips, because it recomputes the rotation.
 inline constexpr std::string_view kRopeTables[] = {"freq_cis_real", "freq_cis_imag"};
 
-// What run.c is compiled with: the checkpoint does not say.
+// Constants of run.c, which the checkpoint does not state.
 inline constexpr float kRopeTheta = 10000.0F, kNormEpsilon = 1e-5F;
 
 // The tokenizer file: i32 max_token_length, then for each token f32 score, i32 length and the bytes.
 inline constexpr std::uint64_t kTokenizerHeaderSize = 4, kTokenRecordSize = 8;
 inline constexpr std::int32_t kMostTokenLength = 256;
-// run.c's encode(): ids that are not looked up but known.
+// Ids that run.c's encode() hard-codes.
 inline constexpr std::uint32_t kUnk = 0, kBos = 1, kEos = 2, kFirstByte = 3, kAfterBytes = kFirstByte + 256;
 inline constexpr std::string_view kTokenizerExtension = ".tokenizer";  // beside the checkpoint
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the corpus cannot show: attributes, names and places of the tensors, the tokenizer with its merges, what
-// detection takes and leaves, and the real stories260K.
+// What the corpus cannot show: attributes, names and offsets of the tensors, the tokenizer with its merges, what
+// detection accepts, and the real stories260K.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST(Llama2c, SaysItsSizesInTheWordsOfConfigurations) {
   EXPECT_EQ(untied.attribute("vocab_size")->as_i64(), 5);
 }
 
-// The values of the corpus count up by an eighth, so that each tensor's first one says where it lies.
+// The values of the corpus count up by an eighth, so the first value of each tensor shows its offset.
 TEST(Llama2c, TensorsFollowEachOtherInTheOrderOfTheFile) {
   for (const char* name : {"valid-tied", "valid-untied"}) {
     const Model model = walk(bytes_of_case(name)).model;
@@ -98,14 +98,14 @@ TEST(Llama2c, DetectionTakesExactLengthsOnly) {
                     c.rule != "llama2c/kv-heads" && c.rule != "llama2c/length";
     EXPECT_EQ(matches(glance(c.bytes)), is) << c.name;
   }
-  // Files of other kinds that are full of small integers.
+  // Files full of small integers that are not checkpoints.
   for (std::size_t size = 28; size < 400; ++size) {
     EXPECT_FALSE(matches(glance(std::string(size, '\0'))));
     EXPECT_FALSE(matches(glance(std::string(size, '\1'))));
   }
 }
 
-// Whatever the seven integers are, their sum stays within 64 bits.
+// Sizes stay within 64 bits for every valid header.
 TEST(Llama2c, TheLargestSizesDoNotWrap) {
   Header h;
   for (const Field& field : kFields) h.*field.value = field.most;
@@ -133,7 +133,7 @@ TEST(Llama2c, TheTokenizerIsTheCallersOrTheNeighbors) {
   EXPECT_EQ(t.tokens[258], "\xFF");
   EXPECT_EQ(t.tokens[259], "ab");
   const std::vector<Tokenizer::Merge> merges = {
-      {260, 261, 259, 1}};  // behind <unk>, BOS and EOS, which share the first
+      {260, 261, 259, 1}};  // ranked after <unk>, BOS and EOS, which share the first rank
   EXPECT_EQ(t.merges, merges);
   const std::vector<std::pair<std::string, std::uint32_t>> special = {{"unk", 0}, {"bos", 1}, {"eos", 2}};
   EXPECT_EQ(t.special, special);
@@ -141,7 +141,7 @@ TEST(Llama2c, TheTokenizerIsTheCallersOrTheNeighbors) {
   EXPECT_EQ(tokenizer_name(".bin"), ".bin.tokenizer");
 }
 
-// Equal scores are one rank; of equal pieces the last counts; a piece splits in every way that gives two pieces.
+// Equal scores share a rank, the last of equal pieces counts, and a piece splits in every way that gives two pieces.
 TEST(Llama2c, MergesFollowFromScores) {
   std::string file = test::case_of(corpus(), "valid-tokenizer").sidecar->bytes;
   file.resize(file.size() - 8 * 3 - 4);  // "ab", "a" and "b"
@@ -161,12 +161,12 @@ TEST(Llama2c, MergesFollowFromScores) {
       {261, 260, 262, 1}, {260, 261, 262, 1},  // aaa
       {261, 263, 265, 2}, {260, 264, 265, 2},  // aab
       {261, 261, 260, 3},                      // aa
-      {261, 264, 263, 3},                      // ab, of the same score
+      {261, 264, 263, 3},                      // ab, with the same score
   };
   EXPECT_EQ(t->merges, expected);
 }
 
-// One byte after the other changed or gone: a finding or a model, never anything else.
+// Changing or removing any byte gives a finding or a model, never anything else.
 TEST(Llama2c, BrokenTokenizersAreFindings) {
   const core::CorpusCase& c = test::case_of(corpus(), "valid-tokenizer");
   const std::string& good = c.sidecar->bytes;
@@ -194,7 +194,7 @@ TEST(Llama2c, Stories260K) {
   EXPECT_TRUE(std::ranges::equal(wk.shape(), std::vector<std::uint64_t>{32, 64}));
   ASSERT_NE(out.model.tokenizer(), nullptr);
   EXPECT_EQ(out.model.tokenizer()->tokens[403], " Once");
-  // Cosines and sines of theta 10,000: head size 8.
+  // Cosines and sines for theta 10,000 and head size 8.
   const Array real = out.model["freq_cis_real"].to_dense();
   float value = 0;
   std::memcpy(&value, real.data.get() + std::size_t{4 * 7 + 1} * sizeof value, sizeof value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A llama2.c checkpoint to Model: the one walker behind open and verify. Seven integers say where every tensor lies;
-// the tokenizer file is read by tokenizer_file.cc.
+// A llama2.c checkpoint to Model: the one walker behind open and verify. Seven integers determine where every tensor
+// lies; tokenizer_file.cc reads the tokenizer file.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -19,7 +19,7 @@ namespace {
 
 using core::bytes_text;
 
-// The header's sizes as unsigned numbers, once they are known to be sound.
+// The header's sizes as unsigned numbers. They must have been checked.
 struct Sizes {
   explicit Sizes(const Header& h)
       : dim(static_cast<std::uint64_t>(h.dim)),
@@ -31,7 +31,7 @@ struct Sizes {
         context(static_cast<std::uint64_t>(h.seq_len)),
         tied(h.vocab_size > 0) {}
 
-  // Rows and columns of a tensor; rank 1 where there are no columns.
+  // Rows and columns of a tensor; 0 columns for rank 1.
   std::pair<std::uint64_t, std::uint64_t> of(std::string_view name) const noexcept {
     if (name == "tok_embeddings" || name == "output") return {vocab, dim};
     if (name == "wk" || name == "wv") return {kv, dim};
@@ -55,7 +55,7 @@ class Walk {
     if (!read_header()) return;
     add_attributes();
     add_tensors();
-    draft_.index_names();  // made here, and all different
+    draft_.index_names();  // the names are generated, so none repeats
     read_tokenizer();
   }
 
@@ -90,7 +90,7 @@ class Walk {
     return true;
   }
 
-  // In the words of Hugging Face's configurations, which other containers carry too.
+  // Uses the keys of Hugging Face's configurations, which other containers use too.
   void add_attributes() {
     const auto integer = [&](const char* key, std::int32_t value) {
       draft_.set_attribute(key, Value::integer(std::int64_t{value}, DType::i32));
@@ -130,7 +130,7 @@ class Walk {
     at_ += length;
   }
 
-  // The file that the caller names, or that lies beside the checkpoint.
+  // Reads the tokenizer file that the caller names, or the one beside the checkpoint.
   void read_tokenizer() {
     const auto place = source_.place();
     const auto file = draft_.tokenizer ? draft_.tokenizer
@@ -169,7 +169,7 @@ bool check_fields(const Header& h, core::Findings& findings) {
     if (magnitude >= 1 && magnitude <= field.most) continue;
     findings.report(rules::kField, {.offset = field_at(field.value)}, "1 to " + std::to_string(field.most),
                     std::to_string(value), field.name);
-    return false;  // one says that this is no checkpoint; the others would not help
+    return false;  // one finding says that this is not a checkpoint; more would not help
   }
   bool good = true;
   if (h.dim % h.n_heads != 0 || h.dim / h.n_heads % 2 != 0) {

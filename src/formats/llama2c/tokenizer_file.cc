@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records into tokens, scores into merges.
+// Turns records into tokens, and scores into merges.
 #include "formats/llama2c/tokenizer_file.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class Reader {
     return static_cast<std::int32_t>(base::load_le<std::uint32_t>(bytes_.data() + at));
   }
 
-  // load() has seen that the file is long enough for as many records as there are ids.
+  // load() has checked that the file is long enough for vocab_size records.
   bool read_tokens() {
     const std::int32_t most = std::min(i32(0), kMostTokenLength);
     std::uint64_t at = kTokenizerHeaderSize;
@@ -106,8 +106,8 @@ class Reader {
 
   static bool is_byte(std::uint32_t id) noexcept { return id >= kFirstByte && id < kAfterBytes; }
 
-  // M14: every split of a piece into two pieces is a merge, the best score first. Equal scores are one rank, so that
-  // the leftmost of them comes first, as run.c's strict comparison has it.
+  // M14: every split of a piece into two pieces is a merge, best score first. Equal scores share a rank, so that the
+  // leftmost merge wins, as with run.c's strict comparison.
   bool make_merges() {
     std::vector<std::uint32_t> pieces;
     for (std::uint32_t id = 0; id < vocab_size_; ++id)
@@ -115,7 +115,7 @@ class Reader {
     const auto text = [&](std::uint32_t id) { return out_.tokens[id]; };
     std::vector<std::uint32_t> by_text = pieces;
     std::ranges::stable_sort(by_text, {}, text);
-    // Of equal pieces the last, which is what a reader of the records takes.
+    // The last of equal pieces, which is the one that a reader of the records uses.
     const auto find = [&](std::string_view part) -> std::optional<std::uint32_t> {
       const auto behind = std::ranges::upper_bound(by_text, part, {}, text);
       if (behind == by_text.begin() || text(*(behind - 1)) != part) return std::nullopt;
@@ -126,7 +126,7 @@ class Reader {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (i > 0 && scores_[pieces[i]] < scores_[pieces[i - 1]]) ++rank;
       const std::string_view piece = text(pieces[i]);
-      if (find(piece) != pieces[i]) continue;  // one of several: the last stands for all
+      if (find(piece) != pieces[i]) continue;  // only the last of equal pieces counts
       for (std::size_t cut = 1; cut < piece.size(); ++cut) {
         const auto left = find(piece.substr(0, cut));
         const auto right = left ? find(piece.substr(cut)) : std::nullopt;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// llama2.c's tokenizer file into a Tokenizer of kind bpe (reading M14): tokens with scores into tokens with merges.
+// Reads llama2.c's tokenizer file into a Tokenizer of kind bpe (reading M14): tokens with scores become tokens with
+// merges.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,10 +14,10 @@
 
 namespace weighbridge::llama2c {
 
-// Where a tokenizer file lies that nobody names: "stories.bin" gives "stories.tokenizer".
+// The default name of a checkpoint's tokenizer file: "stories.bin" gives "stories.tokenizer".
 std::string tokenizer_name(std::string_view checkpoint);
 
-// [reads] Reports the first error and gives nothing then. The file holds exactly `vocab_size` tokens.
+// [reads] The file must hold exactly `vocab_size` tokens. On the first error, reports it and returns nullopt.
 std::optional<Tokenizer> read_tokenizer_file(const Source&, std::uint32_t vocab_size, const Limits&, core::Findings&);
 
 }  // namespace weighbridge::llama2c

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The corpus of safetensors: for each rule the smallest file that breaks it, the nearest files that do not, and valid
-// files of every kind. Built by hand here, not by the writer, so that reader and writer cannot share a mistake.
+// The corpus of safetensors: for each rule the smallest file that breaks it and near misses that do not, and valid
+// files of every kind. The files are built by hand, not by the writer, so that reader and writer cannot share a
+// mistake.
 #include <string>
 #include <utility>
 
@@ -28,13 +29,13 @@ std::string entry(std::string_view dtype, std::string_view shape, std::string_vi
              .append(R"(],"data_offsets":[)") +
          std::string(offsets) + "]}";
 }
-// A tensor named in quotes, with its entry.
+// The quoted name of a tensor and its entry.
 std::string tensor(std::string_view name, std::string_view dtype, std::string_view shape, std::string_view offsets) {
   return std::string("\"").append(name).append("\":") + entry(dtype, shape, offsets);
 }
 
 const std::string kFour = "\x01\x02\x03\x04";
-const std::string kOne = tensor("a", "U8", "4", "0,4");  // sound, and takes kFour
+const std::string kOne = tensor("a", "U8", "4", "0,4");  // valid with the data kFour
 
 class Corpus {
  public:
@@ -46,7 +47,7 @@ class Corpus {
         {.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
   }
   void valid(std::string name, std::string bytes) { add("valid-" + std::move(name), "", std::move(bytes)); }
-  // One tensor named a over kFour whose entry is `text`.
+  // Adds a file with one tensor, named a, whose data is kFour and whose entry is `text`.
   void one(std::string name, std::string rule, std::string_view text, std::vector<std::string> others = {}) {
     add(std::move(name), std::move(rule), file(std::string("{\"a\":").append(text) + "}", kFour), std::move(others));
   }
@@ -220,7 +221,7 @@ void add_tiling(Corpus& c) {
   c.add("trailing-data-no-tensors", "trailing-data", file("{}", "x"));
 }
 
-// Limits that a caller sets low: the same files are valid without them, so none of them is committed.
+// Files that are valid except under the low limits that the caller sets, so none of them is committed.
 void add_limits(Corpus& c) {
   const auto limited = [&](std::string name, std::string rule, std::string bytes, auto set) {
     c.add(std::move(name), std::move(rule), std::move(bytes));
@@ -267,11 +268,11 @@ void add_shards(Corpus& c) {
   add("tensor-unlisted", "tensor-unlisted", R"({"weight_map":{"a":"$"}})", both);
   add("total-size", "total-size", R"({"metadata":{"total_size":9},"weight_map":{"a":"$","b":"$"}})", both);
   add("total-size-text", "total-size", R"({"metadata":{"total_size":"8"},"weight_map":{"a":"$","b":"$"}})", both);
-  // The index names itself: no shard, and no way to go round in circles.
+  // The index names itself, which is not a shard. Reading it must not loop.
   add("shard-is-the-index", "", R"({"weight_map":{"a":"$","b":"$","c":"shard-is-the-index.safetensors.index.json"}})",
       both);
   c.last().rule = "file/text";
-  // Two shards take two files beside the index: of both, the index is one here.
+  // A case has only two files: this shard and its index.
   c.add("shard-alone-00001-of-00001", "shard-alone", both);
   c.last().sidecar = core::CorpusSidecar{
       .extension = {}, .bytes = R"({"weight_map":{}})", .name = "shard-alone.safetensors.index.json"};

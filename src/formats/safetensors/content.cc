@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one content rule of safetensors: bytes of BOOL tensors are 0 or 1 (reading T6, a warning).
+// The one content rule of safetensors, a warning: bytes of BOOL tensors must be 0 or 1 (reading T6).
 #include <vector>
 
 #include "core/content.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tensor's entry while it is read. Owns collecting dimensions without storing more of them than the model can hold;
-// one object serves all entries, so that none of them allocates.
+// One tensor's entry while it is read. Collects dimensions without storing more of them than the model can hold. One
+// object is reused for all entries, so that none of them allocates.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace weighbridge::safetensors {
 
-// A comparison of a length known when this is compiled, which is a load or two where string_view's is a call.
+// Compares with a length known at compile time: a load or two, where string_view's comparison is a call.
 template <std::size_t N> bool is(std::string_view text, const char (&literal)[N]) noexcept {
   return text.size() == N - 1 && std::memcmp(text.data(), literal, N - 1) == 0;
 }
 
 struct Entry {
-  bool has_dtype = false, has_shape = false, has_offsets = false;  // the key was there
-  bool shape_good = false, offsets_good = false;                   // and its value could be read
+  bool has_dtype = false, has_shape = false, has_offsets = false;  // the key was present
+  bool shape_good = false, offsets_good = false;                   // its value could be read
   bool broken = false;
   DType dtype = DType::unknown;
   std::string_view dtype_name;  // in the header, or dtype_scratch
@@ -45,7 +45,7 @@ struct Entry {
     unsupported.reset();
   }
 
-  // The flag of a key that the format defines, null for any other.
+  // The flag of a key that the format defines; null for any other.
   bool* seen(std::string_view key) noexcept {
     if (is(key, "dtype")) return &has_dtype;
     if (is(key, "shape")) return &has_shape;
@@ -55,7 +55,7 @@ struct Entry {
 
   void set_dtype(std::string_view name) noexcept {
     dtype_name = name;
-    // Neighbors mostly share a dtype.
+    // Neighboring tensors mostly share a dtype.
     if (last_ < kDTypeRanks && kDTypes[last_].name == name) {
       dtype = kDTypes[last_].dtype;
       return;
@@ -74,13 +74,13 @@ struct Entry {
     empty_ |= dim == 0;
     if (dim != 0) overflow_ |= __builtin_mul_overflow(product_, dim, &product_);
   }
-  // 0 as soon as one dimension is 0 (reading G1); nullopt past 2^64 - 1.
+  // 0 if any dimension is 0 (reading G1); nullopt above 2^64 - 1.
   std::optional<std::uint64_t> elements() const noexcept {
     if (empty_) return 0;
     if (overflow_) return std::nullopt;
     return product_;
   }
-  // rank is at most kMaxRank.
+  // Requires that the rank is at most kMaxRank.
   Shape shape() const noexcept { return Shape(dims_.data(), static_cast<std::size_t>(rank)); }
 
  private:

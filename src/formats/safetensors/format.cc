@@ -26,7 +26,6 @@ constexpr auto kHeldDTypes = [] {
 
 }  // namespace
 
-// Of a folder: a model in one file, or an index.
 bool matches(const core::Glance& glance) {
   if (glance.folder) return glance.lists(kWholeName) || std::ranges::any_of(glance.listing, is_index_name);
   if (spreads(glance)) return true;

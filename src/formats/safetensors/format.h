@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What safetensors is to the registry, and the functions that its descriptor is made of.
+// The descriptor of safetensors for the registry, and the functions that it points to.
 #pragma once
 #include <vector>
 
@@ -10,20 +10,21 @@ namespace weighbridge::safetensors {
 
 extern const core::Format kFormat;
 
-// The first bytes look like a header: a length that safetensors allows and the brace that must follow it.
+// Whether a file begins like a header, with a length that safetensors allows and a brace; or is an index; or whether a
+// folder has model.safetensors or an index.
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
-// Shards by their index, or the one file of a folder.
+// Whether the model lies in several files: shards with an index, or a folder.
 bool spreads(const core::Glance&);
 void read_files(const core::Opening&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&);
 core::WriteLayout layout_files(const Model&, const Options&);
 
-// Upon a shard that is opened by itself, beside its index.
+// Warns about a shard that is opened by itself although its index lies beside it.
 void remark(const Place&, core::Findings&);
 
-// The corpus: at least one file for each rule. In cases.cc, which only tests and fuzzers link.
+// The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();
 
 }  // namespace weighbridge::safetensors

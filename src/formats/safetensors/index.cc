@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharded safetensors: the index that names the shards, opened by itself or by its folder; and one shard opened alone.
+// Sharded safetensors: opening an index or its folder, and the warning about a shard that is opened alone.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -30,7 +30,7 @@ constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
-// Which file of a folder to open: its index, else model.safetensors.
+// The file of a folder to open: its index, else model.safetensors.
 std::string main_file(const Place& place) {
   std::vector<std::string> indexes;
   for (std::string& name : place.list())
@@ -86,7 +86,7 @@ void remark(const Place& place, core::Findings& findings) {
   if (index.empty()) return;
   try {
     if (place.open(index)) findings.report(rules::kShardAlone, {}, {}, {}, index);
-  } catch (const Error&) {  // what stands there is no index, and nobody asked for it
+  } catch (const Error&) {  // the index cannot be opened, and the caller did not ask for it
   }
 }
 

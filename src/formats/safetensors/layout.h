@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a safetensors file as numbers: sizes, and the one table of dtypes. Source: the format's text in the
-// README of github.com/huggingface/safetensors, and the published package 0.8 where that text is silent.
+// The sizes, file names and the one table of dtypes of safetensors. Source: the format's text in the README of
+// github.com/huggingface/safetensors, and the published package 0.8 where that text is silent.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace weighbridge::safetensors {
 inline constexpr std::uint64_t kLengthSize = 8;           // u64 little-endian: bytes of the header
 inline constexpr std::uint64_t kMinHeader = 2;            // {}
 inline constexpr std::uint64_t kMaxHeader = 100'000'000;  // the package's own bound
-inline constexpr std::uint64_t kHeaderAlignment = 8;  // the writer pads with spaces to it; readers do not ask for it
-inline constexpr std::string_view kMetadata = "__metadata__";  // the one root key that is no tensor
-inline constexpr std::size_t kMaxRank = 64;                    // of the object model, not of the format
+inline constexpr std::uint64_t kHeaderAlignment = 8;  // the writer pads to it with spaces; readers do not require it
+inline constexpr std::string_view kMetadata = "__metadata__";  // the one root key that is not a tensor
+inline constexpr std::size_t kMaxRank = 64;                    // a limit of the object model, not of the format
 
-// Of a sharded model: "model.safetensors.index.json" names "model-00001-of-00007.safetensors" and so on, as
-// huggingface_hub calls them; of a model in one file.
+// File names as huggingface_hub chooses them: a model in one file, or an index that names the shards
+// "model-00001-of-00007.safetensors" and so on.
 inline constexpr std::string_view kIndexSuffix = ".safetensors.index.json", kWholeName = "model.safetensors",
                                   kIndexName = "model.safetensors.index.json";
 bool is_index_name(std::string_view) noexcept;
-// The index that a file of this name would be a shard of; empty where the name is no shard's.
+// The index that belongs to a shard of this name; empty if the name is not a shard's.
 std::string index_of_shard(std::string_view name);
 
 struct DTypeName {
@@ -31,7 +31,7 @@ struct DTypeName {
   DType dtype;
 };
 
-// Every dtype of package 0.8 in its order of rank: the writer puts tensors of a later one first.
+// Every dtype of package 0.8 in its order of rank. The writer puts tensors of higher rank first.
 inline constexpr DTypeName kDTypes[] = {
     {"BOOL", DType::boolean},
     {"F4", DType::f4},
@@ -58,7 +58,7 @@ inline constexpr DTypeName kDTypes[] = {
 };
 inline constexpr std::size_t kDTypeRanks = sizeof kDTypes / sizeof kDTypes[0];
 
-// The place of a dtype in kDTypes, or kDTypeRanks when the format has no such dtype.
+// The index of a dtype in kDTypes; kDTypeRanks if the format has no such dtype.
 constexpr std::size_t dtype_rank(DType dtype) noexcept {
   std::size_t rank = 0;
   while (rank < kDTypeRanks && kDTypes[rank].dtype != dtype) ++rank;

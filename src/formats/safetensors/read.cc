@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// safetensors to Model: the one walker behind open and verify. It goes through the header once and
-// adds the sound tensors; whether the ranges, broken tensors' included, tile the buffer is judged at the end, when all
-// of them are known.
+// safetensors to Model: the one walker behind open and verify. It goes through the header once and adds the valid
+// tensors. At the end it checks whether all ranges, including those of broken tensors, tile the buffer.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -25,10 +24,10 @@ using core::excerpt;
 
 using wire::JsonString;
 
-// What one key of __metadata__ or one unknown key takes in memory beside its text: entry, value, reference count. A
-// header of 100 MB can hold ten million of them, so they stand under Limits::memory.
+// Memory that one key of __metadata__ or one unknown key takes besides its text: entry, value, reference count. A
+// header of 100 MB can hold ten million of them, so Limits::memory applies.
 constexpr std::uint64_t kKeptEntryCost = 256;
-// No entry of a tensor is shorter than this, so the header's length bounds what is reserved for tensors.
+// No entry of a tensor is shorter than this, so the header's length bounds the memory reserved for tensors.
 constexpr std::size_t kShortestEntry = 48;
 
 struct Kept {
@@ -37,11 +36,11 @@ struct Kept {
   std::uint64_t offset = 0;
 };
 
-// A range that could be read, of a sound tensor or of a broken one.
+// A range that could be read, of a valid or a broken tensor.
 struct Place {
   std::uint64_t begin = 0, end = 0;
   std::uint32_t name_at = 0, offsets_at = 0;  // in the header's text
-  std::uint32_t tensor = core::kNone;         // in the draft; none: broken, so only its range counts
+  std::uint32_t tensor = core::kNone;         // in the draft; kNone: broken, so only its range counts
 };
 
 class Walk {
@@ -62,7 +61,7 @@ class Walk {
   }
 
  private:
-  // The header into owned memory. False: there is none.
+  // Reads the header into owned memory. False if it cannot be read, which has been reported.
   bool read_header() {
     const std::uint64_t size = source_.size();
     if (size < kLengthSize) {
@@ -105,7 +104,7 @@ class Walk {
     return true;
   }
 
-  // All of the root object. False: the text broke off or passed a limit, which has been reported.
+  // Reads the root object. False if the JSON is broken or a limit is exceeded, which has been reported.
   bool read_entries() {
     const std::size_t most = text_.size() / kShortestEntry + 1;
     draft_.reserve(most, most, 2 * most);
@@ -177,7 +176,7 @@ class Walk {
     for (auto& [key, value] : metadata) draft_.set_attribute(std::move(key), std::move(value));
   }
 
-  // One tensor's entry, its value waiting in `in`.
+  // Reads one tensor's entry, whose value is next in `in`.
   void read_tensor(wire::JsonReader& in, const JsonString& key, std::string_view name) {
     const std::uint64_t at = file_offset(in.offset());
     entry_.clear();
@@ -195,7 +194,7 @@ class Walk {
     if (entry_.offsets_good && !ranged)
       fail(rules::kOffsetsOrder, entry_.offsets_at, name, "at least " + std::to_string(begin), std::to_string(end));
     check_size(ranged, name);
-    // Only the range of a broken tensor is remembered: what is kept stays in proportion to what is sound.
+    // Only the range of a broken tensor is kept, so memory stays proportional to the valid tensors.
     const bool sound = !entry_.broken && end <= buffer_;
     complete_ &= ranged;
     if (ranged) {
@@ -312,7 +311,7 @@ class Walk {
     fail(rules::kMissingKey, at, name, std::move(missing));
   }
 
-  // Shape and dtype against the range. Says what cannot be interpreted once the entry is otherwise sound.
+  // Checks shape and dtype against the range. Reports an unsupported tensor only if its entry is otherwise valid.
   void check_size(bool ranged, std::string_view name) {
     if (entry_.dtype != DType::unknown && entry_.shape_good) {
       const auto elements = entry_.elements();
@@ -369,8 +368,8 @@ class Walk {
     }
   }
 
-  // T6: the ranges follow one another from 0 to the end of the buffer. Where one of them could not be read, a hole says
-  // nothing new.
+  // T6: the ranges follow one another from 0 to the end of the buffer. If some range could not be read, holes are not
+  // reported.
   void check_tiling() {
     const auto before = [](const Place& a, const Place& b) {
       return std::tie(a.begin, a.end, a.name_at) < std::tie(b.begin, b.end, b.name_at);
@@ -397,7 +396,7 @@ class Walk {
   }
 
   void misplaced(const Rule& rule, const Place& place, std::string expected, std::uint64_t found) {
-    // Broken tensors are in no list, so the name is read again from where it stands.
+    // Broken tensors are not in the draft, so the name is read again from the header.
     wire::JsonReader in(text_.substr(place.name_at));
     JsonString name;
     in.read_string(name);
@@ -405,8 +404,7 @@ class Walk {
                      std::move(expected), std::to_string(found));
   }
 
-  // Ranges that follow one another, past the end of the file: the file was cut off, which is one fact, not one for each
-  // tensor.
+  // If consecutive ranges continue past the end of the file, it was truncated: one finding, not one per tensor.
   bool report_truncated() {
     std::uint64_t at = 0;
     for (const Place& place : places_) {
@@ -426,7 +424,7 @@ class Walk {
     draft_.drop(drop_);
   }
 
-  // Moves entries whose keys are new into `to`; reports the others at their own offsets. True: there was one.
+  // Moves entries whose keys are new into `to`; reports duplicates at their own offsets. True if there was a duplicate.
   bool keep(std::vector<Kept> kept, const Rule& rule, std::optional<std::string_view> tensor,
             std::vector<Value::Entry>& to) {
     std::vector<std::uint32_t> order(kept.size());
@@ -463,12 +461,12 @@ class Walk {
     findings_.report(rule, {.offset = at, .tensor = name}, std::move(expected), std::move(found));
   }
 
-  // A value of another type than the one that must stand here: passed over, then reported unless it is no JSON at all.
+  // Skips a value of the wrong type, then reports it, unless it is not JSON at all.
   void wrong_type(wire::JsonReader& in, const Rule& rule, std::uint64_t at, std::optional<std::string_view> tensor,
                   std::string expected) {
     std::string_view raw;
     if (!in.ok() || !in.skip_value(raw)) return;
-    // Past what the report keeps, errors are counted only: a hostile header holds millions.
+    // Beyond kMaxFindings, errors are only counted: a hostile header can have millions.
     std::string found = findings_.errors() < Report::kMaxFindings ? excerpt(raw) : std::string();
     findings_.report(rule, {.offset = at, .tensor = tensor}, std::move(expected), std::move(found));
   }
@@ -490,8 +488,8 @@ class Walk {
   std::uint64_t data_start_ = 0, buffer_ = 0;
   std::vector<Place> places_;
   bool complete_ = true;             // every range could be read
-  std::uint64_t seen_ = 0;           // tensors, broken ones included
-  std::vector<std::uint32_t> drop_;  // of the draft: broken by their neighbors
+  std::uint64_t seen_ = 0;           // number of tensors, including broken ones
+  std::vector<std::uint32_t> drop_;  // tensors of the draft that a rule about several tensors rejects
   Entry entry_;
   std::vector<Kept> unknown_;
   std::string name_scratch_, scratch_;

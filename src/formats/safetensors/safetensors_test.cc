@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading what the corpus cannot show (values, offsets, wording, speed) and the layout that is written. What the
-// reference package makes of the same tensors is quoted here byte for byte.
+// Reading: values, offsets, messages and speed, which the corpus cannot show. Writing: layouts, compared byte for byte
+// with the output of the reference package.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -113,7 +113,7 @@ TEST(SafetensorsRead, SaysWhereExpectedAndFound) {
   EXPECT_EQ(finding.expected, "12 bytes");
   EXPECT_EQ(finding.found, "4 bytes");
   EXPECT_EQ(finding.message,
-            "data_offsets spans another number of bytes than shape and dtype need (expected 12 bytes, found 4 bytes)");
+            "data_offsets does not span the size that shape and dtype require (expected 12 bytes, found 4 bytes)");
   EXPECT_EQ(model.size(), 0U);
 }
 
@@ -160,7 +160,7 @@ TEST(SafetensorsRead, StopsAtTheFirstErrorWhenAsked) {
   EXPECT_THROW(walk(file(R"({"a":1,"b":2})"), Mode::first_error), core::Stop);
 }
 
-// 10 MB of header; the bound of the issue is 20 ms, far below what a slow machine or a sanitizer needs here.
+// A header of 10 MB. The target is 20 ms, but a slow machine or a sanitizer needs far longer, so this bound is wider.
 TEST(SafetensorsRead, HundredThousandTensorsOpenInWellUnderASecond) {
   std::string header = "{";
   for (int i = 0; i < 100'000; ++i) {
@@ -177,7 +177,7 @@ TEST(SafetensorsRead, HundredThousandTensorsOpenInWellUnderASecond) {
   EXPECT_EQ(report.total(), 0U);
 }
 
-// Reading G13: a header full of errors costs neither memory beside itself nor more than a second.
+// Reading G13: a header full of errors costs little memory besides itself and at most a second.
 TEST(SafetensorsRead, MillionsOfBrokenEntriesStayWithinTheBounds) {
   for (const std::string_view entry : {R"("":0,)", R"("":{},)", R"("":{"data_offsets":[]},)", R"("":{"dtype":0},)"}) {
     SCOPED_TRACE(entry);

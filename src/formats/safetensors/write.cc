@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model to safetensors: the one layout that plan and writer share. What comes out is byte for byte what the writer of
-// package 0.8 makes of the same tensors, its metadata keys sorted; what safetensors cannot say is named as a blocker or
-// a loss.
+// Model to safetensors: the one layout that plan and writer share. The output is byte for byte what package 0.8 writes
+// for the same tensors, with metadata keys sorted. What safetensors cannot express is a blocker or a loss.
 #include <algorithm>
 #include <charconv>
 #include <numeric>
@@ -72,7 +71,7 @@ class Planner {
 
   DType target_dtype(const Tensor& tensor) const { return core::target_dtype(tensor, options_); }
 
-  // Everything that safetensors cannot say of one tensor.
+  // Records everything that safetensors cannot express about one tensor.
   void judge(const Tensor& tensor) {
     if (tensor.name() == kMetadata)
       ledger_.block(LossKind::name, subject(tensor), std::string(kMetadata), "a name that safetensors reserves");
@@ -100,7 +99,7 @@ class Planner {
       ledger_.block(LossKind::shape, subject(tensor), std::to_string(*bits) + " bits", "safetensors needs whole bytes");
   }
 
-  // Tensors that share their bytes are written once each.
+  // Tensors that share their bytes each get a copy.
   void name_aliases() {
     std::vector<std::uint32_t> all(model_.size());
     std::iota(all.begin(), all.end(), 0U);
@@ -123,13 +122,13 @@ class Planner {
     return *packed_size(target_dtype(tensor), *base::element_count(tensor.shape()));
   }
 
-  // The tensors of each shard, divided in the model's order as huggingface_hub does it
-  // (split_state_dict_into_shards_factory): one that does not fit begins the next shard, one that is larger than a
-  // shard may be is a shard by itself, before the one that is being filled.
+  // The tensors of each shard, divided as huggingface_hub does it (split_state_dict_into_shards_factory): tensors keep
+  // the model's order, and one that does not fit begins the next shard. A tensor larger than the limit is a shard by
+  // itself, numbered before the one that is being filled.
   std::vector<std::vector<std::uint32_t>> shards() const {
     const std::uint64_t most = options_.shards.max_size == 0 ? UINT64_MAX : options_.shards.max_size;
-    std::vector<std::uint32_t> begun(model_.size());  // which shard each tensor went to, as they were begun
-    std::vector<std::uint32_t> number;                // of those: which file it is, as they were closed
+    std::vector<std::uint32_t> begun(model_.size());  // the shard of each tensor, in the order in which shards begin
+    std::vector<std::uint32_t> number;                // the file of each such shard, in the order in which they close
     std::uint32_t count = 0, filling = core::kNone;
     std::uint64_t filled = 0;
     const auto begin = [&] {
@@ -190,7 +189,7 @@ class Planner {
     return "model-" + digits(number) + "-of-" + digits(count) + ".safetensors";
   }
 
-  // As huggingface_hub writes it: keys in order, two spaces a level.
+  // As huggingface_hub writes it: keys sorted, indented by two spaces.
   std::string index_json(const std::vector<std::uint32_t>& file_of, std::uint64_t total_size,
                          std::uint64_t total_elements) const {
     wire::JsonWriter json(wire::JsonWriter::Style::indented);
@@ -213,7 +212,7 @@ class Planner {
     return json.take() + "\n";
   }
 
-  // The tensors `chosen`, in the order in which they stand in the file.
+  // Lays out the tensors `chosen`, which are in file order.
   void lay_out(const std::vector<std::uint32_t>& chosen, core::WriteLayout& out) {
     json_ = metadata_;
     out.tensors.reserve(chosen.size());
@@ -240,7 +239,7 @@ class Planner {
     if (json_.size() > 1) json_ += ',';
   }
 
-  // Opens the header with it, whichever tensors follow.
+  // The beginning of the header, the same for every shard.
   void append_metadata() {
     metadata_ = "{";
     std::vector<std::pair<std::string_view, std::string>> entries;
@@ -286,7 +285,7 @@ class Planner {
     json_ += ',';
     append_number(json_, end);
     json_ += ']';
-    for (const auto& [key, value] : tensor.extra()) {  // from another safetensors file, word for word
+    for (const auto& [key, value] : tensor.extra()) {  // from another safetensors file, verbatim
       if (value.grammar() != "json") continue;
       const auto raw = value.bytes();
       json_ += ',';
@@ -315,8 +314,8 @@ class Planner {
   const Options& options_;
   core::WriteLayout out_;
   core::Ledger ledger_{out_};
-  std::string metadata_;  // as far as every header begins
-  std::string json_;      // of the header in work
+  std::string metadata_;  // the beginning of every header
+  std::string json_;      // the current header
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The corpus of SLM: for each rule the smallest file that breaks it, the nearest files that do not, and valid files of
-// every kind. Bytes and checksums are made by hand here, not by the writer, so that reader and writer cannot share a
+// The corpus of SLM: for each rule the smallest file that breaks it and near misses that do not, and valid files of
+// every kind. Bytes and checksums are made by hand, not by the writer, so that reader and writer cannot share a
 // mistake.
 #include <cstdint>
 #include <string>
@@ -24,7 +24,7 @@ std::string le32(std::uint64_t value) { return le(static_cast<std::uint32_t>(val
 std::string patched(std::string bytes, std::size_t at, std::string_view with) {
   return bytes.replace(at, with.size(), with);
 }
-// With the checksum that the bytes have.
+// The bytes with a correct checksum.
 std::string sealed(std::string bytes) {
   bytes = patched(std::move(bytes), 100, std::string(8, '\0'));
   std::uint64_t h = 0x9e3779b97f4a7c15U;
@@ -35,7 +35,7 @@ std::string sealed(std::string bytes) {
   return patched(std::move(bytes), 100, le(h));
 }
 
-constexpr std::uint32_t kV = 260, kH = 2, kF = 2;  // the model of nearly every case: one layer, one head
+constexpr std::uint32_t kV = 260, kH = 2, kF = 2;  // the model of most cases: one layer, one head
 
 struct Tensor {
   std::string name;
@@ -99,7 +99,7 @@ std::string bpe1(const std::vector<Token>& tokens, const std::vector<std::vector
 const std::vector<Token> kTokens = {{97, "a"}, {98, "b"}, {259, "ab"}, {256, "\xff\0"}};
 const std::vector<std::vector<std::uint32_t>> kMerges = {{97, 98, 259, 0}};
 
-// A whole file, its parts in the usual order.
+// A whole file with its parts in the usual order.
 struct File {
   std::uint32_t flags = 1, heads = 1, kv_heads = 1, layers = 1;
   std::string extra, tokenizer = btok();
@@ -154,7 +154,7 @@ std::vector<Tensor> layer(std::uint32_t n, std::uint32_t matrices = 1, std::uint
           tensor(at + "w3.weight", {kF, kH}, matrices)};
 }
 
-// Entries 0 and 1 are embeddings and norm, 2 to 10 the layer in the order above.
+// Entries 0 and 1 are embeddings and norm; 2 to 10 are the layer, in the order above.
 File tied(std::uint32_t matrices = 1, std::uint32_t norms = 1) {
   File file;
   file.tensors = {tensor("tok_embeddings.weight", {kV, kH}, matrices), tensor("norm.weight", {kH}, norms)};
@@ -172,7 +172,7 @@ File with_tokenizer(std::string section) {
   return file;
 }
 
-// Of tied(): where an entry stands, and its fields.
+// Offsets in tied(): the directory and the data; then the fields of an entry.
 constexpr std::size_t kDirectoryAt = 192, kDataAt = 896;
 constexpr std::size_t kDtypeAt = 8, kRankAt = 12, kDimsAt = 16, kOffsetAt = 32, kLengthAt = 40, kScalesAt = 48,
                       kBlockAt = 56;
@@ -189,7 +189,7 @@ class Corpus {
     return cases_.back();
   }
   void valid(std::string name, const File& file) { add("valid-" + std::move(name), "", file.bytes()); }
-  // tied() with some bytes of header or directory changed, and the checksum of that.
+  // Adds tied() with some bytes of header or directory changed, and a correct checksum.
   void changed(std::string name, std::string rule, std::size_t at, const std::string& to,
                std::vector<std::string> others = {}) {
     add(std::move(name), std::move(rule), sealed(patched(tied().bytes(), at, to)), std::move(others));
@@ -234,7 +234,7 @@ void add_valid(Corpus& c) {
     return unknown;
   }());
   file = tied();
-  file.tail = std::string(63 - 48, '\0');  // behind the 48 that follow the last payload
+  file.tail = std::string(63 - 48, '\0');  // in addition to the 48 bytes after the last payload
   c.valid("63-trailing-bytes", file);
   // Two entries that share payload: aliases.
   std::string bytes = with(tensor("#00000000000000aa", {kH})).bytes();
@@ -398,7 +398,7 @@ void add_content(Corpus& c) {
   c.add("not-finite-two-tensors", "not-finite", sealed(std::move(many)), {"not-finite"});
 }
 
-// Limits that a caller sets low: the same files are valid without them, so none of them is committed.
+// Files that are valid except under the low limits that the caller sets, so none of them is committed.
 void add_limits(Corpus& c) {
   const auto limited = [&](std::string name, std::string rule, auto set) {
     core::CorpusCase& one = c.add(std::move(name), std::move(rule), tied().bytes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forms that reading M1's function might have been.
+// Other plausible forms of reading M1's checksum.
 #include "formats/slm/checksum.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::uint64_t mix(std::uint64_t h) noexcept { return std::rotl(h, kRot
 constexpr std::array<std::string_view, 5> kForms = {
     "byte ^ i", "byte + i * 0x9e3779b97f4a7c15", "byte ^ (i * 0x9e3779b97f4a7c15)", "h + byte + i", "byte + (i << 8)"};
 
-// One step of every other form.
+// Advances every other form by one byte.
 void step(std::array<std::uint64_t, kForms.size()>& h, std::uint64_t byte, std::uint64_t i) noexcept {
   h[0] = mix(h[0] ^ (byte ^ i));
   h[1] = mix(h[1] ^ (byte + i * kFileSeed));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one pass over the file.
+// The one pass over the file for its checksum and values.
 #include "formats/slm/content.h"
 
 #include <algorithm>
@@ -21,11 +21,11 @@
 namespace weighbridge::slm {
 namespace {
 
-// Bytes of a piece, of which two are in memory. With two threads it is large against what handing it over costs; with
-// one it stays in the cache between reading, looking and summing.
+// Size of a piece; two are in memory. With two threads, a piece is large enough to make the handover cheap. With one,
+// it stays in the cache while it is read, checked and summed.
 constexpr std::uint64_t kSharedPiece = std::uint64_t{1} << 20, kOwnPiece = std::uint64_t{1} << 17;
 
-// Of a stored part, where its values have a rule: codes may be any.
+// Adds the range of a stored part if a rule applies to its values. Codes may have any value.
 void add_range(std::uint32_t tensor, Layout layout, DType dtype, const Extent& extent, std::vector<ValueRange>& out) {
   if (dtype != DType::f32) return;
   const bool scales = layout != Layout::dense;
@@ -63,7 +63,7 @@ class Pass {
 
  private:
   std::uint64_t length(std::uint64_t i) const noexcept { return std::min(piece_, source_.size() - i * piece_); }
-  // A buffer begins with what it repeats of the piece before.
+  // A buffer begins with the bytes that it repeats from the previous piece.
   std::span<std::byte> piece(std::uint64_t i) noexcept {
     return {buffers_[i & 1].get() + ValueScan::kCarry, base::to_size(length(i))};
   }
@@ -114,7 +114,7 @@ Finding bad_value_finding(const BadValue& bad, const Source& source, std::string
                               {.offset = bad.offset, .tensor = tensor}, {}, Value::real(value, DType::f32).to_text());
 }
 
-// `names` says what a tensor is called.
+// `names` returns the name of a tensor.
 void check_ranges(std::vector<ValueRange> ranges, const auto& names, const Source& source, std::uint64_t stated,
                   const Context& context, core::Findings& findings) {
   const PayloadSums sums = sum_payload(source, std::move(ranges), context);
@@ -122,7 +122,7 @@ void check_ranges(std::vector<ValueRange> ranges, const auto& names, const Sourc
   for (const BadValue& bad : sums.bad) {
     if (findings.errors() < Report::kMaxFindings)
       findings.report(bad_value_finding(bad, source, names.name(bad.tensor)));
-    else  // counted only
+    else  // beyond the limit, errors are only counted
       findings.report(bad.rule == ValueRule::finite ? rules::kNotFinite : rules::kScaleValue, {});
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directory entries.
+// Decodes and encodes directory entries, and derives sizes from them.
 #include "formats/slm/directory.h"
 
 #include <algorithm>

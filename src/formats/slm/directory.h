@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor directory: entries to bytes and back, the sizes that follow from an entry, the tensor layout checksum
-// ("Tensor Directory Entry", "f32 Payloads" to "q4_0 Payloads", readings M3, M5).
+// The tensor directory: decoding and encoding entries, the sizes that follow from an entry, and the tensor layout
+// checksum ("Tensor Directory Entry", "f32 Payloads" to "q4_0 Payloads", readings M3, M5).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace weighbridge::slm {
 Entry decode_entry(const char* bytes) noexcept;  // kEntrySize bytes
 void append_entry(std::string& to, const Entry&);
 
-// The directory's bytes, an entry decoded when it is asked for.
+// The directory's bytes. Entries are decoded on access.
 class Directory {
  public:
   Directory() = default;
@@ -31,14 +31,14 @@ class Directory {
   std::string bytes_;
 };
 
-// What rank and dimensions say: rows is the first dimension for a rank above 1, else 1; columns the product of the
-// rest (M5). Rank 1 to 4, no dimension 0.
+// The sizes that follow from rank and dimensions (M5): rows is the first dimension for a rank above 1, else 1; columns
+// is the product of the rest. The rank must be 1 to 4, and no dimension 0.
 struct Extents {
   std::uint64_t elements = 0, rows = 0, columns = 0;
 };
 std::optional<Extents> extents_of(const Entry&) noexcept;  // nullopt: more than 2^64 - 1 bytes as f32
 
-// Bytes of payload and scales. The dtype is known; q4_0 needs a block_size that divides the columns.
+// Bytes of the payload, and number of scales. The dtype must be valid; for q4_0, block_size must divide the columns.
 std::uint64_t payload_size(std::uint32_t dtype, const Extents&) noexcept;
 std::uint64_t scale_count(std::uint32_t dtype, std::uint32_t block_size, const Extents&) noexcept;
 
@@ -47,13 +47,13 @@ struct EntryShape {
   std::array<std::uint64_t, kMaxRank> dims{};
   std::uint32_t rank = 0;
   std::span<const std::uint64_t> span() const noexcept { return {dims.data(), rank}; }
-  // As dims_of() has them; nothing that it has for a rank above 2.
+  // In the form of dims_of(); nullopt for a rank above 2, which dims_of() never returns.
   std::optional<Dims> two() const noexcept;
   std::string text() const;
 };
 EntryShape shape_of(const Entry&) noexcept;
 
-// M3: over the entries sorted by name hash, dimensions as they are stored.
+// M3: the checksum over the entries sorted by name hash, with dimensions as stored.
 std::uint64_t layout_checksum(const Directory&);
 
 }  // namespace weighbridge::slm

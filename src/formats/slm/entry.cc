@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One directory entry.
+// Checks one directory entry.
 #include "formats/slm/entry.h"
 
 #include <utility>

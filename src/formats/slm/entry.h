@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of one directory entry by itself: dtype, shape, block size, where payload and scales lie.
+// The rules about a single directory entry: dtype, shape, block size, and the ranges of payload and scales.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -9,14 +9,14 @@
 
 namespace weighbridge::slm {
 
-// Where payloads may lie, and where the entry stands.
+// The offset of the entry, and the range where payloads may lie.
 struct EntryPlace {
-  std::uint64_t at = 0;  // of the entry in the file
+  std::uint64_t at = 0;  // file offset of the entry
   std::uint64_t data_offset = 0, file_size = 0;
-  std::string_view name;  // of the tensor, for findings
+  std::string_view name;  // the tensor's, for findings
 };
 
-// Reports all that is wrong. True: the entry is sound, and its Extents are `out`.
+// Reports every error. True if the entry is valid; then `out` is its Extents.
 bool check_entry(const Entry&, const EntryPlace&, core::Findings&, Extents& out);
 
 }  // namespace weighbridge::slm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What SLM is to the registry, and the functions that its descriptor is made of.
+// The descriptor of SLM for the registry, and the functions that it points to.
 #pragma once
 #include <vector>
 
@@ -10,16 +10,16 @@ namespace weighbridge::slm {
 
 extern const core::Format kFormat;
 
-// The file starts with SLM1.
+// Whether the file starts with SLM1.
 bool matches(const core::Glance&);
-// Structure, and, unless the draft asks for Checks::structure, the one pass over the file that reading M2 makes part of
-// loading.
+// Reads the structure and then, unless the draft asks for Checks::structure, makes the one pass over the file that
+// reading M2 requires for loading.
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
-// That pass for a model that was opened without it; nothing for others.
+// Makes that pass for a model that was opened without it; does nothing for other models.
 void check_content(const Model&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&);
 
-// The corpus: at least one file for each rule. In cases.cc, which only tests and fuzzers link.
+// The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();
 
 }  // namespace weighbridge::slm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header's fields, by the tables of layout.h.
+// Reads, writes and checks the header's fields by the tables of layout.h.
 #include "formats/slm/header.h"
 
 #include <bit>
@@ -98,7 +98,7 @@ bool check_sections(const Header& h, std::uint64_t size, core::Findings& finding
   if (!directory)
     findings.report(rules::kDirectoryRange, {.offset = field_at("tensor_directory_offset")}, end,
                     sum(h.tensor_directory_offset, directory_size));
-  // A directory that does not start where it must is none: reading on would only blame every entry.
+  // If the directory's offset is misaligned, stop here: otherwise every entry would be reported.
   if (!tokenizer || !directory || h.tensor_directory_offset % kAlignment != 0) return false;
   const std::uint64_t directory_end = h.tensor_directory_offset + directory_size;
   if (h.tensor_data_offset < directory_end || h.tensor_data_offset > size)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 108-byte header ("Header", readings M4, M15, M16): bytes to fields and back, and what its fields must be.
+// The 108-byte header ("Header", readings M4, M15, M16): decoding, encoding, and the rules for its fields.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,18 +12,18 @@
 
 namespace weighbridge::slm {
 
-// `bytes` are at least kHeaderSize long; the magic is not looked at.
+// `bytes` must be at least kHeaderSize long. Ignores the magic.
 Header decode_header(std::span<const std::byte> bytes) noexcept;
-// kHeaderSize bytes, magic included.
+// Returns kHeaderSize bytes, including the magic.
 std::string encode_header(const Header&);
 
-// Reports every field that is wrong by itself or against its neighbors, ranges and sections aside.
+// Reports every field that is invalid by itself or contradicts another one, except ranges and sections.
 void check_fields(const Header&, core::Findings&);
-// Reports sections that lie past the file's end or over one another, in a file of `size` bytes. False: tokenizer
-// section or directory cannot be read.
+// Reports sections that end past the end of a file of `size` bytes or overlap. False if the tokenizer section or the
+// directory cannot be read.
 bool check_sections(const Header&, std::uint64_t size, core::Findings&);
 
-// "slm.<field>" of each field that is an attribute, in the order of the header.
+// The attributes "slm.<field>", in the order of the header.
 std::vector<Value::Entry> header_attributes(const Header&);
 
 }  // namespace weighbridge::slm

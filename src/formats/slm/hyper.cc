@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hyperparameters.
+// Derives the hyperparameters of the header.
 #include "formats/slm/hyper.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using core::indexed;
 
-// What transformers takes where a configuration does not say.
+// The default of transformers for a configuration without rope_theta.
 constexpr float kUsualTheta = 10000;
 
 class Deriver {
@@ -68,7 +68,7 @@ class Deriver {
     return 0;
   }
 
-  // Its own field, or whether the output is tied in so many words.
+  // From slm.flags, or from an attribute that says whether the output is tied.
   std::uint32_t flags() {
     const auto found = find_stated(model_, "flags");
     const auto tied = found ? found->value->as_bool() : std::nullopt;
@@ -77,7 +77,7 @@ class Deriver {
     return *tied ? kTiedOutput : 0;
   }
 
-  // Newer configurations have it inside of rope_parameters; the oldest do not say it.
+  // Newer configurations have it inside rope_parameters; the oldest do not have it.
   float theta() {
     if (find_stated(model_, "rope_theta")) {
       const float plain = f32("rope_theta");
@@ -128,7 +128,7 @@ class Deriver {
     const Value* const value = found->value;
     if (const auto number = value->as_f64()) {
       const float rounded = base::to_float(*number);
-      // Text is of a container that holds no numbers: its shortest decimal stands for the f32.
+      // Text comes from a container without numbers, and its decimal denotes the f32, so rounding it is not a loss.
       if (value->kind() != Value::Kind::text && static_cast<double>(rounded) != *number)
         out_.losses.push_back({LossKind::precision, indexed("attributes", found->key), value->to_text() + " (f64)",
                                Value::real(rounded, DType::f32).to_text() + " (f32)"});
@@ -138,7 +138,7 @@ class Deriver {
     return 0;
   }
 
-  // The attribute, else a dimension of a tensor of rank 2.
+  // From the attribute, else from a dimension of a tensor of rank 2.
   std::uint32_t tensor_tells(std::string_view field, Role role, std::size_t dimension) {
     if (const auto value = u32(field)) return *value;
     const auto found = find_role(model_, role, 0);
@@ -153,13 +153,13 @@ class Deriver {
     std::uint32_t layers = 0;
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const auto n = layer_of(model_.name(i));
-      if (n && *n < model_.size()) layers = std::max(layers, *n + 1);  // more layers than tensors are none
+      if (n && *n < model_.size()) layers = std::max(layers, *n + 1);  // a model cannot have more layers than tensors
     }
     if (layers == 0) block_missing("layer_count", "neither this attribute nor a tensor \"layers.0. ...\" tells");
     return layers;
   }
 
-  // M8. Without the attribute, fewer rows in wk than hidden_size tell.
+  // M8. Without the attribute, the rows of wk give kv_head_count if they are fewer than hidden_size.
   void derive_kv() {
     const auto wk = find_role(model_, Role::wk, 0);
     std::uint64_t rows = h_.hidden_size;
@@ -183,7 +183,7 @@ class Deriver {
     repeated_from_ = h_.kv_head_count;
   }
 
-  // By the reader's own rules.
+  // Checks the header by the reader's own rules.
   void check() {
     Header whole = h_;
     whole.checksum = 1;

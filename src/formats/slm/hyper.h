@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the header of an .slm to be written says: from the model's "slm." attributes, and from its tensors where they
-// tell (vocabulary, width, feed-forward width, layers). What neither tells is a blocker, by name.
+// Derives the header of an .slm to write from the model's "slm." attributes and from its tensors (vocabulary, width,
+// feed-forward width, layers). A value that neither provides is a blocker that names it.
 #pragma once
 #include <cstdint>
 
@@ -10,12 +10,12 @@
 namespace weighbridge::slm {
 
 struct Hyper {
-  Header header;  // sections aside
-  // M8, a grouped-query source: rows of wk and wv in the source, fewer than hidden_size; 0: they have them all.
+  Header header;  // without the offsets of sections
+  // M8, for a grouped-query source: rows of wk and wv, fewer than hidden_size. 0 if they have hidden_size rows.
   std::uint64_t kv_rows = 0;
 };
 
-// Adds blockers, losses and changes of the attributes to `out`. Without new blockers the header keeps every rule of
+// Adds the blockers, losses and changes of attributes to `out`. If it adds no blocker, the header passes
 // check_fields().
 Hyper derive_hyper(const Model&, const Options&, core::WriteLayout& out);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of an .slm file as numbers: sizes, header fields and their places, the directory entry. All integers are
-// little-endian. Section titles are those of the specification, M numbers those of its readings.
+// The sizes, header fields, offsets and directory entries of an .slm file. All integers are little-endian. Quoted
+// titles are sections of the specification, M numbers are readings of it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kAlignment = 64;  // of directory, data and paylo
 inline constexpr std::uint64_t kScaleAlignment = 4;
 inline constexpr std::uint64_t kTensorCountAt = 88, kChecksumAt = 100, kChecksumSize = 8;
 
-// "Header". Fields of a file as they stand; `magic` is not among them.
+// "Header". The fields as stored, without the magic.
 struct Header {
   std::uint32_t version = kVersion, header_length = kHeaderSize, model_type = kModelType, flags = 0, vocab_size = 0,
                 special_token_count = kMinSpecialTokens, hidden_size = 0, layer_count = 0, head_count = 0,
@@ -33,12 +33,12 @@ struct Header {
   bool operator==(const Header&) const = default;
 };
 
-// The one list of the header's fields: reading, writing, attributes and messages all go over these tables.
+// The one list of the header's fields: reading, writing, attributes and messages all use these tables.
 struct U32Field {
   std::string_view name;
   std::uint64_t at;
   std::uint32_t Header::*value;
-  bool attribute;  // an attribute "slm.<name>" of the model
+  bool attribute;  // whether the model has it as the attribute "slm.<name>"
   bool nonzero;
 };
 inline constexpr U32Field kU32Fields[] = {
@@ -78,7 +78,7 @@ inline constexpr U64Field kU64Fields[] = {
     {"tensor_data_offset", 92, &Header::tensor_data_offset},
     {"checksum", kChecksumAt, &Header::checksum},
 };
-// The place of a field, for findings; `name` is one of the tables'.
+// The offset of a field, for findings. `name` must be in the tables.
 consteval std::uint64_t field_at(std::string_view name) {
   for (const U32Field& f : kU32Fields)
     if (f.name == name) return f.at;
@@ -96,13 +96,13 @@ inline constexpr std::string_view kStoredNames[] = {"f32", "q8_0", "q4_0"};
 inline const BlockTypeInfo* block_type(Stored dtype) noexcept {
   return dtype == Stored::f32 ? nullptr : find_block_type(dtype == Stored::q8_0 ? "slm.q8_0" : "slm.q4_0");
 }
-// What a tensor of this type is stored as, f32 where an .slm has no such blocks.
+// How an .slm stores a tensor of this type: f32 if it has no such blocks.
 inline Stored stored_of(const BlockTypeInfo* type) noexcept {
   for (const Stored dtype : {Stored::q8_0, Stored::q4_0})
     if (type == block_type(dtype)) return dtype;
   return Stored::f32;
 }
-// What Options::quantize calls them; nullopt for a word that is none of theirs.
+// The dtype for a value of Options::quantize; nullopt for any other value.
 inline std::optional<Stored> stored_from_name(std::string_view name) noexcept {
   for (const Stored dtype : {Stored::q8_0, Stored::q4_0})
     if (name == block_type(dtype)->name) return dtype;
@@ -134,12 +134,12 @@ inline constexpr std::uint64_t kBtokSize = 28, kBpe1HeaderSize = 36, kTokenRecor
 inline constexpr std::uint32_t kBtokVocab = 260, kBtokFirstSpecial = 256;  // BOS, EOS, PAD, UNK
 inline constexpr std::string_view kSpecialNames[] = {"bos", "eos", "pad", "unk"};
 
-// What the model calls them.
+// Names of attributes and parts in the model.
 inline constexpr std::string_view kPrefix = "slm.", kData = "data", kScales = "scales", kType = "type",
                                   kBlockSize = "block_size";
-// What the source's tokenizer does beside vocabulary and merges, in words, where some reader of it left that out.
+// A description of what the source's tokenizer does besides vocabulary and merges, if its reader had to leave that out.
 inline constexpr std::string_view kTokenizerUnheld = "tokenizer_unheld";
-inline constexpr std::string_view kHeaderExtra = "header";  // header bytes past 108 (M15), foreign of grammar kGrammar
+inline constexpr std::string_view kHeaderExtra = "header";  // header bytes past 108 (M15), in the grammar kGrammar
 inline constexpr std::string_view kGrammar = "slm";
 
 }  // namespace weighbridge::slm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models whose names and hyperparameters are Hugging Face's: what they become, and what cannot.
+// Models with Hugging Face's names and hyperparameters: how they are converted, and which ones are refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ std::string folder_name(std::string name) {
 
 using Extra = std::vector<std::pair<std::string, std::string>>;
 
-// Attributes as a folder's reader gives them, all of them text.
+// Attributes as the reader of folders sets them: all are text.
 Builder folder(const Extra& changed = {}, std::uint32_t kv_heads = 4) {
   Builder out;
   Extra config = {{"hf.model_type", "llama"},           {"hf.hidden_size", "24"},
@@ -112,7 +112,7 @@ TEST(SlmLlama, AFolderNeedsNoConsent) {
   }
 }
 
-// Reading M9: pair i of a head is rows i and i + 3 there, rows 2i and 2i + 1 here; and M8 beside it.
+// Reading M9: pair i of a head is rows i and i + 3 in the source, rows 2i and 2i + 1 in an .slm. M8 applies as well.
 TEST(SlmLlama, RowsOfTheRotationBecomeNeighbors) {
   for (const std::uint32_t kv_heads : {4U, 2U, 1U}) {
     const Model in = folder({}, kv_heads).build();
@@ -149,7 +149,7 @@ TEST(SlmLlama, AHeadLargerThanTheLimitIsRefused) {
   const Model in = folder().build();
   const core::WriteLayout made = layout(in, {});
   Context context;
-  context.limits.memory = 6 * 24 * 4;  // one head, and two are held
+  context.limits.memory = 6 * 24 * 4;  // one head, but two are held
   const auto payload =
       std::ranges::find_if(made.payloads, [](const core::Payload& p) { return p.form == core::Payload::Form::made; });
   ASSERT_NE(payload, made.payloads.end());
@@ -246,7 +246,7 @@ TEST(SlmLlama, TwoNamesOfOneTensorAreABlocker) {
   EXPECT_FALSE(layout(builder.build(), {}).blockers.empty());
 }
 
-// What one attribute says, in blockers and losses of its own.
+// The blockers and losses of one attribute.
 std::string said_of(const std::string& key, const Value& value) {
   Builder builder = folder({{key, "absent"}});
   builder.attribute(key, value);

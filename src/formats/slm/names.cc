@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kRoleNames[] = {
     "tok_embeddings", "norm", "output", "attention_norm", "ffn_norm", "wq", "wk", "wv", "wo", "w1", "w2", "w3"};
-constexpr std::string_view kAlias = "attn_norm";  // M9: how the original's documentation also spells attention_norm
+constexpr std::string_view kAlias = "attn_norm";  // M9: the original's documentation also uses this for attention_norm
 
 // In the order of Role.
 constexpr std::string_view kFolderNames[] = {"embed_tokens",

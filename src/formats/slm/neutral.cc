@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of keys, and what is said of each.
+// The tables of keys, and the plan's items for each.
 #include "formats/slm/neutral.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ constexpr Spelling kSpellings[] = {
     {"rms_norm_epsilon", "rms_norm_eps"},
 };
 
-// What makes it another model unless it has one of these values.
+// A key that makes a different model unless its value is one of these.
 struct Demand {
   std::string_view key;
   std::array<std::string_view, 3> values;
@@ -48,12 +48,12 @@ constexpr Demand kDemands[] = {
     {"partial_rotary_factor", {"1", "1.0"}, "an .slm rotates the whole of each head"},
 };
 
-// What training, loading and other programs go by.
+// Keys for training, loading and other programs, which do not affect a run.
 constexpr std::string_view kNeedless[] = {
     "architectures",     "torch_dtype",    "dtype",         "transformers_version", "use_cache",
     "initializer_range", "pretraining_tp", "_name_or_path", "attention_dropout",    "use_sliding_window",
 };
-// Ids that the tokenizer section says.
+// Ids that the tokenizer section holds.
 struct SpecialId {
   std::string_view key, name;
 };

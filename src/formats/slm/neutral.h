@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hyperparameters in the field's own words, as Hugging Face's configurations spell them: "num_hidden_layers", and
-// behind "hf." where a folder was read. Owns which of them the header takes, which must have one value for an .slm to
-// mean the same model, and which no run needs.
+// Hyperparameters under the keys of Hugging Face's configurations: "num_hidden_layers", with the prefix "hf." if they
+// come from a folder. Decides which of them the header takes, which must have a certain value for an .slm to be the
+// same model, and which do not affect a run.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,23 +14,23 @@
 namespace weighbridge::slm {
 
 struct Stated {
-  std::string key;  // of the attribute
+  std::string key;  // the attribute's
   const Value* value = nullptr;
 };
 
-// The attribute that tells a field of the header: "slm.<field>", else the neutral key, else that behind "hf.". One that
-// is JSON's null tells nothing.
+// The attribute for a field of the header: "slm.<field>", else the neutral key, else the neutral key with "hf.". JSON's
+// null counts as absent.
 std::optional<Stated> find_stated(const Model&, std::string_view field);
 
-// What rope_parameters and rope_scaling can hold that an .slm can say as well.
+// The parts of rope_parameters and rope_scaling that an .slm can express.
 struct Rotation {
   bool plain = false;             // no scaling of any kind
   std::optional<double> theta{};  // rope_theta inside
 };
 Rotation parse_rotation(std::string_view json);
 
-// The attributes that are not among `used`: blockers where they make it another model, changes where no run needs them,
-// losses where nobody here knows.
+// Records each attribute that is not in `used`: as a blocker if it makes a different model, as a change if no run needs
+// it, and as a loss if its meaning is unknown.
 void judge_others(const Model&, const std::vector<std::string>& used, core::WriteLayout& out);
 
 }  // namespace weighbridge::slm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts by themselves: checksum, names, tokenizer sections, the scan of values.
+// Unit tests of the parts: checksum, names, tokenizer sections, the scan of values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ TEST(SlmChecksum, DoesNotDependOnThePieces) {
   }
 }
 
-// One file sealed in another form: it stays invalid, and the message says which form it is.
+// A file with the checksum of another form stays invalid, and the message names the form.
 TEST(SlmChecksum, NamesTheOtherFormThatFits) {
   std::string bytes = corpus_case("valid-tied").bytes;
   std::fill(bytes.begin() + 100, bytes.begin() + 108, '\0');
@@ -99,7 +99,7 @@ TEST(SlmDirectory, EntriesComeBack) {
   EXPECT_EQ(x.columns, 64U);
   EXPECT_EQ(payload_size(3, x), 160U);
   EXPECT_EQ(scale_count(3, 32, x), 10U);
-  // M3 is over the sorted entries: their order in the file does not count.
+  // M3 is over the sorted entries, so their order in the file does not matter.
   Entry other = e;
   other.name_hash = 7;
   std::string second;
@@ -164,7 +164,7 @@ TEST(SlmTokenizer, SaysWhyItCannotBeWritten) {
   EXPECT_NE(encode_tokenizer(t, 261).problem, "");
 }
 
-// The first bad value of each range, looked for plainly.
+// The first bad value of each range, by a simple search.
 std::vector<std::pair<std::uint64_t, std::uint32_t>> plain_scan(const std::string& file,
                                                                 const std::vector<ValueRange>& ranges) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> out;

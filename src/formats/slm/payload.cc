@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of values, and groups of them quantized.
+// Streams values, and quantizes groups of them.
 #include "formats/slm/payload.h"
 
 #include <algorithm>
@@ -22,10 +22,10 @@ using Encoder = codecs::ScaledEncoder;
 using FloatSink = std::function<void(std::span<const float>)>;
 
 constexpr std::size_t kTile = std::size_t{1} << 16;  // values
-// Groups up to this many values are held; the scale of a longer one is found by a pass of its own.
+// Groups up to this many values are held in memory; the scale of a longer one takes a separate pass.
 constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 20;
 
-// Values of the tensor as it stands, in pieces of at most kTile.
+// Streams the tensor's values unchanged, in pieces of at most kTile.
 void stream_plain(const Tensor& tensor, const Context& context, const FloatSink& sink) {
   std::vector<float> tile;
   tensor.stream_dense(DType::f32, context, [&](std::span<const std::byte> piece) {
@@ -40,7 +40,7 @@ void stream_plain(const Tensor& tensor, const Context& context, const FloatSink&
   });
 }
 
-// Row j x half + i of a head, j 0 or 1, becomes row 2i + j: from halves that rotate together to neighbors that do.
+// Row j x half + i of a head, j 0 or 1, becomes row 2i + j: the two rows of a rotation become neighbors.
 void pair_rows(std::span<const float> head, std::size_t row, std::vector<float>& out) {
   const std::size_t half = head.size() / row / 2;
   out.clear();
@@ -95,7 +95,7 @@ float scale_of(const Encoder& encoder, float largest, const Tensor& tensor) {
   return encoder.scale(largest);
 }
 
-// The scale of each group in order.
+// Streams the scale of each group in order.
 void stream_scales(const Values& values, const Encoder& encoder, std::uint64_t group, const Context& context,
                    const std::function<void(float)>& sink) {
   float largest = 0;
@@ -157,7 +157,7 @@ void code_held_groups(const Values& values, const Encoder& encoder, std::uint64_
   code();
 }
 
-// For groups too long to be held, which only rows of q8_0 are.
+// For groups too long to be held in memory. Only rows of q8_0 can be that long.
 void code_long_groups(const Values& values, const Encoder& encoder, std::uint64_t group, const Context& context,
                       Coder& coder) {
   std::vector<float> scales;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan says of options and parts that no test of whole files has: other order, strides, digests, parts without a
-// place, sizes past the format's.
+// Plans for options and parts that no test of whole files has: byte order, strides, digests, parts that are not stored,
+// sizes beyond the format.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using testing::walk;
 
 using test::text_of;
 
-// The same model in a draft of its own, as `edit` leaves it: one part for each tensor.
+// A copy of the model, edited, in a draft of its own with one part for each tensor.
 template <class Edit> Model edited(const Model& from, Edit edit) {
   core::Draft draft;
   draft.adopt_metadata(from);
@@ -162,7 +162,7 @@ TEST(SlmPlan, AHeadLargerThanATileIsRepeatedWhole) {
   EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin() + static_cast<std::ptrdiff_t>(from.size())));
 }
 
-// Values that are not finite in more tensors than a report keeps: all are counted.
+// If more tensors have bad values than a report keeps, all of them are counted.
 TEST(SlmRead, BadValuesPastTheReportAreCounted) {
   constexpr std::uint64_t kMore = 50, kTensors = Report::kMaxFindings + kMore;
   Builder builder = tiny();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// .slm to Model: the one walker behind open and verify. Header, tokenizer section and directory are read once into
-// owned memory, judged in that order, and the sound tensors added; then the pass over the file that makes it valid
-// (content.cc). Owns what is judged of tensors together: hashes, required names and shapes, overlaps.
+// .slm to Model: the one walker behind open and verify. It reads header, tokenizer section and directory once into
+// owned memory, checks them in that order and adds the valid tensors. The pass over the whole file (content.cc)
+// follows. The rules about several tensors are here: hashes, required names and shapes, overlaps.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -28,7 +28,7 @@ namespace {
 
 using core::bytes_text;
 
-constexpr std::uint64_t kMostTrailing = 63;  // what alignment accounts for (M16)
+constexpr std::uint64_t kMostTrailing = 63;  // the most that alignment can add (M16)
 
 class Walk {
  public:
@@ -58,7 +58,7 @@ class Walk {
     return out;
   }
 
-  // False: there is none that could be read on.
+  // False if the rest of the file cannot be read.
   bool read_header() {
     const std::string magic = text_at(0, std::min<std::uint64_t>(kMagic.size(), size_));
     if (magic.size() == kMagic.size() && magic != kMagic) {
@@ -124,7 +124,7 @@ class Walk {
     const std::uint32_t count = header_.tensor_count;
     directory_ = Directory(text_at(header_.tensor_directory_offset, count * kEntrySize));
     draft_.add_checksum("tensor_layout", checksum_text(layout_checksum(directory_)));
-    // A layer has nine tensors: more layers than that need no names, since the file cannot be valid.
+    // A layer has kLayerRoles tensors. A file with more layers than its tensors can fill is invalid and needs no names.
     const KnownNames known(std::min(header_.layer_count, count / kLayerRoles + 1));
     sound_.assign(count, false);
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -160,7 +160,7 @@ class Walk {
     }
   }
 
-  // Names that the specification lists: their shapes, and whether all that must be there are.
+  // Checks the shapes of the tensors that the specification lists, and that none is missing.
   void check_required(const KnownNames& known) {
     std::vector<std::uint32_t> by_place(known.places(), core::kNone);
     for (std::uint32_t i = 0; i < directory_.size(); ++i) {
@@ -205,7 +205,7 @@ class Walk {
     findings_.report(rules::kTensorShape, {.offset = entry_at(i) + offsetof(Entry, dims), .tensor = name},
                      spell(needed), shape.text());
   }
-  // The header itself is wrong, which has been said.
+  // Whether a required shape has a 0: then the header itself is wrong, which has been reported.
   static bool has_zero(Role role, Dims dims) noexcept {
     const bool vector = role == Role::norm || role == Role::attention_norm || role == Role::ffn_norm;
     return dims.rows == 0 || (!vector && dims.columns == 0);
@@ -216,7 +216,7 @@ class Walk {
     std::uint32_t tensor;  // kNone: the tokenizer section
   };
 
-  // G6: ranges that are equal are aliases. Where an entry is broken nobody knows what lies where.
+  // G6: equal ranges are aliases. Nothing is checked if an entry is broken, because its range is unknown.
   void check_overlaps(const KnownNames& known) {
     std::vector<core::Range> ranges;
     std::vector<Run> runs;
@@ -251,7 +251,7 @@ class Walk {
   }
 
   void add_tensors(const KnownNames& known) {
-    std::uint32_t label = 0;  // 0: none yet; past the dtypes: mixed
+    std::uint32_t label = 0;  // 0: none so far; above the dtypes: mixed
     for (std::uint32_t i = 0; i < directory_.size(); ++i) {
       if (!sound_[i]) continue;
       const Entry e = directory_[i];
@@ -294,7 +294,7 @@ class Walk {
   const std::uint64_t size_;
   Header header_;
   Directory directory_;
-  std::vector<bool> sound_;  // of the directory's entries
+  std::vector<bool> sound_;  // for each entry of the directory
   std::string name_scratch_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that pass by.
+// Checks values piece by piece.
 #include "formats/slm/scan.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ constexpr bool bad(ValueRule rule, std::uint32_t bits) noexcept {
   return rule == ValueRule::finite ? (bits & kInfinity) == kInfinity : bits - 1 >= kInfinity - 1;
 }
 
-// The index of the first bad value of `count`, or `count`. Whole blocks are judged without a branch, so that the
-// compiler makes vector code of it.
+// The index of the first bad value, or `count` if all are good. Whole blocks are checked without branches so that the
+// compiler vectorizes the loop.
 template <ValueRule rule> std::uint64_t first_bad(const std::byte* values, std::uint64_t count) noexcept {
   constexpr std::uint64_t kBlock = 64;
   std::uint64_t i = 0;
@@ -59,7 +59,7 @@ void ValueScan::open(Lane& lane, std::uint64_t before) {
 void ValueScan::walk(Lane& lane, std::uint64_t offset, std::span<const std::byte> bytes) {
   const std::uint64_t end = offset + bytes.size();
   while (lane.first < lane.ranges.size()) {
-    if (lane.first == lane.opened) {  // nothing is open: go on where the next range begins
+    if (lane.first == lane.opened) {  // no open range: continue where the next one begins
       lane.at = std::max(lane.at, lane.ranges[lane.opened].offset);
       if (lane.at >= end) return;
       open(lane, lane.at + 1);
@@ -73,12 +73,12 @@ void ValueScan::walk(Lane& lane, std::uint64_t offset, std::span<const std::byte
     const std::uint64_t good = lane.rule == ValueRule::finite ? first_bad<ValueRule::finite>(values, count)
                                                               : first_bad<ValueRule::positive>(values, count);
     lane.at += 4 * good;
-    open(lane, lane.at + 1);  // what began on the way
+    open(lane, lane.at + 1);  // ranges that began on the way
     if (good < count) {
       blame(lane, lane.at);
       lane.at += 4;
     } else if (lane.at < lane.open_end && end - lane.at < 4) {
-      return;  // the rest, part of a value perhaps, comes with the next piece
+      return;  // the rest, perhaps part of a value, comes with the next piece
     }
   }
 }

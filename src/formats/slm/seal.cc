@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealing a file.
+// Seals a file.
 #include "formats/slm/seal.h"
 
 #include "base/endian.h"
@@ -10,7 +10,7 @@
 namespace weighbridge::slm {
 namespace {
 
-// The written file, as the pass over a file takes it.
+// The written file as the Source that sum_payload() reads.
 class Written final : public Source {
  public:
   explicit Written(const core::WrittenFile& file) : file_(file) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last touch to a written file: its values are looked at and its checksum put in.
+// The last step of writing a file: checks its values and writes its checksum.
 #pragma once
 #include <deque>
 #include <memory>
@@ -11,15 +11,15 @@
 
 namespace weighbridge::slm {
 
-// What the views of a layout point into, and what the seal has to know.
+// The memory that the views of a layout point into, and the inputs of seal().
 struct Sealed {
-  std::deque<std::string> names;   // of the output's tensors
-  std::vector<ValueRange> ranges;  // of f32 values, `tensor` an index in names
+  std::deque<std::string> names;   // names of the output's tensors
+  std::vector<ValueRange> ranges;  // f32 values; `tensor` is an index into `names`
   Model model;
 };
 
-// [reads] One pass over the file, a serial chain as reading is. Throws Error{malformed} for a value that an .slm must
-// not have, Error{misuse} for a checksum of 0, which cannot be written (M1).
+// [reads] Makes one pass over the file, because the checksum is serial. Throws Error{malformed} for a value that an
+// .slm must not have, Error{misuse} for a checksum of 0, which cannot be written (M1).
 void seal(const Sealed&, const core::WrittenFile&);
 
 }  // namespace weighbridge::slm

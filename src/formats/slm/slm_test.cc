@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading what the corpus cannot show: values, attributes, wording, checks that are put off, large files, hostile
-// counts.
+// Reading what the corpus cannot show: values, attributes, messages, deferred checks, large files, hostile counts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +36,7 @@ TEST(SlmRead, EachCaseHasExactlyItsFindings) {
     const Outcome all = walk(c.bytes, context);
     for (const Finding& f : all.report.findings()) found.push_back(f.rule);
     EXPECT_EQ(found, expected);
-    // What open throws is what verify reports first; two threads find what one does.
+    // open throws the error that verify reports first, and two threads find the same as one.
     context.executor = thread_executor(2);
     const Outcome first = walk(c.bytes, context, Checks::all, Mode::first_error);
     ASSERT_EQ(first.report.first_error() == nullptr, all.report.first_error() == nullptr);
@@ -202,7 +201,7 @@ TEST(SlmRead, TellsProgressAndStops) {
   EXPECT_THROW(walk(bytes, context), Cancelled);
 }
 
-// A hundred thousand entries that all name the same megabytes of bad values: one look at each byte (reading G13).
+// A hundred thousand entries refer to the same megabytes of bad values; each byte is checked once (reading G13).
 TEST(SlmRead, HostileDirectoriesTakeNoLongerThanTheirBytes) {
   const std::uint32_t count = 100'000;
   Header h = testing::header_of({.vocab = 260, .hidden = 8});
@@ -226,7 +225,7 @@ TEST(SlmRead, HostileDirectoriesTakeNoLongerThanTheirBytes) {
     append_entry(bytes, e);
   }
   bytes.resize(h.tensor_data_offset);
-  bytes.append(4 * std::size_t{elements}, '\xff');  // NaN each
+  bytes.append(4 * std::size_t{elements}, '\xff');  // all NaN
   const std::clock_t start = std::clock();
   const Outcome out = walk(bytes);
   EXPECT_LT(std::clock() - start, 3 * CLOCKS_PER_SEC);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BTOK and BPE1.
+// Decodes and encodes BTOK and BPE1.
 #include "formats/slm/tokenizer.h"
 
 #include <algorithm>
@@ -80,7 +80,7 @@ class Parser {
       out_.special.emplace_back(kSpecialNames[i], id);
     }
     const std::uint64_t tokens = u32(28), merges = u32(32);
-    // A record takes 9 bytes at least, so what passes here drives no loop past the section.
+    // A token record takes at least 9 bytes, so counts that pass cannot drive a loop past the section.
     if (tokens * (kTokenRecordSize + 1) + merges * kMergeRecordSize > section_.size() - kBpe1HeaderSize)
       return refuse(rules::kTokenizerCounts, 28, {},
                     std::to_string(tokens) + " tokens and " + std::to_string(merges) + " merges",
@@ -113,7 +113,7 @@ class Parser {
       const auto second = std::find(first + 1, ids.end(), *twice) - ids.begin();
       return refuse(rules::kDuplicateTokenId, places[static_cast<std::size_t>(second)], {}, std::to_string(*twice));
     }
-    // Ids 0, 1, 2, ... need not be spelt.
+    // Ids 0, 1, 2, ... are implied.
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] != i) {
         out_.ids = std::move(ids);
@@ -139,7 +139,7 @@ class Parser {
     return true;
   }
 
-  // One finding for all of them.
+  // Reports all repeated merges in one finding.
   void remark_repeated(std::uint64_t first) {
     std::vector<std::uint32_t> order(out_.merges.size());
     std::iota(order.begin(), order.end(), 0U);
@@ -165,7 +165,7 @@ class Parser {
   std::uint32_t vocab_size_;
   core::Findings& findings_;
   Tokenizer out_;
-  std::vector<std::uint32_t> sorted_;  // ids of the token records
+  std::vector<std::uint32_t> sorted_;  // the sorted ids of the token records
 };
 
 class Section {
@@ -258,7 +258,7 @@ EncodedTokenizer encode_tokenizer(const Tokenizer& tokenizer, std::uint32_t voca
     if (out.problem.empty()) out.section = encode_bpe1(whole);
   }
   if (!out.problem.empty()) return out;
-  // The reader is the judge of the rest.
+  // The reader checks the rest.
   Report report;
   core::Findings findings(report, core::Findings::Mode::all);
   parse_tokenizer(out.section, 0, vocab_size, findings);

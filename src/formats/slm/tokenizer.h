@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokenizer section ("Tokenizer Sections", readings M10, M11, M17): BTOK and BPE1 to Tokenizer data and back, byte
-// for byte.
+// The tokenizer section ("Tokenizer Sections", readings M10, M11, M17): decodes BTOK and BPE1 to a Tokenizer, and
+// encodes it back to the same bytes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,22 +12,22 @@
 
 namespace weighbridge::slm {
 
-// The section, which stands at offset `at` of the file; `vocab_size` is the header's. Reports the first error and gives
-// nothing then: a tokenizer is right as a whole or not at all.
+// Decodes the section, which begins at offset `at` of the file; `vocab_size` is the header's. On the first error,
+// reports it and returns nullopt: there is no partly valid tokenizer.
 std::optional<Tokenizer> parse_tokenizer(std::string_view section, std::uint64_t at, std::uint32_t vocab_size,
                                          core::Findings&);
 
-// The 28 bytes that every BTOK section is, and the tokenizer that they stand for.
+// Every BTOK section has the same 28 bytes. These are the bytes and the tokenizer that they encode.
 std::string encode_btok();
 Tokenizer byte_tokenizer();
-// A BPE1 section; special ids by their names "bos", "eos", "pad", "unk".
+// A BPE1 section. The special ids are those named "bos", "eos", "pad", "unk".
 std::string encode_bpe1(const Tokenizer&);
 
 struct EncodedTokenizer {
   std::string section;
-  std::string problem;  // a lower-case sentence: why it cannot be written; empty when it can
+  std::string problem;  // why the tokenizer cannot be written, in lower case; empty if it can
 };
-// Whichever section holds the tokenizer. Where there is no problem, parse_tokenizer() gives it back.
+// Encodes the tokenizer as BTOK or BPE1. If there is no problem, parse_tokenizer() returns the same tokenizer.
 EncodedTokenizer encode_tokenizer(const Tokenizer&, std::uint32_t vocab_size);
 
 }  // namespace weighbridge::slm

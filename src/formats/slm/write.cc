@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model to .slm: the one layout that plan and writer share. Header, tokenizer section, directory, then each tensor's
-// payload with its scales right after it, all at multiples of 64 (reading M5); the checksum goes in last.
+// Model to .slm: the one layout that plan and writer share. Header, tokenizer section and directory come first, then
+// each tensor's payload followed by its scales, all at multiples of 64 (reading M5). The checksum is written last.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -29,7 +29,7 @@ namespace {
 using core::indexed, core::subject;
 using Form = core::Payload::Form;
 
-// Where sums of sizes end.
+// The bound on sums of sizes.
 constexpr std::uint64_t kMost = UINT64_MAX / 4;
 
 void refuse_options(const Options& options) {
@@ -51,10 +51,10 @@ void refuse_options(const Options& options) {
 struct Out {
   Tensor from;
   std::string name;
-  std::optional<Respelt> respelt;  // it has Hugging Face's name
-  Entry entry;                     // offsets follow in lay_out()
-  bool codes_as_they_are = false;  // the source's own codes and scales
-  bool f32_as_it_is = false;       // the source's own values
+  std::optional<Respelt> respelt;  // set if the source has Hugging Face's name
+  Entry entry;                     // lay_out() sets the offsets
+  bool codes_as_they_are = false;  // copies the source's codes and scales
+  bool f32_as_it_is = false;       // copies the source's values
   Values values;
 };
 
@@ -154,7 +154,7 @@ class Planner {
     const std::uint64_t hash = hash_of(given);
     const Known* const known = known_.find(hash);
     one.name = known_.name(hash);
-    // A known name is written by its own hash, which an alias is not.
+    // A known name gets its own hash, even if the source used an alias.
     one.entry.name_hash = known ? name_hash(one.name) : hash;
     if (one.name == given) return;
     if (known)
@@ -163,7 +163,7 @@ class Planner {
       ledger_.lose(LossKind::name, subject(one.from), std::string(given), one.name + ": an .slm keeps hashes only");
   }
 
-  // The shape that is written, and what heads are added for it (M8).
+  // Sets the shape to write, with the added heads (M8).
   void take_shape(Out& one) {
     const Shape shape = one.from.shape();
     one.entry.rank = static_cast<std::uint32_t>(shape.size());
@@ -270,7 +270,7 @@ class Planner {
 
   void check_required() {
     const Header& h = hyper_.header;
-    if (h.layer_count == 0) return;  // which is a blocker already
+    if (h.layer_count == 0) return;  // already a blocker
     if (h.layer_count > known_.layers()) {
       ledger_.block(LossKind::attribute, indexed("attributes", "slm.layer_count"), std::to_string(h.layer_count),
                     "more layers than the " + std::to_string(model_.size()) + " tensors can make");
@@ -294,7 +294,7 @@ class Planner {
       for (std::uint32_t r = 0; r < kLayerRoles; ++r) need(static_cast<Role>(kModelRoles + r), layer, needed);
   }
 
-  // Tensors that share their bytes are written once each.
+  // Tensors that share their bytes each get a copy.
   void name_aliases() {
     std::vector<std::uint32_t> tensors;
     for (const Out& one : outs_) tensors.push_back(one.from.index());
@@ -328,7 +328,7 @@ class Planner {
     out_.seal = [kept = kept_](const core::WrittenFile& file) { seal(*kept, file); };
   }
 
-  // Payload and scales of one tensor from `at` on, which moves past them.
+  // Places payload and scales of one tensor at `at`, and moves `at` past them.
   void place(Out& one, std::uint64_t& at) {
     const auto index = static_cast<std::uint32_t>(out_.tensors.size());
     const auto dtype = static_cast<Stored>(one.entry.dtype);
@@ -360,7 +360,7 @@ class Planner {
     one.entry.scale_offset = append(std::move(scales), index, true, at);
   }
 
-  // As the source has the part, until told otherwise.
+  // A payload that copies the source's part; the caller may change it.
   core::Payload payload(const Out& one, std::string_view role, DType dtype, std::uint64_t size) const {
     core::Payload out;
     out.tensor = one.from;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written: bytes, known sizes, quantization, grouped queries, and what is refused or named as lost.
+// Writing: bytes, known sizes, quantization, grouped queries, blockers and losses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ bool names(const std::vector<Item>& items, std::string_view subject) {
   return std::ranges::any_of(items, [&](const Item& item) { return item.subject == subject; });
 }
 
-// The corpus is laid out by hand as a writer would: each such file comes back byte for byte.
+// These files of the corpus are laid out by hand as the writer would, so each is reproduced byte for byte.
 TEST(SlmWrite, SlmToSlmIsByteIdentical) {
   for (const char* name :
        {"valid-tied", "valid-tied-with-output", "valid-untied", "valid-q8_0", "valid-q4_0", "valid-mixed", "valid-bpe1",
@@ -114,7 +114,7 @@ TEST(SlmWrite, QuantizesRowsAndBlocks) {
   for (const bool nibbles : {false, true}) {
     const core::WriteLayout made = layout(in, quantized(nibbles ? "q4_0" : "q8_0"));
     EXPECT_TRUE(made.blockers.empty());
-    EXPECT_EQ(made.losses.size(), in.size() - 3);  // all but the norms
+    EXPECT_EQ(made.losses.size(), in.size() - 3);  // all except the norms
     for (const Item& loss : made.losses) EXPECT_EQ(loss.kind, LossKind::precision);
     const auto [report, out] = walk(render(made));
     EXPECT_EQ(report.total(), 0U);
@@ -137,7 +137,7 @@ TEST(SlmWrite, OddColumnsBecomeQ8) {
   EXPECT_EQ(out.dtype_label(), "q8_0");
 }
 
-// Rows too long to be held go through in two passes and come out the same.
+// Rows too long to be held take two passes and give the same result.
 TEST(SlmWrite, LongRowsAreQuantizedInTwoPasses) {
   const std::uint64_t columns = (1U << 20) + 3;
   Builder builder = tiny();
@@ -275,7 +275,7 @@ TEST(SlmWrite, RefusesWhatAnSlmCannotHold) {
             "attributes[\"slm.layer_count\"]"));
   EXPECT_TRUE(names(blocked([&](Builder& b) { b.attribute("slm.hidden_size", Value::integer(std::int64_t{16})); }),
                     "tensors[\"tok_embeddings.weight\"]"));
-  // Two names with one hash.
+  // Two names with the same hash.
   EXPECT_FALSE(blocked([&](Builder& b) {
                  b.tensor("x", DType::f32, {2}, testing::pattern(2, 1));
                  b.tensor(spell_hash(name_hash("x")), DType::f32, {2}, testing::pattern(2, 1));

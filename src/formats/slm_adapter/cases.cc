@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The corpus of adapter packages: for each rule the smallest file that breaks it, and valid files of every kind. Built
-// by hand here, not by the writer, so that reader and writer cannot share a mistake; the checksums are made anew after
-// each change unless they are what is wrong.
+// The corpus of adapter packages: for each rule the smallest file that breaks it, and valid files of every kind. The
+// files are built by hand, not by the writer, so that reader and writer cannot share a mistake. Checksums are
+// recomputed after each change, except in the cases about checksums.
 #include <cstring>
 #include <limits>
 #include <string>
@@ -54,7 +54,7 @@ void entry(std::string& out, std::uint64_t at, std::uint64_t hash, std::vector<s
   for (std::size_t i = 0; i < places.size(); ++i) u64(out, at + 40 + 8 * i, places[i]);
 }
 
-// [2, 2] of 1, 2, 3, 4.
+// A dense delta of shape [2, 2]: 1, 2, 3, 4.
 std::string dense() {
   std::string out = start("ADP1", 1, kDataAt, 320);
   entry(out, kEntryAt, 0xaaaa, {2, 2}, 4, {256, 16});
@@ -62,7 +62,7 @@ std::string dense() {
   reseal(out);
   return out;
 }
-// Elements 1 and 3 of [2, 2].
+// A sparse delta: elements 1 and 3 of shape [2, 2].
 std::string sparse() {
   std::string out = start("ASP1", 1, kDataAt, 384);
   entry(out, kEntryAt, 0xaaaa, {2, 2}, 2, {256, 16, 320, 8});
@@ -73,7 +73,7 @@ std::string sparse() {
   reseal(out);
   return out;
 }
-// [3, 2] of inner rank 1.
+// A low-rank delta of shape [3, 2] and inner rank 1.
 std::string low_rank() {
   std::string out = start("ALR1", 1, kDataAt, 384);
   entry(out, kEntryAt, 0xaaaa, {3, 2}, 1, {256, 12, 320, 8});
@@ -100,7 +100,7 @@ class Corpus {
     cases_.push_back(
         {.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
   }
-  // `bytes` after a change, with checksums that fit.
+  // Adds `bytes` with a change and correct checksums.
   template <class Change> void changed(std::string rule, std::string bytes, Change change, std::string suffix = {}) {
     change(bytes);
     reseal(bytes);
@@ -205,7 +205,7 @@ std::vector<core::CorpusCase> cases() {
   c.add("valid-low-rank", "", low_rank());
   c.add("valid-two", "", two(0xaaaa, 0xbbbb));
   {
-    // Both entries show the same four bytes.
+    // Both entries refer to the same four bytes.
     std::string f = two(0xaaaa, 0xbbbb);
     u64(f, kEntryAt + kEntrySize + 40, 320);
     reseal(f, 320);

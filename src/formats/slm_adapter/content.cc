@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the payloads of a package can tell: their checksum, which is one serial chain over all of them, and beside
-// it finite values, ordered element numbers and zero padding.
+// The rules that read the payloads of a package: their checksum, which is serial over all of them, finite values,
+// ascending element numbers and zero padding.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -35,7 +35,7 @@ class Pass {
     progress_.finish();
   }
 
-  // The checksum speaks of the whole file, so it comes first; the rest by offset and rule.
+  // The checksum concerns the whole file, so it comes first; the rest is sorted by offset and rule.
   void report(core::Findings& findings) {
     core::sort_findings(found_);
     for (Finding& finding : whole_) findings.report(std::move(finding));
@@ -43,7 +43,8 @@ class Pass {
   }
 
  private:
-  // Between the directory and the first payload: fewer bytes than the alignment, as opening has checked.
+  // Checks the padding between the directory and the first payload. Opening has checked that it is shorter than the
+  // alignment.
   void check_head_padding() {
     const std::uint64_t end = kHeaderSize + kEntrySize * header_.entry_count;
     std::array<std::byte, kAlignment> bytes{};
@@ -60,7 +61,7 @@ class Pass {
     for (const auto& [tensor, part] : parts_) extents.push_back(*part.extent());
     std::ranges::sort(extents, {}, &Extent::offset);
     std::size_t next = 0;
-    std::uint64_t covered = header_.data_offset;  // bytes before it are payload, or were looked at
+    std::uint64_t covered = header_.data_offset;  // bytes before it are payload or have been checked
     for (std::uint64_t at = header_.data_offset; at < source_.size();) {
       const auto piece = std::span(buffer).first(static_cast<std::size_t>(std::min(kPiece, source_.size() - at)));
       source_.read_at(at, piece);
@@ -87,7 +88,7 @@ class Pass {
 
   void check_padding(std::span<const std::byte> bytes, std::uint64_t offset) {
     const auto at = std::ranges::find_if(bytes, [](std::byte b) { return b != std::byte{0}; });
-    if (padding_ || at == bytes.end()) return;  // once a file is enough
+    if (padding_ || at == bytes.end()) return;  // one finding per file is enough
     padding_ = true;
     add(rules::kPadding, offset + static_cast<std::uint64_t>(at - bytes.begin()), {}, "0",
         std::to_string(std::to_integer<int>(*at)));
@@ -107,7 +108,7 @@ class Pass {
           if ((bits & 0x7f800000U) != 0x7f800000U) continue;
           add(rules::kNotFinite, begin + at, tensor.name(), "a finite value",
               (bits & 0x7fffffU) != 0 ? "NaN" : "infinity");
-          return false;  // the first of a payload is enough
+          return false;  // one finding per payload is enough
         }
         const auto index = base::load_le<std::uint64_t>(piece.data() + k);
         if (index >= elements) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapter packages for SLM models: ADP1, ASP1 and ALR1. Owns their bytes; applying them to a model is left to
-// runtime/llama.
+// Adapter packages for SLM models: ADP1, ASP1 and ALR1. This folder reads and writes their bytes; runtime/llama applies
+// them to a model.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,17 +16,17 @@ extern const core::Format kFormat;
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 
-// One delta to write. All of it is in `parts`, in the order of the kind's payloads.
+// One delta to write. `parts` are in the order of the kind's payloads.
 struct Delta {
   std::uint64_t name_hash = 0;
   std::vector<std::uint64_t> dims;
-  std::uint64_t count = 0;    // elements, stored deltas or inner rank
+  std::uint64_t count = 0;    // elements (dense), stored deltas (sparse) or inner rank (low-rank)
   std::vector<Tensor> parts;  // dense tensors whose f32 (indices: u64) elements are the payloads
 };
-// What a package of these deltas is. The tensors of `delta.parts` must outlive the layout.
+// The layout of a package with these deltas. The tensors of `delta.parts` must outlive the layout.
 core::WriteLayout package_layout(Kind, const Identity&, const std::vector<Delta>&);
 
-// Corpus, for tests and fuzzers.
+// The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();
 
 }  // namespace weighbridge::slm_adapter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of an adapter package as numbers (docs/slm-adapters.md): header, directory entry, and what each kind keeps
-// in its one or two payloads. All integers and floats are little-endian.
+// The on-disk layout of an adapter package (docs/slm-adapters.md): header, directory entry, and the one or two payloads
+// of each kind. All integers and floats are little-endian.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kVersion = 1, kMaxRank = 4;
 inline constexpr std::uint64_t kHeaderSize = 128, kEntrySize = 72, kAlignment = 64;
 inline constexpr std::uint64_t kHeadChecksumAt = 88, kPayloadChecksumAt = 80, kReservedAt = 96;
 
-// What must be the same in the base model, in the order of the header.
+// The values that must match the base model, in the order of the header.
 struct Identity {
   std::uint32_t flags = 0, tensor_count = 0;
   std::uint64_t parameter_count = 0, tensor_layout_checksum = 0, tokenizer_checksum = 0, directory_identity = 0;
@@ -44,11 +44,11 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == kEntrySize && offsetof(Entry, dims) == 16 && offsetof(Entry, count) == 32);
 
-// Layout names and roles that the model gives them: a dense delta is a dense tensor, the others are structural.
+// Names of layouts and roles in the model: a dense delta is a dense tensor, the others have structural layouts.
 inline constexpr std::string_view kSparseLayout = "sparse_delta", kLowRankLayout = "low_rank_delta";
 inline constexpr std::string_view kData = "data", kIndices = "indices", kValues = "values", kA = "a", kB = "b";
 
-// Of the attributes that hold the header's identity.
+// The prefix of the attributes that hold the header's identity.
 inline constexpr std::string_view kPrefix = "slm-adapter.";
 
 }  // namespace weighbridge::slm_adapter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An adapter package to Model: the one walker behind open and verify. Header and directory are read at once, since one
-// checksum covers them; payload is left to content.cc.
+// An adapter package to Model: the one walker behind open and verify. Header and directory are read at once because one
+// checksum covers both. content.cc checks the payloads.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -41,7 +41,7 @@ class Walk {
 
  private:
   struct Place {
-    std::uint64_t offset, length, at;  // at: of the field in the directory
+    std::uint64_t offset, length, at;  // at: offset of the field in the file
     auto operator<=>(const Place&) const = default;
   };
 
@@ -82,7 +82,7 @@ class Walk {
   }
 
   bool read_directory() {
-    const std::uint64_t length = header_.entry_count * kEntrySize;  // u32 x 72 fits
+    const std::uint64_t length = header_.entry_count * kEntrySize;  // u32 x 72 cannot overflow
     if (!base::fits(kHeaderSize, length, source_.size())) {
       file(rules::kDirectoryRange, 12, "at most " + number((source_.size() - kHeaderSize) / kEntrySize) + " entries",
            number(header_.entry_count));
@@ -176,7 +176,8 @@ class Walk {
     return shape;
   }
 
-  // What the kind's payloads must be. `count` x 8 and rows x count x 4 are bounded by elements x 8, which fits.
+  // Derives what the payloads must be. `count` x 8 and rows x count x 4 are at most elements x 8, which cannot
+  // overflow.
   bool judge_count(const Entry& e, std::uint64_t elements, std::uint64_t rows, std::uint64_t columns, Wanted& wanted) {
     wanted.count_most = kind_ == Kind::low_rank ? std::min(rows, columns) : elements;
     wanted.count_least = kind_ == Kind::dense ? elements : 1;
@@ -245,7 +246,7 @@ class Walk {
     draft_.drop(later);
   }
 
-  // Equal ranges are one payload shared.
+  // Equal ranges are a shared payload, not an overlap.
   void check_overlaps() {
     std::vector<core::Range> ranges;
     for (std::uint32_t i = 0; i < places_.size(); ++i) ranges.push_back({0, places_[i].offset, places_[i].length, i});
@@ -264,11 +265,11 @@ class Walk {
   Header header_;
   Kind kind_ = Kind::dense;
   std::vector<char> directory_;
-  std::uint64_t at_ = 0;  // of the entry that is read
+  std::uint64_t at_ = 0;  // offset of the current entry
   std::string name_;
   bool broken_ = false;
   std::vector<Place> places_;
-  std::vector<std::uint64_t> entry_of_;  // of each tensor in the draft
+  std::vector<std::uint64_t> entry_of_;  // offset of the entry of each tensor in the draft
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapter packages: what the reader makes of each kind, and that a shared payload is one.
+// Adapter packages: the model of each kind, and shared payloads.
 #include <gtest/gtest.h>
 
 #include "formats/slm_adapter/format.h"
@@ -66,7 +66,7 @@ TEST(SlmAdapter, TheDirectoryIsHeldToTheCallersLimits) {
 
 TEST(SlmAdapter, APackageHasDeltasThatAFileCanHold) {
   EXPECT_EQ(test::thrown([] { package_layout(Kind::dense, {}, {}); }).rule, "misuse/adapter");
-  // The payload would end in the last 64 bytes below 2^64, and the padding behind it past them.
+  // The payload would end in the last 64 bytes below 2^64, and its padding beyond 2^64.
   constexpr std::uint64_t kData = 256, kCount = (UINT64_MAX - kData) / 4;
   Builder builder;
   builder.tensor("w", DType::f32, {kCount}, [](std::uint64_t, std::span<std::byte>) -> std::size_t { return 0; });

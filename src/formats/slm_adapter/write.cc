@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A package from deltas: header, directory, payloads in the order given, and the two checksums once all is written.
+// A package from deltas: header, directory, payloads in the given order, and at the end the two checksums.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -35,7 +35,7 @@ std::span<const std::string_view> roles(Kind kind) {
 
 std::string text_of(const auto& record) { return {reinterpret_cast<const char*>(&record), sizeof record}; }
 
-// Both checksums, by one pass over the payloads and one over the head as it stands in the layout.
+// Writes both checksums: one pass over the payloads, and one over the head from the layout.
 void seal(const core::WrittenFile& file, std::string head) {
   std::vector<std::byte> buffer(std::size_t{1} << 20);
   codecs::IndexedChecksum payload;

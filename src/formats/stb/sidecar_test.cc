@@ -77,7 +77,7 @@ TEST(StbSidecar, FindingsSayThatTheirOffsetIsTheSidecars) {
   EXPECT_EQ(finding.rule, "stb/sidecar-path");
   EXPECT_EQ(finding.offset, text.find("\"../"));
   EXPECT_EQ(finding.message,
-            "a path in the sidecar is not a relative one without .., backslash, NUL or drive letter: files[0].path "
+            "a path in the sidecar is not a relative path without .., backslash, NUL or drive letter: files[0].path "
             "(found ../a.stb)");
 }
 

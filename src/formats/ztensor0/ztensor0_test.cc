@@ -91,7 +91,7 @@ TEST(Ztensor0Read, SaysWhereExpectedAndFound) {
   EXPECT_TRUE(finding.has_tensor);
   EXPECT_EQ(finding.offset, c.bytes.find("name") - 2);  // the tensor's map
   EXPECT_EQ(finding.message,
-            "the size of a raw dense tensor is not what shape and dtype demand (expected 4 bytes, found 3)");
+            "the size of a raw dense tensor is not what shape and dtype require (expected 4 bytes, found 3)");
   EXPECT_EQ(model.size(), 0U);
 }
 

@@ -104,7 +104,7 @@ TEST(ZtensorRead, SaysWhereExpectedAndFound) {
   EXPECT_EQ(finding.found, "3");
   EXPECT_EQ(finding.offset, c.bytes.find("data") + 4);  // the component's map
   EXPECT_EQ(finding.message,
-            "a raw component's length is not the size that shape and dtype demand: component \"data\" (expected 4 "
+            "a raw component's length is not the size that shape and dtype require: component \"data\" (expected 4 "
             "bytes, found 3)");
   EXPECT_EQ(model.size(), 0U);
 }

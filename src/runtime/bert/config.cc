@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the numbers of an encoder and says, with the tensor or the key, what does not fit.
+// Reads the sizes of an encoder and reports which tensor or key is wrong.
 #include "runtime/bert/config.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using core::shape_text;
 
 constexpr std::string_view kWords = "embeddings.word_embeddings.weight",
                            kPositions = "embeddings.position_embeddings.weight";
-constexpr std::uint64_t kMostColumns = 65536;  // so that a sum of products of bytes fits 32 bits
+constexpr std::uint64_t kMostColumns = 65536;  // so that a sum of products of bytes fits in 32 bits
 
 Tensor find(const Model& model, const Config& config, std::string_view name) {
   const std::string full = config.prefix + std::string(name);

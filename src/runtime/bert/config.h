@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a BERT encoder is made of, read from a model's shapes and metadata (reading order: the options, the metadata,
-// the default). Owns the names of the tensors and the errors of this folder; leaves their values to weights.h.
+// The configuration of a BERT encoder, read from shapes and metadata (order: the options, the metadata, the default).
+// Owns the names of the tensors and this folder's errors; leaves the values of tensors to weights.h.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -14,7 +14,7 @@
 namespace weighbridge::bert {
 
 struct Config {
-  std::string prefix;  // before every tensor's name: "" or "bert."
+  std::string prefix;  // prefix of every tensor name: "" or "bert."
   std::uint64_t hidden = 0, vocabulary = 0, positions = 0, layers = 0, heads = 0, intermediate = 0, max_length = 0;
   float epsilon = 1e-12F;
   kernels::Activation activation = kernels::Activation::gelu;
@@ -22,13 +22,13 @@ struct Config {
   bool normalize = true, lower_case = true;
 };
 
-// Throws Error{malformed} of rule "embed/<rule>" about a tensor, or about no tensor where `tensor` is empty.
+// Throws Error{malformed} with rule "embed/<rule>", about this tensor or, if `tensor` is empty, about none.
 [[noreturn]] void fail(std::string_view rule, std::string_view tensor, std::string message);
 
 Config read_config(const Model&, const EmbedOptions&);
 
-// The tensor of that name (without the prefix), which has that shape. Throws what fail() throws, Error{unsupported}
-// where its elements cannot be had.
+// The tensor with this name (without the prefix) and shape. Throws what fail() throws, and Error{unsupported} if its
+// elements cannot be decoded.
 Tensor require(const Model&, const Config&, const std::string& name, std::initializer_list<std::uint64_t> shape);
 
 }  // namespace weighbridge::bert

@@ -19,8 +19,8 @@ namespace {
 
 using bert::Sequence;
 
-// Tokens that one thread takes through all layers together: enough to make loading the weights cheap, few enough for
-// the second-level cache to hold what lies between two products.
+// Tokens that one thread takes through all layers together: enough to make loading the weights cheap, few enough that
+// the activations between two products fit the second-level cache.
 constexpr std::size_t kBatchTokens = 128;
 constexpr std::uint64_t kRoundTokens = 16'384;
 
@@ -105,23 +105,23 @@ struct Embedder::Rep {
   const bert::Config config;
   const Precision precision;
   const std::uint64_t round_tokens;
-  std::shared_ptr<Executor> executor;            // for opening only
-  std::future<std::optional<WordPiece>> coming;  // the tokenizer, made while the weights are packed
+  std::shared_ptr<Executor> executor;            // used only for opening
+  std::future<std::optional<WordPiece>> coming;  // the tokenizer, built while the weights are packed
   const bert::Arithmetic arithmetic;
   const bert::Weights weights;
   const bert::Encoder encoder;
   const std::optional<WordPiece> tokenizer;
-  std::mutex turn;  // guards what follows
+  std::mutex turn;  // guards the members below
   kernels::Team team;
-  std::vector<bert::Workspace> spaces;  // one a thread, made when it is first needed; the first serves a crew of all
-  std::size_t longest = 0;              // that the workspaces have room for
+  std::vector<bert::Workspace> spaces;  // one per thread, made when first needed; the first also serves the whole crew
+  std::size_t longest = 0;              // the longest sequence that `spaces` has room for
 
   void make_room(std::size_t length);
   void run(std::span<const Sequence> sequences);
   void run_together(std::span<const Sequence> batch);
 };
 
-// Room grows with the longest text seen, up to the model's positions.
+// Grows with the longest text seen, up to the model's positions.
 void Embedder::Rep::make_room(std::size_t length) {
   if (length <= longest) return;
   longest = std::min<std::size_t>(std::max({length, 2 * longest, kBatchTokens}),
@@ -136,7 +136,8 @@ void Embedder::Rep::run_together(std::span<const Sequence> batch) {
   if (spaces[0].failure) std::rethrow_exception(spaces[0].failure);
 }
 
-// Batches go to threads of their own while there are enough to keep all of them busy; all threads share what is left.
+// Each thread takes whole batches while there are enough to keep all threads busy; all threads share the remaining
+// ones.
 void Embedder::Rep::run(std::span<const Sequence> sequences) {
   std::size_t length = 0;
   for (const Sequence& sequence : sequences) length = std::max(length, sequence.length);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An Embedder against float64 references computed by others' formulas: a two-layer model, and the real
-// all-MiniLM-L6-v2, whose weights are where `make demo` puts them. Skips with a sentence what is not there.
+// An Embedder compared with float64 references from other formulas: a two-layer model, and the real all-MiniLM-L6-v2,
+// with its weights where `make demo` puts them. Skips what is absent, with a message.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ double cosine(const float* a, const double* b, std::size_t n) {
   return dot / std::sqrt(aa * bb);
 }
 
-// Largest difference, least and mean cosine over the texts of the golden file.
+// The largest difference, and the least and mean cosine, over the texts of the golden file.
 struct Accuracy {
   double most = 0, least = 1, mean = 0;
 };
@@ -135,7 +135,7 @@ TEST(EmbedData, MiniLmInInt8IsClose) {
 
 // ---- STS-B ----
 
-// RFC 4180: sentence, sentence, score.
+// RFC 4180; columns: sentence, sentence, score.
 std::vector<std::vector<std::string>> read_csv(const std::string& text) {
   std::vector<std::vector<std::string>> rows(1);
   std::string field;
@@ -166,7 +166,7 @@ std::vector<std::vector<std::string>> read_csv(const std::string& text) {
   return rows;
 }
 
-// Ranks from 0, equal values sharing the mean of theirs.
+// Ranks from 0; equal values share the mean of their ranks.
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

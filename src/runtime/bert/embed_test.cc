@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An Embedder on small models made here: the same bits however texts are put together, and a sentence for whatever is
-// wrong with a model. embed_data_test.cc holds what other people's models and references say.
+// An Embedder on small models built here: the same bits however texts are batched, and an error for each fault of a
+// model. embed_data_test.cc has other people's models and references.
 #include "weighbridge/embed.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ void expect_same_bits(const test::BertShape& shape) {
 
 TEST(Embedder, GivesTheSameBitsInAnyBatchAndOrderWithAnyThreads) { expect_same_bits(kShape); }
 
-// Products of several panels and chains in every precision, panels that are not whole, fewer of them than threads.
+// Products of several panels and chains in every precision, partial panels, and fewer panels than threads.
 TEST(Embedder, GivesTheSameBitsWhenItIsWide) {
   expect_same_bits({.hidden = 120, .layers = 2, .heads = 5, .intermediate = 330, .vocabulary = 40, .positions = 300});
 }
@@ -125,9 +125,9 @@ TEST(Embedder, PoolsAndNormalizesAsAsked) {
   for (std::size_t i = 0; i < 24; ++i) EXPECT_NEAR(normal[i], mean[i] / std::sqrt(squares), 1e-7);
 }
 
-// ---- what a model can lack ----
+// ---- faults of a model ----
 
-// The sample with one tensor replaced by what `make` adds, and one attribute changed ("" leaves it out).
+// The sample with one tensor replaced by what `make` adds, and one attribute changed ("" removes it).
 Model changed(const std::string& tensor, const std::function<void(Builder&)>& make, const std::string& key = {},
               const std::string& value = {}) {
   static const Model sample = test::bert_model(kShape).build();
@@ -183,7 +183,7 @@ TEST(EmbedderRefuses, ValuesThatAreNotFinite) {
                       {.precision = Precision::f16})
                   .tensor,
               up);
-    // The table of words is looked at where it is used.
+    // The table of words is checked when it is used.
     const Model model = changed(words, [&](Builder& b) {
       b.tensor(words, DType::f32, {40, 24}, floats_with(40 * 24, 5 * 24 + 3, bad));
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BERT's layers over kernels. Every step shares its rows, heads or columns among the crew and ends with a barrier where
-// the next step reads what others wrote.
+// BERT's layers over the kernels. Every step shares its rows, heads or columns among the crew, and ends with a barrier
+// if the next step reads what others wrote.
 #include "runtime/bert/encoder.h"
 
 #include <algorithm>
@@ -23,13 +23,13 @@ struct Rows {
   std::size_t stride;
 };
 
-// Bytes of one activation as products read it beside its f32; 0 where they read that.
+// Bytes of one activation in the form that products read; 0 if they read the f32.
 std::size_t code_size(Arithmetic arithmetic) {
   if (arithmetic == Arithmetic::half) return sizeof(std::uint32_t);
   return arithmetic == Arithmetic::int8 ? sizeof(std::uint8_t) : 0;
 }
 
-// Bytes of a panel that is not the last one.
+// Bytes of a panel, except the last.
 std::size_t panel_bytes(std::size_t k, Arithmetic arithmetic) {
   switch (arithmetic) {
     case Arithmetic::f32: return kernels::kPanel * k * sizeof(float);
@@ -42,14 +42,14 @@ std::size_t panel_bytes(std::size_t k, Arithmetic arithmetic) {
 
 }  // namespace
 
-// One matrix applied to all tokens, as this member's share of it. Rows are shared out only where there are fewer panels
-// than members: a member's weights then stay in its cache.
+// One member's share of applying a matrix to all tokens. Rows are shared only if there are fewer panels than members,
+// so that a member's weights stay in its cache.
 class Step {
  public:
   Step(const Workspace& space, Arithmetic arithmetic, std::size_t tokens, const Crew& crew)
       : space_(space), arithmetic_(arithmetic), tokens_(tokens), crew_(crew) {}
 
-  // This member's share of the rows as the products to come read them; a barrier has to follow.
+  // Prepares this member's share of the rows for the next products. A barrier must follow.
   void prepare(Rows rows, std::size_t k) const {
     const auto [begin, end] = crew_.share(tokens_);
     for (std::size_t row = begin; row < end; ++row) {
@@ -61,14 +61,14 @@ class Step {
                                         space_.code_zero[row]);
     }
   }
-  // The same, and the barrier, where there is anything to do.
+  // The same with the barrier; does nothing if products read the f32.
   void prepare_all(Rows rows, std::size_t k) const {
     if (code_size(arithmetic_) == 0) return;
     prepare(rows, k);
     crew_.sync();
   }
 
-  // `next` is what will be applied after it, null if nothing.
+  // `next` is the matrix applied afterwards; null if none.
   void apply(const Linear& linear, const Linear* next, Rows in, kernels::Activation activation, const float* residual,
              float* out, std::size_t out_stride) const {
     const kernels::Product common{.n = linear.n,
@@ -122,7 +122,7 @@ class Step {
   std::size_t panel_count(std::size_t n) const noexcept {
     return arithmetic_ == Arithmetic::half ? kernels::half_panel_count(n) : kernels::panel_count(n);
   }
-  // Where this member's share of the panels begins.
+  // The first panel of this member's share.
   const std::byte* first_panel(const Linear& linear) const noexcept {
     return linear.packed + crew_.share(panel_count(linear.n)).first * panel_bytes(linear.k, arithmetic_);
   }
@@ -151,7 +151,7 @@ class Step {
 
 namespace {
 
-// Normalizes this member's share of x and prepares it for the products to come. A barrier has to follow.
+// Normalizes this member's share of x and prepares it for the next products. A barrier must follow.
 void normalize(const Config& config, const Norm& norm, float* x, std::size_t tokens, const Step& step,
                const Crew& crew) {
   const std::size_t hidden = hidden_of(config);
@@ -225,7 +225,7 @@ void Encoder::run(std::span<const Sequence> sequences, Workspace& space, const C
   crew.sync();
 }
 
-// The rows of word embeddings are checked here, where they are used: checking the whole table would read all of it.
+// Checks rows of word embeddings for finite values when they are used: checking the whole table would read all of it.
 void Encoder::embed(std::span<const Sequence> sequences, Workspace& space) const {
   const std::size_t hidden = hidden_of(config_);
   float* out = space.x;
@@ -241,7 +241,7 @@ void Encoder::embed(std::span<const Sequence> sequences, Workspace& space) const
   }
 }
 
-// x is normalized and prepared, before and after.
+// x is normalized and prepared on entry and on return.
 void Encoder::layer(const Layer& layer, const Linear* next, std::span<const Sequence> sequences, std::size_t tokens,
                     Workspace& space, const Step& step, const Crew& crew) const {
   const std::size_t hidden = hidden_of(config_);

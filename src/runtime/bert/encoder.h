@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The encoder itself: a batch of sequences through all layers to one vector each. Owns the working memory and how a
-// crew of threads shares a batch; leaves which sequences make a batch to embed.cc.
+// The encoder itself: runs a batch of sequences through all layers to one vector each. Owns the working memory and how
+// a crew of threads shares a batch; leaves forming batches to embed.cc.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace weighbridge::bert {
 
-// A sequence of ids and where its vector goes.
+// A sequence of ids and the destination of its vector.
 struct Sequence {
   const std::uint32_t* ids;
   std::size_t length;
   float* out;
 };
 
-// What one crew computes in: room for `tokens` tokens, in sequences of at most `longest`.
+// The memory that one crew computes in, for `tokens` tokens in sequences of at most `longest`.
 class Workspace {
  public:
   Workspace(const Config&, Arithmetic, std::size_t tokens, std::size_t longest, unsigned members);
@@ -31,7 +31,7 @@ class Workspace {
   float* code_scale;  // [tokens]
   std::int32_t* code_zero;  // [tokens]: int8
   float* scratch(unsigned rank) const noexcept { return scratch_ + rank * scratch_size_; }
-  std::exception_ptr failure;  // of the member that read the embeddings
+  std::exception_ptr failure;  // the exception of the member that reads the embeddings
 
  private:
   kernels::Block block_;
@@ -39,15 +39,15 @@ class Workspace {
   std::size_t scratch_size_;
 };
 
-class Step;  // the products of one member, in encoder.cc
+class Step;  // one member's products, in encoder.cc
 
 class Encoder {
  public:
   Encoder(const Config& config, const Weights& weights, Arithmetic arithmetic)
       : config_(config), weights_(weights), arithmetic_(arithmetic) {}
 
-  // All members of a crew call it with the same arguments. Sequences stand one behind the other, without padding.
-  // What goes wrong is left in workspace.failure.
+  // All members of a crew call it with the same arguments. Sequences follow each other without padding. An error is
+  // left in workspace.failure.
   void run(std::span<const Sequence>, Workspace&, const kernels::Crew&) const noexcept;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads, checks and packs the weights, matrix by matrix, several at once.
+// Reads, checks and packs the weights matrix by matrix, several in parallel.
 #include "runtime/bert/weights.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void require_real(const Tensor& tensor) {
              ", and weights are real numbers");
 }
 
-// All elements of a tensor as f32, in place where they can be used so.
+// All elements of a tensor as f32, in place if possible.
 core::Floats finite_floats(const Tensor& tensor) {
   require_real(tensor);
   core::Floats out(tensor);
@@ -55,9 +55,9 @@ std::size_t packed_bytes(std::size_t n, std::size_t k, Arithmetic arithmetic) {
   return 0;
 }
 
-// Every processor refuses the same models, though half arithmetic could take these.
+// Half arithmetic could take these weights, but every processor must refuse the same models.
 void require_halves(const Tensor& tensor, const core::Floats& weights) {
-  constexpr float kFirstPast = 65520;  // what rounds to 65536, which f16 does not have
+  constexpr float kFirstPast = 65520;  // rounds to 65536, which f16 cannot hold
   if (std::any_of(weights.data(), weights.data() + weights.size(),
                   [](float weight) { return std::fabs(weight) >= kFirstPast; }))
     fail("not-finite", tensor.name(),
@@ -71,7 +71,7 @@ void pack_widened(const float* weights, const Linear& out) {
   codecs::kernels().from_f32[static_cast<std::size_t>(DType::f16)](panels.data(), out.packed, count);
 }
 
-// Fills `out`, whose n, k and packed are set.
+// Fills `out`; its n, k and packed are set.
 void pack(const Model& model, const Config& config, const std::string& name, Arithmetic arithmetic, Linear& out) {
   const Tensor tensor = require(model, config, name + ".weight", {out.n, out.k});
   const core::Floats weights = finite_floats(tensor);
@@ -94,7 +94,7 @@ void pack(const Model& model, const Config& config, const std::string& name, Ari
   }
 }
 
-// The position embeddings, each with the embedding of token type 0, which every token has.
+// The position embeddings, each plus the embedding of token type 0, which every token has.
 std::vector<float> places_of(const Model& model, const Config& config) {
   const core::Floats positions =
       finite_floats(require(model, config, "embeddings.position_embeddings.weight", {config.positions, config.hidden}));
@@ -157,7 +157,7 @@ Weights load_weights(const Model& model, const Config& config, Arithmetic arithm
     Layer& layer = out.layers[i];
     const std::string at = "encoder.layer." + std::to_string(i) + ".";
     const auto add = [&](Linear& to, const char* name, std::size_t n, std::size_t k) {
-      require(model, config, at + name + ".weight", {n, k});  // before memory is taken for it
+      require(model, config, at + name + ".weight", {n, k});  // before allocating memory for it
       to.n = n;
       to.k = k;
       steps.push_back({&to, at + name, total});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights of an encoder as they are computed with: matrices packed once, small vectors copied, the table of word
-// embeddings where it lies. Owns the check that every weight is finite.
+// The weights of an encoder, ready to compute with: matrices packed once, small vectors copied, the table of word
+// embeddings in place. Owns the check that every weight is finite.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace weighbridge::bert {
 
-// What a precision means on this processor. widened: f16 weights, everything else f32; half: f16 all the way.
+// How this processor computes a precision. widened: f16 weights, everything else f32; half: everything f16.
 enum class Arithmetic : std::uint8_t { f32, widened, half, int8 };
 Arithmetic arithmetic_of(Precision) noexcept;
 
-// out = in * w^T + bias, in the arithmetic of the model.
+// out = in * w^T + bias, in the model's arithmetic.
 struct Linear {
   std::size_t n = 0, k = 0;
-  std::vector<float> bias;        // n, padded to 16
+  std::vector<float> bias;        // size n, padded to 16
   std::byte* packed = nullptr;    // panels of codes, f16 or f32, in Weights::panels
   std::vector<float> scale;       // half and int8
   std::vector<std::int32_t> sum;  // int8
@@ -36,12 +36,12 @@ struct Layer {
   Norm attention_norm, out_norm;
 };
 
-// The rows of a table that may be larger than everything else.
+// The rows of a table that may be larger than all other weights.
 class Table {
  public:
   Table() = default;
   Table(Tensor, std::size_t width);
-  // Row `id` into `out`, or where it lies when it can be used in place.
+  // Returns row `id`: in place if it can be used there, else copied to `out`.
   const float* row(std::uint32_t id, std::span<float> out) const;
   std::string_view name() const noexcept { return tensor_.name(); }
 
@@ -56,7 +56,7 @@ struct Weights {
   Table words;
   std::vector<float> places;  // [positions, hidden]: the position embedding plus that of token type 0
   Norm embedding_norm;
-  kernels::Block panels;  // all matrices, one behind the other in the order of use
+  kernels::Block panels;  // all matrices, one after the other in the order of use
   std::vector<Layer> layers;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels for processors with AVX2 and FMA. Nothing but the loops is compiled with these instructions.
+// The kernels for processors with AVX2 and FMA. Only the loops are compiled with these instructions.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels for processors with AVX-512 and its byte products (VNNI), and those in f16 where they have AVX512-FP16
-// too. Nothing but the loops is compiled with these instructions.
+// The kernels for processors with AVX-512 and VNNI, and the f16 kernels for those with AVX512-FP16. Only the loops are
+// compiled with these instructions.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the system for large pages: a table walk for every 4 KiB costs a stream of weights a tenth of its speed.
+// Requests large pages: a table walk for every 4 KiB would cost a stream of weights a tenth of its speed.
 #include "runtime/kernels/block.h"
 
 #ifdef __linux__
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLargePage = std::size_t{1} << 21, kLine = 64;
 
-// A large page of its own pays from a quarter of it on: taking the same memory page by page costs microseconds each.
+// From a quarter of a large page on, a whole one pays: faulting in small pages costs microseconds each.
 constexpr std::size_t alignment(std::size_t bytes) noexcept { return bytes < kLargePage / 4 ? kLine : kLargePage; }
 
 }  // namespace
@@ -24,7 +24,7 @@ Block::Block(std::size_t bytes) {
   const std::size_t align = alignment(bytes), size = (bytes + align - 1) / align * align;
   data_ = {static_cast<std::byte*>(::operator new(size == 0 ? align : size, std::align_val_t(align))), Free{align}};
 #ifdef __linux__
-  if (align == kLargePage) madvise(data_.get(), size, MADV_HUGEPAGE);  // a hint: what it answers changes nothing
+  if (align == kLargePage) madvise(data_.get(), size, MADV_HUGEPAGE);  // a hint: ignore the result
 #endif
 }
 

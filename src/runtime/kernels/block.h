@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for numbers that vectors run over: aligned, in large pages where the system has them, not initialized.
+// Memory for arrays that vector code runs over: aligned, in large pages if the system has them, uninitialized.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -9,7 +9,7 @@ namespace weighbridge::kernels {
 class Block {
  public:
   Block() = default;
-  explicit Block(std::size_t bytes);  // 64-byte aligned at least; pages are taken when they are first written
+  explicit Block(std::size_t bytes);  // aligned to at least 64 bytes; pages are allocated on first write
   template <class T> T* as() const noexcept { return reinterpret_cast<T*>(data_.get()); }
 
  private:
@@ -23,7 +23,7 @@ class Block {
 // Lays out several arrays in one Block: add() each, then make().
 class BlockPlan {
  public:
-  // The offset of `bytes` bytes, in whole cache lines.
+  // Adds an array of `bytes` bytes, rounded up to whole cache lines; returns its offset.
   std::size_t add(std::size_t bytes) noexcept {
     const std::size_t at = size_;
     size_ += (bytes + 63) / 64 * 64;

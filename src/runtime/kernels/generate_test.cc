@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of language models: every instruction set gives the bits of the plain one, at awkward sizes, and the
-// plain one is right.
+// The kernels of language models: every instruction set gives the bits of the plain one at awkward sizes, and the plain
+// one is correct.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::numbers, testing::same_bits;
 
-// Whether two codes of four bits, and what they stand for, go together.
+// The value of a 4-bit two's complement code.
 int value_of(unsigned half) { return half < 8 ? static_cast<int>(half) : static_cast<int>(half) - 16; }
 
 struct Q4 {
@@ -33,7 +33,7 @@ struct Q4Case {
     for (std::size_t i = 0; i < codes.size(); ++i) std::memcpy(&codes[i], &noise[i], 1);
     a = numbers(s.m * s.k, 7);
     packed.assign(packed_q4_size(s.n, s.k), 0xEE);
-    for (std::size_t first = 0; first < s.n; first += 2 * kPanel)  // in pieces, as several threads do it
+    for (std::size_t first = 0; first < s.n; first += 2 * kPanel)  // in pieces, as several threads pack it
       pack_codes_q4(codes.data(), scales.data(), s.block, s.n, s.k, first, 2 * kPanel, packed.data());
   }
   std::vector<float> product(const Kernels& set, std::size_t row_begin, std::size_t row_end) const {
@@ -80,7 +80,7 @@ TEST(Q4Product, IsNearTheProductOfWhatTheCodesStandFor) {
           const double w = value_of(one.codes[at / 2] >> (at % 2 * 4) & 15U) *
                            static_cast<double>(one.scales[j * (s.k / s.block) + p / s.block]);
           sum += w * static_cast<double>(one.a[i * s.k + p]);
-          bound += std::fabs(w) * (2.0 / 127 / 2);  // half a step of the activations' codes
+          bound += std::fabs(w) * (2.0 / 127 / 2);  // half a step of the activation codes
         }
         EXPECT_NEAR(got[i * s.n + j], sum, bound) << i << " " << j;
       }
@@ -118,7 +118,7 @@ TEST(PackCodesI8, GivesWhatPackI8GivesOfTheSameCodes) {
   }
 }
 
-// Keys and values of one head at `length` positions, as they are kept.
+// Keys and values of one head at `length` positions, in the layout of a cache.
 struct Kept {
   Kept(std::size_t length, std::size_t head)
       : k(numbers(length * head, 11)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in f16 give the bits of a twin that computes each operation in double and rounds it once, at awkward sizes
-// and with the worst of numbers. Skips where the processor has no such arithmetic.
+// and with extreme numbers. Skips where the processor has no f16 arithmetic.
 #include "runtime/kernels/half.h"
 
 #include <gtest/gtest.h>
@@ -35,8 +35,8 @@ double round_to_half(double value) {
   const double rounded = std::nearbyint(value / unit) * unit;
   return std::fabs(rounded) < 65536 ? rounded : std::copysign(std::numeric_limits<double>::infinity(), value);
 }
-// a * b + c of halves, rounded once: a double holds the sum, unless the product is so much smaller than c that it
-// changes nothing, or the sum is past all halves.
+// a * b + c of f16 values, rounded once: double holds the sum exactly, unless the product is too small to affect c or
+// the sum exceeds f16.
 double fma_half(double a, double b, double c) { return round_to_half(a * b + c); }
 
 struct Scaled {
@@ -82,7 +82,7 @@ std::vector<float> twin(const Matrices& in, const Shape& s) {
   return out;
 }
 
-// ---- what it is compared with ----
+// ---- reference values ----
 
 Matrices matrices(const Shape& s) {
   Matrices out{numbers(s.m * s.k, 1), numbers(s.n * s.k, 2), numbers(s.n, 3)};
@@ -123,7 +123,7 @@ TEST(Halves, TheTwinRoundsOnce) {
   EXPECT_EQ(round_to_half(1 + std::ldexp(1.0, -11)), 1.0);
   EXPECT_EQ(round_to_half(1 + std::ldexp(3.0, -11)), 1 + std::ldexp(1.0, -9));
   EXPECT_EQ(fma_half(3, 683, 0), 2048.0);      // 2049 is a tie
-  EXPECT_EQ(fma_half(3, 683, least), 2050.0);  // and this is past it, which a product rounded first would not show
+  EXPECT_EQ(fma_half(3, 683, least), 2050.0);  // just past the tie; rounding the product first would not show it
   EXPECT_EQ(round_to_half(65519), 65504.0);
   EXPECT_EQ(round_to_half(65520), std::numeric_limits<double>::infinity());
   EXPECT_EQ(round_to_half(1.5 * least), 2 * least);
@@ -169,7 +169,7 @@ TEST(Halves, ProductsAreThoseOfTheTwin) {
   }
 }
 
-// The activation is that of the f32 kernels: a product with a matrix of one changes nothing else.
+// Applies the activation of the f32 kernels: a product with a matrix of one changes nothing else.
 TEST(Halves, AreActivated) {
   WB_REQUIRE_HALF();
   const Shape s{9, 97, 70};
@@ -195,7 +195,7 @@ TEST(Halves, DoNotDependOnHowTheyAreSharedOut) {
     EXPECT_TRUE(same_bits(product(in, s, Activation::gelu, nullptr, rows, 1), whole)) << rows;
 }
 
-// All of the largest magnitude and one sign; outliers far past what f16 has; rows next to nothing.
+// Rows of one sign at the largest magnitude, outliers far beyond the range of f16, and rows near zero.
 TEST(Halves, DoNotOverflow) {
   WB_REQUIRE_HALF();
   const Shape s{5, 40, 192};
@@ -211,7 +211,7 @@ TEST(Halves, DoNotOverflow) {
   for (std::size_t i = 0; i < s.m; ++i) {
     double expected = 0;
     for (std::size_t p = 0; p < s.k; ++p) expected += double{in.a[i * s.k + p]} * double{in.w[s.k + p]};
-    // Equal products round to the same side: a chain of 64 loses up to 64 / 2^12 of its sum.
+    // Equal products all round in the same direction: a chain of 64 loses up to 64 / 2^12 of its sum.
     EXPECT_NEAR(c[i * s.n + 1], expected, std::fabs(expected) * 0.016) << i;
   }
 }

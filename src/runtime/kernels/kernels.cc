@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which set of kernels this processor runs, and the packing of quantized weights, which is the same for all.
+// Chooses the set of kernels for this processor, and packs quantized weights, which is the same for all sets.
 #include "runtime/kernels/kernels.h"
 
 #if defined(__x86_64__)
@@ -16,8 +16,8 @@ namespace weighbridge::kernels {
 namespace {
 
 #if defined(__x86_64__)
-// Conversions of halves, and arithmetic in them, which clang 16 has no names for in __builtin_cpu_supports(). The
-// second counts only where the system keeps the registers of AVX-512, which the caller asks for first.
+// f16 conversion and arithmetic, for which __builtin_cpu_supports() of clang 16 has no names. AVX512-FP16 also needs
+// the system to save the registers of AVX-512; the caller checks that first.
 bool has_f16c() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
@@ -117,7 +117,7 @@ void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t b
       for (std::size_t e = 0; e < 4; ++e, bytes += 4 * kLanes, from += 4) {
         unsigned in[4] = {};
         if (row < n) std::copy_n(from, 4, in);
-        // Eight values, k = 8e to 8e + 7, as pairs four apart. Flipping the upper bit adds 8: -8 to 7 become 0 to 15.
+        // Eight values, k = 8e to 8e + 7, as pairs four apart. Flipping the upper bit adds 8: -8..7 become 0..15.
         const unsigned pairs[] = {(in[0] & 15U) | in[2] << 4, in[0] >> 4 | (in[2] & 0xF0U), (in[1] & 15U) | in[3] << 4,
                                   in[1] >> 4 | (in[3] & 0xF0U)};
         for (std::size_t t = 0; t < 4; ++t) bytes[t] = static_cast<std::uint8_t>(pairs[t] ^ 0x88U);

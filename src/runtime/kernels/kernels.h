@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numeric kernels of the runtimes, compiled for several instruction sets and chosen when the program runs. Owns
-// what each computes and in which order; leaves models, memory and threads to its callers (team.h has threads).
+// The numeric kernels of the runtimes, compiled for several instruction sets and chosen at run time. Owns what each
+// computes and in which order; leaves models, memory and threads to its callers (team.h has threads).
 //
-// SAME BITS  Every set gives the same bits. An element of a product is one chain of fused multiply-adds over k in
-//            ascending order, so it depends on neither the other rows nor how the work is shared out. A sum over a row
-//            is 16 partial sums (element i goes to i mod 16), added as one tree: 8 apart, 4, 2, 1. exp, erf and their
-//            kin are polynomials of this file's own, evaluated alike everywhere; the C library's are never called.
-// WEIGHTS    A matrix [n, k], row-major, is packed once into panels of 48 columns of its transpose: panel j holds
-//            [k][width] with width = 48, for the last one what is left rounded up to 16 (zeros fill it), and begins at
-//            element j * 48 * k. Vectors then run over output columns.
+// SAME BITS  All sets of a build give the same bits. An element of a product is one chain of fused multiply-adds over k
+//            in ascending order, so it depends on neither the other rows nor how the work is shared. A sum over a row
+//            is 16 partial sums (element i goes to i mod 16), added as one tree: 8 apart, 4, 2, 1. exp, erf and the
+//            like are polynomials of this file's own, evaluated alike everywhere, never the C library's functions.
+// WEIGHTS    A matrix [n, k], row-major, is packed once into panels of 48 columns of its transpose. Panel j begins at
+//            element j * 48 * k and holds [k][width] with width = 48; the last one has the rest, rounded up to 16
+//            (filled with zeros). Vectors then run over output columns.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,22 +25,23 @@ constexpr std::size_t panel_count(std::size_t n) noexcept { return (n + kPanel -
 constexpr std::size_t panel_width(std::size_t n, std::size_t panel) noexcept {
   return round_up(n - panel * kPanel < kPanel ? n - panel * kPanel : kPanel, kLanes);
 }
-// Elements of a packed [n, k].
+// Number of elements of a packed [n, k].
 constexpr std::size_t packed_size(std::size_t n, std::size_t k) noexcept { return round_up(n, kLanes) * k; }
 // int8 products take k four at a time.
 constexpr std::size_t int8_depth(std::size_t k) noexcept { return round_up(k, 4); }
 
-// What becomes of a product before it is stored. gelu is x * Phi(x) by the error function, gelu_tanh its tanh form.
+// The function applied to a product before it is stored. gelu is x * Phi(x) with the error function, gelu_tanh its tanh
+// form.
 enum class Activation : std::uint8_t { none, gelu, gelu_tanh };
 
-// Which rows of the activations and which panels of the weights one call computes.
+// The rows of the activations and the panels of the weights that one call computes.
 struct Range {
   std::size_t row_begin, row_end, panel_begin, panel_end;
 };
 
 // c = activation(bias + a * w^T) + residual: a [m, k], w packed [n, k], bias [n] padded to 16, c and residual [m, n].
-// residual may be null, and may be c. `after`: weights that the caller needs next, asked for while the last panel is
-// computed; changes nothing else.
+// residual may be null, and may be c. `after`: weights that the caller needs next; they are only prefetched while the
+// last panel is computed.
 struct Product {
   std::size_t n, k;
   const float* bias;
@@ -56,14 +57,14 @@ struct ProductF32 : Product {
   std::size_t a_stride;
   const float* w;
 };
-// The same with weights that are f16 bits, which become f32 where they are used: sums are those of f32.
+// The same with f16 weights, which are widened to f32 when used: sums are in f32.
 struct ProductF16 : Product {
   const float* a;
   std::size_t a_stride;
   const std::uint16_t* w;
 };
-// a[i][j] stands for (code - zero[i]) * scale[i]; w[n][k] for code * w_scale[n]; w_sum[n] is the sum of the codes of
-// row n.
+// a[i][j] means (code - zero[i]) * scale[i]; w[n][k] means code * w_scale[n]; w_sum[n] is the sum of the codes of row
+// n.
 struct ProductI8 : Product {
   const std::uint8_t* a;
   std::size_t a_stride;  // a multiple of 4; codes past k are multiplied by zero
@@ -74,7 +75,7 @@ struct ProductI8 : Product {
   const std::int32_t* w_sum;  // padded to 16
 };
 
-// One head of one sequence: out[i] = softmax(scale * q[i] * k^T) * v. Rows are `stride` apart, `head` wide.
+// One head of one sequence: out[i] = softmax(scale * q[i] * k^T) * v. Rows are `stride` apart and `head` wide.
 struct Attention {
   const float *q, *k, *v;
   std::size_t stride, length, head;
@@ -87,11 +88,11 @@ constexpr std::size_t attention_scratch(std::size_t length, std::size_t head) no
   return round_up(length, kLanes) * (head + round_up(head, kLanes) + kTileRows);
 }
 
-// Weights of four bits with a scale for each kBlock of k: a stands for code * scale of its block, w for
-// (code - 8) * scale of its block. k is a multiple of kBlock. Panels of w hold, block by block and vector by vector,
-// 16 scales and 4 x 64 bytes of codes: byte [e][4 c + t] has k = 8 e + t of column c in its low half, k = 8 e + 4 + t
-// in the high one. Rows of a stand in groups, each block by block: the codes of its rows, their scales, and -8 times
-// the sums of their codes. A group is kTileRows rows, or the one row that there is.
+// 4-bit weights with one scale for each kBlock of k: a means code * scale of its block, w means (code - 8) * scale of
+// its block. k is a multiple of kBlock. For each block, then each vector, a panel of w holds 16 scales and 4 x 64 bytes
+// of codes: byte [e][4 c + t] has k = 8 e + t of column c in its low half, k = 8 e + 4 + t in the high half. Rows of a
+// come in groups of kTileRows, or a single row alone. For each block a group holds the codes of its rows, their scales,
+// and -8 times the sums of their codes.
 inline constexpr std::size_t kBlock = 32, kQ4Bytes = kLanes * sizeof(float) + kLanes * kBlock / 2;
 inline constexpr std::size_t kQ4RowBytes = kBlock + sizeof(float) + sizeof(std::int32_t);
 constexpr std::size_t packed_q4_size(std::size_t n, std::size_t k) noexcept {
@@ -101,19 +102,19 @@ constexpr std::size_t q4_group(std::size_t rows) noexcept { return rows == 1 ? 1
 constexpr std::size_t q4_rows_size(std::size_t rows, std::size_t k) noexcept {
   return round_up(rows, q4_group(rows)) * (k / kBlock) * kQ4RowBytes;
 }
-// Bytes of one panel whose codes became bytes.
+// Size in bytes of a panel whose codes were widened to bytes.
 inline constexpr std::size_t kQ4WideBytes = kLanes * sizeof(float) + kLanes * kBlock;
 constexpr std::size_t q4_wide_size(std::size_t k) noexcept { return kPanel / kLanes * (k / kBlock) * kQ4WideBytes; }
 struct ProductQ4 : Product {
-  const std::byte* a;  // q4_rows_size(rows, k) bytes, which quantize_blocks() fills
+  const std::byte* a;  // q4_rows_size(rows, k) bytes, filled by quantize_blocks()
   std::size_t group;   // q4_group(rows)
   const std::uint8_t* w;
-  std::uint8_t* wide;  // q4_wide_size(k) bytes to work in; not needed for one row
+  std::uint8_t* wide;  // q4_wide_size(k) bytes of scratch; not needed for one row
 };
 
-// The heads of one sequence that read the same keys and values, which were kept: row r sees the first `first` + r keys.
-// Queries and results of the heads stand side by side. keys hold panels of 48 positions, [head][48] each, values a row
-// of `head` for each position, and 16 floats more behind the last. What stands past the last key may be any numbers.
+// The heads of one sequence that read the same cached keys and values: row r sees the first `first` + r keys. Queries
+// and results of the heads are side by side. keys holds panels of 48 positions, [head][48] each; values holds a row of
+// `head` for each position, and 16 extra floats after the last. Memory past the last key may hold any numbers.
 struct CausalAttention {
   const float* q;
   std::size_t q_stride, rows, first, head, heads;
@@ -136,12 +137,13 @@ struct Kernels {
                      float epsilon);
   void (*add)(const float* a, const float* b, float* out, std::size_t n);
   bool (*all_finite)(const float* x, std::size_t n);
-  // Over the rows of x [rows, width], rows > 0.
+  // The mean and the maximum of each column over the rows of x [rows, width], rows > 0.
   void (*mean)(const float* x, std::size_t rows, std::size_t width, float* out);
   void (*max)(const float* x, std::size_t rows, std::size_t width, float* out);
-  // Divides by the Euclidean norm, or by 1e-12 where that is less.
+  // Divides by the Euclidean norm, or by 1e-12 if that is larger.
   void (*normalize)(float* x, std::size_t n);
-  // Codes of one row by its own range, zero included, so that zero is a code; n codes, then zeros up to the padding.
+  // Quantizes one row by its own range, extended to include zero so that zero is exact; writes n codes, then zeros up
+  // to the padding.
   void (*quantize_row)(const float* x, std::size_t n, std::uint8_t* codes, float& scale, std::int32_t& zero);
   void (*product_i8)(const ProductI8&, const Range&);
 
@@ -149,40 +151,39 @@ struct Kernels {
   void (*silu_product)(float* gate, const float* up, std::size_t n);
   // out[i] = x[i] / sqrt(mean of squares + epsilon) * weight[i].
   void (*rms_norm)(const float* x, std::size_t width, const float* weight, float epsilon, float* out);
-  // Turns each pair (x[2i], x[2i + 1]) by an angle: x[i] = x[i] * cosines[i] + x[i ^ 1] * sines[i], where both of a
-  // pair have its cosine, the first one -sine and the second sine. n is even.
+  // Rotates each pair (x[2i], x[2i + 1]) by an angle: x[i] = x[i] * cosines[i] + x[i ^ 1] * sines[i]. Both elements of
+  // a pair have its cosine; the first has -sine, the second sine. n is even.
   void (*rotate)(float* x, std::size_t n, const float* cosines, const float* sines);
-  // The place of the largest, the first of equal ones; 0 where none is a number. n > 0.
+  // The index of the largest element, the first of equal ones; 0 if none is a number. n > 0.
   std::size_t (*largest)(const float* x, std::size_t n);
-  // The sum of exp(x[i] - top), top no less than any x[i].
+  // The sum of exp(x[i] - top); top is not less than any x[i].
   float (*exp_sum)(const float* x, std::size_t n, float top);
-  // Row `row` of those that `group` is for, into `out`, where all rows begin.
+  // Quantizes row `row` into `out`, where all rows begin. `group` is ProductQ4::group.
   void (*quantize_blocks)(const float* x, std::size_t k, std::size_t row, std::size_t group, std::byte* out);
   void (*product_q4)(const ProductQ4&, const Range&);
   void (*causal_attention)(const CausalAttention&);
 };
 
-// The best for this processor.
+// The fastest set for this processor.
 const Kernels& kernels() noexcept;
-// Every set that this processor runs, the plain one first. For tests.
+// Every set that this processor supports, the plain one first. For tests.
 std::span<const Kernels* const> all_kernels() noexcept;
 
-// Codes of a matrix [n, k] by the largest magnitude of each row, packed for product_i8: panels of [k / 4][width][4].
-// scale and sum have round_up(n, 16) elements.
+// Quantizes a matrix [n, k] by the largest magnitude of each row and packs it for product_i8: panels of [k /
+// 4][width][4]. scale and sum have round_up(n, 16) elements.
 void pack_i8(const float* w, std::size_t n, std::size_t k, std::int8_t* out, float* scale, std::int32_t* sum);
 
-// The same from codes that are there already: `rows` of them from row `first`, a multiple of kPanel, of a matrix
-// [n, k].
+// Packs existing codes of a matrix [n, k] for product_i8: `rows` rows from row `first`, a multiple of kPanel.
 void pack_codes_i8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
                    std::int8_t* out, std::int32_t* sum);
-// Codes of four bits, two's complement, element 2i in the low half of a byte, with scales [n, k / block], block a
-// multiple of kBlock.
+// Packs 4-bit codes for product_q4: two's complement, element 2i in the low half of a byte, with scales [n, k / block].
+// block is a multiple of kBlock.
 void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t block, std::size_t n, std::size_t k,
                    std::size_t first, std::size_t rows, std::uint8_t* out);
 
-// The tables of each instruction set, for kernels.cc; null where it is not compiled in.
+// The table of each instruction set, for kernels.cc; null if it is not compiled in.
 const Kernels* plain_kernels() noexcept;
-const Kernels* wasm_kernels() noexcept;  // defined where WebAssembly has vectors
+const Kernels* wasm_kernels() noexcept;  // defined where WebAssembly has SIMD
 const Kernels* avx2_kernels() noexcept;
 const Kernels* avx512_kernels() noexcept;
 

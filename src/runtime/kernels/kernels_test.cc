@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every instruction set gives the bits of the plain one, at awkward sizes, and the plain one is right.
+// Every instruction set gives the bits of the plain one at awkward sizes, and the plain one is correct.
 #include "runtime/kernels/kernels.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST(Products, AreWhatTheyShouldBe) {
     const auto c = product(*all_kernels()[0], s, Activation::none, true);
     for (std::size_t i = 0; i < s.m; ++i) {
       for (std::size_t j = 0; j < s.n; ++j) {
-        float chain = bias[j];  // one chain in the order of k, then the residual: the contract, not an approximation
+        float chain = bias[j];  // the contract, not an approximation: one chain in the order of k, then the residual
         for (std::size_t p = 0; p < s.k; ++p) chain = std::fma(a[i * s.k + p], w[j * s.k + p], chain);
         ASSERT_EQ(c[i * s.n + j], chain + residual[i * s.n + j]) << s.m << "x" << s.n << "x" << s.k;
       }
@@ -76,7 +76,7 @@ TEST(Products, HaveTheSameBitsInEverySet) {
 TEST(Products, OfHalvesAreThoseOfTheirValues) {
   for (const Shape& s : kShapes) {
     const auto a = numbers(s.m * s.k, 1), bias = padded(numbers(s.n, 3));
-    // Halves of every exponent that is not too large for a sum, subnormal ones and zeros too.
+    // f16 values of every exponent that a sum can take, with subnormals and zeros.
     std::vector<std::uint16_t> w(packed_size(s.n, s.k));
     std::vector<float> same(w.size());
     for (std::size_t i = 0; i < w.size(); ++i) {
@@ -112,7 +112,7 @@ TEST(Products, DoNotDependOnHowTheyAreSharedOut) {
   }
 }
 
-// x * Phi(x) element by element, as the last step of a product with a matrix of one.
+// x * Phi(x) element by element, as the activation of a product with a matrix of one.
 std::vector<float> activated(const Kernels& set, std::vector<float> x, Activation activation) {
   const float one = 1;
   const std::vector<float> bias(kLanes);
@@ -239,7 +239,7 @@ Quantized quantized(const Kernels& set, const std::vector<float>& a, std::size_t
 TEST(Int8, RowsAreQuantizedByTheirOwnRange) {
   for (const std::size_t k : std::initializer_list<std::size_t>{1, 3, 16, 21, 64}) {
     auto a = numbers(4 * k, k, 3.0F);
-    for (std::size_t i = 0; i < k; ++i) a[i] = 0;  // a row of zeros has a scale all the same
+    for (std::size_t i = 0; i < k; ++i) a[i] = 0;  // a row of zeros must have a scale too
     for (std::size_t i = k; i < 2 * k; ++i) a[i] = std::fabs(a[i]);
     const Quantized plain = quantized(*all_kernels()[0], a, 4, k);
     for (std::size_t i = 0; i < 4; ++i)
@@ -292,7 +292,7 @@ TEST(Int8, ProductsAreThoseOfTheCodes) {
   }
 }
 
-// All the largest codes: the instruction for bytes that saturates would give another sum.
+// All codes are the largest: the saturating instruction for bytes would give another sum.
 TEST(Int8, SumsDoNotSaturate) {
   const std::size_t k = 64;
   const std::vector<float> w(16 * k, 1.0F), bias(16);

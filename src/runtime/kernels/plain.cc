@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels for any processor. Nothing but the loops is compiled with these instructions.
+// The kernels for any processor, without special instructions.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -21,13 +21,13 @@ inline void pause() noexcept {
 using std::chrono::microseconds;
 using std::chrono::steady_clock;
 
-// Within a job the others are never far; between jobs a caller may be gone for good.
+// Within a job the others are always close; between jobs the caller may never return.
 constexpr microseconds kWithinJob{500}, kBetweenJobs{100};
-// So long the processor is kept. Past it the one that is waited for is perhaps not running, and is given this
-// processor.
+// How long a waiting thread keeps its processor. After that the thread it waits for may not be running and may need
+// this processor.
 constexpr microseconds kAlone{15};
 
-// Returns once `word` is no longer `old`: spins, then lets others run in between, then sleeps until notified.
+// Returns once `word` differs from `old`: spins, then yields in between, then sleeps until notified.
 void wait_while(const std::atomic<unsigned>& word, unsigned old, microseconds awake) noexcept {
   constexpr int kLooks = 32;  // between two looks at the clock
   const auto begin = steady_clock::now();
@@ -59,7 +59,7 @@ Team::Team(unsigned threads) {
   try {
     for (unsigned rank = 1; rank < threads; ++rank) threads_.emplace_back([this, rank] { work(rank); });
   } catch (const std::exception&) {
-    // Those that there are do the work.
+    // Continue with the threads that exist.
   }
   barrier_.emplace(size());
 }

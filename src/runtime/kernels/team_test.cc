@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A team runs each job once on each thread, and its barriers hold, awake or asleep.
+// A team runs each job once on each thread, and its barriers hold whether threads spin or sleep.
 #include "runtime/kernels/team.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Team, WakesFromSleep) {
   Team team(3);
   int total = 0;
   for (int job = 0; job < 3; ++job) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // longer than anyone spins
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // longer than threads spin
     team.run([&](const Crew& crew) {
       if (crew.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(3));
       crew.sync();

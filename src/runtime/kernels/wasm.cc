@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels for WebAssembly with vectors; nothing elsewhere.
+// The kernels for WebAssembly with SIMD; empty elsewhere.
 #if defined(__wasm_simd128__)
 #include <wasm_simd128.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text form of a module: a line for each word, and back. The syntax is told in README.md.
+// The text form of a module: words to lines and back. README.md defines the syntax.
 #include <charconv>
 #include <cstdlib>
 
@@ -35,7 +35,7 @@ class Line {
   Line(std::string_view text, std::uint64_t offset, std::uint64_t number)
       : text_(text.substr(0, text.find(';'))), offset_(offset), number_(number) {}
 
-  // The next word of the line; empty at its end.
+  // The next token of the line; empty at its end.
   std::string_view next() {
     const std::size_t begin = std::min(text_.find_first_not_of(kSpace, at_), text_.size());
     at_ = std::min(text_.find_first_of(kSpace, begin), text_.size());
@@ -47,12 +47,12 @@ class Line {
     refuse(rules::kSyntax, {.offset = offset_ + begin_}, {}, {},
            "line " + std::to_string(number_) + ": " + std::string(why));
   }
-  // At the word that next() gave last.
+  // Refuses the line at the token that next() returned last.
   [[noreturn]] void refuse_word(std::string_view word, std::string_view why) const {
     refuse_here("'" + std::string(word.substr(0, 40)) + "' " + std::string(why));
   }
 
-  // A decimal number, or 0x and hexadecimal digits, within the bounds. A plus sign may stand before it.
+  // A decimal number, or 0x with hexadecimal digits, within the bounds. A plus sign may precede it.
   std::int64_t number(std::string_view word, std::int64_t least, std::int64_t most) const {
     std::string_view digits = word;
     const bool minus = digits.starts_with('-');
@@ -74,7 +74,7 @@ class Line {
   std::size_t at_ = 0, begin_ = 0;
 };
 
-// One word while its line is read.
+// One word while its line is parsed.
 class Assembly {
  public:
   Assembly(Line& line, const Glyph& glyph) : line_(line), glyph_(glyph) {
@@ -150,7 +150,7 @@ class Assembly {
   std::string seen_ = " ";  // keys, each between two spaces
 };
 
-// Nothing on a line without a word.
+// nullopt for a line without a word.
 std::optional<std::uint32_t> assemble_line(Line line) {
   const std::string_view first = line.next();
   if (first.empty()) return std::nullopt;

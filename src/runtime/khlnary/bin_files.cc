@@ -18,8 +18,8 @@ using core::bytes_text;
 
 std::string called(const stb::BinFile& entry) { return "file " + std::to_string(entry.id) + ", '" + entry.path + "'"; }
 
-// As much of the shape table as this file's descriptors speak of, the other shapes left empty: a table may be long, and
-// is read again with every file. What is wrong with the file is for its reader to find.
+// The shape table, reduced to the shapes that this file's descriptors refer to; all others are left empty. The table
+// may be long, and each file reads it again. Errors in the file are left to its reader.
 std::vector<std::vector<std::uint64_t>> shapes_for(const Source& file,
                                                    const std::vector<std::vector<std::uint64_t>>& all) {
   std::vector<std::vector<std::uint64_t>> out;
@@ -36,8 +36,8 @@ std::vector<std::vector<std::uint64_t>> shapes_for(const Source& file,
   return out;
 }
 
-// What the sidecar says of this one file, as a sidecar of its own: two entries of the table may have one path, and then
-// only the id tells which names and shapes are meant.
+// The part of the sidecar about this file, as a sidecar of its own. Two entries of the table may have the same path;
+// only the id then tells which names and shapes apply.
 std::shared_ptr<const Source> sidecar_of(const stb::Sidecar& whole, const stb::BinFile& entry, const Source& file) {
   stb::Sidecar one;
   one.files.push_back({.id = entry.id, .path = entry.path});
@@ -48,7 +48,7 @@ std::shared_ptr<const Source> sidecar_of(const stb::Sidecar& whole, const stb::B
   return memory_source({std::as_bytes(std::span(*text)), text}, "<the module's sidecar>");
 }
 
-// The rule of ours that an STB file breaks when it breaks this one of its own.
+// The rule of this module that a broken rule of its STB file amounts to.
 const Rule& rule_for(std::string_view rule) {
   if (rule == stb::rules::kSidecarTensor.id) return rules::kTensorId;
   for (const Rule* shape : {&stb::rules::kShapeIndex, &stb::rules::kShapeRank, &stb::rules::kShapeDiffers})
@@ -74,7 +74,7 @@ std::shared_ptr<const Source> BinFiles::find(const stb::BinFile& entry, core::At
   } catch (const Error& error) {
     if (error.finding().rule == "io/outside")
       refuse(rules::kPath, at, {}, {}, called(entry) + ": " + error.finding().message);
-    // A folder or a device where the file should be: nobody asked for that one, the table did.
+    // The path is a folder or a device. The table named it, not the caller, so this is no usage error.
     if (error.kind() == Kind::misuse) refuse(rules::kFile, at, {}, {}, called(entry) + ": " + error.finding().message);
     throw;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The STB files of a module: found beneath the sidecar's folder, held against what the sidecar says of them, opened
-// once for a run. Leaves STB itself to the registry.
+// The STB files of a module: finds them beneath the sidecar's folder, checks them against the sidecar, and opens each
+// once per run. Leaves STB itself to the registry.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace weighbridge::khlnary {
 
-// One file that is open, and good.
+// An open, valid file.
 struct OpenFile {
-  std::string path;  // as the sidecar has it
+  std::string path;  // as in the sidecar
   std::shared_ptr<const Source> source;
   Model model;
-  std::array<std::uint16_t, 256> place{};  // of each tensor id in the model, one more than the index; 0: none
+  std::array<std::uint16_t, 256> place{};  // by tensor id: 1 + its index in the model; 0: none
 
   std::optional<Tensor> tensor(std::uint8_t id) const {
     if (place[id] == 0) return std::nullopt;
@@ -31,8 +31,8 @@ class BinFiles {
  public:
   BinFiles(const Module::Rep& module, const Context& context) : module_(module), context_(context) {}
 
-  // The file of this id, opened when it is first asked for; `at` is the byte offset of the word that asks, for the
-  // error. Throws Error.
+  // The file with this id, opened on first use. `at` is the byte offset of the word that names it, for the error.
+  // Throws Error.
   const OpenFile& open(std::uint8_t id, std::optional<std::uint64_t> at);
 
  private:

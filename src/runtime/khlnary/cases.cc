@@ -85,7 +85,7 @@ std::string floats(std::initializer_list<float> values) {
 std::string code(std::string_view text) { return stored(assemble(text)); }
 std::string raw(const Word& word) { return stored(std::vector{encode(word)}); }
 
-// A sidecar with one file, and what else is said.
+// A sidecar with one file, and further members.
 std::string sidecar(std::string_view file, std::string_view more = {}) {
   return R"({"schema":1,"files":[)" + std::string(file) + "]" + (more.empty() ? "" : ",") + std::string(more) + "}";
 }

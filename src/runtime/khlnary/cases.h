@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One small module for each rule, with its sidecar and its files, all made in code; and a folder in memory for them.
-// For tests and fuzzers only.
+// For each rule a small module with its sidecar and files, built in code, and a folder in memory for them. For tests
+// and fuzzers only.
 #pragma once
 #include <map>
 #include <memory>
@@ -16,12 +16,12 @@ namespace weighbridge::khlnary {
 // A folder in memory. Each file finds the others as its neighbors.
 class MemoryFolder {
  public:
-  // What a file is besides its bytes. outside: a link that leads out of the folder.
+  // The kind of a file. outside: a link that leads out of the folder.
   enum class Manner : std::uint8_t { plain, unmappable, outside, folder };
 
   MemoryFolder();
   void add(std::string name, std::string bytes, Manner manner = Manner::plain);
-  // Null where there is none.
+  // Null if the file does not exist.
   std::shared_ptr<const Source> open(std::string_view name) const;
 
   struct Files;
@@ -30,7 +30,7 @@ class MemoryFolder {
   std::shared_ptr<Files> files_;
 };
 
-// A tensor of a small STB file; dtype, rank and dims as they stand in its descriptor.
+// A tensor of a small STB file; dtype, rank and dims as in its descriptor.
 struct StbTensor {
   std::uint8_t id = 0, dtype = 0, rank = 1, layout = 0;
   std::uint32_t dims[3] = {};
@@ -41,19 +41,19 @@ std::string stb_file(const std::vector<StbTensor>& tensors);
 std::string small_stb();
 
 struct Case {
-  // Who finds it: verify reports it first, run throws it, or both do.
+  // Who reports the rule: verify (as its first error), run (thrown), or both.
   enum class Found : std::uint8_t { by_both, by_run, by_verify };
 
   std::string name;  // the rule's id after the slash, then what is special
-  std::string rule;  // empty: the module is sound
+  std::string rule;  // empty: the module is valid
   std::string module;
   std::optional<std::string> sidecar{};
   Found found = Found::by_both;
-  std::optional<std::uint64_t> offset{};  // of the finding
+  std::optional<std::uint64_t> offset{};  // expected offset of the finding
   unsigned authority = kMaxAuthority;
 
-  // With the files that every case has: a.stb is small_stb(), bad.stb no STB file, rank4.stb has one tensor of rank 4,
-  // unmappable.stb is a good one, link.stb leads out, sub is a folder; the module is m.knu.
+  // The folder with the module as m.knu and the files of every case: a.stb is small_stb(), bad.stb is not STB,
+  // rank4.stb has one tensor of rank 4, unmappable.stb is valid, link.stb leads outside, sub is a folder.
   MemoryFolder folder() const;
 };
 std::vector<Case> cases();

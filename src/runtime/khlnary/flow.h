@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a module's words lead: targets of jumps, and which FUNC_END belongs to which FUNC_DEF. Owns no judgment about
-// what is reached: run.cc follows what happens, verify.cc all that could.
+// The control flow of a module: targets of jumps, and which FUNC_END belongs to which FUNC_DEF. Does not judge what is
+// reached: run.cc follows one execution, verify.cc all possible ones.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,12 +11,12 @@ namespace weighbridge::khlnary {
 
 inline constexpr std::uint32_t kNowhere = UINT32_MAX;
 
-// For each word: of a FUNC_DEF the place of its FUNC_END, of a FUNC_END the place of its FUNC_DEF, else, and where
-// there is none, kNowhere. Empty when the module has neither glyph. Definitions may be nested. Linear.
+// For each FUNC_DEF the index of its FUNC_END, for each FUNC_END the index of its FUNC_DEF; kNowhere for all other
+// words and for those without a partner. Empty if the module has neither glyph. Definitions may be nested. Linear time.
 std::vector<std::uint32_t> match_functions(std::span<const std::uint32_t> words);
 
-// Where the jump at `index` leads; nothing when that is outside of a module of `count` words (the place behind the last
-// word is outside).
+// The target of the jump at `index`; nullopt if it is outside a module of `count` words. The place after the last word
+// is outside.
 std::optional<std::size_t> jump_target(std::size_t index, std::uint8_t payload, std::size_t count) noexcept;
 
 }  // namespace weighbridge::khlnary

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules opened, verified and run: one for each rule (cases.cc), and what sound ones give.
+// Modules opened, verified and run: one for each rule (cases.cc), and the results of valid ones.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -40,7 +40,7 @@ TEST(Cases, EachRuleHasOne) {
   for (const Case& c : cases()) rules.insert(c.rule);
   for (const Rule& rule : rules::kAll)
     EXPECT_TRUE(rules.contains(rule.id) || rule.id == "khlnary/syntax" || rule.id.starts_with("khlnary/pack-"))
-        << rule.id;  // those are of texts and models, not of modules
+        << rule.id;  // those concern texts and models, not modules
 }
 
 TEST(Cases, RunRefusesWhatItComesTo) {
@@ -76,7 +76,7 @@ TEST(Run, ComputesAndReturns) {
   EXPECT_EQ(run_case(named("sound-empty")).value, std::nullopt);
   EXPECT_EQ(run_case(named("sound-function")).value, (Cell{.integer = 42}));
   EXPECT_EQ(run_case(with("CONST_I8 -128\nCONST_I8 127\nADD_I32\nRET\nCONST_I8 9")).value, (Cell{.integer = -1}));
-  // Skips the branch: 0 is popped, and the word behind the jump is the one at +2.
+  // 0 is popped and the jump skips the branch to the word at +2.
   const Result jumped = run_case(with("CONST_I8 7\nCONST_I8 0\nIFZ_JUMP8 +2\nCONST_I8 8\nNOP"));
   EXPECT_EQ(jumped.value, (Cell{.integer = 7}));
   EXPECT_EQ(jumped.steps, 4U);
@@ -84,7 +84,7 @@ TEST(Run, ComputesAndReturns) {
 }
 
 TEST(Run, SumsWrap) {
-  // Doubles 64 until it has gone round: 64 << 26 is 0 modulo 2^32.
+  // Doubles 64 until it wraps: 64 << 26 is 0 modulo 2^32.
   std::string text = "FUNC_DEF 0\nADD_I32\nRET\nFUNC_END\nCONST_I8 64\n";
   for (int i = 0; i < 6; ++i) text += "CONST_I8 127\nADD_I32\n";
   EXPECT_EQ(run_case(with(text)).value, (Cell{.integer = 64 + 6 * 127}));
@@ -94,7 +94,7 @@ TEST(Run, FunctionsLeaveTheirResultOnTopAndTheRestBelow) {
   const std::string table = R"({"schema":1,"files":[],"functions":[{"id":0,"offset":1}]})";
   const Result result = run_case(with("CONST_I8 1\nFUNC_DEF 0\nCONST_I8 5\nCONST_I8 6\nRET\nFUNC_END\nCALL 0", table));
   EXPECT_EQ(result.stack, (std::vector<Cell>{{.integer = 1}, {.integer = 5}, {.integer = 6}}));
-  EXPECT_EQ(result.steps, 6U);  // the definition, reached in sequence, is one step
+  EXPECT_EQ(result.steps, 6U);  // a definition reached in sequence is one step
 }
 
 TEST(Run, NestedDefinitionsAreSkippedWhole) {
@@ -226,7 +226,7 @@ TEST(Verify, FollowsEveryPathToAFunctionEnd) {
   EXPECT_EQ(first("FUNC_DEF 0\nRET\nFUNC_END"), "");
   EXPECT_EQ(first("FUNC_DEF 0\nIFZ_JUMP8 +2\nRET\nFUNC_END"), "khlnary/no-return");
   EXPECT_EQ(first("FUNC_DEF 0\nJUMP8 +2\nNOP\nRET\nFUNC_END"), "");
-  EXPECT_EQ(first("FUNC_DEF 0\nJUMP8 +0\nFUNC_END"), "");  // never ends, and never comes to its end
+  EXPECT_EQ(first("FUNC_DEF 0\nJUMP8 +0\nFUNC_END"), "");  // an endless loop never reaches the end
   EXPECT_EQ(first("FUNC_DEF 0\nFUNC_DEF 1\nRET\nFUNC_END\nFUNC_END"), "khlnary/no-return");
 }
 
@@ -251,7 +251,7 @@ TEST(Files, StayBeneathTheSidecarsFolder) {
 }
 
 TEST(Files, ABigTableOfBrokenFilesIsReadOnce) {
-  // 60,000 words name one broken file: it is opened, and told, once.
+  // 60,000 words name one broken file, which is opened and reported once.
   std::string text;
   for (int i = 0; i < 60'000; ++i) text += "PREFETCH_BIN file=0\n";
   const Report report = verify_case(with(text, R"({"schema":1,"files":[{"id":0,"path":"bad.stb"}]})"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a module, and the checks that come before its first step.
+// Opens a module and runs the checks that precede its first step.
 #include "runtime/khlnary/module.h"
 
 #include <utility>
@@ -18,7 +18,7 @@ namespace {
 
 using core::bytes_text;
 
-// A word of the function table is the FUNC_DEF of its function.
+// Checks that the function table names the FUNC_DEF of each function.
 void check_functions(const Module::Rep& module, core::Findings& findings) {
   const std::uint64_t count = module.words.size();
   for (const stb::Function& function : module.sidecar.functions) {
@@ -63,7 +63,7 @@ void check_words(const Module::Rep& module, unsigned authority, core::Findings& 
   const std::uint64_t before = findings.errors();
   for (std::size_t i = 0; i < module.words.size(); ++i)
     if (auto wrong = check(module.words[i], authority, i * kWordSize)) findings.report(*std::move(wrong));
-  // A table that names broken words would be blamed for them.
+  // If words are broken, do not blame a table that names them.
   if (findings.errors() == before) check_functions(module, findings);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module as it is held: its words, and its sidecar where it has one. Leaves judging the words to check_words() and
-// what the words name to bin_files.h.
+// The contents of an open module: its words, and its sidecar if it has one. Leaves judging the words to check_words()
+// and the files they name to bin_files.h.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -20,13 +20,13 @@ struct Module::Rep {
   stb::Sidecar sidecar;
 };
 
-// Each reports and, in mode all, goes on with what could be read.
+// These report to the findings; in mode `all` they continue with what could be read.
 std::vector<std::uint32_t> read_words(const Source&, const Limits&, core::Findings&);
-// The source of the sidecar where none is given: null when there is none.
+// The default sidecar beside a module; null if there is none.
 std::shared_ptr<const Source> find_sidecar(const Source& module);
-// What is wrong with each word, then with the function table. Nothing else of a module may be looked at before this.
+// Checks each word, then the function table. Must run before anything else looks at the module.
 void check_words(const Module::Rep&, unsigned authority, core::Findings&);
-// Error{misuse}: no authority class.
+// Throws Error{misuse} if it is no authority class.
 void require_authority(unsigned authority);
 
 }  // namespace weighbridge::khlnary

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model into a module: STB files of at most 16 tensors, the sidecar that names them, and the words that load them.
-// Leaves writing and proving an STB file to convert, and what STB can hold to its own layout function.
+// Packs a model into a module: STB files of at most 16 tensors, the sidecar that names them, and the words that load
+// them. Leaves writing and verifying STB files to convert, and what STB can hold to its layout function.
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,9 +26,9 @@ namespace weighbridge::khlnary {
 namespace {
 
 constexpr std::uint32_t kMaxTensors = kTensorsPerFile * kMaxPackedFiles;
-constexpr std::size_t kMostNamed = 5;  // tensors in a refusal
+constexpr std::size_t kMostNamed = 5;  // tensors named in a refusal
 
-// A module has no place for what these are about; pack says so in `left_out` and goes on.
+// Losses of these kinds do not stop packing, since a module has no place for them. They are listed in `left_out`.
 constexpr LossKind kLeftOut[] = {LossKind::attribute, LossKind::attribute_type, LossKind::extra, LossKind::tokenizer};
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
@@ -53,7 +53,7 @@ class Packer {
     const bool made = make_folder();
     try {
       const auto go_on = [&] { return core::goes_on(context_, 0, total_); };
-      const io::FolderLock turn(folder_, go_on);  // two runs would mix their files
+      const io::FolderLock turn(folder_, go_on);  // without turns, two runs would mix their files
       publish_all();
     } catch (...) {
       if (made) ::rmdir(folder_.c_str());
@@ -73,7 +73,7 @@ class Packer {
   std::string module_path() const { return beside(name_ + ".knu"); }
   std::string sidecar_path() const { return beside(name_ + std::string(stb::kSidecarExtension)); }
 
-  // ---- what goes in ----
+  // ---- input ----
 
   void choose() {
     if (name_.find('/') != std::string::npos || !stb::is_sidecar_path(file_name(0)) || !base::is_utf8(name_))
@@ -97,7 +97,7 @@ class Packer {
              std::to_string(count()), "leave some out");
   }
 
-  // All tensors under their own names, which a refusal then has.
+  // Lays out all tensors under their own names, so that a refusal names them.
   void judge() {
     Builder builder;
     for (const std::uint32_t i : chosen_) builder.tensor(std::string(model_.name(i)), model_[i]);
@@ -129,7 +129,7 @@ class Packer {
            {}, {}, list + "; " + std::string(help) + (cast_helps ? ", or cast floating-point tensors" : ""));
   }
 
-  // Digests and the like of the source: a module would have none to show that they failed.
+  // Checks digests and the like of the source: a module has none that could show a failure later.
   void require_sound() const {
     const core::Format* const format = registry::find(model_.format());
     if (!format || !format->check_content || !format->content_can_fail) return;
@@ -141,7 +141,7 @@ class Packer {
     if (const Finding* error = report.first_error()) throw Error(*error);
   }
 
-  // A shape of rank above 3 is a place in the one table of the sidecar.
+  // A shape of rank above 3 goes into the sidecar's shape table.
   void collect_shapes() {
     std::vector<std::vector<std::uint64_t>> shapes;
     for (const std::uint32_t i : chosen_) {
@@ -162,7 +162,7 @@ class Packer {
 
   void write_file(std::uint32_t k) {
     const std::uint32_t first = k * kTensorsPerFile, size = std::min(kTensorsPerFile, count() - first);
-    // Called by the ids that they are to have.
+    // Tensors are named by their ids here.
     Builder builder;
     for (std::uint32_t id = 0; id < size; ++id) {
       const Tensor tensor = model_[chosen_[first + id]];
@@ -190,9 +190,9 @@ class Packer {
     done_ += 2 * writing.payload_size();
   }
 
-  // Gives the tensors of a layout the ids that the module's words have, where the layout may have kept those of an STB
-  // source; their own names, in a sidecar of the file's own with which it also opens alone; and shapes of high rank
-  // their place in the module's table.
+  // Gives the tensors of a layout the ids that the module's words use (the layout may have kept those of an STB
+  // source); their own names, in a sidecar of the file's own, with which it opens alone; and shapes of rank above 3
+  // their index in the module's table.
   void adopt(core::WriteLayout& layout, std::uint32_t first, std::uint32_t size) const {
     stb::Sidecar own;
     own.shapes = sidecar_.shapes;
@@ -219,7 +219,7 @@ class Packer {
                         }};
   }
 
-  // Each tensor in order; the last handle is the module's result.
+  // Loads each tensor in order; the last handle is the module's result.
   std::vector<std::uint32_t> words() const {
     std::vector<std::uint32_t> out;
     const auto add = [&](Glyph::Id id, std::uint8_t payload) {
@@ -249,7 +249,7 @@ class Packer {
   }
 
   void write_all() {
-    // Until the new module stands, no old one may load new files.
+    // Set all old files aside first: until the new module exists, no old one may load new files.
     for (const std::string& path : paths()) old_.emplace_back(path, io::SetAside(path, options_.replace));
     for (std::uint32_t k = 0; k < file_count(); ++k) {
       write_file(k);
@@ -261,13 +261,14 @@ class Packer {
     publish(module_path(), stored(words()));
   }
 
-  // As it was, the module last.
+  // Restores the old files, the module last.
   void take_back() noexcept {
     for (auto each = old_.rbegin(); each != old_.rend(); ++each)
       each->second.put_back(std::ranges::find(published_, each->first) != published_.end());
   }
 
-  // Whatever is written, and what an earlier packing may have left, of more tensors too; the module first.
+  // All files to write, and with `replace` those that an earlier packing of more tensors may have left; the module
+  // first.
   std::vector<std::string> paths() const {
     std::vector<std::string> out{module_path(), sidecar_path()};
     for (std::uint32_t k = 0; k < (options_.replace ? kMaxPackedFiles : file_count()); ++k) {
@@ -287,7 +288,7 @@ class Packer {
     }
   }
 
-  // Whether there was none.
+  // Returns true if it created the folder.
   bool make_folder() const {
     std::error_code error, unknown;
     const bool made = std::filesystem::create_directory(folder_, error);
@@ -319,11 +320,11 @@ class Packer {
   const PackOptions& options_;
   const Context& context_;
   Options as_stb_{};
-  std::vector<std::uint32_t> chosen_{};  // tensors of the model
+  std::vector<std::uint32_t> chosen_{};  // indices of the model's tensors
   stb::Sidecar sidecar_{};
   Packed packed_{};
-  std::vector<std::pair<std::string, io::SetAside>> old_{};  // by path
-  std::vector<std::string> published_{};                     // paths that have their new file
+  std::vector<std::pair<std::string, io::SetAside>> old_{};  // with their paths
+  std::vector<std::string> published_{};                     // paths with a new file
   std::uint64_t done_ = 0, total_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing a model into a module, and getting the same tensors back out of it.
+// Packing a model into a module, and reading the same tensors back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ Bytes counting(std::uint64_t size, std::uint64_t seed) {
   return {*bytes, bytes};
 }
 
-// Tensors t0, t1, ... of all ranks that STB takes, some of rank above 3.
+// Tensors t0, t1, ... of all ranks that STB supports, some above 3.
 Model a_model(std::uint32_t tensors, DType dtype = DType::f32) {
   Builder builder;
   builder.attribute("made by", Value::text("a test"));
@@ -69,7 +69,7 @@ TEST(Pack, RunsAndHoldsTheSameTensors) {
       ASSERT_TRUE(std::ranges::equal(tensor.shape(), from.shape()));
       ASSERT_EQ(bytes_of(tensor), bytes_of(from));
     }
-    // Each file opens alone too, with names and shapes.
+    // Each file also opens alone, with names and shapes.
     for (std::size_t k = 0; k < packed.files.size(); ++k) {
       const Verdict verdict = weighbridge::verify(open_file(packed.files[k]));
       EXPECT_EQ(verdict.report.total(), 0U);
@@ -78,7 +78,7 @@ TEST(Pack, RunsAndHoldsTheSameTensors) {
   }
 }
 
-// Of which the attribute is lost.
+// Loses the attribute.
 void save_as_stb(const Model& model, const std::string& path) {
   Options options;
   options.allow = {LossKind::attribute};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes out of a module, spelt: cells, first elements of tensors, and the JSON of each action.
+// Formats results: cells, first elements of tensors, and the JSON of each action.
 #include <bit>
 
 #include "base/endian.h"
@@ -13,8 +13,8 @@ namespace {
 
 using wire::JsonWriter;
 
-constexpr std::uint64_t kJsonSchema = 2;  // json.h has it too, above this layer
-constexpr std::size_t kMostOfStack = 16;  // cells of the stack's top in the JSON of a step
+constexpr std::uint64_t kJsonSchema = 2;  // also in json.h, a layer above
+constexpr std::size_t kMostOfStack = 16;  // cells of the top of the stack in a step's JSON
 
 void begin(JsonWriter& out, std::string_view path, std::string_view action) {
   out.begin_object();
@@ -85,7 +85,7 @@ void region(JsonWriter& out, const Region& r) {
   out.end_object();
 }
 
-// One element of the four dtypes that STB has.
+// One element of a dtype that STB has.
 Value value_of(DType dtype, const std::byte* at) {
   switch (dtype) {
     case DType::f32: return Value::real(std::bit_cast<float>(base::load_le<std::uint32_t>(at)), DType::f32);

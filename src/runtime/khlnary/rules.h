@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of KHLNARY modules as constants, from rules.def, and throwing one.
+// The rules of KHLNARY modules as constants, from rules.def, and a function that throws one.
 #pragma once
 #include <string>
 #include <string_view>
@@ -24,7 +24,7 @@ inline constexpr Rule kAll[] = {
 
 namespace weighbridge::khlnary {
 
-// Throws Error of the rule; the wording is core::Findings'.
+// Throws Error with the rule, worded by core::Findings.
 [[noreturn]] inline void refuse(const Rule& rule, core::At at, std::string expected = {}, std::string found = {},
                                 std::string_view detail = {}) {
   throw Error(core::Findings::make(rule, at, std::move(expected), std::move(found), detail));

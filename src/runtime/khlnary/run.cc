@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interpreter. Everything was decoded before it starts; what is left to go wrong is told with the word it happens
-// at. Leaves files to bin_files.h.
+// The interpreter. All words were decoded before it starts; errors at run time name the word where they occur. Leaves
+// files to bin_files.h.
 #include <algorithm>
 #include <utility>
 
@@ -45,7 +45,7 @@ class Machine {
 
  private:
   core::At here() const { return {.offset = at_ * kWordSize}; }
-  // Where that option would help.
+  // The current word, with a hint to raise this option.
   core::At here(std::string_view option) const {
     return {.offset = at_ * kWordSize, .hint = base::option_hint(option)};
   }
@@ -94,7 +94,7 @@ class Machine {
     return top.integer;
   }
 
-  // Wraps modulo 2^32.
+  // The sum wraps modulo 2^32.
   void add() {
     const auto b = static_cast<std::uint32_t>(pop_integer()), a = static_cast<std::uint32_t>(pop_integer());
     push({.integer = static_cast<std::int32_t>(a + b)});
@@ -113,7 +113,7 @@ class Machine {
     next_ = std::size_t{ends_[at_]} + 1;
   }
 
-  // The argument stays where it is, on top of the stack that caller and callee share.
+  // Caller and callee share one stack: the argument stays on top of it.
   void call(std::uint8_t id) {
     const stb::Function* const function = module_.sidecar.function(id);
     if (!function) refuse(rules::kFunction, here(), {}, std::to_string(id));
@@ -124,7 +124,7 @@ class Machine {
     next_ = base::to_size(function->offset) + 1;
   }
 
-  // So does the result; what lies below it stays too.
+  // The result stays on top too, and everything below it remains.
   void leave() {
     if (result_.stack.empty()) refuse(rules::kStackUnderflow, here());
     ended_ = returns_.empty();
@@ -164,7 +164,7 @@ class Machine {
   BinFiles files_;
   const std::vector<std::uint32_t> ends_;
   std::vector<std::size_t> returns_{};
-  std::array<std::uint32_t, kMaxPackedFiles * kTensorsPerFile> loaded_{};  // place in result_.loaded plus 1
+  std::array<std::uint32_t, kMaxPackedFiles * kTensorsPerFile> loaded_{};  // 1 + the index in result_.loaded
   std::size_t at_ = 0, next_ = 0;
   bool ended_ = false;
   Result result_{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything about a module that can be known without running it. Follows all paths at once, whatever a condition would
-// say; leaves what only a run shows (the stack, its limits) to run.cc.
+// Checks everything about a module that can be known without running it. Follows both ways of every condition; leaves
+// what depends on a run (the stack, its limits) to run.cc.
 #include <array>
 #include <bitset>
 #include <utility>
@@ -19,7 +19,7 @@ class Verifier {
   Verifier(const Module::Rep& module, const Context& context, core::Findings& findings)
       : module_(module), words_(module.words), findings_(findings), files_(module, context) {}
 
-  // Every word is a sound one.
+  // Every word must be valid already.
   void check_all() {
     ends_ = match_functions(words_);
     follow();
@@ -27,13 +27,13 @@ class Verifier {
     check_files();
   }
 
-  // The files that no word named before.
+  // Checks the files that no word named.
   void check_files() {
     for (const stb::BinFile& entry : module_.sidecar.files) file(entry.id, std::nullopt);
   }
 
  private:
-  // Marks each word that some path comes to: from the module's start, and from the start of each function.
+  // Marks each word that some path reaches, from the module's start and from the start of each function.
   void follow() {
     reached_.resize(words_.size());
     go(0);
@@ -98,7 +98,7 @@ class Verifier {
       findings_.report(rules::kTensorId, where, {}, std::to_string(tensor_id), "file " + std::to_string(file_id));
   }
 
-  // The file, or null where it is not good, which is told once: by the first word that names it.
+  // The file, or null if it is invalid. The first word that names it reports the error, once.
   const OpenFile* file(std::uint8_t id, std::optional<std::uint64_t> at) {
     if (!broken_[id]) try {
         return &files_.open(id, at);
@@ -132,7 +132,7 @@ Report verify(const std::shared_ptr<const Source>& module, std::shared_ptr<const
   rep.source = module;
   rep.words = read_words(*module, context.limits, findings);
   rep.sidecar_source = sidecar ? std::move(sidecar) : find_sidecar(*module);
-  bool whole = true;  // a sidecar that cannot be read says nothing about what the words name
+  bool whole = true;  // a sidecar that cannot be read tells nothing about what the words name
   if (rep.sidecar_source) {
     core::Findings in_sidecar = findings.in(*rep.sidecar_source);
     auto read = stb::read_sidecar(*rep.sidecar_source, context.limits, in_sidecar);

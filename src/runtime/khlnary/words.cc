@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// KNU words: the table of glyphs, the fields of a word, and what can be wrong with one. Source: reading S7.
+// KNU words: the table of glyphs, the fields of a word, and the possible errors in one. Source: reading S7.
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -31,7 +31,7 @@ constexpr Glyph kGlyphs[] = {
     {Id::prefetch_bin, "PREFETCH_BIN", 0, 0, kBinRef, 0, Payload::file},
 };
 
-// Where a field's lowest bit stands. Bit 0 is the parity.
+// The lowest bit of each field. Bit 0 is the parity.
 constexpr unsigned kVersionBit = 28, kGlyphBit = 20, kArityBit = 16, kFlagsBit = 12, kPayloadBit = 4, kAuthorityBit = 1;
 
 std::uint32_t field(std::string_view what, std::uint8_t value, unsigned bits, unsigned at) {

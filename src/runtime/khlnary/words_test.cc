@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words and their text, over every word that matters: all glyphs, arities, flags and authorities of both versions.
+// Words and their text, over all words that matter: all glyphs, arities, flags and authorities of both versions.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -47,7 +47,7 @@ TEST(Words, OfTooLargeFieldsAreMisuse) {
   EXPECT_EQ(thrown([] { encode({.authority = 8}); }).rule, "misuse/word");
 }
 
-// The table of reading S7, spelt a second time.
+// The table of reading S7, written a second time.
 TEST(Words, OnlyTheArityAndFlagsOfTheirGlyphAreSound) {
   const std::set<std::vector<unsigned>> sound = {
       {0x00, 0, 0}, {0x01, 0, 1}, {0x02, 2, 0}, {0x03, 1, 0}, {0x10, 1, 1}, {0x11, 0, 1}, {0x12, 0, 0}, {0x13, 0, 0},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapter packages applied to their base model (reading M13): what must match, then the sum in f32.
+// Applies adapter packages to their base model (reading M13): checks that they match, then adds in f32.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -57,7 +57,7 @@ void require_sound(const Model& package, const Context& context) {
   if (const Finding* error = report.first_error()) throw Error(*error);
 }
 
-// Tensors of the base by the hash that its directory has for them.
+// The index of each base tensor by its hash in the directory.
 using ByHash = std::map<std::uint64_t, std::uint32_t>;
 ByHash by_hash(const Model& base) {
   ByHash out;
@@ -81,7 +81,7 @@ std::span<float> floats(const Array& array) {
 }
 
 std::vector<float> floats(const Part& part) {
-  const Bytes stored = part.stored();  // raw and little-endian, as the format's reader has checked
+  const Bytes stored = part.stored();  // the format's reader has checked that it is raw and little-endian
   std::vector<float> out(stored.span.size() / sizeof(float));
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = std::bit_cast<float>(base::load_le<std::uint32_t>(stored.span.data() + i * sizeof(float)));
@@ -95,7 +95,7 @@ void add_sparse(std::span<float> to, const Tensor& delta) {
     to[base::to_size(base::load_le<std::uint64_t>(indices.span.data() + 8 * i))] += values[i];
 }
 
-// Summed in f64 over the inner rank in ascending order, rounded once to f32, then added.
+// Sums in f64 over the inner rank in ascending order, rounds once to f32, then adds.
 void add_low_rank(std::span<float> to, const Tensor& delta) {
   const Part a_part = *delta.part(slm_adapter::kA), b_part = *delta.part(slm_adapter::kB);
   const std::size_t rows = base::to_size(a_part.shape()[0]), inner = base::to_size(a_part.shape()[1]),
@@ -160,7 +160,7 @@ Model adapt(const Model& base, std::span<const Model> packages, const Context& c
     }
   }
   core::Draft draft;
-  // Each file that went in counts as an input, also where no tensor's bytes stand in it any more: it may be no output.
+  // Keep every input file as a source, even if no bytes of it are used any more: none of them may be the output.
   for (const auto& source : base.sources()) draft.add_source(source);
   for (const Model& package : packages)
     for (const auto& source : package.sources()) draft.add_source(source);

@@ -23,7 +23,7 @@ std::string read_text(const Source& source, std::uint64_t offset, std::uint64_t 
 
 }  // namespace
 
-// The ranges were checked when the model was opened.
+// open() has checked the ranges.
 Identity identity_of(const Model& base) {
   if (base.format() != "slm")
     base::misuse("adapter-base", "an adapter package belongs to an .slm file; the base model is of another format");

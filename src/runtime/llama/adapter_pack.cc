@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapter packages made from deltas that any container holds.
+// Makes adapter packages from deltas in any container.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -26,7 +26,7 @@ constexpr std::string_view kFactorA = ".lora_a", kFactorB = ".lora_b";
 
 slm_adapter::Kind format_kind(AdapterKind kind) { return static_cast<slm_adapter::Kind>(kind); }
 
-// Deltas as tensors that the package's layout can stream, and what must live as long.
+// Deltas as tensors that the package's layout can stream, and the models that must outlive them.
 struct Gathered {
   std::vector<slm_adapter::Delta> deltas;
   std::vector<Model> kept;
@@ -56,7 +56,7 @@ void require_float(const Tensor& tensor) {
   base::misuse("adapter-value", "the delta " + quoted(delta.name()) + " has a value that is not finite as f32");
 }
 
-// A package with such a value is malformed; a value too large for f32 would become one.
+// A package with a value that is not finite is malformed, and f32 turns a too large value into one.
 void require_finite(const Tensor& delta, const Context& context) {
   delta.stream_dense(DType::f32, context, [&](std::span<const std::byte> piece) {
     for (std::size_t i = 0; i < piece.size(); i += sizeof(float))
@@ -70,7 +70,7 @@ void require_shape(const Tensor& delta, const Tensor& target) {
     base::misuse("adapter-shape", "the delta " + quoted(delta.name()) + " has another shape than the base's tensor");
 }
 
-// The elements that are not zero, as a model of two tensors.
+// The nonzero elements, as a model of two tensors.
 Model nonzeros(const Tensor& delta, const Context& context) {
   const auto indices = std::make_shared<std::vector<std::uint64_t>>();
   const auto values = std::make_shared<std::vector<float>>();
@@ -148,7 +148,7 @@ Gathered gather(const Model& base, const Model& deltas, AdapterKind kind, const 
       const Model& kept = out.kept.emplace_back(nonzeros(tensor, quiet));
       const Tensor first = kept[0U];
       delta.count = first.shape()[0];
-      if (delta.count == 0) continue;  // a delta of nothing but zeros
+      if (delta.count == 0) continue;  // the delta has only zeros
       delta.parts = {first, kept[1U]};
     }
     out.deltas.push_back(std::move(delta));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapters: packages made, read and applied; each identity that must match; and that the base never changes.
+// Adapters: packages made, read and applied; each part of the identity must match; the base never changes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -42,7 +42,7 @@ class Adapters : public ::testing::Test {
     EXPECT_EQ(verify(folder_ / file).report.total(), 0U);
     return open(folder_ / file);
   }
-  // Adds `value` to norm.weight's elements.
+  // A delta that adds `value` to the elements of norm.weight.
   Model norm_delta(float value) {
     Builder out;
     out.tensor("norm.weight", DType::f32, {8}, floats(std::vector<float>(8, value)));
@@ -172,7 +172,7 @@ TEST_F(Adapters, DeltasThatAreNotFiniteAsF32AreNotPacked) {
   EXPECT_EQ(refused(factors.build(), AdapterKind::low_rank), "misuse/adapter-value");
 }
 
-// Each changed tensor's bytes are new, so a package that changes all of them leaves none in the base's own file.
+// Changed tensors get new bytes, so a package that changes all tensors leaves none in the base's file.
 TEST_F(Adapters, NoInputOfAnAdaptedModelMayBeItsOutput) {
   Builder all;
   for (std::uint32_t i = 0; i < base_.size(); ++i) {

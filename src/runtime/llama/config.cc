@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the numbers of a language model and says, with the tensor or the key, what does not fit.
+// Reads the sizes of a language model and reports which tensor or key is wrong.
 #include "runtime/llama/config.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace weighbridge::llama {
 namespace {
 
 constexpr std::uint64_t kMost = UINT32_MAX;
-constexpr std::size_t kMostColumns = 65536;  // so that a sum of products of bytes fits 32 bits
+constexpr std::size_t kMostColumns = 65536;  // so that a sum of products of bytes fits in 32 bits
 constexpr std::string_view kTiedKey = "flags";
 
 const Value& value_of(const Model& model, std::string_view field) {

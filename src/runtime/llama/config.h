@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of a language model, from its metadata and compared with its tensors before anything else is read.
+// The sizes of a language model. Reads them from its metadata and compares them with its tensors before anything else
+// is read.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace weighbridge::llama {
 
 struct Config {
   std::size_t vocabulary = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, head = 0, ffn = 0, context = 0;
-  // Conversions may repeat a head of keys and values over its group (reading M8). kv_heads counts those that differ,
-  // and each stands so many times in the tensors.
+  // Conversions may repeat each key/value head for its group of query heads (reading M8). kv_heads counts the distinct
+  // heads; the tensors hold each of them `repeats` times.
   std::size_t repeats = 1;
   float epsilon = 0;
   double theta = 0;
@@ -22,15 +23,15 @@ struct Config {
   std::size_t kv_width() const noexcept { return kv_heads * head; }
 };
 
-// [reads] Throws what fail() throws. `context` 0: as the model says.
+// [reads] Throws what fail() throws. `context` 0: the model's own.
 Config read_config(const Model&, std::uint64_t context);
 
-// Error{malformed} with rule "generate/<what>".
+// Throws Error{malformed} with rule "generate/<what>".
 [[noreturn]] void fail(std::string_view what, std::string_view tensor, std::string message);
 
 // "layers.3.wq.weight"
 std::string layer_name(std::size_t layer, std::string_view part);
-// The tensor of this name and shape, one dimension where `columns` is 0.
+// The tensor with this name and shape; one-dimensional if `columns` is 0.
 Tensor require(const Model&, const std::string& name, std::size_t rows, std::size_t columns);
 
 }  // namespace weighbridge::llama

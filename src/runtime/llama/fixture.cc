@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deterministic models of known sizes (reading M19). Values come from a counter, not from a library's generator, so
-// that they are the same everywhere.
+// Deterministic models of known sizes (reading M19). Their values come from a counter, not from a library's generator,
+// so they are the same everywhere.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -35,7 +35,7 @@ Header header_of(Fixture kind) {
   return h;
 }
 
-// splitmix64 (Steele, Lea and Flood, 2014) of the element's number: any element can be made by itself.
+// splitmix64 (Steele, Lea and Flood, 2014) of the element's index: any element can be computed alone.
 constexpr std::uint64_t scrambled(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -70,7 +70,7 @@ class Maker {
   }
 
  private:
-  // Made when they are read, so that the 68 MB of the largest fixture are nowhere held.
+  // Generated when read, so that the 68 MB of the largest fixture are never in memory.
   template <class Value> void tensor(Role role, std::uint32_t layer, Value value) {
     const Dims d = dims_of(role, header_);
     std::vector<std::uint64_t> shape{d.rows};
@@ -100,7 +100,7 @@ class Maker {
   std::uint64_t seed_ = 0;
 };
 
-// All bytes, and twelve merges that spell "the", "and" and "ing" with a space before or behind.
+// All bytes, and twelve merges that spell "the", "and", "ing" and the like with adjacent spaces.
 Tokenizer merges(std::uint32_t vocab_size) {
   Tokenizer out = byte_tokenizer();
   out.kind = Tokenizer::Kind::bpe;

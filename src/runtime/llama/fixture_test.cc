@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixtures: the counts and sizes that are published for them (reading M19).
+// Fixtures have the published counts and sizes (reading M19).
 #include <gtest/gtest.h>
 
 #include "support/temporary_folder.h"

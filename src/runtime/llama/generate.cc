@@ -21,7 +21,7 @@
 namespace weighbridge {
 namespace {
 
-// Weights that one core's own cache holds are computed with sooner than two cores can agree on anything.
+// If the weights fit one core's own cache, one thread is faster than two that must synchronize.
 constexpr std::size_t kOneThread = std::size_t{2} << 20;
 
 BytePair make_tokenizer(const Model& model, const llama::Config& config, const BytePairOptions& options) {
@@ -72,7 +72,7 @@ struct Generator::Rep {
   const Model model;
   const llama::Config config;
   const BytePair tokenizer;
-  std::shared_ptr<Executor> executor;  // for opening only
+  std::shared_ptr<Executor> executor;  // used only for opening
   const llama::Weights weights;
   const llama::Network network;
   std::mutex turn;  // guards team
@@ -178,7 +178,7 @@ void Session::Rep::feed_piece(std::span<const std::uint32_t> piece, bool last,
     run([&](const kernels::Crew& crew) { network.logits(space, row, rows, crew); });
     require_numbers(space.logits, rows);
     (*sink)({space.logits, rows * vocabulary});
-    // What logits() shows stands in the first row.
+    // logits() shows the first row, so move the last one there.
     if (row + rows == piece.size()) std::copy_n(space.logits + (rows - 1) * vocabulary, vocabulary, space.logits);
   }
 }
@@ -231,7 +231,7 @@ struct Generation::Rep {
   BytePair::Decoder decoder;
   Generated out;
   std::chrono::steady_clock::time_point began{};
-  std::optional<std::uint32_t> unfed;  // drawn, and not yet part of the session
+  std::optional<std::uint32_t> unfed;  // drawn, but not yet fed to the session
   bool ended = false;
 };
 
@@ -243,7 +243,8 @@ void Generation::Rep::begin(std::string_view prompt) {
                                ", and the context has room for " + std::to_string(room) +
                                ", one of them for an answer");
   for (const std::uint32_t id : fed) static_cast<void>(decoder.push(id));
-  // Half a character at the end of a prompt is none of the answer; what follows BOS directly has its space dropped.
+  // An incomplete character at the end of the prompt is not part of the output. Directly after BOS a leading space is
+  // dropped, so keep the decoder's state.
   if (fed.empty() || fed.back() != tokenizer().bos()) static_cast<void>(decoder.finish());
   if (!fed.empty())
     session.feed(fed, nullptr);
@@ -265,7 +266,7 @@ void Generation::Rep::end(Stopped why) {
 
 bool Generation::Rep::step() {
   if (ended) return false;
-  // Now, not when it was drawn: what it says could be shown meanwhile.
+  // Feed it now rather than when it was drawn, so that its text could be shown in the meantime.
   if (unfed) session.feed(std::span(&*unfed, 1), nullptr);
   unfed.reset();
   if (out.tokens.size() >= options.max_tokens) {

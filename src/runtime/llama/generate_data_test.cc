@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Generator against the float64 reference of a real model, stories260K, in every form. Skips with a sentence where
+// A Generator compared with the float64 reference of a real model, stories260K, in every form. Skips with a message if
 // the test data is absent.
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 using Ids = std::vector<std::uint32_t>;
 
-// The checkpoint as an .slm, quantized where `kind` says so.
+// The checkpoint as an .slm, quantized if `kind` says so.
 class Stories {
  public:
   explicit Stories(std::string_view kind = {}) {

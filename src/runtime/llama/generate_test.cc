@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generator and Session on fixtures: against a plain computation in double, and what is refused.
+// Generator and Session on fixtures: compared with a plain computation in double, and what they refuse.
 #include "weighbridge/generate.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 using Ids = std::vector<std::uint32_t>;
 using Matrix = std::vector<double>;
 
-// Reading M9 step by step, one token after the other, in double.
+// Reading M9 step by step, one token at a time, in double.
 class Plain {
  public:
   explicit Plain(const Model& model) : model_(model) {
@@ -115,7 +115,7 @@ class Plain {
   std::vector<std::vector<Matrix>> keys_, values_;
 };
 
-// The largest error of a logit beside the largest logit.
+// The largest error of a logit, relative to the largest logit.
 double furthest(const Model& model, std::size_t tokens) {
   Plain plain(model);
   const Generator generator(model, {.threads = 2});
@@ -133,7 +133,7 @@ double furthest(const Model& model, std::size_t tokens) {
   return most / largest;
 }
 
-// A fixture written and read again, as q8_0 or q4_0 where `kind` says so, with the options of a conversion.
+// A fixture written and read back, as q8_0 or q4_0 if `kind` says so.
 Model written(slm::Fixture which, std::string_view kind) {
   static const test::TemporaryFolder folder;
   static int count = 0;
@@ -157,7 +157,7 @@ TEST(Generate, QuantizedLogitsAreNearThoseOfWhatTheCodesStandFor) {
   }
 }
 
-// Four query heads over two heads of keys and values, whose rows past the heads are not used (reading M8).
+// Four query heads over two key/value heads; rows past the heads are unused (reading M8).
 Model grouped() {
   const Model full = slm::fixture(slm::Fixture::tiny);
   Builder builder;
@@ -177,7 +177,7 @@ TEST(Generate, GroupedQueriesReadTheHeadsOfTheirGroup) { EXPECT_LT(furthest(grou
 TEST(Generate, AnEmptyPromptStartsFromBosAndAPromptIsFedInOnePiece) {
   const Model model = slm::fixture(slm::Fixture::tiny);
   const Generator generator(model);
-  EXPECT_EQ(generator.threads(), 1U);  // it is small
+  EXPECT_EQ(generator.threads(), 1U);  // the model is small
   Session session = generator.session();
   const Generated first = session.generate("", {.max_tokens = 3});
   EXPECT_EQ(first.prompt_tokens, 1U);
@@ -284,7 +284,8 @@ TEST(Generate, WhatCannotBeIsMisuseAndLeavesTheSession) {
   EXPECT_THROW(static_cast<void>(perplexity(generator, "")), Error);
 }
 
-// The fixture with one attribute or tensor changed, or none where `name` is empty.
+// The error for the fixture with attribute `key` changed to `value`, or with `tensor` filled with `with`
+// (left out if `with` is 0).
 std::string refusal(const std::string& key, const Value& value, const std::string& tensor = {}, float with = 0) {
   const Model full = slm::fixture(slm::Fixture::tiny);
   Builder builder;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads of keys and values that a conversion repeated over their group: computed once, with the same logits.
+// Key/value heads that a conversion repeated for their group are computed once, with the same logits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ std::vector<float> noise(std::size_t count, std::uint64_t seed) {
   return out;
 }
 
-// Two heads of keys and values that four of queries read: each stored `repeats` times, 1 or 2. `odd`: the last element
-// of the last layer's values differs from what it should repeat.
+// Two key/value heads read by four query heads, each stored `repeats` times, 1 or 2. `odd`: the last element of the
+// last layer's values differs from the one it should repeat.
 Model made(std::size_t repeats, bool odd = false) {
   const Model tiny = slm::fixture(slm::Fixture::tiny);
   Builder builder;

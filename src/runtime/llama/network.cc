@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers, step by step. A crew shares the columns of every product and the heads of attention; between such steps all
-// wait for each other. Where a single token is computed, each member makes the operands of its products by itself,
-// since that takes less time than waiting for another.
+// The layers, step by step. A crew shares the columns of every product and the heads of attention, with barriers in
+// between. For a single token, each member makes the operands of its products by itself, because that takes less time
+// than waiting.
 #include "runtime/llama/network.h"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ Workspace::Workspace(const Config& config, std::size_t members) {
   best.resize(members);
 }
 
-// The rows that products multiply with, in the forms that these need.
+// The input rows of products, in the forms that these need.
 struct Network::Operand {
   std::size_t rows, width;
   const float* values;
@@ -133,7 +133,7 @@ void Network::product(const Linear& linear, const Operand& in, const float* resi
   }
 }
 
-// What a row starts from: its embedding, and the angles of its position.
+// The initial state of a row: its embedding, and the angles of its position.
 void Network::begin(const Step& step, std::size_t row) const {
   weights_.words.row(step.ids[row], step.space.x + row * config_.hidden);
   float* at = step.space.turns + 2 * row * config_.head;
@@ -188,7 +188,7 @@ void Network::layer(std::size_t index, const Step& step, const kernels::Crew& cr
   crew.sync();
 }
 
-// Each member takes some heads of keys and values, and the heads of queries that read them.
+// Each member takes some key/value heads and the query heads that read them.
 void Network::attend(std::size_t index, const Step& step, const kernels::Crew& crew) const {
   const kernels::Kernels& set = kernels::kernels();
   const std::size_t rows = step.ids.size(), head = config_.head, group = config_.heads / config_.kv_heads;

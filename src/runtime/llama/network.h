@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network itself (reading M9): some tokens of one sequence through all layers to logits. Owns the cache of keys and
+// The network itself (reading M9): runs tokens of one sequence through all layers to logits. Owns the cache of keys and
 // values, the working memory, and how a crew of threads shares a step.
 #pragma once
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace weighbridge::llama {
 
-// Keys and values of one sequence, as Kernels::causal_attention() takes them, head by head.
+// Keys and values of one sequence, head by head, in the layout of Kernels::causal_attention().
 class Cache {
  public:
   explicit Cache(const Config&);
@@ -23,40 +23,40 @@ class Cache {
   static std::uint64_t bytes(const Config&) noexcept;
 
  private:
-  const std::size_t kv_heads_, keys_size_, values_size_;  // floats of one head
+  const std::size_t kv_heads_, keys_size_, values_size_;  // floats per head
   kernels::Block block_;
 };
 
-// What a step computes in.
+// The memory that a step computes in.
 class Workspace {
  public:
-  // Tokens that go through the layers together: enough to make loading the weights cheap.
+  // Tokens that pass the layers together: enough to make loading the weights cheap.
   static constexpr std::size_t kMostTokens = 128;
 
   Workspace(const Config&, std::size_t members);
 
   float *x, *query, *key, *value, *context, *gate, *up;  // [kMostTokens, width]
-  float* turns;   // [kMostTokens, 2 head]: cosines and sines as Kernels::rotate() takes them
+  float* turns;   // [kMostTokens, 2 head]: cosines and sines in the layout of Kernels::rotate()
   float* logits;  // [kMostLogits, vocabulary]
   static constexpr std::size_t kMostLogits = 16;
-  // One row's activations as a product takes them; row 0 of each member's own when one token is all there is.
+  // Activations in the forms that products take. With a single token, each member uses row 0 of its own copy.
   struct Codes {
     float* normed;
     std::uint8_t* bytes;
     float* scale;
     std::int32_t* zero;
-    std::byte* blocks;  // as ProductQ4 has them
+    std::byte* blocks;  // in the layout of ProductQ4
   };
   Codes shared{};
   std::vector<Codes> own;
-  // What a member's kernels work in.
+  // The scratch memory of a member's kernels.
   float* scratch(std::size_t member) const noexcept { return scratch_ + member * scratch_size_; }
 
   struct Best {
     alignas(64) float logit;
     std::uint32_t id;
   };
-  std::vector<Best> best;  // of each member's share of the last row
+  std::vector<Best> best;  // per member: the best of its share of the last row
 
  private:
   kernels::Block block_;
@@ -75,9 +75,10 @@ class Network {
     const Cache& cache;
     Workspace& space;
   };
-  // Layers only: x of all rows. All members of a crew call it with the same arguments, as those below.
+  // Runs the layers, which leaves x of all rows. All members of a crew call this and logits() with the same arguments.
   void forward(const Step&, const kernels::Crew&) const noexcept;
-  // Logits of `rows` rows from row `first` of the last forward(), at most kMostLogits; and the best of the last one.
+  // Computes the logits of `rows` rows from row `first` of the last forward(), at most kMostLogits, and the best of the
+  // last row.
   void logits(Workspace&, std::size_t first, std::size_t rows, const kernels::Crew&) const noexcept;
 
  private:
@@ -92,7 +93,7 @@ class Network {
 
   const Config& config_;
   const Weights& weights_;
-  std::vector<double> frequencies_;  // of the pairs of a head, in radians a position
+  std::vector<double> frequencies_;  // per pair of a head, in radians per position
 };
 
 }  // namespace weighbridge::llama

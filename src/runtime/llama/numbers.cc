@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Range reduction and series, in plain sums and products.
+// Range reduction and series, with plain additions and multiplications.
 #include "runtime/llama/numbers.h"
 
 #include <cmath>
@@ -7,7 +7,7 @@
 namespace weighbridge::llama {
 namespace {
 
-// ln 2 and pi / 2 in pieces: the product of any but the last with an integer below 2^21 (2^33) is exact.
+// ln 2 and pi / 2 in parts: the product of any part but the last with an integer below 2^21 (2^33) is exact.
 constexpr double kLn2High = 0x1.62e42feep-1, kLn2Low = 0x1.a39ef35793c76p-33, kLog2e = 1.4426950408889634;
 constexpr double kHalfPiHigh = 0x1.921fap+0, kHalfPiMiddle = 0x1.54442p-20, kHalfPiLow = 0x1.a308d313198a3p-41,
                  kTwoOverPi = 0.63661977236758134;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small parts of the runtime: elementary functions, drawing, stop texts.
+// The small parts of the runtime: elementary functions, sampling, stop texts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,7 +31,7 @@ TEST(Numbers, AreWithinAFewUnitsInTheLastPlace) {
   EXPECT_EQ(turn(0).sine, 0);
 }
 
-// Shares of `draws` draws.
+// The share of each id in `draws` draws.
 std::map<std::uint32_t, double> shares(const std::vector<float>& logits, Sampling sampling, int draws = 20000) {
   Sampler sampler(sampling);
   std::map<std::uint32_t, double> out;
@@ -54,7 +54,7 @@ TEST(Sampler, KeepsTheTopKThenCutsAtTopP) {
   auto two = shares(logits, {.temperature = 1, .top_k = 2});
   EXPECT_EQ(two.size(), 2U);
   EXPECT_NEAR(two[2], 0.5, 0.02);
-  // 5/13 is less than 0.4, so the second of the likeliest is needed to reach it.
+  // 5/13 is less than 0.4, so top_p needs the second likeliest too.
   EXPECT_EQ(shares(logits, {.temperature = 1, .top_p = 0.4}).size(), 2U);
   EXPECT_EQ(shares(logits, {.temperature = 1, .top_p = 0.01}).size(), 1U);
   EXPECT_EQ(shares(logits, {.temperature = 1, .top_p = 1}).size(), 4U);

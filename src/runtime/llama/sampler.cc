@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the top k in one pass over the logits, then works on those alone. Numbers are f64 of our own functions, so that
-// a seed means the same text everywhere.
+// Keeps the top k in one pass over the logits, then works only on those. Computes in f64 with the functions of
+// numbers.h, so that a seed gives the same text on every machine.
 #include "runtime/llama/sampler.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kMostTopK = 1024;  // reading M20
 
 using Candidate = std::pair<float, std::uint32_t>;
-// The likelier first, of equal ones the lower id.
+// The likelier candidate first; of equal ones the lower id.
 bool before(const Candidate& a, const Candidate& b) noexcept {
   return a.first != b.first ? a.first > b.first : a.second < b.second;
 }
@@ -44,7 +44,7 @@ double Sampler::uniform() noexcept {
 }
 
 std::uint32_t Sampler::draw(std::span<const float> logits) {
-  // A heap whose front is the least likely of those kept.
+  // A heap with the least likely candidate in front.
   kept_.clear();
   for (std::uint32_t id = 0; id < logits.size(); ++id) {
     const Candidate one{logits[id], id};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the next token is drawn from logits ("Sampling", reading M20).
+// Draws the next token from logits ("Sampling", reading M20).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace weighbridge::llama {
 
-// Misuse: bounds of a Sampling.
+// Throws a usage error for values out of range.
 void check_sampling(const Sampling&);
 
 class Sampler {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds them piece by piece.
+// Searches for stop texts piece by piece.
 #include "runtime/llama/stop.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::string StopTexts::push(std::string_view piece) {
     held_.resize(end);
     return std::exchange(held_, {});
   }
-  // The longest end of it that begins a stop text stays.
+  // Hold back the longest suffix that begins a stop text.
   std::size_t keep = 0;
   for (const std::string& text : texts_)
     for (std::size_t length = std::min(text.size() - 1, held_.size()); length > keep; --length)

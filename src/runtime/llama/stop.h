@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that end a generation: holds back what may be the beginning of one, so that none of it is ever shown.
+// Texts that end a generation. Holds back any text that may begin one, so that no part of a stop text is ever shown.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,10 +9,10 @@ namespace weighbridge::llama {
 
 class StopTexts {
  public:
-  explicit StopTexts(std::vector<std::string> texts);  // misuse: an empty one
-  // Takes what comes next and gives what is certain to be no part of a stop text; nothing once one was found.
+  explicit StopTexts(std::vector<std::string> texts);  // usage error: an empty text
+  // Takes the next piece and returns what is certainly not part of a stop text; nothing after one was found.
   std::string push(std::string_view piece);
-  std::string finish();  // what was held back
+  std::string finish();  // the text held back
   bool found() const noexcept { return found_; }
 
  private:

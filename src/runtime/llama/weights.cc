@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads, checks and packs the weights, a piece of a matrix at a time and several at once.
+// Reads, checks and packs the weights, several pieces of matrices in parallel.
 #include "runtime/llama/weights.h"
 
 #include <algorithm>
@@ -25,18 +25,18 @@ namespace {
 using kernels::kPanel;
 
 constexpr std::string_view kData = "data", kScales = "scales";
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // of packed weights: what one thread does at a time
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // packed weights per task of a thread
 
 [[noreturn]] void not_finite(std::string_view name) {
   fail("not-finite", name, "tensor '" + std::string(name) + "' holds a value that is not a finite number");
 }
 
-// How a tensor is stored, as far as it computes in that form.
+// The form that a tensor is computed in.
 struct Found {
   Form form = Form::f32;
   std::size_t block = 0;  // columns that share a scale
 };
-// The part of this role, which has to hold `bytes` bytes: containers other than .slm leave that to their users.
+// The part with this role. Checks that it has `bytes` bytes: containers other than .slm leave that to their users.
 Part part_of(const Tensor& tensor, std::string_view role, std::uint64_t bytes) {
   const auto part = tensor.part(role);
   if (!part || part->size() != bytes)
@@ -54,7 +54,7 @@ Part scales_part(const Tensor& tensor, const Found& found) {
   return part_of(tensor, kScales, tensor.shape()[0] * tensor.shape()[1] / found.block * sizeof(float));
 }
 
-// Of a matrix.
+// The form of a matrix.
 Found form_of(const Tensor& tensor) {
   struct Row {
     std::string_view block_type;
@@ -69,7 +69,7 @@ Found form_of(const Tensor& tensor) {
   return {row->form, base::to_size(blocks.group)};
 }
 
-// Of each `repeats` heads of `rows` rows the first one is used, `count` in all.
+// Selects the first of each `repeats` heads of `rows` rows; `count` are selected in all.
 struct Heads {
   std::size_t rows = 0, count = 0, repeats = 1;
 
@@ -100,7 +100,7 @@ std::size_t packed_bytes(const Linear& linear) {
   return 0;
 }
 
-// How many of `heads` heads, `bytes` bytes each, are the same in a row, all along.
+// How many consecutive heads are equal throughout; there are `heads` heads of `bytes` bytes.
 std::size_t repeated(const std::byte* data, std::size_t heads, std::size_t bytes) {
   const auto same = [&](std::size_t count) {
     for (std::size_t h = 0; h < heads; ++h)
@@ -111,7 +111,7 @@ std::size_t repeated(const std::byte* data, std::size_t heads, std::size_t bytes
     if (heads % count == 0 && same(count)) return count;
   return 1;
 }
-// The same of a matrix, whose rows past those of the heads do not count.
+// The same for a matrix; ignores rows past the heads.
 std::size_t repeated(const Tensor& tensor, const Config& config) {
   const auto in = [&](const std::byte* data, std::size_t bytes) {
     return repeated(data, config.kv_heads, bytes / config.hidden * config.head);
@@ -125,14 +125,14 @@ std::size_t repeated(const Tensor& tensor, const Config& config) {
   return std::gcd(in(codes.data(), codes.size()), in(scales.data(), scales.size()));
 }
 
-// A matrix that waits to be packed, and its source.
+// A matrix to be packed, and its source.
 struct Job {
   Linear* to;
   Tensor tensor;
   Found found;
   Heads heads;
-  std::size_t at = 0;  // in the panels
-  // Filled by prepare().
+  std::size_t at = 0;  // offset in the panels
+  // Set by prepare().
   std::shared_ptr<core::Floats> floats{};
   std::shared_ptr<Stored> codes{};
   std::shared_ptr<std::vector<float>> scales{};
@@ -157,7 +157,7 @@ struct Job {
       to->sum.resize(to->scale.size());
     }
   }
-  // Rows from `first`, a multiple of kPanel.
+  // `first` is a multiple of kPanel.
   void pack(std::size_t first, std::size_t rows) const {
     const std::size_t n = to->n, k = to->k, end = std::min(first + rows, n);
     switch (to->form) {
@@ -211,7 +211,7 @@ class Loader {
     const auto matrix = [&](Linear& to, std::string_view part, std::size_t rows, std::size_t columns) {
       add(to, require(model_, layer_name(i, part), rows, columns), rows, columns, {});
     };
-    // Of keys and values only the heads that there are (reading M8); what is stored past them is not used.
+    // Of keys and values only the distinct heads (reading M8); rows stored past them are unused.
     const auto kept = [&](Linear& to, std::string_view part) {
       add(to, require(model_, layer_name(i, part), h, h), config_.kv_width(), h,
           {config_.head, config_.kv_heads, config_.repeats});
@@ -229,7 +229,7 @@ class Loader {
     to.n = rows;
     to.k = columns;
     const Found found = form_of(tensor);
-    // Blocks that the kernel does not know are computed with as f32, which is what they stand for.
+    // Blocks of a size that the kernel does not support are computed as f32.
     to.form = found.form == Form::q4_0 && found.block % kernels::kBlock != 0 ? Form::f32 : found.form;
     jobs_.push_back({&to, tensor, found, heads, plan_.add(packed_bytes(to))});
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights of a language model as they are computed with: matrices packed once in the form that their dtype asks
-// for, the table of embeddings where it lies. Owns the check that every weight is finite.
+// The weights of a language model, ready to compute with: matrices packed once in the form that their dtype requires;
+// the table of embeddings stays in place. Owns the check that every weight is finite.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Layer {
   Linear query, key, value, out, gate, up, down;
 };
 
-// The payload of a part, mapped where it can be, else copied.
+// The payload of a part: mapped where possible, else copied.
 class Stored {
  public:
   Stored() = default;
@@ -44,7 +44,7 @@ class Stored {
   Bytes bytes_;
 };
 
-// Rows of the table of embeddings as f32: code times scale for the quantized forms.
+// Rows of the table of embeddings as f32; quantized forms are multiplied by their scales.
 class Table {
  public:
   Table() = default;
@@ -55,7 +55,7 @@ class Table {
   Form form_ = Form::f32;
   std::size_t width_ = 0, block_ = 0;
   Stored data_, scales_;
-  Array copy_;  // of what has no form of its own
+  Array copy_;  // the elements as f32, if the dtype has no Form
 };
 
 struct Weights {
@@ -64,11 +64,11 @@ struct Weights {
   std::vector<float> norm;
   Linear output;
   kernels::Block panels;
-  std::size_t packed_bytes = 0;  // of panels
-  std::vector<float> zeros;      // a bias for every product
+  std::size_t packed_bytes = 0;  // size of `panels`
+  std::vector<float> zeros;      // a zero bias for every product
 };
 
-// How many heads of keys and values in a row are the same, bit for bit, in every layer.
+// How many consecutive heads of keys and values are the same, bit for bit, in every layer.
 std::size_t repeated_heads(const Model&, const Config&);
 
 // [reads] Throws what fail() throws. `model` must outlive the result.

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of an input, read when they are asked for, and the window that keeps a header's small reads from costing a
-// slice each.
+// Reads the bytes of an input on demand, with a read-ahead window so that the many small reads of a header do not cost
+// one slice each.
 
-/** Something with bytes at offsets. */
+/** Bytes that can be read at any offset. */
 export interface ByteFile {
   readonly size: number;
-  /** The most that is worth reading ahead: what a read costs by itself decides. 0 for bytes in memory. */
+  /** The most that is worth reading ahead, given the cost of a read. 0 for bytes in memory. */
   readonly readAhead: number;
-  /** Fills `target` from `offset`; both lie inside the file. Throws where that cannot be done wholly. */
+  /** Fills `target` from `offset`; the range lies inside the file. Throws if it cannot be filled completely. */
   readInto(target: Uint8Array, offset: number): void;
-  /** Gives back what reading took (a descriptor). */
+  /** Releases what reading holds (a descriptor). */
   close?(): void;
 }
 
-/** Bytes that are there already. */
+/** Bytes in memory. */
 export class MemoryFile implements ByteFile {
   readonly readAhead = 0;
   readonly #bytes: Uint8Array;
@@ -32,12 +32,12 @@ export class MemoryFile implements ByteFile {
 }
 
 const kSmallestWindow = 64 * 1024;
-/** One slice of a File when it is read from end to end. */
+/** The largest slice of a File that is read at once. */
 const kLargestPiece = 4 * 1024 * 1024;
 
 /**
- * Reads of a file through one window. The window starts small, so that opening a large file touches little of it, and
- * doubles while reads follow one another.
+ * Reads a file through one window. The window starts small, so that opening a large file reads little of it, and
+ * doubles while reads are sequential.
  */
 export class ReadAhead {
   readonly #file: ByteFile;
@@ -48,7 +48,7 @@ export class ReadAhead {
     this.#file = file;
   }
 
-  /** Fills `target` as far as the file reaches, and says how far. */
+  /** Fills `target` up to the end of the file. Returns the number of bytes. */
   read(target: Uint8Array, position: number): number {
     const length = Math.max(0, Math.min(target.length, this.#file.size - position));
     let done = this.#fromWindow(target.subarray(0, length), position);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of an output as a list of chunks: it grows without being copied, is taken without being joined, and where
-// the platform can put bytes elsewhere, only the chunks in use stay in memory.
+// The bytes of an output as a list of chunks. It grows without copying and is handed over without joining. If the
+// platform can store bytes elsewhere, only the chunks in use stay in memory.
 
 const kChunk = 4 * 1024 * 1024;
-/** How many chunks stay in memory where others can be put away. */
+/** How many chunks stay in memory if others can be stored elsewhere. */
 const kHotChunks = 16;
 
-/** Puts bytes away, and gets them back. In a browser a Blob, which the browser may keep on the disk. */
+/** Stores bytes and loads them again. In a browser a Blob, which the browser may keep on disk. */
 export interface ChunkStore {
   put(bytes: Uint8Array): Blob;
   get(blob: Blob): Uint8Array;
@@ -14,9 +14,9 @@ export interface ChunkStore {
 
 export class Chunks {
   readonly #store: ChunkStore | null;
-  /** A place without a chunk is all zeros. */
+  /** A missing chunk is all zeros. */
   #chunks: (Uint8Array | Blob | undefined)[] = [];
-  /** Those in memory, the one in use last. */
+  /** The chunks in memory, the most recently used one last. */
   #hot: number[] = [];
   #size = 0;
 
@@ -28,7 +28,7 @@ export class Chunks {
     return this.#size;
   }
 
-  /** Writes at a position; what lies between the end and it becomes zeros. */
+  /** Writes at a position; a gap before it is filled with zeros. */
   write(bytes: Uint8Array, position: number): void {
     this.#each(position, bytes.length, (chunk, at, from, length) => {
       chunk().set(bytes.subarray(from, from + length), at);
@@ -36,7 +36,7 @@ export class Chunks {
     this.#size = Math.max(this.#size, position + bytes.length);
   }
 
-  /** Fills `target` as far as the bytes reach, and says how far. */
+  /** Fills `target` up to the end of the bytes. Returns their number. */
   read(target: Uint8Array, position: number): number {
     const length = Math.max(0, Math.min(target.length, this.#size - position));
     this.#each(position, length, (chunk, at, from, count, index) => {
@@ -47,26 +47,26 @@ export class Chunks {
     return length;
   }
 
-  /** Cuts, or adds zeros. */
+  /** Truncates, or appends zeros. */
   resize(size: number): void {
     if (size < this.#size) {
       const whole = Math.ceil(size / kChunk);
       this.#chunks.length = Math.min(this.#chunks.length, whole);
       this.#hot = this.#hot.filter((index) => index < whole);
-      // What is cut off must read as zeros if the file grows again.
+      // The removed bytes must read as zeros if the file grows again.
       const rest = size % kChunk;
       if (rest > 0 && this.#chunks[whole - 1] !== undefined) this.#heat(whole - 1).fill(0, rest);
     }
     this.#size = size;
   }
 
-  /** All bytes in order; the object is empty afterwards. */
+  /** All bytes in order. Leaves the object empty. */
   take(): (Uint8Array | Blob)[] {
     const taken: (Uint8Array | Blob)[] = [];
     for (let start = 0, index = 0; start < this.#size; start += kChunk, ++index) {
       const length = Math.min(kChunk, this.#size - start);
       const chunk = this.#chunks[index] ?? new Uint8Array(length);
-      // A copy of the last chunk, so that a small file does not carry a chunk's memory about.
+      // Copies the last chunk, so that a small file does not keep a whole chunk in memory.
       taken.push(length === kChunk ? chunk : chunk.slice(0, length));
     }
     this.#chunks = [];
@@ -89,7 +89,7 @@ export class Chunks {
     }
   }
 
-  /** The chunk in memory; another is put away for it where that is possible. */
+  /** The chunk, loaded into memory. Stores another one elsewhere to make room, if that is possible. */
   #heat(index: number): Uint8Array {
     const known = this.#chunks[index];
     if (known instanceof Uint8Array && this.#hot.at(-1) === index) return known;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The WebAssembly core as TypeScript sees it, and the choice between its two builds. What the texts mean stands in
-// docs/schemas; a text that is an object with "error" says that the call failed.
+// TypeScript declarations of the WebAssembly core, and the choice between its two builds. docs/schemas describes the
+// JSON texts that it returns; an object with "error" means that the call failed.
 
 /** A node of Emscripten's file system; `entry` is ours (files.ts). */
 export interface FsNode<Entry = unknown> {
@@ -13,7 +13,7 @@ export interface FsNode<Entry = unknown> {
   stream_ops: object;
 }
 
-/** The part of Emscripten's FS that is used. */
+/** The part of Emscripten's FS that we use. */
 export interface EmscriptenFs {
   readonly ErrnoError: new (errno: number) => Error & { readonly errno: number };
   createNode(parent: object | null, name: string, mode: number, rdev: number): FsNode;
@@ -25,7 +25,7 @@ export interface EmscriptenFs {
 export interface Core {
   readonly FS: EmscriptenFs;
   readonly HEAPU8: Uint8Array;
-  /** Called while a job runs; false stops it. */
+  /** Called while a job runs; returning false stops the job. */
   onProgress?: (done: number, total: number) => boolean;
 
   version(): string;
@@ -33,7 +33,7 @@ export interface Core {
   open(path: string, options: { format: string; structure: boolean; tokenizer: string }): string;
   adapt(model: number, paths: readonly string[]): string;
   close(model: number): void;
-  /** `path` and `fileSize` are what the answer shall say; so is `path` in `hash`, `plan` and `execute`. */
+  /** `path` and `fileSize` are copied into the result; so is `path` in `hash`, `plan` and `execute`. */
   inspect(model: number, path: string, fileSize: number): string;
   verify(path: string, options: { format: string; structure: boolean }): string;
   hash(model: number, path: string, withNames: boolean): string;
@@ -54,7 +54,7 @@ export interface Core {
   next(generation: number, milliseconds: number): string;
   closeGeneration(generation: number): void;
   closeGenerator(generator: number): void;
-  /** Paths; "" for a paper that is absent. */
+  /** Paths; "" for a record that is absent. */
   admission(
     artifact: string,
     evidence: { manifest: string; receipt: string; ledger: string; registry: string },
@@ -78,12 +78,12 @@ export function hasSimd(): boolean {
   return WebAssembly.validate(kSimdModule);
 }
 
-/** Where a build lies under the package's folder. */
+/** The path of a build inside the package's folder. */
 export function coreFolder(base: string, simd: boolean): URL {
   return new URL(simd ? "core/simd/" : "core/plain/", base);
 }
 
-/** The core's own output is no part of the API: every failure comes as a text. */
+/** The core's console output is dropped: every failure is returned as a text. */
 export async function startCore(factory: CoreFactory, wasmBinary: Uint8Array): Promise<Core> {
   const ignore = () => {};
   return factory({ wasmBinary, print: ignore, printErr: ignore });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts to vectors, with a model that was opened.
+// Embeds texts with an open model.
 
 import type { Link } from "./link.js";
 import { host } from "./host.js";
@@ -8,7 +8,7 @@ import { known, Remote } from "./remote.js";
 import { mounted } from "./source.js";
 import type { EmbedderOptions, LongCallOptions } from "./types.js";
 
-/** Texts per step of the core: enough to fill its batches, few enough that progress is seen. */
+/** Texts per call of the core: enough to fill its batches, few enough to show progress. */
 const kTextsPerStep = 16;
 
 export class Embedder {
@@ -17,7 +17,7 @@ export class Embedder {
 
   /** Numbers per vector. */
   readonly dimension: number;
-  /** Tokens, with the special ones; what is longer is cut. */
+  /** The largest number of tokens, including the special ones; longer texts are truncated. */
   readonly maxLength: number;
 
   private constructor(link: Link, remote: Remote, dimension: number, maxLength: number) {
@@ -47,7 +47,7 @@ export class Embedder {
     return new Embedder(link, remote, dimension, maxLength);
   }
 
-  /** One vector per text, normalized as the model says. `onProgress` counts texts. */
+  /** One vector per text, normalized if the model says so. `onProgress` counts texts. */
   async embed(texts: readonly string[], options: LongCallOptions = {}): Promise<Float32Array[]> {
     return this.#link.run(async (session) => {
       const vectors: Float32Array[] = [];
@@ -68,13 +68,13 @@ export class Embedder {
     return cosine(known(a), known(b));
   }
 
-  /** Frees what the core holds for the embedder. */
+  /** Frees the embedder's memory in the core. */
   async close(): Promise<void> {
     await this.#remote.close(this.#link, (session, embedder) => session.call("closeEmbedder", { embedder }));
   }
 }
 
-/** Of vectors of the same length; 0 where one of them is zero. */
+/** The cosine of two vectors of the same length; 0 if either is zero. */
 export function cosine(a: Float32Array, b: Float32Array): number {
   let product = 0;
   let squareA = 0;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one error of the package.
+// The package's only error class.
 
 import type { ErrorKind, Finding } from "./types.js";
 
-/** What an error carries besides its sentence; also how it travels from the worker. */
+/** The fields of an error. The worker sends errors in this form. */
 export interface Failure {
   readonly kind: ErrorKind;
   readonly message: string;
   readonly findings: readonly Finding[];
-  /** The source's name, or null where no file is at fault. */
+  /** The source's name, or null if no file is at fault. */
   readonly path: string | null;
 }
 
-/** Every call of the package rejects with this error and no other. Its message may quote a file: show it as text. */
+/** The only error that calls of the package reject with. Its message may quote a file: show it as text. */
 export class WeighbridgeError extends Error {
   override readonly name = "WeighbridgeError";
   readonly kind: ErrorKind;
@@ -26,7 +26,7 @@ export class WeighbridgeError extends Error {
     this.path = failure.path;
   }
 
-  /** An error that no file is the reason of. */
+  /** An error that is not about a file. */
   static of(kind: ErrorKind, message: string): WeighbridgeError {
     return new WeighbridgeError({ kind, message, findings: [], path: null });
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What went wrong in the worker, as a Failure: the core's own answer, or an exception that came out of it.
+// Turns what went wrong in the worker into a Failure: an error text of the core, or an exception from it.
 
 import type { Failure } from "./errors.js";
 import { parseCoreText } from "./json.js";
 import type { ErrorKind, Finding } from "./types.js";
 
-/** Thrown inside the worker; what leaves it is the failure. */
+/** Thrown inside the worker, which sends only the failure. */
 export class CoreFailure extends Error {
   readonly failure: Failure;
-  /** Nothing in this worker can be relied on any more. */
+  /** The worker's state is no longer reliable. */
   readonly fatal: boolean;
 
   constructor(failure: Failure, fatal: boolean) {
@@ -18,7 +18,7 @@ export class CoreFailure extends Error {
   }
 }
 
-/** Folders under which the core sees the files; they mean nothing to a caller. */
+/** The folders under which the core sees the files. Messages leave them out. */
 const kMountedAt = /\/(?:in|out)\/\d+\//g;
 
 export function withoutMounts(text: string): string {
@@ -49,7 +49,7 @@ const kSentences: { readonly [kind in ErrorKind]: string } = {
   lost: "the worker died",
 };
 
-/** An answer of the core, or the failure that it says thrown. */
+/** Parses a text of the core; throws if it is a failure. */
 export function answer<T>(text: string): T {
   const value = parseCoreText(text);
   if (typeof value !== "object" || value === null || !("error" in value)) return value as T;
@@ -58,13 +58,13 @@ export function answer<T>(text: string): T {
   const first = findings.find((finding) => finding.severity === "error") ?? findings[0];
   const message = first?.message ?? said.message ?? kSentences[said.error] ?? "the core failed";
   const path = said.path === undefined || said.path === "" ? null : withoutMounts(said.path);
-  // Memory that the core asked for in vain is given back only with the worker.
+  // After running out of memory, only a new worker gives the memory back.
   throw new CoreFailure({ kind: said.error, message: withoutMounts(message), findings, path }, said.error === "memory");
 }
 
 const kMemory = /memory|bad_alloc|allocation failed|array length|OOM/i;
 
-/** An exception that no rule foresees: a trap, or memory that could not be had. The worker is not to be used again. */
+/** An unexpected exception: a trap, or a failed allocation. The worker must not be used again. */
 export function faultOf(thrown: unknown): CoreFailure {
   if (thrown instanceof CoreFailure) return thrown;
   const said = thrown instanceof Error ? thrown.message : String(thrown);

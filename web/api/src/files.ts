@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that the core sees: a tree of read-only inputs and chunked outputs, as a file system that Emscripten 3.1.6
-// mounts. Where the inputs' bytes come from is a ByteFile's business (byte_file.ts), what outputs are made of is
-// chunks.ts.
+// The files that the core sees: a tree of read-only inputs and chunked outputs, as a file system for Emscripten 3.1.6.
+// Inputs are ByteFiles (byte_file.ts), outputs are chunks (chunks.ts).
 
 import type { ByteFile } from "./byte_file.js";
 import { ReadAhead } from "./byte_file.js";
@@ -22,7 +21,7 @@ const kRegular = 0o100000;
 const kFolder = 0o040000;
 const kTypeMask = 0o170000;
 
-/** One time for all: nothing that is computed may depend on when a file was saved. */
+/** The modification time of every file: no result may depend on when a file was saved. */
 const kTime = new Date(0);
 
 export class InputFile {
@@ -51,7 +50,7 @@ export class OutputFile {
   }
 }
 
-/** A folder outside, whose files are seen without being listed first. */
+/** A folder of the host, whose files can be opened without listing it first. */
 export interface OutsideFolder {
   find(name: string): Entry | undefined;
   names(): readonly string[];
@@ -88,7 +87,7 @@ interface Stream {
   readonly position: number;
 }
 
-/** A tree, mounted. Files come and go in `root.entries`; what is taken out must be `forget`ed. */
+/** A mounted tree. Add and remove files in `root.entries`; call `forget` for removed ones. */
 export class FileTree {
   readonly root = new Directory();
   readonly #fs: EmscriptenFs;
@@ -103,7 +102,7 @@ export class FileTree {
     fs.mount({ mount: () => this.#node(null, "/", this.root) }, {}, mountpoint);
   }
 
-  /** Makes Emscripten drop what it remembers of an entry and of all below it, and closes the inputs. */
+  /** Makes Emscripten drop its nodes of an entry and of all below it, and closes the inputs. */
   forget(entry: Entry): void {
     if (entry.kind === "directory") {
       for (const below of entry.entries.values()) this.forget(below);
@@ -139,7 +138,7 @@ export class FileTree {
     return node.entry.bytes;
   }
 
-  /** Runs what touches bytes: whatever goes wrong there is an error number, for no exception may cross the core. */
+  /** Runs code that accesses bytes. Turns any exception into an error number, as none may pass through the core. */
   #guard<T>(errno: number, work: () => T): T {
     try {
       return work();
@@ -239,7 +238,7 @@ export class FileTree {
   }
 }
 
-/** Emscripten hands over its heap as signed bytes. */
+/** Emscripten passes its heap as signed bytes. */
 function bytesOf(heap: Uint8Array, at: number, length: number): Uint8Array {
   return new Uint8Array(heap.buffer, heap.byteOffset + at, length);
 }

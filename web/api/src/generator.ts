@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from a language model, piece by piece.
+// Generates text with a language model, piece by piece.
 
 import type { Link } from "./link.js";
 import { WeighbridgeError } from "./errors.js";
@@ -12,9 +12,9 @@ export class Generator {
   readonly #link: Link;
   readonly #remote: Remote;
 
-  /** Tokens that the model knows. */
+  /** The number of tokens in the vocabulary. */
   readonly vocabulary: number;
-  /** Tokens that prompt and text may have together. */
+  /** The largest number of tokens of prompt and text together. */
   readonly context: number;
 
   private constructor(link: Link, remote: Remote, vocabulary: number, context: number) {
@@ -38,9 +38,9 @@ export class Generator {
   }
 
   /**
-   * Continues the prompt. Yields text as it comes; the iterator's return value says how it ended. Leaving the loop
-   * stops the generation, and so does `signal`, which makes the loop throw `cancelled`. Other calls are served between
-   * its steps.
+   * Continues the prompt. Yields text as it is generated; the iterator's return value says how it ended. Leaving the
+   * loop stops the generation. So does `signal`, which makes the loop throw `cancelled`. Other calls run between its
+   * steps.
    */
   async *generate(prompt: string, options: GenerateOptions = {}): AsyncGenerator<Piece, Generated, void> {
     const request = {
@@ -72,7 +72,7 @@ export class Generator {
     }
   }
 
-  /** The whole text at once. */
+  /** Generates the whole text at once. */
   async complete(prompt: string, options: GenerateOptions = {}): Promise<Generated> {
     const pieces = this.generate(prompt, options);
     for (;;) {
@@ -81,7 +81,7 @@ export class Generator {
     }
   }
 
-  /** Frees what the core holds for the generator. */
+  /** Frees the generator's memory in the core. */
   async close(): Promise<void> {
     await this.#remote.close(this.#link, (session, generator) => session.call("closeGenerator", { generator }));
   }

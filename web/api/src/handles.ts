@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is open in the core, and what was made of what: closing a model closes first what was made of it, and closing
-// twice does nothing.
+// The open objects of the core and what each was made from. Closing a model first closes everything made from it;
+// closing twice does nothing.
 
 export type HandleKind = "model" | "plan" | "embedder" | "generator" | "generation";
 
-/** How the caller calls it, and its bytes. */
+/** The caller's name for it, and its size in bytes. */
 export interface About {
   readonly name: string;
   readonly size: number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What differs between a browser and Node on the page's side. Each has its own module, so that a browser never loads
+// What differs between a browser and Node outside the worker. Each has its own module, so that a browser never loads
 // Node's.
 
 import type { Port } from "./link.js";
@@ -8,12 +8,12 @@ import type { FileBytes, WrittenFile } from "./protocol.js";
 export interface Host {
   /** Starts a worker from the package's folder. */
   spawn(base: URL): Port;
-  /** A path as something that the worker can open. Throws `misuse` where there are no paths. */
+  /** Turns a path into something that the worker can open. Throws `misuse` in a browser. */
   path(path: string): { readonly name: string; readonly file: FileBytes };
-  /** A Blob in the form that a worker of this host can read at once. */
+  /** A Blob in the form that a worker of this host can read synchronously. */
   blob(blob: Blob): Promise<FileBytes>;
   readPath(path: string, offset: number, length: number): Promise<Uint8Array>;
-  /** Writes one file, making its folder where there is none. */
+  /** Writes one file, and creates its folder if necessary. */
   save(path: string, written: WrittenFile): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's side in a browser: a module worker, and no paths.
+// The browser's host: a module worker, and no paths.
 
 import { WeighbridgeError } from "./errors.js";
 import type { Host } from "./host.js";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's side in Node: worker_threads, and files by their paths.
+// Node's host: worker_threads, and files by path.
 
 import { randomUUID } from "node:crypto";
 import { mkdir, open, rename, rm } from "node:fs/promises";
@@ -12,7 +12,7 @@ import type { Port } from "./link.js";
 import type { Reply, WrittenFile } from "./protocol.js";
 
 function spawn(base: URL): Port {
-  // The flags of the program (--input-type, --test) are not meant for the worker.
+  // The worker must not inherit the program's flags (--input-type, --test).
   const worker = new Worker(new URL("node_worker.js", base), { name: "weighbridge", execArgv: [] });
   worker.unref();
   return {
@@ -57,7 +57,7 @@ async function readPath(path: string, offset: number, length: number): Promise<U
   }
 }
 
-/** Beside the target, to the disk, then over it: whoever reads the target sees the old file or the new one. */
+/** Writes a temporary file beside the target, syncs it and renames it: a reader sees either the old or the new file. */
 async function saveFile(path: string, written: WrittenFile): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}.${randomUUID()}`);
   try {
@@ -79,7 +79,7 @@ async function saveFile(path: string, written: WrittenFile): Promise<void> {
 }
 
 async function syncFolder(path: string): Promise<void> {
-  // Windows cannot open a folder; there the rename itself is all that can be had.
+  // Windows cannot open a folder, so nothing more can be done after the rename.
   if (process.platform === "win32") return;
   const folder = await open(path, "r");
   try {
@@ -101,7 +101,7 @@ async function save(path: string, written: WrittenFile): Promise<void> {
 export const nodeHost: Host = {
   spawn,
   path: (path) => ({ name: basename(resolve(path)), file: { kind: "path", path: resolve(path) } }),
-  // A worker of Node cannot read a Blob at once, as FileReaderSync does in a browser.
+  // A worker of Node cannot read a Blob synchronously, as FileReaderSync does in a browser.
   blob: async (blob) => ({ kind: "bytes", bytes: new Uint8Array(await blob.arrayBuffer()) }),
   readPath,
   save,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core's texts to objects. Integers beyond 2^53 stay exact where they are a file's own values (attributes), and
-// become the nearest number elsewhere, so that offsets and sizes have one type.
+// Parses the core's JSON texts. Integers beyond 2^53 stay exact in values from the file (attributes), and become the
+// nearest number elsewhere, so that offsets and sizes have one type.
 
-// Texts and fractions are matched too, so that no digits inside them are taken for an integer.
+// Also matches strings and fractions, so that digits inside them are not read as integers.
 const kLongToken = /"(?:[^"\\]|\\.)*"|-?\d+[.eE][\d.eE+-]*|-?\d{16,}/g;
 
 export function parseCoreText(text: string): unknown {
   let exact = false;
-  // A mark that does not occur in the text cannot be taken for a file's own.
+  // A mark that does not occur in the text cannot be confused with a string of the file.
   let mark = "bigint:";
   while (text.includes(mark)) mark = `#${mark}`;
   const marked = text.replace(kLongToken, (token) => {

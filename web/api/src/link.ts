@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's side of the worker: a Session is one worker's life, the Link gives jobs their turn, one at a time, and
-// starts the next worker when one ended.
+// Talks to the worker. A Session is the lifetime of one worker. The Link runs jobs one at a time, and starts a new
+// worker when one has ended.
 
 import { WeighbridgeError } from "./errors.js";
 import type { Arguments, GenerateArguments, Operation, Reply, Request, Result } from "./protocol.js";
 import type { Generated, LongCallOptions, OnProgress, Piece, Version } from "./types.js";
 
-/** A worker, of whichever kind. After `died` or `end` it says nothing more. */
+/** A worker of either host. After `died` or `end` it sends nothing more. */
 export interface Port {
   post(request: Request): void;
   listen(onReply: (reply: Reply) => void, onDeath: (error: WeighbridgeError) => void): void;
   end(): void;
-  /** Whether the worker keeps the program alive: while it has work, and not longer. */
+  /** Whether the worker keeps the program alive: only while it has work. */
   hold(on: boolean): void;
 }
 
@@ -22,10 +22,10 @@ interface Pending {
   readonly onPiece: ((piece: Piece) => void) | undefined;
 }
 
-/** A generation that runs in the worker. */
+/** A generation running in the worker. */
 export interface Generation {
   readonly result: Promise<Generated>;
-  /** Ends it between two steps; the result then rejects with `cancelled`. Does nothing when it has ended. */
+  /** Stops it between two steps; the result then rejects with `cancelled`. Does nothing if it has ended. */
   stop(): void;
 }
 
@@ -52,7 +52,7 @@ export class Session {
 
   generate(args: GenerateArguments, onPiece: (piece: Piece) => void): Generation {
     const { id, result } = this.#send("generate", args, undefined, onPiece);
-    // Whoever takes the pieces hears of a failure; until then it must not count as unhandled.
+    // The consumer of the pieces gets the failure; until then it must not count as unhandled.
     result.catch(() => {});
     const stop = () => {
       if (this.#pending.has(id)) this.#port.post({ id, op: "stop" });
@@ -60,7 +60,7 @@ export class Session {
     return { result, stop };
   }
 
-  /** Ends the worker. The pending calls reject with the error. */
+  /** Ends the worker. Pending calls reject with the error. */
   end(error: WeighbridgeError): void {
     this.#finish(error, false);
   }
@@ -144,12 +144,12 @@ export class Link {
     return this.run((session) => session.ready);
   }
 
-  /** Whether this is the worker that serves now. */
+  /** Whether this is the current worker. */
   holds(session: Session): boolean {
     return this.#session === session;
   }
 
-  /** Runs a job when those before it have ended. A job that is aborted while it runs takes its worker with it. */
+  /** Runs a job after those before it. Aborting a running job ends its worker. */
   run<T>(job: (session: Session) => Promise<T>, signal?: AbortSignal | undefined): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed) return reject(WeighbridgeError.of("misuse", "this Weighbridge was closed"));
@@ -173,7 +173,7 @@ export class Link {
     });
   }
 
-  /** One operation as a job of its own. */
+  /** Runs one operation as a job. */
   call<Op extends Operation>(op: Op, args: Arguments<Op>, options: LongCallOptions = {}): Promise<Result<Op>> {
     return this.run((session) => session.call(op, args, options.onProgress), options.signal);
   }
@@ -202,7 +202,7 @@ export class Link {
   #begin(): Session {
     return new Session(this.#spawn(), this.#start, (session, byItself) => {
       if (this.#session === session) this.#session = undefined;
-      // After the calls that waited have heard of it.
+      // After the pending calls have been rejected.
       if (byItself) setTimeout(() => this.onlost?.(), 0);
     });
   }

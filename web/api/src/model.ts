@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open model, as the page's side knows it: the list of its tensors, and how it was opened, so that a fresh worker
-// can open it again.
+// An open model outside the worker: the list of its tensors, and how it was opened, so that a new worker can open it
+// again.
 
 import { Embedder } from "./embedder.js";
 import { WeighbridgeError } from "./errors.js";
@@ -40,7 +40,7 @@ export class Model {
   readonly #remote: Remote;
   readonly #index = new Map<string, number>();
 
-  /** Everything that the core says about the file (docs/schemas/inspect.json). */
+  /** Everything that the core reports about the file (docs/schemas/inspect.json). */
   readonly inspection: Inspection;
 
   private constructor(link: Link, source: Source, remote: Remote, inspection: Inspection) {
@@ -64,7 +64,7 @@ export class Model {
       tokenizer: options.tokenizer === undefined ? null : await mounted(platform, options.tokenizer),
     };
     return Model.#opened(link, source, null, options, (session, again) =>
-      // What was checked once is not read again only because the worker is another one.
+      // A new worker does not repeat the checks.
       again ? session.call("open", { ...args, structure: true }) : session.call("open", args, options.onProgress));
   }
 
@@ -91,7 +91,7 @@ export class Model {
   get version(): string | null {
     return this.inspection.version;
   }
-  /** Bytes; for a folder, of all its files. */
+  /** The size in bytes; for a folder, of all its files. */
   get fileSize(): number {
     return this.inspection.file_size;
   }
@@ -108,18 +108,18 @@ export class Model {
   get checksums(): { readonly [name: string]: string } {
     return this.inspection.checksums ?? {};
   }
-  /** Warnings: what is wrong with a usable file. */
+  /** Warnings about a file that can be used. */
   get findings(): readonly Finding[] {
     return this.inspection.findings ?? [];
   }
 
-  /** The digest of the content; without `names`, one that does not depend on how the tensors are called. */
+  /** The content digest; without `names`, it does not depend on the names of the tensors. */
   async hash(options: LongCallOptions & { readonly names?: boolean | undefined } = {}): Promise<Hash> {
     return this.#run((session, model) =>
       session.call("hash", { model, names: options.names ?? true }, options.onProgress), options);
   }
 
-  /** A tensor is given by its name, or by its place in `tensors` where names are not unique. */
+  /** A tensor is given by its name, or by its index in `tensors` if names are not unique. */
   async statistics(tensor: string | number, options: LongCallOptions = {}): Promise<Statistics> {
     const args = { tensor: this.#place(tensor) };
     return this.#run((session, model) => session.call("statistics", { model, ...args }, options.onProgress), options);
@@ -131,15 +131,15 @@ export class Model {
   }
 
   /**
-   * Rows of the slowest dimension as f32, one after the other; a scalar is one row of one element. Rows outside the
-   * tensor are `misuse`.
+   * Rows of the slowest dimension as f32, concatenated; a scalar is one row of one element. Rejects with `misuse` for
+   * rows outside the tensor.
    */
   async rows(tensor: string | number, first: number, count: number, options: CallOptions = {}): Promise<Float32Array> {
     const args = { tensor: this.#place(tensor), first, count };
     return this.#run((session, model) => session.call("rows", { model, ...args }), options);
   }
 
-  /** A whole tensor, at most 1 GiB, in its own dtype or in the one asked for. */
+  /** A whole tensor, at most 1 GiB, in its own dtype or in the requested one. */
   async read(
     tensor: string | number,
     options: LongCallOptions & { readonly dtype?: string | undefined } = {},
@@ -153,7 +153,7 @@ export class Model {
   /** A tensor as a `.npy` file. */
   async extract(tensor: string | number, options: LongCallOptions = {}): Promise<Output> {
     const at = this.#place(tensor);
-    // A tensor's name is not a file's name: it may hold slashes, or be empty.
+    // A tensor's name is not a valid file name: it may contain slashes, or be empty.
     const name = `${(this.tensors[at]?.name ?? "").replace(/[^\w.-]+/g, "_").slice(0, 100) || "tensor"}.npy`;
     const args = { tensor: at, name };
     const written = await this.#run((session, model) =>
@@ -161,12 +161,12 @@ export class Model {
     return new Output(written);
   }
 
-  /** What writing the model in another format would change and lose. Nothing is written yet. */
+  /** Plans a conversion to another format: what it would change and lose. Writes nothing. */
   async plan(format: string, options: PlanOptions = {}): Promise<Plan> {
     return Plan.make(this.#link, this.#remote, this.inspection.path, format, options);
   }
 
-  /** Needs a tokenizer: the file's own, or the one that it was opened with. */
+  /** Needs a tokenizer: that of the file, or the one given when it was opened. */
   async tokenize(
     text: string,
     options: CallOptions & { readonly special?: boolean | undefined } = {},
@@ -175,19 +175,18 @@ export class Model {
     return this.#run((session, model) => session.call("tokenize", { model, ...args }), options);
   }
 
-  /** For a BERT: texts to vectors. */
+  /** For a BERT: embeds texts. */
   async embedder(options: EmbedderOptions = {}): Promise<Embedder> {
     return Embedder.make(this.#link, this.#remote, options);
   }
 
-  /** For a language model. */
+  /** For a language model: generates text. */
   async generator(options: GeneratorOptions = {}): Promise<Generator> {
     return Generator.make(this.#link, this.#remote, options);
   }
 
   /**
-   * The model with adapter packages added. This one stays as it is, and must stay open for as long as the new one is
-   * used.
+   * The model with adapter packages applied. This model does not change, and must stay open while the new one is used.
    */
   async adapt(adapters: readonly FileSource[], options: LongCallOptions = {}): Promise<Model> {
     const platform = await host();
@@ -196,12 +195,12 @@ export class Model {
       session.call("adapt", { model, adapters: files }, again ? undefined : options.onProgress));
   }
 
-  /** Bytes of the file, fewer at its end, straight from the source: the worker is not asked. Not for a folder. */
+  /** Reads bytes directly from the source, without the worker; fewer at the end of the file. Not for a folder. */
   async bytes(offset: number, length: number): Promise<Uint8Array> {
     return readBytes(await host(), this.#source, offset, length);
   }
 
-  /** Frees what the core holds for the model and for all that was made of it. */
+  /** Frees the core's memory for the model and for everything made from it. */
   async close(): Promise<void> {
     await this.#remote.close(this.#link, (session, model) => session.call("close", { model }));
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sources stand where in the core's two trees: /in/<number>/ for what is read, /out/<number>/ for what is
-// written.
+// Mounts sources and outputs in the core's two trees: /in/<number>/ for inputs, /out/<number>/ for outputs.
 
 import { MemoryFile } from "./byte_file.js";
 import type { ByteFile } from "./byte_file.js";
@@ -11,29 +10,29 @@ import { Directory, FileTree, InputFile } from "./files.js";
 import type { Entry } from "./files.js";
 import type { FileBytes, MountedSource, WrittenFile, WrittenOutput } from "./protocol.js";
 
-/** How this platform reads what cannot be read everywhere. Both throw where it cannot. */
+/** Reads sources that only some platforms support. Both members throw on the others. */
 export interface Readers {
   blob(blob: Blob): ByteFile;
-  /** The folder that holds the path, and the path's last name. */
+  /** The folder of a path, and the last part of the path. */
   path(path: string): { readonly folder: Directory; readonly name: string };
 }
 
-/** A source in the tree. */
+/** A mounted source. */
 export interface Mounted {
   readonly path: string;
   readonly name: string;
-  /** Bytes; of a folder, of all files that were named. */
+  /** The size in bytes; for a folder, of all named files. */
   readonly size: number;
   /** Doing it twice does nothing. */
   unmount(): void;
 }
 
-/** A place for an output. */
+/** A mounted folder for an output. */
 export interface Place {
   readonly path: string;
-  /** What was written there. */
+  /** The files that were written. */
   take(): WrittenOutput;
-  /** Frees the place; what was not taken is gone. */
+  /** Unmounts it and drops any files that were not taken. */
   leave(): void;
 }
 
@@ -75,7 +74,7 @@ export class Mounts {
       const entry = folder.entries.get(name);
       if (entry === undefined) throw ioFailure(name, `${name} was not written`);
       if (entry.kind === "directory") return { name, folder: true, files: [...written(entry, "")] };
-      // A format may put a file beside its own: STB its names, a checkpoint its tokenizer.
+      // A format may write sidecar files: STB its names, a checkpoint its tokenizer.
       const beside = [...folder.entries].filter(([other]) => other !== name);
       const all = [[name, entry] as const, ...beside];
       return { name, folder: false, files: all.flatMap(([path, one]) => [...written(one, path)]) };

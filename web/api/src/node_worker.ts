@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker in Node: reads files by their paths, and sees what lies beside them as the command does.
+// The worker in Node: reads files by path, and sees their neighbors as the command does.
 
 import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -13,9 +13,9 @@ import { Directory, InputFile } from "./files.js";
 import type { Request } from "./protocol.js";
 import { Server } from "./server.js";
 
-/** Takes a descriptor at the first read. */
+/** Opens the file at the first read. */
 class PathFile implements ByteFile {
-  /** A read is one system call: more than this is not worth a second copy. */
+  /** A read is one system call; reading ahead more than this is not worth the extra copy. */
   readonly readAhead = 64 * 1024;
   readonly size: number;
   readonly #path: string;
@@ -55,7 +55,7 @@ function outside(folder: string): Directory {
 
 async function loadCore(base: string, simd: boolean) {
   const folder = coreFolder(base, simd);
-  // The core is built for workers of browsers, and asks there where it lies; what it would fetch from there is given it.
+  // The core is built for browser workers and expects self.location. Its .wasm file is passed in rather than fetched.
   Object.assign(globalThis, { self: { location: folder } });
   const script = (await import(new URL("weighbridge.js", folder).href)) as { default: CoreFactory };
   return startCore(script.default, new Uint8Array(readFileSync(new URL("weighbridge.wasm", folder))));

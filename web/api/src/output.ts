@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file, or a folder of files, that the core wrote: held as pieces, never as one big buffer, until it is taken.
+// A file or folder that the core wrote, held in pieces rather than in one large buffer.
 
 import { WeighbridgeError } from "./errors.js";
 import { host } from "./host.js";
@@ -17,24 +17,24 @@ export class Output {
   get name(): string {
     return this.#written.name;
   }
-  /** Bytes of the file; of a folder, of all its files. */
+  /** The size in bytes; for a folder, of all its files. */
   get size(): number {
     const { files, folder } = this.#written;
     return folder ? files.reduce((sum, file) => sum + file.size, 0) : (files[0]?.size ?? 0);
   }
-  /** Whether it is a folder: then `files` is what can be taken, not `blob` and `bytes`. */
+  /** Whether it is a folder; use `files` then, not `blob` and `bytes`. */
   get isFolder(): boolean {
     return this.#written.folder;
   }
   /**
-   * All that was written: a folder's files, each named by its path inside the folder; or the file itself, and after it
-   * those that its format puts beside it (STB keeps the names in `NAME.khm.json`), which belong into the same folder.
+   * All files: those of a folder, each named by its path inside the folder; or the file itself, followed by its sidecar
+   * files (STB keeps the names in `NAME.khm.json`), which belong in the same folder.
    */
   get files(): readonly Output[] {
     return this.#written.files.map((file) => new Output({ name: file.path, folder: false, files: [file] }));
   }
 
-  /** The file's bytes as a Blob, without copying them together. */
+  /** The file's bytes as a Blob, without a copy. */
   async blob(): Promise<Blob> {
     return new Blob(this.#only().chunks as BlobPart[], { type: "application/octet-stream" });
   }
@@ -53,10 +53,10 @@ export class Output {
   }
 
   /**
-   * Node: writes the file with those beside it, or the folder, to a path. What stands there is replaced; each file is
-   * the old one or the whole new one whenever the power goes. A folder that is missing is made. Rejects with `io`; with
-   * `misuse` in a browser, and where files beside it name it otherwise than the path does: then give the plan the
-   * `name`.
+   * Node only: writes the file and its sidecar files, or the folder, to a path. Replaces existing files; after a power
+   * failure each file is either the old or the complete new one. Creates missing folders. Rejects with `io`. Rejects
+   * with `misuse` in a browser, and if sidecar files contain another file name than the path has: then set `name` in
+   * the plan options.
    */
   async save(path: string): Promise<void> {
     const platform = await host();

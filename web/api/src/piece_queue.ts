@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between a generation, which runs ahead, and the loop that takes its pieces.
+// A queue between a generation, which runs ahead, and the loop that consumes its pieces.
 
 import type { Generated, Piece } from "./types.js";
 

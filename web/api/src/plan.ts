@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A conversion that was planned, and its doing.
+// A planned conversion, and carrying it out.
 
 import type { Link } from "./link.js";
 import { Output } from "./output.js";
@@ -60,31 +60,31 @@ export class Plan {
   get possible(): boolean {
     return this.details.possible;
   }
-  /** What stands against it whatever is allowed. */
+  /** What makes the conversion impossible, whatever is allowed. */
   get blockers(): readonly Change[] {
     return this.details.blockers;
   }
   get losses(): readonly Loss[] {
     return this.details.losses;
   }
-  /** What will be other than before without a loss. */
+  /** What will change without loss. */
   get changes(): readonly Change[] {
     return this.details.changes;
   }
-  /** Bytes. */
+  /** The size of the output in bytes. */
   get outputSize(): number {
     return this.details.output_size;
   }
-  /** Whether `outputSize` is more than an estimate. */
+  /** Whether `outputSize` is exact. */
   get outputSizeExact(): boolean {
     return this.details.output_size_exact;
   }
-  /** The name that the output will have. */
+  /** The name of the output. */
   get output(): string {
     return this.details.output;
   }
 
-  /** Writes the other format. Rejects with `misuse` where the plan is not possible. */
+  /** Writes the output. Rejects with `misuse` if the plan is not possible. */
   async convert(options: LongCallOptions = {}): Promise<Output> {
     const name = this.output;
     return this.#link.run(async (session) => {
@@ -93,13 +93,13 @@ export class Plan {
     }, options.signal);
   }
 
-  /** Frees what the core holds for the plan. */
+  /** Frees the plan's memory in the core. */
   async close(): Promise<void> {
     await this.#remote.close(this.#link, (session, plan) => session.call("closePlan", { plan }));
   }
 }
 
-/** The source's name with the extension of the format that is written; a folder has none. */
+/** The source's name with the extension of the target format; a folder has none. */
 export function outputName(source: string, format: string, formats: readonly FormatInfo[]): string {
   const target = formats.find((known) => known.name === format);
   const known = new Set(formats.flatMap((other) => other.extensions));

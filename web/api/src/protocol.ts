@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page's side and the worker say to each other: one table of operations, and four replies. Handles are the
-// core's numbers and mean something to the worker that gave them only.
+// The messages to and from the worker: one table of operations, and four kinds of replies. Handles are the core's
+// numbers and are valid only in the worker that returned them.
 
 import type { Failure } from "./errors.js";
 import type * as types from "./types.js";
 
-/** Bytes of a file, in a form that a worker can be given. */
+/** Bytes of a file, in a form that can be sent to a worker. */
 export type FileBytes =
   | { readonly kind: "blob"; readonly blob: Blob }
   | { readonly kind: "bytes"; readonly bytes: Uint8Array }
   | { readonly kind: "path"; readonly path: string };
 
-/** A file or a folder as the worker mounts it. Names are checked: relative, without empty parts, `.` and `..`. */
+/** A file or a folder for the worker to mount. Names have been checked: relative, without empty parts, `.` or `..`. */
 export type MountedSource =
   | { readonly name: string; readonly file: FileBytes }
   | { readonly name: string; readonly files: readonly { readonly path: string; readonly file: FileBytes }[] };
@@ -24,14 +24,14 @@ export interface OpenArguments {
   readonly tokenizer: MountedSource | null;
 }
 
-/** A file that was written: its bytes in order. `path` is relative to the folder, or the file's name. */
+/** A written file: its bytes in order. `path` is relative to the folder, or the file's name. */
 export interface WrittenFile {
   readonly path: string;
   readonly size: number;
   readonly chunks: readonly (Uint8Array | Blob)[];
 }
 
-/** What one call wrote: a folder's files, or a file and then those that its format puts beside it. */
+/** What one call wrote: the files of a folder, or a file followed by its sidecar files. */
 export interface WrittenOutput {
   readonly name: string;
   readonly folder: boolean;
@@ -58,9 +58,9 @@ export interface PlanArguments {
     readonly "model-version": string;
     readonly only: readonly string[];
     readonly without: readonly string[];
-    /** A name, then its new name. */
+    /** Pairs of a name and its new name. */
     readonly rename: readonly string[];
-    /** A key, then its value. */
+    /** Pairs of a key and its value. */
     readonly set: readonly string[];
     readonly unset: readonly string[];
   };
@@ -88,7 +88,7 @@ export interface GenerateArguments {
 
 type TensorArguments = { readonly model: number; readonly tensor: number };
 
-/** Operation by operation: what goes to the worker, and what comes back. */
+/** For each operation: the arguments and the result. */
 export interface Operations {
   start: { args: { readonly base: string; readonly simd: boolean }; result: types.Version };
   formats: { args: null; result: readonly types.FormatInfo[] };
@@ -151,8 +151,7 @@ export type Request =
   | { readonly id: number; readonly op: "stop" };
 
 /**
- * From the worker. `fatal` asks for another worker: after a trap or a lack of memory nothing in this one can be relied
- * on.
+ * From the worker. `fatal` asks for a new worker: after a trap or a failed allocation this one is no longer reliable.
  */
 export type Reply =
   | { readonly id: number; readonly kind: "done"; readonly value: unknown }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Something that lives in the worker under a handle, and is made again in the next worker when this one was replaced.
+// An object of the worker, known by a handle. It is created again when the worker has been replaced.
 
 import { WeighbridgeError } from "./errors.js";
 import type { Link, Session } from "./link.js";
 
-/** What the core said about something when it was first made. */
+/** What the core returned when the object was first created. */
 export function known<T>(said: T | undefined): T {
   if (said === undefined) throw WeighbridgeError.of("internal", "the core made something and said nothing about it");
   return said;
@@ -17,7 +17,7 @@ export class Remote {
   #handle = 0;
   #closed = false;
 
-  /** `parent` is what it is made of; `make` gets the parent's handle, or 0. */
+  /** `parent` is the object that it is made from; `make` gets the parent's handle, or 0. */
   constructor(parent: Remote | null, make: (session: Session, parent: number) => Promise<number>) {
     this.#parent = parent;
     this.#make = make;
@@ -27,7 +27,7 @@ export class Remote {
     return this.#closed || (this.#parent?.closed ?? false);
   }
 
-  /** The handle in this worker. To be asked for inside `Link.run`, which keeps two calls from making it twice. */
+  /** The handle in this worker. Call it inside `Link.run`, which prevents two calls from creating the object twice. */
   async handle(session: Session): Promise<number> {
     if (this.closed) throw WeighbridgeError.of("misuse", "it was closed, or what it was made of was");
     if (this.#session !== session) {
@@ -38,7 +38,7 @@ export class Remote {
     return this.#handle;
   }
 
-  /** Frees it in the worker, if that worker still lives. */
+  /** Frees it in the worker, if that worker still runs. */
   async close(link: Link, free: (session: Session, handle: number) => Promise<unknown>): Promise<void> {
     if (this.closed) return;
     this.#closed = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's side: takes requests, runs them on the core, answers. What the platform must give it stands in Platform;
-// the entry files worker.ts and node_worker.ts give it that, and tests give it a core of their own.
+// The worker: receives requests, runs them on the core and replies. Platform is what it needs from the platform;
+// worker.ts and node_worker.ts provide it, and tests pass a fake core.
 
 import type { ChunkStore } from "./chunks.js";
 import type { Core } from "./core.js";
@@ -26,22 +26,22 @@ import type {
 
 export interface Platform {
   readonly readers: Readers;
-  /** Null where outputs stay in memory. */
+  /** Null if outputs stay in memory. */
   readonly store: ChunkStore | null;
   loadCore(base: string, simd: boolean): Promise<Core>;
   post(reply: Reply, transfer: ArrayBuffer[]): void;
-  /** Lets the messages that wait be heard. */
+  /** Lets waiting messages be handled. */
   pause(): Promise<void>;
 }
 
-/** How long a generation runs between two looks at the messages, in milliseconds: one frame of a screen. */
+/** How long a generation runs before messages are handled, in milliseconds: one frame of a screen. */
 const kStep = 16;
-/** Between two reports of progress, in milliseconds. */
+/** The least time between two progress reports, in milliseconds. */
 const kReportEvery = 50;
 
 type Handlers = { [Op in Operation]: (args: Arguments<Op>, id: number) => Result<Op> | Promise<Result<Op>> };
 
-/** What the core says of an admission, and its steps' names here. */
+/** The core's JSON for an admission; kSteps maps its steps to the package's names. */
 interface OffersText {
   readonly checks: readonly { step: keyof typeof kSteps; passed: boolean; finding: Finding | null }[];
   readonly adapters: readonly { offered: boolean; finding: Finding | null }[];
@@ -56,7 +56,7 @@ const kSteps = {
 export class Server {
   readonly #platform: Platform;
   readonly #handles = new Handles();
-  /** The calls whose generation goes on. */
+  /** The calls with a running generation. */
   readonly #generating = new Set<number>();
   #core: Core | undefined;
   #mounts: Mounts | undefined;
@@ -66,7 +66,7 @@ export class Server {
     this.#platform = platform;
   }
 
-  /** Never rejects: what goes wrong is an answer. */
+  /** Never rejects: a failure is sent as a reply. */
   async hear(request: Request): Promise<void> {
     const { id, op } = request;
     if (op === "stop") {
@@ -100,7 +100,7 @@ export class Server {
     return { core: this.#core, mounts: this.#mounts };
   }
 
-  /** Mounts for as long as the work takes. */
+  /** Mounts sources while the work runs. */
   #with<T>(sources: readonly (MountedSource | null)[], work: (mounted: (Mounted | null)[]) => T): T {
     const mounted: (Mounted | null)[] = [];
     try {
@@ -111,7 +111,7 @@ export class Server {
     }
   }
 
-  /** Lets the core write to a place, and takes what it wrote. */
+  /** Lets the core write an output, and takes the files. */
   #writing(name: string, write: (path: string) => string): WrittenOutput {
     const place = this.#running.mounts.output(name);
     try {
@@ -214,7 +214,7 @@ export class Server {
     }
   }
 
-  /** All in one folder: the paths of a registry are relative to it. */
+  /** Mounts all in one folder, because the paths of a registry are relative to it. */
   #admission({ artifact, adapters, ...papers }: Arguments<"admission">): Result<"admission"> {
     const { core, mounts } = this.#running;
     const beside = [...Object.values(papers), ...adapters].filter((source) => source !== null);
@@ -260,7 +260,7 @@ export class Server {
     }
   }
 
-  /** Remembers a model that the core opened, and says what is in it. */
+  /** Registers a model that the core opened, and returns its contents. */
   #added(model: number, parent: string | null, about: About, unmount: () => void): Inspection {
     const { core } = this.#running;
     const close = () => {
@@ -309,13 +309,13 @@ function numbers(values: Float32Array | string): Float32Array {
   return typeof values === "string" ? answer(values) : own(values);
 }
 
-/** An array that is the whole of a buffer which can be given away. */
+/** An array that covers a whole buffer, which can be transferred. */
 function own<T extends Float32Array | Uint8Array>(values: T): T {
   const whole = values.byteOffset === 0 && values.byteLength === values.buffer.byteLength;
   return whole ? values : (values.slice() as T);
 }
 
-/** The buffers of an answer, which need not be copied on their way. */
+/** The buffers of a reply, which are transferred rather than copied. */
 function buffersOf(value: unknown): ArrayBuffer[] {
   if (value instanceof Uint8Array || value instanceof Float32Array) return [value.buffer as ArrayBuffer];
   if (typeof value !== "object" || value === null) return [];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller names as a source, as what the worker mounts; and bytes of a source without the worker.
+// Turns the caller's sources into what the worker mounts, and reads bytes of a source without the worker.
 
 import { WeighbridgeError } from "./errors.js";
 import type { Host } from "./host.js";
 import type { FileBytes, MountedSource } from "./protocol.js";
 import type { FileSource, Folder, Source } from "./types.js";
 
-/** Throws `misuse` for what is no source, and for a name that is no file's name. */
+/** Throws `misuse` for anything that is not a source, and for a name that is not a valid file name. */
 export async function mounted(host: Host, source: Source): Promise<MountedSource> {
   if (isFolder(source)) {
     const files = source.files.map(async (file) => {
@@ -19,7 +19,7 @@ export async function mounted(host: Host, source: Source): Promise<MountedSource
   return { name: plainName(name), file };
 }
 
-/** Bytes from `offset`, fewer at the end of the file. */
+/** Reads bytes from `offset`, fewer at the end of the file. */
 export async function readBytes(host: Host, source: Source, offset: number, length: number): Promise<Uint8Array> {
   if (!(offset >= 0 && length >= 0)) throw WeighbridgeError.of("misuse", "offset and length must not be negative");
   if (isFolder(source)) throw WeighbridgeError.of("misuse", "a folder has no bytes: ask for those of a file");
@@ -45,7 +45,7 @@ function isFolder(source: Source): source is Folder {
   return typeof source === "object" && source !== null && "files" in source && Array.isArray(source.files);
 }
 
-/** A folder picker names a file by its path from the picked folder, that folder's name with it. */
+/** A folder picker names a file by a path that begins with the name of the picked folder. */
 function pathInFolder(source: FileSource, name: string): string {
   const picked = typeof source === "object" && "webkitRelativePath" in source ? source.webkitRelativePath : "";
   return typeof picked === "string" && picked.includes("/") ? picked.slice(picked.indexOf("/") + 1) : name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of a tensor as the array that JavaScript has for its dtype.
+// The bytes of a tensor as the typed array of its dtype.
 
 import type { TypedArray } from "./types.js";
 
@@ -17,7 +17,7 @@ const kArrays: { readonly [dtype: string]: new (buffer: ArrayBuffer) => TypedArr
   f64: Float64Array,
 };
 
-/** A view of the same bytes, or null. `bytes` must be the whole of its buffer, as what comes from the worker is. */
+/** A view of the same bytes, or null. `bytes` must cover its whole buffer, as arrays from the worker do. */
 export function typedArray(dtype: string, bytes: Uint8Array): TypedArray | null {
   const array = Object.hasOwn(kArrays, dtype) ? kArrays[dtype] : undefined;
   return array === undefined ? null : new array(bytes.buffer as ArrayBuffer);

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary of the package: what goes in (sources, options) and what comes back. Objects that the core prints as
-// JSON keep the names of docs/schemas (snake_case); what only this package knows is in camelCase. Classes stand in
-// their own files.
+// The package's types: sources, options and results. Objects that the core returns as JSON keep the names of
+// docs/schemas (snake_case); everything else is in camelCase. Classes have their own files.
 
-/** A file with its bytes in memory. The bytes are not changed and not detached. */
+/** A file in memory. Its bytes are neither changed nor detached. */
 export interface NamedBytes {
   readonly name: string;
   readonly bytes: Uint8Array;
 }
 
-/** A Blob with a name, as each `File` is one. */
+/** A Blob with a name, such as a `File`. */
 export type NamedBlob = Blob & { readonly name: string };
 
 /**
- * Several files as one model: a Hugging Face folder. A file's name may hold `/`, and is then a path inside the folder.
- * A `File` that a folder picker gave is named by its `webkitRelativePath` without the picked folder's own name.
+ * Several files as one model: a Hugging Face folder. A file's name may contain `/`; it is then a path inside it.
+ * A `File` from a folder picker is named by its `webkitRelativePath` without the name of the picked folder.
  */
 export interface Folder {
   readonly name: string;
@@ -22,26 +21,25 @@ export interface Folder {
 }
 
 /**
- * One file. A string is a path and needs Node; a file opened by its path sees its neighbors, as it does for the
- * command. A `File` is read lazily, slice by slice, and must not change on disk while it is in use (reads then fail
- * with kind `io`).
+ * One file. A string is a path and needs Node; a format can then read sidecar files beside it, as the command does. A
+ * `File` is read lazily, slice by slice, and must not change on disk while it is in use (reads then fail with `io`).
  */
 export type FileSource = NamedBlob | NamedBytes | string;
 
-/** A file, or a folder; a string may be the path of either. */
+/** A file or a folder; a string may be the path of either. */
 export type Source = FileSource | Folder;
 
 /**
  * Why a call failed.
- * - `malformed` the file breaks its format; `unsupported` it is sound but beyond this build; `limit` it is larger than
- *   a limit allows; `io` bytes could not be read or written; `misuse` the call makes no sense.
- * - `cancelled` its AbortSignal fired; `memory` there was not enough; `lost` the worker died, or could not start, for
- *   another reason; `internal` a fault of weighbridge.
+ * - `malformed`: the file breaks a rule of its format. `unsupported`: this build does not support it. `limit`: the file
+ *   exceeds a limit. `io`: bytes could not be read or written. `misuse`: the caller made an error.
+ * - `cancelled`: its AbortSignal fired. `memory`: there was not enough. `lost`: the worker died or could not start for
+ *   another reason. `internal`: a bug in weighbridge.
  */
 export type ErrorKind =
   "malformed" | "unsupported" | "limit" | "io" | "misuse" | "cancelled" | "memory" | "internal" | "lost";
 
-/** One thing found in a file (docs/schemas/finding.json). */
+/** One thing wrong or noteworthy in a file (docs/schemas/finding.json). */
 export interface Finding {
   /** `format/reason`, as in docs/rules. */
   readonly rule: string;
@@ -49,60 +47,60 @@ export interface Finding {
   readonly kind: "malformed" | "unsupported" | "misuse" | "io" | "limit";
   /** One sentence. It may quote the file: insert it as text, never as markup. */
   readonly message: string;
-  /** The file that it is about: a sidecar, a file of a folder. Null: the one that was asked about. */
+  /** The file that it is about, such as a sidecar or a file of a folder. Null: the file that was opened. */
   readonly file: string | null;
-  /** Bytes from the start of that file. Rounded beyond 2^53, where no file reaches. */
+  /** Bytes from the start of that file. Rounded beyond 2^53, which no file reaches. */
   readonly offset: number | null;
   readonly tensor: string | null;
   readonly expected: string | null;
   readonly found: string | null;
-  /** What would help: a limit, or an option of what was called, as the command spells it. */
+  /** What would help: a limit or an option, as the command spells it. */
   readonly hint?: Hint;
 }
 
-/** What would help; `value` is null where it is the caller's to choose. */
+/** What would help; `value` is null if the caller chooses it. */
 export interface Hint {
   readonly what: "limit" | "option";
   readonly name: string;
   readonly value: string | null;
 }
 
-/** Bytes done of bytes in all, at most about twenty times a second. `total` is 0 where it is not known. */
+/** Called with the bytes done and their total, about twenty times a second at most. `total` is 0 if it is unknown. */
 export type OnProgress = (done: number, total: number) => void;
 
-/** What every call takes. */
+/** Options of every call. */
 export interface CallOptions {
   /**
-   * Stops the call: it rejects with kind `cancelled`. Generation stops between two steps; every other running job is
-   * stopped by ending the worker, which is replaced: open models stay usable and are opened again on their next use. A
-   * generation that runs at the same moment is lost with the worker.
+   * Stops the call, which then rejects with kind `cancelled`. Generation stops between two steps. Any other running job
+   * is stopped by ending the worker, and a new one is started: open models are opened again on their next use. A
+   * generation that runs at the same time is lost.
    */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What calls that pass over the payload take. */
+/** Options of calls that read tensor data. */
 export interface LongCallOptions extends CallOptions {
   readonly onProgress?: OnProgress | undefined;
 }
 
 export interface StartOptions {
-  /** Use the SIMD build; by default where the engine has it. */
+  /** Use the SIMD build. Default: if the engine supports it. */
   readonly simd?: boolean | undefined;
-  /** The folder that holds `worker.js` and `core/`; by default the one this module lies in. Must end in `/`. */
+  /** The folder that holds `worker.js` and `core/`; must end in `/`. Default: the folder of this module. */
   readonly base?: URL | undefined;
 }
 
 export interface OpenOptions extends LongCallOptions {
-  /** A name of `formats()`, where the content should not decide. */
+  /** A name of `formats()`. Default: detected from the content. */
   readonly format?: string | undefined;
   /**
-   * `structure` leaves out what must read the payload (checksums, NaN rules): a file of any size then opens at once.
-   * Default `all`.
+   * `structure` skips checks that read tensor data (checksums, NaN rules), so that a file of any size opens at once.
+   * Default: `all`.
    */
   readonly checks?: "all" | "structure" | undefined;
-  /** The tokenizer's own file, for formats that have it beside the weights (llama2.c). */
+  /** The tokenizer file, for formats that keep it beside the weights (llama2.c). */
   readonly tokenizer?: FileSource | undefined;
-  /** Files that lie in the same folder, under their names. */
+  /** Files of the same folder, with their names. */
   readonly beside?: readonly FileSource[] | undefined;
 }
 
@@ -112,10 +110,10 @@ export interface VerifyOptions extends LongCallOptions {
   readonly beside?: readonly FileSource[] | undefined;
 }
 
-/** Which build runs. */
+/** The build in use. */
 export interface Version {
   readonly version: string;
-  /** Of the sources; "unknown" where the build does not know it. */
+  /** The commit of the sources; "unknown" if the build does not know it. */
   readonly commit: string;
   readonly simd: boolean;
 }
@@ -133,10 +131,10 @@ export interface FormatHolds {
 }
 
 export interface FormatInfo {
-  /** What `format` options take. */
+  /** The value of `format` options. */
   readonly name: string;
   readonly title: string;
-  /** Without the dot; empty where a format has no extension of its own. */
+  /** Without the dot; empty if the format has no extension. */
   readonly extensions: readonly string[];
   readonly versions: string;
   readonly reads: boolean;
@@ -146,19 +144,19 @@ export interface FormatInfo {
   readonly holds: FormatHolds;
 }
 
-/** Whether a file is sound (docs/schemas/verify.json). `valid` is true with warnings and unsupported tensors only. */
+/** The result of a check (docs/schemas/verify.json). `valid` stays true with warnings and unsupported tensors. */
 export interface Verdict {
   /** The source's name. */
   readonly path: string;
-  /** Null where no format fits. */
+  /** Null if no format was recognized. */
   readonly format: string | null;
   readonly valid: boolean;
   readonly findings: readonly Finding[];
-  /** Present where there are more findings than are listed. */
+  /** Present if there are more findings than are listed. */
   readonly findings_total?: number;
 }
 
-/** A typed attribute. Integers that a double cannot hold are bigints. Texts come from the file. */
+/** A typed attribute. Integers that a double cannot represent are bigints. Strings come from the file. */
 export type AttributeValue =
   | string
   | number
@@ -169,30 +167,32 @@ export type AttributeValue =
   | { readonly [name: string]: AttributeValue };
 export type Attributes = { readonly [name: string]: AttributeValue };
 
-/** Bytes of one component of a tensor. */
+/** One part of a tensor. */
 export interface TensorPart {
   /** `data`, `scales`, `indices`, ... */
   readonly role: string;
   readonly dtype: string;
-  /** Bytes from the start of its file; null where the bytes do not lie in a file. */
+  /** Bytes from the start of its file; null if the bytes are not in a file. */
   readonly offset: number | null;
-  /** Bytes as stored. */
+  /** The stored size in bytes. */
   readonly length: number | null;
-  /** Which further file of a folder, from 1. Absent: the first. */
+  /** The number of the file in a folder. Absent: 0, the first. */
   readonly source?: number;
   readonly encoding: string;
   readonly digest: string | null;
 }
 
-/** A tensor of the list (docs/schemas/inspect.json). */
+/** One tensor (docs/schemas/inspect.json). */
 export interface TensorInfo {
   readonly name: string;
-  /** Where names are not unique or not there: the format's own number. */
+  /** The format's number for the tensor, if names are missing or not unique. */
   readonly id?: number;
   readonly dtype: string;
-  /** Slowest dimension first. Null where the file does not say. */
+  /** Slowest dimension first. Null if the file does not give it. */
   readonly shape: readonly number[] | null;
   readonly layout: string;
+  /** Of quantized elements: who defined the block type, and its name, as "slm.q8_0". */
+  readonly block_type?: string;
   readonly supported: boolean;
   /** Why it is not supported. */
   readonly reason?: string;
@@ -200,7 +200,7 @@ export interface TensorInfo {
   readonly parts: readonly TensorPart[];
 }
 
-/** JSON has no NaN and no infinities: they come as these texts. */
+/** JSON has no NaN or infinities: they are these strings. */
 export type JsonNumber = number | "nan" | "inf" | "-inf" | null;
 
 export interface Statistics {
@@ -208,15 +208,15 @@ export interface Statistics {
   readonly zeros: number;
   readonly nans: number;
   readonly infinities: number;
-  /** Of the finite elements; null where there are none. */
+  /** Of the finite elements; null if there are none. */
   readonly min: JsonNumber;
   readonly max: JsonNumber;
   readonly mean: JsonNumber;
 }
 
 /**
- * How many finite elements lie in each of equal intervals between the least and the greatest; the last has its end too.
- * No counts at all: no element is finite.
+ * How many finite elements lie in each of several equal intervals between the least and the greatest; the last interval
+ * includes its end. There are no counts if no element is finite.
  */
 export interface Histogram {
   readonly from: number;
@@ -232,14 +232,14 @@ export interface TokenizerInfo {
   readonly special: { readonly [name: string]: number };
 }
 
-/** What is in a file (docs/schemas/inspect.json). */
+/** The contents of a file (docs/schemas/inspect.json). */
 export interface Inspection {
   readonly path: string;
   readonly format: string;
   readonly version: string | null;
-  /** Bytes; for a folder, of all its files. */
+  /** In bytes; for a folder, of all its files. */
   readonly file_size: number;
-  /** Whether the payload was checked too. */
+  /** Whether tensor data was checked too. */
   readonly checked: boolean;
   readonly checksums?: { readonly [name: string]: string };
   readonly dtype_label?: string;
@@ -250,14 +250,14 @@ export interface Inspection {
   readonly tensors: readonly TensorInfo[];
 }
 
-/** The digest of the content, the same in every format that holds it (docs/schemas/hash.json). */
+/** The content digest, which is the same in every format (docs/schemas/hash.json). */
 export interface Hash {
   readonly path: string;
   readonly format: string | null;
   readonly of: "content" | "content-without-names" | "file-sha256";
-  /** "wb2:" and 64 hexadecimal digits; the digits alone for a digest of version 1 and for a SHA-256. */
+  /** "wb2:" and 64 hexadecimal digits; only the digits for a digest of version 1 and for a SHA-256. */
   readonly digest: string;
-  /** Of the content digest; null for a SHA-256. */
+  /** The version of the content digest; null for a SHA-256. */
   readonly version: 1 | 2 | null;
 }
 
@@ -278,35 +278,35 @@ export interface TensorData {
   readonly dtype: string;
   readonly shape: readonly number[];
   readonly bytes: Uint8Array;
-  /** The same bytes as numbers; null for a dtype that JavaScript has no array for (f16, bf16, f8_...). */
+  /** The same bytes as numbers; null for a dtype without a typed array (f16, bf16, f8_...). */
   readonly array: TypedArray | null;
 }
 
-/** What a conversion may do (as the options of `weighbridge convert`). */
+/** Options of a conversion (as those of `weighbridge convert`). */
 export interface PlanOptions extends CallOptions {
-  /** Losses that are agreed to, by their kind. */
+  /** The kinds of loss to allow. */
   readonly allow?: readonly LossKind[] | undefined;
-  /** A dtype that floating-point tensors are cast to: `f16`, `bf16`, `f32`. */
+  /** Cast floating-point tensors to this dtype: `f16`, `bf16`, `f32`. */
   readonly cast?: string | undefined;
-  /** A quantized form: `q8_0`, ... */
+  /** Quantize to this type: `q8_0`, ... */
   readonly quantize?: string | undefined;
   /** One of the format's `holds.encodings`. */
   readonly encoding?: string | undefined;
-  /** Of the encoding; 0 is its default. */
+  /** The level of the encoding; 0 is its default. */
   readonly level?: number | undefined;
   /** One of the format's `holds.digests`. */
   readonly digest?: string | undefined;
-  /** Of the format that is written. */
+  /** The version of the target format. */
   readonly version?: string | undefined;
-  /** Only tensors whose whole name matches one of these globs. */
+  /** Keep only tensors whose whole name matches one of these globs. */
   readonly only?: readonly string[] | undefined;
-  /** No tensor whose whole name matches one of these globs. */
+  /** Leave out tensors whose whole name matches one of these globs. */
   readonly without?: readonly string[] | undefined;
-  /** New names of tensors, by their whole names. */
+  /** New names of tensors, by their old names. */
   readonly rename?: Readonly<Record<string, string>> | undefined;
-  /** Metadata to set, as text, by key. */
+  /** Metadata to set, by key, as text. */
   readonly set?: Readonly<Record<string, string>> | undefined;
-  /** Metadata to leave out, by key. */
+  /** Keys of metadata to leave out. */
   readonly unset?: readonly string[] | undefined;
   /** `slm`: keep fewer key and value heads than query heads. */
   readonly keepGqa?: boolean | undefined;
@@ -320,7 +320,7 @@ export interface PlanOptions extends CallOptions {
   readonly modelName?: string | undefined;
   /** `embd`, `hf` */
   readonly modelVersion?: string | undefined;
-  /** The output's name; by default the source's with the format's extension. */
+  /** The output's name. Default: the source's name with the format's extension. */
   readonly name?: string | undefined;
 }
 
@@ -337,17 +337,17 @@ export type LossKind =
   | "alias"
   | "unsupported";
 
-/** What will be other than before. */
+/** A blocker, a loss or a change. */
 export interface Change {
   readonly kind: LossKind;
-  /** What it is about: a tensor's or an attribute's name. */
+  /** The name of the tensor or attribute. */
   readonly subject: string;
   readonly from: string;
   readonly to: string;
 }
 
 export interface Loss extends Change {
-  /** Whether the options agree to it. A loss that is not allowed makes the conversion impossible. */
+  /** Whether the options allow it. A loss that is not allowed makes the conversion impossible. */
   readonly allowed: boolean;
 }
 
@@ -372,49 +372,49 @@ export interface PlanDetails {
 export interface Tokens {
   readonly ids: readonly number[];
   readonly tokens: readonly string[];
-  /** First byte and the one after the last, in the UTF-8 text. */
+  /** The first byte and the one after the last, in the UTF-8 text. */
   readonly offsets?: readonly (readonly [number, number])[];
   readonly truncated: boolean;
-  /** How many ill-formed sequences were replaced. */
+  /** The number of ill-formed sequences that were replaced. */
   readonly replaced?: number;
 }
 
 export interface EmbedderOptions extends LongCallOptions {
   readonly pooling?: "mean" | "cls" | "max" | undefined;
-  /** The precision that is computed in. Default `f32`. */
+  /** The precision of the computation. Default: `f32`. */
   readonly precision?: "f32" | "f16" | "int8" | undefined;
-  /** Tokens, with the special ones; by default what the model says. */
+  /** The largest number of tokens, including the special ones. Default: that of the model. */
   readonly maxLength?: number | undefined;
-  /** Attention heads, where the file does not say. */
+  /** The number of attention heads, if the file does not give it. */
   readonly heads?: number | undefined;
-  /** A `vocab.txt`, in place of the file's own vocabulary. */
+  /** A `vocab.txt` to use in place of the file's vocabulary. */
   readonly vocabulary?: FileSource | undefined;
 }
 
 export interface GeneratorOptions extends LongCallOptions {
-  /** Tokens; by default what the model says. */
+  /** The largest number of tokens. Default: that of the model. */
   readonly context?: number | undefined;
 }
 
 export interface GenerateOptions extends CallOptions {
-  /** Default 256. */
+  /** Default: 256. */
   readonly maxTokens?: number | undefined;
-  /** 0 takes the likeliest token always, and is the default. */
+  /** 0, the default, always takes the likeliest token. */
   readonly temperature?: number | undefined;
-  /** Draw from so many of the likeliest, 1 to 1024. Default 1024. */
+  /** Sample from this many of the likeliest tokens, 1 to 1024. Default: 1024. */
   readonly topK?: number | undefined;
-  /** Of these from the likeliest that reach this probability together. Default 1. */
+  /** Of these, sample from the likeliest that together reach this probability. Default: 1. */
   readonly topP?: number | undefined;
-  /** The same seed gives the same text. Default 1. */
+  /** Random seed: the same seed gives the same text. Default: 1. */
   readonly seed?: number | undefined;
-  /** The text ends before the first of these. */
+  /** The text ends before the first occurrence of one of these. */
   readonly stop?: readonly string[] | undefined;
 }
 
-/** Text as it comes. A piece may be empty while a character of several tokens is under way. */
+/** A piece of generated text. It may be empty while a character of several tokens is incomplete. */
 export interface Piece {
   readonly text: string;
-  /** Tokens so far, this piece's with them. */
+  /** Tokens so far, including those of this piece. */
   readonly tokens: number;
 }
 
@@ -422,13 +422,13 @@ export interface Piece {
 export interface Generated {
   readonly prompt_tokens: number;
   readonly tokens: readonly number[];
-  /** All of it. */
+  /** The whole text. */
   readonly text: string;
   readonly stopped: "eos" | "length" | "text" | "context";
   readonly tokens_per_second: number;
 }
 
-/** What `admission` weighs. Without a registry no adapter is offered; a step whose file is absent is left out. */
+/** The records that `admission` checks. Without a registry no adapter is offered; a step without a file is left out. */
 export interface AdmissionInput {
   readonly artifact: FileSource;
   readonly manifest?: FileSource | undefined;
@@ -441,7 +441,7 @@ export interface AdmissionInput {
 export interface AdmissionCheck {
   readonly step: "manifest" | "artifact" | "receipt" | "registry";
   readonly passed: boolean;
-  /** Why it did not pass; empty where it did. */
+  /** Why it did not pass; empty if it did. */
   readonly findings: readonly Finding[];
 }
 
@@ -449,9 +449,9 @@ export interface AdmissionAdapter {
   /** The adapter source's name. */
   readonly path: string;
   readonly offered: boolean;
-  /** Why it may not be offered, a sentence that may quote the files; empty where it may. */
+  /** Why it may not be offered, a sentence that may quote the files; empty if it may. */
   readonly reason: string;
-  /** The rule that speaks against it: `chain/...`; empty where none does. */
+  /** The rule that it breaks: `chain/...`; empty if none. */
   readonly rule: string;
 }
 

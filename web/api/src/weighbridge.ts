@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way in: one Weighbridge is one worker with the core, replaced when it dies. Models and what is made of them stand
-// in their own files.
+// The entry point. One Weighbridge is one worker with the core; a worker that dies is replaced. Models and what is made
+// from them have their own files.
 
 import { hasSimd } from "./core.js";
 import { Link } from "./link.js";
@@ -24,12 +24,12 @@ import type {
 export class Weighbridge {
   readonly #link: Link;
 
-  /** The build that runs. */
+  /** The build in use. */
   readonly version: Version;
 
   /**
-   * Called when the worker died by itself (`memory`, `lost`), after the pending calls have been rejected. Nothing needs
-   * to be done: the next call gets a fresh worker. Not called for a cancelled job.
+   * Called when the worker has died by itself (`memory`, `lost`), after the pending calls have been rejected. You need
+   * not do anything: the next call gets a new worker. Not called for a cancelled job.
    */
   onlost: (() => void) | null = null;
 
@@ -40,7 +40,7 @@ export class Weighbridge {
   }
 
   /**
-   * Starts a worker and loads the core. Rejects with `lost` where a part cannot be loaded (a wrong `base`, a
+   * Starts a worker and loads the core. Rejects with `lost` if a part cannot be loaded (a wrong `base`, a
    * content-security policy without `'wasm-unsafe-eval'`).
    */
   static async start(options: StartOptions = {}): Promise<Weighbridge> {
@@ -50,20 +50,20 @@ export class Weighbridge {
     return new Weighbridge(link, await link.start());
   }
 
-  /** The containers that this build knows. */
+  /** The containers that this build supports. */
   async formats(): Promise<readonly FormatInfo[]> {
     return this.#link.call("formats", null);
   }
 
   /**
-   * Opens a model; the bytes of its tensors stay where they are. Rejects with `malformed` or `unsupported` and the
-   * findings where the file cannot be used, `io` where it cannot be read.
+   * Opens a model without loading its tensor data. Rejects with `malformed` or `unsupported`, and the findings, if the
+   * file cannot be used; with `io` if it cannot be read.
    */
   async open(source: Source, options: OpenOptions = {}): Promise<Model> {
     return Model.open(this.#link, source, options);
   }
 
-  /** Reads the whole file and says whether it is sound. A file that is not resolves too: `valid` is false. */
+  /** Checks the whole file. Also resolves for an invalid file: `valid` is then false. */
   async verify(source: Source, options: VerifyOptions = {}): Promise<Verdict> {
     const platform = await host();
     const args = {
@@ -75,12 +75,12 @@ export class Weighbridge {
     return this.#link.call("verify", args, options);
   }
 
-  /** Bytes of a file, fewer at its end: for the surroundings of a finding in a file that cannot be opened. */
+  /** Reads bytes of a file, fewer at its end. Useful around a finding in a file that cannot be opened. */
   async bytes(source: FileSource, offset: number, length: number): Promise<Uint8Array> {
     return readBytes(await host(), source, offset, length);
   }
 
-  /** Weighs the papers of an SLM artifact, and says which adapters may be offered and why others may not. */
+  /** Checks the records of an SLM artifact. Reports which adapters may be offered, and why others may not. */
   async admission(input: AdmissionInput, options: CallOptions = {}): Promise<Admission> {
     const platform = await host();
     const one = async (file: FileSource | undefined) => (file === undefined ? null : mounted(platform, file));
@@ -95,7 +95,7 @@ export class Weighbridge {
     return this.#link.call("admission", args, options);
   }
 
-  /** Bytes of the core's memory. It grows and never shrinks while the worker lives. */
+  /** The core's memory in bytes. It never shrinks while the worker lives. */
   async memory(): Promise<number> {
     return this.#link.call("memory", null);
   }

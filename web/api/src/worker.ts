@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker in a browser: reads Files with FileReaderSync, and lets Blobs hold what is written.
+// The worker in a browser: reads Files with FileReaderSync, and stores output in Blobs.
 
 import type { ByteFile } from "./byte_file.js";
 import type { CoreFactory } from "./core.js";
@@ -8,7 +8,7 @@ import { CoreFailure } from "./faults.js";
 import type { Reply, Request } from "./protocol.js";
 import { Server } from "./server.js";
 
-/** What TypeScript's page library leaves out of a dedicated worker. */
+/** Members of a dedicated worker that TypeScript's DOM library does not declare. */
 declare class FileReaderSync {
   readAsArrayBuffer(blob: Blob): ArrayBuffer;
 }
@@ -45,7 +45,7 @@ async function loadCore(base: string, simd: boolean) {
   return startCore(script.default, new Uint8Array(await response.arrayBuffer()));
 }
 
-// A message to oneself waits behind the messages that are there; a timer would wait four milliseconds more.
+// A message to itself is handled after the waiting messages; a timer would wait four milliseconds longer.
 const channel = new MessageChannel();
 function pause(): Promise<void> {
   return new Promise((resolve) => {

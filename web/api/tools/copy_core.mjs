@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies the built core, the license and the notice into dist/, which is what the package ships. `tsc` builds all the
-// rest. Usage: node tools/copy_core.mjs [FOLDER with simd/ and plain/]
+// Copies the built core, the license and the notice into dist/, which the package ships. `tsc` builds the rest.
+// Usage: node tools/copy_core.mjs [FOLDER with simd/ and plain/]
 
 import { cpSync, existsSync, mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-admission-panel>: what the papers beside an .slm say. Four checks, each passed, refused with its findings, or
-// open for want of a file; then the adapters: those that may be offered can be switched on, the others say why not.
+// <wb-admission-panel>: the records beside an .slm file. Shows four checks, each passed, refused with its findings, or
+// waiting for a file; then the adapters. Those that may be offered can be switched on; the others say why not.
 
 import type { Admission, AdmissionAdapter, AdmissionCheck } from "./api.js";
 import { button, h, replace } from "./dom.js";
@@ -56,7 +56,7 @@ export class AdmissionPanel extends HTMLElement {
 
 customElements.define("wb-admission-panel", AdmissionPanel);
 
-/** Whether the step's paper was dropped: one that is not here is no refusal, though the core cannot pass it either. */
+/** Whether the step's record was dropped on the page. A missing record is not a refusal, though the core fails it. */
 const given = (step: AdmissionCheck["step"]): boolean => step === "artifact" || session.companion(step) !== undefined;
 
 function stepView(title: string, missing: string, check: AdmissionCheck | undefined): HTMLElement {

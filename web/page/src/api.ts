@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that says where the package lies: beside the page, as it does in the source tree. The page and the
-// package are compiled by themselves and meet in the browser.
+// The only place with the path of the package: beside the page, as in the source tree. The page and the package are
+// compiled separately and meet in the browser.
 
 export * from "../api/dist/index.js";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-app>: the frame. Head, files, and for the current one either its tabs or what is wrong with it. Decides which
-// panels a model has; each panel does its own work.
+// <wb-app>: the frame of the page. Shows the header, the files, and for the current file either its tabs or what is
+// wrong with it. Decides which panels a model has.
 
 import "./theme.js";
 import "./welcome.js";
@@ -110,17 +110,17 @@ class App extends HTMLElement {
     if (entry.verdict) tell(entry.verdict);
     tabs.addEventListener("verdict", (event) => {
       const verdict = (event as CustomEvent<Verdict>).detail;
-      if (verdict.valid === broken) this.#showModel(entry, model); // what may be done with it is another now
+      if (verdict.valid === broken) this.#showModel(entry, model); // other panels apply now
       else tell(verdict);
     });
     replace(this.#view, heading(entry, model, badge), tabs);
-    tabs.setTabs("Views of the file", panels(entry, model)); // the overview is built first: its check runs on any tab
+    tabs.setTabs("Views of the file", panels(entry, model)); // builds the overview first: its check runs on any tab
     tabs.choose(this.#tab);
     tabs.addEventListener("tab", () => { this.#tab = tabs.chosen; });
     this.#arrived(`${entry.name} opened: ${model.format}, ${plural(model.tensors.length, "tensor")}`);
   }
 
-  /** Says what is there now, and gives the keyboard a place to go on from where the view before took its own away. */
+  /** Announces a new view to screen readers, and moves the focus to its heading if the old view took the focus away. */
   #arrived(words: string): void {
     this.#spoken.textContent = words;
     if (document.activeElement === document.body) this.#view.querySelector("h1")?.focus({ preventScroll: true });
@@ -134,13 +134,13 @@ function heading(entry: Entry, model: Model | null = null, badge: HTMLElement | 
         { "aria-label": `Close ${entry.name}` })));
 }
 
-/** An element that was told what to show. */
+/** Creates an element and gives it what to show. */
 function shown<T extends HTMLElement>(panel: T, show: (panel: T) => void): T {
   show(panel);
   return panel;
 }
 
-/** A file that the full check found broken can be looked at, and nothing else. */
+/** A file that the full check found broken can only be inspected. */
 function panels(entry: Entry, model: Model): Tab[] {
   const { source } = entry;
   const usable = entry.verdict?.valid !== false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-broken-view>: a file that could not be opened. What the opening said comes first; the full check then lists all
-// that is wrong, not only the first thing.
+// <wb-broken-view>: a file that could not be opened. Shows the error of opening it first; the full check then lists
+// everything that is wrong.
 
 import type { Verdict } from "./api.js";
 import { button, h, replace } from "./dom.js";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-byte-map>: the file as a ruler. Filled where tensors lie, plain where the header and gaps are, with graduations
-// by offset and a mark where the first finding is. What is under the pointer is named below.
+// <wb-byte-map>: the file as a ruler with a scale of offsets. Tensors are filled, the header and gaps are plain, and
+// the first finding has a mark. The line below names what is under the pointer.
 
 import type { Finding, TensorInfo } from "./api.js";
 import { h } from "./dom.js";
@@ -54,7 +54,7 @@ export class ByteMap extends HTMLElement {
     let drawn = -1;
     this.#extents.forEach(({ from, to }, index) => {
       const right = Math.max(x(to), x(from) + 0.5);
-      if (right <= drawn + 0.25) return; // as fine as the screen is; 100,000 tensors are as quick as a thousand
+      if (right <= drawn + 0.25) return; // below the screen's resolution; keeps 100,000 tensors as fast as a thousand
       drawn = right;
       context.globalAlpha = index % 2 === 0 ? 0.85 : 0.55;
       context.fillStyle = style.color;

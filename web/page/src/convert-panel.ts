@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-convert-panel>: a target and its options, then the plan: what stands against it, what would be lost (agreed to
-// kind by kind), what changes; only then the conversion, and the download.
+// <wb-convert-panel>: a target and its options, then the plan with its blockers, losses (allowed kind by kind) and
+// changes; then the conversion and the download.
 
 import type { Change, FormatInfo, Loss, LossKind, Model, Plan, PlanOptions } from "./api.js";
 import { button, field, h, replace } from "./dom.js";
@@ -11,7 +11,7 @@ import { grouped, plural, sizeText } from "./format-numbers.js";
 import { Job } from "./job.js";
 import { wasCancelled } from "./state.js";
 
-/** What the core casts to, where the target holds it. */
+/** The dtypes to cast to; offered if the target can hold them. */
 const CASTS = ["f16", "bf16", "f32", "f64", "f8_e4m3", "f8_e5m2"];
 const LISTED = 50;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making elements. Text reaches the page as text nodes and nothing else: there is no way here to pass markup, which is
-// what keeps names and messages out of files harmless. What would be invisible, or turn the text around, is spelt out.
+// Creates elements. Text reaches the page only as text nodes, never as markup, so names and messages from files are
+// harmless. Invisible characters and those that change the text direction are escaped.
 
 export type Child = Node | string | number | null | undefined | false;
 
 type Handler = (event: never) => void;
 type Value = string | number | boolean | null | undefined | Handler;
 
-/** Attributes by name; `onclick` and its like are listeners; true and false put an attribute in or leave it out. */
+/** Attributes by name; `onclick` and the like are listeners; true and false set or omit an attribute. */
 export type Props = Record<string, Value>;
 
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]):
@@ -30,14 +30,14 @@ export function replace(parent: Element, ...children: Child[]): void {
   append(parent, children);
 }
 
-/** The button that the page uses everywhere; `kind` is one of the classes of style.css. */
+/** The standard button; `kind` is a class of style.css. */
 export function button(text: string, onclick: () => void, kind = "", props: Props = {}): HTMLButtonElement {
   return h("button", { type: "button", class: `button ${kind}`, onclick, ...props }, text);
 }
 
 let labels = 0;
 
-/** A control with its label above it and, where there is one, a hint under it. */
+/** A control with a label above it and optionally a hint below it. */
 export function field(label: string, control: HTMLElement, hint = ""): HTMLElement {
   labels += 1;
   control.id ||= `field-${labels}`;
@@ -46,13 +46,13 @@ export function field(label: string, control: HTMLElement, hint = ""): HTMLEleme
   return h("div", { class: "field" }, h("label", { for: control.id }, label), control, note);
 }
 
-/** Rows of a term and what it is, as a description list. */
+/** A description list with one row per term. */
 export function facts(rows: [string, Child][], kind = ""): HTMLElement {
   return h("dl", { class: `facts ${kind}` },
     ...rows.flatMap(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
 }
 
-/** The same as small blocks, the term above its value. */
+/** The same as small blocks, each term above its value. */
 export function tiles(rows: [string, Child][]): HTMLElement {
   return h("dl", { class: "tiles" },
     ...rows.map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value))));
@@ -66,7 +66,7 @@ function apply(element: Element, props: Props): void {
   }
 }
 
-// Control characters but tab and line feed, and those that change the direction of what stands around them.
+// Control characters other than tab and line feed, and those that change the text direction.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
 const spelt = (text: string): string =>

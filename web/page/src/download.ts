@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handing a finished output to the person: as downloads, one for each file.
+// Offers a finished output as downloads, one per file.
 
 import type { Output } from "./api.js";
 import { button, h } from "./dom.js";
 import { size } from "./format-numbers.js";
 
-/** The browser needs the address for a moment after the click. */
+/** The browser needs the URL for a moment after the click. */
 const KEEP = 60_000;
 
 export async function download(output: Output): Promise<void> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-embed-panel>: how alike two sentences are in meaning, on a scale, and a small search over a few lines. Takes the
-// vocabulary and the number of heads from files dropped beside the model, where it has none itself.
+// <wb-embed-panel>: the similarity of two sentences on a scale, and a small search over a few lines. Takes the
+// vocabulary and the number of heads from files dropped beside the model if the model has none.
 
 import type { Embedder, Model } from "./api.js";
 import { button, field, h, replace, svg } from "./dom.js";
@@ -13,13 +13,13 @@ const LINES = ["How do I reset my password?", "The cat sleeps on the warm window
   "Our office is closed on public holidays.", "You can change your login details in the settings.",
   "Trains to the coast leave every hour."];
 
-/** Whether a model looks like a BERT encoder; the core has the last word. */
+/** Whether a model looks like a BERT encoder; the core decides in the end. */
 export function couldEmbed(model: Model): boolean {
   return model.format === "embd" ||
     model.tensors.some(({ name }) => name.endsWith("embeddings.word_embeddings.weight"));
 }
 
-/** Cosine on a graduated scale from -1 to 1. */
+/** A cosine on a scale from -1 to 1. */
 function scale(value: number): SVGElement {
   const x = (at: number): number => 10 + ((at + 1) / 2) * 380;
   const ticks = Array.from({ length: 41 }, (_, at) => svg("line", { class: "tick",
@@ -38,7 +38,7 @@ async function headsOfSettings(): Promise<number | undefined> {
     const value = (JSON.parse(await config.text()) as { num_attention_heads?: unknown }).num_attention_heads;
     return typeof value === "number" ? value : undefined;
   } catch {
-    return undefined; // no JSON: the field below stays free to fill in
+    return undefined; // not JSON: the user can fill in the field below
   }
 }
 
@@ -108,7 +108,7 @@ export class EmbedPanel extends HTMLElement {
       await this.#job.run("Computing", async (options) => work(await this.#made(options), options));
     } catch (error) {
       replace(place, wasCancelled(error) ? null : failureView(error));
-      const settings = this.querySelector("details"); // what the model did not say can be said there
+      const settings = this.querySelector("details"); // the user can add what the model lacks
       if (settings && !wasCancelled(error)) settings.open = true;
     }
   }

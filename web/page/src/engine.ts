@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one Weighbridge of the page. Started with the page, so that the first file does not wait for it; a worker that
-// dies is reported and the page goes on, since the package starts another with the next call.
+// The page's only Weighbridge. It starts with the page, so that the first file does not wait for it. If a worker dies,
+// the page reports it and goes on, because the package starts another one with the next call.
 
 import { Weighbridge } from "./api.js";
 import { notify } from "./notice.js";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-file-drop>: files by choosing or by dropping, anywhere on the page; a folder becomes one model. Only names and
-// handles are taken here: bytes are read later, slice by slice.
+// <wb-file-drop>: takes files, chosen or dropped anywhere on the page; a folder becomes one model. Takes only names and
+// handles: bytes are read later, slice by slice.
 
 import type { NamedBlob } from "./api.js";
 import { button, h } from "./dom.js";
@@ -14,11 +14,11 @@ interface Dropped {
   folder: DroppedFolder | null;
 }
 
-/** The one control that files are chosen with; the page's buttons press it. */
+/** The file picker; the page's buttons click it. */
 export const fileInput = h("input", { type: "file", multiple: true, id: "files", class: "visually-hidden",
   tabindex: "-1", "aria-hidden": "true", onchange: () => {
     const files = [...fileInput.files ?? []];
-    fileInput.value = ""; // the same file can be chosen again
+    fileInput.value = ""; // so that the same file can be chosen again
     void take({ files, folder: null });
   } });
 
@@ -55,7 +55,7 @@ const entriesOf = (directory: FileSystemDirectoryEntry): Promise<FileSystemEntry
   });
 };
 
-/** The files of a folder and of those right inside it, each named by its path there; no bytes are read. */
+/** The files of a folder and of its immediate subfolders, named by their paths in it. Reads no bytes. */
 async function filesOf(directory: FileSystemDirectoryEntry, prefix = ""): Promise<NamedBlob[]> {
   const found: NamedBlob[] = [];
   for (const entry of await entriesOf(directory)) {
@@ -83,7 +83,7 @@ async function dropped(transfer: DataTransfer): Promise<Dropped> {
     folder: { name: directory.name, files: await filesOf(directory) } };
 }
 
-/** Makes the whole page a place to drop files on. */
+/** Makes the whole page accept dropped files. */
 export function listenForDrops(page: HTMLElement): void {
   let inside = 0;
   const count = (files: number): void => {

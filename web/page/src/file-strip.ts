@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-file-strip>: the files of this visit. Models and adapters can be opened, the others lie beside them; each can be
-// put away.
+// <wb-file-strip>: the files of this visit. Models and adapters can be opened, the others accompany them; each can be
+// removed.
 
 import { h, replace } from "./dom.js";
 import { plural } from "./format-numbers.js";

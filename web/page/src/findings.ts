@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings as the command has them: severity, sentence, rule, offset, expected, found; and the bytes around the offset,
-// read from the file itself, whatever state it is in.
+// Findings as in the command: severity, sentence, rule, offset, expected, found; and the bytes around the offset, read
+// from the file even if it is broken.
 
 import type { Finding, Hint } from "./api.js";
 import { WeighbridgeError } from "./api.js";
@@ -10,7 +10,7 @@ import { fileBytes, hexView } from "./hex-view.js";
 import { sentenceOf } from "./state.js";
 
 const BEFORE = 64;
-/** How many findings show their bytes without being asked. */
+/** How many findings show their bytes at once. */
 const OPEN_HEX = 1;
 const FIRST = 100;
 
@@ -27,7 +27,7 @@ function detail(finding: Finding, file: File | null, open: boolean): HTMLElement
       h("span", { class: "finding-message" }, finding.message)),
     facts(rows, "compact"));
   const at = finding.offset;
-  // The offset of a finding in a file beside this one says nothing about this one's bytes.
+  // Skip a finding in a sidecar file: its offset does not apply to this file.
   const here = finding.file === null || finding.file === file?.name;
   if (file && here && at !== null) item.append(bytesAround(file, at, open));
   return item;
@@ -52,7 +52,7 @@ function bytesAround(file: File, at: number, open: boolean): HTMLElement {
   return place;
 }
 
-/** The list; `total` is how many there are where not all are listed. */
+/** The list; `total` is the number of findings if not all are listed. */
 export function findingsView(findings: readonly Finding[], total: number | undefined, file: File | null): HTMLElement {
   const list = h("ol", { class: "findings" });
   const add = (from: number, to: number): void => findings.slice(from, to).forEach((finding, index) =>
@@ -82,7 +82,7 @@ const KINDS: Record<string, string> = {
   internal: "Internal error in weighbridge",
 };
 
-/** Whatever was thrown, as something to read. */
+/** Shows any thrown value. */
 export function failureView(error: unknown, file: File | null = null): HTMLElement {
   const known = error instanceof WeighbridgeError ? error : null;
   const findings = known?.findings ?? [];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as the page writes them: thin grouping, binary units, offsets in both bases, reals in six digits. One place,
-// so that the same quantity looks the same everywhere.
+// Formats numbers: narrow digit groups, binary units, offsets in both bases, reals in six digits, the same way on the
+// whole page.
 
 import { h } from "./dom.js";
 
 const THIN = "\u202f";
 const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/** 1132800 as "1 132 800", with narrow spaces that do not break. */
+/** 1132800 as "1 132 800", with narrow no-break spaces. */
 export function grouped(value: number | bigint): string {
   return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, THIN);
 }
@@ -16,7 +16,7 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
-/** "1.08 MiB": three digits that mean something. */
+/** "1.08 MiB": three significant digits. */
 export function size(bytes: number): string {
   if (bytes < 1024) return plural(bytes, "byte");
   let value = bytes / 1024;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-generate-panel>: a prompt, how to sample, and the text as it comes, with its speed and the memory in use. Runs
-// the model with the adapters that are switched on in the admission panel, and says which.
+// <wb-generate-panel>: a prompt, the sampling options, and the text as it is generated, with its speed and memory use.
+// Runs the model with the adapters that are switched on in the admission panel, and names them.
 
 import type { Generator, Model } from "./api.js";
 import { button, field, h, replace } from "./dom.js";
@@ -22,7 +22,7 @@ interface Running {
   generator: Generator;
 }
 
-/** Whether a model looks like one that continues text; the core has the last word. */
+/** Whether a model looks like a language model; the core decides in the end. */
 export function couldGenerate(model: Model): boolean {
   return model.format === "slm" || model.format === "llama2c" || "slm.model_type" in model.attributes ||
     (model.tokenizer !== null && model.tokenizer.kind !== "wordpiece");
@@ -83,7 +83,7 @@ export class GeneratePanel extends HTMLElement {
     this.#adapters.textContent = on.length === 0 ? "" : `With ${plural(on.length, "adapter")}: ${on.join(", ")}`;
   }
 
-  /** The generator for the adapters that are on; made anew when they change. */
+  /** The generator for the adapters that are on; recreated when they change. */
   async #generator(signal: AbortSignal): Promise<Generator> {
     const model = this.#model as Model;
     const key = session.adapters.map((file) => file.name).join("\n");
@@ -96,7 +96,7 @@ export class GeneratePanel extends HTMLElement {
     return generator;
   }
 
-  /** Nothing is run that the full check has not passed; a large file was not checked yet. */
+  /** Runs only what has passed the full check, which a large file may still need. */
   async #prove(signal: AbortSignal): Promise<void> {
     const entry = session.current;
     if (!entry || entry.verdict?.valid) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-heat-map>: a window on a two-dimensional slice of a tensor, one square for each element. The leading indices are
-// chosen by number. Colors run from blue over neutral to orange around zero; NaN and infinities are magenta.
+// <wb-heat-map>: a window on a two-dimensional slice of a tensor, one square per element. Number fields choose the
+// leading indices. Colors run from blue through neutral at zero to orange; NaN and infinities are magenta.
 
 import type { Model, TensorInfo } from "./api.js";
 import { field, h, replace } from "./dom.js";
@@ -8,9 +8,9 @@ import { grouped, plural, real } from "./format-numbers.js";
 import { sentenceOf } from "./state.js";
 
 const WINDOW = 128;
-/** Elements that may be fetched for one window; whole rows of the slowest dimension come from the core. */
+/** The most elements fetched for one window; the core returns whole rows of the slowest dimension. */
 const MOST = 16 * 2 ** 20;
-/** An element is drawn no larger than this many pixels, and all of them no wider than that. */
+/** The largest size of an element and the largest width of all, in pixels. */
 const CELL = 40;
 const WIDEST = 680;
 /** A tensor of one dimension is wrapped at this many columns. */
@@ -31,7 +31,7 @@ const HOT = [203, 93, 12] as const;
 const MIDDLE = [240, 240, 236] as const;
 const BROKEN = [214, 0, 150] as const;
 
-/** -1 to 1 onto the colors; what is not finite has its own. */
+/** Maps -1 to 1 to a color; a value that is not finite has its own. */
 function color(value: number): readonly [number, number, number] {
   if (!Number.isFinite(value)) return BROKEN;
   const end = value < 0 ? COLD : HOT;
@@ -53,7 +53,7 @@ export class HeatMap extends HTMLElement {
   #readout = h("p", { class: "readout number", "aria-live": "polite" }, "\u00a0");
   #controls = h("div", { class: "row controls" });
 
-  /** `place` is the tensor's in the model's list: names need not be unique. */
+  /** `place` is the tensor's index in the model's list, because names need not be unique. */
   show(model: Model, place: number): void {
     this.#model = model;
     this.#place = place;
@@ -123,7 +123,7 @@ export class HeatMap extends HTMLElement {
     }
   }
 
-  /** Whole rows come from the core; of these the window is cut out here. */
+  /** Cuts the window out of the whole rows that the core returns. */
   async #fetch(firstRow: number, firstColumn: number): Promise<Slice> {
     const model = this.#model as Model;
     const dims = this.#tensor?.shape ?? [];
@@ -178,7 +178,7 @@ export class HeatMap extends HTMLElement {
     this.#read(0, 0);
   }
 
-  /** The end of the last row of a wrapped tensor is no element. */
+  /** The end of the last row of a wrapped tensor has no elements. */
   #isPadding(slice: Slice, at: number): boolean {
     const dims = this.#tensor?.shape ?? [];
     return dims.length < 2 && slice.firstRow * WRAP + at >= (dims[0] ?? 1);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-hex-view>: a page of bytes in hexadecimal and as text, with some of them marked. Reads one page at a time; where
-// the bytes come from is the caller's matter.
+// <wb-hex-view>: a page of bytes in hexadecimal and as text, with some of them marked. Reads one page at a time from
+// the caller's source.
 
 import { button, h, replace } from "./dom.js";
 import { grouped, plural } from "./format-numbers.js";
 import { sentenceOf } from "./state.js";
 
 export interface Bytes {
-  /** Where in the file byte 0 of this range lies. */
+  /** The offset in the file of byte 0 of this range. */
   start: number;
   length: number;
-  /** `at` counts from the beginning of the file. */
+  /** `at` is an offset in the file. */
   read: (at: number, length: number) => Promise<Uint8Array>;
   label: string;
 }
@@ -24,7 +24,7 @@ export class HexView extends HTMLElement {
   #marked: number | null = null;
   #turn = 0;
 
-  /** Shows `bytes`, from `at` on, counted from the file's beginning; `marked` is a byte to point out. */
+  /** Shows `bytes` from the file offset `at` on; `marked` is a byte to highlight. */
   show(bytes: Bytes, at = bytes.start, marked: number | null = null): void {
     this.#bytes = bytes;
     this.#marked = marked;
@@ -108,7 +108,7 @@ export function hexView(bytes: Bytes, at?: number, marked: number | null = null)
   return view;
 }
 
-/** The bytes of a file as the browser has it, without the core. */
+/** The bytes of a file of the browser, without the core. */
 export function fileBytes(file: File): Bytes {
   return { start: 0, length: file.size, label: "Bytes of the file",
     read: async (at, length) => new Uint8Array(await file.slice(at, at + length).arrayBuffer()) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A histogram as SVG: bars over a graduated axis. The bar under the pointer, or under the arrow keys, is read out.
+// A histogram as SVG: bars over an axis. Shows the values of the bar under the pointer or chosen with the arrow keys.
 
 import type { Histogram } from "./api.js";
 import { h, svg } from "./dom.js";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-job>: one piece of work at a time, with its name, how far it is, and Cancel. Shown while there is work only.
-// Progress comes from the core in bytes or in steps; without any, the bar says that it is busy.
+// <wb-job>: one job at a time, with its name, progress and Cancel. Visible only while there is work. The core reports
+// progress in bytes or steps; without any, the bar shows that it is busy.
 
 import { button, h, replace } from "./dom.js";
 import { duration, percent } from "./format-numbers.js";
@@ -10,7 +10,7 @@ export interface JobOptions {
   onProgress: (done: number, total: number) => void;
 }
 
-/** Work shorter than this shows no bar: a flash would say less than nothing. */
+/** Shorter work shows no bar, which would only flash. */
 const PATIENCE = 150;
 
 export class Job extends HTMLElement {
@@ -18,7 +18,7 @@ export class Job extends HTMLElement {
 
   cancel(): void { this.#abort?.abort(); }
 
-  /** Long work ends with its view. Short work is let run: stopping it costs a new worker, more than it would take. */
+  /** Cancels long work when its view closes. Short work goes on, because stopping it costs a new worker. */
   disconnectedCallback(): void {
     if (this.hasChildNodes()) this.cancel();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-notices>: sentences about the page itself (a lost worker, a refused file). Errors stay until they are dismissed,
-// the rest goes by itself. What is wrong with a file is said where the file is shown, not here.
+// <wb-notices>: messages about the page itself (a lost worker, a refused file). Errors stay until they are dismissed,
+// the others disappear. Findings about a file are shown with the file, not here.
 
 import { button, h } from "./dom.js";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-overview>: what a file is, in one look: map, size, version, attributes, tokenizer, checksums; and the verdict of
-// the whole check, run at once for small files and by a button for large ones.
+// <wb-overview>: a summary of a file: map, size, version, attributes, tokenizer, checksums; and the verdict of the full
+// check, which runs at once for small files and by a button for large ones.
 
 import type { Model, Verdict } from "./api.js";
 import { button, facts, h, replace, type Child } from "./dom.js";
@@ -12,7 +12,7 @@ import { session, VERIFIED_AT_ONCE, wasCancelled, type Entry } from "./state.js"
 import { attributeText } from "./tensor-view.js";
 
 const LONG_VALUE = 400;
-/** Files choose how many attributes they have, and how long; the page chooses how many it draws. */
+/** Limits on the attributes that the page shows, because a file may have any number, of any length. */
 const LONGEST_VALUE = 20_000;
 const ATTRIBUTES = 300;
 
@@ -20,7 +20,7 @@ export class Overview extends HTMLElement {
   #entry: Entry | null = null;
   #job = new Job();
   #verdict = h("div", { class: "verdict", "aria-live": "polite" });
-  /** What the opening said; the verdict, when it comes, says all of it. */
+  /** The findings from opening; the verdict of the full check replaces them. */
   #warnings = h("div", {});
   #map = new ByteMap();
 
@@ -76,7 +76,7 @@ export class Overview extends HTMLElement {
     }
   }
 
-  /** The digest that is the same in every container that holds the content. */
+  /** The content digest, which is the same in every container. */
   #digest(model: Model): HTMLElement {
     const place = h("div", {});
     const make = button("Compute", () => void (async () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each dropped file is for: a model to open, or something that lies beside one. Records of the chain are told by
-// their first lines, the rest by name. A guess that is wrong costs a click, never a wrong result: the core reads the
-// bytes again and judges them itself.
+// The role of each dropped file: a model to open, or something that accompanies one. Recognizes records of the chain by
+// their first lines, the rest by name. A wrong guess costs a click, never a wrong result, because the core checks the
+// bytes itself.
 
 export type Role = "model" | "adapter" | "vocabulary" | "tokenizer" | "sidecar" | "settings" | "manifest" | "receipt" |
   "ledger" | "registry" | "record";
@@ -36,7 +36,7 @@ export async function roleOf(file: File): Promise<Role> {
   try {
     head = await file.slice(0, HEAD).text();
   } catch {
-    return "model"; // opening it will say what is wrong with reading it
+    return "model"; // opening it will report the read error
   }
   if (/^(ADP1|ASP1|ALR1)/.test(head)) return "adapter";
   if (head.includes("\0")) return "model";

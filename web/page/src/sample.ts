@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small safetensors file made in memory, for those who have none at hand. Its values come from a fixed rule, so the
-// sample is the same for everybody.
+// Makes a small safetensors file in memory, for users who have none. Its values come from a fixed formula, so the
+// sample is always the same.
 
 interface Part {
   name: string;
@@ -8,7 +8,7 @@ interface Part {
   values: Float32Array;
 }
 
-/** A linear congruence: reproducible, and even enough to look at. */
+/** A linear congruential generator: reproducible, and uniform enough to look at. */
 function noise(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is open: the files of this visit, which of them are models, and what is known of each. Announces changes as
-// events; draws nothing.
+// The state of the page: the files of this visit, which of them are models, and what is known about each. Announces
+// changes as events; draws nothing.
 
 import type { FileSource, Folder, Model, NamedBlob, Source, Verdict } from "./api.js";
 import { WeighbridgeError } from "./api.js";
@@ -27,10 +27,10 @@ export interface Entry {
 
 export const isFolder = (source: Source): source is Folder => typeof source === "object" && "files" in source;
 
-/** Files up to this size are proved in full without being asked. */
+/** Files up to this size are checked in full automatically. */
 export const VERIFIED_AT_ONCE = 256 * 2 ** 20;
 
-/** What the page says of something thrown that is no finding: one sentence. */
+/** One sentence for a thrown value that is not a finding. */
 export function sentenceOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -44,7 +44,7 @@ export class Session extends EventTarget {
   /** The adapter packages that are switched on for the current model. */
   adapters: readonly File[] = [];
 
-  /** Takes files in; the first model becomes the current one. A file takes the place of one of the same name. */
+  /** Adds files; the first model becomes the current one. A file replaces one with the same name. */
   async add(files: File[], folder: DroppedFolder | null): Promise<void> {
     const added: Entry[] = [];
     if (folder) {
@@ -58,7 +58,7 @@ export class Session extends EventTarget {
       if (at >= 0) this.#forget(this.entries.splice(at, 1)[0]);
       this.entries.push(entry);
     }
-    // Whatever was opened before may read differently with the new files beside it.
+    // The new files may change how open models are read.
     for (const entry of this.entries) this.#forget(entry);
     this.current = added.find((entry) => entry.role === "model") ?? this.current ??
       added.find((entry) => entry.role === "adapter") ?? added[0] ?? null;
@@ -72,7 +72,7 @@ export class Session extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  /** Forgets what is known of an entry and looks at it afresh. */
+  /** Forgets what is known about an entry and opens it again. */
   again(entry: Entry): void {
     this.#forget(entry);
     this.choose(entry);
@@ -93,13 +93,13 @@ export class Session extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  /** Switches adapter packages on, in this order, in place of those before. */
+  /** Switches these adapter packages on, in this order, and all others off. */
   adapt(adapters: readonly File[]): void {
     this.adapters = adapters;
     this.dispatchEvent(new Event("adapters"));
   }
 
-  /** The file of a role that goes best with the current model: the one that begins with its name, else any. */
+  /** The file of a role that fits the current model best: one that begins with its name, or any other. */
   companion(role: Role): File | undefined {
     const stem = this.current?.name.replace(/\.[^.]*$/, "") ?? "";
     const files = this.ofRole(role);
@@ -110,12 +110,12 @@ export class Session extends EventTarget {
     return this.entries.flatMap((entry) => (entry.role === role && entry.source instanceof File ? [entry.source] : []));
   }
 
-  /** All other files, for formats that look beside themselves. */
+  /** All other files, for formats that read sidecar files. */
   beside(entry: Entry): FileSource[] {
     return this.entries.flatMap((other) => (other !== entry && other.source instanceof File ? [other.source] : []));
   }
 
-  /** Opens by the structure alone, which takes no longer for a large file; `verify` proves the rest. */
+  /** Opens with structure checks only, which are as fast for a large file; `verify` checks the rest. */
   async open(entry: Entry, options: JobOptions): Promise<void> {
     try {
       const tokenizer = /\.bin$/i.test(entry.name) ? this.companion("tokenizer") : undefined;
@@ -124,7 +124,7 @@ export class Session extends EventTarget {
         beside: this.beside(entry) });
       this.#forget(entry);
       if (this.entries.includes(entry)) entry.model = model;
-      else void model.close(); // put away meanwhile
+      else void model.close(); // removed in the meantime
     } catch (error) {
       if (!(error instanceof WeighbridgeError) || error.kind === "cancelled") throw error;
       entry.failure = error;

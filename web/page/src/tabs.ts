@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-tabs>: a tablist with its panels. A panel is built when it is first opened and kept from then on, so that going
-// back and forth loses nothing. Arrow keys, Home and End move; only the chosen tab is in the order of Tab.
+// <wb-tabs>: a tablist with its panels. A panel is built when it is first opened and then kept, so that switching tabs
+// loses nothing. Arrow keys, Home and End move between tabs; only the selected tab is in the Tab order.
 
 import { h } from "./dom.js";
 
@@ -22,7 +22,7 @@ export class Tabs extends HTMLElement {
 
   get chosen(): string { return this.#chosen; }
 
-  /** The first one is chosen. */
+  /** Selects the first tab. */
   setTabs(label: string, tabs: Tab[]): void {
     groups += 1;
     this.#prefix = `tabs-${groups}`;
@@ -47,7 +47,7 @@ export class Tabs extends HTMLElement {
     this.choose(tabs[0]?.id ?? "");
   }
 
-  /** Does nothing where there is no such tab. */
+  /** Does nothing if there is no such tab. */
   choose(id: string): void {
     if (!this.#buttons.has(id)) return;
     this.#chosen = id;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-tensor-table>: all tensors of a model, searched, sorted and filtered. Only the rows in sight are in the document,
-// so that 100,000 tensors cost what twenty do. Announces the chosen one as "tensor".
+// <wb-tensor-table>: the tensors of a model, with search, sorting and filters. Only visible rows are in the document,
+// so 100,000 tensors cost no more than twenty. Announces the chosen one with the event "tensor".
 
 import type { TensorInfo } from "./api.js";
 import { h, replace } from "./dom.js";
@@ -11,7 +11,7 @@ interface Column {
   label: string;
   numeric?: boolean;
   cell: (tensor: TensorInfo) => HTMLElement | string;
-  /** What the column is sorted by. */
+  /** The sort key of the column. */
   rank: (tensor: TensorInfo) => string | number;
 }
 
@@ -21,7 +21,7 @@ export const storedBytes = (tensor: TensorInfo): number =>
 const firstOffset = (tensor: TensorInfo): number =>
   tensor.parts.reduce((first, part) => Math.min(first, part.offset ?? Infinity), Infinity);
 
-/** Digits padded to one length, so that comparing texts compares the numbers in them: layers.2 before layers.10. */
+/** Pads digits to one length, so that text comparison orders numbers: layers.2 before layers.10. */
 const padded = (text: string): string => text.replace(/\d+/g, (digits) => digits.padStart(20, "0"));
 
 const compare = (a: string | number, b: string | number): number => (a < b ? -1 : a > b ? 1 : 0);
@@ -40,10 +40,10 @@ const COLUMNS: Column[] = [
     rank: firstOffset },
 ];
 
-/** No screen shows more of a name; what a file has beyond it is in the tensor's own view. */
+/** The part of a name that is shown; no screen has room for more. The tensor's view shows all of it. */
 const LONGEST_NAME = 500;
 
-/** Browsers stop laying out boxes somewhere above 16 million pixels; beyond this, one pixel scrolls more than one. */
+/** Browsers fail to lay out boxes above some 16 million pixels; beyond this height, scrolling is scaled. */
 const TALLEST = 8_000_000;
 const SPARE = 6;
 
@@ -83,13 +83,13 @@ export class TensorTable extends HTMLElement {
     this.#refresh();
   }
 
-  /** Marks a tensor of the list as the open one, or none with -1. */
+  /** Marks a tensor as the open one; -1 marks none. */
   mark(index: number): void {
     this.#chosen = index;
     this.#draw();
   }
 
-  /** Puts the focus back on the row that was active, when the tensor's view closes. */
+  /** Returns the focus to the active row when the tensor's view closes. */
   focusRow(): void { this.#focusActive(); }
 
   #refresh(): void {
@@ -132,7 +132,7 @@ export class TensorTable extends HTMLElement {
     if (focused) this.#head.querySelector<HTMLElement>(`[data-key="${focused}"]`)?.focus();
   }
 
-  /** Up, down, and back to the file's own order. */
+  /** Cycles through ascending, descending and the file's own order. */
   #sortBy(key: string): void {
     if (this.#sort.key !== key) this.#sort = { key, down: false };
     else this.#sort = this.#sort.down ? { key: "", down: false } : { key, down: true };
@@ -143,7 +143,7 @@ export class TensorTable extends HTMLElement {
     return parseFloat(getComputedStyle(this).getPropertyValue("--row-height")) || 34;
   }
 
-  /** Of a row, of all rows, and of what stands for all of them in the document. */
+  /** The height of a row, of all rows, and of the element that stands for all of them in the document. */
   #heights(): { row: number; total: number; tall: number } {
     const row = this.#rowHeight;
     const total = this.#shown.length * row;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-tensor-view>: one tensor: its shape and parts, statistics, histogram, a heat map of a slice, its stored bytes,
-// and its values as a .npy file. Small tensors are measured at once, large ones when asked.
+// <wb-tensor-view>: one tensor: shape and parts, statistics, histogram, a heat map of a slice, stored bytes, and values
+// as a .npy file. Computes statistics of small tensors at once, of large ones on request.
 
 import type { Model, Statistics, TensorInfo, TensorPart } from "./api.js";
 import { button, facts, h, replace, tiles } from "./dom.js";
@@ -14,7 +14,7 @@ import { Job } from "./job.js";
 import { isFolder, session, wasCancelled, type Entry } from "./state.js";
 import { storedBytes } from "./tensor-table.js";
 
-/** Tensors up to this many stored bytes are read without being asked. */
+/** Tensors up to this many stored bytes are read automatically. */
 const AT_ONCE = 32 * 2 ** 20;
 const BINS = 64;
 
@@ -115,7 +115,7 @@ function partBytes(entry: Entry | null, part: TensorPart): HTMLElement | null {
     read: async (at, count) => new Uint8Array(await file.slice(at, at + count).arrayBuffer()) });
 }
 
-/** An attribute's value as text; what is nested, as JSON, with integers of any size. */
+/** An attribute's value as text; a nested value as JSON, with integers of any size. */
 export function attributeText(value: unknown): string {
   if (typeof value === "string") return value;
   if (typeof value === "bigint") return String(value);

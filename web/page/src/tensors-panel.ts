@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-tensors-panel>: the table of tensors and, beside or in place of it as the width allows, the one that is open.
-// Escape closes that one and goes back to its row.
+// <wb-tensors-panel>: the table of tensors, and the open tensor beside it, or in its place if the page is narrow.
+// Escape closes the tensor and returns to its row.
 
 import type { Model } from "./api.js";
 import { h } from "./dom.js";

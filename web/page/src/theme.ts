@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-theme>: light, dark, or as the system says. The choice is kept where the browser lets a page keep something, and
-// lasts for the visit otherwise.
+// <wb-theme>: light, dark, or the system's setting. Keeps the choice in the browser's storage; without storage it lasts
+// for the visit.
 
 import { h } from "./dom.js";
 
@@ -14,7 +14,7 @@ function kept(): Choice {
     const value = localStorage.getItem(KEY);
     return value === "light" || value === "dark" ? value : "auto";
   } catch {
-    return "auto"; // storage is closed to this page
+    return "auto"; // the page may not use storage
   }
 }
 
@@ -23,7 +23,7 @@ function apply(choice: Choice): void {
   try {
     localStorage.setItem(KEY, choice);
   } catch {
-    return; // the choice holds for this visit
+    return; // the choice lasts for this visit
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// <wb-welcome>: the first view. What the page does, that nothing leaves the machine, where to begin, what it knows.
+// <wb-welcome>: the first view. What the page does, that nothing leaves the machine, how to begin, supported formats.
 
 import { button, h, replace } from "./dom.js";
 import { engine } from "./engine.js";
