@@ -118,7 +118,7 @@ struct FrameOptions {
 ///   applies; of equal pairs, the lowest rank counts, then the first. Special tokens in the text are ordinary text.
 /// - **Decoding.** BOS, EOS and PAD give nothing; UNK and ids without bytes give '?'. An id that is both UNK and PAD
 ///   counts as UNK.
-/// - **Threads.** Immutable; every member may run concurrently. A copy is one reference count.
+/// - **Threads.** Immutable; every member may run concurrently. Copying one costs a reference count.
 /// - **Cost.** Time O(n log n) and memory O(n) in the length of the text, for any merges.
 class BytePair {
  public:

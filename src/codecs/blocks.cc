@@ -78,7 +78,7 @@ const BlockTypeInfo* find_block_type(Layout layout, std::string_view type_attrib
 namespace codecs {
 
 std::string block_problem(const BlockForm& form) {
-  // No part takes more than eight bytes for an element.
+  // No part needs more than eight bytes per element.
   const auto elements = base::checked_mul(form.rows, form.columns);
   if (!elements || !base::checked_mul(*elements, 8)) return "the shape has no size in bytes";
   return form.type->codec->problem(form);

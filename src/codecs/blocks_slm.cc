@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SLM's block types (reading M7; reading Y10 for .zt): codes in `data`, and in `scales` an f32 for each group of them,
-// a row of q8_0, a block of q4_0. The arithmetic is that of quantize.h.
+// SLM's block types (reading M7; reading Y10 for .zt): codes in `data`, and in `scales` one f32 per group (a row of
+// q8_0, a block of q4_0). The arithmetic is in quantize.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ void decode(const BlockForm& form, std::uint64_t first, std::uint64_t count,
     const std::uint64_t at = first + done, n = std::min(form.group - at % form.group, count - done);
     float scale;
     std::memcpy(&scale, parts[kScales].data() + (at / form.group - first_group) * sizeof scale, sizeof scale);
-    // The caller holds both the codes and the elements in memory.
+    // The caller has both the codes and the elements in memory.
     kDecode(parts[kData].subspan(static_cast<std::size_t>(done / kPerByte), static_cast<std::size_t>(n / kPerByte)),
             scale, out + done);
     done += n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of block types, and that what its functions say of ranges is what they decode, wherever a tensor is cut.
+// The table of block types: range() returns the bytes that decode() needs, wherever a tensor is split.
 #include "codecs/blocks.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::vector<std::byte> random_bytes(std::uint64_t size, unsigned seed) {
   return out;
 }
 
-// Parts of the sizes that the form demands; those of real numbers hold numbers.
+// Parts of the sizes that the form requires; parts of real numbers hold finite values.
 std::vector<std::vector<std::byte>> parts_of(const BlockForm& form) {
   std::vector<std::vector<std::byte>> parts;
   for (std::size_t i = 0; i < form.type->roles.size(); ++i) {
@@ -48,7 +48,7 @@ std::vector<float> decoded(const BlockForm& form, const std::vector<std::vector<
   return out;
 }
 
-// One of each row of the table.
+// One form for each row of the table.
 std::vector<BlockForm> forms() {
   const auto of = [](const char* id) { return find_block_type(id); };
   return {{of("slm.q8_0"), 2, 5, 12, 12, 0, {}, {DType::i8, DType::f32}},
@@ -72,7 +72,7 @@ TEST(BlockTypes, HaveIdsOfTheirOwnWithANamespace) {
     EXPECT_EQ(find_block_type(row.layout, row.type_attribute), &row);
     EXPECT_EQ(row.can_encode, row.codec->scaled != nullptr);
   }
-  EXPECT_EQ(find_block_type("q4_0"), nullptr);  // whose?
+  EXPECT_EQ(find_block_type("q4_0"), nullptr);  // ambiguous without a namespace
   EXPECT_EQ(find_block_type("ggml.q4_0"), nullptr);
   EXPECT_EQ(find_block_type(Layout::quantized_block, "q8_0"), nullptr);
   EXPECT_EQ(find_block_type(Layout::dense, ""), nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// zTensor's block type: quantized_group (III.4, reading Y5), with the arithmetic of dequant.h.
+// zTensor's block type: quantized_group (III.4, reading Y5). The arithmetic is in dequant.h.
 #include <fmt/format.h>
 
 #include "codecs/blocks.h"
@@ -40,7 +40,7 @@ ByteRange range(const BlockForm& form, std::size_t role, std::uint64_t first, st
 void decode(const BlockForm& form, std::uint64_t first, std::uint64_t count,
             std::span<const std::span<const std::byte>> parts, float* out) noexcept {
   dequantize_rows(group_of(form), first / form.columns, count / form.columns, parts[kPacked], parts[kScales],
-                  parts[kZeros], {out, static_cast<std::size_t>(count)});  // the caller holds them in memory
+                  parts[kZeros], {out, static_cast<std::size_t>(count)});  // the caller has them in memory
 }
 
 }  // namespace

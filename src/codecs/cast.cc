@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts in blocks that stay in the first-level cache: source to a wide type that holds it exactly, then to the target,
-// once rounded.
+// Casts in blocks that stay in the L1 cache: from the source to a wide type that holds it exactly, then with one
+// rounding to the target.
 #include "codecs/cast.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ void store_f64(std::byte* out, std::size_t n, const Block& block) noexcept {
   for (std::size_t i = 0; i < n; ++i) base::store_le(out + 8 * i, std::bit_cast<std::uint64_t>(block.f64[i]));
 }
 
-// block.f32 to a real type other than f64; n when all went well, else the index of a NaN that the type cannot hold.
+// Stores block.f32 as a real type other than f64. Returns n, or the index of a NaN that the type cannot hold.
 std::size_t store_narrow(DType to, std::byte* out, std::size_t n, Block& block) noexcept {
   std::size_t good = n;
   if (!has_nan(to))
@@ -66,7 +66,7 @@ std::size_t store_narrow(DType to, std::byte* out, std::size_t n, Block& block) 
   return good;
 }
 
-// What an f64 block becomes: itself, f32, or by way of odd-rounded f32 anything narrower.
+// Stores an f64 block as f64, f32 or, through odd-rounded f32, a narrower type.
 std::size_t store_from_f64(DType to, std::byte* out, std::size_t n, Block& block) noexcept {
   if (to == DType::f64) {
     store_f64(out, n, block);
@@ -79,14 +79,14 @@ std::size_t store_from_f64(DType to, std::byte* out, std::size_t n, Block& block
   return store_narrow(to, out, n, block);
 }
 
-// A magnitude above 2^53 cut to 53 bits, the last one set when any of those cut off was: exact in f64, and rounds as
-// the whole.
+// A magnitude above 2^53 truncated to 53 bits, with the last bit set if any dropped bit was. It is exact in f64 and
+// rounds like the full value.
 std::uint64_t sticky53(std::uint64_t magnitude) noexcept {
   if (magnitude >> 53 == 0) return magnitude;
   return (magnitude & ~std::uint64_t{0x7FF}) | ((magnitude & 0x7FF) != 0 ? 0x800 : 0);
 }
 
-// block.i64 as f64, exactly or odd-rounded; as f32 or f64 nearest where that is the target.
+// Stores block.i64 through f64, exact or odd-rounded; if the target is f32 or f64, rounds to nearest directly.
 std::size_t store_from_i64(DType from, DType to, std::byte* out, std::size_t n, Block& block) noexcept {
   const bool u64 = from == DType::u64;
   for (std::size_t i = 0; i < n; ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of one dtype to another. Owns which conversions exist and how they round; whether a loss is allowed is the
-// caller's.
+// Converts elements from one dtype to another. Owns which conversions exist and how they round; callers decide which
+// losses are allowed.
 //
-// Which exist (can_cast):
+// Conversions (can_cast):
 //   equal dtypes             bytes copied; bool made 0 or 1
 //   bool, integer -> integer where every value fits, else `range` with the first index that does not
 //   bool, integer -> bool    where every value is 0 or 1, else `range`
@@ -10,9 +10,9 @@
 //   real -> real             nearest, ties to even, rounded once from the source (f64 -> f16 never by way of f32)
 //   complex -> complex       component by component
 // Refused: real or complex to integer or bool, between complex and anything else, anything but itself to f8_e8m0 (a
-// scale has neither sign nor zero), unknown. Overflow: infinity in f64, f32, f16, bf16, f8_e5m2; NaN in f8_e4m3 and the
-// fnuz types; the largest value in f6 and f4, which have neither (so ml_dtypes does). NaN stays NaN; f6 and f4 have
-// none, so that NaN there is `nan` with its index.
+// scale has neither sign nor zero), unknown dtypes. Overflow gives infinity in f64, f32, f16, bf16, f8_e5m2; NaN in
+// f8_e4m3 and the fnuz types; the largest value in f6 and f4, which have neither (as in ml_dtypes). NaN stays NaN; f6
+// and f4 have none, so NaN is the fault `nan` with its index.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,15 +32,15 @@ enum class CastStatus : std::uint8_t {
 
 struct CastResult {
   CastStatus status = CastStatus::ok;
-  std::uint64_t index = 0;  // of the element to blame, for range and nan
+  std::uint64_t index = 0;  // of the failing element, for range and nan
   bool ok() const noexcept { return status == CastStatus::ok; }
 };
 
 bool can_cast(DType from, DType to) noexcept;
 
-// Converts `elements` packed little-endian elements, at any alignment; the spans do not overlap. Any pieces give the
-// same result as the whole, if the cuts fall on whole bytes. Elements before a failing index have been written, later
-// ones may be.
+// Converts `elements` packed little-endian elements, at any alignment; the spans do not overlap. Converting in pieces
+// gives the same result if they are split at whole bytes. On failure, elements before the index have been written;
+// later ones may have been.
 CastResult cast(DType from, std::span<const std::byte> in, DType to, std::span<std::byte> out,
                 std::uint64_t elements) noexcept;
 

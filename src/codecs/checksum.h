@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums and digests over bytes, streaming and at once. Owns CRC-32, CRC-32C, SHA-256, XXH3-128 and their
-// hexadecimal spelling. How a format spells a digest (prefixes, letter case) belongs to that format.
+// Checksums and digests of bytes, streaming or in one call. Owns CRC-32, CRC-32C, SHA-256, XXH3-128 and hexadecimal
+// text. Formats own how they write a digest (prefixes, letter case).
 //
-// Nothing here throws for what the bytes are; Sha256 and Xxh3_128 throw std::bad_alloc when their state cannot be had.
+// The content never causes an exception; Sha256 and Xxh3_128 throw std::bad_alloc if their state cannot be allocated.
 // An object serves one thread at a time; the free functions are safe from any number of threads.
 #pragma once
 #include <array>
@@ -29,11 +29,11 @@ inline std::uint32_t crc32(std::span<const std::byte> data, std::uint32_t before
 inline std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t before = 0) noexcept {
   return crc(CrcKind::crc32c, data, before);
 }
-// The CRC of A followed by B from the CRC of each and B's length: chunks can be summed side by side.
+// The CRC of A followed by B from the CRC of each and B's length: chunks can be checksummed in parallel.
 std::uint32_t combine(CrcKind, std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t length_b) noexcept;
 
-// How the bytes are folded. `automatic` is what crc() takes; the others are for tests, which compare them with ==. A
-// path that this processor or this build lacks answers as `table` does.
+// The implementations of crc(), which uses `automatic`; tests compare the others with ==. A path that this processor or
+// build lacks works like `table`.
 enum class CrcPath : std::uint8_t { automatic, table, clmul, wide_clmul };
 bool has(CrcPath) noexcept;
 std::uint32_t crc_by(CrcPath, CrcKind, std::span<const std::byte> data, std::uint32_t before = 0) noexcept;
@@ -52,7 +52,7 @@ using Crc32c = BasicCrc<CrcKind::crc32c>;
 
 using Digest256 = std::array<std::byte, 32>;
 
-// SHA-256 (FIPS 180-4). After finish() the object must be reset() before it takes more; reset() keeps its memory.
+// SHA-256 (FIPS 180-4). Call reset() after finish() before more data; it keeps the memory.
 class Sha256 {
  public:
   Sha256();
@@ -76,7 +76,7 @@ struct Hash128 {
   bool operator==(const Hash128&) const = default;
 };
 
-// XXH3, 128 bits, no seed: quick and well mixed, no defence against someone who wants two inputs to collide.
+// XXH3, 128 bits, no seed: fast and well mixed, but not secure against deliberate collisions.
 class Xxh3_128 {
  public:
   Xxh3_128();
@@ -95,14 +95,15 @@ class Xxh3_128 {
 };
 Hash128 xxh3_128(std::span<const std::byte> data) noexcept;
 
-// Lower-case hexadecimal, two digits a byte, most significant first for numbers.
+// Lower-case hexadecimal, two digits per byte; numbers begin with the most significant.
 std::string to_hex(std::span<const std::byte> bytes);
 std::string to_hex(std::uint32_t value);   // 8 digits
 std::string to_hex(std::uint64_t value);   // 16 digits
 std::string to_hex(const Hash128& value);  // 32 digits
-// Hexadecimal of either letter case into exactly out.size() bytes; false, and out unspecified, for anything else.
+// Parses hexadecimal of either letter case to exactly out.size() bytes. On failure returns false and leaves `out`
+// unspecified.
 bool from_hex(std::string_view text, std::span<std::byte> out) noexcept;
-// Exactly 8 hexadecimal digits of either letter case.
+// Parses exactly 8 hexadecimal digits of either letter case.
 std::optional<std::uint32_t> u32_from_hex(std::string_view text) noexcept;
 
 }  // namespace weighbridge::codecs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums against published vectors, their twins and each other.
+// Checksums against published vectors, reference paths and each other.
 #include "codecs/checksum.h"
 #include "codecs/xxh3_kernel.h"
 
@@ -61,7 +61,7 @@ TEST(Crc, CombinesTheSumsOfTwoChunks) {
 }
 
 TEST(Crc, CombinesOverLengthsThatNoMemoryHolds) {
-  // Three chunks, the last two of lengths no test can sum: it must not matter which two are joined first.
+  // Three chunks, the last two too long to checksum in a test: the order of joining must not matter.
   const std::uint64_t length_b = (std::uint64_t{1} << 40) + 12'345, length_c = (std::uint64_t{1} << 61) + 7;
   for (const CrcKind kind : {CrcKind::crc32, CrcKind::crc32c}) {
     const std::uint32_t a = crc(kind, bytes("a")), b = 0xDEADBEEFu, c = 0x12345678u;

@@ -50,7 +50,7 @@ class RawEncoder final : public Encoder {
 
 std::uint64_t same_size(std::uint64_t size) noexcept { return size; }
 
-// Indexed as kAll is.
+// Same indices as kAll.
 constexpr std::size_t kCodecs = 3;
 std::array<std::unique_ptr<Decoder>, kCodecs>& kept_decoders() {
   thread_local std::array<std::unique_ptr<Decoder>, kCodecs> kept;

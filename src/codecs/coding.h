@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of single codecs share, and the doors from the table to them. For src/codecs/ alone.
+// What the codec files share, and the functions through which the table creates their coders. For src/codecs/ only.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@ std::unique_ptr<Decoder> make_deflate_decoder();
 std::unique_ptr<Encoder> make_deflate_encoder();
 std::uint64_t deflate_bound(std::uint64_t size) noexcept;
 
-// Counts what is pushed against what the encoder was begun for.
+// Checks the number of pushed bytes against the size given to begin().
 class Exactly {
  public:
   void begin(std::uint64_t size) noexcept { left_ = size; }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32 and CRC-32C. Owns a table path that runs anywhere and two carry-less multiplication paths, chosen when the
-// program runs. Our own rather than isa-l's because Debian ships no static isa-l, and the command links its libraries
-// statically.
+// CRC-32 and CRC-32C. Owns a portable table path and two carry-less multiplication paths, chosen at run time. They are
+// our own because Debian ships no static isa-l, and the command links its libraries statically.
 //
 // Folding follows Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ" (Intel, 2009), reflected
-// form. The final reduction is left to the table: the 16 bytes that are left after folding are congruent to the whole.
+// form. The table does the final reduction: the 16 bytes that remain after folding are congruent to the whole.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -45,7 +44,7 @@ constexpr std::uint32_t multiply(CrcKind kind, std::uint32_t a, std::uint32_t b)
   return product;
 }
 
-// x^(8 bytes), `bytes` being a power of two.
+// x^(8 * bytes), where `bytes` is a power of two.
 constexpr std::uint32_t x_to_bytes(CrcKind kind, std::size_t bytes) noexcept {
   std::uint32_t out = x_to(kind, 8);
   for (; bytes > 1; bytes /= 2) out = multiply(kind, out, out);
@@ -71,7 +70,7 @@ constexpr Tables make_tables(CrcKind kind) noexcept {
 
 constexpr Tables kTables[2] = {make_tables(CrcKind::crc32), make_tables(CrcKind::crc32c)};
 
-// The next eight bytes.
+// Processes the next eight bytes.
 inline std::uint32_t step(const Tables& t, std::uint32_t state, const std::byte* data) noexcept {
   const std::uint32_t a = base::load_le<std::uint32_t>(data) ^ state;
   const std::uint32_t b = base::load_le<std::uint32_t>(data + 4);
@@ -79,11 +78,11 @@ inline std::uint32_t step(const Tables& t, std::uint32_t state, const std::byte*
          t[2][(b >> 8) & 0xFF] ^ t[1][(b >> 16) & 0xFF] ^ t[0][b >> 24];
 }
 
-// Each step waits for the one before: four stretches of this many bytes go side by side, and are joined.
+// Each step depends on the previous one, so four stretches of this many bytes are processed in parallel and joined.
 constexpr std::size_t kStretch = 4096;
 constexpr std::uint32_t kPastStretch[2] = {x_to_bytes(CrcKind::crc32, kStretch), x_to_bytes(CrcKind::crc32c, kStretch)};
 
-// The inverted register through `size` bytes.
+// Advances the inverted register over `size` bytes.
 std::uint32_t fold_table(CrcKind kind, std::uint32_t state, const std::byte* data, std::size_t size) noexcept {
   const Tables& t = kTables[static_cast<std::size_t>(kind)];
   for (; size >= 4 * kStretch; data += 4 * kStretch, size -= 4 * kStretch) {
@@ -105,7 +104,7 @@ std::uint32_t fold_table(CrcKind kind, std::uint32_t state, const std::byte* dat
 
 #ifdef WB_CLMUL
 
-// The two multipliers that carry a 128-bit remainder over `bits` bits: x^(bits+32) and x^(bits-32), as 33-bit reflected
+// The two multipliers that move a 128-bit remainder by `bits` bits: x^(bits+32) and x^(bits-32), as 33-bit reflected
 // numbers.
 struct Fold {
   std::uint64_t low, high;

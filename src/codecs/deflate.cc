@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deflate (RFC 1951) by zlib, without the headers of gzip and zlib: what zip calls method 8.
+// Deflate (RFC 1951) through zlib, without gzip or zlib headers: method 8 of zip.
 #include <zlib.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ class DeflateDecoder final : public Decoder {
   std::vector<std::byte> input_, output_;
 };
 
-// zlib's output depends on how its input is sliced at some levels only; it is given one slicing at all of them.
+// At some levels, zlib's output depends on how its input is split, so the input is always split the same way.
 class DeflateEncoder final : public Encoder {
  public:
   DeflateEncoder() = default;
@@ -123,7 +123,7 @@ class DeflateEncoder final : public Encoder {
     do {
       stream_.next_out = bytes(output_.data());
       stream_.avail_out = static_cast<uInt>(output_.size());
-      deflate(&stream_, flush);  // with a good state and room for output it cannot fail
+      deflate(&stream_, flush);  // cannot fail with a valid state and room for output
       const std::size_t got = output_.size() - stream_.avail_out;
       if (got > 0) sink(std::span(output_).first(got));
     } while (stream_.avail_out == 0);
@@ -140,8 +140,8 @@ class DeflateEncoder final : public Encoder {
 std::unique_ptr<Decoder> make_deflate_decoder() { return std::make_unique<DeflateDecoder>(); }
 std::unique_ptr<Encoder> make_deflate_encoder() { return std::make_unique<DeflateEncoder>(); }
 
-// Stored blocks cost five bytes for each 16 KiB at kMemory, which is zlib's own bound for a window of 32 KiB; the sum
-// here is a little above it, in 64 bits.
+// At kMemory, stored blocks cost five bytes per 16 KiB. zlib has this bound for a 32 KiB window; this sum is slightly
+// larger, in 64 bits.
 std::uint64_t deflate_bound(std::uint64_t size) noexcept {
   const std::uint64_t over = (size >> 12) + (size >> 14) + (size >> 25) + 16;
   return size > UINT64_MAX - over ? 0 : size + over;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raw deflate against what Python's zlib made, its faults, and what every row of the table of codecs promises.
+// Raw deflate against output of Python's zlib, its faults, and the contract of every row of the table of codecs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -120,14 +120,14 @@ TEST(Deflate, FindsEveryTruncationAndWhatFollows) {
 }
 
 TEST(Deflate, RefusesCorruptDataAndTheHeadersOfOthers) {
-  EXPECT_EQ(fault_of(kDeflate, from_hex("07"), 1), DecodeFault::corrupt);                      // a block of no kind
+  EXPECT_EQ(fault_of(kDeflate, from_hex("07"), 1), DecodeFault::corrupt);                      // an invalid block type
   EXPECT_EQ(fault_of(kDeflate, from_hex("010600f8ff73746f726564"), 6), DecodeFault::corrupt);  // length, complement
   EXPECT_EQ(fault_of(kDeflate, from_hex("030200"), 3), DecodeFault::corrupt);     // a distance too far back
   EXPECT_FALSE(run(kDeflate, from_hex("1f8b0800000000000003"), 10).result.ok());  // gzip
   EXPECT_FALSE(run(kDeflate, from_hex("789c" + kStored), 6).result.ok());         // zlib
 }
 
-// 64 MiB of zeros in 64 KiB: decoding stops as soon as it is more than what is demanded, in buffers of its own size.
+// 64 MiB of zeros in 64 KiB: decoding stops as soon as it exceeds the demanded size, with buffers of constant size.
 TEST(Deflate, StopsABombAtTheDemandedSize) {
   const Data bomb = encode(kDeflate, Data(std::size_t{64} << 20));
   ASSERT_LT(bomb.size(), 80'000u);
@@ -161,7 +161,7 @@ TEST(Deflate, AnySingleByteMutationGivesAnOutcome) {
     }
 }
 
-// What holds for every row.
+// Tests for every row.
 class Codecs : public testing::TestWithParam<const Codec*> {};
 
 TEST_P(Codecs, ReturnWhatWasEncodedAtEachLevel) {
@@ -213,7 +213,7 @@ TEST_P(Codecs, EncodersInsistOnTheSizeTheyWereBegunFor) {
   encoder->begin(101, 1);
   encoder->push(data, drop);
   EXPECT_THROW(encoder->finish(drop), Error);
-  encoder->begin(100, 1);  // and are usable afterwards
+  encoder->begin(100, 1);  // and is usable afterwards
   encoder->push(data, drop);
   encoder->finish(drop);
 }
@@ -248,7 +248,7 @@ TEST_P(Codecs, StopWhenTheSinkSaysSo) {
   EXPECT_EQ(result.fault, DecodeFault::stopped);
 }
 
-// A sink that decodes on its own takes nothing away from the decoder that feeds it.
+// A sink that decodes another part does not disturb the decoder that feeds it.
 TEST_P(Codecs, NestWithinASink) {
   const Codec& codec = *GetParam();
   const Data data = text(300'000), stored = encode(codec, data);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_group to f32, in tiles of columns so that scales and zeros are widened once for a whole group.
+// quantized_group to f32, in tiles of columns, so that scales and zeros are widened once per group.
 #include "codecs/dequant.h"
 
 #include <fmt/format.h>

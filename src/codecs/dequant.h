@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dequantization of zTensor's quantized_group (reading Y5), by rows, so that a caller chooses how much memory it takes.
+// Dequantization of zTensor's quantized_group (reading Y5), by rows, so that callers control the memory.
 //
 // Logical shape [rows, cols]. Codes of `bits` are packed along rows, least significant bits first: word w of column c
 // holds rows w*n .. w*n+n-1, words row-major [ceil(rows / n), cols]. scales and zeros are row-major [rows / group_size,
@@ -23,7 +23,7 @@ struct Packing {
   DType word = DType::unknown;
   bool operator==(const Packing&) const = default;
 };
-// "<n>_per_<dtype>", dtype an integer; nullopt for anything else, leading zeros and n = 0 included.
+// Parses "<n>_per_<dtype>" with an integer dtype; nullopt for anything else, including leading zeros and n = 0.
 std::optional<Packing> parse_packing(std::string_view text) noexcept;
 
 struct QuantizedGroup {
@@ -34,10 +34,10 @@ struct QuantizedGroup {
   DType scales = DType::unknown;  // f16, bf16, f32 or f64
   DType zeros = DType::unknown;   // the same, or an integer dtype
 
-  // A lower-case sentence that says what keeps this from being dequantized; empty when nothing does.
+  // A lower-case sentence that says why this cannot be dequantized; empty if it can.
   std::string problem() const;
   bool usable() const noexcept;  // problem() is empty
-  // Below: only where problem() is empty.
+  // The members below: only if problem() is empty.
   std::uint64_t word_rows() const noexcept {
     return rows / packing.codes_per_word + (rows % packing.codes_per_word != 0 ? 1 : 0);
   }
@@ -45,11 +45,11 @@ struct QuantizedGroup {
   std::uint32_t word_bytes() const noexcept { return info(packing.word).bits / 8; }
 };
 
-// Rows [first, first + count) into out[count * cols], row-major. The spans begin where these rows begin:
+// Dequantizes rows [first, first + count) to out[count * cols], row-major. The spans begin with these rows:
 //   words   with word row first / n, up to the one of row first + count - 1
 //   scales, zeros   with group row first / group_size, up to the one of row first + count - 1
-// and may go on. False, and nothing written, when a span is too short, the rows lie outside, or the tensor is not
-// usable().
+// and may be longer. Returns false and writes nothing if a span is too short, the rows are out of range, or the tensor
+// is not usable().
 bool dequantize_rows(const QuantizedGroup& tensor, std::uint64_t first, std::uint64_t count,
                      std::span<const std::byte> words, std::span<const std::byte> scales,
                      std::span<const std::byte> zeros, std::span<float> out) noexcept;

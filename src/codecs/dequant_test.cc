@@ -64,7 +64,7 @@ TEST(Dequantize, FollowsTheFormulaForEveryPackingAndDtype) {
                                         {DType::f32, DType::i32},
                                         {DType::f64, DType::i64}}) {
         const Case c = make(12, 1030, bits, 6, word, scale,
-                            zero);  // wider than a tile; words of u64 hold more rows than there are
+                            zero);  // wider than a tile; u64 words have room for more rows than there are
         ASSERT_EQ(c.tensor.problem(), "");
         std::vector<float> out(c.expected.size());
         ASSERT_TRUE(dequantize_rows(c.tensor, 0, 12, c.words, c.scales, c.zeros, out));

@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kDigits[] = "0123456789abcdef";
 
-// Value of each digit, -1 of any other byte: a table, since the branches of text that varies are guessed wrong.
+// Value of each digit, -1 for any other byte. A table, because branches on varying text are mispredicted.
 constexpr auto kDigitValues = [] {
   std::array<std::int8_t, 256> out{};
   out.fill(-1);
@@ -47,8 +47,8 @@ Digest256 Sha256::finish() { return context(context_.get())->finish(); }
 #else
 namespace {
 
-// The algorithm, fetched once without reading OpenSSL's configuration files (they cost start-up time, and a broken one
-// would break us). Never freed: threads may outlive main's statics.
+// Fetches the algorithm once, without OpenSSL's configuration files: they cost start-up time, and a broken one would
+// break this. Never freed, because threads may outlive static objects.
 const EVP_MD* sha256_algorithm() {
   static const EVP_MD* const algorithm = [] {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr);
@@ -68,7 +68,7 @@ Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
   reset();
 }
 
-// OpenSSL fails below only when it is out of memory: algorithm and lengths are fixed.
+// OpenSSL can fail below only if out of memory: algorithm and lengths are fixed.
 void Sha256::reset() {
   if (EVP_DigestInit_ex2(context(context_.get()), sha256_algorithm(), nullptr) != 1) throw std::bad_alloc();
 }
@@ -90,7 +90,7 @@ Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 Digest256 sha256(std::span<const std::byte> data) {
-  thread_local Sha256 hasher;  // saves four allocations a call: callers hash many small leaves
+  thread_local Sha256 hasher;  // saves four allocations per call: callers hash many small leaves
   hasher.reset();
   hasher.update(data);
   return hasher.finish();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading M1's chain.
+// The checksum of reading M1.
 #include "codecs/indexed_checksum.h"
 
 #include <bit>

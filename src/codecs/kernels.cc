@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles kernels.inc for each instruction set and chooses among them. Plain loops; the compiler makes vector code of
-// them.
+// Compiles kernels.inc for each instruction set and chooses among them. The compiler vectorizes its plain loops.
 #include "codecs/kernels.h"
 
 #include <algorithm>
@@ -21,7 +20,7 @@ constexpr Kernels kKernels = make_kernels("plain");
 }  // namespace plain
 
 #if defined(__x86_64__)
-// Everything between the two pragmas may use the named instructions; functions from headers stay as they are, and are
+// Code between the two pragmas may use the named instructions. Functions from headers are not affected, and are
 // inlined.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2"))), apply_to = function)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of casts, statistics and dequantization, compiled for several instruction sets and chosen when the
-// program runs. Debian has no static libhwy, so the choosing is done here (kernels.cc); all sets give the same bits,
-// and tests compare them.
+// The inner loops of casts, statistics and dequantization, compiled for several instruction sets and chosen at run time
+// (kernels.cc), because Debian has no static libhwy. All sets give the same bits, and tests compare them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +10,7 @@
 
 namespace weighbridge::codecs {
 
-// What a block of real numbers adds up to. min, max and sum are over the finite elements; `rest` is what `sum` lost to
-// rounding.
+// Sums over a block of real numbers. min, max and sum cover the finite elements; `rest` is the rounding error of `sum`.
 struct RealSums {
   double min, max, sum, rest;
   std::uint64_t finite, nan, infinite, zero;
@@ -20,27 +18,27 @@ struct RealSums {
 
 struct Kernels {
   const char* name;
-  // f32 from `n` codes (f16, bf16, f8, or one f6 or f4 code a byte) or f32 at any alignment; null for other dtypes.
+  // f32 from `n` codes (f16, bf16, f8, or one f6 or f4 code per byte) or f32, at any alignment; null for other dtypes.
   void (*to_f32[kDTypeCount])(const std::byte* from, float* to, std::size_t n);
   // The same dtypes from f32, rounded to nearest even.
   void (*from_f32[kDTypeCount])(const float* from, std::byte* to, std::size_t n);
-  // i64 from boolean (nonzero is 1) and integers; u64 by its bits.
+  // i64 from booleans (nonzero is 1) and integers; u64 keeps its bits.
   void (*to_i64[kDTypeCount])(const std::byte* from, std::int64_t* to, std::size_t n);
-  // Booleans and integers from i64 by their low bits.
+  // Booleans and integers from the low bits of i64.
   void (*from_i64[kDTypeCount])(const std::int64_t* from, std::byte* to, std::size_t n);
   void (*f64_to_odd_f32)(const double* from, float* to, std::size_t n);
-  // At most 65,536 elements a call.
+  // At most 65,536 elements per call.
   void (*sum_f32)(const float* from, std::size_t n, RealSums& out);
   void (*sum_f64)(const double* from, std::size_t n, RealSums& out);
-  // out[i] = (field - zeros[i]) * scales[i], field being the `mask`ed bits at `shift` of word i; indexed by log2 of the
-  // word's bytes.
+  // out[i] = (field - zeros[i]) * scales[i], where field is the bits of word i at `shift`, masked; indexed by log2 of
+  // the word's size in bytes.
   void (*dequantize[4])(const std::byte* words, unsigned shift, std::uint64_t mask, const double* zeros,
                         const double* scales, float* out, std::size_t n);
 };
 
-// The best for this processor.
+// The fastest set for this processor.
 const Kernels& kernels() noexcept;
-// Every set that this processor runs, the plain one first. For tests.
+// Every set that this processor supports, the plain one first. For tests.
 std::span<const Kernels* const> all_kernels() noexcept;
 
 }  // namespace weighbridge::codecs

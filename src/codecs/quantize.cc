@@ -12,8 +12,8 @@ constexpr float kQ8Most = 127, kQ4Most = 7, kQ4Least = -8;
 constexpr std::uint32_t kQ4PreferredBlock = 32;
 constexpr std::uint32_t kMagnitude = 0x7fffffffU, kInfinity = 0x7f800000U;
 
-// Nearest even without a call: adding 1.5 x 2^23 leaves no bits for the fraction. The bounds are whole, so clamping
-// first changes nothing.
+// Rounds to nearest even without a call: adding 1.5 x 2^23 leaves no bits for the fraction. The bounds are integers, so
+// clamping first changes nothing.
 int code(float value, float scale, float least, float most) noexcept {
   constexpr float kShift = 12582912.0F;
   const float x = std::min(std::max(value / scale, least), most);
@@ -30,7 +30,7 @@ float nibble_value(unsigned nibble) noexcept { return static_cast<float>(static_
 }  // namespace
 
 float largest_magnitude(std::span<const float> values, float so_far) noexcept {
-  // As integers, magnitudes sort as they do as numbers, with infinity and NaN on top.
+  // Magnitudes sort the same as integers and as floats, with infinity and NaN on top.
   std::uint32_t largest = std::bit_cast<std::uint32_t>(so_far);
   for (const float value : values) largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & kMagnitude);
   return std::bit_cast<float>(std::min(largest, kInfinity));

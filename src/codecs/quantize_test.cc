@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every code both ways, ties, the edges of scales, and the block of every width.
+// Encoding and decoding of every code, ties, extreme scales, and the block size for every width.
 #include "codecs/quantize.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST(Quantize, ScalesComeFromTheLargestMagnitude) {
   EXPECT_EQ(q4_scale(6.35F), 6.35F / 7);
   EXPECT_EQ(q8_scale(0), 1);
   EXPECT_EQ(q4_scale(0), 1);
-  // Too small for its scale to be a number above 0.
+  // Too small for a nonzero scale.
   EXPECT_EQ(q8_scale(std::numeric_limits<float>::denorm_min()), 1);
   EXPECT_GT(q8_scale(std::numeric_limits<float>::max()), 0);
   const float odd[] = {1, std::numeric_limits<float>::quiet_NaN()}, infinite[] = {-INFINITY, 1};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compression function of FIPS 180-4, section 6.2.2, over sixteen messages: by AVX-512 or WebAssembly's vectors,
-// and portably. Who goes with
-// whom: messages of like length together, since a batch takes as long as its longest.
+// The compression function of FIPS 180-4, section 6.2.2, for sixteen messages at once, with AVX-512 or WebAssembly's
+// vectors, and portably. Messages of similar length form a batch, because a batch takes as long as its longest message.
 #include "codecs/sha256_lanes.h"
 
 #include <algorithm>
@@ -20,14 +19,14 @@ namespace weighbridge::codecs {
 namespace {
 
 constexpr std::size_t kBlock = kSha256Block;
-// A batch takes about as long as class Sha256 takes for this many messages of its longest one's length.
+// A batch takes about as long as class Sha256 for this many messages as long as its longest.
 constexpr std::uint64_t kWorth = 8;
 
 // Word i of every lane's state side by side.
 struct alignas(64) State {
   std::uint32_t words[8][kShaLanes];
 };
-using Blocks = std::array<const std::byte*, kShaLanes>;  // where each lane's next blocks stand
+using Blocks = std::array<const std::byte*, kShaLanes>;  // each lane's next blocks
 using Compress = void (*)(State&, const Blocks&, std::size_t blocks);
 
 void compress_portable(State& state, const Blocks& from, std::size_t blocks) {
@@ -41,8 +40,8 @@ void compress_portable(State& state, const Blocks& from, std::size_t blocks) {
 
 #if defined(__x86_64__) || defined(__wasm_simd128__)
 #define WB_VECTORS 1
-// The compilers' own vectors instead of intrinsics: they make vprord and vpternlogd of these expressions, or what
-// WebAssembly has, where four lanes at a time are as many as fit a register.
+// Compiler vectors instead of intrinsics: compilers turn these expressions into vprord and vpternlogd, or into
+// WebAssembly's instructions, whose registers hold four lanes.
 #if defined(__x86_64__)
 #define WB_LANES __attribute__((target("avx512f,avx512bw"), always_inline)) inline
 constexpr std::size_t kTogether = kShaLanes;
@@ -72,7 +71,7 @@ WB_LANES void load_rows(Words (&w)[16], const Blocks& from, std::size_t offset, 
   (row(w[I], from[I] + offset), ...);
 }
 
-// Rows of one message each become rows of one word each: w[i][m] = w[m][i].
+// Transposes rows of one message each to rows of one word each: w[i][m] = w[m][i].
 WB_LANES void transpose(Words (&w)[16]) {
   Words t[16];
   for (std::size_t i = 0; i < 16; i += 2) {
@@ -114,8 +113,8 @@ WB_LANES void load_words(Words (&w)[16], const Blocks& from, std::size_t lane, s
 }
 #endif
 
-// Round I. The eight variables stay where they are and change their names instead; w[I % 16] makes room for the word
-// that is due sixteen rounds later.
+// Round I. The eight variables change roles instead of moving; w[I % 16] is replaced by the word for sixteen rounds
+// later.
 template <std::size_t I> WB_LANES void one_round(Words (&v)[8], Words (&w)[16]) {
   const Words &a = v[(64 - I) % 8], &b = v[(65 - I) % 8], &c = v[(66 - I) % 8];
   const Words &e = v[(68 - I) % 8], &f = v[(69 - I) % 8], &g = v[(70 - I) % 8];
@@ -184,8 +183,8 @@ Compress compress_of(ShaPath path) noexcept {
   return compress_portable;
 }
 
-// One message on its way through a lane: whole blocks straight from the caller's pieces, what lies across a border and
-// the padding through a block of its own.
+// One message in a lane. Whole blocks come directly from the caller's pieces; data across a border and the padding go
+// through a separate block.
 class Lane {
  public:
   void begin(std::size_t message, std::span<const std::byte> prefix, std::uint64_t length) {
@@ -203,7 +202,7 @@ class Lane {
     blocks_ -= blocks;
   }
 
-  // Afterwards blocks() > 0. Not for a lane that is done.
+  // Afterwards blocks() > 0. Not to be called for a finished lane.
   void feed(const NextBytes& next) {
     while (blocks_ == 0) {
       if (piece_.empty() && left_ > 0) {
@@ -246,7 +245,7 @@ class Lane {
 
   std::size_t message_ = 0, used_ = 0, blocks_ = 0;
   std::span<const std::byte> piece_;
-  std::uint64_t left_ = 0, bits_ = 0;  // left_: not yet asked for
+  std::uint64_t left_ = 0, bits_ = 0;  // left_: not yet requested
   const std::byte* from_ = nullptr;
   bool padded_ = false;
   std::array<std::byte, 2 * kBlock> held_;
@@ -265,7 +264,7 @@ Digest256 digest_of(const State& state, std::size_t lane) noexcept {
   return digest;
 }
 
-// At most kShaLanes messages, in step as far as each has whole blocks.
+// Hashes at most kShaLanes messages, in step as long as each has whole blocks.
 void hash_batch(const Job& job, std::span<const std::size_t> messages, Compress compress) {
   State state;
   for (std::size_t i = 0; i < 8; ++i) std::fill_n(state.words[i], kShaLanes, kSha256Start[i]);
@@ -280,7 +279,7 @@ void hash_batch(const Job& job, std::span<const std::size_t> messages, Compress 
       blocks = std::min(blocks, lane.blocks());
       any = lane.from();
     }
-    // A lane without a message hashes another one's bytes, and nobody asks for the result.
+    // A lane without a message hashes another one's bytes; its result is ignored.
     Blocks from;
     for (std::size_t l = 0; l < kShaLanes; ++l)
       from[l] = l < messages.size() && !lanes[l].is_done() ? lanes[l].from() : any;
@@ -306,7 +305,7 @@ void hash_one(const Job& job, std::size_t message, Sha256& hash) {
   job.out[message] = hash.finish();
 }
 
-// Whether the first of these, the longest, is short enough beside the others.
+// Whether the first and longest of these is short enough compared with the others.
 bool is_worth(const Job& job, std::span<const std::size_t> messages) {
   const auto blocks = [&](std::size_t message) { return (job.prefix.size() + job.lengths[message] + 8) / kBlock + 1; };
   std::uint64_t sum = 0;

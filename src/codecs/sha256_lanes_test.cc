@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages side by side against OpenSSL one by one, the paths against each other, and published vectors.
+// Hashing in lanes against OpenSSL, the paths against each other, and published vectors.
 #include "codecs/sha256_lanes.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Bytes noise(std::size_t size, std::uint32_t seed = 1) {
   return out;
 }
 
-// What one Sha256 after the other says.
+// The results of Sha256, one message at a time.
 std::vector<Digest256> one_by_one(Message prefix, std::span<const Message> messages) {
   std::vector<Digest256> out;
   for (const Message message : messages) {
@@ -46,7 +46,7 @@ std::vector<Digest256> each(Message prefix, std::span<const Message> messages, S
 }
 
 TEST(Sha256Each, GivesThePublishedDigests) {
-  // FIPS 180-4's examples as NIST publishes them, and a million times "a".
+  // The examples of FIPS 180-4, as published by NIST, and a million times "a".
   const std::string million(1'000'000, 'a');
   const std::array<std::pair<std::string_view, std::string_view>, 5> vectors{
       {{"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},

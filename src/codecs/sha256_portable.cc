@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rounds, unrolled by eight: the variables stay where they are and change their names instead.
+// The rounds, unrolled by eight, so that the variables change roles instead of moving.
 #include "codecs/sha256_portable.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void fill_schedule(Schedule& w, const std::byte* data) noexcept {
   }
 }
 
-// One round, of which only d and h come out changed; `word` is the schedule's word plus the round's constant.
+// One round; it changes only d and h. `word` is the schedule's word plus the round's constant.
 inline void one_round(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t& d, std::uint32_t e,
                       std::uint32_t f, std::uint32_t g, std::uint32_t& h, std::uint32_t word) noexcept {
   const std::uint32_t choice = g ^ (e & (f ^ g)), majority = (a & b) | (c & (a | b));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4) in plain C++: the twin that the quicker paths are compared with, and class Sha256 itself in
-// builds without OpenSSL (WEIGHBRIDGE_PORTABLE_CHECKSUMS). Owns the compression function and its constants.
+// SHA-256 (FIPS 180-4) in plain C++. Faster paths are compared with it, and builds without OpenSSL
+// (WEIGHBRIDGE_PORTABLE_CHECKSUMS) use it for class Sha256. Owns the compression function and its constants.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -30,7 +30,7 @@ using Sha256State = std::array<std::uint32_t, 8>;
 // Section 6.2.2 over `blocks` blocks of 64 bytes from `data`.
 void sha256_compress(Sha256State& state, const std::byte* data, std::size_t blocks) noexcept;
 
-// As class Sha256 is used: after finish() it must be reset() before it takes more.
+// Same interface as class Sha256: call reset() after finish() before more data.
 class PortableSha256 {
  public:
   void reset() noexcept { *this = {}; }
@@ -39,7 +39,7 @@ class PortableSha256 {
 
  private:
   Sha256State state_ = kSha256Start;
-  std::uint64_t size_ = 0;  // bytes so far; the last size_ % 64 of them are held
+  std::uint64_t size_ = 0;  // bytes so far; the last size_ % 64 of them are buffered
   std::array<std::byte, kSha256Block> held_{};
 };
 

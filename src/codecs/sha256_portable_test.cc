@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain twin against published vectors and against class Sha256, which is OpenSSL's where these tests are built.
+// The portable version against published vectors and class Sha256, which uses OpenSSL where these tests are built.
 #include "codecs/sha256_portable.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ Digest256 portable(std::span<const std::byte> data) {
 }
 
 TEST(PortableSha256, GivesThePublishedDigests) {
-  // FIPS 180-4's examples as NIST publishes them, and a million times "a".
+  // The examples of FIPS 180-4, as published by NIST, and a million times "a".
   const std::string million(1'000'000, 'a');
   const std::pair<std::string_view, std::string_view> vectors[] = {
       {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse to dense. The content rules are checked in sparse_check.cc; here the first fault ends the work.
+// Makes sparse tensors dense. sparse_check.cc checks the content rules; here the first fault stops the work.
 #include "codecs/sparse.h"
 
 #include <algorithm>
@@ -47,7 +47,8 @@ template <class Word> void add_whole(std::byte* to, const std::byte* from) noexc
   base::store_le(to, static_cast<Word>(base::load_le<Word>(to) + base::load_le<Word>(from)));
 }
 
-// f16, bf16, f8: the sum in f32 holds at least twice their bits and two more, so that rounding it once again is right.
+// f16, bf16, f8: f32 has at least twice their bits plus two, so rounding the f32 sum again gives the correctly rounded
+// result.
 void add_narrow(DType dtype, std::byte* to, const std::byte* from) noexcept {
   const std::size_t bytes = info(dtype).bits / 8;
   std::byte a[4], b[4];
@@ -88,7 +89,7 @@ void add(DType dtype, std::byte* to, const std::byte* from) noexcept {
   }
 }
 
-// Bytes of `a` times `b` values, or nothing past what a span can have.
+// Whether data has exactly a * b values of `bytes` bytes.
 bool is_size(std::span<const std::byte> data, std::uint64_t a, std::uint64_t b, std::uint64_t bytes) noexcept {
   const auto elements = base::checked_mul(a, b);
   return elements && base::checked_mul(*elements, bytes) == data.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content rules of sparse tensors, in pieces and bounded memory.
+// Checks the content rules of sparse tensors, in pieces and bounded memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ SparseViolation violation(SparseFault fault, std::uint64_t element, std::string 
 
 using Repeats = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
-// Keys that occurred before, as (place, the place before it), by place. At most as many as a report keeps; `more`
-// counts the rest. Keys in ascending order, as most writers make them, need no sorting.
+// Repeated keys as (position, earlier position), ordered by position. Returns at most as many as a report keeps; `more`
+// counts the rest. Keys in ascending order, as most writers produce, need no sorting.
 Repeats find_repeated(const std::vector<std::uint64_t>& keys, std::uint64_t& more) {
   Repeats found;
   if (std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) == keys.end()) return found;
@@ -85,7 +85,7 @@ void CsrChecker::indptr(std::span<const std::byte> piece) {
   }
 }
 
-// The end of indptr: its last element against nnz, and whether rows can be told apart.
+// At the end of indptr, compares its last element with nnz and decides whether rows can be separated.
 void CsrChecker::end_indptr() {
   if (std::exchange(ended_, true)) return;
   if (!is_index(indptr_dtype_) || !is_index(index_dtype_)) return;
@@ -118,7 +118,7 @@ void CsrChecker::indices(std::span<const std::byte> piece) {
                             fmt::format("column index {} of entry {} is outside the {} columns", spell(good, col),
                                         indices_seen_, cols_)));
     if (!keep_bounds_) continue;
-    if (rows_ + 1 + 4 * (row_.size() + 1) > budget_) {  // a vector grows by doubling, and sorting takes pairs
+    if (rows_ + 1 + 4 * (row_.size() + 1) > budget_) {  // a vector grows by doubling, and sorting needs pairs
       keep_bounds_ = report_.duplicates_checked = false;
       bounds_ = {};
       row_ = {};
@@ -130,7 +130,7 @@ void CsrChecker::indices(std::span<const std::byte> piece) {
 
 std::uint64_t CsrChecker::bound_of(std::uint64_t row) const { return bounds_[base::to_size(row)]; }
 
-// Duplicates among the collected indices of one row.
+// Finds duplicates among the collected indices of one row.
 void CsrChecker::end_row() {
   std::uint64_t total = 0;
   for (const auto& [entry, before] : find_repeated(row_, total))
@@ -179,7 +179,7 @@ void CooChecker::coords(std::span<const std::byte> piece) {
   const std::uint64_t count = piece.size() / (info(dtype_).bits / 8);
   for (std::uint64_t i = 0; i < count; ++i, ++seen_) {
     const std::uint64_t dimension = seen_ / nnz_, entry = seen_ % nnz_;
-    if (dimension >= shape_.size()) continue;  // finish() tells of the count
+    if (dimension >= shape_.size()) continue;  // finish() reports the count
     const std::uint64_t size = shape_[base::to_size(dimension)];
     std::uint64_t index = 0;
     const bool good = load_index(dtype_, piece.data(), i, index);
@@ -200,7 +200,7 @@ void CooChecker::coords(std::span<const std::byte> piece) {
 
 void CooChecker::find_duplicates() {
   const bool ascending = std::adjacent_find(keys_.begin(), keys_.end(), std::greater_equal<>()) == keys_.end();
-  if (!ascending && nnz_ > budget_ / 32) {  // 16 bytes a key in a vector that grew by doubling, 16 a place
+  if (!ascending && nnz_ > budget_ / 32) {  // 16 bytes per key in a vector that grows by doubling, 16 per position
     report_.duplicates_checked = false;
     return;
   }

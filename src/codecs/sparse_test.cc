@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse tensors: made dense against a plain sum, and each content rule broken once.
+// Sparse tensors: conversion to dense against a plain sum, and one violation of each content rule.
 #include "codecs/sparse.h"
 
 #include <gtest/gtest.h>
@@ -180,7 +180,7 @@ TEST(CsrCheck, NamesEachBrokenRule) {
 TEST(CsrCheck, SaysWhenDuplicatesWereNotLookedFor) {
   const auto report = csr(2, 4, 4, {0, 2, 4}, {1, 1, 4, 0}, 16);
   EXPECT_FALSE(report.duplicates_checked);
-  EXPECT_EQ(report.total, 1u);  // the range is checked all the same
+  EXPECT_EQ(report.total, 1u);  // the range is still checked
   EXPECT_FALSE(csr(3, 4, 2, {0, 2, 1, 2}, {1, 1}).duplicates_checked);
 }
 
@@ -215,7 +215,7 @@ TEST(CooCheck, FindsRangesDuplicatesAndSizes) {
   EXPECT_EQ(twice.violations[0].fault, SparseFault::duplicate);
   EXPECT_EQ(twice.violations[0].element, 2u);
   EXPECT_FALSE(check({2, 0, 2, 3, 1, 3}, 3, 47).duplicates_checked);  // no room for keys
-  EXPECT_FALSE(check({2, 0, 2, 3, 1, 3}, 3, 64).duplicates_checked);  // room for keys, none to sort them
+  EXPECT_FALSE(check({2, 0, 2, 3, 1, 3}, 3, 64).duplicates_checked);  // room for keys, but not to sort them
   EXPECT_EQ(check({0, 1, 2, 0, 3}, 3).violations[0].fault, SparseFault::size);
   EXPECT_EQ(check({0, 1, 2, 0, 3, 1, 1}, 3).violations[0].fault, SparseFault::size);
 }

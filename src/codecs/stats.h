@@ -10,21 +10,21 @@
 
 namespace weighbridge::codecs {
 
-// A number as its dtype holds it: u64 for bool and unsigned, i64 for signed integers, double for the rest.
+// A number in a type that fits its dtype: u64 for bool and unsigned, i64 for signed integers, double for the rest.
 using StatNumber = std::variant<std::uint64_t, std::int64_t, double>;
 
 struct Statistics {
   std::uint64_t elements = 0;  // counted; a complex element counts as two: its parts
   std::uint64_t nan = 0, infinite = 0, zero = 0;
-  std::uint64_t finite = 0;  // elements that are neither NaN nor infinite; min, max and mean are over these
-  StatNumber min, max;       // meaningless where finite is 0
-  double mean = 0;           // exact sum for integers, compensated for reals, then one division; 0 where finite is 0
+  std::uint64_t finite = 0;  // elements that are neither NaN nor infinite; min, max and mean cover these
+  StatNumber min, max;       // undefined if finite is 0
+  double mean = 0;           // exact sum for integers, compensated for reals, then one division; 0 if finite is 0
 };
 
 __extension__ using Int128 = __int128;
 
-// Feed pieces of any length, in order; then finish(). Bytes of an incomplete last element are ignored. For packed
-// dtypes (f6, f4) `elements` tells spare bits from elements; otherwise it is not looked at.
+// Feed pieces of any length, in order; then finish(). Bytes of an incomplete last element are ignored. `elements` is
+// used only for packed dtypes (f6, f4), to tell spare bits from elements.
 class StatsAccumulator {
  public:
   explicit StatsAccumulator(DType dtype, std::uint64_t elements = ~std::uint64_t{0}) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics: against plain sums, in any slicing, for every dtype.
+// Statistics against plain sums, in pieces of any size, for every dtype.
 #include "codecs/stats.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH3 with: What every processor of the architecture has, and the choice among the three.
+// XXH3 with the baseline instruction set of the architecture, and the choice among the three.
 #define WB_XXH3_KERNEL kXxh3Baseline
 #define WB_XXH3_NAME "baseline"
 #include "codecs/xxh3_kernel.inc"

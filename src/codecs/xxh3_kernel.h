@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH3's inner loops, compiled once for each instruction set. Debian's static libxxhash lacks the `_dispatch` entry
-// points (only its shared library has them), so xxh3_*.cc inline the library's header with the flags that
-// CMakeLists.txt gives each of them.
+// XXH3's inner loops, compiled once per instruction set. Debian's static libxxhash lacks the `_dispatch` entry points
+// (only the shared library has them), so each xxh3_*.cc inlines the library's header with its own flags from
+// CMakeLists.txt.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Xxh3Kernel {
   struct Result {
     std::uint64_t low, high;
   };
-  void* (*create)();  // null: no memory
+  void* (*create)();  // null if out of memory
   void (*destroy)(void*);
   void (*reset)(void*);
   void (*update)(void*, const void*, std::size_t);
@@ -24,7 +24,7 @@ struct Xxh3Kernel {
 
 extern const Xxh3Kernel kXxh3Baseline, kXxh3Avx2, kXxh3Avx512;
 
-// The quickest that this processor runs.
+// The fastest kernel for this processor.
 const Xxh3Kernel& xxh3_kernel() noexcept;
 
 }  // namespace weighbridge::codecs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is zstd's alone, beside its row in the table of codecs.
+// What is specific to zstd, beside its row in the table of codecs.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace weighbridge::codecs {
 
-// The largest window that is decoded.
+// The largest window that the decoder accepts.
 inline constexpr std::uint64_t kZstdMaxWindow = std::uint64_t{128} << 20;
 
-// What the frames of a part say that they hold together, found by walking over them, which decodes nothing. Of data
-// that breaks off or goes on as no frame, the sum up to there. None: a frame on the way does not say, or the first one
-// is none.
+// The total content size that the frames of a part state, found without decoding. If the data is truncated or continues
+// with something else, the sum up to there. nullopt if a frame does not state its size, or the data does not begin with
+// a frame.
 std::optional<std::uint64_t> zstd_stated_size(const Decoder::Pull&);
 
 }  // namespace weighbridge::codecs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// zstd frames to bytes (RFC 8878): frame headers by our own hand, since they decide what may be allocated; the blocks
-// by libzstd.
+// Decodes zstd frames (RFC 8878). Frame headers are parsed here, because they decide what may be allocated; libzstd
+// decodes the blocks.
 #define ZSTD_STATIC_LINKING_ONLY  // ZSTD_d_stableOutBuffer
 #include <fmt/format.h>
 #include <zstd.h>
@@ -37,8 +37,8 @@ std::uint32_t magic_of(std::span<const std::byte> head) noexcept {
 }
 bool is_skippable(std::span<const std::byte> head) noexcept { return (magic_of(head) & kSkippableMask) == kSkippable; }
 
-// The header in `head`, which holds kMaxHeader bytes or all there are. `left`: what the frame may hold at most. Offsets
-// count from the frame.
+// Parses the header in `head`, which has kMaxHeader bytes or all that remain. `left` is the maximum content of the
+// frame. Offsets count from the frame.
 DecodeResult parse_header(std::span<const std::byte> head, std::uint64_t left, FrameHeader& out) {
   const auto cut = [&] { return truncated("stored bytes, inside a zstd frame header,", head.size(), 0, left); };
   if (head.size() < 4) return cut();
@@ -95,7 +95,7 @@ DecodeResult check_window(const FrameHeader& header) {
       kZstdMaxWindow, header.window);
 }
 
-// The stored bytes as they come, a buffer of them at a time.
+// The stored bytes, one buffer at a time.
 class Input {
  public:
   explicit Input(std::vector<std::byte>& buffer) : buffer_(buffer) { buffer_.resize(ZSTD_DStreamInSize()); }
@@ -109,7 +109,7 @@ class Input {
   ZSTD_inBuffer& buffer() noexcept { return in_; }
   bool used_up() const noexcept { return in_.pos == in_.size; }
 
-  // The next `size` bytes, or all there are: a source may give crumbs.
+  // The next `size` bytes, or all that remain; a source may return small pieces.
   std::span<const std::byte> peek(std::size_t size) {
     if (in_.size - in_.pos < size) {
       std::memmove(buffer_.data(), buffer_.data() + in_.pos, in_.size - in_.pos);
@@ -124,7 +124,7 @@ class Input {
     }
     return std::span<const std::byte>(buffer_).subspan(in_.pos, std::min(size, in_.size - in_.pos));
   }
-  // False: they end before.
+  // False if the bytes end first.
   bool skip(std::uint64_t size) {
     while (size > 0) {
       if (peek(1).empty()) return false;
@@ -146,7 +146,7 @@ class ZstdDecoder final : public Decoder {
  public:
   DecodeResult decode(std::uint64_t demanded, std::uint64_t memory_limit, const Pull& pull, const Sink& sink) override {
     input_.begin(pull);
-    // A large buffer of an earlier part is not kept for small ones.
+    // Do not keep a large buffer of an earlier part for small ones.
     if (output_.size() > std::max<std::uint64_t>(demanded, ZSTD_DStreamOutSize()))
       std::vector<std::byte>().swap(output_);
     std::uint64_t made = 0;
@@ -186,8 +186,8 @@ class ZstdDecoder final : public Decoder {
     void operator()(ZSTD_DCtx* c) const noexcept { ZSTD_freeDCtx(c); }
   };
 
-  // Sets the context up for a new frame. With `direct`, blocks are decoded into the one output buffer and libzstd keeps
-  // no window.
+  // Sets up the context for a new frame. With `direct`, blocks are decoded into a single output buffer, and libzstd
+  // keeps no window.
   void set_up(bool direct) {
     if (!context_) throw std::bad_alloc();
     ZSTD_DCtx_reset(context_.get(), ZSTD_reset_session_and_parameters);
@@ -201,9 +201,9 @@ class ZstdDecoder final : public Decoder {
                  demanded + 1);
   }
 
-  // The frame that the input stands at; adds what it holds to `made`.
+  // Decodes the frame at the input's position and adds its size to `made`.
   DecodeResult frame(const FrameHeader& header, std::uint64_t demanded, std::uint64_t& made, const Sink& sink) {
-    // What is no larger than its window is its own window: decoded straight into one buffer of that size.
+    // Content no larger than its window is decoded directly into one buffer of that size.
     const std::uint64_t left = demanded - made, most = header.content_size.value_or(left);
     const bool direct = most <= header.window;
     set_up(direct);
@@ -236,7 +236,7 @@ class ZstdDecoder final : public Decoder {
         if (input_.peek(1).empty())
           return truncated("stored bytes, inside the zstd frame,", input_.offset(), made + out.pos, demanded);
       } else if (!moved) {
-        return too_long(input_.offset(), demanded);  // a full output buffer, and the frame goes on
+        return too_long(input_.offset(), demanded);  // the output buffer is full, but the frame continues
       }
     }
   }
@@ -274,7 +274,7 @@ std::optional<std::uint64_t> zstd_stated_size(const Decoder::Pull& pull) {
                                  std::to_integer<std::uint32_t>(block[1]) << 8 |
                                  std::to_integer<std::uint32_t>(block[2]) << 16;
       last = (bits & 1) != 0;
-      const bool run = (bits >> 1 & 3) == 1;  // stored as the one byte that repeats
+      const bool run = (bits >> 1 & 3) == 1;  // stored as one repeated byte
       if (!input.skip(3 + (run ? 1 : bits >> 3))) return total;
     }
     if (header.checksum && !input.skip(4)) return total;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes to one zstd frame that states its content size and has no checksum. libzstd's buffered mode finds other matches
-// when its input is sliced otherwise, so that it only ever sees one slicing: up to kWhole bytes in one call, which is
-// quicker, more in pieces of kPiece, in constant memory. (libzstd's own workers would give other bytes than no workers,
-// and Debian's static libzstd is built without them.)
+// Encodes bytes as one zstd frame that states its content size and has no checksum. In buffered mode, libzstd's output
+// depends on how its input is split, so the input is always split the same way: up to kWhole bytes in one call, which
+// is faster, and more in pieces of kPiece, in constant memory. (libzstd's workers would change the output, and Debian's
+// static libzstd is built without them.)
 #include <zstd.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::uint64_t kWhole = std::uint64_t{8} << 20;
 
 std::size_t checked(std::size_t code) {
   if (ZSTD_isError(code) == 0) return code;
-  // Every parameter is in range and every buffer large enough, so that only memory can be short.
+  // Parameters are in range and buffers large enough, so it can fail only for lack of memory.
   throw std::bad_alloc();
 }
 
@@ -64,7 +64,7 @@ class ZstdEncoder final : public Encoder {
   };
   bool at_once() const noexcept { return size_ <= kWhole; }
 
-  // Gives what was gathered to libzstd.
+  // Passes the gathered bytes to libzstd.
   void drive(ZSTD_EndDirective directive, const Sink& sink) {
     ZSTD_inBuffer in{gathered_.data(), gathered_.size(), 0};
     output_.resize(ZSTD_CStreamOutSize());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that hold exactly what is demanded: every fault of reading G1 from a frame made for it, several frames, and
-// frames that do not depend on slicing.
+// Decoding to exactly the demanded size: a frame for every fault of reading G1, several frames, and output that does
+// not depend on how the input is split.
 #include "codecs/zstd.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using Data = std::vector<std::byte>;
 
-// Compressible, yet without end: words of a small vocabulary.
+// Compressible text of any length: words of a small vocabulary.
 Data text(std::size_t size, std::uint32_t seed = 7) {
   std::mt19937 random(seed);
   Data out(size);
@@ -29,7 +29,7 @@ Data text(std::size_t size, std::uint32_t seed = 7) {
 
 Data encode(std::span<const std::byte> data) { return codecs::encode(kZstd, data); }
 
-// A frame by libzstd itself, with or without its content size, checksum and a window of its own.
+// A frame made by libzstd, with or without content size, checksum and a given window.
 Data frame(std::span<const std::byte> data, bool sized, bool checksum = false, int window_log = 0) {
   Data out(ZSTD_compressBound(data.size()) + 64);
   ZSTD_CCtx* context = ZSTD_createCCtx();
@@ -74,7 +74,7 @@ Decoded stream(std::span<const std::byte> stored, std::uint64_t demanded, std::s
   return out;
 }
 
-// The fault, after seeing that crumbs give the same one.
+// The fault, after checking that tiny pieces give the same one.
 DecodeResult fault_of(std::span<const std::byte> stored, std::size_t demanded) {
   const Decoded whole = stream(stored, demanded), crumbs = stream(stored, demanded, stored.size() < 20'000 ? 1 : 997);
   Data out(demanded);
@@ -139,7 +139,7 @@ TEST(Zstd, RefusesAContentSizeOtherThanTheDemandedOne) {
   const Data stored = encode(text(3000));
   for (const std::size_t demanded : {0u, 2999u, 3001u}) {
     const DecodeResult result = fault_of(stored, demanded);
-    // What is missing another frame might hold: only the end tells.
+    // Another frame might hold the rest, so only the end is a fault.
     EXPECT_EQ(result.fault, demanded < 3000 ? DecodeFault::content_size : DecodeFault::too_short);
     EXPECT_EQ(result.expected, demanded);
     EXPECT_EQ(result.found, 3000u);
@@ -188,7 +188,7 @@ TEST(Zstd, FramesThatFollowEachOtherCountTogether) {
   EXPECT_TRUE(fault_of(encode({}) + encode({}), 0).ok());
 }
 
-// A later frame may have another window: each is judged by its own header and what is still demanded.
+// A later frame may have another window: each is checked by its own header and the rest of the demanded size.
 TEST(Zstd, ALaterFrameTakesNoMoreMemoryThanItMay) {
   const Data a = text(600'000), b = text(500'000, 8);
   const Data stored = frame(a, false, false, 16) + frame(b, false, false, 27);
@@ -239,7 +239,7 @@ TEST(Zstd, RefusesWhatIsNoFrame) {
 }
 
 TEST(Zstd, RefusesADictionary) {
-  // Magic, single segment with a 1-byte dictionary id and a 1-byte size, an empty raw block that is the last.
+  // Magic number, a single segment with a 1-byte dictionary id and a 1-byte size, an empty last raw block.
   Data stored;
   for (const unsigned b : {0x28u, 0xB5u, 0x2Fu, 0xFDu, 0x21u, 0x07u, 0x00u, 0x01u, 0x00u, 0x00u})
     stored.push_back(static_cast<std::byte>(b));
@@ -248,7 +248,7 @@ TEST(Zstd, RefusesADictionary) {
   EXPECT_EQ(result.found, 7u);
 }
 
-// A frame of one run of `size` zeros under a window of choice, content size not stated.
+// A frame of one run of `size` zeros with a given window, without a content size.
 Data run_frame(unsigned window_code, std::uint32_t size) {
   Data stored;
   for (const unsigned b : {0x28u, 0xB5u, 0x2Fu, 0xFDu, 0x00u, window_code}) stored.push_back(static_cast<std::byte>(b));
@@ -305,7 +305,7 @@ TEST(Zstd, ManyTinyPartsAreCheap) {
   }
 }
 
-// A hostile part of many frames that each ask for a large window costs what its bytes cost.
+// A hostile part of many frames, each with a large window, takes time linear in its bytes.
 TEST(Zstd, ManyFramesAreLinear) {
   Data stored;
   for (unsigned i = 0; i < 20'000; ++i) stored = std::move(stored) + run_frame(17 << 3, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source that asks the caller's hook whether to go on while it is read, so that walkers and codecs need not.
+// A source that calls the caller's progress hook while it is read, so that walkers and codecs need not.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace weighbridge::core {
 
-// Both outlive it. Asks before the first read and whenever another kBetween bytes have been read; throws Cancelled.
+// Source and context must outlive it. Asks before the first read and after every kBetween bytes; throws Cancelled.
 class AskingSource final : public Source {
  public:
   AskingSource(const Source& of, const Context& context) : of_(of), context_(context) {}

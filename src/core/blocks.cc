@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks made dense: the main part is cut where its type allows, and what the other parts hold for a piece is read
-// beside it.
+// Makes blocks dense: splits the main part where its type allows, and reads what each piece needs of the other parts.
 #include "core/blocks.h"
 
 #include <fmt/format.h>
@@ -24,7 +23,7 @@ codecs::BlockForm block_form(const BlockTypeInfo& type, Shape shape, std::span<c
   form.rank = static_cast<std::uint32_t>(shape.size());
   if (!shape.empty()) {
     form.rows = shape.size() > 1 ? shape[0] : 1;
-    // Too many columns to count stay too many.
+    // On overflow, the number of columns stays too large.
     form.columns = base::element_count(shape.size() > 1 ? shape.subspan(1) : shape).value_or(UINT64_MAX);
   }
   std::ranges::copy(dtypes.first(std::min(dtypes.size(), form.dtypes.size())), form.dtypes.begin());
@@ -53,7 +52,7 @@ codecs::BlockForm block_form(const Tensor& tensor) {
 
 namespace {
 
-// Whether each part has the size that the form demands; only where block_problem() is empty.
+// Whether each part has the size that the form requires; only if block_problem() is empty.
 bool has_sizes(const Tensor& tensor, const codecs::BlockForm& form) {
   for (std::size_t i = 0; i < form.type->roles.size(); ++i) {
     const auto part = tensor.part(form.type->roles[i]);
@@ -62,7 +61,7 @@ bool has_sizes(const Tensor& tensor, const codecs::BlockForm& form) {
   return true;
 }
 
-// A part beside the main one, read in ascending order: in windows where it is stored as it is, else all of it.
+// A part other than the main one, read in ascending order: in windows if it is stored uncompressed, else as a whole.
 class Window {
  public:
   Window(const Tensor& tensor, std::string_view role, const Context& context) : part_(*tensor.part(role)) {
@@ -85,7 +84,7 @@ class Window {
 
  private:
   static constexpr std::uint64_t kWindow = std::uint64_t{1} << 18;
-  static constexpr std::uint64_t kUnit = 8;  // where read_direct() begins and ends
+  static constexpr std::uint64_t kUnit = 8;  // the alignment of read_direct()
   Part part_;
   WholePart whole_;
   std::vector<std::byte> buffer_;
@@ -107,14 +106,14 @@ class Decoder {
       windows_.emplace_back(tensor, form.type->roles[i], context);
   }
 
-  // Whether more is wanted.
+  // Returns whether to continue.
   bool add(std::span<const std::byte> piece) {
     const std::uint64_t batch = std::max<std::uint64_t>(codec_.batch / step_, 1) * step_bytes_;
     while (!piece.empty()) {
       const bool apart = !carried_.empty() || piece.size() < step_bytes_;
       const std::uint64_t whole = std::min<std::uint64_t>(piece.size() / step_bytes_ * step_bytes_, batch);
       const std::uint64_t take = apart ? std::min<std::uint64_t>(piece.size(), step_bytes_ - carried_.size()) : whole;
-      const std::span<const std::byte> bytes = piece.first(static_cast<std::size_t>(take));  // no more than the piece
+      const std::span<const std::byte> bytes = piece.first(static_cast<std::size_t>(take));  // at most the piece
       piece = piece.subspan(bytes.size());
       if (!apart) {
         if (!decode(bytes)) return false;
@@ -145,7 +144,7 @@ class Decoder {
   const Sink& sink_;
   const std::uint64_t elements_, step_, step_bytes_;
   std::vector<Window> windows_;
-  std::vector<std::byte> carried_;  // of a step that lies in several pieces
+  std::vector<std::byte> carried_;  // the beginning of a step that spans several pieces
   std::vector<float> dense_;
   std::uint64_t at_ = 0;  // elements done
 };

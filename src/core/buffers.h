@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work buffers that threads take and give back: fresh memory costs a page fault for every 4 KiB, a quarter of what
-// reading does.
+// A pool of work buffers for threads. Fresh memory costs a page fault per 4 KiB, a quarter of the cost of reading.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -11,7 +10,7 @@
 
 namespace weighbridge::core {
 
-// At most as many buffers as threads that use it at once.
+// Creates at most one buffer per concurrent thread.
 class BufferPool {
  public:
   explicit BufferPool(std::size_t size) : size_(size) {}
@@ -38,7 +37,7 @@ class BufferPool {
         free_.pop_back();
         return memory;
       }
-      free_.reserve(++made_);  // give() never allocates
+      free_.reserve(++made_);  // so that give() never allocates
     }
     return std::make_unique_for_overwrite<std::byte[]>(size_);
   }

@@ -26,8 +26,8 @@ std::vector<std::byte> to_bytes(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Reads one composite item that is well-formed and within the budget; recursion is bounded by the depth that was
-// checked before.
+// Reads one composite item that is well-formed and within the budget. The depth was checked before, which bounds the
+// recursion.
 class ItemReader {
  public:
   ItemReader(std::string_view item, std::size_t offset, std::optional<std::size_t>& duplicate, Floats floats)
@@ -102,7 +102,7 @@ class ItemReader {
     return Value::list(std::move(elements));
   }
 
-  // A map with another key than text is kept verbatim as a whole.
+  // A map with a key other than text is kept verbatim as a whole.
   Value read_map() {
     const std::size_t begin = in_.offset();
     std::vector<Value::Entry> entries;
@@ -150,7 +150,7 @@ void write_real(wire::CborWriter& out, double value, DType width, Floats floats)
     out.float64(value);
 }
 
-// One element of a Value of kind numbers, as a Value of its width; nullopt for dtypes that no Value has.
+// One element of a Value of kind numbers, as a Value of its width; nullopt for dtypes that Value does not support.
 std::optional<Value> number_at(DType type, const std::byte* from) {
   switch (type) {
     case DType::boolean: return Value::boolean(*from != std::byte{0});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the zTensor formats share: values in CBOR, texts of digests.
+// Values in CBOR and texts of digests, which the zTensor formats share.
 #include "core/cbor_value.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking an index in CBOR: the ways out, kept values, and names.
+// Walking an index in CBOR: stopping, kept values, and names.
 #include "core/cbor_walk.h"
 
 #include <functional>
@@ -12,7 +12,7 @@
 namespace weighbridge::core {
 namespace {
 
-// Recursion over values is as deep as the index nests, so a caller's limit is taken no further.
+// Caps the caller's limit, because values are read by recursion as deep as the index nests.
 constexpr std::uint32_t kDeepest = 1000;
 
 }  // namespace
@@ -57,7 +57,7 @@ Value CborWalk::keep_value(std::size_t key_size, std::optional<std::size_t>& dup
 }
 
 void CborWalk::check_names(const Rule& duplicate) {
-  if (ascending_) {  // as our writers and the published ones leave them: the index is the order of the file
+  if (ascending_) {  // as our writers and the published ones write them: the index is the order of the file
     draft_.index_sorted_names();
     return;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What walkers over an index in CBOR share, as both generations of zTensor have one: pulling it, saying where it makes
-// no sense, and the way out. Leaves to the formats which keys there are and what they mean.
+// Base of walkers over an index in CBOR, for both generations of zTensor: reading items, reporting invalid CBOR,
+// stopping. Formats own the keys and their meaning.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -21,58 +21,58 @@ namespace weighbridge::core {
 
 class CborWalk {
  protected:
-  // Thrown where nothing behind makes sense. Why has been reported.
+  // Thrown when the rest of the index is unusable. The reason has been reported.
   struct Abandon {};
   struct Rules {
-    const Rule& trailing;  // bytes behind the item
-    const Rule& broken;    // CBOR that is none
+    const Rule& trailing;  // bytes after the item
+    const Rule& broken;    // malformed CBOR
   };
 
   CborWalk(const Context& context, Findings& findings, Draft& draft, Rules rules)
       : context_(context), findings_(findings), draft_(draft), rules_(rules), budget_{context.limits.memory / 4} {}
   ~CborWalk() = default;
 
-  // Keeps the index, which stands at `begin` in the file. No tensor takes less than `shortest` bytes of it, so that its
-  // length bounds what is reserved.
+  // Keeps the index, which begins at `begin` in the file. Each tensor takes at least `shortest` bytes of it, so its
+  // length limits what is reserved.
   void enter(std::string index, std::uint64_t begin, std::size_t shortest);
 
   std::uint64_t at(std::size_t offset) const noexcept { return begin_ + offset; }
   std::uint64_t here() const noexcept { return at(in_.offset()); }
 
-  // After a pull that did not do its work: goes on only if the CBOR is sound.
+  // After a pull that returned false: continues only if the CBOR is well-formed.
   void need_sound() {
     if (!in_.ok()) abandon_broken();
   }
-  // Behind the last item.
+  // After the last item.
   void finish() {
     in_.finish();
     need_sound();
   }
-  // The items that wait, unread.
+  // Skips the next `count` items.
   void pass_items(int count) {
     while (count-- > 0)
       if (!in_.skip_item()) need_sound();
   }
-  // One more tensor waits.
+  // Counts one more tensor against the limit.
   void count_tensor() {
     if (++count_ > context_.limits.tensors) abandon_many();
   }
 
-  // Texts of indefinite length are put together in `kept`, where they live.
+  // Texts of indefinite length are joined and stored in `kept`.
   static std::string_view text_of(const wire::CborString& text, std::deque<std::string>& kept) {
     return text.indefinite ? wire::cbor_text(text, kept.emplace_back()) : text.raw;
   }
-  // The text that waits, if it is one of these: what nearly every key of an index is.
+  // Reads the next text if it is one of these, as nearly every key of an index is.
   template <class... Texts> bool known_text(std::string_view& out, Texts... texts) {
     return ((in_.accept_text(texts) && (out = texts, true)) || ...);
   }
 
-  // The value that waits behind a key of this size, within the budget of the file. `duplicate`: where a map in it has a
-  // key for the second time. `too_much` says what the index has too much of.
+  // Reads the value of a key of this size, within the budget of the file. Sets `duplicate` to the offset of a repeated
+  // key in a map. `too_much` names what exceeds the limit.
   Value keep_value(std::size_t key_size, std::optional<std::size_t>& duplicate, std::string_view too_much,
                    Floats floats = Floats::own_width);
-  // The numbers of the array that was entered, as many as fit; calls `bad` at the first that is none. Returns how many
-  // there are.
+  // Reads the numbers of the entered array, as many as fit; calls `bad` at the first invalid one. Returns the number of
+  // elements.
   template <class Bad> std::size_t read_dims(std::span<std::uint64_t> out, Bad bad) {
     std::size_t rank = 0;
     bool told = false;
@@ -92,12 +92,12 @@ class CborWalk {
     return rank;
   }
 
-  // The name of the next tensor. `in_one_piece`: a slice of the index.
+  // Notes the name of the next tensor. `in_one_piece`: it is a slice of the index.
   void note_name(std::string_view name, bool in_one_piece) {
     ascending_ = ascending_ && (count_ == 1 || last_name_ < name) && in_one_piece;
     last_name_ = name;
   }
-  // Makes the index of names; reports those that stand twice, and drops the later tensor of each.
+  // Builds the index of names; reports duplicates and drops the later tensor of each.
   void check_names(const Rule& duplicate);
 
   const Context& context_;
@@ -112,11 +112,11 @@ class CborWalk {
 
   Rules rules_;
   std::string_view text_;    // the index
-  std::uint64_t begin_ = 0;  // where it starts in the file
+  std::uint64_t begin_ = 0;  // its offset in the file
   std::uint64_t count_ = 0;  // of tensors
   ValueBudget budget_;
   std::string_view last_name_;
-  bool ascending_ = true;  // all names so far, each in one piece
+  bool ascending_ = true;  // all names so far are ascending and in one piece
 };
 
 }  // namespace weighbridge::core

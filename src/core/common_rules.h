@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules that belong to no format: limit/... and file/.... Formats report the limits, the registry the rest.
+// The rules that belong to no format: limit/... and file/.... Formats report the limits, and the registry the rest.
 #pragma once
 #include "core/rules.h"
 

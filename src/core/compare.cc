@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks two models side by side. Payload is compared by XXH3-128 of the logical bytes, so that neither is held.
+// Walks two models in parallel. Compares payload by XXH3-128 of the logical bytes, so that neither is held in memory.
 #include "core/compare.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ std::string at(std::string_view what, std::string_view key) {
   return std::string(what) + "[\"" + std::string(key) + "\"]";
 }
 
-// Types of two namespaces can share the name that people read.
+// Types of two namespaces can have the same display name.
 std::string_view type_of(const Tensor& tensor) {
   return tensor.block_type() ? tensor.block_type()->id : tensor.type_name();
 }
@@ -51,7 +51,7 @@ class Comparison {
     if (from != to) add(kind, subject, std::string(from), std::string(to));
   }
 
-  // Order does not count; a value of another type whose text is the same is the lesser difference.
+  // Order does not count. A value with the same text but another type is a lesser difference.
   void entries(LossKind kind, const std::string& where, const Attributes& a, const Attributes& b) {
     for (const auto& [key, value] : a) {
       const Value* other = b.find(key);
@@ -101,7 +101,7 @@ class Comparison {
     if (from != to) add(LossKind::precision, where, "xxh3 " + codecs::to_hex(from), "xxh3 " + codecs::to_hex(to));
   }
 
-  // Stored bytes where this build cannot make logical ones.
+  // Hashes stored bytes if this build cannot decode logical ones.
   codecs::Hash128 hash(const Part& part) const {
     codecs::Xxh3_128 state;
     try {

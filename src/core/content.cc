@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass over the payload: parts become runs (one reading each, shared by aliases), runs become tasks of one thread,
-// tasks go to the executor with the longest serial ones first.
+// The pass over the payload: parts become runs (each is read once, for all aliases), runs become tasks for one thread,
+// and the executor runs the longest serial tasks first.
 #include "core/content.h"
 
 #include <algorithm>
@@ -25,40 +25,39 @@
 namespace weighbridge::core {
 namespace {
 
-// A chunk is read, then hashed while it is in cache: what a core keeps to itself is a better size than what a disk
-// likes, and the kernel reads ahead anyway.
+// A chunk is hashed while it is in cache, so it should fit a core's own cache. Disks prefer larger reads, but the
+// kernel reads ahead anyway.
 constexpr std::uint64_t kChunk = std::uint64_t{256} << 10;
-// Long raw parts under a CRC are checked in pieces of this size by any thread.
+// Any thread checks pieces of this size of long raw parts with a CRC.
 constexpr std::uint64_t kPiece = std::uint64_t{8} << 20;
-// Parts up to this size are read together with their neighbors, up to kGather at once; holes between them are read
-// along.
+// Parts up to this size are read together with their neighbors, up to kGather at once, including the gaps between them.
 constexpr std::uint64_t kSmall = std::uint64_t{64} << 10;
 constexpr std::uint64_t kGather = std::uint64_t{1} << 20;
-// Long parts whose SHA-256 is computed side by side are read in turn, this much of each.
+// Long parts whose SHA-256 is computed in lanes are read in turn, this much of each.
 constexpr std::uint64_t kTurn = kGather / codecs::kShaLanes;
 constexpr std::uint64_t kHole = std::uint64_t{4} << 10;
 
-// One reading: the jobs jobs_[first] ... jobs_[first + count - 1] in sorted order share its bytes.
+// One range to read: the jobs jobs_[first] ... jobs_[first + count - 1] in sorted order share its bytes.
 struct Run {
   Range range{};
-  std::uint64_t size = 0;  // once decoded
+  std::uint64_t size = 0;  // after decoding
   std::uint32_t first = 0, count = 0;
   bool sha256 = false, crc32c = false, boolean = false;
-  const codecs::Codec* codec = nullptr;  // must decode; null: nothing asks for what the bytes decode to
+  const codecs::Codec* codec = nullptr;  // must decode; null if no rule needs the decoded bytes
 };
 
-// What a reading finds out.
+// The results of reading a run.
 struct Outcome {
   std::array<std::byte, 32> sha256{};
   std::uint32_t crc32c = 0;
   std::optional<std::uint64_t> bad_bool{};  // the first decoded byte above 1
   std::uint8_t bad_byte = 0;
-  std::string broken{};         // why the codec does not decode it
+  std::string broken{};         // why the codec cannot decode it
   std::uint64_t broken_at = 0;  // stored bytes from the part's first one
-  bool over_memory = false;     // the caller's limit, not the frame, is why
+  bool over_memory = false;     // the caller's limit is the reason, not the frame
 };
 
-// Consecutive pieces of one long run: the CRCs of all are combined by whoever finishes last.
+// Consecutive pieces of one long run: the thread that finishes last combines their CRCs.
 struct Split {
   std::size_t run = 0;
   std::vector<Outcome> pieces;
@@ -67,10 +66,10 @@ struct Split {
 
 struct Task {
   std::uint64_t weight = 0;          // stored bytes
-  std::size_t first = 0, count = 0;  // runs, or places in Pass::abreast_; with a split, one piece of the run
+  std::size_t first = 0, count = 0;  // runs, or indices in Pass::abreast_; with a split, one piece of the run
   Split* split = nullptr;
   std::uint32_t piece = 0;
-  bool abreast = false;  // several long runs side by side
+  bool abreast = false;  // several long runs in lanes
 };
 
 std::optional<std::uint64_t> first_non_bool(std::span<const std::byte> bytes) noexcept {
@@ -120,7 +119,7 @@ class Pass {
       const std::size_t first = order_.size();
       const Range& range = sorted[i];
       for (; i < sorted.size() && sorted[i].same_bytes(range); ++i) order_.push_back(sorted[i].item);
-      // Nearly always all say that the range decodes to the same; where not, those that do are read once.
+      // Nearly always, all jobs agree on what the range decodes to; otherwise, those that agree are read once.
       const auto group = std::span(order_).subspan(first);
       std::ranges::stable_sort(group, {}, says);
       for (std::size_t k = first; k < order_.size(); ++k)
@@ -156,7 +155,7 @@ class Pass {
         add_long(i++);
         continue;
       }
-      // Neighbors that fit one reading: runs are sorted by source and offset.
+      // Neighbors that fit one read: runs are sorted by source and offset.
       Task task{run.range.length, i, 1, nullptr, 0};
       std::uint64_t end = run.range.offset + run.range.length;
       for (++i; i < runs_.size(); ++i, ++task.count) {
@@ -171,7 +170,7 @@ class Pass {
       tasks_.push_back(task);
     }
     put_abreast();
-    // The longest first, so that a serial one does not begin when all others are done; equal ones in file order.
+    // The longest first, so that a serial one does not start when all others are done; equal ones in file order.
     std::stable_sort(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) { return a.weight > b.weight; });
   }
 
@@ -193,7 +192,7 @@ class Pass {
     for (std::uint32_t p = 0; p < pieces; ++p) tasks_.push_back({kPiece, i, 1, &split, p});
   }
 
-  // Long runs of like length share a task, as long as every thread gets its share; a few gain nothing by it.
+  // Long runs of similar length share a task, as long as every thread gets its share. A small group would gain nothing.
   void put_abreast() {
     std::stable_sort(abreast_.begin(), abreast_.end(),
                      [this](std::size_t a, std::size_t b) { return runs_[a].range.length > runs_[b].range.length; });
@@ -325,7 +324,7 @@ class Pass {
         progress_.add(n);
         return n;
       });
-      // A digest covers also what a broken frame left untouched.
+      // A digest also covers what follows an invalid frame.
       if (sha || run.crc32c)
         read(run, run.range.offset + taken, run.range.length - taken,
              [&](std::uint64_t, std::span<const std::byte> chunk) { hash(chunk); });

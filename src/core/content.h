@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content rules that every format shares: digests of stored bytes, encodings that must decode, bool bytes. Owns the
-// one pass over the payload that verify makes; leaves the rules themselves, and what a digest covers, to the formats.
+// The content rules that every format shares: digests of stored bytes, encodings that must decode, bool bytes. Owns
+// verify's single pass over the payload. Formats own the rules and what a digest covers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,25 +15,24 @@
 
 namespace weighbridge::core {
 
-// What is to be checked of one stored part. A null rule means: not this.
+// What to check of one stored part. A null rule skips that check.
 struct PartJob {
-  Tensor tensor;                         // whom the findings name
+  Tensor tensor;                         // named in findings
   Part part;                             // has an extent
   PartDigest digest = PartDigest::none;  // over the stored bytes
-  std::string_view expected{};           // its hexadecimal digits in either case, 64 or 8 of them
-  const Rule* digest_rule = nullptr;     // the digest is another one
+  std::string_view expected{};           // 64 or 8 hexadecimal digits in either case
+  const Rule* digest_rule = nullptr;     // the digest differs
   const Rule* bool_rule = nullptr;       // a decoded byte is neither 0 nor 1
-  const Rule* encoding_rule = nullptr;   // what does not decode to exactly Part::size() bytes (reading G1)
+  const Rule* encoding_rule = nullptr;   // the part does not decode to exactly Part::size() bytes (reading G1)
 };
 
-// Reads the stored bytes of every part once, from several threads and in memory that does not grow with the payload (a
-// codec's window apart), and appends findings in no particular order. Parts with equal extents and sizes are read once
-// between them; an empty raw part is not read at all. Adds the stored bytes it has done to the progress. Throws
-// Error{io}, Cancelled.
+// Reads the stored bytes of every part once, from several threads, and appends findings in no particular order. Memory
+// does not grow with the payload, except for a codec's window. Parts with equal extents and sizes are read once; empty
+// raw parts are not read. Adds the stored bytes to the progress. Throws Error{io}, Cancelled.
 void check_parts(std::span<const PartJob>, const Context&, Progress&, std::vector<Finding>& out);
-// The same for a job that is nothing but this.
+// The same with its own Progress, for a job that does nothing else.
 void check_parts(std::span<const PartJob>, const Context&, std::vector<Finding>& out);
-// What check_parts adds to the progress, aliases counted each.
+// What check_parts() adds to the progress; counts each alias.
 std::uint64_t stored_bytes(std::span<const PartJob>) noexcept;
 
 // The order in which content findings are reported: by file, offset (none first), then rule, then tensor.

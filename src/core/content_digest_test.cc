@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content digest against values that tests/interop/content_digest.py computed from docs/content-digest.md, and its
-// promises.
+// documented properties.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace weighbridge {
 namespace {
 
-// Kept equal to what `python3 tests/interop/content_digest.py` prints; `--check` with this file compares them.
+// Must equal the output of `python3 tests/interop/content_digest.py`; `--check` with this file compares them.
 const std::map<std::string, std::string> kVectors = {
     {"tensor_f32", "wb2:831ff2094435bbccefebfdd0258b60c2b27098779faa9c31bfa675c94eb84f22"},
     {"tensor_boolean", "wb2:eb9b3453c1d8aea3e39e0cc58f40e914204c61ba113fdbbf292ec08d33b6baec"},
@@ -95,7 +95,7 @@ void add_large(Builder& b, const std::string& name) { b.tensor(name, DType::f32,
 void add_six_bits(Builder& b, const std::string& name) {
   b.tensor(name, DType::f6_e2m3, {4}, values<std::uint8_t>({1, 2, 3}));
 }
-// Rows and columns in types that the file may choose; they count as u64.
+// Rows and columns in any integer types; they count as u64.
 void add_csr(Builder& b, const std::string& name) {
   b.object(name, Layout::sparse_csr, {2, 4}, {},
            {{"values", DType::f32, {3}, values<float>({1, 2, 3})},
@@ -323,7 +323,7 @@ TEST(ContentDigest, ThousandsOfSmallTensorsEqualTheSameOneByOne) {
   EXPECT_EQ(content_digest(model, with_threads(2), false).bytes, root.finish());
 }
 
-// H(tag, body) of the document, the body put together field by field.
+// H(tag, body) of the document, with the body built field by field.
 class Body {
  public:
   explicit Body(std::string_view tag) { raw(std::as_bytes(std::span(tag))); }
@@ -416,7 +416,7 @@ TEST(FileSha256, IsThePlainDigestOfAllBytes) {
   }
 }
 
-// A small file can name one payload thousands of times.
+// A small file can refer to one payload thousands of times.
 class CountingSource : public Source {
  public:
   explicit CountingSource(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
@@ -439,7 +439,7 @@ TEST(ContentDigest, APayloadThatManyTensorsNameIsReadOnce) {
   Builder apart;
   const std::uint64_t shape[] = {payload.size()}, flat[] = {payload.size() / 4};
   for (int i = 0; i < 200; ++i) {
-    const bool other = i == 100;  // the same bytes read another way are no twin
+    const bool other = i == 100;  // the same bytes read another way are not a twin
     const auto at = draft.add_source(source);
     draft.add_tensor("w" + std::to_string(i), Layout::dense, other ? DType::f32 : DType::u8, other ? flat : shape);
     draft.add_part("data", other ? DType::f32 : DType::u8, other ? flat : shape, Encoding::raw, {at, 0, payload.size()},

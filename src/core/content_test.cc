@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one pass over the payload: what it finds, that aliases cost one reading, progress and stopping.
+// The pass over the payload: its findings, one read for all aliases, progress and cancellation.
 #include "core/content.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ constexpr Rule kDigest{"test/digest", Rule::Reach::tensor, Severity::error, "T",
 constexpr Rule kBool{"test/bool", Rule::Reach::tensor, Severity::error, "T", "not a bool"};
 constexpr Rule kZstd{"test/zstd", Rule::Reach::tensor, Severity::error, "T", "broken frame"};
 
-// Bytes in memory that count what is read of them.
+// Bytes in memory that count reads.
 class Counting : public Source {
  public:
   explicit Counting(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
@@ -61,7 +61,7 @@ Model model_of(const std::shared_ptr<const Source>& source, const std::vector<Pa
   return draft.finish();
 }
 
-// Jobs for every tensor, with the digests that the stored bytes have.
+// Jobs for every tensor, with correct digests.
 struct Jobs {
   std::vector<std::string> digests;
   std::vector<PartJob> jobs;
@@ -112,7 +112,7 @@ TEST(CheckParts, FindsTheWrongDigestsOfPartsOfEverySize) {
   }
 }
 
-// Long parts of like length are hashed side by side, the others alone: what is found must not show it.
+// Long parts of similar length are hashed in lanes, the others alone; findings must not depend on it.
 TEST(CheckParts, FindsTheWrongDigestsAmongManyLongParts) {
   const auto source = pattern(30'000'000);
   std::vector<Part8> parts{{3, 5'000'000}};
@@ -150,7 +150,7 @@ TEST(CheckParts, ChecksEverythingElseOfPartsThatAreHashedSideBySide) {
   Jobs made = jobs_of(model, *source, PartDigest::sha256);
   const Jobs sums = jobs_of(model, *source, PartDigest::crc32c);
   const std::string wrong = "00000000";
-  for (std::size_t i = 0; i < 32; ++i) {  // each two tensors share their bytes: one has a SHA-256, the other a CRC
+  for (std::size_t i = 0; i < 32; ++i) {  // tensors share bytes in pairs: one has a SHA-256, the other a CRC
     if (i % 2 == 1) made.jobs[i] = sums.jobs[i];
     made.jobs[i].bool_rule = i % 2 == 0 ? &kBool : nullptr;
   }

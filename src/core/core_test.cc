@@ -165,7 +165,7 @@ TEST(Part, ComputedPartsComeFromTheirCallback) {
   }
 }
 
-// Every order of three dimensions, forwards and backwards, against a plain walk.
+// Every order of three dimensions, forward and backward, against a plain walk.
 TEST(Part, StridedElementsComeOutRowMajor) {
   const std::uint64_t shape[] = {5, 4, 3};
   std::vector<std::uint16_t> stored(60);

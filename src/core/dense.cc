@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense forms: casts, sparse tensors filled in, quantized ones multiplied out. Elements leave here row-major and
-// little-endian.
+// Dense forms: casts, sparse and quantized tensors. The output is row-major and little-endian.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +29,7 @@ void require_elements(const Tensor& tensor) {
   if (const Finding* why = tensor.unsupported()) throw Error(*why);
 }
 
-// Bytes of the dense form, under the caller's limit.
+// Bytes of the dense form; throws if they exceed the caller's limit.
 std::uint64_t dense_size(const Tensor& tensor, DType dtype, const Limits& limits) {
   const auto count = base::element_count(tensor.shape());
   const auto size = count ? packed_size(dtype, *count) : std::nullopt;
@@ -54,8 +53,8 @@ class CastSink {
   }
 
   bool operator()(std::span<const std::byte> piece) {
-    // 192 bytes are a whole number of elements of every dtype, and that many elements a whole number of bytes of every
-    // other.
+    // 192 bytes are a whole number of elements of every dtype, and those elements take a whole number of bytes in every
+    // other dtype.
     constexpr std::uint64_t kBlock = 192 * 1024;
     for (; !piece.empty() && left_ > 0; piece = piece.subspan(std::min<std::size_t>(piece.size(), kBlock))) {
       const std::span<const std::byte> block = piece.first(std::min<std::size_t>(piece.size(), kBlock));
@@ -174,7 +173,7 @@ void Tensor::rows_into(std::uint64_t first, std::uint64_t count, DType dtype, st
   if (out.empty()) return;
   if (layout() == Layout::dense && dtype == this->dtype()) return main().read_range(first * row, *wanted, out, context);
   if (layout() == Layout::dense && main().encoding() == Encoding::raw) {
-    // Only the wanted rows are read, a piece at a time.
+    // Reads only the requested rows, one piece at a time.
     CastSink cast(*this, this->dtype(), dtype, *wanted, fill);
     const std::uint64_t width = info(this->dtype()).bits / 8, most = core::kPiece / width;
     std::vector<std::byte> piece;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense forms of sparse tensors, from their parts. Those of blocks: core/blocks.h.
+// Dense forms of sparse tensors. For blocks, see core/blocks.h.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace weighbridge::core {
 
-// Fills `out`, all zeros and of the dense size, from a sparse_csr or sparse_coo tensor. Throws Error{malformed} for
-// indices that are out of range, Error{io}. Holds the tensor's parts in memory, under limits.decoded.
+// Fills `out`, which has the dense size and is all zeros, from a sparse_csr or sparse_coo tensor. Throws
+// Error{malformed} for indices out of range, Error{io}. Holds the tensor's parts in memory, within limits.decoded.
 void fill_sparse(const Tensor&, const Context&, std::span<std::byte> out);
 
-// All logical bytes of one part, which are held.
+// A part with all its logical bytes in memory.
 struct WholePart {
   std::unique_ptr<std::byte[]> bytes;
   std::size_t size = 0;

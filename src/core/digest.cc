@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content digest of docs/content-digest.md, parallel over leaves, and the plain SHA-256 of a file. Owns the tree
-// and who hashes what; leaves SHA-256 to codecs and reading to core/logical.h and Part::stream().
+// and the division of work.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -31,13 +31,13 @@ using codecs::Digest256;
 using codecs::Sha256;
 
 constexpr std::size_t kLeaf = 65536;
-// What is read at once: a leaf for every lane, hashed while it is still in the processor's cache. Tensors smaller than
-// this are read and hashed together.
+// The size of one read: a leaf for every lane, hashed while it is still in the cache. Smaller tensors are read and
+// hashed together.
 constexpr std::size_t kRead = codecs::kShaLanes * kLeaf;
-constexpr std::uint64_t kChunk = 4 * kRead;  // what one thread takes of a large part
+constexpr std::uint64_t kChunk = 4 * kRead;  // the share of a large part that one thread takes at a time
 constexpr std::uint32_t kGroupTensors = 2048;
 
-// The 8 bytes before the body of a node: no node stands for one of another kind or version.
+// The 8 bytes before the body of a node, so that nodes of different kinds or versions never have the same digest.
 std::array<char, 8> tag_of(char kind, std::uint32_t version) noexcept {
   return {'w', 'b', 'd', 'i', 'g', version == 1 ? '1' : '2', '.', kind};
 }
@@ -65,7 +65,7 @@ class Node {
   Sha256 hash_;
 };
 
-// Leaves to be hashed side by side. The bytes stay where they are until hash().
+// Leaves to hash in lanes. Their bytes must stay in place until hash().
 class Leaves {
  public:
   explicit Leaves(std::uint32_t version) : tag_(tag_of('L', version)) {}
@@ -73,7 +73,7 @@ class Leaves {
     for (; bytes.size() > kLeaf; bytes = bytes.subspan(kLeaf)) leaves_.push_back(bytes.first(kLeaf));
     if (!bytes.empty()) leaves_.push_back(bytes);
   }
-  // The digests of the leaves since the last call, in their order.
+  // The digests of the leaves added since the last call, in order.
   std::span<const Digest256> hash() {
     digests_.resize(leaves_.size());
     codecs::sha256_each(std::as_bytes(std::span(tag_)), leaves_, digests_);
@@ -96,7 +96,7 @@ bool is_index(Layout layout, std::string_view role) noexcept {
 struct Seen {
   Tensor tensor;
   Part part;
-  bool index;          // its elements are widened to u64
+  bool index;          // whether its elements are widened to u64
   std::uint64_t size;  // logical bytes, widened
   std::uint32_t version;
   std::uint64_t leaves() const noexcept { return size / kLeaf + (size % kLeaf != 0 ? 1 : 0); }
@@ -124,7 +124,7 @@ Node begin_part(const Seen& seen) {
   return node;
 }
 
-// Cuts a stream of bytes into leaves and gives each leaf's digest to the node. `room` is kRead bytes to collect in.
+// Splits a stream of bytes into leaves and adds each leaf's digest to the node. `room` is a buffer of kRead bytes.
 class LeafCutter {
  public:
   LeafCutter(Node& node, std::uint32_t version, std::span<std::byte> room)
@@ -151,7 +151,7 @@ class LeafCutter {
   Leaves leaves_;
 };
 
-// Integers of any width to u64. Pieces may cut an element in two.
+// Integers of any width to u64. Pieces may split an element.
 class Widener {
  public:
   Widener(DType dtype, LeafCutter& to)
@@ -191,7 +191,7 @@ class Widener {
   std::size_t out_size_ = 0;
 };
 
-// What version 1 has of a tensor's type: a text that people read, and parameters by the layout.
+// A tensor's type in version 1: a display name, and parameters that depend on the layout.
 struct TypeFields {
   std::string_view type;
   std::span<const std::string_view> parameters;
@@ -237,7 +237,7 @@ Digest256 tensor_node(const Tensor& tensor, std::span<const std::pair<std::strin
   return node.finish();
 }
 
-// The tensor nodes of some tensors: large parts are shared between threads, small tensors go in groups.
+// Computes the nodes of tensors: threads share large parts, and small tensors go in groups.
 class Hasher {
  public:
   Hasher(std::vector<Tensor> tensors, const Context& context, std::uint32_t version)
@@ -264,8 +264,8 @@ class Hasher {
   }
 
  private:
-  // A part of a tensor that is too large for a group. Chunks come in any order and are given to the node in theirs;
-  // threads take them in ascending order, so few wait here.
+  // A part that is too large for a group. Chunks finish in any order and are added to the node in file order; threads
+  // take them in ascending order, so few wait here.
   struct Large {
     Large(std::uint32_t tensor_, const Seen& seen_) : tensor(tensor_), seen(seen_), node(begin_part(seen_)) {}
     std::uint32_t tensor;
@@ -317,7 +317,7 @@ class Hasher {
       groups.back().last = t + 1;
       group_bytes += bytes;
     }
-    // What cannot be shared goes first, the longest before the others.
+    // Parts that cannot be shared go first, the longest before the others.
     std::stable_sort(tasks_.begin(), tasks_.end(), [this](const Task& a, const Task& b) {
       return large_[a.first]->seen.size > large_[b.first]->seen.size;
     });
@@ -384,7 +384,7 @@ class Hasher {
     }
   }
 
-  // The direct parts of the group are read together, neighbors in the file by one read, and hashed side by side.
+  // Reads the direct parts of the group together, neighbors in the file with one read, and hashes them in lanes.
   void group(std::uint32_t first, std::uint32_t last) {
     const core::BufferPool::Lease memory(reads_), scratch(reads_);
     std::vector<core::PartRead> reads;
@@ -438,7 +438,7 @@ class Hasher {
   core::BufferPool reads_{kRead};
 };
 
-// The same stored bytes read the same way.
+// Whether both tensors are the same stored bytes, read the same way.
 bool is_twin(const Tensor& a, const Tensor& b) {
   if (a.layout() != b.layout() || a.layout_name() != b.layout_name() || a.type_name() != b.type_name() ||
       a.block_type() != b.block_type() || a.part_count() != b.part_count() ||
@@ -454,8 +454,8 @@ bool is_twin(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-// For each tensor the first one of which it is a twin, itself where there is none. A small file can name one payload
-// very often, and decoding it each time would take as long as its author likes.
+// For each tensor, the first one that it is a twin of, or itself. A small file can refer to one payload very often, and
+// decoding it each time could take arbitrarily long.
 std::vector<std::uint32_t> first_twins(const std::vector<Tensor>& tensors) {
   std::vector<core::Range> places;
   places.reserve(tensors.size());
@@ -540,7 +540,7 @@ Digest content_digest(const Tensor& tensor, const Context& context, std::uint32_
   return {Hasher({tensor}, context, version).run().front(), version};
 }
 
-// SHA-256 is serial, so the second thread can only read ahead.
+// SHA-256 is serial, so a second thread can only read ahead.
 Digest file_sha256(const Source& source, const Context& context) {
   constexpr std::size_t kPiece = std::size_t{2} << 20;
   core::Progress progress(context, source.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draft: how flat arrays are filled, and the sorted index of names.
+// Draft: fills the flat arrays and sorts the index of names.
 #include "core/state.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::uint32_t narrow(std::size_t value, const char* what) {
   return static_cast<std::uint32_t>(value);
 }
 
-// Eight bytes of a name as a number that sorts as the bytes do: nearly all names are told apart by it.
+// Eight bytes of a name as a number that sorts like the bytes; it distinguishes nearly all names.
 struct NameKey {
   std::uint64_t key = 0;
   std::uint32_t index = 0;
@@ -34,8 +34,8 @@ std::uint64_t prefix_key(std::string_view text) noexcept {
   return key;
 }
 
-// Least significant byte first, stable; bytes that all keys share cost one count. Names compare only where keys are
-// equal.
+// Least significant byte first, stable; a byte position that all keys share costs one count. Names are compared only if
+// keys are equal.
 void sort_by_key(std::vector<NameKey>& items) {
   std::vector<NameKey> other(items.size());
   for (unsigned shift = 0; shift < 64; shift += 8) {
@@ -82,7 +82,7 @@ void Draft::begin_view(const Model& model) {
   state_->format = of.format;
   state_->version = of.version;
   state_->sources = of.sources;
-  state_->header = of.header;  // content rules of some formats ask it
+  state_->header = of.header;  // content rules of some formats read it
   state_->extra = of.extra;
   state_->tokenizer = of.tokenizer;
   state_->dtype_label = of.dtype_label;
@@ -128,8 +128,9 @@ TextRef Draft::refer(std::string_view text) {
   return {offset | kArenaBit, length};
 }
 
-// Records are filled where they stand, and dimensions move one by one: a record assembled elsewhere and copied in wider
-// loads than it was stored by waits until every store before it has reached the cache, which costs as much as parsing.
+// Records are filled in place, and dimensions are copied one by one. A record assembled elsewhere would be copied with
+// wider loads than its stores; such loads wait until all earlier stores reach the cache, which costs as much as
+// parsing.
 std::uint32_t Draft::append_dims(Shape shape) {
   const std::uint32_t first = narrow(state_->dims.size(), "dimensions");
   for (const std::uint64_t dim : shape) state_->dims.push_back(dim);
@@ -163,7 +164,7 @@ std::uint32_t Draft::add_part(std::string_view role, DType dtype, Shape shape, E
   const auto known = std::find(state_->roles.begin(), state_->roles.end(), role);
   const std::size_t role_index = static_cast<std::size_t>(known - state_->roles.begin());
   if (known == state_->roles.end()) {
-    // Roles are few in real files; a hostile one pays for its own search, bounded by this count.
+    // Real files have few roles. In a hostile file, this count bounds the search.
     if (state_->roles.size() >= UINT16_MAX)
       base::misuse("too-many-roles", "a model cannot hold more than 65,535 different roles");
     state_->roles.emplace_back(role);
@@ -211,7 +212,7 @@ std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& ten
   }
   for (std::uint32_t i = 0; i < record.part_count; ++i) {
     const PartRecord& part = from.parts[record.first_part + i];
-    // In a view each source has the place that it had.
+    // In a view, each source keeps its index.
     const bool placed = part.has_extent && part.source < state_->sources.size() &&
                         state_->sources[part.source] == from.sources[part.source];
     const std::uint32_t source = placed ? part.source : part.has_extent ? add_source(from.sources[part.source]) : 0;
@@ -245,10 +246,10 @@ Draft::Stored Draft::stored(std::uint32_t tensor, std::uint32_t part) const noex
 }
 
 std::vector<std::pair<std::uint32_t, std::uint32_t>> Draft::index_names() {
-  // Sorting (key, index) pairs touches the names themselves only where eight bytes do not decide.
+  // Sorting (key, index) pairs reads the names only if eight bytes do not decide.
   using Item = NameKey;
   const std::size_t n = state_->tensors.size();
-  // A prefix that all names share decides nothing: the key starts behind it.
+  // The key starts after the prefix that all names share.
   std::size_t shared = n == 0 ? 0 : state_->tensor_name(0).size();
   for (std::uint32_t i = 1; i < n && shared > 0; ++i) {
     const std::string_view a = state_->tensor_name(0), b = state_->tensor_name(i);
@@ -292,7 +293,7 @@ void Draft::drop(const std::vector<std::uint32_t>& tensors) {
       while (next < tensors.size() && tensors[next] == i) ++next;
       continue;
     }
-    state_->tensors[kept++] = state_->tensors[i];  // parts of dropped tensors stay behind, unreferenced
+    state_->tensors[kept++] = state_->tensors[i];  // parts of dropped tensors remain, unreferenced
   }
   state_->tensors.resize(kept);
   index_names();
@@ -315,7 +316,7 @@ Model Draft::finish() {
   return Access::model(std::move(state_));
 }
 
-// What few tensors have.
+// Properties that few tensors have.
 
 TensorSide& TensorDraft::side() {
   State& state = *draft_.state_;
@@ -377,7 +378,7 @@ TensorDraft& TensorDraft::without_shape() {
   return *this;
 }
 
-// What few parts have.
+// Properties that few parts have.
 
 PartSide& PartDraft::side() {
   State& state = *draft_.state_;

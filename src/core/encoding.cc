@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encodings and codecs, side by side.
+// The mapping between encodings and codecs.
 #include "core/encoding.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which row of the table of codecs an encoding of the model is: the one place that knows both.
+// Maps the model's encodings to rows of the table of codecs.
 #pragma once
 #include <string_view>
 
@@ -8,11 +8,11 @@
 
 namespace weighbridge::core {
 
-// Null for bytes that no codec makes: computed, unknown.
+// Null for computed and unknown.
 const codecs::Codec* codec_of(Encoding) noexcept;
-// Encoding::unknown: there is no codec of this name.
+// Encoding::unknown if no codec has this name.
 Encoding encoding_named(std::string_view) noexcept;
-// Stored bytes that a codec other than raw must decode.
+// Whether a codec other than raw must decode the stored bytes.
 bool is_coded(Encoding) noexcept;
 
 }  // namespace weighbridge::core

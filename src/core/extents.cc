@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The index of a model's parts, and what writers ask of it.
+// The index of a model's parts, and how parts share bytes.
 #include "core/extents.h"
 
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who shares bytes with whom: against a count by hand of every byte, on ranges of all kinds.
+// Shared bytes against a plain count of every byte, on ranges of all kinds.
 #include "core/extents.h"
 
 #include <gtest/gtest.h>
@@ -29,14 +29,14 @@ std::vector<Met> walk(std::vector<Range> ranges) {
 }
 
 TEST(Extents, TellAliasesFromOverlapsInTheOrderOfTheFile) {
-  // A wide one, two inside it that are one another's aliases, one that only touches, one in another source.
+  // A wide range, two equal ranges inside it, one that only touches it, one in another source.
   EXPECT_EQ(walk({{0, 50, 10, 3}, {0, 0, 100, 0}, {0, 50, 10, 1}, {0, 100, 5, 2}, {1, 60, 5, 4}, {0, 70, 0, 5}}),
             (std::vector<Met>{{0, Meeting::apart, kNone},
                               {1, Meeting::overlap, 0},
                               {3, Meeting::alias, 0},
                               {2, Meeting::apart, 0},
                               {4, Meeting::apart, kNone}}));
-  // What ends last counts, not what came last.
+  // The range that ends last counts, not the previous one.
   EXPECT_EQ(walk({{0, 0, 100, 0}, {0, 10, 5, 1}, {0, 90, 20, 2}}),
             (std::vector<Met>{{0, Meeting::apart, kNone}, {1, Meeting::overlap, 0}, {2, Meeting::overlap, 0}}));
 }
@@ -78,7 +78,7 @@ TEST(Extents, AliasesAreTheFirstPartWithTheSameExtent) {
   EXPECT_EQ(sharing(model).first, (std::vector<std::uint32_t>{0, 1, 0, 3, 4}));
 }
 
-// Found in a conversion that stored two tensors once, though one of them was big-endian.
+// Regression: a conversion stored two tensors once although one was big-endian.
 TEST(Extents, AliasesOfAnotherByteOrderOrAxisOrderAreOtherElements) {
   const std::string bytes(16, 'x');
   const std::uint64_t square[] = {2, 2}, flat[] = {4}, wide[] = {1, 4};
@@ -104,7 +104,7 @@ TEST(Extents, AliasesOfAnotherByteOrderOrAxisOrderAreOtherElements) {
   EXPECT_FALSE(same("column", "other shape"));
 }
 
-// Views of one storage: each its own part of a buffer, partly over another.
+// Views of one storage: each is a part of a buffer that overlaps another.
 Model views(std::uint32_t count, std::uint64_t size) {
   const auto memory = std::make_shared<std::vector<std::byte>>(size + count);
   Draft draft;

@@ -37,7 +37,7 @@ Finding Findings::make(const Rule& rule, At at, std::string expected, std::strin
 }
 
 void Findings::report(const Rule& rule, At at, std::string expected, std::string found, std::string_view detail) {
-  // The report keeps no more: only counted, since a hostile header can hold millions of errors.
+  // The report keeps no more findings, so only count: a hostile header can have millions of errors.
   if (report_.errors() >= Report::kMaxFindings) {
     Finding counted;
     counted.severity = rule.severity;

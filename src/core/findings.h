@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a walker reports what it finds. One walker serves open (the first error stops it) and verify (it goes on), so
-// that the two cannot disagree. Owns the wording of a finding made from a rule.
+// The sink to which a walker reports. The same walker serves open, where the first error stops it, and verify, where it
+// continues, so the two cannot disagree. Owns the text of findings made from rules.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,36 +14,36 @@
 
 namespace weighbridge::core {
 
-// Thrown by Findings in mode first_error after the error has been recorded; caught by the registry alone.
+// Thrown by Findings in mode first_error after the error has been recorded. Only the registry catches it.
 struct Stop {};
 
 struct At {
   std::optional<std::uint64_t> offset{};
   std::optional<std::string_view> tensor{};
-  Hint hint{};  // a rule "limit/..." has its own
+  Hint hint{};  // rules "limit/..." set their own
 };
 
 class Findings {
  public:
   enum class Mode : std::uint8_t { first_error, all };
   Findings(Report& report, Mode mode) : report_(report), mode_(mode) {}
-  // The same sink for the part of a walk that is about another file than the one that was asked about: its findings
-  // name that file, unless they name one themselves.
+  // The same sink for a walk over another file than the one that was given. Its findings name that file, unless they
+  // already name one.
   Findings in(const Source& file) const {
     Findings out = *this;
     out.file_ = file.name();
     return out;
   }
 
-  // Records a finding of the rule's severity. Its message is the rule's sentence, then `detail` where given, then
-  // expected and found where given; a rule "limit/..." is of kind limit and hints at its limit. In mode first_error an
-  // error throws Stop. The texts are exact, not escaped.
+  // Records a finding of the rule's severity. Its message is the rule's sentence, followed by `detail`, `expected` and
+  // `found` if given. A rule "limit/..." has kind limit and a hint that names the limit. In mode first_error, an error
+  // throws Stop. The texts are exact, not escaped.
   void report(const Rule&, At, std::string expected = {}, std::string found = {}, std::string_view detail = {});
-  // For findings made elsewhere (content passes sort theirs first).
+  // Records a finding made elsewhere (content passes sort theirs first).
   void report(Finding);
   static Finding make(const Rule&, At, std::string expected = {}, std::string found = {}, std::string_view detail = {});
 
-  // Errors so far: a walker asks whether a file-level error has made the rest meaningless.
+  // Errors so far, by which a walker sees whether a file-level error makes the rest meaningless.
   std::uint64_t errors() const noexcept { return report_.errors(); }
   Mode mode() const noexcept { return mode_; }
 
@@ -53,7 +53,7 @@ class Findings {
   std::string file_{};
 };
 
-// Gives the files that findings name their places among the model's sources.
+// Sets FileRef::source of findings to the index among the model's sources.
 void place_files(Report&, const Model&);
 
 }  // namespace weighbridge::core

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tensor's elements as f32, for those who compute with them.
+// A tensor's elements as f32, for computation.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace weighbridge::core {
 
-// In place where they can be used so (as long as the Model lives), else copied. Throws as Tensor::to_dense() does.
+// In place if possible (as long as the Model lives), else a copy. Throws the same errors as Tensor::to_dense().
 class Floats {
  public:
   explicit Floats(const Tensor& tensor) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a format is to the rest of the program: a constexpr struct of facts and functions. Owns Format, and the write
-// side's WriteLayout, the one object that a plan promises, a conversion writes and read-back compares.
+// The interface of a format: Format, a constexpr struct of facts and functions, and WriteLayout, the output that a plan
+// promises, a conversion writes and read-back compares.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -22,32 +22,32 @@
 
 namespace weighbridge::core {
 
-// What detection may look at, read once for all formats. Of a folder head and tail are empty.
+// What detection may look at, read once for all formats. For a folder, head and tail are empty.
 struct Glance {
   std::span<const std::byte> head{};  // the first min(size, 4096) bytes
   std::span<const std::byte> tail{};  // the last min(size, 64) bytes
   std::uint64_t size = 0;
   std::string_view extension{};            // lower case
-  std::string_view name{};                 // of the file, without its folder; empty where it is one of several
+  std::string_view name{};                 // of the file, without its folder; empty if it is one of several
   std::span<const std::string> listing{};  // of a folder: Place::list()
   bool folder = false;
 
   bool lists(std::string_view file) const { return std::ranges::binary_search(listing, file); }
 };
 
-// One file of several, read as a model of its own.
+// One of several files, read as a separate model.
 struct Member {
-  std::string_view format;  // its name; empty: of none, which has been reported
+  std::string_view format;  // its name; empty if it has none, which has been reported
   Model model;              // what could be read
 };
 
-// What a format's walker is given.
+// The input of a format's walker.
 struct Opening {
   const Place& place;
   const Context& context;
   Findings& findings;
-  // Reads one file of the place by whichever format its content shows. One of another format than `format` is named and
-  // not read. Throws Stop as the findings say, Error{io}.
+  // Reads one file of the place in the format of its content. If that is not `format`, only names it. Throws Stop (from
+  // findings), Error{io}.
   using Load =
       std::function<Member(const std::shared_ptr<const Source>&, std::string_view format, const Context&, Findings&)>;
   Load load{};
@@ -61,7 +61,8 @@ struct Payload {
     stored,   // the part's stored bytes verbatim: encoding and digest stay what they are
     logical,  // Part::stream(), then `encoding`
     dense,    // Tensor::stream_dense(dtype), then `encoding`: casts, densified, dequantized
-    made,     // `make`, as it stands: codes and scales, rows in another order. As long in the file as logically
+    // the output of `make`, unchanged: codes and scales, rows in another order. Stored and logical size are equal
+    made,
   };
   Form form = Form::logical;
   Encoding encoding = Encoding::raw;  // of the output
@@ -71,50 +72,50 @@ struct Payload {
   Tensor tensor;                   // of the input
   std::uint32_t out_tensor = 0;    // index in WriteLayout::tensors
   std::string_view role;           // in the output; static text or text of the input model
-  std::uint64_t logical_size = 0;  // bytes once decoded
-  std::uint64_t stored_size = 0;   // bytes in the file; with an encoding to be done, an upper bound
-  std::uint32_t alignment = 1;     // zero bytes go before it up to a multiple of this
-  // [reads] Gives logical_size bytes to the sink, in order; the same each time it is called.
+  std::uint64_t logical_size = 0;  // bytes after decoding
+  std::uint64_t stored_size = 0;   // bytes in the file; an upper bound if it is to be encoded
+  std::uint32_t alignment = 1;     // padded with zero bytes before it to a multiple of this
+  // [reads] Passes logical_size bytes to the sink in order; the same bytes on each call.
   std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>& sink)> make{};
 };
 
-// What one tensor of the output must look like when it is opened again.
+// What one tensor of the output must be when the output is opened again.
 struct OutTensor {
   std::string_view name;  // text of the input model, or of WriteLayout::texts
   Tensor from;
   Layout layout = Layout::dense;
   DType dtype = DType::unknown;
   bool same_shape = true;          // as `from`
-  std::uint32_t shared_parts = 0;  // whose bytes are those of another
+  std::uint32_t shared_parts = 0;  // parts that share bytes with another
 };
 
 struct Stored {
   std::uint64_t offset = 0, length = 0;
-  std::string digest;  // "sha256:..." as the format spells it, or empty
+  std::string digest;  // "sha256:..." as the format writes it, or empty
 };
 
-// The output once head, payloads and tail stand in it.
+// The output after head, payloads and tail are written.
 struct WrittenFile {
   std::function<void(std::uint64_t offset, std::span<std::byte>)> read;
   std::function<void(std::uint64_t offset, std::span<const std::byte>)> write;  // within head or tail
   std::uint64_t size = 0;
 };
 
-// A small file that belongs to the output and lies beside it, published just before it.
+// A small file beside the output that belongs to it and is published just before it.
 struct Companion {
-  std::string extension;  // takes the place of the output's own: ".khm.json"
-  // Its bytes, for an output of this file name, which they may name. Throws Error{misuse} where they cannot.
-  // Null: there must be no companion, since an old one would speak of the new file.
+  std::string extension;  // replaces the output's own: ".khm.json"
+  // Its bytes, for an output with this file name, which they may include. Throws Error{misuse} if that is impossible.
+  // Null: an existing companion is removed, because it would not match the new file.
   std::function<std::string(std::string_view name)> text{};
 };
 
-// Tensors that another format is to lay out.
+// Tensors for another format to lay out.
 struct Inner {
   Model model;
   std::string_view format;  // its name
 };
 
-// A tensor that a writer cannot carry because nobody here can interpret its elements.
+// A tensor that a writer cannot store because this build cannot interpret its elements.
 struct Uninterpreted {
   std::uint32_t tensor = 0;  // of the model
   std::string from, why;     // what it is; the reason
@@ -123,7 +124,7 @@ struct Uninterpreted {
 struct OutFolder;
 struct WriteLayout {
   std::vector<Item> blockers, losses, changes;
-  // Each has its blocker. plan() lays out the model without them, where leaving them out is a loss.
+  // Each has a blocker. plan() then lays out the model without them, as losses.
   std::vector<Uninterpreted> uninterpreted{};
   std::shared_ptr<const Source> prefix_source{};  // append: the first prefix_length bytes are this file's
   std::uint64_t prefix_length = 0;
@@ -132,38 +133,39 @@ struct WriteLayout {
   std::vector<Payload> payloads;
   // The bytes that follow the payloads, made once all are stored; stored[i] belongs to payloads[i]. May be empty.
   std::function<std::string(std::span<const Stored>)> tail{};
-  // Puts in what depends on all other bytes: checksums of the whole file. May be empty.
+  // Fills in what depends on all other bytes (checksums of the whole file). May be empty.
   std::function<void(const WrittenFile&)> seal{};
   std::optional<Companion> companion{};
   std::shared_ptr<OutFolder> folder{};  // null: one file
   std::uint64_t size = 0;               // of the whole file: exact, or an upper bound when size_exact is false
   bool size_exact = true;
-  std::shared_ptr<const void> keep{};  // whatever the views above point into
+  std::shared_ptr<const void> keep{};  // keeps what the views above point to
 };
 
 struct OutFile {
   std::string name{};    // relative to the folder
-  WriteLayout layout{};  // of this file alone; what it costs stands in that of the whole
+  WriteLayout layout{};  // of this file; the losses and changes are in the layout of the whole output
 };
 
-// An output that is a folder: files of payload, and small ones that are whole here.
+// An output that is a folder: payload files, and small files whose bytes are here.
 struct OutFolder {
   struct Small {
-    std::string name;                  // relative to the folder; at most one folder deep
-    std::optional<std::string> bytes;  // none: the file must go, since an old one would speak of the new folder
+    std::string name;  // relative to the folder; at most one folder deep
+    // nullopt: an existing file is removed, because it would not match the new folder
+    std::optional<std::string> bytes;
   };
-  std::optional<Inner> inner{};     // in place of `payloads`, until registry::lay_out() has made them of it
+  std::optional<Inner> inner{};     // in place of `payloads`, until registry::lay_out() makes them from it
   std::vector<OutFile> payloads{};  // at least one, in the order of publishing
-  std::string_view format{};        // of each, as OpenOptions::format takes it
-  std::vector<Small> small{};       // published behind the payloads, in order
-  std::string last{};               // the one of all these that is published last: without it there is no model
-  // Other files of the folder that must go, since they are of an older output of this kind. Null: there are none.
+  std::string_view format{};        // of each, as in OpenOptions::format
+  std::vector<Small> small{};       // published after the payloads, in order
+  std::string last{};               // the file to publish last; without it there is no model
+  // Whether another file of the folder belongs to an older output of this kind and must be removed. Null: none does.
   bool (*stale)(std::string_view name) = nullptr;
-  // What the folder opens as before it has its name. Throws Error when that is not what was to be written.
+  // Checks the folder, opened before it is published. Throws Error if it is not what should have been written.
   std::function<void(const Model&)> check{};
 };
 
-// Of an output that is one file that file's layout, else those of the folder's files of payload.
+// The layout itself for a single file, else those of the folder's payload files.
 inline std::vector<const WriteLayout*> files_of(const WriteLayout& layout) {
   if (!layout.folder) return {&layout};
   std::vector<const WriteLayout*> out;
@@ -173,30 +175,31 @@ inline std::vector<const WriteLayout*> files_of(const WriteLayout& layout) {
 
 struct Format {
   FormatInfo info;
-  // The content says that it is this format: magic numbers, or a shape that nothing else has; of a folder its listing.
+  // Whether the content shows this format: by magic numbers or a unique structure; for a folder, by its listing.
   bool (*matches)(const Glance&);
-  // Walks the structure of the file into the draft, with the file already added as the first source, and reports.
-  // Leaves broken tensors out of the draft. Throws Error{io}, Stop.
+  // Reads the structure of the file into the draft, whose first source is the file, and reports findings. Leaves
+  // invalid tensors out. Throws Error{io}, Stop.
   void (*read)(const Source&, const Context&, Findings&, Draft&);
-  // Instead of `read`, for what lies in several files: a folder, or a file that `spreads` says of. Null: there is no
-  // such thing. The draft's first source is the file that was opened, if it was one.
+  // Replaces `read` for a model in several files: a folder, or a file for which `spreads` is true. Null: the format has
+  // none. The draft's first source is the opened file, if any.
   void (*read_files)(const Opening&, Draft&) = nullptr;
-  // This file lists others that hold the tensors. Null: no file does.
+  // Whether this file lists other files that hold the tensors. Null: no file does.
   bool (*spreads)(const Glance&) = nullptr;
-  // Reports what is worth saying of a file that was opened by itself. Null: nothing.
+  // Reports warnings about a file that was opened by itself. Null: none.
   void (*remark)(const Place&, Findings&) = nullptr;
-  // Names of files by which a folder is known to be of this format, for people; empty: no folder is.
+  // File names that identify a folder of this format, for messages; empty: it has no folders.
   std::span<const std::string_view> signs{};
-  // Content rules, which read payload: reported sorted by offset and rule. Null: there are none.
+  // Checks the rules that read payload; findings are sorted by offset and rule. Null: there are none.
   void (*check_content)(const Model&, const Context&, Findings&);
-  // One of them is an error: a conversion checks them before it writes.
+  // Whether one of them is an error: a conversion then checks them before it writes.
   bool content_can_fail = false;
-  // What the file would be. Null: read only. Reads no payload. Throws Error{misuse} for options the format lacks.
+  // The layout of the output. Null: read-only format. Reads no payload. Throws Error{misuse} for options that the
+  // format lacks.
   WriteLayout (*layout)(const Model&, const Options&);
-  // As layout, but as files of a folder (WriteLayout::folder), which ShardOptions::max_size divides. Null: the format
-  // is not written in several files.
+  // Like `layout`, but as files of a folder (WriteLayout::folder), divided by ShardOptions::max_size. Null: the format
+  // cannot be split.
   WriteLayout (*layout_files)(const Model&, const Options&) = nullptr;
-  // What `target` with the tensors of `more` behind its own would be. Null: the container cannot append.
+  // The layout of `target` with the tensors of `more` after its own. Null: the container cannot append.
   WriteLayout (*append)(const Model& target, const Model& more, const Options&);
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that some containers take and others refuse: one table for each struct of Options, by which they are
-// named in FormatInfo::options, set from words and judged.
+// The options that only some containers take. Each struct of Options has a table, which names its options for
+// FormatInfo::options, sets them from text and checks whether a format takes them.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -18,16 +18,16 @@ namespace weighbridge::core {
 inline constexpr std::string_view kSwitch[] = {"true", "false"};
 
 struct FormatOption {
-  std::string_view name;                                   // of the command's flag as well
-  bool is_switch;                                          // takes one of kSwitch, else any text
-  bool (*given)(const Options&);                           // it is not what it is by default
+  std::string_view name;                                   // also of the command's flag
+  bool is_switch;                                          // takes one of kSwitch; else any text
+  bool (*given)(const Options&);                           // whether it differs from the default
   void (*set)(Options&, std::string_view text) = nullptr;  // a switch: text is one of kSwitch
 };
 
 namespace detail {
 inline void assign(bool& to, std::string_view text) { to = text == kSwitch[0]; }
 inline void assign(std::string& to, std::string_view text) { to = text; }
-// As huggingface_hub reads it: "5GB" is 5 * 10^9 bytes, "500MB", "200KB", or plain bytes. Error{misuse}.
+// As in huggingface_hub: "5GB" is 5 * 10^9 bytes; also "500MB", "200KB", or plain bytes. Error{misuse}.
 void assign(std::uint64_t& to, std::string_view text);
 }  // namespace detail
 
@@ -56,14 +56,14 @@ inline constexpr FormatOption kShardOptions[] = {
 inline constexpr std::span<const FormatOption> kFormatOptions[] = {kSlmOptions, kZt0Options, kMetadataOptions,
                                                                    kShardOptions};
 
-// What a format that takes the options of a table says in FormatInfo::options.
+// The names of a table's options, for FormatInfo::options.
 template <std::size_t N> constexpr std::array<std::string_view, N> names_of(const FormatOption (&table)[N]) {
   std::array<std::string_view, N> out{};
   for (std::size_t i = 0; i < N; ++i) out[i] = table[i].name;
   return out;
 }
 
-// Null: no container has it.
+// The option with this name; null if no container has it.
 constexpr const FormatOption* find_format_option(std::string_view name) noexcept {
   for (const std::span<const FormatOption> table : kFormatOptions)
     for (const FormatOption& option : table)

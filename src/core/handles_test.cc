@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be had of a temporary handle, and handles of nothing. Run under the address sanitizer, this shows what
-// lives.
+// Results of temporary handles, and empty handles. The address sanitizer shows whether they stay alive.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -19,7 +18,7 @@ Bytes numbers(float first) {
   return {std::as_bytes(std::span(*kept)), kept};
 }
 
-// A model that nobody but its caller holds: long texts, so that none of them lies within an object.
+// A model with a single owner. Its texts are too long to be stored inside string objects.
 Model model() {
   Tokenizer tokenizer;
   tokenizer.tokens.push_back("a token that is too long for a short string");
@@ -119,7 +118,7 @@ TEST(Handles, TextsLiveAsLongAsAnyHandle) {
   EXPECT_EQ(part.role(), "data");
 }
 
-// By default or moved from.
+// Default-constructed or moved from.
 TEST(Handles, OnesOfNothingAreEmpty) {
   Tensor whole = model()["object"];
   Part piece = whole.main();
@@ -176,7 +175,7 @@ TEST(Handles, APartIsEqualToItselfAlone) {
   EXPECT_NE(a["object"].main(), model()["object"].main());
 }
 
-// Where threads take and drop handles of one model, and the last of them drops the model.
+// Threads take and drop handles of one model, and the last one destroys it.
 TEST(Handles, AreCountedFromSeveralThreads) {
   std::vector<std::thread> threads;
   {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON files into members, members into attributes' texts.
+// Parses JSON files to members, and members to values.
 #include "core/json_file.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using wire::JsonKind;
 using wire::JsonReader;
 using wire::JsonString;
 
-// What a member takes in memory beside its text. A file of 100 MB can hold ten million of them, so they stand under
+// The memory for a member besides its text. A file of 100 MB can have ten million members, so they count against
 // Limits::memory.
 constexpr std::uint64_t kMemberCost = 256;
 

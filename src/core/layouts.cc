@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse tensors made dense.
+// Makes sparse tensors dense.
 #include <fmt/format.h>
 
 #include <cstring>

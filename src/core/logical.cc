@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positional reads of logical bytes: the stored bytes, put into little-endian order, bools into 0 and 1.
+// Positional reads of logical bytes: the stored bytes in little-endian order, with bools as 0 and 1.
 #include "core/logical.h"
 
 #include <vector>

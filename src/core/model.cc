@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Model, Tensor and Part say of themselves without reading payload.
+// The members of Model, Tensor and Part, most of which read no payload.
 #include "weighbridge/model.h"
 
 #include <fmt/format.h>
@@ -117,7 +117,7 @@ Bytes Part::view() const {
 
 // Tensor
 
-// By the record: a handle that was moved from keeps its index and has no tensor of it.
+// Uses record(): a handle that was moved from keeps its index but has no tensor.
 std::string_view Tensor::name() const& noexcept { return state(*this).text(record(*this).name); }
 std::optional<std::uint64_t> Tensor::id() const noexcept {
   const auto* side = side_of(*this);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kLongest = 256, kReach = 12, kShortest = 3;
 
-// Steps between two names, at most `most` + 1: one row of the usual table.
+// Edit distance of two names, at most `most` + 1, with one row of the usual table.
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t most) {
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() - a.size() > most) return most + 1;

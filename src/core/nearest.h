@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names nearest to one that is absent, for the sentence that a person reads.
+// The names most similar to one that is absent, for error messages.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace weighbridge::core {
 
-// Of `count` names, at most `most`, best first. A name that contains the wanted one, or is contained in it, is near
-// whatever its length; others by edit distance.
+// At most `most` of `count` names, best first. A name that contains the wanted one, or is contained in it, always
+// counts as similar; others by edit distance.
 std::vector<std::uint32_t> nearest(std::string_view wanted, std::uint32_t count, std::size_t most,
                                    const std::function<std::string_view(std::uint32_t)>& name_of);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spellings of digests.
+// Parses and names digests.
 #include "core/part_digest.h"
 
 #include <algorithm>

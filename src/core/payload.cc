@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part::stream and Part::stored: the one way from stored bytes to logical ones, in constant memory.
+// Part::stream and Part::stored: convert stored bytes to logical ones in constant memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 using Sink = std::function<bool(std::span<const std::byte>)>;
 
-// Stored byte order and bool spelling to logical ones, in place.
+// Converts stored byte order and bools to logical ones, in place.
 void normalize(const core::PartRecord& part, std::span<std::byte> piece) {
   if (part.order == Order::big) base::swap_units(piece, info(part.dtype).swap_bytes);
   if (part.dtype == DType::boolean) codecs::normalize_bools(piece);
@@ -49,7 +49,7 @@ class Regroup {
     }
     return true;
   }
-  // Where a caller may write up to room().size() bytes itself before commit().
+  // Space into which a caller may write up to room().size() bytes before commit().
   std::span<std::byte> room() { return {buffer_.get() + used_, capacity_ - used_}; }
   bool commit(std::size_t n) {
     used_ += n;
@@ -91,7 +91,7 @@ void stream_computed(const core::PartRecord& part, const Builder::Pull& pull, co
   for (;;) {
     core::ask(context);
     std::span<std::byte> room = pieces.room();
-    if (done == part.size) {  // one more call tells whether it has too much
+    if (done == part.size) {  // one more call shows whether it has too much
       std::byte surplus{};
       if (pull(done, {&surplus, 1}) != 0)
         base::misuse("pull-size", fmt::format("a callback gave more than the {} bytes of its part", part.size));
@@ -128,7 +128,7 @@ void decode_part(const Part& part, const Context& context,
   const codecs::LentDecoder decoder(codec);
   const codecs::DecodeResult result =
       decoder->decode(record.size, context.limits.memory, pull, [&](std::span<const std::byte> piece) {
-        // Little may decode to much: what comes out counts as what goes in does.
+        // A little input may decode to a lot, so decoded bytes count like bytes read.
         if ((made += piece.size()) >= kPiece) {
           made = 0;
           ask(context);
@@ -214,7 +214,7 @@ void Part::read_range(std::uint64_t first, std::uint64_t count, std::span<std::b
     normalize(part, out);
     return;
   }
-  // Whatever must be decoded or made is, from the start up to the last of them.
+  // Encoded and computed parts are streamed from the start to the last requested element.
   std::uint64_t at = 0, filled = 0;
   const Sink take = [&](std::span<const std::byte> piece) {
     const std::uint64_t skip = std::min<std::uint64_t>(piece.size(), *begin > at ? *begin - at : 0);
@@ -229,7 +229,7 @@ void Part::read_range(std::uint64_t first, std::uint64_t count, std::span<std::b
     stream(context, take);
     return;
   }
-  // Of strided parts the rows of the slowest dimension that hold them, as a part of their own.
+  // For strided parts, takes the rows of the slowest dimension that contain the elements as a separate part.
   const core::StridedRows rows =
       core::strided_rows(*extent(), shape(), strides(), info(part.dtype).bits / 8, first, count);
   at = *packed_size(part.dtype, rows.first_element);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Items of a plan. Subjects are spelt only where something is to be said: most tensors pass without an allocation.
+// Items of a plan. Subjects are formatted only if there is an item, so most tensors need no allocation.
 #include "core/plan_items.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ void judge_dense(Ledger ledger, const Tensor& tensor, DType dtype, std::string_v
                 "dense " + std::string(name(dtype)));
   for (const Part& part : tensor.parts()) {
     drop_extra(ledger, tensor, part);
-    // The dense form of a quantized tensor is f32, whatever its scales are.
+    // The dense form of a quantized tensor is f32, for any dtype of its scales.
     if (is_quantized(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
       ledger.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
     if (layout != Layout::dense) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an Item of a plan names what it speaks of: tensors["w"].parts["data"], attributes["k"].
+// The subjects of plan items: tensors["w"].parts["data"], attributes["k"].
 #pragma once
 #include <algorithm>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace weighbridge::core {
 
-// What stands at an Item's `from` where the source has nothing of the kind.
+// Item::from if the source has nothing of the kind.
 inline constexpr char kAbsent[] = "absent";
 
 inline std::string indexed(std::string_view what, std::string_view key) {
@@ -20,8 +20,8 @@ inline std::string subject(const Tensor& tensor, const Part& part) {
   return subject(tensor) + "." + indexed("parts", part.role());
 }
 
-// Whether this attribute of the tensor says how its blocks are packed: where it is made dense they go with its layout.
-// Any type of its layout may be what the text `type` calls it.
+// Whether this attribute of the tensor describes how its blocks are packed, so that it is dropped with the layout. The
+// attribute `type` may name any type of that layout.
 inline bool is_packing_attribute(const Tensor& tensor, std::string_view key) noexcept {
   if (!is_quantized(tensor.layout())) return false;
   if (key == "type") return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the bytes that a job has done and tells the caller's hook, one call at a time. Owns turning its "stop" into
-// Cancelled.
+// Counts the bytes that a job has done and calls the caller's hook, one call at a time. Throws Cancelled if the hook
+// returns false.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace weighbridge::core {
 
-// What the caller's hook, if there is one, says to go on.
+// Whether to continue, by the caller's hook if there is one.
 inline bool goes_on(const Context& context, std::uint64_t done, std::uint64_t total) {
   return !context.progress || context.progress(done, total);
 }
 
-// Asks the hook whether to go on, for work that does not know the job's size. Throws Cancelled.
+// Calls the hook, for work that does not know the job's size. Throws Cancelled.
 inline void ask(const Context& context) {
   if (!goes_on(context, 0, 0)) throw Cancelled{};
 }
@@ -25,8 +25,8 @@ class Progress {
  public:
   Progress(const Context& context, std::uint64_t total) : context_(context), total_(total) {}
 
-  // Safe from several threads. Throws Cancelled once the hook has said so. A thread that finds another one in the hook
-  // goes on.
+  // Safe from several threads. Throws Cancelled after the hook has returned false. Does not wait if another thread is
+  // in the hook.
   void add(std::uint64_t bytes) {
     done_.fetch_add(bytes, std::memory_order_relaxed);
     if (!context_.progress) return;
@@ -34,8 +34,8 @@ class Progress {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock) tell();
   }
-  // For what works inside the job: its limits, no threads, and a hook that asks this one and counts nothing. Lives no
-  // longer than this.
+  // A context for work inside the job: its limits, no threads, and a hook that forwards here without counting. Must not
+  // outlive this.
   Context inner() {
     Context out;
     out.limits = context_.limits;
@@ -46,7 +46,7 @@ class Progress {
       };
     return out;
   }
-  // The last word: all is done.
+  // Reports that the job is complete.
   void finish() {
     if (!context_.progress) return;
     const std::lock_guard lock(mutex_);
@@ -68,7 +68,7 @@ class Progress {
   std::mutex mutex_;
 };
 
-// The executor of a context: the inline one where it names none.
+// The executor of a context; the inline one by default.
 inline Executor& executor_of(const Context& context) {
   static const std::shared_ptr<Executor> in_line = inline_executor();
   return context.executor ? *context.executor : *in_line;

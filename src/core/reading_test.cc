@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part::read_range against stream(), what it reads, and jobs that end soon after the caller's hook says so.
+// Part::read_range() against stream(), how much it reads, and jobs that stop soon after the caller's hook asks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace weighbridge::core {
 namespace {
 
-// Counts what is read, and what is read after `stopped`.
+// Counts bytes read, in total and after `stopped`.
 class Watched final : public Source {
  public:
   explicit Watched(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
@@ -128,7 +128,7 @@ TEST(ReadRange, RefusesWhatIsNotThere) {
   EXPECT_EQ(test::thrown([&] { packed.read_range(3, 4, two); }).rule, "misuse/range");
 }
 
-// Every job over one part: once the hook has said stop, at most 16 MiB more are read.
+// Every job over one part reads at most 16 MiB after the hook returns false.
 TEST(Cancel, StopsEveryJobSoon) {
   constexpr std::uint64_t kSize = std::uint64_t{40} << 20;
   const std::vector<std::byte> bytes = pattern(kSize);
@@ -152,7 +152,7 @@ TEST(Cancel, StopsEveryJobSoon) {
     const Made kinds[] = {
         one(bytes, DType::f32, square, Encoding::raw, kSize),
         one(bytes, DType::f32, square, Encoding::raw, kSize, Order::little, columns),
-        // What does not compress is as long as its elements are.
+        // Incompressible data, as long as its elements.
         one(codecs::encode(codecs::kZstd, bytes, 1), DType::f32, square, Encoding::zstd, kSize),
     };
     for (const Made& made : kinds) {

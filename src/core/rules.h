@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rules.def turns into rules. Each line of a rules.def is one reason to reject or to remark:
+// How a rules.def becomes rules. Each line is one reason to reject a file or to warn:
 //
 //   WB_RULE(kHeaderTooLarge, "safetensors/header-too-large", file, error, "T1", "the header is longer than ...")
 //           identifier       stable text id                  reach severity section  sentence: lower case, no full stop
 //
-// A rule that takes reading payload says so behind its sentence: `, payload)` where verify alone checks it, `,
-// payload_on_open)` where open does too.
+// A rule that must read payload says so after its sentence: `, payload)` if only verify checks it, `, payload_on_open)`
+// if open does too.
 //
-// and the format's rules.h expands it twice, to one constant a rule and to the array that FormatInfo::rules shows:
+// The format's rules.h expands it twice: to one constant per rule, and to the array in FormatInfo::rules:
 //
 //   namespace weighbridge::safetensors::rules {
 //   #define WB_RULE WB_RULE_CONSTANT

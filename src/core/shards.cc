@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of weights into one draft, and the index against them.
+// Reads weight files into one draft, and checks the index against them.
 #include "core/shards.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 using wire::JsonReader;
 using wire::JsonString;
 
-// What an entry of weight_map takes in memory beside the text that it points into, and what a key of metadata does.
+// The memory for an entry of weight_map besides the text that it points to, and for a key of metadata.
 constexpr std::uint64_t kEntryCost = 80, kMetadataCost = 256;
 
 std::string text_of(const JsonString& string) {
@@ -52,7 +52,7 @@ Model ShardReader::load(const std::shared_ptr<const Source>& source, bool& sound
     in_file.report(rules_.format, {.offset = 0}, std::string(format_), std::string(member.format));
   reading_.sources.push_back(source);
   sound = reading_.findings.errors() == before;
-  // What headers take adds up: the next one may take what this one left.
+  // Headers share one limit: the next one may use what this one leaves.
   context_.limits.header -= std::min<std::uint64_t>(context_.limits.header, retained_header(member.model).size());
   context_.limits.tensors -= std::min<std::uint64_t>(context_.limits.tensors, member.model.size());
   return std::move(member.model);
@@ -94,7 +94,7 @@ void ShardReader::read_index(const TextFile& file) {
       reading_.in(file).report(rules_.index_value, {.offset = map != nullptr ? index->offset(*map) : 0});
     return;
   }
-  report_duplicates(file, entries);  // sorts by the tensors' names, too
+  report_duplicates(file, entries);  // also sorts by the tensors' names
   std::vector<std::pair<std::string, const Entry*>> by_shard;
   by_shard.reserve(entries.size());
   for (const Entry& entry : entries) by_shard.emplace_back(text_of(entry.shard), &entry);
@@ -125,7 +125,7 @@ bool ShardReader::read_map(const TextFile& file, std::string_view raw, std::vect
   return in.ok();
 }
 
-// Sorts by name; of equal names the first stays.
+// Sorts by name; of equal names, keeps the first.
 void ShardReader::report_duplicates(const TextFile& file, std::vector<Entry>& entries) {
   std::vector<std::pair<std::string, Entry>> named;
   named.reserve(entries.size());
@@ -157,7 +157,8 @@ std::shared_ptr<const Source> ShardReader::open_shard(const TextFile& index, con
   return nullptr;
 }
 
-// `entries` are those that the index places here, by name. Both ways: what it places is there, what is there is placed.
+// `entries` are those that the index lists for this shard, by name. Every listed tensor must be there, and every tensor
+// must be listed.
 void ShardReader::read_shard(const TextFile& index, const std::string& name,
                              const std::shared_ptr<const Source>& source, std::span<const Entry* const> entries) {
   bool sound = true;
@@ -169,13 +170,13 @@ void ShardReader::read_shard(const TextFile& index, const std::string& name,
     std::string tensor = text_of(entry->name);
     if (const auto found = model.find(tensor))
       placed[found->index()] = true;
-    else if (sound)  // else its own findings say why it is not there
+    else if (sound)  // else its own findings say why it is missing
       missing_.push_back({offset_in(index, entry->name), std::move(tensor), file});
   }
   for (std::uint32_t i = 0; i < model.size(); ++i) {
     if (placed[i])
       adopt(model, i);
-    else if (unlisted_.size() <= Report::kMaxFindings)  // one more than a report keeps: it counts no further
+    else if (unlisted_.size() <= Report::kMaxFindings)  // one more than a report keeps is enough
       unlisted_.emplace_back(file, model.name(i));
   }
   keep_metadata(model);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shards by an index: {"metadata": {"total_size": N}, "weight_map": {"tensor": "file"}}, and the files that must match
-// it both ways. Owns the walk over index and shards; leaves which format a shard has, and by which rules it breaks, to
-// its callers.
+// Reads shards by an index, {"metadata": {"total_size": N}, "weight_map": {"tensor": "file"}}: every listed tensor must
+// exist, and every tensor must be listed. Callers give the format of the shards and the rules.
 //
-// One shard is read at a time and then let go: what stays of it are its tensors, and its metadata once. Headers count
-// against Limits::header together, and tensors against Limits::tensors.
+// Reads one shard at a time and keeps its tensors and its metadata (each key once). The headers together count against
+// Limits::header, the tensors against Limits::tensors.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,29 +17,29 @@
 namespace weighbridge::core {
 
 struct ShardRules {
-  const Rule& format;             // a file of weights has another format
+  const Rule& format;             // a weight file has another format
   const Rule& index_value;        // the index has no weight_map
   const Rule& path;               // the index names a shard by something other than a plain name
-  const Rule& link;               // a shard is a link that leads out
-  const Rule& missing;            // a shard is not there
-  const Rule& tensor_missing;     // the index places a tensor where it is not
-  const Rule& tensor_unlisted;    // a shard holds a tensor that the index does not place there
-  const Rule& total_size;         // metadata.total_size is another
-  const Rule& metadata_conflict;  // two shards say different things
+  const Rule& link;               // a shard is a link that leads out of the folder
+  const Rule& missing;            // a shard is missing
+  const Rule& tensor_missing;     // a listed tensor is not in its shard
+  const Rule& tensor_unlisted;    // a shard has a tensor that the index does not list for it
+  const Rule& total_size;         // metadata.total_size is wrong
+  const Rule& metadata_conflict;  // two shards have different values
 };
 
-// Reads files of one model into a draft, and keeps their metadata, each key once.
+// Reads the files of one model into a draft, and collects their metadata, each key once.
 class ShardReader {
  public:
-  // `format` is the name that every file's must have. What is read stands in reading.sources and the draft.
+  // `format` is the format that every file must have. Adds the files to reading.sources and the draft.
   ShardReader(JsonReading&, const Opening&, const ShardRules&, std::string_view format, Draft&);
 
-  // One file that holds all tensors.
+  // Reads a single file with all tensors.
   void read_whole(const std::shared_ptr<const Source>&);
-  // All files that the index names.
+  // Reads all files that the index names.
   void read_index(const TextFile& index);
 
-  // Of all files, in order; of equal keys the first, and another value was reported.
+  // The metadata of all files, in order. Of equal keys, the first counts; a different value has been reported.
   std::vector<Value::Entry> take_metadata() { return std::move(metadata_); }
 
  private:
@@ -53,7 +52,7 @@ class ShardReader {
     std::uint32_t file;
   };
 
-  // The file as a model; none where it has another format. `sound`: nothing in it was an error.
+  // The file as a model; empty if it has another format. Sets `sound` if it has no errors.
   Model load(const std::shared_ptr<const Source>&, bool& sound);
   void adopt(const Model&, std::uint32_t tensor);
   void keep_metadata(const Model&);
@@ -70,9 +69,9 @@ class ShardReader {
   const ShardRules& rules_;
   const std::string_view format_;
   Draft& draft_;
-  Context context_;  // what is left of the limits
+  Context context_;  // with what remains of the limits
   std::vector<std::string> files_;
-  std::uint64_t bytes_ = 0;  // of the tensors that were adopted
+  std::uint64_t bytes_ = 0;  // of the adopted tensors
   std::vector<Missing> missing_;
   std::vector<std::pair<std::uint32_t, std::string>> unlisted_;  // file, tensor
   std::vector<Value::Entry> metadata_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a handle of no model is of, and the questions to a finished model that only the tree asks.
+// The state of empty handles, and accessors of a finished model that are not public.
 #include "core/state.h"
 
 #include <algorithm>

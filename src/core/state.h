@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a Model is kept: flat arrays, no node per tensor. Owns State, immutable once shared, and the way from a handle to
-// it; leaves how one is made to draft.h. Only core includes this. About 100 bytes per plain dense tensor beside the
-// retained header.
+// The storage of a Model: flat arrays, no node per tensor. Owns State, immutable once shared, and the access from
+// handles to it. Only core includes this. A plain dense tensor takes about 100 bytes beside the retained header.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,7 +16,8 @@
 
 namespace weighbridge::core {
 
-// Text in the retained header, or (top bit of offset set) in the arena of texts that the header does not hold verbatim.
+// Text in the retained header, or (top bit of offset set) in the arena, for texts that the header does not contain
+// verbatim.
 struct TextRef {
   std::uint32_t offset = 0, length = 0;
 };
@@ -36,9 +36,9 @@ struct PartRecord {
   bool has_extent = true;
 };
 
-// What few parts have.
+// Properties that few parts have.
 struct PartSide {
-  std::string dtype_name, encoding_name;  // as in the file, where the enumerators say unknown
+  std::string dtype_name, encoding_name;  // as in the file, if the enumerators are `unknown`
   std::string digest;
   std::vector<std::int64_t> strides;
   std::vector<Value::Entry> extra;
@@ -58,7 +58,7 @@ struct TensorRecord {
 
 struct TensorSide {
   std::optional<std::uint64_t> id;
-  std::string layout_name, type_name;         // where they differ from name(layout), name(block_type or dtype)
+  std::string layout_name, type_name;         // if they differ from name(layout), name(block_type or dtype)
   const BlockTypeInfo* block_type = nullptr;  // of the table; null: scalars, or blocks of an unknown type
   std::vector<Value::Entry> attributes, extra;
   std::unique_ptr<Finding> unsupported;
@@ -67,9 +67,9 @@ struct TensorSide {
 struct State {
   std::string format, version;
   std::vector<std::shared_ptr<const Source>> sources;
-  std::uint32_t asked = kNone;  // the source that is the file that was asked about; none is where it was a folder
+  std::uint32_t asked = kNone;  // the source that is the given file; none for a folder
   std::string header;           // retained; names point into it
-  std::string arena;            // texts that had to be unescaped or made
+  std::string arena;            // texts that were unescaped or generated
   std::vector<std::string> roles;
   std::vector<std::uint64_t> dims;
   std::vector<PartRecord> parts;
@@ -79,17 +79,17 @@ struct State {
   std::vector<Value::Entry> attributes, extra;
   std::optional<Tokenizer> tokenizer;
   std::vector<std::uint32_t> by_name;  // tensor indices in the order of their names' bytes
-  std::vector<Checksum> checksums;     // that the container keeps of itself, as inspect shows them
-  std::string dtype_label;             // one word for all tensors, where the container defines one
-  bool checked = true;                 // false: payload rules that belong to opening were put off
-  bool is_view = false;                // made by view(): what the sources hold is not all of it, or under other names
+  std::vector<Checksum> checksums;     // stored in the container, as inspect shows them
+  std::string dtype_label;             // a label for all tensors, if the container defines one
+  bool checked = true;                 // false if payload rules that belong to opening were skipped
+  bool is_view = false;                // made by view(): tensors or names may differ from the sources
 
   std::string_view text(TextRef ref) const noexcept {
     const std::string& from = (ref.offset >> 31) ? arena : header;
     return std::string_view(from).substr(ref.offset & 0x7fffffffU, ref.length);
   }
   std::string_view tensor_name(std::uint32_t i) const noexcept { return text(tensors[i].name); }
-  std::optional<std::uint32_t> find(std::string_view name) const noexcept;  // by by_name
+  std::optional<std::uint32_t> find(std::string_view name) const noexcept;  // uses by_name
 };
 
 // The file that a finding about these bytes is about.
@@ -98,10 +98,10 @@ inline FileRef file_ref(const State& state, std::uint32_t source) {
   return {std::string(state.sources[source]->name()), source};
 }
 
-// What a handle of no model is of: one tensor without parts that says so, and one part without bytes.
+// The state behind empty handles: one unsupported tensor without parts, and one part without bytes.
 const State& empty_state() noexcept;
 
-// The one friend: internals reach the state of the public handles through it. What it gives lives as long as a handle.
+// The friend through which internals reach the state of public handles. Its results live as long as a handle.
 class Access {
  public:
   static Model model(std::shared_ptr<const State>);
@@ -111,7 +111,7 @@ class Access {
   static const State& state(const Part& p) noexcept { return p.s_ ? *p.s_ : empty_state(); }
   static const TensorRecord& record(const Tensor& t) noexcept { return state(t).tensors[t.s_ ? t.i_ : 0]; }
   static const PartRecord& record(const Part& p) noexcept { return state(p).parts[p.s_ ? p.i_ : 0]; }
-  // A vector of the state, as something that keeps the state alive.
+  // A vector of the state, in a handle that keeps the state alive.
   template <class T>
   static Shared<T> shared(const std::shared_ptr<const State>& of, const std::vector<T>& all) noexcept {
     return Shared<T>(std::shared_ptr<const std::vector<T>>(of, &all));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided parts: whole tiles of rows are gathered run by run, a run being the elements that lie next to each other in
-// the file.
+// Strided parts: gathers whole tiles of rows, run by run. A run goes along the dimension with the smallest stride.
 #include "core/strided.h"
 
 #include <fmt/format.h>
@@ -17,7 +16,7 @@ namespace weighbridge::core {
 
 namespace {
 
-// Offsets, in elements, of the first and the last element that the strides reach.
+// Lowest and highest offset, in elements, that the strides reach.
 struct Reach {
   std::int64_t low = 0, high = 0;
 };
@@ -47,8 +46,7 @@ bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<
     base::malformed("part/strides", fmt::format("the strides of a part reach past its {} bytes", extent.length));
   }
   const std::size_t rank = shape.size();
-  // Rows of the slowest dimension that make one tile; a row that is larger than a piece is cut in its own dimensions
-  // below.
+  // Rows of the slowest dimension per tile. A row larger than a piece is split in its inner dimensions below.
   std::size_t cut = 0;  // dimensions before `cut` are walked one index at a time
   std::uint64_t inner = count * width;
   while (cut < rank) {
@@ -87,7 +85,7 @@ bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<
         const std::int64_t stride = strides[run];
         const std::uint64_t spread = static_cast<std::uint64_t>(std::abs(stride)) * (n - 1) + 1;
         if (spread <= 4 * n || spread * width <= (64U << 10)) {
-          // One read covers the run, gaps included.
+          // One read covers the run, including gaps.
           const std::int64_t lowest = stride < 0 ? from + stride * static_cast<std::int64_t>(n - 1) : from;
           gathered.resize(base::to_size(spread * width));
           source.read_at(extent.offset + static_cast<std::uint64_t>(lowest) * width, gathered);
@@ -124,12 +122,12 @@ StridedRows strided_rows(const Extent& extent, Shape shape, std::span<const std:
                          std::uint64_t first, std::uint64_t count) {
   StridedRows out{extent, {shape.begin(), shape.end()}, 0};
   if (shape.empty()) return out;
-  const std::uint64_t row = base::element_count(shape.subspan(1)).value_or(1);  // not 0: there are elements
+  const std::uint64_t row = base::element_count(shape.subspan(1)).value_or(1);  // not 0, because there are elements
   const std::uint64_t begin = first / row, rows = (first + count - 1) / row - begin + 1;
   const std::int64_t low = reach_of(shape, strides).low;
   out.shape[0] = rows;
   out.first_element = begin * row;
-  // The first element of these rows lies so far behind the lowest of all; the lowest of these, so far before it.
+  // The distance from the lowest element of the whole to the first element of these rows, then to their lowest.
   const std::int64_t shift = static_cast<std::int64_t>(begin) * strides[0] - low + reach_of(out.shape, strides).low;
   const std::uint64_t bytes = static_cast<std::uint64_t>(shift) * width;
   if (bytes > extent.length)

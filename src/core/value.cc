@@ -46,7 +46,7 @@ bool width_holds(DType width, Integer value) noexcept {
   return static_cast<std::int64_t>(value.bits) >= -(std::int64_t{1} << (facts.bits - 2)) * 2;
 }
 
-// f16 keeps a double when its value, in f32, has at most 11 significant bits within f16's range.
+// f16 holds a double if it has at most 11 significant bits within f16's range.
 bool f16_holds(double value) noexcept {
   if (std::isnan(value) || std::isinf(value) || value == 0) return true;
   int exponent = 0;
@@ -178,7 +178,7 @@ std::optional<std::uint64_t> Value::as_u64() const noexcept {
 std::optional<double> Value::as_f64() const noexcept {
   if (kind() == Kind::real) return std::get<Real>(rep_->content).value;
   if (const auto integer = as_i64()) {
-    // 2^63 is where a double no longer converts back.
+    // From 2^63 on, a double does not convert back.
     const auto value = static_cast<double>(*integer);
     if (value < 9223372036854775808.0 && static_cast<std::int64_t>(value) == *integer) return value;
     return std::nullopt;
@@ -277,7 +277,7 @@ void write_numbers(wire::JsonWriter& out, DType type, std::span<const std::byte>
       case DType::f32: out.number(std::bit_cast<float>(base::load_le<std::uint32_t>(from))); break;
       case DType::f64: out.number(std::bit_cast<double>(base::load_le<std::uint64_t>(from))); break;
       case DType::boolean: out.boolean(*from != std::byte{0}); break;
-      default: out.bytes({from, width}); break;  // no number that JSON could hold
+      default: out.bytes({from, width}); break;  // not a number that JSON can hold
     }
   }
   out.end_array();
@@ -285,7 +285,7 @@ void write_numbers(wire::JsonWriter& out, DType type, std::span<const std::byte>
 
 }  // namespace
 
-// Depth is bounded by the parsers' own limit: values nest no deeper than the file that held them.
+// The parsers' depth limit bounds the recursion: values nest no deeper than their file.
 void write_value(wire::JsonWriter& out, const Value& value) {
   switch (value.kind()) {
     case Value::Kind::null: out.null(); break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Value keeps the container's own type, and says exactly what it can say exactly.
+// Value keeps the container's type, and converts only what it can convert exactly.
 #include "weighbridge/value.h"
 
 #include <gtest/gtest.h>

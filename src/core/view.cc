@@ -24,7 +24,7 @@ void check_text(std::string_view what, std::string_view text) {
     base::misuse("name", "the " + std::string(what) + " " + core::quoted(text) + " is not UTF-8");
 }
 
-// "; the nearest is ..." or nothing.
+// "; the nearest is ..." or empty.
 template <class NameOf> std::string near_text(std::string_view wanted, std::size_t count, NameOf name_of) {
   std::string out;
   for (const std::uint32_t i : core::nearest(wanted, static_cast<std::uint32_t>(count), kMostNear, name_of))
@@ -116,7 +116,7 @@ class Maker {
       draft_.set_attribute(key, changed != set.end() ? Value::text(*changed->second) : value);
       if (changed != set.end()) set.erase(changed);
     }
-    for (const auto& [key, value] : options_.set)  // in the order in which they were given
+    for (const auto& [key, value] : options_.set)  // in the order given
       if (set.contains(key)) draft_.set_attribute(key, Value::text(value));
   }
 
@@ -128,7 +128,7 @@ class Maker {
   std::unordered_map<std::uint32_t, std::string_view> renames_;
 };
 
-// Both sides of the first `divider`; FROM or KEY must not be empty.
+// Both sides of the first `divider`; the left one must not be empty.
 std::optional<std::pair<std::string, std::string>> divided(std::string_view text, char divider) {
   const std::size_t at = text.find(divider);
   if (at == std::string_view::npos || at == 0) return std::nullopt;
@@ -189,7 +189,7 @@ void ViewOptions::rename_from(const Source& source, const Limits& limits) {
 
 Model view(const Model& model, const ViewOptions& options) {
   if (options.empty()) return model;
-  // A model of nothing has no state of its own.
+  // An empty Model has no state.
   return Maker(core::Access::state(model) != nullptr ? model : Builder().build(), options).run();
 }
 

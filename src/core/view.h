@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views as the library makes them for itself.
+// Views for the library's own use.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace weighbridge::core {
 
-// The model without the tensors of these indices, which ascend.
+// The model without the tensors with these indices, which are ascending.
 Model view_without(const Model&, std::span<const std::uint32_t> tensors);
 
 }  // namespace weighbridge::core

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a view takes of a model, what it says otherwise, and what it refuses.
+// What a view selects, changes and refuses.
 #include "core/view.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST(View, RenamesAllAtOnce) {
   EXPECT_EQ(names_of(swapped), (Strings{"bert.b", "bert.a", "cls.bias"}));
   EXPECT_EQ(text_of(swapped["bert.b"]), "bera");
   EXPECT_EQ(text_of(swapped["bert.a"]), "berb");
-  // One that is left out makes room, and its own renaming says nothing.
+  // A tensor that is left out frees its name, and renaming it has no effect.
   const Model room = view(sample(), {.without = {"bert.a"}, .rename = {{"cls.bias", "bert.a"}, {"bert.a", "x"}}});
   EXPECT_EQ(names_of(room), (Strings{"bert.b", "bert.a"}));
 }
@@ -145,7 +145,7 @@ TEST(View, ReadsNoPayloadAndSharesWhatIsThere) {
   EXPECT_TRUE(read);
 }
 
-// More sources than a search for one of them looks through.
+// More sources than the search for a known one looks through.
 TEST(View, KeepsEachSourceOnce) {
   Builder builder;
   for (int i = 0; i < 20; ++i) builder.tensor("t" + std::to_string(i), DType::u8, {1}, bytes_of("x"));

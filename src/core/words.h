@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How messages spell sizes, shapes, names and texts that may be long, and refuse words that are none of some.
+// Sizes, shapes, names and long texts in messages, and the error for an invalid option value.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -21,10 +21,10 @@ inline std::string shape_text(Shape shape) {
   return out + "]";
 }
 
-// In double quotes, otherwise as it is: front ends escape what they show.
+// In double quotes, not escaped: front ends escape what they show.
 inline std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-// The start of a text, cut between characters.
+// The beginning of a text, cut between characters.
 inline std::string excerpt(std::string_view text, std::size_t most = 40) {
   if (text.size() <= most) return std::string(text);
   std::size_t cut = most;
@@ -32,7 +32,7 @@ inline std::string excerpt(std::string_view text, std::size_t most = 40) {
   return std::string(text.substr(0, cut)) + "...";
 }
 
-// Throws Error{misuse} that names the words that the option can be.
+// Throws Error{misuse} that names the valid values of the option.
 [[noreturn]] inline void refuse_word(std::string_view option, std::string_view text,
                                      std::span<const std::string_view> words) {
   if (words.empty()) base::misuse("option", "there is no option " + core::quoted(option));

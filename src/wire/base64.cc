@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base64, both ways; the strict reading makes encoding and decoding inverse to each other.
+// Base64 encoding and strict decoding, which are inverses of each other.
 #include "wire/base64.h"
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base64 against RFC 4648, section 10, and what a strict reader refuses.
+// Base64 against RFC 4648, section 10, and the texts that a strict decoder refuses.
 #include "wire/base64.h"
 
 #include <gtest/gtest.h>

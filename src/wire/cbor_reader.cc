@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CBOR pull parser. Every head passes read_head(), every length its one comparison with the bytes left.
+// The CBOR pull parser. read_head() parses every head, and every length is compared with the remaining bytes once.
 #include "wire/cbor_reader.h"
 
 #include <bit>
@@ -29,7 +29,7 @@ inline bool is_ascii(std::string_view text) noexcept {
   std::uint64_t seen = 0;
   if (size >= 8) {
     for (std::size_t at = 0; at < size - 8; at += 8) seen |= base::load_le<std::uint64_t>(data + at);
-    seen |= base::load_le<std::uint64_t>(data + size - 8);  // overlaps the one before
+    seen |= base::load_le<std::uint64_t>(data + size - 8);  // overlaps the previous load
   } else if (size >= 4) {
     seen = base::load_le<std::uint32_t>(data) | base::load_le<std::uint32_t>(data + size - 4);
   } else {
@@ -73,7 +73,7 @@ void concatenate(const CborString& string, std::string& out) {
     return;
   }
   out.clear();
-  // The chunks were checked when the string was read; a reader of their own keeps this safe for any other bytes.
+  // The chunks were checked when the string was read; a separate reader keeps this safe for other bytes too.
   std::string_view rest = string.raw;
   while (!rest.empty()) {
     const unsigned info = info_of(rest[0]);
@@ -107,7 +107,7 @@ bool CborReader::out_of_order() {
   return false;
 }
 
-// The item that waits is of another kind than asked for, or no item at all.
+// The next item is of another kind than requested, or there is none.
 bool CborReader::wrong_kind() {
   peek();
   return false;
@@ -256,7 +256,7 @@ bool CborReader::read_simple(std::uint8_t& out) {
   return true;
 }
 
-// Begins the level whose head stands at cur_.
+// Begins the level whose head is at cur_.
 inline bool CborReader::open(Level level, const Head& head) {
   if (stack_.size() >= max_depth_)
     return fail(CborErrorCode::too_deep, cur_, "CBOR arrays, maps and tags are nested deeper than the limit");
@@ -282,7 +282,7 @@ inline bool CborReader::enter(Level level) {
   if (major_of(*cur_) != (level == Level::map ? kMap : kArray)) return wrong_kind();
   Head head;
   if (!read_head(cur_, head)) return false;
-  // Every item takes at least one byte.
+  // Every item needs at least one byte.
   const std::size_t most = left(head.after) / (level == Level::map ? 2 : 1);
   if (!head.indefinite() && head.argument > most)
     return fail(CborErrorCode::length_too_large, cur_, "a CBOR array or map declares more items than bytes are left");
@@ -292,7 +292,7 @@ inline bool CborReader::enter(Level level) {
 bool CborReader::enter_array() { return enter(Level::array); }
 bool CborReader::enter_map() { return enter(Level::map); }
 
-// Passes a scalar, or enters a level.
+// Skips a scalar, or enters a level.
 bool CborReader::consume_head() {
   CborInteger integer;
   CborString string;

@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// CBOR as RFC 8949 (and 7049) has it, pulled item by item out of bytes already in memory. Owns well-formedness, UTF-8
-// and depth of hostile manifests; leaves duplicate keys (callers hold one sorted index; keys come as slices) and every
-// meaning to its callers.
+// A pull parser for CBOR (RFC 8949 and 7049) over bytes in memory. Checks well-formedness, UTF-8 and nesting depth.
+// Callers check duplicate keys (they keep a sorted index; keys are slices) and interpret the items.
 //
-// How to read with it:
+// Usage:
 //   CborReader in(blob, limits.depth);
 //   if (in.enter_map())
 //     while (in.next_entry()) {
 //       CborString key;
-//       if (!in.read_text(key)) ...;                      // a key that is no text, or an error
+//       if (!in.read_text(key)) ...;                      // a key that is not text, or an error
 //       if (cbor_text(key, scratch) == "offset") in.read_u64(offset); else in.skip_item(slice);
 //     }
 //   if (!in.finish()) report(in.error());
 //
-// Every pull answers true when it did its work. False means one of three things: the container ended (next_element,
-// next_entry), the next item is of another kind (ok() stays true, nothing is consumed, so that the caller may report
-// its own finding at offset() and skip_item()), or the bytes are malformed (ok() is false for good, error() says where
-// and why). Calls out of order are bugs of the caller and throw Error of kind misuse.
+// Every pull returns true on success. False means one of three things: the container ended (next_element, next_entry);
+// the next item is of another kind (ok() stays true and nothing is consumed, so the caller may report a finding at
+// offset() and skip_item()); or the bytes are malformed (ok() stays false, and error() says where and why). Calls out
+// of order are bugs of the caller and throw Error{misuse}.
 //
-// Integers may be wider than they need be, strings, arrays and maps of indefinite length. A declared length that the
-// bytes left cannot hold is an error before anything is done with it. Time is linear, nothing is allocated for an item
-// but one frame for a level of depth; arrays, maps and tags each count as a level. The bytes outlive what the reader
-// gives.
+// Integers may be wider than needed; strings, arrays and maps may have indefinite length. A declared length that
+// exceeds the remaining bytes is an error before it is used. Time is linear, and only a new level allocates (one
+// frame); arrays, maps and tags each count as a level. Results refer to the bytes, which must outlive them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -52,13 +50,13 @@ enum class CborKind : std::uint8_t {
 enum class CborErrorCode : std::uint8_t {
   none,
   unexpected_end,    // the bytes end inside an item; offset is their size
-  length_too_large,  // offset of the head whose length or count passes what is left
-  reserved_info,     // offset of a head with additional information 28 to 30, or 31 where no indefinite length exists
-  unexpected_break,  // offset of a break where an item is due
-  bad_chunk,         // offset of what stands in an indefinite string and is no definite string of its kind
+  length_too_large,  // offset of the head whose length or count exceeds the remaining bytes
+  reserved_info,     // offset of a head with additional information 28 to 30, or an invalid 31
+  unexpected_break,  // offset of a break in place of an item
+  bad_chunk,         // offset of an invalid chunk in an indefinite string
   invalid_utf8,      // offset of the first byte of a text that is not UTF-8
   bad_simple,        // offset of a simple value below 32 in two bytes
-  too_deep,          // offset of the array, map or tag that passes max_depth
+  too_deep,          // offset of the array, map or tag that exceeds max_depth
   trailing_bytes,    // offset of the first byte after the item
 };
 std::string_view name(CborErrorCode) noexcept;
@@ -66,16 +64,16 @@ std::string_view name(CborErrorCode) noexcept;
 struct CborError {
   CborErrorCode code = CborErrorCode::none;
   std::size_t offset = 0;       // in the bytes
-  std::string_view sentence{};  // lower case, no full stop; lives for ever
+  std::string_view sentence{};  // lower case, no full stop; static
 };
 
 // A byte or text string.
 struct CborString {
   std::size_t offset = 0;  // of raw
-  std::string_view raw{};  // the content; of an indefinite string its chunks with their heads, without the break
+  std::string_view raw{};  // the content; for an indefinite string, its chunks with heads, without the break
   bool indefinite = false;
 };
-// Puts the content of an accepted string into `out`.
+// Writes the content of an accepted string to `out`.
 void concatenate(const CborString& string, std::string& out);
 // The content: a slice of the bytes, or `scratch` for an indefinite string.
 inline std::string_view cbor_text(const CborString& string, std::string& scratch) {
@@ -102,7 +100,7 @@ struct CborFloat {
 
 class CborReader {
  public:
-  // max_depth: arrays, maps and tags that may be open at once.
+  // max_depth: maximum number of open arrays, maps and tags.
   explicit CborReader(std::string_view bytes, std::uint32_t max_depth = 64);
   explicit CborReader(std::span<const std::byte> bytes, std::uint32_t max_depth = 64)
       : CborReader(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()), max_depth) {}
@@ -113,51 +111,51 @@ class CborReader {
   std::size_t offset() const noexcept { return static_cast<std::size_t>(cur_ - begin_); }
   std::size_t depth() const noexcept { return stack_.size(); }
 
-  // Kind of the item that waits, told from its first byte; none when no item can start with it.
+  // Kind of the next item, from its first byte; `none` if no item can start with it.
   CborKind peek();
 
   bool read_u64(std::uint64_t& out);    // an unsigned integer
   bool read_integer(CborInteger& out);  // either kind
   bool read_text(CborString& out);
-  // Reads a text that is exactly `expected` (ASCII, at most 23 bytes) in one piece; any other item still waits. For
-  // keys that a format defines: quicker than read_text and a comparison.
+  // Reads a text that equals `expected` (ASCII, at most 23 bytes) in one piece; consumes nothing else. For keys that a
+  // format defines: faster than read_text() and a comparison.
   bool accept_text(std::string_view expected);
   bool read_bytes(CborString& out);
   bool read_float(CborFloat& out);
   bool read_bool(bool& out);
   bool read_null();
-  bool read_simple(std::uint8_t& out);  // undefined (23) and the unassigned ones, not false, true and null
-  bool read_tag(std::uint64_t& out);    // the tagged item waits next, one level deeper until it is read
+  bool read_simple(std::uint8_t& out);  // undefined (23) and unassigned values; not false, true and null
+  bool read_tag(std::uint64_t& out);    // the tagged item is next, one level deeper until it is read
 
   bool enter_array();
-  // True when another element waits. False when the array ended, which also leaves it.
+  // True if there is another element. At the end of the array, leaves it and returns false.
   bool next_element();
   bool enter_map();
-  // True when another key waits, and its value after it. False when the map ended, which also leaves it.
+  // True if there is another key with its value. At the end of the map, leaves it and returns false.
   bool next_entry();
 
-  // Checks and passes the item that waits; `item` is its verbatim bytes.
+  // Checks and skips the next item; `item` is its verbatim bytes.
   bool skip_item();
   bool skip_item(std::string_view& item);
-  // Goes on after a broken entry: checks and passes what is left of every level deeper than `depth`, and the items that
-  // still wait at `depth` (a value, or a key and its value), if any do.
+  // Continues after an invalid entry: checks and skips the rest of every level deeper than `depth`, and the items still
+  // due at `depth` (a value, or a key and its value), if any.
   bool unwind(std::size_t depth);
 
-  // The root item is complete and fills the bytes exactly. Misuse while the root item is not read to its end.
+  // Checks that nothing follows the root item. Error{misuse} if the root item has not been read to its end.
   bool finish();
 
  private:
   enum class Level : std::uint64_t { root, array, map, tag };
-  // Level by level: elements or entries still to come, and items due before the next next_element() or next_entry().
-  // The innermost level lives in the reader's own members, all of one width: a wide load of what was just stored in
-  // parts, which compilers like to make of a Frame's copy or of two tests, stalls and costs as much as the rest of the
-  // walk.
+  // For each level: elements or entries still to come, and items due before the next next_element() or next_entry().
+  // The innermost level is in the reader's own members, all of one width. Compilers turn the copy of a Frame, or two
+  // tests on it, into a wide load of parts just stored; that stalls and costs as much as the rest of the walk.
   struct Frame {
     std::uint64_t left;
     Level level;
     std::uint64_t waiting;
   };
-  static constexpr std::uint64_t kIndefiniteCount = ~std::uint64_t{0};  // no definite count passes the bytes left
+  // above any definite count, which the remaining bytes limit
+  static constexpr std::uint64_t kIndefiniteCount = ~std::uint64_t{0};
   struct Head {
     const char* after = nullptr;
     std::uint64_t argument = 0;
@@ -194,11 +192,11 @@ class CborReader {
   std::uint64_t left_ = 0;
   Level level_ = Level::root;
   std::uint64_t waiting_ = 1;
-  std::vector<Frame> stack_{};  // the levels around
+  std::vector<Frame> stack_{};  // the enclosing levels
   CborError error_{};
 };
 
-// The pulls that a manifest of 100,000 objects makes millions of times, inline.
+// Inline, because a manifest of 100,000 objects calls these millions of times.
 
 namespace cbor_detail {
 
@@ -208,7 +206,7 @@ constexpr unsigned info_of(char byte) noexcept { return static_cast<unsigned cha
 
 }  // namespace cbor_detail
 
-// An item waits and its first byte is at cur_.
+// Whether an item is due; its first byte is then at cur_.
 inline bool CborReader::ready() {
   if (!ok() || waiting_ == 0) [[unlikely]]
     return out_of_order();
@@ -217,7 +215,7 @@ inline bool CborReader::ready() {
   return true;
 }
 
-// Looks at the head at `at`, which is before end_.
+// Parses the head at `at`, which is before end_.
 inline bool CborReader::read_head(const char* at, Head& head) {
   head.major = cbor_detail::major_of(*at);
   head.info = cbor_detail::info_of(*at);
@@ -237,13 +235,13 @@ inline void CborReader::leave_level() noexcept {
   stack_.pop_back();
 }
 
-// A tag is left with the item that it tags.
+// After an item, leaves the tags around it.
 inline void CborReader::item_done() noexcept {
   --waiting_;
   while (level_ == Level::tag && waiting_ == 0) leave_level();
 }
 
-// Leaves an array or map; false, as the end of next_element() and next_entry().
+// Leaves an array or map. Returns false, so that next_element() and next_entry() can return it.
 inline bool CborReader::close() {
   leave_level();
   while (level_ == Level::tag && waiting_ == 0) leave_level();

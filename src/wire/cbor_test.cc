@@ -288,7 +288,7 @@ TEST(CborReader, LimitsDepthOfArraysMapsAndTags) {
   }
   EXPECT_EQ(skip_error(from_hex("a100c18100"), 2).offset, 3u);
   EXPECT_EQ(skip_error(std::string(70, '\x9F')).code, CborErrorCode::too_deep);
-  // As keys of maps too.
+  // Also as keys of maps.
   EXPECT_EQ(skip_error(std::string(70, '\xBF')).offset, 64u);
   EXPECT_EQ(skip_error(from_hex("80"), 0).code, CborErrorCode::too_deep);
 }
@@ -399,9 +399,9 @@ TEST(CborReader, GoesOnAfterABrokenEntry) {
   EXPECT_TRUE(in.unwind(depth));
   ASSERT_TRUE(in.next_entry() && in.read_u64(value));
   EXPECT_EQ(value, 2u);
-  EXPECT_TRUE(in.unwind(depth));  // passes the value that waits
+  EXPECT_TRUE(in.unwind(depth));  // skips the pending value
   ASSERT_TRUE(in.next_entry());
-  EXPECT_TRUE(in.unwind(depth));  // passes key and value
+  EXPECT_TRUE(in.unwind(depth));  // skips key and value
   EXPECT_FALSE(in.next_entry());
   EXPECT_TRUE(in.finish());
 }
@@ -571,7 +571,7 @@ TEST(CborReader, SkipsAndPullsMutatedBytesAlike) {
     ASSERT_EQ(skipped.offset, in.error().offset) << to_hex(bytes);
     ++(in.ok() ? taken : refused);
     if (!in.ok()) continue;
-    // What was accepted has a deterministic form that means the same and is its own form.
+    // Accepted bytes have a deterministic form that means the same and maps to itself.
     CborReader again(copy.bytes);
     ASSERT_EQ(to_hex(copy_item(again).bytes), to_hex(copy.bytes)) << to_hex(bytes);
   }
@@ -585,7 +585,7 @@ TEST(CborReader, StaysLinearOnLongInput) {
       '\x7F' + std::string(kBytes, '\x60') + '\xFF',         // empty chunks
       '\x9F' + std::string(kBytes, '\x80') + '\xFF',         // empty arrays
       '\xBF' + std::string(kBytes, '\xA0') + '\xFF',         // empty maps as keys and values
-      from_hex("9a003d0900") + std::string(kBytes, '\xF6'),  // a count that is just right
+      from_hex("9a003d0900") + std::string(kBytes, '\xF6'),  // the largest valid count
   };
   const auto start = std::chrono::steady_clock::now();
   for (const std::string& bytes : texts) EXPECT_EQ(skip_error(bytes).code, CborErrorCode::none);

@@ -38,7 +38,7 @@ std::optional<std::uint32_t> as_single(double value) noexcept {
 // The half with exactly this value, NaN payload included.
 std::optional<std::uint16_t> as_half(double value) noexcept {
   const std::uint16_t candidate = half_bits(value);
-  // Whatever was dropped shows when the value is widened again.
+  // Widening the value again shows whether bits were dropped.
   if (std::bit_cast<std::uint64_t>(half_to_double(candidate)) != std::bit_cast<std::uint64_t>(value))
     return std::nullopt;
   return candidate;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CBOR into bytes, deterministic: shortest heads, definite lengths (RFC 8949, section 4.2.1). The order of map keys and
-// the counts promised to array() and map() are the caller's.
+// Writes deterministic CBOR: shortest heads, definite lengths (RFC 8949, section 4.2.1). The caller orders map keys and
+// must keep the counts given to array() and map().
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,19 +17,19 @@ class CborWriter {
   void i64(std::int64_t value);
   void negative(std::uint64_t argument) { head(1, argument); }  // the integer -1 - argument
   void bytes(std::span<const std::byte> data);
-  void text(std::string_view text);                    // misuse unless UTF-8
+  void text(std::string_view text);                    // Error{misuse} unless UTF-8
   void array(std::uint64_t count) { head(4, count); }  // `count` items follow
   void map(std::uint64_t count) { head(5, count); }    // `count` keys follow, each with its value
   void tag(std::uint64_t number) { head(6, number); }  // the tagged item follows
   void boolean(bool value);
   void null();
   void undefined();
-  void simple(std::uint8_t value);  // misuse for 24 to 31
-  void floating(double value);      // the narrowest of half, single, double that keeps every bit
+  void simple(std::uint8_t value);  // Error{misuse} for 24 to 31
+  void floating(double value);      // the narrowest of half, single and double that keeps every bit
   void float16(std::uint16_t bits);
   void float32(float value);
   void float64(double value);
-  // A whole item as it is; the caller vouches for it.
+  // A complete item, not checked.
   void raw(std::string_view item) { out_ += item; }
 
   // The bytes written so far.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IEEE 754 binary16 as CBOR holds it: bits to double and back, exactly. Casts of tensors are not done here.
+// IEEE 754 binary16 in CBOR: exact conversion between bits and double. Tensors are cast in codecs.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -20,8 +20,8 @@ constexpr double half_to_double(std::uint16_t half) noexcept {
   return std::bit_cast<double>(sign | wide << 52 | fraction << 42);
 }
 
-// The bits of a half that holds exactly this value; NaNs keep their payload. Of a value that no half holds it gives
-// some other half: widen it again to find out.
+// The bits of the half with exactly this value; NaNs keep their payload. If no half has this value, returns some other
+// half: widen the result to check.
 inline std::uint16_t half_bits(double value) noexcept {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   const auto sign = static_cast<unsigned>(bits >> 48 & 0x8000u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON pull parser. Strings are scanned 16 or 8 bytes at a time; UTF-8 is checked only where one is not plain
-// ASCII.
+// The JSON pull parser. Strings are scanned 16 or 8 bytes at a time; UTF-8 is checked only in strings that are not
+// plain ASCII.
 #include "wire/json_reader.h"
 
 #include <bit>
@@ -19,7 +19,7 @@ using json_detail::every_byte;
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-// The first quote, backslash or control character at or after `at`; clears `ascii` when it passes a byte above 0x7F.
+// The first quote, backslash or control character at or after `at`; clears `ascii` if a byte above 0x7F precedes it.
 const char* find_special(const char* at, const char* end, bool& ascii) noexcept {
 #if defined(__SSE2__)
   while (end - at >= 16) {
@@ -114,7 +114,7 @@ bool JsonReader::fail_end() {
   return fail(JsonErrorCode::unexpected_end, end_, "the JSON text ends in the middle of a value");
 }
 
-// Bytes that are not UTF-8 before `at` are the earlier error.
+// Invalid UTF-8 before `at` is the earlier error.
 bool JsonReader::fail_in_string(JsonErrorCode code, const char* first, const char* at, bool ascii,
                                 std::string_view sentence) {
   if (!ascii) {
@@ -126,7 +126,7 @@ bool JsonReader::fail_in_string(JsonErrorCode code, const char* first, const cha
 }
 
 std::size_t JsonReader::offset() noexcept {
-  // White space after the root value is left alone, so that value_end() stays.
+  // White space after the root value is not skipped, so that value_end() stays valid.
   if (state_ != State::done && state_ != State::failed) skip_space();
   return static_cast<std::size_t>(cur_ - begin_);
 }
@@ -148,7 +148,7 @@ JsonKind JsonReader::peek() {
   return JsonKind::none;
 }
 
-// The value that waits is of another kind than asked for, or no value at all.
+// The next value is of another kind than requested, or there is none.
 bool JsonReader::wrong_kind() {
   peek();
   return false;
@@ -201,7 +201,7 @@ bool JsonReader::check_escape(const char*& at, const char* first, bool ascii) {
     case 'u': break;
     default: return fail_in_string(JsonErrorCode::bad_escape, first, slash, ascii, "no such escape exists in JSON");
   }
-  // One unit, or the two of a pair.
+  // One unit, or two for a surrogate pair.
   for (int units = 0;; ++units) {
     int unit = 0;
     for (int i = 2; i < 6; ++i) {
@@ -245,7 +245,7 @@ bool JsonReader::scan_string(JsonString& out) {
     if (bad != std::string_view::npos)
       return fail(JsonErrorCode::invalid_utf8, first + bad, "a JSON string holds a byte that is not valid UTF-8");
   }
-  // Member by member: copying a temporary here stalls on its own narrower stores (a third of the whole scan).
+  // Member by member: copying a temporary stalls on its own narrower stores (a third of the scan time).
   out.offset = static_cast<std::size_t>(first - begin_);
   out.raw = raw;
   out.escaped = escaped;
@@ -343,7 +343,7 @@ bool JsonReader::read_null() {
   return read_literal("null");
 }
 
-// Passes a scalar, or enters a container.
+// Skips a scalar, or enters a container.
 bool JsonReader::consume_head() {
   JsonString string;
   JsonNumber number;

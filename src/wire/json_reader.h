@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON as RFC 8259 has it, pulled token by token out of bytes already in memory. Owns the grammar, UTF-8 and depth of
-// hostile headers; leaves duplicate keys (callers hold one sorted index of names) and every meaning to its callers. For
-// padding rules that differ from RFC 8259, see value_end().
+// A pull parser for JSON (RFC 8259) over bytes in memory. Checks grammar, UTF-8 and nesting depth. Callers check
+// duplicate keys (they keep a sorted index of names) and interpret the values. For other padding rules than those of
+// RFC 8259, see value_end().
 //
-// How to read with it:
+// Usage:
 //   JsonReader in(text, limits.depth);
 //   if (in.enter_object())
 //     for (JsonString key; in.next_key(key);) {
@@ -12,14 +12,13 @@
 //     }
 //   if (!in.finish()) report(in.error());
 //
-// Every pull answers true when it did its work. False means one of three things: the container ended (next_key,
-// next_element), the next value is of another type (ok() stays true, nothing is consumed, so that the caller may report
-// its own finding at offset() and skip_value()), or the text is malformed (ok() is false for good, error() says where
-// and why). Calls out of order, such as next_key() while a value waits, are bugs of the caller and throw Error of kind
-// misuse.
+// Every pull returns true on success. False means one of three things: the container ended (next_key, next_element);
+// the next value is of another type (ok() stays true and nothing is consumed, so the caller may report a finding at
+// offset() and skip_value()); or the text is malformed (ok() stays false, and error() says where and why). Calls out of
+// order, such as next_key() before a pending value, are bugs of the caller and throw Error{misuse}.
 //
-// Time is linear in the text and nothing is allocated for a token. Text up to 2^64 - 1 bytes; the text outlives what it
-// gives.
+// Time is linear in the text, and tokens allocate nothing. The text may have up to 2^64 - 1 bytes. Results refer to it,
+// so it must outlive them.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -37,14 +36,14 @@ enum class JsonKind : std::uint8_t { object, array, string, number, boolean, nul
 enum class JsonErrorCode : std::uint8_t {
   none,
   unexpected_end,     // the text ends inside a value; offset is its size
-  unexpected_byte,    // the byte at offset cannot stand there
+  unexpected_byte,    // the byte at offset is not allowed there
   bad_escape,         // offset of the backslash
   lone_surrogate,     // offset of the backslash of the half pair
   control_character,  // offset of a raw byte below 0x20 in a string
   invalid_utf8,       // offset of the first byte that is not UTF-8
   bad_number,         // offset of the number's first byte
-  too_deep,           // offset of the bracket that passes max_depth
-  trailing_bytes,     // offset of the first byte after the value that is not white space
+  too_deep,           // offset of the bracket that exceeds max_depth
+  trailing_bytes,     // offset of the first byte after the value other than white space
   byte_order_mark,    // offset 0
 };
 std::string_view name(JsonErrorCode) noexcept;
@@ -52,31 +51,31 @@ std::string_view name(JsonErrorCode) noexcept;
 struct JsonError {
   JsonErrorCode code = JsonErrorCode::none;
   std::size_t offset = 0;       // in the text
-  std::string_view sentence{};  // lower case, no full stop; lives for ever
+  std::string_view sentence{};  // lower case, no full stop; static
 };
 
-// What stands between the quotes: valid UTF-8, escapes checked but not yet undone.
+// The text between the quotes: valid UTF-8, escapes checked but not decoded.
 struct JsonString {
   std::size_t offset = 0;  // of the first byte after the opening quote
   std::string_view raw{};
   bool escaped = false;  // raw holds at least one backslash
 };
 
-// A number as it is spelled.
+// A number as written.
 struct JsonNumber {
   std::size_t offset = 0;
   std::string_view raw{};
   bool integer = false;  // neither point nor exponent
 };
 
-// Exactly that number, or nullopt. `raw` comes from a JsonNumber.
+// The exact number, or nullopt. `raw` is from a JsonNumber.
 std::optional<std::uint64_t> as_u64(std::string_view raw) noexcept;  // 0 or digits without leading zeros, below 2^64
 std::optional<std::int64_t> as_i64(std::string_view raw) noexcept;   // the same with an optional minus; -0 is 0
-std::optional<double> as_double(std::string_view raw) noexcept;      // nearest double; nullopt past the largest one
+std::optional<double> as_double(std::string_view raw) noexcept;      // nearest double; nullopt above the largest one
 
-// Puts the text that an accepted JsonString::raw stands for into `out`.
+// Decodes an accepted JsonString::raw to `out`.
 void unescape(std::string_view raw, std::string& out);
-// The string's text: its raw slice, or `scratch` when there was something to undo.
+// The string's text: its raw slice, or `scratch` if it has escapes.
 inline std::string_view json_text(const JsonString& string, std::string& scratch) {
   if (!string.escaped) return string.raw;
   unescape(string.raw, scratch);
@@ -85,50 +84,49 @@ inline std::string_view json_text(const JsonString& string, std::string& scratch
 
 class JsonReader {
  public:
-  // max_depth: objects and arrays that may be open at once.
+  // max_depth: maximum number of open objects and arrays.
   explicit JsonReader(std::string_view text, std::uint32_t max_depth = 64);
 
   bool ok() const noexcept { return state_ != State::failed; }
   const JsonError& error() const noexcept { return error_; }
-  // Where the next token starts, white space skipped.
+  // Start of the next token, after white space.
   std::size_t offset() noexcept;
   std::size_t depth() const noexcept { return stack_.size(); }
 
-  // Type of the value that waits, told from its first byte; none when the text is malformed there.
+  // Type of the next value, from its first byte; `none` if the text is malformed there.
   JsonKind peek();
 
   bool enter_object();
-  // Reads a key and its colon; the value waits. False when the object ended, which also leaves it.
+  // Reads a key and its colon; its value is next. At the end of the object, leaves it and returns false.
   bool next_key(JsonString& key);
   bool enter_array();
-  // True when another element waits. False when the array ended, which also leaves it.
+  // True if there is another element. At the end of the array, leaves it and returns false.
   bool next_element();
 
   bool read_string(JsonString& out);
   bool read_number(JsonNumber& out);
-  // Only a number that as_u64() takes; any other value, other numbers included, is not consumed.
+  // Reads a number that as_u64() takes; consumes nothing else, not even other numbers.
   bool read_u64(std::uint64_t& out);
   bool read_bool(bool& out);
   bool read_null();
 
-  // Checks and passes the value that waits; `raw` is its verbatim text.
+  // Checks and skips the next value; `raw` is its verbatim text.
   bool skip_value();
   bool skip_value(std::string_view& raw);
-  // Goes on after a broken entry: checks and passes what is left of every container deeper than `depth`, and the value
-  // that still waits at `depth`, if one does.
+  // Continues after an invalid entry: checks and skips the rest of every container deeper than `depth`, and the value
+  // still due at `depth`, if any.
   bool unwind(std::size_t depth);
 
-  // Offset just past the root value once it is complete, before any white space: for callers with a padding rule of
-  // their own.
+  // Offset just after the complete root value, before any white space: for callers with their own padding rule.
   std::optional<std::size_t> value_end() const noexcept;
-  // The root value is complete and only white space follows. Misuse while the root value is not read to its end.
+  // Checks that only white space follows the root value. Error{misuse} if the root value has not been read to its end.
   bool finish();
 
  private:
-  // What may come next; the *_next states also name the container around a value (after_).
+  // What may come next; the *_next states also tell the container around a value (after_).
   enum class State : char { value, object_first, object_next, array_first, array_next, done, failed };
 
-  // Each returns false, as the pull that ends with it does.
+  // These return false, so that pulls can return their result.
   bool fail(JsonErrorCode code, const char* at, std::string_view sentence);
   bool fail_end();
   bool fail_in_string(JsonErrorCode code, const char* first, const char* at, bool ascii, std::string_view sentence);
@@ -154,27 +152,27 @@ class JsonReader {
   const char* end_;
   std::size_t max_depth_;
   State state_ = State::value;
-  State after_ = State::done;  // the state once the value that waits is complete
-  std::string stack_;          // after_ of the containers around, as bytes
+  State after_ = State::done;  // the state after the pending value
+  std::string stack_;          // after_ of the enclosing containers, as bytes
   JsonError error_;
 };
 
-// The pulls that a header of 100,000 tensors makes millions of times, inline.
+// Inline, because a header of 100,000 tensors calls these millions of times.
 
 namespace json_detail {
 
 constexpr bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 constexpr std::uint64_t every_byte(unsigned char b) noexcept { return 0x0101010101010101u * b; }
 
-// Value of the digits, eight at most, that start at `at`, and their count; the caller has eight bytes.
+// Value and count of the digits at `at`, at most eight; eight bytes must be readable.
 inline std::uint64_t digits8(const char* at, std::size_t& count) noexcept {
   std::uint64_t word = base::load_le<std::uint64_t>(at) ^ every_byte('0');
-  // Sets the high bit of bytes above 9; a carry out of one only reaches bytes after it.
+  // Sets the high bit of bytes above 9; a carry from one only affects bytes after it.
   const std::uint64_t other = ((word + every_byte(0x76)) | word) & every_byte(0x80);
   count = static_cast<std::size_t>(std::countr_zero(other)) / 8;
   if (count == 0) return 0;
   word <<= 64 - 8 * count;
-  // Pairs, then fours, then all eight, the first byte the most significant.
+  // Combines pairs, then fours, then all eight; the first byte is the most significant.
   word = (word * 10 + (word >> 8)) & 0x00FF00FF00FF00FFu;
   word = (word * 100 + (word >> 16)) & 0x0000FFFF0000FFFFu;
   return (word * 10000 + (word >> 32)) & 0xFFFFFFFFu;
@@ -186,7 +184,7 @@ inline void JsonReader::skip_space() noexcept {
   while (cur_ != end_ && json_detail::is_space(*cur_)) ++cur_;
 }
 
-// A value waits and its first byte is at cur_.
+// Whether a value is due; its first byte is then at cur_.
 inline bool JsonReader::ready_for_value() {
   if (state_ != State::value) [[unlikely]]
     return out_of_order();
@@ -209,7 +207,8 @@ inline bool JsonReader::open(char bracket, State first, State next) {
   return true;
 }
 
-// Passes the closing bracket and leaves the container; false, as the end of next_key() and next_element().
+// Skips the closing bracket and leaves the container. Returns false, so that next_key() and next_element() can return
+// it.
 inline bool JsonReader::close() {
   ++cur_;
   after_ = static_cast<State>(stack_.back());
@@ -237,7 +236,7 @@ inline bool JsonReader::next_element() {
   return true;
 }
 
-// The common spelling, 1 to 15 digits well inside the text, without a branch for each digit. cur_ is at any byte.
+// The common case, 1 to 15 digits well inside the text, without a branch per digit. cur_ may be at any byte.
 inline bool JsonReader::read_short_u64(std::uint64_t& out) {
   if (end_ - cur_ < 17) return false;
   std::size_t count = 0;

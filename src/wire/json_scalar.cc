@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What JSON scalars mean: numbers out of their spelling, text out of its escapes. The grammar is in json_reader.cc.
+// Converts JSON scalars: numbers from their digits, texts from their escapes. The grammar is in json_reader.cc.
 #include <fast_float/fast_float.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ std::optional<double> as_double(std::string_view raw) noexcept {
   const char* const end = raw.data() + raw.size();
   const auto [past, error] = fast_float::from_chars(raw.data(), end, value);
   if (past != end || raw.empty() || !std::isfinite(value)) return std::nullopt;
-  // A result too small for a double is reported as out of range with the value 0 that JSON readers give it.
+  // fast_float reports underflow as out of range, with the value 0 that JSON readers use.
   if (error != std::errc() && error != std::errc::result_out_of_range) return std::nullopt;
   return value;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON reader against its error table and nlohmann-json, and what the writer writes against both.
+// The JSON reader against its error table and nlohmann-json, and the writer's output against both.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +21,7 @@ using Random = std::mt19937_64;
 
 std::size_t pick(Random& random, std::size_t below) { return static_cast<std::size_t>(random() % below); }
 
-// Builds what nlohmann-json would: the last of equal keys wins. nullopt where the reader fails, or a number is no
+// Builds what nlohmann-json would: the last of equal keys wins. nullopt if the reader fails, or a number is not a
 // finite double.
 std::optional<Tree> build(JsonReader& in) {
   std::string scratch;
@@ -182,7 +182,7 @@ TEST(JsonReader, NamesEachErrorAndWhereItIs) {
       EXPECT_EQ(error.offset, one.offset) << one.text;
       EXPECT_FALSE(error.sentence.empty()) << one.text;
     }
-    // The oracle skips a byte-order mark and takes a NUL for the end.
+    // The oracle skips a byte-order mark and treats a NUL as the end.
     const bool lenient = one.code == byte_order_mark || one.text.find('\0') != std::string_view::npos;
     EXPECT_TRUE(lenient || !Tree::accept(one.text)) << one.text;
   }
@@ -331,7 +331,7 @@ TEST(JsonReader, GoesOnAfterABrokenEntry) {
   EXPECT_TRUE(in.unwind(depth));
   ASSERT_TRUE(in.next_key(key));
   EXPECT_EQ(key.raw, "b");
-  EXPECT_TRUE(in.unwind(depth));  // passes the value that waits
+  EXPECT_TRUE(in.unwind(depth));  // skips the pending value
   ASSERT_TRUE(in.next_key(key) && in.read_u64(value));
   EXPECT_EQ(value, 8u);
   EXPECT_TRUE(in.unwind(depth));  // nothing to do
@@ -440,10 +440,10 @@ TEST(JsonOracle, MutatedDocumentsAreTakenByBothOrNeither) {
     JsonError error;
     const auto ours = parse(text, &error);
     const Tree theirs = Tree::parse(text, nullptr, false);
-    // A byte-order mark is the one thing that the oracle lets pass.
+    // Only a byte-order mark is accepted by the oracle and not by us.
     if (error.code == JsonErrorCode::byte_order_mark) continue;
     ASSERT_EQ(ours.has_value(), !theirs.is_discarded()) << text << "\nat " << error.offset << ": " << error.sentence;
-    // Skipping checks as much as reading; only numbers past every double are a matter of reading.
+    // Skipping checks as much as reading, except numbers beyond the range of double.
     if (error.code != JsonErrorCode::none) {
       ASSERT_EQ(skip_error(text).offset, error.offset) << text;
     }
@@ -462,7 +462,7 @@ TEST(JsonReader, RefusesEveryTruncation) {
     const std::string text =
         Tree{{"k", random_tree(random, 4)}, {"\xF0\x9F\x98\x80", {1.5e7, -3, true, nullptr}}}.dump(-1, ' ', i % 2 == 0);
     for (std::size_t size = 0; size < text.size(); ++size) {
-      // A copy of its own, so that the address sanitizer sees a read past the end.
+      // A separate copy, so that the address sanitizer detects a read past the end.
       const std::vector<char> cut(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(size));
       const JsonError error = skip_error({cut.data(), cut.size()});
       ASSERT_TRUE(error.code == JsonErrorCode::unexpected_end || error.code == JsonErrorCode::invalid_utf8)

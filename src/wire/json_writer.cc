@@ -27,7 +27,7 @@ void append_escape(std::string& to, unsigned char byte) {
   }
 }
 
-// In a JSON string that stands in `to` from `from` on: what could steer a terminal becomes \uXXXX, in two halves above
+// Escapes characters that could control a terminal in the JSON string at to[from...], as \uXXXX, or a pair above
 // U+FFFF.
 void escape_steering(std::string& to, std::size_t from) {
   const auto is_plain = [](char c) { return c >= ' ' && c <= '~'; };
@@ -96,7 +96,7 @@ void JsonWriter::new_line() {
   out_.append(used_.size() * 2, ' ');
 }
 
-// Whatever stands between the value before and the one that comes now.
+// Writes the separator between the previous value and the next.
 void JsonWriter::separate() {
   if (after_key_) {
     after_key_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How JSON spells texts and numbers, for the writer (weighbridge/json_writer.h) and for what writes a single one.
+// JSON strings and numbers, for JsonWriter and for code that writes a single one.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,10 +10,10 @@
 namespace weighbridge::wire {
 
 // Appends `text` in double quotes, with the escapes \" \\ \b \f \n \r \t, \u00XX for the other controls below 0x20,
-// everything else verbatim. Bytes that are not UTF-8 become U+FFFD each.
+// everything else verbatim. Each invalid UTF-8 byte becomes U+FFFD.
 void append_json_string(std::string& to, std::string_view text);
 // The shortest decimal that reads back as the same number, with a point or an exponent so that it stays a
-// floating-point number; "nan", "inf" and "-inf", quotes included, for what JSON has no number for.
+// floating-point number. NaN and infinities become "nan", "inf" and "-inf", with the quotes.
 void append_json_number(std::string& to, double value);
 void append_json_number(std::string& to, float value);
 

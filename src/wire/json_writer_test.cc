@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the JSON writer writes, sign by sign. Trees that it writes and nlohmann-json reads are json_test.cc's.
+// The exact output of the JSON writer. json_test.cc has trees that it writes and nlohmann-json reads.
 #include "wire/json_writer.h"
 
 #include <gtest/gtest.h>

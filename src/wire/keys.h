@@ -11,10 +11,10 @@ namespace weighbridge::wire {
 
 struct Key {
   std::string_view text;
-  std::size_t at = 0;  // where it stands; ascending in a list of keys
+  std::size_t at = 0;  // its offset; ascending in a list of keys
 };
 
-// The least `at` of a key that stood there before. Sorts the list unless it is short.
+// The smallest `at` of a key that repeats an earlier one. Sorts the list unless it is short.
 inline std::optional<std::size_t> first_duplicate(std::vector<Key>& keys) {
   constexpr std::size_t kShort = 12;
   if (keys.size() < 2) return std::nullopt;
