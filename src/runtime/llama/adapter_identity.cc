@@ -14,6 +14,7 @@ namespace weighbridge::slm {
 namespace {
 
 using slm_adapter::Identity;
+using namespace slm_format;
 
 std::string read_text(const Source& source, std::uint64_t offset, std::uint64_t length) {
   std::string out(base::to_size(length), '\0');

@@ -19,6 +19,8 @@
 namespace weighbridge::slm {
 namespace {
 
+using namespace slm_format;
+
 Header header_of(Fixture kind) {
   Header h;
   h.flags = kind == Fixture::tiny_tied ? kTiedOutput : 0;
