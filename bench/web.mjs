@@ -1,14 +1,15 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// Times the npm package under Node against the native command, in turns in one run: checking files, generating text, and
-// opening files of very different sizes. Also times opening against netron, if its modules are available.
+// Times the npm package under Node against the native command, in turns in one run: checking files, generating text,
+// and opening files of very different sizes. Also times opening against netron, if its modules are available.
 //
 // usage: web.mjs [--ours WEIGHBRIDGE] [--rounds N] [--netron FOLDER] [--json FILE]
 //
 // Needs `make build` and `make web`. Benchmarks that need build/demo/minilm.safetensors or the checkpoint of
 // WEIGHBRIDGE_TEST_DATA are left out if it is missing. A native check is timed as a process, minus the time of
 // `weighbridge --version`; a native generation reports its own rate. FOLDER holds netron's modules (view.js,
-// safetensors.js): netron is not in the npm registry, but its Python package contains them. Rows are those of results.py.
+// safetensors.js): netron is not in the npm registry, but its Python package contains them. Rows are those of
+// results.py.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
