@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# The short names of the project's jobs; CMake, ctest and tools/ do the work.
+# Short names for the project's jobs; CMake, ctest and tools/ do the work.
 
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 10
-# The tests of the command whose verbs start threads.
+# Tests of verbs that start threads.
 THREADED = convert embed generate terminal
 PREFIX ?= /usr/local
 STAGE := tools/stage.sh

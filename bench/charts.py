@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts as plain SVG, 800 wide: bars about a line at 1, and lines over two logarithmic axes. Each stands on a card of its own, light
-or dark as the reader's system has it, and says in its title and description what it shows. Owns geometry and colors; what is drawn
-comes from report.py."""
+"""Draws charts as plain SVG, 800 wide: bars about a line at 1, and lines over two logarithmic axes. Each chart is a card, light or dark
+like the reader's system, with a title and a description for screen readers. Owns geometry and colors; report.py supplies the data."""
 import math
 from html import escape
 
@@ -71,12 +70,12 @@ def ticks_of(low, high):
 
 
 def bars(title, description, subtitle, groups, logarithmic):
-    """groups: [(heading, [(label, second label, value, asked or None, good)])]. Bars begin at 1 on a logarithmic axis, else at 0; a
-    strong line stands at 1, a short violet one at what was asked."""
+    """groups: [(heading, [(label, second label, value, target or None, good)])]. Bars begin at 1 on a logarithmic axis, else at 0. A
+    strong line marks 1, a short violet one the target."""
     rows = [row for _, members in groups for row in members]
     second = max(len(row[1]) for row in rows) * CHARACTER
     left = MARGIN + max(len(row[0]) for row in rows) * CHARACTER + 10 + second + 10
-    # Beside a bar's end its value is written: room for it on both sides.
+    # Leaves room for the value at the end of a bar, on both sides.
     values = [v for row in rows for v in (row[2], row[3]) if v] + [1]
     if logarithmic:
         low, high = min(values) / 1.15, max(max(values) * 1.15, 1.5)
@@ -116,7 +115,7 @@ def bars(title, description, subtitle, groups, logarithmic):
 
 
 def value_label(scale, base, value, marks, y):
-    """At the end of the bar, beyond the lines that stand in its way."""
+    """The value at the end of the bar, clear of nearby lines."""
     leftward = value < base
     x = scale(value) + (-5 if leftward else 5)
     room = len(shown(value)) * CHARACTER + 4
@@ -135,7 +134,7 @@ MARKERS = {
 
 
 def duration(ms):
-    """A power of ten of milliseconds as a person writes it."""
+    """Formats a power of ten of milliseconds."""
     for unit, size in (("s", 1000), ("ms", 1), ("µs", 1e-3), ("ns", 1e-6)):
         if ms >= size * 0.999:
             return f"{ms / size:g} {unit}"
@@ -143,7 +142,7 @@ def duration(ms):
 
 
 def legend(names, x, y, room):
-    """One name after the other, in as many lines as they need; returns the parts and the height."""
+    """The names in a row, wrapped to as many lines as needed; returns the parts and the height."""
     parts, at, lines = [], x, 1
     for number, name in enumerate(names):
         width = 21 + len(name) * CHARACTER + 16

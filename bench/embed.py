@@ -5,16 +5,15 @@
 usage: embed.py MODEL.safetensors --ours EMBED_BENCH --cli WEIGHBRIDGE [--vocab VOCAB.txt [--texts TEXTS]] [--peer PYTHON]
                 [--model-folder FOLDER [--sentence-transformers PYTHON]] [-n TURNS] [--seconds S] [--figures A,B] [--json FILE]
 
-EMBED_BENCH is the program that bench/embed_bench.cc becomes. PYTHON has numpy, onnx, onnxruntime and, for text, tokenizers; without
-it ours is timed alone. With --model-folder, the Hugging Face folder of the same model, sentence-transformers takes its turns too, in
-f32: the query as ids, the texts batched as it does; --sentence-transformers names the python that has it where PYTHON has not. The
-graph of ONNX Runtime is made here from the same weights, with its own fused operators
+EMBED_BENCH is the program built from bench/embed_bench.cc. PYTHON has numpy, onnx, onnxruntime and, for text, tokenizers; without
+it only ours is timed. With --model-folder, the Hugging Face folder of the same model, sentence-transformers is timed too, in f32: the
+query as ids, the texts in its own batches. --sentence-transformers names a Python that has it, if PYTHON has not. The graph for ONNX
+Runtime is made here from the same weights, with its own fused operators
 (EmbedLayerNormalization, Attention, SkipLayerNormalization, BiasGelu), and once more with quantize_dynamic (int8, weights per
-channel); our f16 is beside its f32. TEXTS is an STS-B file (sentence, sentence, score in CSV) or a text a line; the peer tokenizes
-them as one batch, sorts them by length and computes up to 32 of one length at once, so that nothing is padded. Its answers are
+channel); our f16 is compared with its f32. TEXTS is an STS-B file (sentence, sentence, score in CSV) or has one text per line. The peer
+tokenizes the texts as one batch, sorts them by length and computes up to 32 of one length at once, without padding. Its results are
 compared with ours before the clock starts. Each turn times each figure with each program for S seconds. With VOCAB, WEIGHBRIDGE makes
-a .weights file of the model, which is then what ours opens, and shows how much memory embedding takes as texts become ten times as
-many."""
+a .weights file of the model, which ours then opens, and the memory of embedding is measured for ten times as many texts."""
 import argparse
 import csv
 import json
@@ -32,7 +31,7 @@ SHAPES = {"query16": (1, 16), "text128": (1, 128), "batch32x128": (32, 128)}
 
 TITLES = {"query16": "a query of 16 tokens", "text128": "a text of 128 tokens", "batch32x128": "32 texts of 128 tokens",
           "texts": "the sentences of STS-B, from text", "ready": "ready from a .weights file"}
-# What was asked: of ONNX Runtime's time (f16 of its f32), and in milliseconds.
+# Targets: as a fraction of ONNX Runtime's time (f16 of its f32), and in milliseconds.
 ASKED = {("batch32x128", "f32"): 0.71, ("batch32x128", "f16"): 0.50, ("batch32x128", "int8"): 0.55, ("query16", "f32"): 0.65,
          ("query16", "int8"): 0.45, ("texts", "f32"): 0.45, ("texts", "int8"): 0.33}
 ASKED_MS = {("ready", "f32"): 20, ("ready", "int8"): 50}
@@ -49,7 +48,7 @@ def tensors(path):
 
 
 def make_onnx(w, heads, path):
-    """BERT as ONNX Runtime's optimizer leaves it."""
+    """BERT in the form that ONNX Runtime's optimizer produces."""
     import numpy as np
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -90,7 +89,7 @@ def make_onnx(w, heads, path):
 
 
 def peer(o):
-    """In a process of its own: reads a figure a line, answers with its times in milliseconds."""
+    """Runs in its own process: reads one figure per line and prints its times in milliseconds."""
     import numpy as np
     import onnxruntime as ort
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -152,7 +151,7 @@ def peer(o):
         else:
             ids = rng.integers(1996, 29000, SHAPES[figure]).astype(np.int32)
             job = lambda: run(precision, ids)  # noqa: E731
-        if figure != "texts":  # those were all embedded once
+        if figure != "texts":  # those have all been embedded once
             job()
         time_job(o, job, 1 if figure == "texts" else 3)
 
@@ -209,7 +208,7 @@ def ours(o, figure, precision):
 
 
 def read_texts(path):
-    """The sentences of an STS-B file, all first ones before the second ones, or lines."""
+    """The sentences of an STS-B file, all first ones before all second ones; or the lines of a text file."""
     if not path:
         return []
     with open(path, encoding="utf-8", newline="") as f:
@@ -239,14 +238,14 @@ def make_weights(o, folder):
 
 
 def resident(o, precision, lines, folder):
-    """The most memory that embedding so many lines takes, in MiB."""
+    """The peak memory of embedding that many lines, in MiB."""
     path = os.path.join(folder, "lines.txt")
     with open(path, "w", encoding="utf-8") as f:
         f.writelines(f"text {i}\n" for i in range(lines))
     process = subprocess.Popen([o.cli, "embed", o.weights, "--precision", precision, "--threads", str(o.threads), "--input", path],
                                stdout=subprocess.DEVNULL)
     most = 0
-    while process.poll() is None:  # what wait4() tells would include this interpreter, before it became another program
+    while process.poll() is None:  # wait4() would include this interpreter's memory from before exec
         with open(f"/proc/{process.pid}/status", encoding="utf-8") as f:
             most = max([most] + [int(line.split()[1]) for line in f if line.startswith("VmHWM")])
         time.sleep(0.01)
@@ -293,7 +292,7 @@ def main():
 
 
 def prepare_text(o, folder):
-    """What text needs; returns what the peer is told beside its own arguments."""
+    """Prepares embedding of texts; returns additional arguments for the peer."""
     if not o.vocab:
         return []
     make_weights(o, folder)
@@ -325,7 +324,7 @@ def compare(o, folder):
 
 
 def start_peers(o, results, more):
-    """Those that are there, by name; a sentence about each that is not."""
+    """The available peers by name, and a sentence about each missing one."""
     env = dict(os.environ, OMP_NUM_THREADS=str(o.threads), RAYON_NUM_THREADS=str(o.threads))
     found = {}
     for name, python in (("onnxruntime", o.peer), ("sentence-transformers", (o.sentence_transformers or o.peer) if o.model_folder else "")):

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embedding with real or made-up weights: how near the products come to the roof of the machine, one query of 16
-// tokens, 32 texts of 128, texts of $WEIGHBRIDGE_EMBED_TEXTS (one a line), and opening. Before the clock starts,
-// answers are checked: products against sums in double, vectors against the same texts alone. $WEIGHBRIDGE_EMBED_MODEL
-// names a model (any container; $WEIGHBRIDGE_EMBED_HEADS where it has no metadata); without it one of the same shape is
-// made of random numbers, which takes as long.
+// Times embedding with real or random weights: matrix products as a fraction of the machine's roof, one query of 16
+// tokens, 32 texts of 128, texts of $WEIGHBRIDGE_EMBED_TEXTS (one per line), and opening. Checks results before the
+// clock starts: products against sums in double, vectors against those of each text alone. $WEIGHBRIDGE_EMBED_MODEL
+// names a model (any container; $WEIGHBRIDGE_EMBED_HEADS if it has no metadata). Without it, random weights of the
+// same shape are used, which take the same time.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ namespace wk = weighbridge::kernels;
 
 using wk::testing::numbers;
 
-// Memory as the runtime has it: lines of the cache begin where vectors do.
+// Memory aligned to cache lines, as in the runtime.
 template <class T> class Aligned {
  public:
   explicit Aligned(std::size_t count) : room_(count + 64 / sizeof(T)) {}
@@ -54,7 +54,7 @@ enum class Unit { f32, half, bytes };
 #if defined(__x86_64__)
 constexpr int kOperations[] = {32, 64, 128};  // of one instruction, by Unit
 
-// What one core can do: independent chains of fused multiply-adds or of byte products, in registers alone.
+// The peak rate of one core: independent chains of fused multiply-adds or byte products, in registers only.
 template <Unit Kind> [[gnu::target("avx512f,avx512vnni")]] double roof() {
   constexpr int kRounds = 100'000;
   double best = 0;
@@ -253,7 +253,7 @@ wb::Model made_up() {
   out.attribute("num_attention_heads", wb::Value::text("12"));
   return out.build();
 }
-// A named model is opened anew.
+// The named model, opened again; otherwise the random one.
 wb::Model opened() {
   const char* named = std::getenv("WEIGHBRIDGE_EMBED_MODEL");
   if (named != nullptr) return wb::open(named, {}, {.access = wb::Access::mapped});
@@ -337,7 +337,7 @@ BENCHMARK_CAPTURE(embed_texts, f32, wb::Precision::f32)->UseRealTime()->Unit(ben
 BENCHMARK_CAPTURE(embed_texts, f16, wb::Precision::f16)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed_texts, int8, wb::Precision::int8)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// From a file in the page cache to an Embedder that can be used.
+// Times opening, from a file in the page cache to a ready Embedder.
 void ready(benchmark::State& state, wb::Precision precision) {
   std::vector<double> times;
   for (auto _ : state) {

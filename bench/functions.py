@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the library inside one process: opening, finding a name, checksums on one core; and how near the products of the
-embedding runtime come to what one core can multiply and add in registers, measured in the same run.
+"""Times functions of the library inside one process: opening, finding a name, checksums on one core; and the products of the embedding
+runtime as a fraction of what one core can multiply and add in registers, measured in the same run.
 
 usage: functions.py --library LIBRARY_BENCH --embed EMBED_BENCH --cli WEIGHBRIDGE [--seconds 0.3] [-n 3] [--json FILE]
 
-The programs check their answers before the clock starts. Products are of (m, n, k) as all-MiniLM-L6-v2 has them."""
+The programs check their results before the clock starts. Products have the (m, n, k) of all-MiniLM-L6-v2."""
 import argparse
 import json
 import re
@@ -16,7 +16,7 @@ from results import Results, figures
 KERNELS = {"product_f32": "product in f32", "product_half": "product in f16", "product_i8": "product in int8", "attention": "attention in f32"}
 ROOFS = {"product_f32": "f32 on one core", "product_half": "f16 on one core", "product_i8": "int8 on one core", "attention": "f32 on one core"}
 CHECKSUMS = {"sha256": "SHA-256, one message", "crc32c": "CRC-32C", "crc32": "CRC-32", "xxh3": "XXH3-128", "slm": "the checksum of .slm"}
-OPENED_IN_US = {1000: 200, 100000: 20000}  # what was asked
+OPENED_IN_US = {1000: 200, 100000: 20000}  # targets
 
 
 def measured(program, filter_, o):

@@ -5,10 +5,10 @@
 usage: generate.py --ours GENERATE_RATES --cli WEIGHBRIDGE [--roofs LIBRARY_BENCH] [--peer PYTHON] [--folder FOLDER] [-n 3]
                    [--seconds 1] [--only 15M-q8_0] [--threads 2] [--json FILE]
 
-GENERATE_RATES is the program that bench/generate_rates.cc becomes. PYTHON has llama-cpp-python, gguf and numpy; without it ours is
-timed alone. Weights are random, of the stories15M and stories110M shapes; both are kept in FOLDER. Each turn times ours, then the peer,
-then the other way round. The peer samples no tokens and copies no logits, which flatters it slightly. Each token needs all weights
-once: how fast they stream is given as a part of what LIBRARY_BENCH reads as many bytes with, the same two threads in the same run."""
+GENERATE_RATES is the program built from bench/generate_rates.cc. PYTHON has llama-cpp-python, gguf and numpy; without it only ours is
+timed. Weights are random, with the shapes of stories15M and stories110M; both are kept in FOLDER. Each turn times ours, then the peer,
+then the other way round. The peer samples no tokens and copies no logits, which favors it slightly. Each token needs all weights once:
+their rate is given as a fraction of the rate at which LIBRARY_BENCH reads as many bytes, with two threads in the same run."""
 import argparse
 import json
 import os
@@ -74,7 +74,7 @@ for line in sys.stdin:
 
 
 class Runner:
-    """A program that answers "decode SECONDS" and "prompt SECONDS" with its best and its median rate."""
+    """A program that reads "decode SECONDS" and "prompt SECONDS" and prints its best and its median rate."""
 
     def __init__(self, *command):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -93,19 +93,19 @@ class Runner:
 
 
 def bytes_of(shape, form):
-    """Of the weights that one token needs, scales included."""
+    """The bytes of the weights that one token needs, scales included."""
     d, layers, _, ffn, vocabulary = SHAPES[shape]
     count = vocabulary * d + layers * (4 * d * d + 3 * d * ffn)
     return count * {"f32": 4, "q8_0": 1, "q4_0": 0.625}[form]
 
 
-# What was asked as times the peer's rate, decode and prompt.
+# Targets as multiples of the peer's rate: decode, prompt.
 ASKED = {("15M", "f32"): (1.4, None), ("15M", "q8_0"): (2, 3), ("15M", "q4_0"): (2.5, 3),
          ("110M", "f32"): (1.2, None), ("110M", "q8_0"): (2, 3), ("110M", "q4_0"): (2.2, 3)}
 
 
 def add_roof(results, options, shape, form):
-    """Of reading as many bytes as the weights have; its name, or None."""
+    """The name of the roof for reading as many bytes as the weights have, or None."""
     if not options.roofs:
         return None
     size = int(bytes_of(shape, form) / 1e6)
@@ -144,7 +144,7 @@ def measure(results, shape, form, options):
 
 
 def find_peer(results, python):
-    """python, if it has what the peer takes."""
+    """python, if it has the peer's packages."""
     if not python:
         results.leave_out("llama.cpp: no Python with llama-cpp-python was given")
         return ""

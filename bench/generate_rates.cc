@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a language model runs. Owns models of known shapes with made-up weights, and a loop that times what it is
-// asked for, so that a driver can take turns with others (generate.py). Before the first figure it checks that tokens
-// fed together and one by one have the same logits.
+// Times a language model. Makes models of known shapes with random weights, and runs a loop that times on request, so
+// that generate.py can take turns with peers. Before the first figure it checks that tokens fed together and one by one
+// give the same logits.
 //
 // usage: generate_rates make SHAPE FORM OUT.slm      SHAPE 15M, 110M; FORM f32, q8_0, q4_0
 //        generate_rates run MODEL.slm THREADS        then lines on standard input: "decode SECONDS", "prompt SECONDS";
-//                                                    each is answered with "BEST MEDIAN" in tokens a second
+//                                                    prints "BEST MEDIAN" for each, in tokens per second
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -26,7 +26,7 @@ namespace wb = weighbridge;
 using Clock = std::chrono::steady_clock;
 using Ids = std::vector<std::uint32_t>;
 
-constexpr std::size_t kTokens = 128;  // of a prompt, and decoded behind one another
+constexpr std::size_t kTokens = 128;  // of a prompt, and of a decoded sequence
 
 struct Shape {
   std::string_view name;
@@ -34,7 +34,7 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{"15M", 288, 6, 6, 768, 32000, 1024}, {"110M", 768, 12, 12, 2048, 32000, 1024}};
 
-// Uniform values about 0.02 wide: their sum of squares, not their distribution, is what the numbers depend on.
+// Uniform values about 0.02 wide: the results depend on their sum of squares, not on their distribution.
 wb::Bytes noise(std::uint64_t count, std::uint64_t seed) {
   auto values = std::make_shared<std::vector<float>>(count);
   std::uint64_t state = seed * 0x9e3779b97f4a7c15U + 1;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How times grow: listing and opening 1 to 100,000 small tensors, and verify, hash and convert of 1 MiB to 1 GiB, in turns with peers.
+"""Times growth: listing and opening 1 to 100,000 small tensors, and verify, hash and convert of 1 MiB to 1 GiB, in turns with peers.
 
 usage: growth.py FOLDER [--ours COMMAND] [--roofs library_bench] [--peers FOLDER] [--python PYTHON] [-n TURNS] [--only WORD] [--json FILE]
 
-FOLDER keeps the inputs (made when missing, about 2.8 GB). Opening is a function of the library, timed inside library_bench; all else
-is whole processes, whose start counts. Warm page cache. Before the clock starts, the tensors listed are counted, each verify is seen
-to succeed, and content digests are compared across the conversion."""
+FOLDER keeps the inputs (made when missing, about 2.8 GB). Opening is a function of the library, timed inside library_bench; everything
+else is whole processes, start included. Warm page cache. Before the clock starts, the script counts the listed tensors, checks that
+each verify succeeds, and compares content digests across the conversion."""
 import json
 import os
 
@@ -39,7 +39,7 @@ def tensors(t, peers):
 
 
 def opening(results, program):
-    """In the process of library_bench, which checks what it opens."""
+    """Opening, timed in the process of library_bench, which checks what it opens."""
     told = json.loads(output([program, "--benchmark_filter=open_file/", "--benchmark_format=json", "--benchmark_min_time=0.2",
                               "--benchmark_repetitions=3"]).stdout)
     times = {}

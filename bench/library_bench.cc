@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of the library: opening indexes of 1 to 100,000 tensors, and the machine's own rates (the roofs that the
-// other benchmarks are measured against). Each checks its answer before the clock starts.
+// Times functions of the library: opening indexes of 1 to 100,000 tensors, and the machine's roofs, which the other
+// benchmarks are compared with. Each benchmark checks its result before the clock starts.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace {
 
 namespace wb = weighbridge;
 
-// `count` tensors of 64 f32, named as the experts of a large model are, saved as `extension`.
+// `count` tensors of 64 f32, named like the experts of a large model, saved with `extension`.
 const std::string& sample(const std::string& extension, int count) {
   static std::vector<std::pair<std::string, std::string>> made;
   const std::string key = std::to_string(count) + "." + extension;
@@ -77,7 +77,7 @@ std::vector<std::byte> noise(std::size_t size) {
   return out;
 }
 
-// Each thread over a megabyte of its own, in cache: what one core can do. Threads add up to the machine's roof.
+// Each thread works on its own megabyte in cache: the rate of one core. The sum over threads is the machine's roof.
 template <class Function> void roof(benchmark::State& state, Function&& function) {
   const std::vector<std::byte> data = noise(std::size_t{1} << 20);
   for (auto _ : state) benchmark::DoNotOptimize(function(data));
@@ -95,11 +95,11 @@ void roof_xxh3(benchmark::State& state) {
 void roof_crc32(benchmark::State& state) {
   roof(state, [](std::span<const std::byte> d) { return wb::codecs::crc32(d); });
 }
-// Serial by design: one chain is what one file takes, so the roof is that of one thread.
+// The checksum is serial: a file needs one chain, so the roof is that of one thread.
 void roof_slm(benchmark::State& state) {
   roof(state, [](std::span<const std::byte> d) { return wb::codecs::indexed_checksum(d); });
 }
-// The sum of whole cache lines, eight at a time, in the widest registers there are: nothing but reading takes time.
+// The sum of whole cache lines, eight at a time, in the widest registers, so that only reading takes time.
 using Line [[gnu::vector_size(64)]] = std::uint64_t;
 [[gnu::target_clones("avx512f", "avx2", "default")]] std::uint64_t sum_of_lines(const Line* lines, std::size_t count) {
   Line sums[8] = {};
@@ -111,8 +111,8 @@ using Line [[gnu::vector_size(64)]] = std::uint64_t;
   return total;
 }
 
-// Reading memory over and over, half of so many MB by each of two threads: the roof of decoding a model of that size,
-// whose weights stream once for each token. The sizes are those of the models of generate.py.
+// Reads that many MB of memory over and over, half by each of two threads: the roof of decoding a model of that size,
+// whose weights are read once per token. The sizes are those of the models of generate.py.
 void roof_read(benchmark::State& state) {
   const std::size_t count = static_cast<std::size_t>(state.range(0)) * 1'000'000 / 2 / sizeof(Line) / 8 * 8;
   const std::vector<Line> data(count, Line{1, 1, 1, 1, 1, 1, 1, 1});

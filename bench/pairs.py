@@ -25,7 +25,7 @@ def check(o, source, target, to):
 
 
 def add_chains(results, row, count, size):
-    """The time that the serial checksums alone would take: to open the source, to seal the output, to read it back."""
+    """The time of the serial checksums alone: to open the source, to seal the output, to read it back."""
     theirs = rounded(count * size / results.told["roofs"]["slm"]["value"] * 1e3)
     row["peers"][CHAINS] = {"median": theirs, "best": theirs, "ratio": rounded(row["ours"]["median"] / theirs),
                             "ratio_of_best": rounded(row["ours"]["best"] / theirs)}

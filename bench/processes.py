@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times the jobs that people come with, on 1 GiB and on 100,000 tensors, in turns with the peers in one run.
+"""Times common jobs on 1 GiB and on 100,000 tensors, in turns with the peers in one run.
 
 usage: processes.py FOLDER [--ours COMMAND] [--roofs library_bench] [--peers FOLDER] [--python PYTHON] [-n TURNS] [--only WORD] [--json FILE]
 
 FOLDER keeps the inputs (made when missing, about 7 GB). Peers are optional: `zt` (ztensor-cli) and `amn` (anamnesis, feature cli)
-below --peers or in PATH, `safetensors` in --python; one that is absent is left out. Every answer is checked before the clock
-starts. Warm page cache. Rates are also given as a fraction of the machine's roof, measured in the same run."""
+below --peers or in PATH, `safetensors` in --python; a missing peer is left out. Every result is checked before the clock starts. Warm
+page cache. Rates are also given as a fraction of the machine's roof, measured in the same run."""
 import hashlib
 import json
 import os
@@ -32,7 +32,7 @@ def inputs(folder):
 
 
 def check_answers(o):
-    """Makes the inputs, and sees that every answer that is timed later is right."""
+    """Makes the inputs, and checks every result that is timed later."""
     inputs(o.folder)
     st = lambda name: os.path.join(o.folder, name)
     for name, count in (("one", 1), ("k", 1000), ("kk", 100000)):
@@ -45,7 +45,7 @@ def check_answers(o):
         digests = output([o.ours, "hash", source, target, back]).stdout.split()[::2]
         assert len(set(digests)) == 1, (name, digests)
         if name != "kk":
-            # The generator does not order its header as the reference writer does, so payloads are compared, not files.
+            # The generator orders its header differently from the reference writer, so this compares payloads, not files.
             header = struct.unpack("<Q", open(source, "rb").read(8))[0]
             assert listed["tensors"][0]["parts"][0]["offset"] == 8 + header
         print(json.dumps({"checked": name, "zt_bytes": os.path.getsize(target)}), flush=True)
@@ -72,7 +72,7 @@ def main():
     if o.check:
         check_answers(o)
         return
-    # In a process of its own: a child's peak memory counts from its parent's.
+    # In its own process: a child's peak memory starts at its parent's.
     subprocess.run([sys.executable, __file__, o.folder, "--ours", o.ours, "--check"], check=True)
     results = Results("containers", "Containers", o.ours, f"whole processes, warm page cache, medians of {o.turns} turns")
     t, peers = Turns(o, results), Peers(o, results)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The one shape in which every benchmark of this folder writes what it found, and the facts that all of them state.
+"""The common JSON form of the results of every benchmark in this folder, and the facts that all of them state.
 
 {"schema": 1, "bench": NAME, "title": ..., "machine": {...}, "build": {...}, "method": SENTENCE, "peers": {NAME: VERSION},
  "left_out": [SENTENCE, ...], "roofs": {NAME: {"value": NUMBER, "unit": UNIT, "what": SENTENCE}}, "rows": [ROW, ...]}
 
-ROW: {"group", "job", "unit": "ms" or a rate such as "tokens/s", "ours": FIGURES, "peers": {NAME: FIGURES}}, and where they apply
-"x" (what a growth chart has on its axis), "bytes" (worked on), "roof": {"name", "fraction", "asked"}.
-FIGURES: {"median", "best"}; ours may have "asked", the most that was set as a reach. A peer's also has "ratio" and "ratio_of_best":
-the time of ours as a part of the peer's, also where the unit is a rate, so below 1 ours is quicker; its "asked" is the ratio that was
-set as a reach. A file holds no date and no path.
+ROW: {"group", "job", "unit": "ms" or a rate such as "tokens/s", "ours": FIGURES, "peers": {NAME: FIGURES}}, and if they apply
+"x" (the position on the axis of a growth chart), "bytes" (processed), "roof": {"name", "fraction", "asked"}.
+FIGURES: {"median", "best"}; ours may have "asked", the target, as an upper bound. A peer's also has "ratio" and "ratio_of_best": our time
+divided by the peer's, even if the unit is a rate, so below 1 ours is faster; its "asked" is the target ratio. A file contains no date and
+no path.
 
 usage: results.py WEIGHBRIDGE      prints the facts of this machine and this build, for benchmarks in other languages"""
 import json
@@ -35,7 +35,7 @@ def machine():
 
 
 def build(command):
-    """What `weighbridge --version --json` says of itself."""
+    """The facts that `weighbridge --version --json` prints."""
     said = subprocess.run([command, "--version", "--json"], capture_output=True, text=True)
     try:
         told = json.loads(said.stdout)
@@ -45,7 +45,7 @@ def build(command):
 
 
 def ratio(ours, theirs, unit):
-    """The time of ours as a part of theirs."""
+    """Our time divided by theirs."""
     return rounded(ours / theirs if is_time(unit) else theirs / ours)
 
 
@@ -54,17 +54,17 @@ def is_time(unit):
 
 
 def rounded(value):
-    """Four significant digits: more than any of these figures holds."""
+    """Four significant digits, more than any of these figures has."""
     return float(f"{value:.4g}")
 
 
 def figures(values, unit="ms"):
-    """Of all turns."""
+    """Median and best of all turns."""
     return {"median": rounded(statistics.median(values)), "best": rounded((min if is_time(unit) else max)(values))}
 
 
 class Results:
-    """What one benchmark found. Rows are printed as they come, one JSON line each."""
+    """The results of one benchmark. Prints each row at once, as a JSON line."""
 
     def __init__(self, bench, title, command, method):
         self.told = {"schema": SCHEMA, "bench": bench, "title": title, "machine": machine(), "build": build(command), "method": method,
@@ -81,7 +81,7 @@ class Results:
         self.told["roofs"][name] = {"value": rounded(value), "unit": unit, "what": what}
 
     def row(self, group, job, ours, peers=None, unit="ms", roof=None, **more):
-        """ours and each of peers: FIGURES, or None for a peer that failed. roof: (name, value in its unit, asked or None)."""
+        """ours and each of peers: FIGURES, or None for a peer that failed. roof: (name, value in its unit, target or None)."""
         row = {"group": group, "job": job, "unit": unit, "ours": ours, "peers": {}}
         for name, theirs in (peers or {}).items():
             if theirs:
@@ -99,7 +99,7 @@ class Results:
         return row
 
     def asked(self, row, peer, at_most):
-        """The reach of a row, where the peer took part."""
+        """The target of a row, if the peer took part."""
         if peer in row["peers"]:
             row["peers"][peer]["asked"] = at_most
 

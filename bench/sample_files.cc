@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the inputs of pairs.py and of the opening benchmarks: one model of each kind, in each container that is timed.
-// Files that exist are left alone.
+// Keeps existing files.
 //
 // usage: sample_files FOLDER
 #include <cstdio>
@@ -15,7 +15,7 @@ namespace {
 
 namespace wb = weighbridge;
 
-// Tensors of `floats` f32, named as the layers of a large model are.
+// Tensors of `floats` f32, named like the layers of a large model.
 wb::Model plain(std::uint32_t count, std::uint64_t floats) {
   wb::Builder out;
   wb::test::SampleTensors add(out, 1);

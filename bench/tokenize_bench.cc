@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizing on one thread: the sentences of STS-B one by one, the same as one text, and other scripts. Before the
-// clock starts the ids are checked against those of the reference. The file that $WEIGHBRIDGE_TOKENIZE_TEXT names takes
-// the place of the sentences, a text a line, so that a peer can be given the same ones.
+// Times tokenizing on one thread: the sentences of STS-B one by one, the same as one text, and other scripts. Checks
+// the ids against those of the reference before the clock starts. $WEIGHBRIDGE_TOKENIZE_TEXT names a file that replaces
+// the sentences, one text per line, so that a peer can use the same ones.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ const std::vector<std::string>& sentences() {
   return made;
 }
 
-// Why nothing can be measured, or null.
+// Why the benchmarks cannot run, or null.
 const char* not_ready() {
   if (bert() == nullptr) return "wordpiece/bert-base-uncased-vocab.txt is not in the test data";
   const std::vector<std::uint32_t> ids = bert()->encode("Unaffable, the [MASK] caf\xC3\xA9!");

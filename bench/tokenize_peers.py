@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tokenizing on one thread in turns with the Rust crate `tokenizers` (PyPI) over the same lines: processor time.
+"""Times tokenizing on one thread in turns with the Rust crate `tokenizers` (PyPI) over the same lines, in processor time.
 
 usage: tokenize_peers.py --ours TOKENIZE_BENCH --cli WEIGHBRIDGE --vocab VOCAB --text TEXT [-n TURNS] [--json FILE]
 
-TOKENIZE_BENCH is the program of tokenize_bench.cc; TEXT holds a text a line. Without the package ours is timed alone. The ids must
-agree before the clock starts: bench/tokenize_bench.cc checks its own, the number of tokens is compared here."""
+TOKENIZE_BENCH is the program built from tokenize_bench.cc; TEXT has one text per line. Without the package only ours is timed. The ids
+must agree before the clock starts: bench/tokenize_bench.cc checks its own, and this script compares the numbers of tokens."""
 import argparse
 import json
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole processes timed in turns, ours and the peers': A B C A B C ..., one warm-up; the inputs that they work on; the roofs of the
-machine. Left to the benchmarks: which commands, and that their answers are right."""
+"""Times whole processes in turns, ours and the peers': A B C A B C ..., after one warm-up. Also makes inputs and measures the machine's
+roofs. The benchmarks choose the commands and check their results."""
 import argparse
 import json
 import os
@@ -18,7 +18,7 @@ GIB = 1 << 30
 
 
 def write_safetensors(path, tensors):
-    """tensors: (name, dtype, shape, bytes); payload is pseudo-random, the same on every machine. A file that is there stays."""
+    """tensors: (name, dtype, shape, bytes); the payload is pseudo-random, the same on every machine. Keeps an existing file."""
     if os.path.exists(path):
         return
     header, offset = {}, 0
@@ -40,7 +40,7 @@ def write_safetensors(path, tensors):
 
 
 def run(command):
-    """Seconds, peak memory in MB (never less than this interpreter's own, which a child begins with), exit status."""
+    """Seconds, peak memory in MB (at least that of this interpreter, where a child starts), exit status."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -58,7 +58,7 @@ def output(command):
 
 
 def parser_of(text):
-    """The arguments that every benchmark of processes has."""
+    """The common arguments of benchmarks of processes."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", help="keeps the inputs, which are made when missing")
     parser.add_argument("--ours", default="build/release/weighbridge")
@@ -72,7 +72,7 @@ def parser_of(text):
 
 
 class Turns:
-    """Runs the jobs of one benchmark and hands their rows to its results."""
+    """Runs the jobs of one benchmark and adds their rows to its results."""
 
     def __init__(self, options, results):
         self.o = options
@@ -90,15 +90,15 @@ class Turns:
         return self.o.only in job
 
     def job(self, group, name, commands, size=0, roof=None, turns=None, **more):
-        """commands: name -> argv, None where a peer is absent; ours first under 'ours'. roof: (its name, what was asked). Returns the
-        row, or None where it is not wanted."""
+        """commands: name -> argv, None for a missing peer; ours first, as 'ours'. roof: (its name, target). Returns the row, or None
+        if it is not selected."""
         if not self.wants(name):
             return None
         commands = {who: argv for who, argv in commands.items() if argv}
         times, memory = self.times(name, commands, turns or self.o.turns)
         told = {who: figures([t * 1e3 for t in seconds]) if seconds else None for who, seconds in times.items()}
         ours = told.pop("ours")
-        if memory["ours"] > 1.01 * own_peak():  # else it is this interpreter's
+        if memory["ours"] > 1.01 * own_peak():  # otherwise it is this interpreter's
             ours["peak_mb"] = round(memory["ours"], 1)
         rate = size / (ours["median"] / 1e3)
         return self.results.row(group, name, ours, told, roof=roof and (roof[0], rate, roof[1]), bytes=size or None, **more)
@@ -134,7 +134,7 @@ ROOFS = {"sha256": "SHA-256 by OpenSSL, a message on each of two cores", "crc32c
 
 
 def add_roofs(results, program):
-    """Bytes a second that two threads do, by name; of the serial checksum, that one does."""
+    """Bytes per second of two threads, by name; of one thread for the serial checksum."""
     if not program:
         return
     text = output([program, "--benchmark_filter=roof_(sha256|crc|xxh3|slm)", "--benchmark_format=json", "--benchmark_min_time=0.3"]).stdout
@@ -145,7 +145,7 @@ def add_roofs(results, program):
 
 
 class Peers:
-    """The commands and packages that are there, with their versions in the results; a sentence about each that is not."""
+    """The available commands and packages, with their versions in the results; a sentence about each missing one."""
 
     def __init__(self, options, results):
         search = os.pathsep.join([options.peers, os.path.join(options.peers, "bin"), os.environ.get("PATH", "")])

@@ -1,14 +1,15 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// Times the npm package under Node against the native command, in one run and in turns: checking files, generating text,
-// and opening files of very different sizes; and opening against netron, where its modules are at hand.
+// Times the npm package under Node against the native command, in turns in one run: checking files, generating text,
+// and opening files of very different sizes. Also times opening against netron, if its modules are available.
 //
 // usage: web.mjs [--ours WEIGHBRIDGE] [--rounds N] [--netron FOLDER] [--json FILE]
 //
-// Needs `make build` and `make web`; build/demo/minilm.safetensors and the checkpoint of WEIGHBRIDGE_TEST_DATA are used where
-// they are, and what needs them is left out where not. A native check is timed as a process, and the time that
-// `weighbridge --version` takes is subtracted; a native generation states its own rate. FOLDER holds netron's modules (view.js,
-// safetensors.js): netron is no package of the npm registry, but its Python package brings them. Rows are those of results.py.
+// Needs `make build` and `make web`. Benchmarks that need build/demo/minilm.safetensors or the checkpoint of
+// WEIGHBRIDGE_TEST_DATA are left out if it is missing. A native check is timed as a process, minus the time of
+// `weighbridge --version`; a native generation reports its own rate. FOLDER holds netron's modules (view.js,
+// safetensors.js): netron is not in the npm registry, but its Python package contains them. Rows are those of
+// results.py.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
@@ -26,7 +27,7 @@ const kMiniLm = join(kRoot, "build/demo/minilm.safetensors");
 const kLlama = join(process.env.WEIGHBRIDGE_TEST_DATA || join(kRoot, "../shared/data"), "llama");
 const kSizes = { "100 MB": 1e8, "1 GB": 1e9, "10 GB": 1e10 };
 const kTokens = 200;
-// What was asked of a row, as a part of the peer's time.
+// Targets of rows, as a fraction of the peer's time.
 const kAsked = { "minilm.zt, raw, crc32c": 2.5, generate: 4 };
 const kOne = "the command, 1 thread", kTwo = "the command, 2 threads";
 
@@ -37,7 +38,7 @@ const { Weighbridge } = await import(pathToFileURL(join(kRoot, "web/api/dist/ind
 const folder = mkdtempSync(join(tmpdir(), "weighbridge-bench-"));
 const results = { ...facts(), bench: "web", title: "In the browser", method: "", peers: {}, left_out: [], roofs: {}, rows: [] };
 
-/** What results.py says of this machine and of the build that the package is compared with. */
+/** The facts of results.py about this machine and the native build. */
 function facts() {
   const { status, stdout, stderr } = spawnSync("python3", [join(kRoot, "bench/results.py"), options.ours], { encoding: "utf8" });
   if (status !== 0) throw new Error(stderr);
@@ -78,7 +79,7 @@ async function timed(work) {
   return performance.now() - began;
 }
 
-/** Runs each contestant once a round, in turns: the median and the best of what each gives; the first round warms up. */
+/** Runs each contestant once per round: the median and the best of its results; the first round is a warm-up. */
 async function turns(contestants, rounds = kRounds, best = Math.min) {
   const given = Object.fromEntries(Object.keys(contestants).map((name) => [name, []]));
   for (let round = 0; round <= rounds; round += 1) {
@@ -101,7 +102,7 @@ function sparse(path, size) {
   return path;
 }
 
-/** What is checked: label -> path. The digests are what costs; without them a safetensors is its header. */
+/** The files to check: label -> path. Digests take the time; without them, checking a safetensors reads only its header. */
 function checked() {
   const slm = join(folder, "tinylm16m.slm");
   native(["slm", "fixture", "tinylm16m", "-o", slm, "--quiet"]);
@@ -128,7 +129,7 @@ async function verify(wb) {
   }
 }
 
-/** A safetensors has no digest: its header is all there is to check, whatever its size. */
+/** A safetensors has no digest, so only its header is checked, whatever the file's size. */
 async function verifyHeader(wb) {
   if (!existsSync(kMiniLm)) return leaveOut("files made of all-MiniLM-L6-v2: build/demo/minilm.safetensors is not there (tools/fetch-minilm.sh)");
   const times = await turns({ package: () => timed(() => wb.verify(kMiniLm)),
@@ -166,7 +167,7 @@ async function generate(wb) {
   return undefined;
 }
 
-/** Opens a safetensors as netron's own reader does: its list of tensors; or null where netron is not at hand. */
+/** Opens a safetensors with netron's own reader: its list of tensors; null without netron. */
 async function netronOpener() {
   if (!options.netron) {
     leaveOut("netron: its modules were not given (those of its Python package, in $NETRON)");

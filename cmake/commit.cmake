@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Which commit this is: WEIGHBRIDGE_COMMIT (40 digits or "unknown") and WEIGHBRIDGE_DATE (its day, as 2026-01-31, or nothing). From
-# cmake/commit.txt, which `git archive` fills in, else from git, which is asked anew after each commit.
+# Sets WEIGHBRIDGE_COMMIT (40 digits or "unknown") and WEIGHBRIDGE_DATE (the commit's day, as 2026-01-31, or empty). They come from
+# cmake/commit.txt, which `git archive` fills in, or from git, which is asked again after each commit.
 
 set(WEIGHBRIDGE_COMMIT unknown)
 set(WEIGHBRIDGE_DATE "")
@@ -8,7 +8,7 @@ file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/commit.txt archived LIMIT_COUNT 1)
 if(NOT archived MATCHES "^[0-9a-f]+ ")
   set(archived "")
   find_package(Git QUIET)
-  if(GIT_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/.git)  # an unpacked archive may lie inside another project's checkout
+  if(GIT_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/.git)  # an unpacked archive may be inside another project's checkout
     execute_process(COMMAND ${GIT_EXECUTABLE} -C ${PROJECT_SOURCE_DIR} log -1 --format=%H\ %cs
       OUTPUT_VARIABLE archived OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
     execute_process(COMMAND ${GIT_EXECUTABLE} -C ${PROJECT_SOURCE_DIR} rev-parse --git-path logs/HEAD

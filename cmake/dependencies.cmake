@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The libraries that weighbridge stands on, each as one target weighbridge::<name>: crypto, zstd, zlib, fmt. This file is also
-# installed, so that find_package(weighbridge) finds them the same way. With WEIGHBRIDGE_STATIC archives are taken.
+# The libraries that weighbridge depends on, each as one target weighbridge::<name>: crypto, zstd, zlib, fmt. This file is also
+# installed, so that find_package(weighbridge) finds them the same way. WEIGHBRIDGE_STATIC uses static archives.
 
 include(CMakeFindDependencyMacro)
 set(THREADS_PREFER_PTHREAD_FLAG ON)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What stands in for cmake/dependencies.cmake when Emscripten compiles the library to WebAssembly (presets web and web-plain).
-# Header-only libraries are Debian's; zstd and zlib are compiled from their own sources, which tools/fetch-sources.sh lays down; SHA-256 and the CRCs are
-# the library's portable ones. One thread: no page needs the headers that shared memory asks for.
+# Replaces cmake/dependencies.cmake when Emscripten compiles the library to WebAssembly (presets web and web-plain). Header-only
+# libraries are Debian's; zstd and zlib are compiled from source, which tools/fetch-sources.sh fetches; SHA-256 and the CRCs are the
+# library's portable ones. One thread, so that pages do not need the HTTP headers for shared memory.
 
 set(WEIGHBRIDGE_ZSTD_SOURCE ${PROJECT_SOURCE_DIR}/build/web/zstd CACHE PATH "folder with zstd.c and zstd.h")
 set(WEIGHBRIDGE_ZLIB_SOURCE ${PROJECT_SOURCE_DIR}/build/web/zlib CACHE PATH "folder with zlib.h and its sources")
@@ -12,7 +12,7 @@ foreach(source IN ITEMS ${WEIGHBRIDGE_ZSTD_SOURCE}/zstd.c ${WEIGHBRIDGE_ZLIB_SOU
   endif()
 endforeach()
 
-# The system's include folder as a whole would hide Emscripten's own headers.
+# Adding the system's whole include folder would hide Emscripten's own headers.
 set(headers ${PROJECT_BINARY_DIR}/headers)
 file(MAKE_DIRECTORY ${headers})
 foreach(header IN ITEMS fmt fast_float xxhash.h)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` lays down, in two components: `command`, with its manual and completions, and `development`, the library
-# with its public headers and what find_package() and pkg-config look for. Nothing of it names the prefix: all can be moved.
+# What `cmake --install` installs, in two components: `command`, with its manual and completions, and `development`, the library
+# with its public headers and the files for find_package() and pkg-config. No file contains the prefix, so the tree can be moved.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -28,7 +28,7 @@ endif()
 configure_file(cmake/weighbridge.pc.in ${PROJECT_BINARY_DIR}/weighbridge.pc @ONLY)
 set(chain_library -lweighbridge_chain)
 if(BUILD_SHARED_LIBS)
-  set(chain_library "")  # a part of it
+  set(chain_library "")  # part of the shared library
 endif()
 configure_file(cmake/weighbridge-chain.pc.in ${PROJECT_BINARY_DIR}/weighbridge-chain.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/weighbridge.pc ${PROJECT_BINARY_DIR}/weighbridge-chain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
@@ -36,7 +36,7 @@ install(FILES ${PROJECT_BINARY_DIR}/weighbridge.pc ${PROJECT_BINARY_DIR}/weighbr
 # The command
 install(TARGETS weighbridge RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
-# The pages, each in its folder, so that their links to each other hold.
+# The documentation pages, in their folders, so that the links between them work.
 file(GLOB wb_pages RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS
   *.md docs/*.md docs/charts/*.svg docs/schemas/*.json corpus/README.md web/api/README.md)
 file(GLOB_RECURSE wb_own_pages RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS src/README.md)
@@ -45,7 +45,7 @@ foreach(page IN LISTS wb_pages wb_own_pages)
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT command)
 endforeach()
 
-# Its manual and completions, which it and a program made of its tables write.
+# The manual and completions, written by the command and by generate_man.
 if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   return()
 endif()

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# One layer of src/ is one static library, wb_<layer>; the installed library is made of the same objects. Tests of a layer stand
-# beside its sources as *_test.cc and become one program, <layer>_test, that links what the layer links and nothing above it.
+# One layer of src/ is one static library, wb_<layer>; the installed library has the same objects. Tests of a layer are *_test.cc
+# beside its sources. They form one program, <layer>_test, which links what the layer links and nothing above it.
 
 include(cmake/precompiled.cmake)
 
-# Every test program with threads of its own, which is what the thread sanitizer has to run.
+# All test programs that start threads, for the thread sanitizer.
 add_custom_target(tests_with_threads)
 
 # weighbridge_layer(NAME SOURCES ... DEPENDS layer... LIBRARIES external... CASES source... TESTS ... TEST_LIBRARIES ... [THREADS])
 # CASES build a format's corpus in code, as the library wb_<layer>_cases: for tests and fuzzers only, never installed. THREADS:
-# the layer starts threads, or several may use it at once.
+# the layer starts threads, or supports concurrent use.
 function(weighbridge_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "THREADS" "" "SOURCES;DEPENDS;LIBRARIES;CASES;TESTS;TEST_LIBRARIES")
   if(ARG_UNPARSED_ARGUMENTS)
@@ -40,7 +40,7 @@ function(weighbridge_layer name)
 endfunction()
 
 # weighbridge_test(NAME SOURCES ... LIBRARIES ... LABELS ... COST n): a GoogleTest program and one ctest entry, whose result file
-# tools/run_ctest.py counts. ctest begins with what costs most.
+# tools/run_ctest.py counts. ctest starts the most expensive tests first.
 function(weighbridge_test name)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "COST" "SOURCES;LIBRARIES;LABELS")
   if(ARG_UNPARSED_ARGUMENTS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What every target is compiled with. Machine code is for baseline x86-64; kernels choose their instruction set when they run.
+# Compile options of every target. Machine code is for baseline x86-64; kernels choose their instruction set at run time.
 
 option(WEIGHBRIDGE_TESTS "build the tests" ON)
 option(WEIGHBRIDGE_FUZZ "build the fuzz targets with libFuzzer (clang only)" OFF)
@@ -10,7 +10,7 @@ option(WEIGHBRIDGE_PCH "compile the standard headers once for all sources" OFF)
 option(WEIGHBRIDGE_COVERAGE "count which lines and branches run (clang only; tools/coverage.sh)" OFF)
 set(WEIGHBRIDGE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 
-# A newer compiler's new warnings must not stop a user's build, so warnings are errors where the project is checked with them.
+# New warnings of a newer compiler must not stop a user's build, so warnings are errors only with compilers that the project tests.
 set(checked_with OFF)
 if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.") OR
    (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^16\\."))
@@ -22,7 +22,7 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 if(BUILD_SHARED_LIBS)
-  set(WEIGHBRIDGE_STATIC OFF)  # cmake/exports.map says what is seen
+  set(WEIGHBRIDGE_STATIC OFF)  # cmake/exports.map lists the exports
 else()
   set(CMAKE_CXX_VISIBILITY_PRESET hidden)
   set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
@@ -36,8 +36,8 @@ if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(WEIGHBRIDGE_CCACHE ccache)
   mark_as_advanced(WEIGHBRIDGE_CCACHE)
   if(WEIGHBRIDGE_CCACHE)
-    # Relative paths, so that a second checkout finds what the first one compiled; not so with precompiled headers, which name the
-    # checkout that they were compiled in. The sloppiness is what ccache asks for before it keeps what such a header is part of.
+    # Relative paths let a second checkout use what the first one compiled. Precompiled headers contain the path of their checkout, so
+    # this does not apply to them; ccache requires this sloppiness to cache files that use one.
     set(cache CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true)
     if(WEIGHBRIDGE_PCH)
       string(MD5 checkout ${PROJECT_SOURCE_DIR})
@@ -51,14 +51,14 @@ add_library(wb_options INTERFACE)
 target_compile_options(wb_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
   -Wold-style-cast -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 12 takes an empty std::optional<std::string> for an uninitialized one (its bug 80635).
+  # GCC 12 warns that an empty std::optional<std::string> is uninitialized (its bug 80635).
   target_compile_options(wb_options INTERFACE -Wno-maybe-uninitialized)
   target_compile_options(wb_options INTERFACE -Wno-restrict)  # GCC 12 sees overlaps in "text" + std::string (its bug 105651)
 endif()
 if(WEIGHBRIDGE_WERROR)
   target_compile_options(wb_options INTERFACE -Werror)
 endif()
-# No path of the machine that builds it stays in what is released.
+# Keeps paths of the build machine out of releases.
 target_compile_options(wb_options INTERFACE $<$<CONFIG:Release>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 if(WEIGHBRIDGE_SANITIZE)
   add_compile_options(-fsanitize=${WEIGHBRIDGE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `make package` makes of an installed tree: one .tar.gz that runs wherever it is unpacked, and two Debian packages, weighbridge
-# and libweighbridge-dev. What Debian wants otherwise than the tarball is done in package_debian.cmake.
+# `make package` makes a .tar.gz that runs wherever it is unpacked, and two Debian packages, weighbridge and libweighbridge-dev, from
+# an installed tree. package_debian.cmake makes the changes that Debian requires.
 
 set(WEIGHBRIDGE_MAINTAINER "weighbridge maintainers <weighbridge@localhost>" CACHE STRING "who the Debian packages say makes them")
 
@@ -44,7 +44,7 @@ change the API.")
 if(BUILD_SHARED_LIBS)
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "weighbridge (= ${PROJECT_VERSION}-1)")
 else()
-  # The archive holds calls of the fmt that it was compiled with, whose symbols carry its major version.
+  # The archive calls the fmt that it was compiled with, whose symbols contain its major version.
   get_target_property(fmt_include weighbridge::fmt INTERFACE_INCLUDE_DIRECTORIES)
   file(STRINGS ${fmt_include}/fmt/core.h fmt_version REGEX "#define FMT_VERSION [0-9]+")
   string(REGEX MATCH "[0-9]+" fmt_version "${fmt_version}")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Run by CPack between installing into its staging folder and packing: what Debian's policy wants otherwise than a plain prefix.
+# CPack runs this after installing into its staging folder and before packing. Makes the changes that Debian's policy requires.
 
 if(NOT CPACK_GENERATOR STREQUAL "DEB")
   return()
 endif()
 
-# A packed file whose bytes depend on nothing but its content.
+# A compressed file whose bytes depend only on its content.
 function(gzip)
   execute_process(COMMAND gzip -9nf ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Precompiled headers, which halve the time of a build from nothing: one for sources and one for tests, shared by all targets.
+# Precompiled headers halve the time of a full build: one for sources and one for tests, shared by all targets.
 # weighbridge_precompiled(TARGET sources|tests)
 function(weighbridge_precompiled target kind)
   if(NOT WEIGHBRIDGE_PCH)
     return()
   endif()
-  if(NOT TARGET wb_precompiled_options)  # what ccache needs to keep what was compiled with such a header
+  if(NOT TARGET wb_precompiled_options)  # ccache needs these to cache files that use such a header
     add_library(wb_precompiled_options INTERFACE)
     target_compile_options(wb_precompiled_options INTERFACE
       $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess> "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a tiny sentence encoder and saves it as a .weights file: what the demo embeds texts with where no real weights
-// can be had, and an example of metadata and a vocabulary in a Builder. It was never trained: the words of a topic are
-// put close to each other by hand, and the layers hardly move them.
+// Makes a tiny sentence encoder and saves it as a .weights file. The demo embeds texts with it when real weights are
+// not available; it is also an example of a Builder with metadata and a vocabulary. It is not trained: words of the
+// same topic get similar vectors by construction, and the layers hardly change them.
 //
 // usage: sample_encoder OUT.weights
 #include <array>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kWidth = 64, kInner = 128, kHeads = 4, kLayers = 2, kPositions = 64;
 
-// Words of one line lie close together; those of the first are in every text and mean nothing.
+// Words of one line have similar vectors; those of the first line occur in every text and carry no meaning.
 constexpr std::array<std::string_view, 6> kTopics = {
     "a an and at be before can do does for from how i in is it may my no of on the to too what which with you . , ?",
     "lorry lorries truck trucks van vehicle vehicles driver trailer road bridge",
@@ -50,7 +50,7 @@ class Numbers {
 
 struct Words {
   wb::Tokenizer tokenizer;
-  std::vector<float> vectors;  // a row for each
+  std::vector<float> vectors;  // one row per word
 
   void add(std::string_view token, const std::vector<float>& topic, Numbers& numbers) {
     tokenizer.tokens.push_back(token);
@@ -69,7 +69,7 @@ Words make_words(Numbers& numbers) {
     out.tokenizer.special.emplace_back(role, static_cast<std::uint32_t>(out.tokenizer.tokens.size()));
     out.add(token, nothing, numbers);
   }
-  for (const char* before : {"", "##"})  // any other word is spelt
+  for (const char* before : {"", "##"})  // any other word is spelled with these
     for (const char c : std::string_view("abcdefghijklmnopqrstuvwxyz0123456789"))
       if (*before != '\0' || (c != 'a' && c != 'i')) out.add(before + std::string(1, c), nothing, numbers);
   for (std::string_view words : kTopics) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a small model from memory and saves it in the container that the file's extension names. What the demo walks
-// through, and an example of Builder and save().
+// Makes a small model in memory and saves it in the container that the file's extension names. The demo uses it; it is
+// also an example of Builder and save().
 //
 // usage: sample_model OUT
 #include <bit>
@@ -41,7 +41,7 @@ wb::Bytes f32(Weights& weights, std::size_t count) {
   return own(values);
 }
 
-// The upper halves of the f32 bits: bfloat16, cut off.
+// The upper halves of the f32 bits: bfloat16 by truncation.
 wb::Bytes bf16(Weights& weights, std::size_t count) {
   std::vector<std::uint16_t> values(count);
   for (auto& v : values) v = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(weights.next()) >> 16U);

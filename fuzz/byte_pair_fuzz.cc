@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: byte-pair tokenizers. The input holds tokens, one a line, then behind a byte 0xFF merges of four bytes
-// each (left, right, output, rank, as numbers of tokens), then behind another the text. Ids are within the vocabulary,
-// decoding gives the text back where no merge changes its bytes, and a decoder fed id by id says the same.
+// Fuzz target: byte-pair tokenizers. The input has three parts, separated by bytes 0xFF: tokens, one per line; merges
+// of four bytes each (left, right, output, rank, as token numbers); the text. Ids must be within the vocabulary,
+// decoding must give the text back if no merge changes its bytes, and a decoder fed id by id must give the same.
 #include <algorithm>
 
 #include "harness.h"
@@ -29,14 +29,14 @@ Tokenizer tokenizer_of(std::string_view lines, std::string_view merges) {
   }
   out.vocab_size = kFirst + static_cast<std::uint32_t>(out.tokens.size());
   const auto number = [&](std::size_t at) { return std::uint32_t{static_cast<unsigned char>(merges[at])}; };
-  for (std::size_t at = 0; at + 4 <= merges.size(); at += 4)  // the highest bit of a number says that it is of a line
+  for (std::size_t at = 0; at + 4 <= merges.size(); at += 4)  // the highest bit of a number marks a token from a line
     out.merges.push_back({number(at) < 128 ? number(at) : kFirst + number(at) - 128,
                           number(at + 1) < 128 ? number(at + 1) : kFirst + number(at + 1) - 128,
                           kFirst + number(at + 2), number(at + 3)});
   return out;
 }
 
-// Each merge spells what its two sides spell, one behind the other.
+// Whether the output of each merge spells its left side followed by its right side.
 bool keeps_bytes(const Tokenizer& from, const BytePair& pairs) {
   const auto spelt = [&](std::uint32_t id) {
     return id < 256 ? std::string(1, static_cast<char>(id)) : std::string(pairs.token(id).value_or(""));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: the CBOR reader. Pulling every item and skipping the whole one agree on what is well formed, where it
-// ends and what is wrong with it, and slices lie within the bytes.
+// Fuzz target: the CBOR reader. Pulling every item and skipping the whole document must agree on whether it is well
+// formed, where it ends and what is wrong with it. Slices must lie within the bytes.
 #include "harness.h"
 #include "wire/cbor_reader.h"
 
@@ -25,9 +25,9 @@ class Walk {
            "a slice past the bytes");
   }
 
-  // A copy of the reader passes the item in one step; both must end at the same place.
+  // A copy of the reader skips the item in one step; both must end at the same place.
   bool item() {
-    const bool compare = in_.depth() <= 3;  // each level compared costs one more pass over what is in it
+    const bool compare = in_.depth() <= 3;  // each compared level costs one more pass over its content
     wire::CborReader skipping = in_;
     std::string_view raw;
     const std::size_t start = in_.offset();

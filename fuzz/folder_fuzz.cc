@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: a Hugging Face folder. The input holds the files of the folder in the order of kFiles, with a byte 0xFF
-// between two; an empty one is not there. The first error of open is the first of verify; of what opens every accessor
-// answers, a tokenizer that can be built encodes, and a plan for each container can be made.
+// Fuzz target: a Hugging Face folder. The input has the folder's files in the order of kFiles, separated by bytes 0xFF;
+// an empty file is absent. The first error of open must be the first of verify. If the folder opens, every accessor
+// must work, a tokenizer that can be built must encode, and a plan for each container must be possible.
 #include <array>
 #include <map>
 
@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 11> kFiles = {huggingface::kConfig,
                                                      "b.safetensors",
                                                      huggingface::kWeights};
 
-// What stands behind the last 0xFF that counts is the last file, whatever bytes it has.
+// The last file is the rest of the input and may contain 0xFF.
 std::shared_ptr<const Place> place_of_input(std::string_view input) {
   std::map<std::string, std::shared_ptr<const Source>, std::less<>> files;
   for (std::size_t i = 0; i < kFiles.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fuzz targets share: the input as a source, and the doors to send it through. What must hold of it stands in
-// tests/support/hostile.h.
+// Shared by the fuzz targets: the input as a source, and the formats to open it as. tests/support/hostile.h has the
+// checks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace weighbridge::fuzz {
 
 using namespace hostile;
 
-// The input as a source of exactly its bytes: a sanitizer sees a read past either end.
+// The input as a source of exactly its size, so that a sanitizer sees a read past either end.
 inline std::shared_ptr<const Source> source_of(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::make_shared<std::vector<std::byte>>(size);
   if (size != 0) std::memcpy(bytes->data(), data, size);
@@ -29,7 +29,8 @@ inline std::shared_ptr<const Source> source_of(const std::uint8_t* data, std::si
   return memory_source({std::span<const std::byte>(*bytes), bytes});
 }
 
-// "" (by content), then every format of one file that reads: what detection turns away still meets every walker.
+// "" (detect by content), then every readable single-file format, so that every walker sees files that detection
+// rejects.
 inline std::vector<std::string> doors() {
   std::vector<std::string> out{""};
   for (const FormatInfo& format : formats())
@@ -37,8 +38,8 @@ inline std::vector<std::string> doors() {
   return out;
 }
 
-// For the planted bugs: signs that stand in no seed's names (# does, in names that are hashes), and that a fuzzer puts
-// there by changing one byte.
+// For the planted bugs: characters that no seed's names contain (# occurs, in names that are hashes), so that a fuzzer
+// must change one byte to reach them.
 inline bool has_forbidden_sign(std::string_view name) {
   return name.find_first_of("!$%&*+;<=>?@GHJKQXY`{|}~") != std::string_view::npos;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: the JSON reader. Pulling every token and skipping the whole value agree on what is JSON, where it ends
-// and what is wrong with it; slices lie within the text; and nlohmann-json, but for what we refuse on purpose, agrees.
+// Fuzz target: the JSON reader. Pulling every token and skipping the whole value must agree on whether it is JSON,
+// where it ends and what is wrong with it. Slices must lie within the text. nlohmann-json must agree, except for what
+// we refuse on purpose.
 #include <nlohmann/json.hpp>
 
 #include "harness.h"
@@ -28,9 +29,9 @@ class Walk {
            "a slice past the text");
   }
 
-  // A copy of the reader passes the value in one step; both must end at the same place.
+  // A copy of the reader skips the value in one step; both must end at the same place.
   bool value() {
-    const bool compare = in_.depth() <= 3;  // each level compared costs one more pass over what is in it
+    const bool compare = in_.depth() <= 3;  // each compared level costs one more pass over its content
     wire::JsonReader skipping = in_;
     std::string_view raw;
     const bool skipped = compare && skipping.skip_value(raw);
@@ -128,8 +129,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::expect(ours == (walk.error().code == wire::JsonErrorCode::none), "refused without an error, or the reverse");
   fuzz::expect(walk.error().offset <= size, "an error behind the end of the text");
 
-  // Refused on purpose, though it is JSON to others: deep nesting, a byte-order mark. Taken, though the other cannot
-  // hold it: a number past the largest double. A zero byte outside of a string is the end of the text to the other.
+  // We refuse on purpose what others accept: deep nesting, a byte-order mark. We accept a number beyond the largest
+  // double, which nlohmann-json cannot hold. It also treats a zero byte outside of a string as the end of the text.
   using Code = wire::JsonErrorCode;
   const Code code = walk.error().code;
   const bool theirs = nlohmann::json::accept(text);

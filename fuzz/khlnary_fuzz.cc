@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: KHLNARY modules and their sidecars. The input is a length (two bytes, little-endian), so many bytes of a
-// module, and its sidecar. What must hold of them stands in tests/support/hostile_module.h.
+// Fuzz target: KHLNARY modules and their sidecars. The input is a length (two bytes, little-endian), that many bytes of
+// a module, and its sidecar. tests/support/hostile_module.h has the checks.
 #include "support/hostile_module.h"
 
 #include "harness.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: whatever opens can be used. Every accessor of the model answers, and payload, read in each of the ways
-// there are, is either what the metadata promise or an Error that blames the file.
+// Fuzz target: a file that opens can be used. Every accessor of the model must work, and reading payload in any way
+// must give what the metadata promise or an Error that blames the file.
 #include "weighbridge/open.h"
 
 #include "harness.h"
@@ -9,8 +9,8 @@ namespace weighbridge::fuzz {
 namespace {
 
 #ifdef WEIGHBRIDGE_PLANTED_BUG
-// Breaks on a sound file with a certain name or attribute: no seed holds one, and an input must stay sound to get
-// there.
+// Breaks on a valid file with a certain name or attribute, which no seed has. The fuzzer must keep the file valid to
+// get there.
 void planted_bug(const Model& model) {
   for (const auto& [key, value] : model.attributes())
     if (has_forbidden_sign(key)) fail("planted bug: a sound file with an attribute of a forbidden name");
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Context context = fuzz::small_context();
   std::string seen = "none";
   for (const std::string& door : doors) {
-    if (door == seen) continue;  // its content led there already
+    if (door == seen) continue;  // already opened as this format, by its content
     Report report;
     const auto model = open(fuzz::source_of(data, size), report, context, {.format = door});
     fuzz::expect_report(report, size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: the records of the chain. The first byte of the input chooses the kind of record. What parses is written
-// in one way: its text parses to the same lines, and its JSON is JSON.
+// Fuzz target: the records of the chain. The first byte of the input chooses the kind of record. The text of a parsed
+// record must parse to the same lines, and its JSON must be valid.
 #include <array>
 
 #include "chain/admission.h"

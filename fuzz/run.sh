@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs one libFuzzer program: `run.sh clean|planted PROGRAM SECONDS SEEDS...`. A clean run must find nothing in that time, a
-# planted one must find its bug within it, and by its own work: no seed may show it. What a run learns stays beside the
-# program; an input that fails is named.
+# Runs one libFuzzer program: `run.sh clean|planted PROGRAM SECONDS SEEDS...`. A clean run must find nothing in that time. A planted
+# run must find its bug in that time by itself: no seed may trigger it. The inputs that a run learns stay beside the program; a failing
+# input is named.
 set -uo pipefail
 expectation=$1 program=$2 seconds=$3
 shift 3
 learnt=$program.corpus
-[ "$expectation" = planted ] && rm -rf "$learnt"  # or the bug would be known from the last run
+[ "$expectation" = planted ] && rm -rf "$learnt"  # the last run may have learned the bug
 mkdir -p "$learnt"
 log=$program.log
 if [ "$expectation" = planted ] && ! "$program" -runs=0 "$@" >"$log" 2>&1; then
@@ -15,7 +15,7 @@ if [ "$expectation" = planted ] && ! "$program" -runs=0 "$@" >"$log" 2>&1; then
   echo "a seed shows the planted bug before the fuzzer starts"
   exit 1
 fi
-# Few mutations at once: most files that were changed in five places fail at the first.
+# Few mutations at once: most files with five changes fail at the first one.
 "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=8192 -mutate_depth=2 -print_final_stats=1 \
   -artifact_prefix="$program." "$learnt" "$@" >"$log" 2>&1
 status=$?

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: verify and open agree. The first error of open is the first of verify, what verify calls valid opens and
-// can be read to its last byte, and a second verify says the same again.
+// Fuzz target: verify and open agree. The first error of open must be the first of verify, a file that verify calls
+// valid must open and be readable to its last byte, and a second verify must report the same.
 #include "weighbridge/verify.h"
 
 #include "harness.h"
@@ -30,7 +30,7 @@ void expect_readable(const Model& model, const Context& context) {
 }
 
 #ifdef WEIGHBRIDGE_PLANTED_BUG
-// Breaks on a file whose findings blame a tensor of a certain name: no seed holds one.
+// Breaks on a file with a finding about a tensor of a certain name, which no seed has.
 void planted_bug(const Report& report) {
   for (const Finding& finding : report.findings())
     if (has_forbidden_sign(finding.tensor)) fail("planted bug: a finding about a tensor of a forbidden name");
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Context context = fuzz::small_context();
   std::string seen = "none";
   for (const std::string& door : doors) {
-    if (door == seen) continue;  // its content led there already
+    if (door == seen) continue;  // already opened as this format, by its content
     const OpenOptions options{.format = door};
     const Verdict verdict = verify(fuzz::source_of(data, size), context, options);
     if (door.empty()) seen = verdict.format;

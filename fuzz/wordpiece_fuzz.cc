@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: WordPiece. The first byte of the input chooses the options, what stands before the first byte 0xFF is a
-// vocabulary, what stands behind it the text. The ids and spans must be those of the plainest way to the same end:
-// one step of the reference after the other over all of the text, and every length tried for every match.
+// Fuzz target: WordPiece. The first byte of the input chooses the options; a vocabulary follows up to the first byte
+// 0xFF, and then the text. The ids and spans must be those of a naive implementation, which runs the steps of the
+// reference one after the other over the whole text and tries every length for every match.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kSpecials = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
 
-// A character of the text on its way, and where it came from.
+// A character of the text between steps, and where it came from.
 struct Letter {
   char32_t code_point;
   TokenSpan from;
@@ -182,7 +182,7 @@ void expect_same(const WordPiece& tokenizer, const Plain& plain, std::string_vie
   for (const TokenSpan& span : spans) expect(span.begin <= span.end && span.end <= text.size(), "a span past the text");
 }
 
-// The words, as far as they are UTF-8: what is not has to be refused.
+// A tokenizer of the words up to the first invalid UTF-8, which must be refused.
 Tokenizer vocabulary_of(std::string_view words) {
   const std::size_t end = base::find_invalid_utf8(words);
   if (end != std::string_view::npos) {
@@ -210,7 +210,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   WordPieceOptions options{.lower_case = (data[0] & 1) == 0, .space_chinese = (data[0] & 2) == 0};
   if (data[0] & 4) options.strip_accents = (data[0] & 8) != 0;
   if (data[0] & 16) options.word_limit = 5;
-  // A later line may take a special token's place, which only the plain way would have to be taught.
+  // Skips vocabularies in which a later line replaces a special token, which the naive implementation does not handle.
   for (std::size_t i = 5; i < vocabulary.tokens.size(); ++i)
     if (fuzz::kSpecials.find(vocabulary.tokens[i]) != std::string_view::npos && vocabulary.tokens[i].size() > 4)
       return 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Says which lines and branches of the library the tests run: builds everything with clang's counters, runs the unit and corpus
-tests, the fuzzers' seeds and the tests of the command, and adds up by layer.
+"""Measures which lines and branches of the library the tests run: builds everything with clang's counters, runs the unit and corpus
+tests, the fuzzers' seeds and the tests of the command, and adds up the counts by layer.
 
 usage: coverage.py [--no-run] [--uncovered PREFIX] [--page]
 
@@ -9,7 +9,7 @@ usage: coverage.py [--no-run] [--uncovered PREFIX] [--page]
 --uncovered P   list each line and branch below src/P that no test runs
 --page          write the table into docs/reliability.md
 
-Counts source lines of code and the branches of its conditions (llvm-cov), of the library, not of the tests."""
+Counts lines of code and branches of conditions (llvm-cov) in the library, not in the tests."""
 
 import argparse
 import collections
@@ -26,7 +26,7 @@ LAYERS = ["base", "io", "wire", "codecs", "core", "formats", "registry", "conver
 TESTS = ["base", "io", "wire", "codecs", "core", "safetensors", "ztensor1", "ztensor0", "stb", "embd", "slm", "slm_adapter",
          "llama2c", "registry", "huggingface", "convert", "corpus"]
 REPLAYS = ["json", "cbor", "open", "verify", "folder"]
-# The command's tests, among them those where the disk fails: but for the kills, which end a program before it can say what it ran.
+# The command's tests, including those of failing disks, but not those that kill the program, which then writes no counts.
 PYTEST = ["tests/cli", "tests/interop", "tests/robustness/test_kill.py", "tests/robustness/test_bounds.py",
           "tests/robustness/test_turns.py", "-n", str(os.cpu_count()), "-k", "not killed and not system_call"]
 NOT_THE_LIBRARY = re.compile(r"(_test|/cases|/testing|_generated)\.(cc|h)$")
@@ -44,7 +44,7 @@ def run_tests():
                     "parse_dump", *targets], check=True, env=os.environ | {"LLVM_PROFILE_FILE": "/dev/null"})
     profiles = BUILD / "profiles"
     subprocess.run(["rm", "-rf", profiles], check=True)
-    environment = os.environ | {"LLVM_PROFILE_FILE": str(profiles / "%4m.profraw")}  # counts are added up in place
+    environment = os.environ | {"LLVM_PROFILE_FILE": str(profiles / "%4m.profraw")}  # programs add their counts in place
     for program in programs():
         if program.name == "weighbridge":
             continue
@@ -65,7 +65,7 @@ def run_tests():
 def programs():
     wanted = {f"{name}_test" for name in TESTS} | {f"replay_{name}" for name in REPLAYS}
     wanted.add("weighbridge")
-    # Of a header's function that a program compiles and never calls the first record counts: the replays call least.
+    # llvm-cov uses the first record of a header's function, even of a program that never calls it. Replays call least, so they go last.
     found = [path for path in BUILD.rglob("*") if path.name in wanted and path.is_file() and os.access(path, os.X_OK)]
     return sorted(found, key=lambda path: (path.name.startswith("replay_"), path))
 

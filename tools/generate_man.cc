@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the manual: weighbridge.1, and weighbridge-VERB.1 for each verb (cli/manual.cc).
+// Generates the manual: weighbridge.1, and weighbridge-VERB.1 for each verb (cli/manual.cc).
 //
 // usage: generate_man FOLDER [DATE]
 #include <cstdio>

@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes src/tokenizers/unicode_tables_generated.h from the Unicode Character Database (Debian's package unicode-data).
 
-The tables say what the Hugging Face normalizer of BERT does, which is made of parts of three ages: general categories of
-Unicode 8.0, canonical decompositions and combining classes of 9.0, lower case of 17.0. A character younger than its part
-counts as unassigned there. What changed for older characters since, or is younger than Debian's database, stands below with
-its reason.
+The tables describe the Hugging Face normalizer of BERT, whose parts have different ages: general categories of Unicode 8.0,
+canonical decompositions and combining classes of 9.0, lower case of 17.0. A character newer than a part counts as unassigned
+there. Later changes to older characters, and data newer than Debian's database, are listed below with a reason.
 
-With --check nothing is written; the exit status is 1 when the file differs from what would be written, 77 when the database
-here is of another version. With --oracle FILE (what the reference does to "a", a character and "b", for every character) the
-tables' own answer is compared with it first.
+With --check nothing is written; the exit status is 1 if the file differs from what would be written, 77 if this machine has another
+version of the database. With --oracle FILE (the reference's result for "a", a character and "b", for every character) the tables are
+first compared with it.
 """
 import argparse
 import json
@@ -23,7 +22,7 @@ CATEGORIES_OF, NORMALIZATION_OF = (8, 0), (9, 0)
 BLOCK = 64  # characters in a block of the second stage
 LAST = 0x10FFFF
 
-# Categories of Unicode 8.0 that a later version changed.
+# Categories of Unicode 8.0 that later versions changed.
 CATEGORY_THEN = {
     0x166D: ("Po", "CANADIAN SYLLABICS CHI SIGN: a symbol since 12.0"),
     0x1734: ("Mn", "HANUNOO SIGN PAMUDPOD: a spacing mark since 14.0"),
@@ -32,7 +31,7 @@ CATEGORY_THEN = {
     0xA9BD: ("Mc", "JAVANESE CONSONANT SIGN KERET: a nonspacing mark since 11.0"),
     0x111C9: ("Po", "SHARADA SANDHI MARK: a nonspacing mark since 11.0"),
 }
-# Lower case that came after the database: (first, last, how far away, step between the characters, version).
+# Lower case newer than the database: (first, last, distance, step between the characters, version).
 LOWER_SINCE = [
     (0x1C89, 0x1C89, 1, 1, "16.0"),
     (0xA7CB, 0xA7CB, 0x264 - 0xA7CB, 1, "16.0"),
@@ -44,7 +43,7 @@ LOWER_SINCE = [
     (0x10D50, 0x10D65, 0x20, 1, "16.0"),
     (0x16EA0, 0x16EB8, 0x1B, 1, "17.0"),
 ]
-# What the reference takes for a Chinese character; the gap from U+2B820 is its own.
+# What the reference treats as a Chinese character; the gap from U+2B820 is also in the reference.
 CHINESE_RANGES = [(0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
                   (0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F)]
 CHINESE = {c for first, last in CHINESE_RANGES for c in range(first, last + 1)}
@@ -64,7 +63,7 @@ FLAGS = {
 
 
 def rows(path):
-    """The fields of each line of a UCD file that has any."""
+    """The fields of each line of a UCD file that has fields."""
     for line in path.read_text(encoding="utf-8").splitlines():
         fields = [field.strip() for field in line.split("#")[0].split(";")]
         if len(fields) > 1:
@@ -77,7 +76,7 @@ def code_points(field):
 
 
 class Database:
-    """What the files of the database say, and what the reference's three ages of it make of that."""
+    """The data of the database, and its view from the three Unicode versions of the reference."""
 
     def __init__(self, folder):
         self.categories, self.classes, self.decompositions, self.lower = {}, {}, {}, {}
@@ -115,7 +114,7 @@ class Database:
         return self.classes.get(c, 0) if self.known(c, NORMALIZATION_OF) else 0
 
     def decomposition(self, c):
-        """The full canonical decomposition; Hangul syllables are left to arithmetic."""
+        """The full canonical decomposition, except of Hangul syllables, which are computed."""
         if c not in self.decompositions or not self.known(c, NORMALIZATION_OF):
             return [c]
         return [y for x in self.decompositions[c] for y in self.decomposition(x)]
@@ -142,7 +141,7 @@ class Database:
         return names
 
     def check(self):
-        """What the code that reads the tables takes for granted."""
+        """Checks what the code that reads the tables assumes."""
         for c in self.decompositions:
             parts = self.decomposition(c)
             classes = [self.combining_class(x) for x in parts]
@@ -159,7 +158,7 @@ class Database:
 
 
 def answer(database, c):
-    """What the reference should do to a character between "a" and "b", in the oracle's words, and the text it becomes."""
+    """The expected result of the reference for a character between "a" and "b", in the oracle's terms, and the resulting text."""
     flags = database.flags(c)
     if c in SURROGATES:
         return "surrogate", ""
@@ -208,7 +207,7 @@ def numbers(values):
 
 
 def staged(records):
-    """Two stages: the block of a character, and the record of each character of a block."""
+    """Two-stage tables: the block of a character, and the record of each character of a block."""
     blocks, first_stage, second_stage = {}, [], []
     for start in range(0, LAST + 1, BLOCK):
         block = tuple(records[start:start + BLOCK])

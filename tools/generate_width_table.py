@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes src/base/width_table_generated.h from the Unicode Character Database (Debian's package unicode-data).
 
-With --check nothing is written; the exit status is 1 when the file differs from what would be written.
+With --check nothing is written; the exit status is 1 if the file differs from what would be written.
 """
 import argparse
 import pathlib
@@ -22,7 +22,7 @@ def property_ranges(path, wanted):
 
 
 def category_code_points(path, wanted):
-    """Every code point of a general category. Ranges ("<..., First>") hold none of the categories asked for here."""
+    """Every code point of a general category. Ranges ("<..., First>") contain none of the categories used here."""
     for line in path.read_text(encoding="utf-8").splitlines():
         fields = line.split(";")
         if fields[2] in wanted:
@@ -60,10 +60,10 @@ def generate(folder):
     def expand(ranges):
         return {c for first, last in ranges for c in range(first, last + 1)}
 
-    # Signs such as U+0600 are format characters by category, and yet are drawn.
+    # Signs such as U+0600 are format characters by category, but are visible.
     drawn = expand(property_ranges(folder / "PropList.txt", {"Prepended_Concatenation_Mark"}))
     hidden = set(category_code_points(folder / "UnicodeData.txt", {"Cf", "Zl", "Zp"})) - drawn
-    # Medial vowels and final consonants join the syllable that an initial, which is wide, has begun.
+    # Medial vowels and final consonants join the syllable that begins with a wide initial.
     jamo = expand(property_ranges(folder / "HangulSyllableType.txt", {"V", "T"}))
     zero = set(category_code_points(folder / "UnicodeData.txt", {"Mn", "Me"})) | hidden | jamo
     double = expand(property_ranges(widths, {"W", "F"})) - zero

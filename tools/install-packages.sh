@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian or Ubuntu packages that weighbridge needs: `install-packages.sh build|demo|test|check|tidy|bench|web|reference`. Says what it installs,
-# does nothing when all are there. On other systems it names what is needed and leaves the rest to you.
+# Installs the Debian or Ubuntu packages that weighbridge needs: `install-packages.sh build|demo|test|check|tidy|bench|web|reference`. Prints
+# what it installs; does nothing if all are installed. On other systems it only lists what is needed.
 set -euo pipefail
 
 build=(g++ cmake ninja-build pkg-config libzstd-dev zlib1g-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
 demo=("${build[@]}" python3 python3-venv)
-# What a newcomer's run needs, and what the rest of the checks need besides.
+# The packages for a first run, and those for the other checks.
 test=("${build[@]}" ccache clang-format-16 libgtest-dev librapidcheck-dev nlohmann-json3-dev git python3 python3-pytest python3-pytest-xdist
       python3-jsonschema python3-numpy unicode-data)
 check=("${test[@]}" clang-16 libclang-rt-16-dev llvm-16 python3-venv strace mandoc mmdebstrap doxygen)
 tidy=("${test[@]}" clang-16 clang-tidy-16)
-# Debian's own acorn serves Emscripten's optimizer; node and npm may come from elsewhere and are asked for where there are none.
+# Emscripten's optimizer needs Debian's acorn; node and npm may come from elsewhere, and are installed only if missing.
 web=("${build[@]}" emscripten node-acorn python3 python3-venv chromium)
 command -v node >/dev/null || web+=(nodejs)
 command -v npm >/dev/null || web+=(npm)

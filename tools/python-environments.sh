@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes the Python environments of the interop tests: tests/interop/requirements.txt becomes build/venv, requirements-NAME.txt
-# becomes build/venv-NAME. One is made anew only when its file has changed. Where the package index cannot be reached this says
-# so and succeeds: the tests that need an environment then skip, each with its reason.
+# becomes build/venv-NAME. An environment is rebuilt only if its file has changed. If the package index cannot be reached, this prints a
+# message and succeeds; tests that need an environment are then skipped, with the reason.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every benchmark in turns with the peers that are there, one JSON file each: `run-bench.sh [--quick] [NAME...]`, all where none is
-# named. A peer or an input that is absent is left out, and a sentence says so. What may be given in the environment:
+# Runs benchmarks in turns with the installed peers, one JSON file each: `run-bench.sh [--quick] [NAME...]` (default: all). A missing
+# peer or input is left out, with a message. Environment variables:
 #   PEERS                 a folder with the commands zt and amn, if they are not in PATH
-#   PEER_PYTHON           a python3 with the peers' packages; each of these takes its place where packages live apart:
+#   PEER_PYTHON           a python3 with the peers' packages; each of these replaces it for some packages:
 #   SAFETENSORS_PYTHON    safetensors, numpy (else build/venv)          TOKENIZERS_PYTHON   tokenizers (else build/venv)
 #   LLAMA_PYTHON          llama-cpp-python, gguf, numpy                 ONNX_PYTHON         onnx, onnxruntime, tokenizers, numpy
 #   SENTENCE_PYTHON       sentence-transformers                         NETRON              a folder with netron's modules
@@ -29,7 +29,7 @@ all=(containers growth pairs functions tokenize embed generate web)
 in_turns=(${turns:+-n "$turns"})
 processes=("$data" --ours "$ours" --roofs "$programs/library_bench" "${in_turns[@]}")
 
-existing() { [ ! -e "$2" ] || printf '%s\n%s\n' "$1" "$2"; }  # an option whose file is there
+existing() { [ ! -e "$2" ] || printf '%s\n%s\n' "$1" "$2"; }  # an option, if its file exists
 
 peers_of_processes=(--peers "${PEERS-}" --python "${SAFETENSORS_PYTHON:-$python}")
 run_containers() { "$python" bench/processes.py "${processes[@]}" "${peers_of_processes[@]}" "$@"; }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs ctest and closes with counts: `run_ctest.py PRESET [ctest argument...]`.
+"""Runs ctest and prints totals: `run_ctest.py PRESET [ctest argument...]`.
 
-One ctest entry is a whole program, so ctest itself counts programs. This counts the tests inside, repeats each reason to skip
-one, and fails where a program ended without a result although ctest took its exit status for success.
+One ctest entry is a whole program, so ctest itself counts programs. This script counts the tests inside, repeats each reason for a
+skipped test, and fails if a program ended without a result although ctest accepted its exit status.
 """
 import collections
 import json
@@ -16,7 +16,7 @@ OUTPUT = "GTEST_OUTPUT=xml:"
 
 
 def result_files(preset, arguments):
-    """name -> the file that the program leaves behind, of each entry that is a GoogleTest program."""
+    """name -> result file, for each entry that is a GoogleTest program."""
     listed = subprocess.run(["ctest", "--preset", preset, *arguments, "--show-only=json-v1"], stdout=subprocess.PIPE, check=True)
     files = {}
     for test in json.loads(listed.stdout)["tests"]:

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs one stage of `make test` or `make check`: `stage.sh NAME COMMAND...`. Says which stage it is, and afterwards how it went and how long it took.
+# Runs one stage of `make test` or `make check`: `stage.sh NAME COMMAND...`. Prints the name of the stage, then its result and duration.
 set -u
 name=$1
 shift

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the npm package's tests under Node and the page's in Chromium, against the native command. What needs a browser, the command,
-# real files or the MiniLM skips where they are missing, each with its reason. Arguments go to `node --test`.
+# Runs the npm package's tests under Node and the page's tests in Chromium, against the native command. Tests that need a browser, the
+# command, real files or the MiniLM are skipped with the reason if these are missing. Arguments go to `node --test`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export WEIGHBRIDGE="${WEIGHBRIDGE:-$PWD/build/release/weighbridge}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What every test of the command uses: the command itself, small files made byte by byte, and the committed schemas.
-# WEIGHBRIDGE names the command; without it the release build is taken.
+# Shared by all tests of the command: the command itself, small files made byte by byte, and the committed schemas.
+# WEIGHBRIDGE names the command; the default is the release build.
 import json
 import os
 import pathlib
@@ -26,7 +26,7 @@ SIZES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, 
 
 
 def weighbridge(*arguments, status=0, text=True, **options):
-    """Runs the command, expects the status, and returns what it printed. `input` is text for its standard input."""
+    """Runs the command, checks the exit status, and returns its output. `input` is text for standard input."""
     given = {"input": options.pop("input").encode()} if "input" in options else {"stdin": options.pop("stdin", subprocess.DEVNULL)}
     done = subprocess.run([COMMAND, *map(str, arguments)], stdout=options.pop("stdout", subprocess.PIPE),
                           stderr=subprocess.PIPE, timeout=60, **given, **options)
@@ -115,7 +115,7 @@ def sample(tmp_path):
 
 @pytest.fixture
 def broken(tmp_path):
-    """Its one tensor ends behind the file's end."""
+    """Its only tensor ends after the end of the file."""
     path = tmp_path / "broken.safetensors"
     path.write_bytes(safetensors({"w": ("F32", [4], floats(1, 2, 3, 4))})[:-4])
     return path
@@ -123,7 +123,7 @@ def broken(tmp_path):
 
 @pytest.fixture
 def sparse(tmp_path):
-    """[[0, 5, 0], [0, 0, 7]] as coordinates, which .safetensors has no layout for."""
+    """[[0, 5, 0], [0, 0, 7]] as coordinates, a layout that .safetensors lacks."""
     path = tmp_path / "sparse.zt"
     path.write_bytes(ztensor({"s": ("sparse_coo", [2, 3], {
         "values": ("f32", floats(5, 7)), "coords": ("u64", struct.pack("<4Q", 0, 1, 1, 2))})}))
@@ -132,7 +132,7 @@ def sparse(tmp_path):
 
 @pytest.fixture
 def strange(tmp_path):
-    """One good tensor, and one of a layout that nobody knows."""
+    """One good tensor, and one with an unknown layout."""
     path = tmp_path / "strange.zt"
     path.write_bytes(ztensor({"good": ("dense", [1], {"data": ("f32", floats(1))}),
                               "odd": ("fractal", [2], {"data": ("u8", b"ab")})}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The command on a terminal, which is one of the operating system's own (pty).
+# Runs the command on a pseudo-terminal (pty).
 import fcntl
 import os
 import pty
@@ -14,7 +14,7 @@ from conftest import COMMAND
 
 
 class Terminal:
-    """A command on a terminal of so many columns; `text` is all that it has printed so far."""
+    """A command on a terminal with that many columns; `text` is everything that it has printed so far."""
 
     def __init__(self, *arguments, columns=80, out=None, **environment):
         self.parent, child = pty.openpty()
@@ -28,7 +28,7 @@ class Terminal:
         fcntl.ioctl(self.parent, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
 
     def read(self, until=None, seconds=90):
-        """Reads to the end, or until the text holds a match."""
+        """Reads to the end, or until the text contains a match."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not (until and re.search(until, self.text)):
             if not select.select([self.parent], [], [], 0.05)[0]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tab key offers in bash, zsh and fish. bash and zsh are asked on a terminal of their own, so that what they make
-of names with blanks is what a person gets; fish answers a question of its own."""
+"""Tests what the tab key offers in bash, zsh and fish. bash and zsh run on a terminal, so that names with blanks are completed as
+they are for a user; fish has a command that lists completions."""
 import os
 import pty
 import re
@@ -55,7 +55,7 @@ def test_bash_offers_words(typed, offered):
 
 
 def on_tab(program, start, typed, tmp_path):
-    """What the words become once the tab key was pressed and the line was sent, in an interactive shell."""
+    """The words after the tab key is pressed and the line sent, in an interactive shell."""
     (tmp_path / "a b.zt").touch()
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "dumb", "PS1": "> "}
     parent, child = pty.openpty()

@@ -13,7 +13,7 @@ def convert_json(*arguments, status=0):
 
 @pytest.fixture
 def ordered(tmp_path):
-    """A file as the reference writer would make it: it comes back byte by byte."""
+    """A file as the reference writer makes it comes back byte by byte."""
     path = tmp_path / "ordered.safetensors"
     path.write_bytes(safetensors({"a": ("F32", [2], floats(1, 2)), "b": ("F32", [1], floats(3)), "c": ("U8", [3], b"abc")},
                                  {"k": "v"}))
@@ -68,7 +68,7 @@ def index_entry(name, endianness, offset=64):
 
 
 def test_equal_bytes_in_another_order_are_other_elements(tmp_path):
-    """Two tensors share their bytes: of a zt0 in two byte orders, of an STB in two orders of the axes."""
+    """Two tensors share their bytes: in a zt0 with two byte orders, in an STB with two axis orders."""
     zt0, stb = tmp_path / "in.zt0", tmp_path / "in.stb"
     index = cbor([index_entry("a", "big"), index_entry("b", "little")])
     zt0.write_bytes(b"ZTEN0001" + bytes(56) + floats(1, 2, 3, 4) + index + struct.pack("<Q", len(index)))
@@ -87,7 +87,7 @@ def test_equal_bytes_in_another_order_are_other_elements(tmp_path):
 
 
 def test_a_sidecar_is_not_written_through_a_link(tmp_path):
-    """Readers follow no link out of the folder, so what was written through one could not be opened again."""
+    """Readers follow no link out of the folder, so a file written through one could not be opened again."""
     source, elsewhere, folder = tmp_path / "w.safetensors", tmp_path / "elsewhere.json", tmp_path / "folder"
     source.write_bytes(safetensors({"named": ("F32", [2], floats(1, 2))}))
     folder.mkdir()

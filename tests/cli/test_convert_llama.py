@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Llama models on their way into .slm: what the command says of llama2.c checkpoints, of their tokenizer files and of folders.
+# Tests conversions of Llama models into .slm: llama2.c checkpoints, their tokenizer files, and folders.
 import importlib.util
 import json
 import shutil

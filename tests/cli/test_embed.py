@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""embed, similarity, search, tokenize and evaluate on a tiny model made here: what they print, and what they say of bad input."""
+"""Tests embed, similarity, search, tokenize and evaluate on a tiny model made here: their output, and their errors for bad input."""
 import hashlib
 import json
 import os
@@ -52,7 +52,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bare(model):
-    """The same tensors in a container that has neither metadata nor a vocabulary, both of which flags can give."""
+    """The same tensors in a container without metadata and vocabulary; flags can supply both."""
     return model.parent / "tiny/model.safetensors", model.parent / "tiny/vocab.txt"
 
 
@@ -173,7 +173,7 @@ def test_kept_vectors_are_of_one_vocabulary_and_number_of_heads(bare, tmp_path):
 
 
 def test_vectors_that_0_1_kept_are_recognized(model, tmp_path):
-    """Their key has a content digest of version 1; the rest of it is as it was."""
+    """Their key has a content digest of version 1; the rest of it is unchanged."""
     corpus, kept, key = tmp_path / "docs.txt", tmp_path / "v.npy", tmp_path / "v.npy.key"
     texts = ["a scale", "is a scale for lorries"]
     corpus.write_text("\n".join(texts) + "\n")
@@ -298,7 +298,7 @@ def test_flags_that_would_change_nothing_are_refused(model):
 
 
 def refused(*arguments, **options):
-    """The rule by which an output is refused, which the sentence names in the place of the model."""
+    """The rule by which an output is refused; the message names the output, not the model."""
     done = weighbridge(*arguments, "--json", status=2, **options)
     return validated(done.stdout, "failure")["findings"][0]["rule"]
 
@@ -330,7 +330,7 @@ def test_search_replaces_no_file_but_a_key_of_its_own(model, tmp_path):
 
 
 def test_a_key_that_cannot_be_written_is_said_before_the_work(model, tmp_path):
-    """Before a temporary of the vectors is there, which the work writes to."""
+    """Before the work creates a temporary file of the vectors."""
     corpus, kept = tmp_path / "c.txt", tmp_path / "v.npy"
     corpus.write_text("a scale\n")
     (tmp_path / "v.npy.key").write_text("secret\n")
@@ -354,7 +354,7 @@ def test_search_keeps_no_vectors_over_what_it_reads(model, bare, tmp_path):
 
 
 def test_vectors_beside_the_key_of_others_are_refused(model, tmp_path):
-    """As runs side by side left them: both made for the same number of texts."""
+    """As left by concurrent runs, both for the same number of texts."""
     for name in "ab":
         (tmp_path / f"{name}.txt").write_text({"a": "a scale\nlorries\n", "b": "is\na\n"}[name])
         weighbridge("search", model, "a", "--corpus", tmp_path / f"{name}.txt", "--vectors", tmp_path / f"{name}.npy")

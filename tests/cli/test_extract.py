@@ -126,7 +126,7 @@ def test_an_output_is_demanded(sample):
 # ---- the folder of --glob ----
 
 def large(path, count=2, each=64 << 20, dtype="U8", per_byte=1):
-    """Tensors of zeros, which take no room where the disk can leave holes."""
+    """Tensors of zeros, which take no space on a disk that supports sparse files."""
     header = {f"t{i}": {"dtype": dtype, "shape": [each * per_byte], "data_offsets": [i * each, (i + 1) * each]} for i in range(count)}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -148,7 +148,7 @@ def stop_in_the_middle(process, where):
 
 @contextlib.contextmanager
 def in_the_middle(where, *arguments):
-    """Runs the command and stops it when it writes its first file; the body then happens before it goes on."""
+    """Runs the command and pauses it when it writes its first file; the body runs before it goes on."""
     with subprocess.Popen([COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, text=True) as process:
         stop_in_the_middle(process, where)
         yield process
@@ -237,7 +237,7 @@ def test_what_is_no_folder_is_in_the_way(sample, tmp_path, spelling):
 
 @pytest.fixture
 def unprivileged(tmp_path):
-    """Runs the command as a user whom permissions bind, in a folder of this user's own."""
+    """Runs the command as an unprivileged user, in a folder of that user."""
     folder = tempfile.mkdtemp()
     other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
     command = shutil.copy(COMMAND, folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hugging Face folders as inputs and outputs of every verb."""
+"""Tests Hugging Face folders as inputs and outputs of every verb."""
 import json
 import os
 import struct
@@ -16,7 +16,7 @@ SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 
 
 def tensors():
-    """Every tensor that a one-layer BERT must have."""
+    """The required tensors of a one-layer BERT."""
     out, hidden, inner = {}, 2, 4
 
     def add(name, *shape):
@@ -43,7 +43,7 @@ def tensors():
 
 @pytest.fixture
 def model(tmp_path):
-    """A folder as sentence-transformers leaves it."""
+    """A folder as written by sentence-transformers."""
     folder = tmp_path / "tiny-bert"
     (folder / "1_Pooling").mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(CONFIG, indent=2, sort_keys=True) + "\n")
@@ -58,7 +58,7 @@ def model(tmp_path):
 
 @pytest.fixture
 def sharded(model):
-    """The same, its weights in two shards with an index."""
+    """The same with its weights in two shards and an index."""
     (model / "model.safetensors").unlink()
     named = list(tensors().items())
     halves, index = [dict(named[:7]), dict(named[7:])], {}
@@ -137,7 +137,7 @@ def test_an_output_folder_is_empty_or_forced(model, tmp_path):
     out.mkdir()
     weighbridge("convert", model, out, "--to", "hf")
     assert "--force" in weighbridge("convert", model, out, "--to", "hf", status=2).stderr
-    # What would speak of another model goes; what is none of ours stays.
+    # Files that describe another model are removed; foreign files stay.
     for name in ("tokenizer.json", "model.safetensors.index.json"):
         (out / name).write_text("{}")
     (out / "README.md").write_text("mine")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""generate and perplexity: what they print and answer, on a fixture and on the real stories260K where the test data is there."""
+"""Tests generate and perplexity: output and exit statuses, on a fixture and, if the test data is available, on the real stories260K."""
 import json
 import math
 import signal

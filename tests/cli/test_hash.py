@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb hash: both versions of the content digest, and --check."""
+"""Tests the verb hash: both versions of the content digest, and --check."""
 import hashlib
 import re
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from conftest import ROOT, safetensors, validated, weighbridge
 
-# What weighbridge 0.1 printed of files of the corpus, with names and without.
+# The output of weighbridge 0.1 for files of the corpus, with names and without.
 VERSION_1 = {
     "slm/valid-mixed.slm": ("545ebb737f5c3cdddb18e81d6cbc89a05c4c99765028adabed083552b4625f16",
                             "9c0d8f889b2b1e7371f364fc9bc0ad03cc44e3fe33fae2f25e241a76a1b5dff8"),
@@ -84,7 +84,7 @@ def test_check_takes_both_versions_and_what_sha256sum_prints(files):
     plain = subprocess.run(["sha256sum", "-b", one], capture_output=True, text=True, check=True).stdout
     assert plain.split()[0] == hashlib.sha256(one.read_bytes()).hexdigest()
     assert weighbridge("hash", "--check", "--file", "-", input=plain).stdout == f"{one}: OK\n"
-    # The digits of the one are none of the other's.
+    # A digest of one version does not match the other version.
     assert weighbridge("hash", "--check", "-", input=plain, status=1).stdout == f"{one}: FAILED\n"
     swapped = "wb2:" + lines
     assert weighbridge("hash", "--check", "-", input=swapped, status=1).stdout == f"{one}: FAILED\n{one}: OK\n"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command says of itself: help of every verb and action, in lines that fit, and what it says of a word that is
-none of those it knows."""
+"""Tests the help of every verb and action, the length of its lines, and the messages for unknown words."""
 import re
 
 import pytest
@@ -18,7 +17,7 @@ def verbs():
 
 
 def actions(verb):
-    """The words of every action that the verb's help lists: ["quality-gate", "runtime-smoke"]."""
+    """The names and steps of every action that the verb's help lists: ["quality-gate", "runtime-smoke"]."""
     text = weighbridge(verb, "--help").stdout.split("Flags of every action:")[0]
     return [line.split(" ") for line in re.findall(r"^  ([a-z][a-z -]*[a-z])(?= [\[A-Z])", text, re.M)]
 
@@ -65,7 +64,7 @@ def test_the_help_of_an_action_is_its_own():
 
 
 def test_the_flags_of_help_are_those_that_are_taken():
-    """Every flag of any action is taken by those whose help has it, and refused by the others."""
+    """Every flag of any action is accepted by the actions whose help has it, and refused by the others."""
     flag = r"^  (?:-\w,|   ) (--[a-z0-9-]+)( [A-Z=]+)?"
     helps = {tuple(words): dict(re.findall(flag, weighbridge(*words, "--help").stdout.split("\nExample")[0], re.M))
              for words in pages()}

@@ -61,7 +61,7 @@ def test_json_has_the_promised_members(sample):
     assert weight["dtype"] == "f32" and weight["shape"] == [2, 3] and weight["layout"] == "dense"
     assert weight["parts"][0]["role"] == "data" and weight["parts"][0]["length"] == 24
     assert weight["parts"][0]["encoding"] == "raw" and weight["parts"][0]["digest"] is None
-    # Nothing of a safetensors is checked by reading payload on opening, so there is nothing to put off.
+    # Opening a safetensors reads no tensor data, so there are no checks to skip.
     assert validated(weighbridge("inspect", "--json", "--no-check", sample).stdout, "inspect")["checked"] is True
 
 

@@ -173,7 +173,7 @@ def test_files_stay_beneath_the_folder(tmp_path, packed):
         path = module(inside, load, {"schema": 1, "files": [{"id": 0, "path": name}]})
         assert rule in weighbridge("khlnary", "run", path, status=1).stderr
         assert rule in weighbridge("khlnary", "verify", path, status=1).stdout
-    # A sidecar elsewhere has its own folder.
+    # Paths in a sidecar elsewhere are relative to its own folder.
     weighbridge("khlnary", "run", path, "--sidecar", packed.parent / "model.khm.json")
     assert weighbridge("khlnary", "run", path, "--sidecar", inside / "absent.json", status=4).stdout == ""
 

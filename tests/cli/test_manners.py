@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What all verbs share: statuses, pipes, terminals, signals, escapes, help and completion.
+# Tests behavior that all verbs share: exit statuses, pipes, terminals, signals, escapes, help and completion.
 import hashlib
 import os
 import re
@@ -106,7 +106,7 @@ def test_output_does_not_depend_on_the_locale(sample):
 
 @pytest.fixture
 def large(tmp_path):
-    """A sparse file of 6 GiB: long enough to be interrupted in."""
+    """A sparse file of 6 GiB, large enough to interrupt the job."""
     size = 6 << 30
     header = safetensors({"w": ("U8", [0], b"")})
     text = header[8:].rstrip(b" ").replace(b'"shape":[0]', b'"shape":[%d]' % size).replace(b"[0,0]", b"[0,%d]" % size)

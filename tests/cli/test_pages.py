@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What README.md and the pages of docs/ show of a terminal is what the command prints, each page's commands in order in one folder;
-every other command line on a page names verbs and flags that there are; the C++ on the pages compiles. Two pages have tests of
-their own: embedding.md (tests/interop/test_minilm.py), slm-chain.md (tests/interop/test_slm_chain.py)."""
+"""Tests the transcripts in README.md and the pages of docs/ against the command's output, each page's commands in order in one folder.
+Every other command line on a page must use existing verbs and flags, and the C++ on the pages must compile. Two pages have their own
+tests: embedding.md (tests/interop/test_minilm.py) and slm-chain.md (tests/interop/test_slm_chain.py)."""
 import functools
 import os
 import pathlib
@@ -45,23 +45,23 @@ def minilm(folder):
 
 
 def nothing(_):
-    """What needs no file that the page does not make."""
+    """For pages that make all files they need."""
 
 
-# Page, a word that the blocks of the walk have and others have not, what must be there before it.
+# Page, a word that only the blocks of this walk have, and the files that the walk needs.
 WALKS = [("README.md", "sample", sample), ("README.md", "minilm", minilm), ("docs/checking.md", "", sample),
          ("docs/converting.md", "", sample), ("docs/generation.md", "stories", stories), ("docs/generation.md", "tiny", nothing)]
 
 
 def walked(text, word):
-    """The blocks of a page that a test runs: terminals, and bare lines of the command without what they print."""
+    """The blocks of a page that a test runs: transcripts, and command lines without output."""
     for kind, block in BLOCK.findall(text):
         if word in block and (kind == "console" or not kind and block.startswith("weighbridge ")):
             yield kind, block
 
 
 def commands_of(text, word):
-    """Pairs of a command and what stands below it; None where the page shows nothing of it."""
+    """Pairs of a command and its output on the page; None if the page shows no output."""
     for kind, block in walked(text, word):
         if kind == "console":
             yield from (tuple(part.split("\n", 1)) for part in re.split(r"^\$ ", block, flags=re.M)[1:])
@@ -70,7 +70,7 @@ def commands_of(text, word):
 
 
 def shown(printed, wanted):
-    """Whether a page shows what was printed, where "..." at the end of a line stands for its rest."""
+    """Whether a page shows the actual output; "..." at the end of a line stands for the rest of it."""
     printed, wanted = printed.split("\n"), wanted.split("\n")
     return len(printed) == len(wanted) and all(
         line.startswith(want[:-3].rstrip()) if want.endswith("...") else line == want for line, want in zip(printed, wanted))
@@ -107,7 +107,7 @@ def test_a_difference_on_a_page_is_seen():
     assert not shown("one\n", "one\ntwo\n")
 
 
-# Accepted, and in no help (test_help.py tries them).
+# Accepted, but not shown in help (test_help.py tests them).
 BRITISH = {"--colour", "--quantise", "--quantise-norms", "--normalise"}
 
 
@@ -127,7 +127,7 @@ def verbs():
 
 
 def every_page_of_help():
-    """The words of each verb and of each action that a verb's help lists."""
+    """The name of each verb, and of each action that a verb's help lists."""
     for verb in verbs():
         yield [verb]
         for words in re.findall(r"^  ([a-z][a-z -]*[a-z])(?= [\[A-Z])", help_of(verb).split("\nFlags of every action:")[0], re.M):
@@ -136,7 +136,7 @@ def every_page_of_help():
 
 
 def lines_of_the_command(text):
-    """Every call of the command in a block or in `code`, without prompt, comment and what comes behind a pipe."""
+    """Every call of the command in a block or in `code`, without the prompt, comments, and what follows a pipe."""
     code = [line for kind, block in BLOCK.findall(text) if kind in ("", "console")
             for line in re.findall(r"^(?:\$ )?(weighbridge .*)$", re.sub(r"\\\n(?:> )?\s*", "", block), re.M)]
     code += re.findall(r"`(weighbridge [^`]*)`", BLOCK.sub("", text))
@@ -146,7 +146,7 @@ def lines_of_the_command(text):
 
 
 def wrong_with(words):
-    """What a command line names that there is not; None where all of it is there."""
+    """The first word of a command line that does not exist; None if all exist."""
     verb = [words[0]] if not words[0].startswith("-") and words[0] != "VERB" else []
     text = help_of(*verb)
     if text is None or verb and verb[0] not in verbs():
@@ -166,7 +166,7 @@ def wrong_with(words):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_calls_is_there(page):
-    """Verbs and flags of each command line; and a flag by itself belongs to some verb."""
+    """Checks verbs and flags of each command line. A flag by itself must belong to some verb."""
     text = page.read_text()
     for words in lines_of_the_command(text):
         assert wrong_with(words) is None, (words, wrong_with(words))
@@ -197,7 +197,7 @@ def test_the_cpp_of_the_pages_compiles(tmp_path):
     for block in blocks:
         includes |= set(re.findall(r"^#include .*$", block, re.M))
         body = re.sub(r"^(#include|namespace wb).*$", "", block, flags=re.M)
-        # A whole program keeps its own function; statements become one.
+        # A whole program keeps its main(), renamed; other statements become a function.
         bodies.append(body.replace("int main()", f"int main{len(bodies)}()") if "int main()" in body
                       else f"void block{len(bodies)}() {{\n{body}\n}}")
     program = tmp_path / "pages.cc"

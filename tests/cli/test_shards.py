@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharded safetensors as inputs and outputs: by their index, by their folder, written with --max-shard-size."""
+"""Tests sharded safetensors as inputs, by index and by folder, and as outputs of --max-shard-size."""
 import json
 
 import pytest
@@ -38,7 +38,7 @@ def test_division_names_and_index_are_those_of_huggingface_hub(model, tmp_path):
     index, shards = shards_of(out)
     assert index["metadata"] == {"total_size": 4 * sum(SIZES), "total_parameters": sum(SIZES)}
     name = "model-0000{}-of-00005.safetensors".format
-    # The tensor that is too large is a shard by itself, before the one that is being filled.
+    # A tensor larger than the limit gets its own shard, before the one that is being filled.
     assert shards == {name(1): ["t0"], name(2): ["t1", "t2"], name(3): ["t6"], name(4): ["t3", "t4", "t5"], name(5): ["t7"]}
     for path in (out, out / "model.safetensors.index.json"):
         assert f"ok (safetensors, {len(SIZES)} tensors" in weighbridge("verify", path).stdout
@@ -73,11 +73,11 @@ def test_a_hugging_face_folder_is_sharded_too(model, tmp_path):
     weighbridge("convert", model, f"{out}/", "--max-shard-size", "40")
     assert f"ok (hf, {len(SIZES)} tensors" in weighbridge("verify", out).stdout
     assert (out / "config.json").exists() and len(shards_of(out)[1]) == 5
-    # With one file again: the index and its shards go, what is not ours stays.
+    # Back to one file: the index and its shards are removed, foreign files stay.
     (out / "README.md").write_text("mine")
     weighbridge("convert", model, f"{out}/", "--force")
     assert sorted(path.name for path in out.iterdir()) == ["README.md", "config.json", "model.safetensors"]
-    # And back: the one file goes.
+    # Back to shards: the single file is removed.
     weighbridge("convert", model, f"{out}/", "--force", "--max-shard-size", "60")
     assert not (out / "model.safetensors").exists() and f"ok (hf, {len(SIZES)} tensors" in weighbridge("verify", out).stdout
     # Shards of another number are stale.
@@ -88,7 +88,7 @@ def test_a_hugging_face_folder_is_sharded_too(model, tmp_path):
 
 def test_shards_take_the_place_of_other_shards(model, tmp_path):
     out = tmp_path / "out"
-    out.mkdir()  # one that is empty will do
+    out.mkdir()  # an empty folder is allowed
     convert = ["convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size"]
     weighbridge(*convert, "40")
     (out / "README.md").write_text("mine")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `slm` from an .slm on: exit statuses, --json, misuse, and where records lie. What each step refuses is tested
-beside the library; the whole chain in tests/interop/test_slm_chain.py."""
+"""Tests the verb `slm` from an .slm file on: exit statuses, --json, usage errors, and the paths of records. The library's tests cover
+what each step refuses; tests/interop/test_slm_chain.py covers the whole chain."""
 import json
 
 import pytest

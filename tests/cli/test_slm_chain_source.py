@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source chain of `slm`: template, review, extraction, validation, conversion; each record tampered with in each
-field, each way for a source to reach outside of its folder, each kind of value that a trained weight cannot have."""
+"""Tests the source chain of `slm`: template, review, extraction, validation, conversion. Tampers with each field of each record,
+tries each way for a source to reach outside of its folder, and each kind of value that a trained weight cannot have."""
 import hashlib
 import importlib.util
 import json
@@ -18,7 +18,7 @@ FILLED = {"identity": "tiny trial", "source_kind": "trained", "license": "Apache
 
 
 def fill(path, **values):
-    """Replaces what stands in angle brackets."""
+    """Replaces the placeholders in angle brackets."""
     lines = []
     for line in path.read_text().splitlines():
         key, split, value = line.partition("=")
@@ -33,7 +33,7 @@ def fields(path):
 
 
 def rewrite(path, key, value):
-    """Gives one key of a record another value; None takes the line away."""
+    """Changes the value of one key of a record; None removes the line."""
     lines = [line for line in path.read_text().splitlines(keepends=True)]
     out = [line if line.split("=", 1)[0] != key else f"{key}={value}\n" for line in lines
            if value is not None or line.split("=", 1)[0] != key]
@@ -52,7 +52,7 @@ def tensors_of(path):
 
 
 def content(path):
-    """What a model holds, in whatever order its file has it: the safetensors between may have another."""
+    """The content of a model, whatever the order in its file, because the intermediate safetensors may have another order."""
     listed = validated(weighbridge("inspect", "--json", path).stdout, "inspect")
     return weighbridge("hash", path).stdout.split()[0], listed["checksums"]["tensor_layout"], listed["checksums"]["tokenizer"]
 
@@ -290,7 +290,7 @@ def test_every_field_of_a_validation_is_bound(chain):
 
 
 def test_every_field_of_a_manifest_is_bound(chain):
-    """By validate-source where it can be known, else by the digest in the validation record."""
+    """Refused by validate-source if it can detect the change, otherwise by the digest in the validation record."""
     whole = chain.manifest.read_bytes()
     chain.model.unlink()
     known = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `slm`: fixtures, packages and what is said when one does not fit."""
+"""Tests the verb `slm`: fixtures, adapter packages, and the messages for one that does not fit."""
 import pytest
 
 from conftest import validated, weighbridge

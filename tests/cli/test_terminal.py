@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a person at a terminal sees: lines that fit, a bar that says where a job is, Ctrl-C, and what is left afterwards.
+# Tests what a user at a terminal sees: lines that fit, the progress bar, Ctrl-C, and what is left afterwards.
 import os
 import re
 import signal
@@ -16,7 +16,7 @@ ERASE = "\x1b[J"
 
 
 def bars(text):
-    """What was drawn and has the cursor at its beginning."""
+    """The drawn bars, which leave the cursor at the beginning of the line."""
     return re.findall(r"\x1b\[J([^\r\n]+)\r(?!\n)", text)
 
 
@@ -50,7 +50,7 @@ def interrupted(terminal):
 # ---- the bar ----
 
 
-# At 60 columns the rate stands where the figures beside it are short enough, so it is asked for at the others only.
+# At 60 columns the rate appears only if the other figures are short, so it is not checked there.
 @pytest.mark.parametrize("columns,rate", [(30, False), (40, False), (60, None), (80, True), (200, True)])
 def test_the_bar_ends_before_the_line_does(large, columns, rate):
     drawn = bars(on_terminal("hash", large, columns=columns))
@@ -64,7 +64,7 @@ def test_a_bar_that_became_too_wide_leaves_nothing(large):
     terminal.read(r"hash \[")
     terminal.resize(25)
     terminal.close()
-    # Each one is drawn with the cursor at its beginning, where erasing to the screen's end finds all of it.
+    # Each bar leaves the cursor at its beginning, so that erasing to the end of the screen removes all of it.
     assert all(piece.endswith("\r") for piece in terminal.text.split("\r" + ERASE)[1:-1])
     assert len(bars(terminal.text)[-1]) < 25
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tokenize on language models: byte and bpe tokenizers. What the ids must be is compared in tests/interop/test_byte_pair.py."""
+"""Tests tokenize on language models: byte and bpe tokenizers. tests/interop/test_byte_pair.py compares the ids with a reference."""
 import pytest
 
 from conftest import validated, weighbridge

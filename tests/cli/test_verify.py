@@ -73,7 +73,7 @@ def test_all_statuses_for_one_thread_too(sample):
 
 
 def test_a_folder_among_several_files_ends_nothing(sample, broken, tmp_path):
-    """The files behind it are read, each is named, and what is worst counts."""
+    """The files after it are read, each is named, and the worst status is returned."""
     folder = tmp_path / "d"
     folder.mkdir()
     done = weighbridge("verify", folder, sample, broken, status=1)
@@ -108,7 +108,7 @@ def test_a_sentence_has_the_path_of_the_file_at_fault_once(sample, tmp_path):
 
 
 def test_an_offset_lies_in_the_file_that_the_finding_names():
-    """Of every file of the corpus; those of sidecars and tokenizer files are among them."""
+    """For every file of the corpus, including sidecars and tokenizer files."""
     names = sorted(str(path) for path in (ROOT / "corpus").glob("*/*") if path.suffix not in {".json", ".md"})
     done = subprocess.run([COMMAND, "verify", "--json", *names], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
     beside = 0

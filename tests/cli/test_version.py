@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`weighbridge --version`: for people, for programs, and the same facts in both."""
+"""Tests `weighbridge --version`: as text and as JSON, with the same facts in both."""
 import re
 
 from conftest import validated, weighbridge

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selecting tensors and editing names and metadata on the way: --only, --without, --rename, --set, --unset."""
+"""Tests selecting tensors and editing names and metadata in a conversion: --only, --without, --rename, --set, --unset."""
 import json
 
 import pytest
@@ -64,12 +64,12 @@ def test_what_is_appended_is_a_view_too(source, tmp_path):
 
 
 def test_a_bare_safetensors_of_a_bert_becomes_weights(tmp_path):
-    """What its config.json says is set, and its vocab.txt is given: the same vectors come out as from the folder."""
+    """With the values of config.json set and vocab.txt given, the vectors equal those of the folder."""
     if not DATA.is_dir():
         pytest.skip("tiny_bert is not in ../shared/data or $WEIGHBRIDGE_TEST_DATA")
     bare, prefixed, names = tmp_path / "bare.safetensors", tmp_path / "bert.safetensors", tmp_path / "names.txt"
     bare.write_bytes((DATA / "model.safetensors").read_bytes())
-    # As checkpoints of other heads have it: under "bert.", with what EMBD has no place for.
+    # Like checkpoints with other heads: names under "bert.", and tensors that EMBD cannot hold.
     tensors = shown(bare)[0]
     names.write_text("".join(f"{name}\tbert.{name}\n" for name in tensors))
     weighbridge("convert", bare, prefixed, "--rename-file", names)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a model is kept is core's own: a reader has the draft's verbs alone.
+// The representation of a model is private to core: a reader can only use the draft's functions.
 #include "core/draft.h"
 
 namespace core = weighbridge::core;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a temporary handle would take along must not compile. run.py plants one error at a time.
+// Views into a temporary handle must not compile. run.py plants one error at a time.
 #include <string>
 
 #include "weighbridge/open.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that must not compile: each .cc here compiles as it is, and no longer with any one of its #ifdef PLANTED_...
+"""Tests programs that must not compile: each .cc here compiles as it is, but not with any one of its #ifdef PLANTED_...
 
 usage: run.py COMPILER [FLAG ...]
 """

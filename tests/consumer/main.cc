@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few lines against the installed libraries: what a file that is none is called, and where evidence lies.
+// A small program that uses the installed libraries: the error for a missing file, and the paths of evidence.
 #include <cstddef>
 #include <iostream>
 #include <span>

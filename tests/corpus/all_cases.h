@@ -14,9 +14,9 @@ struct FormatCorpus {
   const core::Format* format;
   std::vector<core::CorpusCase> cases;
 
-  // The usual one, or the format's name where it has none of its own.
+  // The usual extension, or the format's name if it has none.
   std::string extension() const;
-  // As the case's file is called below corpus/: "<format>/<case>.<extension>".
+  // The path of the case's file below corpus/: "<format>/<case>.<extension>".
   std::string path(const core::CorpusCase&) const;
   // The case's bytes in memory, under that name, with its sidecar as the neighbor.
   std::shared_ptr<const Source> source(const core::CorpusCase&) const;
@@ -24,7 +24,7 @@ struct FormatCorpus {
 
 // `source`, and the sidecar beside it.
 std::shared_ptr<const Source> with_sidecar(std::shared_ptr<const Source> source, const core::CorpusSidecar&);
-// Where it lies beside a file whose path ends with the format's extension.
+// The path of the sidecar of a file whose path ends with the format's extension.
 std::string sidecar_path(std::string path, const core::CorpusSidecar&);
 
 // Built once.

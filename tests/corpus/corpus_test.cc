@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every case of every format: the committed file is what the code makes, its findings are the ones the case names,
-// every rule has a case, and it does not matter where the bytes come from.
+// Tests every case of every format: the committed file equals the generated one, the findings are those that the case
+// names, every rule has a case, and the result does not depend on the kind of source.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ template <class F> void for_each_case(F f) {
   }
 }
 
-// The error that open() throws, nullopt when it gives a model.
+// The error that open() throws; nullopt if it returns a model.
 std::optional<Finding> open_error(const std::shared_ptr<const Source>& source, const Context& context) {
   try {
     open(source, context);
@@ -95,7 +95,7 @@ TEST(Corpus, EveryRuleHasACaseThatBreaksItFirst) {
     std::set<std::string_view> first;
     for (const core::CorpusCase& c : corpus.cases) first.insert(c.rule);
     for (const Rule& rule : corpus.format->info.rules) {
-      // A link, and two shards, are more than a case can have: registry/sharded_safetensors_test.cc.
+      // A case cannot have a link or two shards; registry/sharded_safetensors_test.cc tests these.
       if (rule.id == "safetensors/shard-link" || rule.id == "safetensors/metadata-conflict") continue;
       EXPECT_TRUE(first.contains(rule.id)) << "no case for " << rule.id;
     }
@@ -160,7 +160,7 @@ TEST(Corpus, OpenThrowsTheFirstErrorOfVerify) {
     if (thrown) {
       EXPECT_EQ(thrown->kind, thrown->rule.starts_with("limit/") ? Kind::limit : Kind::malformed);
     }
-    // The door that does not throw says the same.
+    // The overload that does not throw reports the same.
     Report report;
     const auto model = open(corpus.source(c), report, context_of(c));
     EXPECT_EQ(model.has_value(), !thrown.has_value());
@@ -170,7 +170,7 @@ TEST(Corpus, OpenThrowsTheFirstErrorOfVerify) {
   });
 }
 
-// Had open looked away, or looked where only verify does, the test above would have said so for each rule.
+// Checks the test above: it must notice an open that misses a rule, or checks one that only verify should.
 TEST(Corpus, AnOpenThatLooksAwayOrTooFarIsFoundOut) {
   std::set<std::string_view> missed, strict;
   for_each_case([&](const FormatCorpus& corpus, const core::CorpusCase& c) {
@@ -219,7 +219,7 @@ TEST(Corpus, ValidFilesListAndReadEveryTensor) {
   });
 }
 
-// As found, with the last component of each file's name: where it lies is the caller's.
+// The findings with only the last component of each file's name, because the folder depends on the caller.
 std::vector<Finding> without_folders(std::vector<Finding> findings) {
   for (Finding& finding : findings) finding.file.name.erase(0, finding.file.name.rfind('/') + 1);
   return findings;
@@ -244,13 +244,13 @@ TEST(Corpus, FindingsDoNotDependOnWhereTheBytesComeFrom) {
   });
 }
 
-// A source that breaks after byte k: an io error, or, where nothing reads that far, the same answer as ever.
+// A source that breaks after byte k gives an io error, or the usual result if nothing reads that far.
 TEST(Corpus, ASourceThatFailsIsAnIoErrorAndNothingElse) {
   for_each_case([](const FormatCorpus& corpus, const core::CorpusCase& c) {
     const Context context = context_of(c);
     const auto whole = corpus.source(c);
     const auto expected = verify(whole, context).report.findings();
-    const OpenOptions as{.format = std::string(corpus.format->info.name)};  // no glance at the end of the file
+    const OpenOptions as{.format = std::string(corpus.format->info.name)};  // detection would read the end of the file
     const std::uint64_t size = c.bytes.size();
     const std::uint64_t step = std::max<std::uint64_t>(1, size / 300);
     std::uint64_t io_errors = 0;

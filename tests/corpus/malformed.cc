@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// corpus_malformed COUNT [SEED [FORMAT...]]: so many generated files of each format, of which none may crash, hang, be
-// blamed wrongly, or pass the bounds of reading G13. The same seed makes the same files. What fails is written into the
-// current folder, and named; a table says what was tried.
+// corpus_malformed COUNT [SEED [FORMAT...]]: generates that many files of each format. None may crash or hang, give an
+// error that does not blame the file, or exceed the bounds of reading G13. The same seed makes the same files. Writes
+// failing files into the current folder and prints their names and a table of results.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ constexpr double kSeconds = kSanitized ? 20 : 1;  // of processor time, for veri
 constexpr unsigned kPatience = 120;               // of the wall, for a file that hangs
 constexpr std::uint64_t kMemory = std::uint64_t{64} << 20;
 
-// What is being tried, for the handler of signals: where it is written, if it has to be.
+// The file being tried, for the signal handler: its bytes, and the path to write them to.
 struct Evidence {
   std::string path;
   const std::string* bytes;
@@ -117,7 +117,7 @@ void print(const Subject& subject, const Row& row) {
   std::fflush(stdout);
 }
 
-// In a process of its own, whose memory is that of this subject alone. Whether all files passed.
+// Runs in its own process, so that memory is that of this subject alone. Returns whether all files passed.
 bool passes(const Subject& subject, std::uint64_t count, std::uint64_t seed) {
   const pid_t child = ::fork();
   if (child < 0) hostile::fail("cannot fork");

@@ -82,7 +82,7 @@ void store(std::string& bytes, std::size_t at, std::size_t width, bool big, std:
     bytes[at + (big ? width - 1 - i : i)] = static_cast<char>(value >> (8 * i) & 0xFF);
 }
 
-// The places from which f says a token of its kind goes.
+// The positions at which f finds a token of its kind.
 template <class F> std::vector<std::size_t> places(const std::string& bytes, F f) {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -126,7 +126,7 @@ std::uint64_t Mutator::awkward(const std::string& bytes, std::uint64_t now, std:
     case 1: return now + (one_in(2) ? 1 : UINT64_MAX) * (one_in(2) ? 1 : 64);
     case 2: return now << below(8 * width);
     case 3:
-      if (bytes.size() >= width)  // what another field says
+      if (bytes.size() >= width)  // the value of another field
         return load(bytes, static_cast<std::size_t>(below(bytes.size() / width)) * width, width, false);
       [[fallthrough]];
     default: return pick(kAwkward);
@@ -136,7 +136,7 @@ std::uint64_t Mutator::awkward(const std::string& bytes, std::uint64_t now, std:
 void Mutator::overwrite_field(std::string& bytes) {
   static constexpr std::size_t kWidths[] = {1, 2, 4, 4, 4, 8, 8, 8};
   const std::size_t width = std::min(pick(kWidths), std::bit_floor(bytes.size()));
-  // Headers and indices stand at either end more often than payload does.
+  // Headers and indices are at the ends more often than payload is.
   const std::size_t near = std::min<std::size_t>(bytes.size(), 256);
   std::size_t at = static_cast<std::size_t>(below(one_in(2) ? near : bytes.size()));
   if (one_in(4)) at = bytes.size() - 1 - at;
@@ -163,12 +163,12 @@ void Mutator::change_block(std::string& bytes) {
       bytes.insert(one_in(4) ? bytes.size() : from.at, more);
       break;
     }
-    case 5: {  // the two blocks change places
+    case 5: {  // swap the two blocks
       const Block to = block(bytes, from.size);
       for (std::size_t i = 0; i < to.size && i < from.size; ++i) std::swap(bytes[from.at + i], bytes[to.at + i]);
       break;
     }
-    default: {  // over another
+    default: {  // copy over another block
       const Block to = block(bytes, from.size);
       bytes.replace(to.at, std::min(to.size, text.size()), text, 0, to.size);
     }
@@ -185,7 +185,7 @@ void Mutator::splice(std::string& bytes, const std::string& donor) {
       break;
     }
     case 1: bytes.insert(static_cast<std::size_t>(below(bytes.size() + 1)), donor, from.at, from.size); break;
-    default:  // the same place of both
+    default:  // the same position in both
       if (from.at < bytes.size()) bytes.replace(from.at, from.size, donor, from.at, from.size);
   }
 }
@@ -216,7 +216,7 @@ void Mutator::change_json(std::string& bytes) {
     case 1: bytes.insert(at, pick(kJsonTokens)); break;
     case 2: bytes.replace(at, 1, pick(kJsonTokens)); break;
     case 3: bytes.insert(at + 1, static_cast<std::size_t>(1 + below(200)), one_in(2) ? '[' : '{'); break;
-    case 4:  // what stands between two marks, again: keys that repeat
+    case 4:  // duplicate the text between two marks: repeated keys
       bytes.insert(low, bytes, low, std::min(high - low, kMost));
       break;
     default: bytes.erase(low, std::min(high - low, kMost));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structured changes of a file's bytes, the same for one seed on every machine. Owns what is changed and how; leaves to
-// its callers which files, and to repair.h the checksums.
+// Structured changes of a file's bytes, the same for one seed on every machine. Callers choose the files; repair.h
+// repairs checksums.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,18 +18,19 @@ class Mutator {
   // One of the elements.
   template <class List> auto& pick(List& list) { return list[static_cast<std::size_t>(below(std::size(list)))]; }
 
-  // One to four changes, one after the other: fields, blocks, splices with `donor`, tokens of JSON and CBOR.
+  // Makes one to four changes: fields, blocks, splices with `donor`, tokens of JSON and CBOR.
   void change(std::string& bytes, const std::string& donor);
 
  private:
-  static constexpr std::size_t kMost = 1024;  // of what is doubled, moved or left out at once
+  static constexpr std::size_t kMost = 1024;  // bytes duplicated, moved or removed at once
   struct Block {
     std::size_t at, size;
   };
-  // Inside `bytes`, which is not empty; at most `most` bytes, more often few, and often on a multiple of 4, 8 or 64.
+  // A block inside `bytes`, which is not empty; at most `most` bytes, usually few, and often at a multiple of 4, 8
+  // or 64.
   Block block(const std::string& bytes, std::size_t most);
-  // What a number of `width` bytes would have to be for trouble: see the table in mutate.cc, sizes and places of the
-  // file, what the file says elsewhere.
+  // A troublesome value for a number of `width` bytes: from the table in mutate.cc, sizes and offsets of the file, or
+  // another number in the file.
   std::uint64_t awkward(const std::string& bytes, std::uint64_t now, std::size_t width);
 
   void overwrite_field(std::string& bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every case with one byte changed, at every place: no crash, no exception but Error, open and verify agree, and the
-// bounds of reading G13.
+// Tests every case with one byte changed, at every position: no crash, no exception other than Error, open and verify
+// agree, and the bounds of reading G13 hold.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,10 +21,10 @@
 namespace weighbridge::test {
 namespace {
 
-// Large cases are sampled so that one run stays within a minute, sanitized ones, which are ten times as slow, too.
+// Large cases are sampled so that one run stays within a minute, even with sanitizers, which are ten times slower.
 constexpr std::size_t kPlaces = test::kSanitized ? 120 : 1500;
 
-// The case, not copied, whose bytes stay where they are as long as the source is used.
+// A source over the bytes of the case, which must outlive it.
 std::shared_ptr<const Source> source_of(const core::CorpusCase& c, const std::string& name) {
   auto source = memory_source({std::as_bytes(std::span(c.bytes)), nullptr}, name);
   return c.sidecar ? with_sidecar(std::move(source), *c.sidecar) : source;
@@ -46,7 +46,7 @@ void check(const core::CorpusCase& c, const std::string& path) {
     }
 }
 
-// Checks `c` with each of the places of `text`, which is part of it, changed.
+// Checks `c` with a change at each position of `text`, which is part of it.
 void check_changes(const core::CorpusCase& c, std::string& text, const std::string& path) {
   const std::size_t step = std::max<std::size_t>(1, text.size() / kPlaces);
   for (std::size_t at = 0; at < text.size(); at += step) {
@@ -65,8 +65,8 @@ void check_changes(const core::CorpusCase& c, std::string& text, const std::stri
   }
 }
 
-// One test for each format, so that they run side by side. The cases themselves are made when a test runs: they use
-// objects of other files, which are not there yet while tests are registered.
+// One test per format, so that they run in parallel. The cases are made when a test runs, because they use static
+// objects of other files that may not be initialized while tests are registered.
 class Mutations : public ::testing::TestWithParam<std::string> {
  protected:
   static const FormatCorpus& corpus() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of other people's tools. They are no part of the repository; where they are absent these tests skip.
+// Tests files of other tools. They are not part of the repository; without them these tests are skipped.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -63,7 +63,7 @@ TEST(RealSafetensors, TinyBertIsWrittenWithTheHeaderThatItHad) {
   }
 }
 
-// What is in them is the business of the format's own tests.
+// The format's own tests check their content.
 TEST(RealZtensor, FilesOfThe01LineAreKnownByTheirContent) {
   WB_REQUIRE_TEST_DATA(folder, "ztensor");
   int files = 0;

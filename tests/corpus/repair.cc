@@ -30,7 +30,7 @@ std::span<const std::byte> part(const std::string& bytes, std::uint64_t begin, s
       .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
 }
 
-// Where a format keeps an index that its length stands beside, and where that length stands.
+// The position of a format's index, and of the field with its length.
 struct Index {
   std::size_t at, size, length_at;
 };
@@ -65,7 +65,7 @@ void change_around(const Index& index, std::string& bytes, const std::string& do
   bytes.replace(index.at, index.size, text);
 }
 
-// Sizes and checksums as the rest of the file wants them; left alone where there is no room for them.
+// Sets sizes and checksums to match the rest of the file, if there is room for them.
 void seal_stb(std::string& bytes) {
   if (bytes.size() >= stb::kHeaderSize) put<std::uint64_t>(bytes, stb::kFileSizeAt, bytes.size());
 }
@@ -99,7 +99,7 @@ void seal_adapter(std::string& bytes) {
   put(bytes, kHeadChecksumAt, codecs::indexed_checksum(part(bytes, 0, data)));
 }
 
-// As long as the header says, where that is not long.
+// Resizes the file to the length that the header gives, if that is not large.
 void seal_llama2c(std::string& bytes) {
   if (bytes.size() < llama2c::kHeaderSize) return;
   std::uint64_t field[7];

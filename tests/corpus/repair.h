@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes beneath the seals of a format: lengths, checksums and sizes that would stop everything at the door are made
-// anew after a change, so that the rules behind them are reached.
+// Changes a file and then repairs the lengths, checksums and sizes that would reject it at once, so that the rules
+// behind them are reached.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace weighbridge::test {
 
-// Changes `bytes`, a file of `format` (as the registry names it). Of a format whose index has its length beside it,
-// either the index changes, and the length with it, or the payload; of the others all, and then the checksums.
+// Changes `bytes`, a file of `format` (its name in the registry). If the format stores the length of its index, changes
+// either the index and its length, or the payload; otherwise changes anything and repairs the checksums.
 void change_beneath_seal(std::string_view format, std::string& bytes, const std::string& donor, Mutator&);
 
 }  // namespace weighbridge::test

@@ -36,7 +36,7 @@ void add_rules(Tally& tally, const Report& report) {
   for (const Finding& finding : report.findings()) tally.rules.insert(finding.rule);
 }
 
-// The suspect's files by name. A finding that names none is about `asked`, and has no offset where that is a folder.
+// The sizes of the suspect's files by name. A finding without a file is about `asked`, and has no offset in a folder.
 hostile::SizeOf sizes_of(const Suspect& suspect, std::uint64_t asked) {
   return [&suspect, asked](const FileRef& file) -> std::uint64_t {
     if (file.empty()) return asked;
@@ -46,7 +46,7 @@ hostile::SizeOf sizes_of(const Suspect& suspect, std::uint64_t asked) {
   };
 }
 
-// The suspect's own bytes: they stay where they are as long as the source is used.
+// A source over the suspect's bytes, which must outlive it.
 std::shared_ptr<const Source> source_of(const std::string& bytes, std::string name) {
   return memory_source({std::as_bytes(std::span(bytes)), nullptr}, std::move(name));
 }
@@ -89,7 +89,7 @@ class FileSubject final : public Subject {
 
   Tally try_one(const Suspect& suspect) const override {
     Tally out;
-    // Half of them as what they are, which detection could turn away.
+    // Opens half of them as their format, because detection could reject them.
     const OpenOptions options{.format = suspect[0].second.size() % 2 == 0 ? name() : std::string()};
     const double start = processor_time();
     const Verdict verdict = verify(source(suspect), {}, options);
@@ -119,7 +119,7 @@ class FileSubject final : public Subject {
   std::vector<const core::CorpusCase*> cases_, sound_;
 };
 
-// Small folders of which one file, now and then two, changes.
+// Small folders in which one file changes, sometimes two.
 class FolderSubject final : public Subject {
  public:
   std::string name() const override { return "hf"; }
@@ -169,7 +169,7 @@ class FolderSubject final : public Subject {
   }
 
  private:
-  // As open() and verify() of a path do, without a disk.
+  // Like open() and verify() of a path, but without a disk.
   static std::optional<Model> load(const Suspect& suspect, Report& report, core::Findings::Mode mode) {
     core::Findings findings(report, mode);
     std::map<std::string, std::shared_ptr<const Source>, std::less<>> files;
@@ -183,7 +183,7 @@ class FolderSubject final : public Subject {
     }
   }
 
-  // With what a folder may hold besides: weights in both ways, weights of another kind.
+  // Adds files: weights both as shards and as one file, or weights in another format.
   static huggingface::testing::Files joined(huggingface::testing::Files files,
                                             const huggingface::testing::Files& more) {
     files.insert(more.begin(), more.end());
@@ -264,7 +264,7 @@ class ModuleSubject final : public Subject {
   std::vector<khlnary::Case> cases_ = khlnary::cases();
 };
 
-// What the bounds are for, to see that they hold something: one file that takes too long, or too much memory.
+// Planted faults that the bounds must catch: a file that takes too long, or too much memory.
 class PlantedSubject final : public Subject {
  public:
   explicit PlantedSubject(bool slow) : slow_(slow) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What malformed.cc generates files for: one subject for each format of one file, for folders and for modules. A
-// subject makes a suspect, all of whose bytes are at hand before anything reads them, and then tries it.
+// What malformed.cc generates files for: one subject for each single-file format, for folders and for modules. A
+// subject makes a suspect completely in memory and then tries it.
 #pragma once
 #include <memory>
 #include <set>
@@ -12,7 +12,7 @@
 
 namespace weighbridge::test {
 
-// The generated files, by names that end as the real ones do.
+// The generated files, with names that have the usual extensions.
 using Suspect = std::vector<std::pair<std::string, std::string>>;
 
 struct Tally {
@@ -28,13 +28,13 @@ class Subject {
   // Ids of the rules that could be hit.
   virtual std::set<std::string> rules() const = 0;
   virtual Suspect make(Mutator&) const = 0;
-  // Ends the program with a sentence when something of hostile.h does not hold.
+  // Ends the program with a message if a check of hostile.h fails.
   virtual Tally try_one(const Suspect&) const = 0;
 };
 
 // Formats in the registry's order, then "hf", then "khlnary".
 std::vector<std::unique_ptr<Subject>> subjects();
-// "planted-time" and "planted-memory": each must be found out.
+// "planted-time" and "planted-memory": each must be caught.
 std::vector<std::unique_ptr<Subject>> planted();
 
 }  // namespace weighbridge::test

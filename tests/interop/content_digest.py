@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The content digest, written from docs/content-digest.md alone: the referee of src/core/digest.cc.
+"""The content digest, an independent implementation of docs/content-digest.md to check src/core/digest.cc.
 
 As a program: prints the digests of the test vectors that src/core/content_digest_test.cc holds. `--check FILE` reads
 that file and fails when a vector differs. As a module: model_digest(), nameless_digest(), tensor_digest() over tuples, and
@@ -116,7 +116,7 @@ def dense(dtype, shape, data):
 
 
 def pattern(size, seed=0):
-    """Bytes that any language makes in one line: byte i is (i * 131 + i / 251 + seed) mod 256."""
+    """Bytes that are easy to generate in any language: byte i is (i * 131 + i / 251 + seed) mod 256."""
     return bytes((i * 131 + i // 251 + seed) & 0xFF for i in range(size))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the interop tests share: the command, the environments of the published packages, random tensors, and a zTensor writer
-of a few lines over cbor2. Decides nothing about what is right: that is for the packages and for each test."""
+"""Shared by the interop tests: the command, the environments of the published packages, random tensors, and a small zTensor writer
+over cbor2. The packages and the tests decide what is correct."""
 import hashlib
 import json
 import os
@@ -36,7 +36,7 @@ BEYOND_ZT_11 = {"f8_e4m3", "f8_e5m2", "complex64", "complex128"}
 
 
 def weighbridge(*arguments, status=0):
-    """Runs the command, expects the status, and returns what it wrote on stdout, as bytes."""
+    """Runs the command, checks the exit status, and returns its standard output as bytes."""
     done = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, stdin=subprocess.DEVNULL, timeout=120)
     assert done.returncode == status, (arguments, done.returncode, done.stdout[-2000:], done.stderr.decode(errors="replace")[-2000:])
     return done.stdout
@@ -64,7 +64,7 @@ def all_extracted(path):
 
 
 def environment(name):
-    """The interpreter of build/venv-NAME; skips the test where it could not be made."""
+    """The interpreter of build/venv-NAME; skips the test if it does not exist."""
     python = ROOT / f"build/venv-{name}/bin/python"
     if not python.exists():
         pytest.skip(f"build/venv-{name} is missing: tools/python-environments.sh makes it where the package index can be reached")
@@ -116,7 +116,7 @@ def one_of_each(names):
 
 
 def expect_equal(path, model):
-    """The file's tensors are exactly these, bit by bit."""
+    """Checks that the file's tensors are exactly these, bit by bit."""
     listed = inspected(path)
     assert set(listed) == set(model)
     content = all_extracted(path) if model else {}

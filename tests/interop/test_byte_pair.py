@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Language models' tokenizers against the witness, tests/witness/byte_pair.py: the same ids for random texts, from files that
-the witness of SLM writes; for llama2.c's vocabulary of 512 also against the encoder by scores."""
+"""Tests tokenizers of language models against the independent implementation tests/witness/byte_pair.py: the same ids for random texts,
+from files written by tests/witness/slm.py; for llama2.c's vocabulary of 512 also against the encoder by scores."""
 import importlib.util
 import json
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hash` against content_digest.py, the second implementation of docs/content-digest.md, on files that other writers made."""
+"""Tests `hash` against content_digest.py, an independent implementation of docs/content-digest.md, on files of other writers."""
 import pytest
 
 import content_digest as referee

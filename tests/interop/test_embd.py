@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EMBD .weights against the independent witness: what it writes opens here with the same tensors, metadata and vocabulary, what we
-write reads there without a warning, and on changed files the two agree about what is sound."""
+"""Tests EMBD .weights against an independent implementation (tests/witness/embd.py): its files open here with the same tensors, metadata
+and vocabulary, our files read there without a warning, and both agree on which changed files are valid."""
 import json
 import os
 import pathlib
@@ -79,7 +79,7 @@ def test_a_file_of_the_witness_is_written_again_byte_for_byte(tmp_path, form):
 
 
 def test_both_agree_on_changed_files(tmp_path):
-    """Bytes flipped in header, metadata, vocabulary, index and footer, checksums made anew: sound here means sound there."""
+    """Bytes flipped in header, metadata, vocabulary, index and footer, with repaired checksums: both agree on validity."""
     data = embd.build(*embd.minimal(vocab=12, positions=2))
     end = struct.unpack_from("<I", data, 36)[0]
     generator = np.random.Generator(np.random.PCG64(11))
@@ -100,7 +100,7 @@ def test_both_agree_on_changed_files(tmp_path):
         except ValueError:
             sound.append(False)
     assert True in sound and False in sound
-    # A wrong magic or version is status 1 here too; of several files the worst counts.
+    # A wrong magic or version is status 1 here too; with several files the worst status is returned.
     verdicts = json.loads(weighbridge("verify", "--json", *files, status=1))
     for place, verdict, expected in zip(places, verdicts, sound):
         assert verdict["valid"] == expected, (place, verdict["findings"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hugging Face folders against the published package safetensors, and the real all-MiniLM-L6-v2 on its way through .weights."""
+"""Tests Hugging Face folders against the published package safetensors, and the real all-MiniLM-L6-v2 through .weights."""
 import json
 
 import pytest

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KHLNARY modules against tests/witness/khlnary.py, an interpreter written from the readings by someone who had not read
-this one: words of every kind, and random modules with random sidecars, which both must run to the same end or refuse for the
-same reason."""
+"""Tests KHLNARY modules against tests/witness/khlnary.py, an independent interpreter written from the readings: words of every kind,
+and random modules with random sidecars. Both must run a module to the same end or refuse it for the same reason."""
 import json
 import random
 import sys
@@ -14,7 +13,7 @@ sys.path.insert(0, str(ROOT / "tests/witness"))
 import khlnary as witness  # noqa: E402
 import stb  # noqa: E402
 
-# The witness's kinds, and the rules that say the same.
+# The witness's kinds, and the corresponding rules.
 KIND = {
     "storage": {"truncated"}, "version": {"version"}, "parity": {"parity"}, "glyph": {"unknown-glyph"},
     "bin-ref": {"missing-bin-ref"}, "arity": {"arity"}, "flags": {"flags"}, "authority": {"authority"},
@@ -69,7 +68,7 @@ TABLE = [{"id": 0, "path": "a.stb"}, {"id": 1, "path": "b.stb", "mmap_required":
 
 
 def a_word(rng, at, count):
-    """Mostly what makes a module run on for a while."""
+    """A random module, mostly of words that let it run for a while."""
     kind = rng.random()
     name = rng.choice(["CONST_I8"] * 6 + ["ADD_I32"] * 3 + ["NOP", "RET", "WHILE_HEAD", "WHILE_TAIL", "IFZ_JUMP8", "IFZ_JUMP8",
                                                            "JUMP8", "FUNC_DEF", "FUNC_END", "CALL", "CALL", "LOAD_BIN_TENSOR",
@@ -126,7 +125,7 @@ def test_random_modules_end_alike(files):
         else:
             assert found == expected, number
             ends["ran"] = ends.get("ran", 0) + 1
-    # The modules are of use: most ends are met.
+    # The modules are useful only if they reach most ends.
     assert ends["ran"] > MODULES / 10 and len(ends) >= 10, ends
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Llama models into .slm: llama2.c checkpoints and Hugging Face folders against the witnesses tests/witness/llama2c.py and
-slm.py; the rotation against numbers, tokenizers against the package `tokenizers`."""
+"""Tests conversions of Llama models into .slm: llama2.c checkpoints and Hugging Face folders against the independent implementations
+tests/witness/llama2c.py and slm.py, the rotation numerically, and tokenizers against the package `tokenizers`."""
 import importlib.util
 import json
 import random
@@ -330,7 +330,7 @@ def test_a_sentencepiece_vocabulary_is_encoded_the_same(tmp_path):
 
 @pytest.mark.parametrize("scheme,split", [("first", False), ("always", False), ("first", True)])
 def test_a_metaspace_vocabulary_is_encoded_the_same(tmp_path, scheme, split):
-    """But for texts that begin with a space, which opening warns of."""
+    """Except for texts that begin with a space, about which opening warns."""
     tokenizer = sentencepiece(400, normalizer=None, pre_tokenizer={
         "type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": split})
     # A merge that goes on past a space fires only where nothing splits there.
@@ -379,7 +379,7 @@ def end_ids(folder, number):
 
 
 def test_a_byte_level_vocabulary(tmp_path):
-    """Without a regular expression exact; with one a loss of kind tokenizer, and still a sound .slm."""
+    """Exact without a regular expression; with one, a loss of kind tokenizer, but still a valid .slm."""
     tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is missing: tools/python-environments.sh")
     config = SMALL | {"vocab_size": 320}
     rng = random.Random(4)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real all-MiniLM-L6-v2 put to work through .weights: its vectors against float64 references, the same bits from every
-container and in every way of asking, search, similarity and STS-B. Skips where `make demo` has not fetched the model."""
+"""Tests the real all-MiniLM-L6-v2 through .weights: its vectors against float64 references, the same bits from every container and
+through every interface, search, similarity and STS-B. Skipped if `make demo` has not fetched the model."""
 import hashlib
 import json
 import os
@@ -171,12 +171,12 @@ def test_the_weights_are_those_that_the_references_are_of(model):
 
 
 def shown(line, wanted):
-    """Whether the line is what a page shows, where "..." at the end stands for the rest."""
+    """Whether the line is what a page shows; "..." at the end stands for the rest."""
     return line.startswith(wanted[:-3].rstrip()) if wanted.endswith("...") else line == wanted
 
 
 def test_the_page_shows_what_is_printed(model, tmp_path):
-    """docs/embedding.md, command by command; `model` is asked for because it skips where there are no weights."""
+    """Runs docs/embedding.md, command by command; the fixture `model` skips the test if there are no weights."""
     if shutil.which("jq") is None:
         pytest.skip("jq is missing, which the page makes JSON with")
     if pathlib.Path(COMMAND).name != "weighbridge":

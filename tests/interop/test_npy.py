@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `extract` writes as .npy loads in NumPy, equal."""
+"""Tests that NumPy loads the .npy files of `extract` with equal values."""
 import json
 
 import pytest

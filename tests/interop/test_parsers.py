@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two parsers against cbor2 and Python's json: they agree on valid input, and where they differ on mutations the stricter
-one is ours, for a reason that is listed here. Duplicate keys are the callers' job and pass at this level."""
+"""Tests the two parsers against cbor2 and Python's json. They agree on valid input; on mutations ours may only be stricter, for a reason
+listed here. Callers check duplicate keys, so these pass at this level."""
 import json
 import os
 import pathlib
@@ -20,7 +20,7 @@ SEMANTIC_TAGS = 60000  # cbor2 gives tags below this a meaning of its own, and r
 
 
 def parse(kind, items):
-    """What our parser says of each item: nested lists, or {"error", "offset"}."""
+    """Our parser's result for each item: nested lists, or {"error", "offset"}."""
     records = b"".join(kind + struct.pack("<I", len(item)) + item for item in items)
     done = subprocess.run([PARSE_DUMP], input=records, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -84,11 +84,11 @@ def random_cbor(draw, depth=0, key=False):
 
 
 class Meaning(Exception):
-    """The tree is well-formed CBOR, but cbor2's reading of it cannot be foretold: a tag that it interprets."""
+    """Whether the tree has a tag that cbor2 interprets, so that its result cannot be predicted."""
 
 
 def as_cbor2(tree, key=False):
-    """The value that cbor2 makes of what our parser saw."""
+    """The value that cbor2 should give for our parser's result."""
     kind = tree[0]
     if kind == "+":
         return int(tree[1])
@@ -118,7 +118,7 @@ def as_cbor2(tree, key=False):
 
 
 def canonical(value):
-    """Text that is equal when two values are, with the sign of zero and NaN as such (cbor2 keeps no NaN payload of halves)."""
+    """Text that is equal if two values are. Keeps the sign of zero; all NaNs are equal (cbor2 drops the payload of half NaNs)."""
     if isinstance(value, float):
         return "nan" if value != value else struct.pack("<d", value).hex()
     if isinstance(value, (list, tuple)):
@@ -293,7 +293,7 @@ def test_mutated_json_is_refused_by_both_or_read_alike():
     for item, answer in zip(items, parse(b"J", items)):
         read, value = python_reads(item)
         if refused(answer):
-            # Python lets lone surrogates pass; nothing else may.
+            # Python accepts lone surrogates; nothing else may differ.
             assert not read or answer["error"] in {"lone-surrogate", "too-deep"}, (item, answer)
             assert answer["offset"] <= len(item)
         else:

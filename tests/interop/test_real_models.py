@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real weights come back byte-identical from a trip through .zt, raw and zstd."""
+"""Tests that real weights come back byte-identical from a round trip through .zt, raw and zstd."""
 import pytest
 
 from interop_tools import ROOT, TEST_DATA, content_digest, sha256, weighbridge

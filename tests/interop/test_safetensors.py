@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both ways against the published package `safetensors` 0.8: its files here, our files there, and its bytes as ours."""
+"""Tests both directions against the published package `safetensors` 0.8: its files here, our files there, and equal bytes."""
 import json
 import struct
 
@@ -26,7 +26,7 @@ def header_of(data):
 
 
 def file_of(tensors, head=b"", tail=b""):
-    """A file whose header is put together as text: [(name, dtype, shape, bytes)]."""
+    """A file whose header is assembled as text: [(name, dtype, shape, bytes)]."""
     entries, offset = [], 0
     for name, dtype, shape, data in tensors:
         entries.append(f'{json.dumps(name)}:{{"dtype":"{dtype}","shape":{list(shape)},"data_offsets":[{offset},{offset + len(data)}]}}')
@@ -167,7 +167,7 @@ def test_a_leading_space_passes_in_the_package_and_not_here(tmp_path):
 
 
 def test_mutations_that_the_package_refuses_are_refused_here(tmp_path):
-    """One byte of the header changed, everywhere: nothing passes here that the package refuses, and what both take is equal."""
+    """One byte of the header changed, everywhere: we accept nothing that the package refuses, and files that both accept are equal."""
     data = save({"a": np.arange(3, dtype=np.float32), "bb": np.zeros((2, 0), np.int8), "c": np.array(True)}, {"k": "v"})
     size, = struct.unpack("<Q", data[:8])
     paths, readings = [], []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shards as the published package `huggingface_hub` divides, names and indexes them, and models that it divides read here."""
+"""Tests that we split, name and index shards like the published package `huggingface_hub`, and read models that it splits."""
 import json
 import random
 
@@ -24,7 +24,7 @@ def test_shards_are_divided_as_the_package_divides_them(tmp_path, seed):
     model = random_model(seed, DTYPES, tensors=30)
     whole, out = tmp_path / "in.safetensors", tmp_path / "out"
     save_file(model, whole)
-    # The package goes by the order of a dictionary, which is here that of the file.
+    # The package uses the order of a dictionary, here that of the file.
     order = [tensor["name"] for tensor in json.loads(weighbridge("inspect", "--json", whole))["tensors"]]
     model = {name: model[name] for name in order}
     size = random.Random(seed).choice([max(array.nbytes for array in model.values()), 1000, "0.5KB", "1MB"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both ways against the independent witness of SLM, tests/witness/slm.py: files that it writes verify and extract here, files
-written here read there, with equal values, tokenizers and checksums; and both refuse the same broken files."""
+"""Tests both directions against the independent implementation tests/witness/slm.py: its files verify and extract here, our files
+read there, with equal values, tokenizers and checksums; and both refuse the same broken files."""
 import importlib.util
 import json
 import pathlib
@@ -102,7 +102,7 @@ def test_through_zt_and_back(tmp_path):
 
 
 def broken():
-    """name -> bytes: a good file with one thing wrong, sealed anew where the checksum is not what is wrong."""
+    """name -> bytes: a valid file with one fault, and a repaired checksum unless the checksum is the fault."""
     good = slm.build(*slm.fixture("tiny").values(), dtype="f32")
     quantized = slm.build(*slm.fixture("tiny").values(), dtype="q8_0")
     directory = int.from_bytes(good[80:88], "little")

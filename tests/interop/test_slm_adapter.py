@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapter packages against the witness that was written from docs/slm-adapters.md alone: packages made here are read there, packages
-made there apply here, and both arrive at the same floats."""
+"""Tests adapter packages against an independent implementation of docs/slm-adapters.md: it reads our packages, its packages apply here,
+and both give the same floats."""
 import json
 import sys
 
@@ -37,7 +37,7 @@ def sparse_delta():
 
 
 def deltas(kind):
-    """What the command takes, and the same as an entry of the witness."""
+    """The input of the command, and the same as an entry of the witness."""
     if kind == "adp1":
         delta = floats(SHAPE)
         return {TARGET: delta}, (TARGET, SHAPE, delta, None)

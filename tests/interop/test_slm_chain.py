@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The walk of docs/slm-chain.md, run as it stands there: each command of its console blocks, in order, in one folder, gives
-the page's lines, digests included. And a second walk leaves the same bytes in every file."""
+"""Runs the walk of docs/slm-chain.md: each command of its console blocks, in order, in one folder, must print the page's lines,
+digests included. A second walk must leave the same bytes in every file."""
 import os
 import pathlib
 import re
@@ -15,7 +15,7 @@ INPUTS = ["stories260K.bin", "tok512.bin"]
 
 
 def walk():
-    """(command, what the page shows behind it), in order."""
+    """(command, its output on the page), in order."""
     page = (ROOT / "docs/slm-chain.md").read_text()
     section = page[page.index("## The walk"):]
     steps = []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both ways against the witness of STB and its sidecar (tests/witness, written from the specification by itself): its files read
-here with equal arrays in every dtype, rank and storage order, ours read there, and the sidecars keep the published schema. The files
-of the specification's own tool are what their manifest says."""
+"""Tests both directions against independent implementations of STB and its sidecar (tests/witness): their files read here with equal
+arrays in every dtype, rank and storage order, ours read there, and the sidecars match the published schema. The files of the
+specification's own tool match their manifest."""
 import json
 import sys
 

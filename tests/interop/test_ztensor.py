@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both ways against the published packages ztensor 1.1.1 and 1.2.3, each in an environment of its own: our files open there with
-equal arrays, except what readings Y4 (index parts that are not u64) and Y8 (float8 and complex without 1.2's `type`) name; theirs
-verify and extract here; and each appends to the other's."""
+"""Tests both directions against the published packages ztensor 1.1.1 and 1.2.3, each in its own environment. Our files open there with
+equal arrays, except as readings Y4 (index parts that are not u64) and Y8 (float8 and complex without 1.2's `type`) say. Theirs verify
+and extract here, and each side appends to the other's files."""
 import json
 
 import pytest
@@ -46,7 +46,7 @@ def dense(model):
 
 
 def without_nul(model):
-    """C strings carry the names into package 1.1.1."""
+    """Package 1.1.1 receives the names as C strings."""
     return {name: array for name, array in model.items() if "\0" not in name}
 
 
@@ -92,7 +92,7 @@ def composed(seed, index_dtype="u64"):
 
 
 def source_of(path, objects):
-    """A sound file of these objects beside `path`, not made by our writer: what our tool converts to `path`."""
+    """Makes a valid file of these objects beside `path`, not with our writer, and converts it to `path`."""
     source = path.with_suffix(".source.zt")
     source.write_bytes(zt_bytes(objects))
     weighbridge("verify", source)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""zTensor 0.1 both ways: against the published package 0.1.4 in an environment of its own, and against the witness, a reader and
-writer made from the specification by someone who has not seen ours."""
+"""Tests zTensor 0.1 in both directions against the published package 0.1.4 in its own environment, and against an independent reader and
+writer (tests/witness/ztensor0.py)."""
 import json
 import sys
 
@@ -25,7 +25,7 @@ def save(path, model):
 
 
 def without_nul(model):
-    """C strings carry the names into the package."""
+    """The package receives the names as C strings."""
     return {name: array for name, array in model.items() if "\0" not in name}
 
 

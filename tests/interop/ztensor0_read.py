@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs inside the environment of PyPI's ztensor 0.1.4: ztensor0_read.py FILE... prints what the package reads of each file, as
+"""Runs inside the environment of PyPI's ztensor 0.1.4: ztensor0_read.py FILE... prints what the package reads from each file, as
 JSON: [[{"name", "dtype", "shape", "layout", "encoding", "checksum", "bytes" (hexadecimal)}]], or {"error"} in a file's place."""
 import json
 import sys

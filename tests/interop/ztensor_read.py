@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs inside an environment of PyPI's ztensor: ztensor_read.py FILE... prints what the package reads of each file, as JSON:
+"""Runs inside an environment of PyPI's ztensor: ztensor_read.py FILE... prints what the package reads from each file, as JSON:
 [{name: {"dtype", "type", "shape", "layout", "attributes", "array", "parts": {role: hexadecimal bytes}}}], or {"error"} in a file's
-place. "array" is false where the package makes no array of a dense tensor, and "data" is then what it reads of the part."""
+place. "array" is false if the package makes no array of a dense tensor; "data" is then what it reads from the part."""
 import json
 import sys
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks every #include in src/, cli/, examples/, web/core/ and include/ against the order in layers.txt, and that every format folder has its rooms.
+"""Checks every #include in src/, cli/, examples/, web/core/ and include/ against the order in layers.txt, and that every format folder has its files.
 
-Proves itself in the same run: violations planted in a temporary copy must each be reported. Usage: check.py [ROOT]
+Checks itself in the same run: each violation planted in a temporary copy must be reported. Usage: check.py [ROOT]
 """
 import pathlib
 import re
@@ -13,7 +13,7 @@ import tempfile
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SUFFIXES = {".h", ".cc", ".def"}
 ROOMS = ["README.md", "layout.h", "rules.def", "read.cc", "write.cc", "format.h", "format.cc", "cases.cc"]
-TESTS = ("_test.cc", "cases.cc")  # what is compiled for tests only
+TESTS = ("_test.cc", "cases.cc")  # compiled for tests only
 CASES = "cases.h"  # beside the cases.cc that it declares
 READ_ONLY_MARK = "read only"  # a format whose README says so needs no write.cc
 
@@ -39,7 +39,7 @@ class Order:
                 raise ValueError(f"layers.txt: cannot read '{line}'")
 
     def pattern(self, layer):
-        """The line of layers.txt that speaks for a layer: formats/stb is spoken for by formats/*."""
+        """The line of layers.txt that applies to a layer: formats/* for formats/stb."""
         folder = layer.split("/")[0] + "/*"
         return layer if layer in self.layers else folder if folder in self.layers else None
 
@@ -51,7 +51,7 @@ class Order:
 
 
 def layer_of(path, order):
-    """The layer that a path below src/ belongs to: its first folder, or its first two where layers.txt says so."""
+    """The layer of a path below src/: its first folder, or its first two if layers.txt says so."""
     parts = path.split("/")
     if len(parts) > 2 and parts[0] + "/*" in order.layers:
         return "/".join(parts[:2])
@@ -134,7 +134,7 @@ def check(root):
 
 
 def check_users(root):
-    """What only tests include lives in tests/. Below src/ a header has a source of its own, or a user that is no test."""
+    """Headers that only tests include belong in tests/. A header below src/ needs its own source, or a user that is not a test."""
     users = {}
     for top in ("src", "cli", "web/core", "tools"):
         for path in sorted((root / top).rglob("*")):
@@ -150,7 +150,7 @@ def check_users(root):
 
 
 def check_rooms(root):
-    """Format folders are alike: each has the files that its reader expects."""
+    """Checks that each format folder has the standard files."""
     found = []
     for folder in sorted(path for path in (root / "src/formats").glob("*") if path.is_dir()):
         present = {path.name for path in folder.iterdir()}
@@ -174,7 +174,7 @@ def plant_format(root, name):
         append_line(root / "src/formats" / name / room, "// planted")
 
 
-# Each plants one violation in a copy of the tree; the words must stand in a finding that the clean copy does not have.
+# Each plants one violation in a copy of the tree; a new finding must contain the words.
 PLANTED = {
     "a layer includes one above it": (
         lambda root: (append_line(root / "src/core/x.h", ""), append_line(root / "src/base/x.cc", '#include "core/x.h"')),

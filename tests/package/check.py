@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tries the packages as the people who receive them would. Each case is one ctest entry; status 77 says that it could
-not be tried here, with the reason. Usage: check.py --build FOLDER --work FOLDER --cmake PATH --compiler PATH --version VERSION CASE
+"""Tests the packages as their users would use them. Each case is one ctest entry; status 77 means that it could not be
+tested here, with the reason. Usage: check.py --build FOLDER --work FOLDER --cmake PATH --compiler PATH --version VERSION CASE
 """
 import argparse
 import json
@@ -18,18 +18,18 @@ from exports import stray_exports  # noqa: E402
 
 SKIPPED = 77
 CONSUMER = pathlib.Path(__file__).resolve().parents[1] / "consumer"
-# Everything that the command's package lays down below its prefix, the manual's pages counted apart.
+# Everything that the command's package installs below its prefix, except the manual pages, which are counted.
 COMMAND_FILES = {
     "bin/weighbridge", "share/bash-completion/completions/weighbridge", "share/fish/vendor_completions.d/weighbridge.fish",
 }
 
 
 class Skip(Exception):
-    """The case cannot be tried here."""
+    """The case cannot be tested here."""
 
 
 def run(*command, status=0, **options):
-    """What the command printed; it must end with the status."""
+    """The command's output; it must exit with the status."""
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           **options)
     assert done.returncode == status, f"{' '.join(map(str, command))}: {done.returncode}\n{done.stdout}{done.stderr}"
@@ -60,7 +60,7 @@ def sample(folder):
 
 
 def main_job(command, folder, version):
-    """The README's first walk, by a command that is given neither environment nor anything beside it."""
+    """The README's first walk, with only the unpacked command and an empty environment."""
     path = sample(folder)
     assert run(*command, "--version").startswith(f"weighbridge {version}\n")
     assert "2 tensors" in run(*command, "inspect", path.name, cwd=folder)
@@ -100,7 +100,7 @@ def tarball(a):
 
 
 def network(a):
-    """SECURITY.md says that nothing here opens a socket; what the library calls must not be able to."""
+    """SECURITY.md says that nothing here opens a socket, so the library must not import such functions."""
     prefix = unpacked_tarball(a, "network")
     libraries = [the_only(f"**/libweighbridge{name}.a", prefix) for name in ("", "_chain")]
     called = set(run("nm", "--undefined-only", "--format=just-symbols", *libraries).split())
@@ -125,7 +125,7 @@ def cmake(a):
 
 
 def shared(a):
-    """The shared library: its names, what it exports, and that the command and a stranger's program run by it."""
+    """The shared library: its names and exports; the command and a user's program run with it."""
     source, folder = CONSUMER.parents[1], a.work / "shared"
     build, prefix = folder / "build", fresh(folder / "prefix")
     run(a.cmake, "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={a.compiler}", "-DCMAKE_BUILD_TYPE=Release",
@@ -167,7 +167,7 @@ def files_below(folder):
 
 
 def links_hold(folder):
-    """Links from page to page of the installed pages; those into the sources lead nowhere there."""
+    """Checks links between the installed pages; links into the sources do not work there."""
     pages = list(folder.rglob("*.md"))
     assert {"README.md", "docs/rules.md", "src/formats/slm/README.md"} <= {page.relative_to(folder).as_posix() for page in pages}
     dead = {f"{page.relative_to(folder)}: {link}" for page in pages
@@ -203,7 +203,7 @@ def debian(a):
 
 
 def manual(a):
-    """Every verb has a page, and what reads roff finds nothing wrong with any."""
+    """Every verb has a manual page, and roff readers report no errors."""
     prefix = unpacked_tarball(a, "manual")
     pages = sorted((prefix / "share/man/man1").iterdir())
     verbs = re.findall(r"^  ([a-z]+) ", run(prefix / "bin/weighbridge", "--help"), re.MULTILINE)
@@ -229,7 +229,7 @@ def manual(a):
 
 
 def clean_root(a):
-    """Installed in a system that has nothing but the essential packages, and removed without a trace."""
+    """Installs the package in a system with only the essential packages, and removes it without a trace."""
     if not shutil.which("mmdebstrap") or os.geteuid() != 0:
         raise Skip("needs mmdebstrap and root")
     root = a.work / "root"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Which commit cmake/commit.cmake takes a tree without a checkout to be of. Usage: cmake -DSOURCE=... -DWORK=... -P commit.cmake
+# Tests which commit cmake/commit.cmake finds for a tree without a checkout. Usage: cmake -DSOURCE=... -DWORK=... -P commit.cmake
 
-# expect(COMMIT DATE CONTENT): what an archive whose cmake/commit.txt holds CONTENT is taken for.
+# expect(COMMIT DATE CONTENT): the result for an archive whose cmake/commit.txt contains CONTENT.
 function(expect commit date content)
   set(PROJECT_SOURCE_DIR ${WORK})
   file(WRITE ${WORK}/cmake/commit.txt "${content}\n")

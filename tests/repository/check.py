@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""House rules that hold for every text file of the repository: license line, line length, white space, no paths of a machine,
-and for the library's sentences: no flags of the command, no escapes.
+"""Checks the style rules for every text file of the repository: license line, line length, white space, no paths of a machine; and
+for the library's sentences: no flags of the command, no escapes.
 
-Proves itself in the same run: each rule must report the file planted for it. Usage: check.py [ROOT]
+Checks itself in the same run: each rule must report the file planted for it. Usage: check.py [ROOT]
 """
 import pathlib
 import re
@@ -15,11 +15,11 @@ SOURCES = {".h", ".cc", ".def", ".py", ".sh", ".cmake", ".js", ".ts", ".css"}
 CODE = {".h", ".cc"}  # in .def files a line is a row of a table
 SKIPPED_FOLDERS = {".git", "build", "corpus", "seeds", ".ccache", "__pycache__", ".pytest_cache"}
 NO_SPDX = {"LICENSE", "NOTICE"}
-# Spelt in pieces, so that this file does not report itself.
+# Split, so that this file does not report itself.
 MACHINE_PATHS = re.compile("/" + "work/|/" + "root/|/" + "tmp/(?:build-|brief)")
 # A flag of the command inside a text in quotes: "... (--limit memory=BYTES)".
 FLAG_IN_TEXT = re.compile(r'"(?:[^"\\]|\\.)*(?<![\w-])--[a-z](?:[^"\\]|\\.)*"')
-DISPLAY = {"src/base/display.cc"}  # what escape_for_display() is
+DISPLAY = {"src/base/display.cc"}  # implements escape_for_display()
 LEFT_OVER = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 
@@ -28,7 +28,7 @@ def needs_spdx(path):
 
 
 def is_library(path):
-    """Whether a front end could show what stands here: the tests of the library quote what they like."""
+    """Whether a front end could show text from this file; the library's tests may quote anything."""
     return path.parts[:1] == ("src",) and path.suffix in {".h", ".cc", ".def"} and not path.stem.endswith("_test")
 
 
@@ -64,7 +64,7 @@ def check_text(path, text):
 
 
 def repository_files(root):
-    """The files that git has or would take; where git cannot say (no repository), those outside the build folders."""
+    """The files that git tracks or would add; without a repository, those outside the build folders."""
     try:
         listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
                                 check=True, capture_output=True).stdout.decode().split("\0")

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `generated.sh GENERATOR SCRATCH FOLDER`: everything that GENERATOR writes into a folder must stand in FOLDER, byte for byte.
+# `generated.sh GENERATOR SCRATCH FOLDER`: every file that GENERATOR writes must be in FOLDER, byte for byte.
 set -euo pipefail
 generator=$1 scratch=$2 folder=$3
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a Markdown page points at is there: relative links and their anchors, `paths` of the tree, targets of make, presets of CMake;
-and each block of commands is of a kind that some test knows (tests/cli/test_pages.py runs those of the command itself).
+"""Checks that the references of Markdown pages exist: relative links and their anchors, `paths` of the tree, targets of make, presets
+of CMake; and that each code block has a known kind (tests/cli/test_pages.py runs those of the command itself).
 
-Proves itself in the same run: what is planted must be reported. Usage: pages.py [ROOT]
+Checks itself in the same run: planted faults must be reported. Usage: pages.py [ROOT]
 """
 import json
 import pathlib
@@ -14,9 +14,9 @@ import urllib.parse
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
-# `sh` is a sketch: commands on files that only the reader has.
+# `sh` is a sketch: commands for files that only the reader has.
 KINDS = {"console", "cpp", "cmake", "js", "html", "json", "sh", "text"}
-# In a block of no kind: what its lines may begin with, or a drawing.
+# In a block without a kind: how its lines may begin; otherwise it is a drawing.
 PLAIN = re.compile(r"weighbridge |make |sudo (?:make|dpkg) |cmake |tar |man |export |g\+\+ |weighbridge-[\d.]+-linux|Content-|  |#|$")
 TREE = ("src/", "docs/", "tests/", "tools/", "include/", "cli/", "web/", "bench/", "fuzz/", "corpus/", "examples/", "cmake/")
 
@@ -26,7 +26,7 @@ def without_code(text):
 
 
 def anchors(text):
-    """The anchors that a reader's site makes of the headings."""
+    """The anchors that hosting sites generate from the headings."""
     seen = {}
     for heading in re.findall(r"^#{1,6} +(.*?) *#*$", FENCE.sub("", text), re.M):
         words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()

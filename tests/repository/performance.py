@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The charts and the tables of docs/performance.md must be what bench/report.py makes of the published results.
+"""Checks that the charts and tables of docs/performance.md are what bench/report.py generates from the published results.
 
-Proves itself in the same run: a figure changed in the results, and a chart that nothing makes, must be reported. Usage: performance.py"""
+Checks itself in the same run: a changed figure in the results, and a chart without results, must be reported. Usage: performance.py"""
 import copy
 import pathlib
 import shutil
@@ -16,7 +16,7 @@ import report  # noqa: E402
 
 
 def planted(results):
-    """How many of the two planted differences go unnoticed."""
+    """How many of the two planted differences are not reported."""
     changed = copy.deepcopy(results)
     row = next(row for told in changed.values() for row in told["rows"] if row["peers"])
     row["ours"]["median"] *= 2

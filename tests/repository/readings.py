@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every reading that the tree cites has its item on docs/readings.md: "reading M8" and "readings S6 and S11" in words, and the column
-`from` of each rules.def; and no item stands there twice.
+"""Checks that every cited reading has an item in docs/readings.md: "reading M8" and "readings S6 and S11" in text, and the column
+`from` of each rules.def; and that no item occurs twice.
 
-Proves itself in the same run: what is planted must be reported. Usage: readings.py [ROOT]
+Checks itself in the same run: planted faults must be reported. Usage: readings.py [ROOT]
 """
 import pathlib
 import re
@@ -14,14 +14,14 @@ PAGE = "docs/readings.md"
 LETTERS = "GTSZYEM"
 ONE = rf"[{LETTERS}]\d{{1,2}}\b"
 ITEM = re.compile(rf"^- \*\*({ONE})\.\*\* ", re.M)
-# A list may go on behind the end of a line of a comment, and "S5 to S12" means those between, too.
+# A list may continue on the next line of a comment; "S5 to S12" includes those between.
 AND = r"(?:,?\s+(?:///?\s+)?(?:and|or|to)\s+(?:///?\s+)?|,\s+(?:///?\s+)?)"
 CITED = re.compile(rf"\b[Rr]eadings?\s+(?:///?\s+)?({ONE}(?:{AND}{ONE})*)")
 RULE = re.compile(rf'^WB_RULE\((?:[^",]*,\s*)"[^"]*",\s*\w+,\s*\w+,\s*"({ONE})"', re.M)
 
 
 def cited(path, text):
-    """Each citation, and the number of its line."""
+    """Each citation and its line number."""
     for match in CITED.finditer(text):
         words = match[1]
         names = set(re.findall(ONE, words))
@@ -42,7 +42,7 @@ def check(page, files):
                 yield f"{path}:{line} cites the reading {name}, which {PAGE} has not"
 
 
-# What a file says, and what must be reported of it.
+# Planted files, and the expected reports.
 PLANTED = [
     ("src/a.cc", "// As reading M99 has it.\n", "a.cc:1 cites the reading M99,"),
     ("docs/a.md", "one\n(readings M4, S97 and S98)\n", "a.md:2 cites the reading S98,"),

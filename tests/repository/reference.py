@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every public name has a word in the API reference: docs/Doxyfile over the public headers gives no warning.
+"""Checks that every public name is documented in the API reference: docs/Doxyfile over the public headers gives no warning.
 
-Proves itself in the same run: each name without a word that is planted in a copy must be reported. Usage: reference.py
+Checks itself in the same run: each undocumented name planted in a copy must be reported. Usage: reference.py
 """
 import os
 import pathlib
@@ -27,7 +27,7 @@ PLANTED = {
 
 
 def warnings(top):
-    """What doxygen says of the headers below `top`: a line each, its status with it."""
+    """Doxygen's warnings about the headers below `top`, one per line, and its exit status."""
     done = subprocess.run(["doxygen", "docs/Doxyfile"], cwd=top, capture_output=True, text=True,
                           env=os.environ | {"WEIGHBRIDGE_VERSION": "0"})
     said = [line for line in done.stderr.splitlines() if re.search(r"(?:warning|error): ", line)]
@@ -49,7 +49,7 @@ def main():
         found = warnings(top)
         for line in found:
             print(line.replace(f"{top}/", ""))
-        # One run for all that is planted: doxygen reads each header by itself, and names the header in each line.
+        # One run for all planted names: doxygen reads each header separately, and names the header in each line.
         for number, (text, _) in enumerate(PLANTED.values()):
             page = top / f"include/weighbridge/planted{number}.h"
             page.write_text(f"/// \\file\n/// Planted.\n#pragma once\n/// A namespace.\nnamespace planted{number} {{\n{text}\n}}\n")

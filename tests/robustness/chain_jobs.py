@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the chain of evidence of `slm` writes, as jobs: each step with the steps before it done. Leaves to jobs.py what a
-# job is, and to tests/interop what the records say.
+# The steps of the `slm` chain as jobs, each with the steps before it done. jobs.py defines what a job is; tests/interop checks the
+# records.
 from robustness import done, run, write_safetensors
 
 FILLED = {"identity": "tiny trial", "source_kind": "trained", "license": "Apache-2.0", "dataset": "a counter",
@@ -9,7 +9,7 @@ FILLED = {"identity": "tiny trial", "source_kind": "trained", "license": "Apache
 
 
 def fill(path, **more):
-    """Replaces what a person fills in: what stands in angle brackets, and the cases."""
+    """Fills in what a person would: the placeholders in angle brackets, and the cases."""
     values = FILLED | {key.replace("__", "."): value for key, value in more.items()}
     lines = []
     for line in path.read_text().splitlines():
@@ -20,7 +20,7 @@ def fill(path, **more):
 
 
 class Source:
-    """A candidate in `folder` and the steps from it to an .slm; what a step writes is named by the caller."""
+    """A candidate in `folder` and the steps from it to an .slm; the caller names the output of a step."""
 
     def __init__(self, folder):
         self.made, self.candidate, self.template = folder / "made.slm", folder / "tiny.safetensors", folder / "template"
@@ -64,7 +64,7 @@ def admission_steps(source, there):
         return there / f"m.slm.{ending}"
 
     def first_run():
-        """The cases expect what the model says."""
+        """Sets the expectations of the cases to the model's output."""
         fill(beside("cases"), case__0__expected="nothing")
         run("slm", "eval", model)
         said = next(line for line in beside("evaluation").read_text().splitlines() if line.startswith("case.0.actual="))
@@ -93,7 +93,7 @@ def admission_steps(source, there):
 
 
 def admission_job(name, source, there):
-    """(words, main, what stood there before) of the step of this name."""
+    """(words, main, previous files) of the step of this name."""
     steps = list(admission_steps(source, there))
     at = next(i for i, step in enumerate(steps) if step[0] == name)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every way in which the command makes files of models, as jobs that can be killed, failed and begun again: what stood there
-# before, the words, what they make of it. Leaves what must hold afterwards to the tests.
+# Every way in which the command writes files, as jobs that can be killed, made to fail and restarted: the previous files, the command
+# line, and the expected result. The tests decide what must hold afterwards.
 import pathlib
 import re
 import shutil
@@ -23,20 +23,21 @@ def files_below(folder):
 
 
 def strays_below(folder):
-    """Names of temporaries that were left at any depth."""
+    """Names of leftover temporaries at any depth."""
     return sorted(path.name for path in folder.rglob("*") if STRAY.fullmatch(path.name))
 
 
 class Job:
-    """Makes `main` and what belongs to it, in the folder `there`, which holds nothing else. Of several files that belong
-    together it is the last to get its name: without it there is no output. Files that do not belong together (together=False)
-    are each old or new; with `back` a run that fails takes back those that came. `again`: what the next run needs where whole files were left, which only a person may replace.
-    `half`: of files that bind each other by digest, the words of a step that must refuse them where some are missing or old."""
+    """Makes `main` and the files that belong to it in the folder `there`, which contains nothing else. Of several files that belong
+    together, `main` gets its name last: without it there is no output. Files that do not belong together (together=False) are each old
+    or new; with `back`, a failing run removes those that it has published. `again`: the flags that the next run needs if complete files
+    were left, which only a person may replace. `half`: for files that refer to each other by digest, a command line that must refuse
+    them if some are missing or old."""
 
     def __init__(self, folder, arguments, main, before=None, together=True, again=("--force",), half=None, back=False):
         self.folder, self.there, self.together, self.again, self.half = folder, folder / "there", together, again, half
         self.back = back
-        self.refused = set()  # states of which `half` has been seen to refuse one
+        self.refused = set()  # states that `half` has refused
         self.main = str(main.relative_to(self.there))
         self.arguments = [*arguments, "--threads", "1"]
         self.before = folder / "before"
@@ -53,12 +54,12 @@ class Job:
         assert self.main in self.new and self.new != self.old and strays_below(self.there) == []
 
     def reset(self):
-        """As it was before: the old files or none, and nothing beside them."""
+        """Restores the previous state: the old files or none, and nothing else."""
         shutil.rmtree(self.there, ignore_errors=True)
         shutil.copytree(self.before, self.there)
 
     def system_calls(self):
-        """The calls of one run, in order: (name, how many times it was called until then, the line of the trace)."""
+        """The system calls of one run, in order: (name, its count so far, the line of the trace)."""
         self.reset()
         trace = self.folder / "trace"
         done = run(*self.arguments, prefix=["strace", "-qq", "-o", trace])
@@ -77,8 +78,8 @@ class Job:
         return run(*self.arguments, prefix=["strace", "-qq", "-o", "/dev/null", f"--inject={injection}"])
 
     def require_old_or_new(self, where):
-        """The old files or the new ones, byte for byte; or, of several that belong together, without the main one, and then
-        nothing opens. Says whether they are the new ones."""
+        """Requires the old files or the new ones, byte for byte; or, of several that belong together, a state without the main one that
+        does not open. Returns whether they are the new ones."""
         found = files_below(self.there)
         if found in (self.old, self.new):
             return found == self.new
@@ -102,18 +103,18 @@ class Job:
         return False
 
     def untouched(self, found):
-        """Whether `found` is what stood there before; of files that do not belong together some may have come."""
+        """Whether `found` is the previous state; files that do not belong together may include new ones."""
         come = not self.together and not self.back and all(data in (None, self.new.get(name)) for name, data in found.items())
         return found == self.old or come
 
     def left_behind(self):
-        """What a next run has to deal with: which files are there, of which side, and temporaries of what."""
+        """What the next run finds: which files exist, old or new, and temporaries of which files."""
         found = files_below(self.there)
         sides = tuple((name, data == self.old.get(name), data == self.new.get(name)) for name, data in found.items())
         return sides, tuple(sorted({stray.rsplit("-", 1)[0] for stray in strays_below(self.there)}))
 
     def require_clean_next_run(self, where):
-        """The next run makes the files, and leaves nothing of the one before beside them."""
+        """The next run makes the files, and removes everything that the previous run left."""
         found = files_below(self.there)
         if found != self.new or strays_below(self.there):
             part = found != self.old and "--force" not in self.arguments
@@ -157,7 +158,7 @@ def write_checkpoint(path, dim=4, layers=1, ffn=3, vocab=262, positions=4):
 
 
 def inputs(folder):
-    """The files that jobs begin with, by name."""
+    """The input files of jobs, by name."""
     made = {name: folder / file for name, file in {
         "first": "first.safetensors", "second": "second.safetensors", "twin": "twin.safetensors", "bare": "bare.safetensors",
         "embd": "model.weights", "embd-twin": "twin.weights", "slm": "base.slm", "deltas": "deltas.safetensors",
@@ -188,7 +189,7 @@ def inputs(folder):
 
 
 def make_job(folder, name):
-    """The job of this name (JOBS), in a folder of its own."""
+    """The job of this name (JOBS), in its own folder."""
     if name in CHAIN_JOBS:
         return chain_job(lambda *job, **more: Job(folder, *job, **more), name, folder, folder / "there")
     made, there = inputs(folder), folder / "there"
@@ -203,13 +204,13 @@ def make_job(folder, name):
         return lambda: done("convert", made[source], there / target, *more)
 
     def old_folder():
-        """Another model of the same shapes, with files that would speak of the new one."""
+        """Another model of the same shapes, with files that would also fit the new one."""
         converted("embd-twin", "model", "--to", "hf")()
         (there / "model/modules.json").write_text("[]\n")
         (there / "model/README.md").write_text("mine\n")
 
     def extract_into(stands_there, *more):
-        """Several tensors into a folder that holds something."""
+        """Several tensors into a folder that is not empty."""
         def before():
             (there / "all").mkdir()
             (there / "all" / stands_there).write_bytes(OLD)
@@ -228,7 +229,7 @@ def make_job(folder, name):
     search = ["search", made["embd"], "word1", "--corpus", made["texts"], "--vectors", there / "v.npy"]
 
     def key_left():
-        """The key of vectors that are gone."""
+        """A key whose vectors are missing."""
         done(*search)
         (there / "v.npy").unlink()
 

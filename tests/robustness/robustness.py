@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of trust share: the command, its measured run, strace, small models, and what must hold after a writer
-# was stopped. WEIGHBRIDGE names the command; without it the release build is taken.
+# Shared by the robustness tests: the command, measured runs, strace, small models, and the conditions after a writer was
+# stopped. WEIGHBRIDGE names the command; the default is the release build.
 import json
 import os
 import pathlib
@@ -19,18 +19,18 @@ MIB = 1 << 20
 
 
 def run(*arguments, prefix=(), **options):
-    """Runs the command, behind the words of `prefix`, and returns what subprocess.run does, with text."""
+    """Runs the command after the words of `prefix`, and returns the result of subprocess.run in text mode."""
     return subprocess.run([*map(str, prefix), COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=options.pop("timeout", 300), **options)
 
 
 def done(*arguments):
-    """Runs the command, which is to end well."""
+    """Runs the command, which must succeed."""
     finished = run(*arguments)
     assert finished.returncode == 0, finished.stderr
 
 
-# A Python process of 100 MB would hand its own peak down to its children: the kernel keeps it over fork and exec.
+# Children of a Python process of 100 MB would inherit its peak memory, because the kernel keeps it over fork and exec.
 _LAUNCHER = """
 import json, os, resource, subprocess, sys
 limit = int(sys.argv[1])
@@ -43,7 +43,7 @@ print(json.dumps([done.returncode, done.stdout, done.stderr, usage.ru_maxrss * 1
 
 
 class Measured:
-    """What a run of the command gave and cost: status, stdout, stderr, peak (bytes), user (seconds of processor time)."""
+    """The result and cost of a run: status, stdout, stderr, peak (bytes), user (seconds of processor time)."""
 
     def __init__(self, *arguments, address_space=0):
         out = subprocess.run([sys.executable, "-S", "-E", "-c", _LAUNCHER, str(address_space), COMMAND, *map(str, arguments)],
@@ -70,7 +70,7 @@ def write_safetensors(path, tensors):
 
 
 def write_sparse_file(path, dtype, element_size, payload):
-    """One tensor whose payload is a hole of that many bytes: zeros that take no room on the disk."""
+    """One tensor whose payload is a hole of that many bytes: zeros that take no space on the disk."""
     head = safetensors_header({"w": (dtype, [payload // element_size], payload)})
     with open(path, "wb") as file:
         file.write(head)
@@ -79,12 +79,12 @@ def write_sparse_file(path, dtype, element_size, payload):
 
 
 def strays(folder):
-    """Names of temporaries that were left in the folder."""
+    """Names of leftover temporaries in the folder."""
     return sorted(path.name for path in folder.iterdir() if STRAY.fullmatch(path.name))
 
 
 def contents(path):
-    """The file's bytes, None where there is no file."""
+    """The file's bytes; None if there is no file."""
     return path.read_bytes() if path.exists() else None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Large models whose payload is a hole in the file: zeros that take no room on the disk.
+# Large models whose payload is a hole in the file: zeros that take no space on the disk.
 import struct
 import zlib
 

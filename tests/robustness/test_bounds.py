@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Small lies that ask for large answers: counts without bytes behind them, nesting, junk headers, compressed bombs. Each is
-# refused with a finding, in memory that its own bytes account for, and at once. The time is generous, ten times the promise,
-# so that a busy machine does not fail the test, and it is the processor's time, not the wall's.
+# Small hostile files that demand large work: counts without data, nesting, junk headers, compressed bombs. Each must be refused
+# with a finding, at once, and in memory proportional to its own bytes. The time limit is processor time and ten times what is
+# promised, so that a busy machine does not fail the test.
 import json
 import struct
 
@@ -10,11 +10,11 @@ import pytest
 from robustness import MIB, Measured
 
 SECONDS = 10
-BESIDE = 64 * MIB  # beside the header's own bytes
+BESIDE = 64 * MIB  # in addition to the header's own bytes
 
 
 def require_refused(path, header, format):
-    """By a rule of the format, or by a limit."""
+    """Refused by a rule of the format, or by a limit."""
     for words in (["verify", path, "--json"], ["inspect", path, "--json"]):
         done = Measured(*words)
         assert done.status == 1, (words, done.status, done.stderr)
@@ -149,7 +149,7 @@ def zstd_zeros(blocks, window=27, declared=None):
 
 @pytest.mark.parametrize("declared", [None, 4 * MIB, 32 << 30, HUGE])
 def test_a_compressed_bomb_ends_where_the_tensor_ends(tmp_path, declared):
-    """32 GiB of zeros in 1 MiB, for a tensor of 4 MiB: the rest is never made. The window takes 128 MiB at most."""
+    """32 GiB of zeros in 1 MiB, for a tensor of 4 MiB: the rest is never decoded. The window takes at most 128 MiB."""
     frame = zstd_zeros(1 << 18, declared=declared)
     path = tmp_path / "bomb.zt"
     path.write_bytes(zt(manifest(mapping({"w": dense([4 * MIB], component(64, len(frame), encoding=text("zstd")))})), frame))
@@ -178,7 +178,7 @@ def test_a_window_past_the_limit_is_refused(tmp_path, window):
 
 
 def test_many_tiny_tensors_cost_what_their_names_cost(tmp_path):
-    """Half a million sound tensors: linear in the header, and seconds."""
+    """Half a million valid tensors: linear in the header, within seconds."""
     count = 500_000
     head = b"{" + b",".join(b'"t.%d":{"dtype":"U8","shape":[1],"data_offsets":[%d,%d]}' % (i, i, i + 1) for i in range(count)) + b"}"
     path = tmp_path / "many.safetensors"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The same small lies in the containers of models: each number of each header as large as it can be, tables of millions of
-# entries that mean nothing, and folders of them. Files are made by the witnesses. The bounds are those of test_bounds.py.
+# The same for containers of models: each number of each header as large as possible, tables of millions of meaningless entries,
+# and folders of them. The witnesses make the files. The bounds are those of test_bounds.py.
 import json
 import struct
 import sys
@@ -20,7 +20,7 @@ import ztensor0  # noqa: E402
 
 
 def require_bounded(header, *words, statuses=(0, 1, 3)):
-    """Ends by itself, in memory that the header's bytes account for, and at once. Its answer."""
+    """Requires the run to end by itself, at once, in memory proportional to the header. Returns its result."""
     done = Measured(*words, "--json")
     assert done.status in statuses, (words, done.status, done.stderr)
     assert done.peak < header + BESIDE, f"{words}: {done.peak / MIB:.0f} MiB at the peak, the header has {header / MIB:.0f}"
@@ -35,7 +35,7 @@ def require_refused(header, path):
 
 
 def places(form, at=0):
-    """(offset, size) of each number of a struct's format, those of text left out."""
+    """(offset, size) of each number in a struct's format, without text fields."""
     for letter in form.lstrip("<"):
         if letter not in "0123456789s":
             yield at, struct.calcsize("<" + letter)
@@ -82,8 +82,8 @@ RESEAL = {"stb": bytes, "weights": embd.reseal, "slm": slm.reseal}
 
 @pytest.mark.parametrize("kind", SMALL)
 def test_each_number_of_a_header_is_too_large(tmp_path, kind):
-    """All ones, the highest bit, and one that no file of this size can back; checksums are made anew, so that they
-    do not speak first."""
+    """All ones, the highest bit, and a value too large for a file of this size. Checksums are repaired, so that they are not reported
+    first."""
     data, fields = SMALL[kind]()
     path = tmp_path / f"hostile.{kind}"
     for at, size in fields:
@@ -177,7 +177,7 @@ def sections(**changed):
 
 
 class Entries(dict):
-    """Metadata of which keys repeat."""
+    """Metadata with repeated keys."""
 
     def __init__(self, pairs):
         super().__init__()
@@ -225,7 +225,7 @@ def test_slm_tokenizers(tmp_path, case):
     fixture = slm.fixture()
     section = SLM[case]()
     path = tmp_path / "hostile.slm"
-    # The sum is not made anew: the witness' loop would take half a minute, and what is structure is judged before.
+    # The checksum is not repaired: the witness' loop would take half a minute, and structure is checked before.
     real, slm.reseal = slm.reseal, bytes
     try:
         path.write_bytes(slm.build(fixture["header"], section, fixture["tensors"]))
@@ -278,7 +278,7 @@ def test_an_adapter_package(tmp_path):
 
 @pytest.mark.parametrize("words", [["embed"], ["embed", "-o", "vectors.npy"], ["tokenize", "--json"]], ids=" ".join)
 def test_texts_stream(tmp_path, words):
-    """A hundred times the texts, no more memory: neither the texts nor their vectors are held."""
+    """A hundred times the texts without more memory: neither texts nor vectors are kept."""
     model, few, many = tmp_path / "model.weights", tmp_path / "few.txt", tmp_path / "many.txt"
     embd.write(model, *bert())
     few.write_text("word1 word2\n" * 1000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A disk without room is an error of the machine: status 4 and a sentence, the old target stands, nothing lies beside it.
+# Tests a full disk: status 4 and a message, the old target unchanged, no leftovers.
 import shutil
 import subprocess
 
@@ -11,7 +11,7 @@ from robustness import COMMAND, done, require_strace, run, write_safetensors
 ROOM = 192 << 10
 OLD = b"what stood there before\n" * 20
 
-# Mounts a small tmpfs that only this process sees, puts the old files there, runs the command, and copies what is left out.
+# Mounts a small tmpfs visible only to this process, puts the old files there, runs the command, and copies the resulting files out.
 SCRIPT = """
 set -eu
 disk=$1 size=$2 old=$3 after=$4
@@ -26,7 +26,7 @@ exit $status
 
 
 def namespace():
-    """The words that give a process mounts of its own; skips where that is not allowed."""
+    """The command prefix that gives a process its own mounts; skips the test if that is not allowed."""
     for words in (["unshare", "-m"], ["unshare", "-r", "-m"]):
         try:
             tried = subprocess.run([*words, "mount", "-t", "tmpfs", "-o", "size=64k", "none", "/mnt"], capture_output=True)
@@ -38,8 +38,8 @@ def namespace():
 
 
 def on_small_disk(folder, size, old, arguments, prefix=(), disk=None):
-    """Runs the command with the disk mounted at `disk`, else at folder/disk, where the files of the folder `old` stand; the
-    result of subprocess.run, and the disk's files afterwards, temporaries too."""
+    """Runs the command with the disk mounted at `disk` (default: folder/disk), which has the files of the folder `old`. Returns the
+    result of subprocess.run, and the disk's files afterwards, temporaries included."""
     disk, after = disk or folder / "disk", folder / "after"
     disk.mkdir(exist_ok=True)
     after.mkdir()
@@ -52,7 +52,7 @@ def on_small_disk(folder, size, old, arguments, prefix=(), disk=None):
 
 @pytest.fixture
 def model(tmp_path):
-    """400 kB that no compression makes smaller than the disk."""
+    """400 kB that do not compress to less than the disk."""
     state, values = 1, []
     for _ in range(100_000):
         state = (state * 1103515245 + 12345) % (1 << 31)
@@ -62,14 +62,14 @@ def model(tmp_path):
 
 @pytest.fixture
 def old(tmp_path):
-    """A folder for what stands on the disk before."""
+    """A folder for the previous files of the disk."""
     folder = tmp_path / "old"
     folder.mkdir()
     return folder
 
 
 def words_of(name, folder, model, old, disk):
-    """The words of the job, once what it needs is made."""
+    """Makes the inputs of the job, and returns its command line."""
     small = write_safetensors(folder / "small.safetensors", {"s": [1, 2, 3]})
 
     def stands(file):
@@ -118,7 +118,7 @@ CASES = ["convert", "convert-force", "convert-zstd", "append", "extract", "extra
 def test_a_full_disk_is_status_4_and_loses_nothing(tmp_path, model, old, name, reserves):
     namespace()
     prefix = []
-    if not reserves:  # a filesystem that cannot promise room runs full in the middle of the writing
+    if not reserves:  # a filesystem that cannot reserve space runs full while writing
         require_strace()
         prefix = ["strace", "-f", "-qq", "-o", "/dev/null", "--inject=fallocate:error=EOPNOTSUPP"]
     words = words_of(name, tmp_path, model, old, tmp_path / "disk")
@@ -133,7 +133,7 @@ PAGE = 4096
 
 @pytest.mark.parametrize("name", JOBS)
 def test_a_disk_without_a_page_to_spare(tmp_path, name):
-    """Every way in which files are made, where not even the first byte of one finds room."""
+    """Every way of making files, on a disk without space for even the first byte."""
     namespace()
     job = make_job(tmp_path, name)
     old = tmp_path / "crowded"
@@ -154,7 +154,7 @@ def test_with_room_the_same_disk_takes_the_file(tmp_path, model, old):
 
 
 def test_the_old_file_needs_room_beside_the_new_one(tmp_path, model, old):
-    """Replacing is never writing over: with room for one of the two, the old one stays."""
+    """Replacing never overwrites in place: with space for only one of the two, the old file stays."""
     (old / "out.zt").write_bytes(bytes(300_000))
     done, left = on_small_disk(tmp_path, 600 << 10, old, ["convert", model, tmp_path / "disk" / "out.zt", "--force"])
     assert done.returncode == 4 and left == {"out.zt": bytes(300_000)}, done.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a verb costs grows as its input does. Each input is doubled three times, and the processor's time, not the wall's, may
-# grow by 2.6 each time: 2 is linear, 4 is quadratic. What is cheaper than FLOOR is below what a clock tells.
+# Tests that the cost of a verb grows linearly with its input. Each input is doubled three times, and the processor time may grow by
+# 2.6 each time: 2 is linear, 4 is quadratic. Times below FLOOR are too short to measure.
 import random
 import re
 import struct
@@ -33,14 +33,14 @@ def large_tensor(path, count):
 
 
 def many_objects(path, count):
-    """A .zt whose objects all name the same 64 bytes: what shares bytes with what has to be known of each pair."""
+    """A .zt whose objects all name the same 64 bytes, so that every pair shares bytes."""
     objects = {f"t.{i}": dense([64], component(64, 64)) for i in range(count)}
     path.write_bytes(zt(manifest(mapping(objects)), bytes(64)))
     return path
 
 
 def sparse(path, count):
-    """One sparse object of that many entries, in no order."""
+    """One sparse object with that many entries, unordered."""
     order = random.Random(1).sample(range(count), count)
     values, coords = struct.pack(f"<{count}f", *map(float, order)), struct.pack(f"<{2 * count}Q", *([0] * count + order))
     padded = values + bytes(-len(values) % 64)
@@ -87,7 +87,7 @@ def appended(folder, count):
     return ["append", folder / "a.zt", folder / "b.safetensors", "-o", folder / "out.zt"]
 
 
-# name -> (size to begin with, what makes the words for a folder and a size)
+# name -> (first size, function that makes the command line for a folder and a size)
 JOBS = {
     "inspect tensors": (16_000, lambda at, n: ["inspect", many_tensors(at / "a.safetensors", n)]),
     "inspect --stats": (16_000, lambda at, n: ["inspect", "--stats", many_tensors(at / "a.safetensors", n)]),
@@ -117,7 +117,7 @@ JOBS = {
     "perplexity": (4000, lambda at, n: ["perplexity", language_model(at), "--input", lines(at / "text.txt", n, "a story\n")]),
     "generate": (20_000, lambda at, n: ["generate", language_model(at), "--input", lines(at / "prompt.txt", 1, "ab" * n)]),
 }
-# Refused, which has to be cheap too: the review finds that nothing of it fits, the prompt is longer than the context.
+# Refused jobs, which must be cheap too: a review in which nothing fits, and a prompt longer than the context.
 REFUSED = {"slm review", "generate"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What happens in the middle: a person who stops the job, and an input that shrinks, changes, vanishes or cannot be read.
+# Tests events in the middle of a job: a user stops it, or an input shrinks, changes, vanishes or cannot be read.
 import fcntl
 import os
 import pathlib
@@ -21,7 +21,7 @@ OLD = b"what stood there before\n" * 20
 
 @pytest.fixture
 def large(tmp_path):
-    """Booleans, which verify must read: long enough a job to be caught in the middle, and no room on the disk."""
+    """Booleans, which verify must read: a job long enough to be stopped in the middle, without space on the disk."""
     return write_sparse_file(tmp_path / "large.safetensors", "BOOL", 1, 3 << 30)
 
 
@@ -30,7 +30,7 @@ def bytes_read(pid):
 
 
 class Caught:
-    """The command, stopped once it has read so much, so that what is done meanwhile happens in the middle for sure."""
+    """The command, paused once it has read that much, so that the next event certainly happens in the middle."""
 
     def __init__(self, *arguments, after=64 * MIB):
         self.process = subprocess.Popen([COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -42,7 +42,7 @@ class Caught:
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self, number=None):
-        """Lets it run to its end, with a signal first; its status and what it said on stderr."""
+        """Sends a signal and lets it run to its end; its status and its stderr."""
         if number is not None:
             self.process.send_signal(number)
         self.process.send_signal(signal.SIGCONT)
@@ -73,7 +73,7 @@ def test_ctrl_c_is_status_130_in_every_verb(tmp_path, large, words):
     ["{in}", "{out}/new.zt", "--to", "zt0"], ["{in}", "{out}/new.stb"], ["{in}", "{out}/new.stb", "--force"],
     ["{in}", "{out}/new", "--to", "hf"]], ids=" ".join)
 def test_a_stopped_convert_to_another_container_leaves_nothing(tmp_path, words):
-    """Of a pair or a folder none is left, and none has come."""
+    """No file of a pair or a folder is left or has appeared."""
     there, forced, folder = tmp_path / "there", "--force" in words, words[-1] == "hf"
     there.mkdir()
     large = write_sparse_file(tmp_path / "large.safetensors", "F32", 4, 1 << 30)
@@ -93,7 +93,7 @@ def test_a_stopped_convert_to_another_container_leaves_nothing(tmp_path, words):
 
 
 def wait_for_handler(process, number):
-    """Until the process catches the signal, and for a moment more, in which it comes to wait."""
+    """Waits until the process handles the signal, and a moment longer, until it waits."""
     caught = re.compile(r"^SigCgt:\s*([0-9a-f]+)$", re.M)
     while not int(caught.search(pathlib.Path(f"/proc/{process.pid}/status").read_text())[1], 16) >> (number - 1) & 1:
         assert process.poll() is None, process.communicate()
@@ -105,7 +105,7 @@ def wait_for_handler(process, number):
 @pytest.mark.parametrize("number,status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("words", [["convert", "-", "{out}"], ["embed", "{model}", "--input", "-", "-o", "{out}"]], ids=" ".join)
 def test_waiting_for_standard_input_can_be_stopped(tmp_path, words, number, status):
-    """A read of a pipe that nobody fills would not end: the signal was kept for later, and a second one left a temporary."""
+    """A read of a pipe without data would not end: the signal was deferred, and a second one left a temporary."""
     embd.write(tmp_path / "model.weights", *bert())
     names = {"{model}": tmp_path / "model.weights", "{out}": tmp_path / ("out.zt" if words[0] == "convert" else "out.npy")}
     waiting = subprocess.Popen([COMMAND, *(str(names.get(word, word)) for word in words)], stdin=subprocess.PIPE,
@@ -133,7 +133,7 @@ def test_waiting_for_a_ledger_can_be_stopped(tmp_path):
 
 @pytest.mark.parametrize("name", JOBS)
 def test_ctrl_c_while_it_writes(tmp_path, name):
-    """At the first and the last call of each kind that changes the disk: all of it or nothing, and no temporary."""
+    """At the first and the last call of each kind that changes the disk: all files or none, and no temporary."""
     require_strace()
     job = make_job(tmp_path, name)
     calls = job.system_calls()
@@ -158,7 +158,7 @@ def end_in_the_middle(job, how, model):
                                    ["convert", "{in}", "{out}", "--quantize", "q4_0"]], ids=" ".join)
 @pytest.mark.parametrize("how", ["stopped", "cut"])
 def test_slm_in_the_middle(tmp_path, words, how):
-    """The one pass over its payload that opening takes, stopped, and over a file that shrinks."""
+    """The pass over the payload during opening, stopped, and on a file that shrinks."""
     model, target = tmp_path / "model.slm", tmp_path / "out.slm"
     assert run("slm", "fixture", "tinylm16m", "-o", model).returncode == 0
     job = Caught(*(word.replace("{in}", str(model)).replace("{out}", str(target)) for word in words), after=8 * MIB)
@@ -175,8 +175,8 @@ MAKERS = [words for words in READERS if words[0] in ("verify", "convert", "extra
 @pytest.mark.parametrize("words", [["embed", "{model}", "--input", "{in}", "-o", "{out}"],
                                    ["search", "{model}", "q", "--corpus", "{in}", "--vectors", "{out}"]], ids=" ".join)
 def test_embedding_in_the_middle(tmp_path, words, how):
-    """The weights are mapped: where the file shrinks, the processor finds out, and nothing can be cleared up any more. As after
-    a kill, the next run does."""
+    """The weights are mapped: if the file shrinks, the process gets SIGBUS and cannot clean up. As after a kill, the next run cleans
+    up."""
     model, texts, out = tmp_path / "model.weights", tmp_path / "texts.txt", tmp_path / "vectors.npy"
     embd.write(model, *bert())
     texts.write_text("word1 word2\n" * 400_000)
@@ -262,7 +262,7 @@ TAIL = MIB  # of a large file, to be put back
 
 @pytest.fixture(scope="module")
 def large_files(tmp_path_factory):
-    """kind -> a file of about 1 GiB, made when it is first asked for: (what the command is given, the file that shrinks)."""
+    """kind -> a file of about 1 GiB, made on first use: (argument of the command, the file that shrinks)."""
     folder, made = tmp_path_factory.mktemp("large"), {}
 
     def make(kind):
@@ -287,7 +287,7 @@ def large_files(tmp_path_factory):
     shutil.rmtree(folder)
 
 
-# Verifying an STB file or a folder reads no payload: there is nothing that it could prove.
+# verify reads no payload of an STB file or a folder, because there is nothing to check.
 @pytest.mark.parametrize("kind,verb", [(kind, verb) for kind in ("zt", "zt0", "stb", "weights", "bin", "hf")
                                        for verb in ("verify", "hash", "convert") if (kind, verb) not in (("stb", "verify"), ("hf", "verify"))])
 def test_each_container_that_shrinks_is_status_4(tmp_path, large_files, kind, verb):
@@ -327,7 +327,7 @@ def test_an_input_that_changes_is_status_4(tmp_path, how, words):
 
 @pytest.fixture
 def without_rights(tmp_path):
-    """A folder, and a function that runs the command there as a user whom modes of files bind: root they do not."""
+    """A folder, and a function that runs the command there as an unprivileged user, because file modes do not restrict root."""
     if os.geteuid() != 0:
         yield tmp_path, lambda *words: run(*words)
         return

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The writer killed at each system call in turn, and each of its calls failing: the output is then the old one or the new one,
-# byte for byte, and nothing survives the next run. Of several files that belong together the main one may be missing after a
-# kill, and never stands beside what speaks of another.
+# Kills the writer at each system call in turn, and makes each call fail. The output must be the old one or the new one, byte for
+# byte, and the next run must remove leftovers. Of several files that belong together, the main one may be missing after a kill, but
+# it must never be beside files of another model.
 import subprocess
 
 import pytest
@@ -9,20 +9,20 @@ import pytest
 from jobs import JOBS, files_below, make_job, strays_below
 from robustness import COMMAND, require_strace, run
 
-# Memory, signals and questions about descriptors change nothing on the disk: a kill there is a kill before the next call.
+# Calls for memory, signals and descriptor state change nothing on the disk: a kill there is like a kill before the next call.
 HARMLESS = {"execve", "brk", "mmap", "munmap", "mremap", "mprotect", "madvise", "arch_prctl", "set_tid_address", "rseq",
             "set_robust_list", "prlimit64", "futex", "rt_sigaction", "rt_sigprocmask", "fcntl", "ioctl", "exit_group", "getrandom",
             "sched_getaffinity", "access", "uname"}
-# Nor does looking, reading and closing, which the jobs of each verb are killed at, and the others are not.
+# Neither do stat, read and close. Some jobs are killed at these too, the others are not.
 READING = {"read", "pread64", "readlink", "stat", "lstat", "fstat", "newfstatat", "statx", "lseek", "fadvise64", "getdents64",
            "close", "clock_nanosleep", "sync_file_range"}
 AT_EACH_CALL = JOBS[:6]
-# A source folder has a file for each tensor: of the two jobs that write one the harder, over an older folder, stands for both.
+# A source folder has one file per tensor. Of the two jobs that write one, only the harder one, over an older folder, is tested.
 STOPPED = [name for name in JOBS if name != "extract-source"]
 
 
 def changing(name, calls):
-    """The calls of a trace at which a kill may leave something else than a kill at the next one."""
+    """The calls of a trace at which a kill may leave a different state than a kill at the next one."""
     calls = [call for call in calls if call[0] not in HARMLESS]
     if name in AT_EACH_CALL:
         return calls
@@ -49,7 +49,7 @@ def test_killed_at_each_system_call(tmp_path, name):
 
 
 def test_a_writer_without_care_is_found_out(tmp_path):
-    """The check itself: dd, which writes in place, leaves a part of its output behind when it is killed."""
+    """Checks the test itself: dd writes in place and leaves a partial output when it is killed."""
     require_strace()
     job = make_job(tmp_path, "convert-force")
     job.reset()
@@ -64,17 +64,17 @@ def test_a_writer_without_care_is_found_out(tmp_path):
 ERRORS = {"pwrite64": ["ENOSPC", "EIO"], "write": ["EIO"], "fallocate": ["ENOSPC"], "ftruncate": ["EIO"], "fsync": ["EIO"],
           "renameat2": ["EIO", "ENOSPC"], "renameat": ["EIO", "ENOSPC"], "fchmod": ["EIO"], "flock": ["ENOLCK"],
           "pread64": ["EIO"], "openat": ["EMFILE"], "getdents64": ["EIO"]}
-# Where the job may go on without it: what is stale stays, a filesystem has no locks.
+# Calls whose failure the job may ignore: leftovers stay, or the filesystem has no locks.
 GOES_ON = {"getdents64", "flock", "openat"}
 
 
-# Calls of which a long job has many alike: some of them stand for all.
+# A long job makes many similar calls of these; only some of them are tested.
 MANY = {"pread64", "openat", "getdents64", "flock"}
 MOST = 8
 
 
 def failing(name, calls):
-    """(call, count, line, error) for each failure that is tried."""
+    """(call, count, line, error) for each tested failure."""
     for call in dict.fromkeys(call[0] for call in calls):
         alike = [each for each in calls if each[0] == call and call in ERRORS]
         step = -(-len(alike) // MOST) if call in MANY and name not in AT_EACH_CALL else 1
@@ -90,7 +90,7 @@ def test_each_call_that_fails_is_status_4(tmp_path, name):
     tried = set()
     for call, count, line, error in failing(name, job.system_calls()):
         if call == "write" and not line.startswith("write(1"):
-            continue  # words on stderr
+            continue  # messages on stderr
         where = f"{error} from {line}"
         done = job.run_with(f"{call}:error={error}:when={count}")
         published = job.require_old_or_new(where)
@@ -119,8 +119,8 @@ def test_a_disk_that_lies_is_found_when_the_file_is_read_back(tmp_path, name):
         written = line.rsplit("=", 1)[1].strip()
         done = job.run_with(f"pwrite64:retval={written}:when={count}")
         if done.returncode == 0 and files_below(job.there) == job.new:
-            continue  # what was not written is zero anyway
-        # An .slm is sealed from the bytes on the disk, and a scale that is not there breaks a rule of the format.
+            continue  # the missing bytes are zero anyway
+        # An .slm is sealed from the bytes on disk, and a missing scale breaks a rule of the format.
         refused = (1, 4) if "slm/scale-value" in done.stderr else (4,)
         assert done.returncode in refused, f"{line}: status {done.returncode}: {done.stderr}"
         assert not job.require_old_or_new(line) and strays_below(job.there) == [], line
@@ -146,14 +146,14 @@ def size_of(path):
 
 
 def test_a_live_writer_keeps_its_temporary(tmp_path):
-    """What another process still writes is not stale: a second run leaves it alone, and both end well."""
+    """A file that another process still writes is not stale: a second run leaves it alone, and both succeed."""
     require_strace()
     job = make_job(tmp_path, "convert-force")
     job.reset()
     slow = subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "--inject=fsync:delay_enter=1500000:when=1",
                              COMMAND, *map(str, job.arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
-        # Between its creation and its lock a temporary is anybody's, and its owner then makes another; one that holds
+        # Between its creation and its lock another run may remove a temporary, and its owner then makes a new one. A temporary with
         # bytes is locked.
         while not (held := [name for name in strays_below(job.there) if size_of(job.there / name) > 0]):
             assert slow.poll() is None, "it ended before its temporary was seen"

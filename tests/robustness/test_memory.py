@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Memory that does not grow with the payload: models of more than the address space that the command is given.
+# Tests that memory does not grow with the payload: models larger than the command's address space.
 import pathlib
 import shutil
 import tempfile
@@ -22,7 +22,7 @@ def available_memory():
 
 @pytest.fixture
 def roomy():
-    """A folder for the 3 GiB that convert writes: in memory where there is plenty, which spares the disk, else on the disk."""
+    """A folder for the 3 GiB that convert writes: in memory if there is enough, to spare the disk."""
     shm = pathlib.Path("/dev/shm")
     in_memory = shm.is_dir() and shutil.disk_usage(shm).free > 2 * PAYLOAD and available_memory() > 4 * PAYLOAD
     parent = shm if in_memory else pathlib.Path(tempfile.gettempdir())
@@ -122,7 +122,7 @@ def test_a_checkpoint(roomy):
 
 
 def test_the_chain_of_evidence(roomy):
-    """68 MB through every step that reads all of them and runs none."""
+    """68 MB through every step that reads all bytes but does not run the model."""
     model, candidate, template = roomy / "made.slm", roomy / "candidate.safetensors", roomy / "template"
     assert run("slm", "fixture", "tinylm16m", "-o", model).returncode == 0
     assert run("convert", model, candidate, "--allow", "tokenizer,attribute-type").returncode == 0
@@ -140,7 +140,7 @@ def test_the_chain_of_evidence(roomy):
 
 
 def test_slm(roomy):
-    """68 MB, in no more memory than a model of 20 kB takes and a few buffers."""
+    """68 MB, in the memory of a model of 20 kB plus a few buffers."""
     small, large, shift = roomy / "small.slm", roomy / "large.slm", roomy / "shift.adp1"
     deltas = write_safetensors(roomy / "deltas.safetensors", {"norm.weight": [0.25] * 512})
     assert run("slm", "fixture", "tiny", "-o", small).returncode == 0
@@ -163,6 +163,6 @@ def test_slm(roomy):
 
 
 def test_the_limit_is_in_force():
-    """A job that needs more than the limit is stopped by it: else the tests above would show nothing."""
+    """A job that needs more than the limit is stopped by it; otherwise the tests above would prove nothing."""
     done = Measured("--version", address_space=4 * MIB)
     assert done.status != 0

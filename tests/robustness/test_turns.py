@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Several runs over one output: they take turns, so that it is whole and no run's work is lost that said it was done. And where the
-# output is a folder: what leads out of it, and that the disk has the folders too.
+# Tests several runs that write one output: they take turns, so that it is complete and no finished run's work is lost. Also tests
+# output folders: links that lead out of them, and syncing of new folders to disk.
 import os
 import re
 import subprocess
@@ -10,12 +10,12 @@ import pytest
 from jobs import bert, embd, files_below, strays_below
 from robustness import COMMAND, done, require_strace, run, write_safetensors
 
-# Each run is held up where the one that came first would be overtaken.
+# Delays each run at the point where it would be overtaken.
 SLOW = ["strace", "-f", "-qq", "-o", "/dev/null", "--inject=renameat:delay_enter=300000", "--inject=renameat2:delay_enter=300000"]
 
 
 def together(*commands):
-    """Runs them at once; their statuses and what they said."""
+    """Runs them concurrently; their statuses and messages."""
     running = [subprocess.Popen([*SLOW, COMMAND, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True) for words in commands]
     ended = [each.communicate(timeout=120) for each in running]
@@ -88,7 +88,7 @@ def test_a_folder_is_not_written_through_links(tmp_path, name):
 @pytest.mark.parametrize("words", [["extract", "{in}", "--glob", "*", "-o", "{out}/p/q/r"], ["convert", "{in}", "{out}/p", "--to", "hf"]],
                          ids=" ".join)
 def test_the_disk_has_each_folder_that_was_made(tmp_path, words):
-    """The names of new folders are in those above them."""
+    """The entries of new folders are synced to their parents."""
     require_strace()
     source = write_safetensors(tmp_path / "in.safetensors", {"a": [1], "b": [2]})
     out = tmp_path / "out"
@@ -103,7 +103,7 @@ def test_the_disk_has_each_folder_that_was_made(tmp_path, words):
 
 @pytest.mark.parametrize("words", [["convert", "{in}", "{out}", "--digest", "sha256"], ["verify", "{in}"]], ids=" ".join)
 def test_threads_that_cannot_be_had_are_done_without(tmp_path, words):
-    """It was called a fault of the program."""
+    """It used to be reported as an internal error."""
     require_strace()
     source = write_safetensors(tmp_path / "in.safetensors", {str(i): [i] * 100 for i in range(50)})
     words = [word.replace("{in}", str(source)).replace("{out}", str(tmp_path / "out.zt")) for word in words]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chain of evidence for a small fixture, made in a folder, for the tests of admission: what convert-trained would
-// leave, and every step after it.
+// Makes a chain of evidence for a small fixture in a folder, for the tests of admission: the output of convert-trained,
+// and every step after it.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ inline void write_conversion(const Artifact& artifact, const std::string& path, 
   publish(path, out.text(), true);
 }
 
-// Fills in the cases: one prompt, expecting what the model gives where `expected` is empty.
+// Fills in the cases: one prompt. If `expected` is empty, it expects the model's output.
 inline void fill_in_cases(const Evidence& at, const std::string& expected = {}) {
   Record cases = read_record(cases_schema(), at.cases).record;
   cases.set("scope", "that the fixture runs").set("safety_review", "none needed, by the test");
@@ -58,7 +58,7 @@ inline void fill_in_cases(const Evidence& at, const std::string& expected = {}) 
 
 inline const Decision kApproved{"approve", "the test", "2026-01-31T12:00:00Z"};
 
-// Every record of `kind`, as far as that kind can go, for a fixture at `path`.
+// Makes every record that `kind` can have, for a fixture at `path`.
 inline Evidence make_chain(const std::string& path, slm::Fixture fixture = slm::Fixture::tiny_bpe,
                            std::string_view kind = kTrainedKind, const std::string& quantize = {}) {
   Options options;
@@ -78,7 +78,7 @@ inline Evidence make_chain(const std::string& path, slm::Fixture fixture = slm::
   return at;
 }
 
-// The value with one character changed, so that it mostly stays one of its type.
+// The value with one character changed, so that it usually keeps its type.
 inline std::string changed(std::string value) {
   if (value.empty()) return "x";
   char& last = value.back();
@@ -100,8 +100,8 @@ inline void replace_line(std::string& text, const std::string& key, const std::s
   text.replace(at, text.find('\n', at) - at, start + value);
 }
 
-// Changes each field of the record at `path`, one at a time, and expects `next` to refuse it: by the field's key, as a
-// record that was changed after it was written, or as one of something else. Restores the file.
+// Changes each field of the record at `path`, one at a time, and expects `next` to refuse it: because of the field, as
+// a changed record, or as a record of another object. Restores the file.
 inline void expect_each_field_is_caught(const Schema& schema, const std::string& path,
                                         const std::function<void()>& next) {
   const std::string text = test::read_file(path);
@@ -113,7 +113,7 @@ inline void expect_each_field_is_caught(const Schema& schema, const std::string&
     test::write_file(path, edited);
     const Finding finding = test::thrown(next);
     EXPECT_EQ(finding.kind, Kind::malformed);
-    // A ledger's entry is closed by its digest, which tells of all its keys.
+    // The digest of a ledger's entry covers all its keys.
     const std::string entry = key.substr(0, key.rfind('.') + 1);
     EXPECT_TRUE((finding.rule == "chain/ledger" && finding.message.starts_with(entry)) ||
                 finding.message.find(key) != std::string::npos || finding.rule == "chain/seal" ||
@@ -123,7 +123,7 @@ inline void expect_each_field_is_caught(const Schema& schema, const std::string&
   test::write_file(path, text);
 }
 
-// The same with the seal made again, as someone would who knows how: what is bound to the record then tells.
+// The same with a recomputed seal, as an attacker would do it: whatever refers to the record must then refuse it.
 inline void expect_each_resealed_field_is_caught(const Schema& schema, const std::string& path,
                                                  const std::function<void()>& next) {
   const std::string text = test::read_file(path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether open() and verify() agree about a file, in both directions: what open refuses is verify's first error, and
-// what it accepts breaks no rule that open has to check (Rule::phase).
+// Checks that open() and verify() agree about a file: the error of open is verify's first error, and a file that open
+// accepts breaks no rule that open has to check (Rule::phase).
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace weighbridge::test {
 
-// Null for what is no rule of a format: "io/...".
+// Null for an id that is not a rule of a format: "io/...".
 inline const Rule* find_rule(std::string_view id) {
   for (const Rule& rule : common_rules())
     if (rule.id == id) return &rule;
@@ -20,13 +20,13 @@ inline const Rule* find_rule(std::string_view id) {
   return nullptr;
 }
 
-// As open() gives it: where there is no model, a file has no place in one.
+// The finding as open() gives it: without a model, a file has no position in one.
 inline Finding without_place(Finding finding) {
   finding.file.source.reset();
   return finding;
 }
 
-// A sentence where they do not agree, else "". `refused`: why open() gave no model; null where it gave one.
+// A message if they disagree, otherwise "". `refused`: the error of open(); null if it returned a model.
 inline std::string disagreement(const Finding* refused, const Report& verified) {
   const Finding* first = verified.first_error();
   if (refused == nullptr) {

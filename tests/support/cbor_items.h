@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CBOR items as text, put together by hand, sound or not: for the corpora that are built in code, and for tests.
+// Builds CBOR items as byte strings, valid or not, for corpora built in code and for tests.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -40,7 +40,7 @@ inline std::string map(const Fields& fields) {
   }
   return out.take();
 }
-// The same array or map without its length, with a break behind it. It has at most 23 elements or entries.
+// The same array or map with indefinite length and a break. It has at most 23 elements or entries.
 inline std::string indefinite(std::string item) {
   item[0] = static_cast<char>((static_cast<unsigned char>(item[0]) & 0xE0U) | 31U);
   return item + '\xff';

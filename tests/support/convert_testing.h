@@ -16,7 +16,7 @@ inline Bytes keep(std::vector<std::byte> bytes) {
   return {std::span(*held), held};
 }
 
-// Bytes without an obvious period, somewhat compressible, and valid as booleans where that is asked for.
+// Bytes without an obvious period, somewhat compressible; with `boolean`, valid as booleans.
 inline Bytes pattern(std::uint64_t size, std::uint64_t seed = 0, bool boolean = false) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(size));
   std::uint64_t state = seed * 0x9e3779b97f4a7c15U + 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An EMBD file put together by hand, for the corpus and the tests of this folder: every field can be made wrong. It
-// shares nothing with the writer but the constants of layout.h.
+// Builds an EMBD file in which every field can be made wrong, for the corpus and the tests of EMBD. It shares only the
+// constants of layout.h with the writer.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,7 +21,8 @@ struct CaseTensor {
   std::uint8_t dtype = 0;
   std::vector<std::uint32_t> shape;  // up to four numbers; ndim is how many there are
   std::string data;
-  std::optional<std::uint64_t> offset{};  // from tensor_data_offset, in place of the next free one; takes no room then
+  std::optional<std::uint64_t>
+      offset{};  // from tensor_data_offset, instead of the next free offset; takes no space then
   std::optional<std::uint8_t> ndim{};
   std::optional<std::uint32_t> hash{};
 };
@@ -37,12 +38,12 @@ inline std::uint32_t crc_of(const std::string& bytes, std::size_t begin, std::si
   return codecs::crc32(std::as_bytes(std::span(bytes)).subspan(begin, end - begin));
 }
 
-// The file with the checksum of everything before the footer as it should be.
+// The file with a correct checksum of everything before the footer.
 inline std::string reseal_file(std::string bytes) {
   put<std::uint32_t>(bytes, bytes.size() - 12, crc_of(bytes, 0, bytes.size() - 16));
   return bytes;
 }
-// The file with all three checksums as they should be; the data section must lie inside it.
+// The file with all three checksums correct; the data section must lie inside it.
 inline std::string reseal(std::string bytes) {
   put<std::uint32_t>(bytes, 56, crc_of(bytes, 0, 56));
   const std::size_t data = number_at<std::uint32_t>(bytes, 36);
@@ -146,7 +147,7 @@ struct CaseFile {
     return out;
   }
 
-  // Descriptors and names to `out`; returns the data.
+  // Appends descriptors and names to `out`; returns the data.
   std::string append_index(std::string& out, std::size_t data_at) const {
     std::string names, data;
     for (const CaseTensor& tensor : tensors) {
@@ -176,7 +177,7 @@ inline std::string floats(std::size_t count, float first) {
   return out;
 }
 
-// A sound model: hidden 2, intermediate 3, 4 positions, 5 tokens, one layer of one head.
+// A valid model: hidden 2, intermediate 3, 4 positions, 5 tokens, one layer of one head.
 inline CaseFile tiny_file() {
   CaseFile file;
   file.metadata = {{"model_name", "tiny"},    {"model_version", "1.0.0"},

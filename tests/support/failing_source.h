@@ -26,7 +26,7 @@ class FailingSource final : public Source {
                      "cannot read past byte " + std::to_string(good_bytes_) + " of '" + std::string(name()) + "'");
     inner_->read_at(offset, out);
   }
-  // map() stays Source's: a mapping would be a way around the broken bytes.
+  // Does not override map(): a mapping would bypass the broken bytes.
 
  private:
   std::shared_ptr<const Source> inner_;

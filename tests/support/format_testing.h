@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file in memory, for the tests inside a format's folder: walked, checked, and rendered from a layout as a conversion
-// would.
+// Files in memory for the tests of a format: walks and checks a file, and renders a layout as a conversion does.
 #pragma once
 #include <fstream>
 #include <iterator>

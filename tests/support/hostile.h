@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold whatever the bytes are: nothing but the file is blamed, open and verify agree, and what opens can be
-// used. For fuzz targets and for the generated files of tests/corpus; a check that fails ends the program with a
-// sentence, which both take as a finding. Leaves to them where the bytes come from and which doors they open.
+// Checks that must hold for any bytes: only the file is blamed, open and verify agree, and what opens can be used. For
+// fuzz targets and for the generated files of tests/corpus, which choose the bytes and formats. A failing check ends
+// the program with a message, which both report.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -34,7 +34,7 @@ inline void expect(bool holds, std::string_view sentence) {
   if (!holds) fail(sentence);
 }
 
-// Small budgets, so that a thousand inputs a second are tried rather than one large one.
+// Small limits, so that a run tries a thousand inputs per second rather than one large one.
 inline Context small_context() {
   Context context;
   context.limits = {.memory = std::uint64_t{64} << 20,
@@ -45,8 +45,8 @@ inline Context small_context() {
   return context;
 }
 
-// What a file may be guilty of; io and misuse would be the library's own mistakes, as the bytes are all there and the
-// callers here ask for nothing wrong.
+// Requires a kind that can be the file's fault. io and misuse would be bugs in the library, because the bytes are
+// complete and the calls here are valid.
 inline void expect_files_fault(const Finding& finding) {
   expect(finding.kind == Kind::malformed || finding.kind == Kind::unsupported || finding.kind == Kind::limit,
          "the file is blamed with the wrong kind: " + finding.rule + ": " + finding.message);
@@ -66,7 +66,7 @@ inline void expect_report(const Report& report, std::uint64_t size) {
   expect_report(report, [&](const FileRef&) { return size; });
 }
 
-// open() stops where verify() found its first error, unless that one is left to verify, and nowhere else.
+// open() must stop at the first error of verify(), unless only verify checks that one, and nowhere else.
 inline void expect_agreement(const Report& opened, bool opens, const Report& verified) {
   expect(opens == opened.valid(), "a model in spite of an error, or none without one");
   const Finding* first = opened.first_error();
@@ -84,7 +84,7 @@ template <class Read> void reading(Read read) {
   }
 }
 
-// Decoded bytes that one input may cost in all: a small file can name one compressed payload from many tensors.
+// Limits the decoded bytes of one input: a small file can refer to one compressed payload from many tensors.
 class Budget {
  public:
   bool take(std::uint64_t bytes) {
@@ -142,8 +142,8 @@ inline void touch(const Tensor& tensor, const Context& context, Budget& budget) 
   reading([&] { content_digest(tensor, context); });
 }
 
-// Every accessor of the model answers, and payload, read in each of the ways there are, is either what the metadata
-// promise or an Error that blames the file.
+// Every accessor of the model must work, and reading payload in any way must give what the metadata promise or an Error
+// that blames the file.
 inline void use(const Model& model, const Context& context) {
   Budget budget;
   touch(model.attributes());

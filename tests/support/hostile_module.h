@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of any KHLNARY module and sidecar: a run ends within its budget and blames the module, verify tells no
-// less than a run, and the text form gives the words back. The STB files are those of the module's corpus.
+// Checks that must hold for any KHLNARY module and sidecar: a run ends within its limits and blames the module, verify
+// reports at least as much as a run, and the text form gives the words back. The STB files are those of the corpus.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -17,7 +17,7 @@ namespace weighbridge::hostile {
 
 inline const khlnary::RunOptions kRunOptions = {.max_steps = 4096, .max_stack = 64, .max_calls = 16};
 
-// What only a run can know; all else that it refuses, verify must have refused.
+// Rules that only a run can check; verify must report every other error of a run.
 inline bool is_dynamic(std::string_view rule) {
   static const std::set<std::string_view> rules = {"khlnary/stack-underflow", "khlnary/stack-limit",
                                                    "khlnary/value-type", "khlnary/call-depth", "khlnary/step-limit"};
@@ -33,7 +33,7 @@ inline void expect_modules_fault(const Finding& finding, std::uint64_t size) {
   expect(!finding.offset || *finding.offset <= size, "a finding behind the end of the file: " + finding.message);
 }
 
-// Parities and versions set right, or hardly any module would come as far as its first step.
+// Corrects parities and versions, because otherwise hardly any module would reach its first step.
 inline std::string mended_module(std::string_view module) {
   std::string out(module.substr(0, module.size() / 4 * 4));
   for (std::size_t i = 0; i + 3 < out.size(); i += 4) {
@@ -52,10 +52,10 @@ inline void expect_text(const std::shared_ptr<const Source>& source) {
   expect(khlnary::assemble(khlnary::disassemble(words)) == words, "the text form gives other words");
 }
 
-// What was found, and what a run gave where it came to its end.
+// The findings, and the result of a run that reached its end.
 struct Tried {
   Report report;
-  std::string stopped;  // the rule that ended the run; empty: none did
+  std::string stopped;  // the rule that ended the run; empty if none
   std::optional<khlnary::Result> result;
 };
 
@@ -78,7 +78,7 @@ inline void run(const khlnary::Case& c, const Context& context, Tried& tried) {
   }
 }
 
-// An empty sidecar is none.
+// An empty sidecar means no sidecar.
 inline Tried try_module(const std::string& module, const std::string& sidecar) {
   const Context context = small_context();
   khlnary::Case c;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small Hugging Face folders, made in code for the tests: a BERT of two tokens' width that is valid as it stands, and
-// the ways to spoil it.
+// Small Hugging Face folders made in code for the tests: a valid tiny BERT, and functions that break it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -48,7 +47,7 @@ inline std::string safetensors(const std::vector<TinyTensor>& tensors, const std
   return out + header + data;
 }
 
-// By name; what is not in the map is not in the folder.
+// Files by name.
 using Files = std::map<std::string, std::string>;
 
 inline const std::string kTinyVocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nword\n";
@@ -87,7 +86,7 @@ inline std::vector<TinyTensor> tiny_tensors(const std::string& prefix = {}) {
           {prefix + "encoder.layer.0.output.dense.bias", {2}, "F32", 'b'}};
 }
 
-// Every file that is read, all of them sound.
+// Every file that is read, all valid.
 inline Files tiny() {
   return {{"config.json", kTinyConfig},
           {"vocab.txt", kTinyVocabulary},
@@ -113,7 +112,7 @@ inline Files tiny_shards() {
   return out;
 }
 
-// A Llama's folder as far as its tokenizer goes: bytes as sentencepiece has them, then what `pieces` lists, as JSON.
+// The tokenizer part of a Llama's folder: bytes as in sentencepiece, then `pieces`, as JSON.
 struct TinyLlama {
   std::string pieces = R"("a":259,"b":260,"ab":261)";
   std::string merges = R"(["a b"])";
@@ -123,7 +122,7 @@ struct TinyLlama {
   std::string model = R"("byte_fallback":true,"unk_token":"<unk>")";  // further keys
   std::string added = R"({"id":1,"content":"<s>"})";
   std::string config = R"("vocab_size":300)";
-  bool bytes = true;  // <unk>, <s>, </s> and the bytes stand first
+  bool bytes = true;  // begin with <unk>, <s>, </s> and the bytes
 };
 
 inline std::string tokenizer_json(const TinyLlama& llama) {
@@ -146,7 +145,7 @@ inline Files tiny_llama(const TinyLlama& llama = {}) {
           {"model.safetensors", safetensors({{"model.norm.weight", {2}}})}};
 }
 
-// A folder that is nowhere on a disk.
+// A folder in memory.
 inline std::shared_ptr<const Place> in_memory(const Files& files) {
   std::map<std::string, std::shared_ptr<const Source>, std::less<>> sources;
   for (const auto& [name, bytes] : files) {
@@ -156,14 +155,14 @@ inline std::shared_ptr<const Place> in_memory(const Files& files) {
   return folder_of(std::move(sources), "folder");
 }
 
-// `text` with its first `from` replaced; from must stand in it.
+// `text` with its first `from` replaced; it must contain `from`.
 inline std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   if (at == std::string::npos) throw std::logic_error("a case has nothing to replace: " + from);
   return text.replace(at, from.size(), to);
 }
 
-// The sound folder with one file changed, or gone where `bytes` is none.
+// The valid folder with one file changed, or removed if `bytes` is nullopt.
 inline Files with(const std::string& name, std::optional<std::string> bytes, Files files = tiny()) {
   if (bytes)
     files[name] = *std::move(bytes);
@@ -172,14 +171,15 @@ inline Files with(const std::string& name, std::optional<std::string> bytes, Fil
   return files;
 }
 
-// One folder, and what verify finds in it.
+// One folder and the findings of verify.
 struct Case {
   std::string name;
   std::vector<std::string> rules;  // all, in order
   Files files;
   Limits limits{};
 };
-// At least one for each rule, but for hf/shard-link: no bytes make a link. In cases.cc, which only tests link.
+// At least one for each rule except hf/shard-link, because bytes cannot make a link. In cases.cc, which only tests
+// link.
 std::vector<Case> cases();
 
 }  // namespace weighbridge::huggingface::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan lists, as a text that a test compares, and the consent to all of it.
+// The items of a plan as text for comparisons, and options that allow all losses.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace weighbridge::test {
 
-// "subject: from -> to", an item a line.
+// "subject: from -> to", one item per line.
 inline std::string text_of(const std::vector<Item>& items) {
   std::string out;
   for (const Item& item : items) out += item.subject + ": " + item.from + " -> " + item.to + "\n";

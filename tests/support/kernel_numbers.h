@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests and benchmarks of kernels: numbers to compute with, and the comparison that they have to pass.
+// For tests and benchmarks of kernels: input numbers, and the comparison of results.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory a piece of work takes at most.
+// Measures the peak memory of a piece of work.
 #pragma once
 #include <sys/resource.h>
 
@@ -10,7 +10,7 @@
 
 namespace weighbridge::test {
 
-// In bytes: the highest since the last call of restart_peak_memory(), or of the whole process where that cannot be had.
+// The peak in bytes since the last call of restart_peak_memory(), or of the whole process if that is not available.
 inline std::uint64_t peak_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word; status.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
@@ -22,7 +22,7 @@ inline std::uint64_t peak_memory() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
 }
 
-// Forgets what earlier tests of the program took, and returns what is taken now.
+// Resets the peak, and returns the current memory.
 inline std::uint64_t restart_peak_memory() {
   std::ofstream("/proc/self/clear_refs") << "5\n";
   return peak_memory();

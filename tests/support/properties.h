@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that nobody thought of, and the promise that a plan makes for each of them: reopening the output equals the
-// input in everything that no loss and no change names. For the property tests.
+// Random models for property tests, and the promise of a plan: the reopened output equals the input in everything that
+// no loss or change names.
 #pragma once
 #include <rapidcheck.h>
 
@@ -26,7 +26,7 @@ namespace weighbridge::test {
 
 using convert::testing::pattern;
 
-// Names and keys that writers get wrong: empty, quoted, escaped, of several bytes a character, alike.
+// Names and keys that writers may get wrong: empty, quoted, escaped, multibyte, similar.
 inline std::string a_text() {
   static const std::vector<std::string> kPieces = {
       "", "a", "w", ".", "/", "\"", "\\", "\n", "\x7f", "\xc3\xa9", "\xe9\x87\x8d", "\xf0\x9f\x90\xab", "0", " "};
@@ -79,7 +79,7 @@ inline Bytes u64s(const std::vector<std::uint64_t>& values) {
   return convert::testing::keep(std::move(bytes));
 }
 
-// Now and then one that the format does not hold: the plan must say so.
+// Sometimes a dtype that the format cannot hold: the plan must report it.
 inline DTypeInfo a_dtype(std::string_view format) {
   std::vector<DTypeInfo> types;
   if (*rc::gen::inRange(0, 40) == 0) {
@@ -131,8 +131,8 @@ inline Model a_model(std::string_view format) {
   return builder.build();
 }
 
-// A named loss or change covers a difference of its subject or of something inside it, of its kind; giving up a layout
-// gives up the parts, a dtype takes the elements with it.
+// Whether a loss or change covers a difference: of the same kind, in its subject or inside it. Losing a layout covers
+// the parts; losing a dtype covers the elements.
 inline bool covers(const Item& named, const Item& difference) {
   if (difference.subject.compare(0, named.subject.size(), named.subject) != 0) return false;
   if (named.kind == difference.kind || named.kind == LossKind::layout) return true;
@@ -141,7 +141,7 @@ inline bool covers(const Item& named, const Item& difference) {
          (named.kind == LossKind::attribute && difference.kind == LossKind::attribute_type);
 }
 
-// What a container says of itself in the model that it is read into.
+// Attributes that a container adds to the model with its own header fields.
 inline bool is_header_field(const Item& difference, std::string_view format) {
   const std::string own = "attributes[\"" + std::string(format) + ".";
   return difference.from.empty() && difference.subject.compare(0, own.size(), own) == 0;

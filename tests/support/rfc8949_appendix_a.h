@@ -7,7 +7,7 @@ namespace weighbridge::wire {
 
 struct Vector {
   std::string_view hex, words;
-  bool canonical = true;  // what the deterministic writer writes for it
+  bool canonical = true;  // whether the deterministic writer writes it so
 };
 
 // RFC 8949, Appendix A, in its order; floats as JsonWriter spells them with their width in bytes.

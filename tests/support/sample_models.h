@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small models of the three kinds that containers ask for: any tensors, a BERT encoder with its vocabulary, a Llama
+// Small models of the three kinds that containers require: any tensors, a BERT encoder with its vocabulary, a Llama
 // decoder with its tokenizer. Made in memory, the same on every machine. For tests and for the generated pages.
 #pragma once
 #include <cstdint>
@@ -54,7 +54,7 @@ inline Tokenizer sample_wordpieces(std::uint64_t count) {
   return out;
 }
 
-// The metadata and tensors that EMBD asks for. At least 5 words of vocabulary; hidden is a multiple of heads.
+// The metadata and tensors that EMBD requires. The vocabulary has at least 5 words; hidden is a multiple of heads.
 inline Builder bert_model(const BertShape& s = {}, std::uint64_t seed = 0) {
   Builder out;
   const auto text = [&](const char* key, std::string value) { out.attribute(key, Value::text(std::move(value))); };
@@ -99,7 +99,7 @@ inline Builder bert_model(const BertShape& s = {}, std::uint64_t seed = 0) {
 struct LlamaShape {
   std::uint32_t hidden = 8, layers = 1, heads = 2, ffn = 16, context = 32;
   bool tied = false;
-  std::uint32_t vocabulary = 260;  // of 260 the byte tokenizer, of more one of bytes without merges
+  std::uint32_t vocabulary = 260;  // 260: the byte tokenizer; more: byte pairs without merges
 };
 
 // The 260 ids of a byte tokenizer.
@@ -122,7 +122,7 @@ inline Tokenizer sample_pairs(std::uint32_t vocabulary) {
   return out;
 }
 
-// The header fields and tensors that SLM asks for. hidden is a multiple of heads.
+// The header fields and tensors that SLM requires. hidden is a multiple of heads.
 inline Builder llama_model(const LlamaShape& s = {}, std::uint64_t seed = 0) {
   Builder out;
   const auto number = [&](const char* key, std::uint32_t value) {
@@ -159,7 +159,7 @@ inline Builder llama_model(const LlamaShape& s = {}, std::uint64_t seed = 0) {
   return out;
 }
 
-// What no architecture asks for: ranks 0 to 5, names with dots, an integer tensor, a file's own metadata.
+// Tensors of no particular architecture: ranks 0 to 5, names with dots, an integer tensor, custom metadata.
 inline Builder plain_model(std::uint64_t seed = 0) {
   Builder out;
   out.attribute("license", Value::text("none"));

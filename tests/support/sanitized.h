@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a sanitizer is watching, whose own memory would spoil what a test measures.
+// Whether a sanitizer is active; its own memory would distort measurements.
 #pragma once
 
 namespace weighbridge::test {

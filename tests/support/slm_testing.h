@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of SLM share: files read and written in memory, and small models. For tests only.
+// Shared by the tests of SLM: files read and written in memory, and small models.
 #pragma once
 #include <cstring>
 #include <memory>
@@ -81,7 +81,7 @@ inline Bytes floats(const std::vector<float>& values) {
   const auto kept = std::make_shared<const std::vector<float>>(values);
   return {std::as_bytes(std::span(*kept)), kept};
 }
-// Values that no two tensors share.
+// Values that differ between tensors.
 inline Bytes pattern(std::uint64_t count, std::uint64_t seed) {
   std::vector<float> values(static_cast<std::size_t>(count));
   std::uint64_t state = seed * 0x9e3779b97f4a7c15U + 1;
@@ -134,7 +134,7 @@ inline std::vector<std::pair<std::string, std::vector<std::uint64_t>>> required(
   return out;
 }
 
-// What neither tensors nor defaults tell.
+// The fields that neither tensors nor defaults give.
 inline void add_hyperparameters(Builder& builder, const Header& h) {
   builder.attribute("slm.head_count", Value::integer(std::uint64_t{h.head_count}, DType::u32));
   builder.attribute("slm.max_context", Value::integer(std::uint64_t{h.max_context}, DType::u32));

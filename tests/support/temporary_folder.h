@@ -29,7 +29,7 @@ class TemporaryFolder {
 
   std::string path() const { return path_.string(); }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  // Names in the folder, not below it.
+  // Names in the folder, not in subfolders.
   std::set<std::string> entries() const {
     std::set<std::string> out;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) out.insert(entry.path().filename().string());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets a test be refused what root is not: while it lives, the process acts as nobody where it was root.
+// Drops root privileges while it exists, so that file permissions apply to the test: the process acts as nobody.
 #pragma once
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ class Unprivileged {
   Unprivileged(const Unprivileged&) = delete;
   Unprivileged& operator=(const Unprivileged&) = delete;
 
-  // False where the system keeps a process from giving up root.
+  // False if the system does not let the process drop root.
   static bool holds() { return ::geteuid() != 0; }
 
  private:

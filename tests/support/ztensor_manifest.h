@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real files of published zTensor packages, and what their MANIFEST.json says of them: names, dtypes, shapes,
+// The real files of published zTensor packages, and their facts from MANIFEST.json: names, dtypes, shapes,
 // SHA-256 of logical bytes, attributes. For the tests of both zTensor formats.
 #pragma once
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows what the two parsers of src/wire make of bytes, for oracles in Python (tests/interop/test_parsers.py). Reads
-// records from stdin, each 'J' or 'C', a little-endian u32 length and that many bytes; prints a line for each: JSON of
-// the value, or {"error": code, "offset": n}. A value is [type, content], so that nothing depends on how numbers, bytes
-// or odd keys are written; text and bytes are in hexadecimal.
+// Prints the results of the two parsers of src/wire, for comparisons in Python (tests/interop/test_parsers.py). Reads
+// records from stdin, each 'J' or 'C', a little-endian u32 length and that many bytes. Prints one line for each: JSON
+// of the value, or {"error": code, "offset": n}. A value is [type, content], so that the spelling of numbers, bytes and
+// odd keys does not matter; text and bytes are in hexadecimal.
 #include <array>
 #include <bit>
 #include <cstdint>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tokenizers of language models, made from the readings M10, M11, M14 and M17 alone, slowly and plainly; and the greedy
-encoder by scores that llama2.c's vocabularies are used with, which M14 says gives the same ids. Owns no file formats but
-llama2.c's tokenizer file, which it needs for the scores.
+"""Tokenizers of language models: a slow, simple implementation made only from readings M10, M11, M14 and M17. Also the greedy encoder by
+scores that llama2.c uses, which M14 says gives the same ids. The only file format that it reads is llama2.c's tokenizer file, for
+the scores.
 """
 import struct
 
@@ -9,7 +9,7 @@ FIRST_BYTE, FIRST_PIECE = 3, 259
 
 
 def characters(data):
-    """The UTF-8 characters of bytes; bytes that are none singly."""
+    """The UTF-8 characters of bytes; invalid bytes singly."""
     out, at = [], 0
     while at < len(data):
         for length in range(1, 5):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""llama2.c's legacy checkpoint and its tokenizer file: an independent writer and reader, made from the layout that run.c
-publishes alone. Owns both files' bytes, and what the model is in Hugging Face's and in an .slm's layout (readings M8, M9).
+"""llama2.c's legacy checkpoint and its tokenizer file: an independent writer and reader, made only from the layout that run.c
+publishes. Owns both file layouts, and the model in Hugging Face's and in an .slm's layout (readings M8, M9).
 `read` and `read_tokenizer` raise ValueError with one sentence.
 """
 import struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Self tests of the witnesses embd.py, slm.py and slm_adapter.py: round trips, known figures, one test a rule."""
+"""Self tests of the witnesses embd.py, slm.py and slm_adapter.py: round trips, known figures, one test per rule."""
 import os
 import struct
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Self tests of the witness byte_pair.py: answers worked out by hand from the readings."""
+"""Self tests of the witness byte_pair.py: results worked out by hand from the readings."""
 import os
 import struct
 import sys

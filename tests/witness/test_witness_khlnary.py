@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Self tests of the witness khlnary.py: words, runs, sidecars, every rule broken once.
-Decides nothing about the library: that is for the tests that hold it against the witnesses."""
+Does not test the library; the interop tests compare it with the witnesses."""
 
 import copy
 import itertools

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Self tests of the witness ztensor0.py and its CBOR: round trips, every rule broken once, and the real files of the test data.
-Decides nothing about the library: that is for the tests that hold it against the witnesses."""
+Does not test the library; the interop tests compare it with the witnesses."""
 
 import hashlib
 import itertools

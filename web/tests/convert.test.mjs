@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions: what would be lost stands there before anything is written and has to be agreed to; the bytes are the
-// command's; checks and conversions can be cancelled, and the page works afterwards.
+// Tests conversions: losses are shown before anything is written and must be allowed; the bytes equal the command's;
+// checks and conversions can be cancelled, and the page works afterwards.
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -44,7 +44,7 @@ pageTest("losses are listed, and Convert waits until they are allowed", { skip: 
     await page.waitForFunction((wanted) => document.querySelectorAll('[data-plan="losses"] input:checked').length === wanted, at + 1);
     if (at + 1 < kinds.length) assert.equal(await page.isDisabled(kConvert), true, "every kind has to be agreed to");
   }
-  await page.waitForFunction((button) => !document.querySelector(button).disabled, kConvert);  // the plan is made anew first
+  await page.waitForFunction((button) => !document.querySelector(button).disabled, kConvert);  // the plan is recomputed first
   const { name, bytes } = await convert(page);
   assert.equal(name, "stories260K.safetensors");
   native([...args, "--allow", kinds.join(","), "--quiet"]);

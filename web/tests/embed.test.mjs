@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sentences compared in the page against the command: the real MiniLM as safetensors with its vocabulary, and as a
-// .weights file that has all it needs.
+// Tests sentence similarity in the page against the command: the real MiniLM as safetensors with its vocabulary, and as
+// a self-contained .weights file.
 
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";

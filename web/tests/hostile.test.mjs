@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole corpus through one page: every file is judged as the command judges it, finding for finding, and neither the
-// console nor the page has anything to say. And names that try to be markup stay text.
+// Runs the whole corpus through one page: every file must have the findings of the command, without errors in the
+// console or the page. Names that contain markup must stay text.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { filesBelow, floats, kRoot, nativeVerdicts, safetensors, scratch, withou
 
 const kSidecars = /\.(json|tokenizer)$/;
 
-/** Each file of the corpus with those beside it that the command finds by its name. */
+/** Each file of the corpus, with the sidecar files that the command finds by its name. */
 function corpus() {
   const files = filesBelow(join(kRoot, "corpus"));
   return files.map((path) => {
@@ -22,7 +22,7 @@ function corpus() {
   });
 }
 
-/** Runs in the page: gives it each file in turn, and says what it then shows. */
+/** Runs in the page: opens each file in turn, and returns what the page shows. */
 async function throughThePage(cases) {
   const input = document.querySelector("#files");
   const app = document.querySelector("wb-app");

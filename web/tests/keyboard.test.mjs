@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page without a mouse: tabs by arrows, rows by Enter, Escape back to the row, and the theme that is kept.
+// Tests the page without a mouse: arrows for tabs, Enter for rows, Escape back to the row, and the saved theme.
 
 import assert from "node:assert/strict";
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files larger than memory should be: 4 GB are seen within a second, whatever of them is looked at, and cost no memory to
-// speak of. Memory is what the operating system counts as resident for the page's process, worker included, beyond what
-// it was before; and the core's own, as the core says.
+// Tests very large files: a 4 GB file is shown within a second, whatever is viewed, and takes hardly any memory. Memory
+// is the growth of the resident memory of the page's process, worker included; and the core's own, as it reports.
 
 import assert from "node:assert/strict";
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
@@ -12,7 +11,7 @@ import { floats, scratch, sparseSafetensors } from "./support/tools.mjs";
 const kSize = 4 * 1024 ** 3 + 136;
 const kMost = 200 * 2 ** 20;
 
-/** Resident bytes of all processes that draw pages. */
+/** Resident bytes of all renderer processes. */
 async function resident() {
   const session = await (await theBrowser()).newBrowserCDPSession();
   const { processInfo } = await session.send("SystemInfo.getProcessInfo");

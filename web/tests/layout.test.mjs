@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every view at three widths, light and dark: nothing scrolls sideways, nothing stands out of the window, controls have
-// names and text has contrast. The pictures lie in build/web/screenshots for people to look at.
+// Tests every view at three widths, light and dark: nothing scrolls sideways or leaves the window, controls have names
+// and text has contrast. Screenshots are in build/web/screenshots for people to look at.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { floats, kMiniLm, kMiniLmVocabulary, kRoot, noise, safetensors, scratch,
 const kPictures = join(kRoot, "build/web/screenshots");
 const kWidths = [[360, 740], [1280, 860], [2560, 1300]];
 
-/** Runs in the page: what is laid out wrongly. */
+/** Runs in the page: returns the layout faults. */
 function faults() {
   const found = [];
   const { scrollWidth, clientWidth } = document.documentElement;
@@ -34,7 +34,7 @@ function faults() {
   }
   return [...found, ...contrasts()];
 
-  /** Texts that stand out less than WCAG's 4.5 from what is behind them. */
+  /** Texts with a contrast below WCAG's 4.5. */
   function contrasts() {
     const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
     const rgba = (color) => {
@@ -65,7 +65,7 @@ function faults() {
   }
 }
 
-/** Looks at what is shown at every width in both themes. */
+/** Checks the current view at every width in both themes. */
 async function look(page, name) {
   const found = [];
   for (const theme of ["light", "dark"]) {

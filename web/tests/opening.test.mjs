@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first sight of a file: real ones of every format as the command sees them, within a second; the table of tensors;
-// and of those that are broken the rule, the place, what was expected and found, and the bytes there.
+// Tests opening files: real files of every format give the command's results within a second; the table of tensors; and
+// for broken files the rule, the offset, the expected and found values, and the bytes there.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { filesBelow, floats, kData, native, nativeJson, nativeVerdicts, noise, s
 
 const kFirstSight = 1000;
 
-/** Real files, and one each of the containers that nobody but the command writes. */
+/** Real files, and one of each container that only the command writes. */
 function realFiles() {
   const found = ["safetensors", "stb", "ztensor", "tiny_bert"].flatMap((name) => filesBelow(join(kData, name)))
     .filter((path) => /\.(safetensors|stb|zt)$/.test(path)).map((path) => [path]);
@@ -120,7 +120,7 @@ pageTest("the table searches, sorts and filters", { skip: withoutData }, async (
   assert.deepEqual(await rowNames(page), ofDtype);
 });
 
-/** What a finding's hex view marks, as a number. */
+/** The offset that a finding's hex view marks. */
 const markedByte = (page) => page.locator("li.finding .hex-bytes .marked").first().innerText()
   .then((digits) => parseInt(digits, 16));
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content-security policy as it is sent and as the browser keeps it, and the server: the loopback address only, the
-// site only. The other tests prove that nothing they do breaks the policy or asks another host; here is the proof that
-// they would notice.
+// Tests the content-security policy as sent and as enforced by the browser, and that the server uses only the loopback
+// address and serves only the site. The other tests fail if anything violates the policy or contacts another host; this
+// one checks that they would notice.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { give, pageTest, verdict } from "./support/page.mjs";
 import { POLICY, serve } from "./serve.mjs";
 import { floats, kSite, safetensors, scratch, withoutPage } from "./support/tools.mjs";
 
-/** Runs what the policy forbids, in the page. */
+/** Does in the page what the policy forbids. */
 async function forbidden() {
   const script = document.createElement("script");
   script.textContent = "document.title = 'taken'";

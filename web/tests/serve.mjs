@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server for the built page, on the loopback address only: static files of one folder, with the headers that the page
-// is meant to run under. `node serve.mjs FOLDER [PORT]` serves until it is ended; tests import `serve`.
+// should have. `node serve.mjs FOLDER [PORT]` serves until it is stopped; tests import `serve`.
 
 import { createReadStream } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
@@ -31,7 +31,7 @@ const HEADERS = {
   "Cache-Control": "no-cache",
 };
 
-/** The file that a request means, or null for everything that is not a plain file inside the folder, links followed. */
+/** The requested file, or null unless it is a plain file inside the folder after following links. */
 async function fileOf(folder, url) {
   let path;
   try {
@@ -65,7 +65,7 @@ async function answer(folder, request, response) {
   else createReadStream(file.path).on("error", () => response.destroy()).pipe(response);
 }
 
-/** Serves FOLDER on 127.0.0.1; port 0 takes a free one. Resolves to { url, close }. */
+/** Serves FOLDER on 127.0.0.1; port 0 chooses a free one. Resolves to { url, close }. */
 export async function serve(folder, port = 0) {
   const root = await realpath(resolve(folder));
   const server = createServer((request, response) => void answer(root, request, response));

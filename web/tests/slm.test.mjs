@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An .slm from its making to its use: converted in the page to the command's bytes, run to the command's text, and its
-// papers weighed: what may be offered, and why not.
+// Tests an .slm in the page: conversion gives the command's bytes, generation gives the command's text, and the
+// admission panel shows which adapters may be offered and why others may not.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -15,7 +15,7 @@ const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 const kPrompt = "Once upon a time";
 const kNumbers = { maxTokens: 0, temperature: 1, topP: 2, topK: 3, seed: 4 };
 
-/** Fills in what to generate with. */
+/** Fills in the generation options. */
 async function settings(page, values) {
   for (const [name, value] of Object.entries(values)) {
     await page.locator('wb-generate-panel input[type="number"]').nth(kNumbers[name]).fill(String(value));
@@ -24,7 +24,7 @@ async function settings(page, values) {
 
 const press = (page, name) => page.getByRole("button", { name, exact: true }).click();
 
-/** What the page added to its prompt, as it is spelt there. */
+/** The text that the page added to the prompt, as shown there. */
 const added = (page) => page.$eval("wb-generate-panel .output", (output) => output.lastChild.data);
 
 /** Generates to the end, and returns the text and the line below it. */
@@ -108,7 +108,7 @@ pageTest("text comes as it is made, Stop ends it, and the page goes on", { skip:
   assert.equal(once.text, text);
 });
 
-/** The papers of a chain beside its artifact, and what the page says of them. */
+/** The records of a chain beside its artifact, and what the page shows about them. */
 async function weigh(page, paths) {
   await give(page, paths[0], ...paths.slice(1));
   await verdict(page);
@@ -145,7 +145,7 @@ pageTest("an adapter whose papers hold is offered, and changes the text", { skip
   assert.equal((await generate(page)).text, before);
 });
 
-/** The chain with one file written anew by `change`, in a folder of its own. */
+/** The chain with one file rewritten by `change`, in its own folder. */
 function changed(chain, name, role, change) {
   const folder = scratch(name);
   mkdirSync(folder);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tensor: what the page measures, draws and hands out of it is what the command says and writes.
+// Tests the view of one tensor: its statistics, pictures and downloads match the command's output.
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { floats, kData, native, nativeJson, noise, safetensors, scratch, without
 
 const kOpen = ".tensor-side";
 
-/** Opens the tensor of a name from the table and waits for its figures. */
+/** Opens a tensor by name from the table and waits for its statistics. */
 async function open(page, name) {
   await page.fill('input[type="search"]', name);
   const places = await page.$$eval(".table-row .cell.name", (cells) => cells.map((cell) => cell.textContent));
@@ -19,7 +19,7 @@ async function open(page, name) {
   await page.waitForSelector(`${kOpen} dl.tiles`);
 }
 
-/** The figures as texts of the page, from the numbers of the command: the page's own spelling of reals. */
+/** The command's statistics in the page's number format. */
 const spelt = (page, statistics) => page.evaluate(async ({ min, max, mean, zeros, nans, infinities }) => {
   const { real, grouped } = await import("./js/format-numbers.js");
   return { Minimum: real(min), Maximum: real(max), Mean: real(mean), Zeros: grouped(zeros), NaN: grouped(nans),
@@ -34,7 +34,7 @@ const colorsOf = (page) => page.locator(`${kOpen} canvas.heat`).evaluate((canvas
 });
 const hexOf = (page) => page.$$eval(`${kOpen} .part .hex-row .hex-bytes span`, (cells) => cells.map((cell) => cell.textContent).join(""));
 
-/** Everything of one tensor of a file. */
+/** Everything about one tensor of a file. */
 async function agree(page, path, name) {
   const label = `${path} ${name}`;
   await open(page, name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker that dies is told of and replaced; what was open stays open. And a page whose core cannot be loaded says so.
+// Tests a worker that dies: it is reported and replaced, and open models stay open. Also tests a page whose core cannot
+// be loaded.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -15,7 +16,7 @@ function two() {
   });
 }
 
-/** Breaks the worker as a fault in it would. */
+/** Breaks the worker like a fault in it. */
 async function kill(page) {
   const [worker] = page.workers();
   await worker.evaluate(() => { setTimeout(() => { throw new Error("planted"); }, 0); });

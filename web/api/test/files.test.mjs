@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pure parts: read-ahead, chunks, the file system's operations, JSON with long integers, names, the choice of the
-// build.
+// Tests the parts without a worker: read-ahead, chunks, file system operations, JSON with long integers, names, the
+// choice of the build.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -18,7 +18,7 @@ import { FakeFs } from "./support/fake_core.mjs";
 const kMiB = 1024 * 1024;
 const text = (bytes) => new TextDecoder().decode(bytes);
 
-/** A file of any size whose byte at an offset is the offset modulo 251, and which counts its reads. */
+/** A file of any size that counts its reads; each byte is its offset modulo 251. */
 class Counted {
   reads = [];
   constructor(size, readAhead) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core in WebAssembly against the native command: the same findings over the whole corpus, the same digests, the
-// same converted bytes, the same tokens, and embeddings as near to the reference.
+// Tests the WebAssembly core against the native command: the same findings over the whole corpus, the same digests,
+// converted bytes and tokens, and embeddings equally close to the reference.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -115,7 +115,7 @@ test("embeddings are the reference's", { skip: withoutNative || withoutData }, a
     line.forEach((number, place) => assert.ok(Math.abs(number - vectors[at][place]) < 2e-6, `${texts[at]}: ${place}`));
   }
   assert.ok(Math.abs((await embedder.similarity(texts[0], texts[0])) - 1) < 1e-6);
-  // The reference knows token ids; a text of whole words of the vocabulary becomes these again.
+  // The reference has token ids; a text of whole words of the vocabulary gives them again.
   const { cases } = JSON.parse(readFileSync(join(root, "golden.json"), "utf8"));
   const vocabulary = readFileSync(join(root, "vocab.txt"), "utf8").split("\n");
   const text = cases[0].ids.slice(1, -1).map((id) => vocabulary[id]).join(" ");

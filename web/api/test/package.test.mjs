@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The package as its users get it: packed, installed from the tarball into an empty folder, and used there.
+// Tests the package as its users get it: packed, installed from the tarball into an empty folder, and used there.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

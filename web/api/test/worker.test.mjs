@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's side and real workers around a fake core: calls, progress, cancelling, workers that die, generation.
+// Tests the package with real workers and a fake core: calls, progress, cancelling, workers that die, generation.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that 32 bits do not hold: sound files whose fields become 2^32 more, 2^31 or 2^32 - 1 are judged as the native
-// command judges them, though the core's lengths have 32 bits.
+// Tests numbers beyond 32 bits: for valid files whose fields are changed to 2^32 more, 2^31 or 2^32 - 1, the core gives
+// the findings of the native command, although its lengths have 32 bits.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

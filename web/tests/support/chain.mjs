@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The papers of an .slm, made with the command as docs/slm-chain.md walks it, the short way: an artifact with manifest and
-// receipt, an adapter for it, and the ledger and registry that offer both.
+// Makes the records of an .slm with the command, along the short path of docs/slm-chain.md: an artifact with manifest
+// and receipt, an adapter for it, and the ledger and registry that offer both.
 
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { floats, kData, native, safetensors } from "./tools.mjs";
 
 const kTime = "2026-01-31T12:00:00Z";
 
-/** Gives the lines of a record that begin with these keys these values. */
+/** Sets the values of these keys in a record. */
 function fill(path, values) {
   const lines = readFileSync(path, "utf8").split("\n").map((line) => {
     const key = line.split("=")[0];
@@ -18,7 +18,7 @@ function fill(path, values) {
   writeFileSync(path, lines.join("\n"));
 }
 
-/** Paths of what was made in `folder`: artifact, manifest, receipt, adapter, ledger, registry. */
+/** Paths of the files made in `folder`: artifact, manifest, receipt, adapter, ledger, registry. */
 export function makeChain(folder) {
   mkdirSync(join(folder, "models"), { recursive: true });
   for (const name of ["stories260K.bin", "tok512.bin"]) copyFileSync(join(kData, "llama", name), join(folder, name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A browser with the page in it. `pageTest` is a test that fails, whatever else it finds, when the console reports an
-// error, the page throws, the policy is broken or a request goes anywhere but to the server of the page.
+// A browser with the page in it. `pageTest` is a test that also fails if the console reports an error, the page throws,
+// the policy is violated, or a request goes anywhere but to the server of the page.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -26,7 +26,7 @@ after(async () => {
 
 export const theBrowser = async () => (await start()).browser;
 
-/** What went on in a page besides what was asked of it. */
+/** Unexpected events in a page. */
 function watch(context, origin) {
   const seen = { problems: [], requests: [], origin };
   context.on("console", (message) => {
@@ -46,7 +46,7 @@ function watch(context, origin) {
   return seen;
 }
 
-/** A test with a page of its own. `body` takes the page and what was seen; it may clear the problems it expects. */
+/** A test with its own page. `body` takes the page and the recorded problems; it may clear those that it expects. */
 export function pageTest(name, { skip = withoutPage, width = 1280, height = 900, theme = "light" }, body) {
   test(name, { skip, timeout: 120_000 }, async () => {
     const { browser, server } = await start();
@@ -71,13 +71,13 @@ export function pageTest(name, { skip = withoutPage, width = 1280, height = 900,
 
 const SETTLED = ["open", "broken", "stopped"].map((state) => `wb-app[data-state="${state}"]`).join(", ");
 
-/** Puts away what is open, gives the page these files as the file dialog does, and waits until it shows the first. */
+/** Closes everything, gives the page these files like the file dialog, and waits until it shows the first. */
 export async function give(page, ...paths) {
   await page.click(".brand");
   return add(page, ...paths);
 }
 
-/** The same beside what is open. */
+/** The same without closing the open files. */
 export async function add(page, ...paths) {
   await page.evaluate(() => { document.querySelector("wb-app").dataset.state = "given"; });
   await page.setInputFiles("#files", paths);
@@ -93,7 +93,7 @@ export async function verdict(page) {
 
 export const choose = (page, tab) => page.click(`[data-tab="${tab}"]`);
 
-/** A text of the page with its narrow spaces taken out, as numbers are compared. */
+/** A text of the page without narrow spaces, to compare numbers. */
 export const plain = (text) => text.replaceAll("\u202f", "").trim();
 
 export const textOf = async (page, selector) => plain(await page.locator(selector).first().innerText());
@@ -104,7 +104,7 @@ export function facts(page, selector) {
     [term.textContent, term.nextElementSibling.textContent.replaceAll("\u202f", "")])));
 }
 
-/** The findings that stand in the document, as their rows say them. */
+/** The findings shown in the document, from their rows. */
 export function findings(page) {
   return page.$$eval("li.finding", (items) => items.map((item) => {
     const rows = Object.fromEntries([...item.querySelectorAll("dl.facts dt")].map((term) =>
@@ -115,13 +115,13 @@ export function findings(page) {
   }));
 }
 
-/** The names in the table of tensors that are in sight, in order, once it knows how high it is. */
+/** The visible names in the table of tensors, in order, once the table has its height. */
 export const rowNames = (page) => page.evaluate(async () => {
   for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
   return [...document.querySelectorAll(".table-row .cell.name")].map((cell) => cell.textContent);
 });
 
-/** What a click hands to the person. */
+/** The file that a click downloads. */
 export async function downloaded(page, selector) {
   const [download] = await Promise.all([page.waitForEvent("download"), page.click(selector)]);
   return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the page need to know about this checkout and this machine, the native command to compare with, and
-// small files made byte by byte. Nothing here knows the page.
+// Shared by the tests of the page: facts about this checkout and machine, the native command to compare with, and small
+// files made byte by byte. Independent of the page.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -20,7 +20,7 @@ export const kMiniLmVocabulary = join(kRoot, "build/demo/all-MiniLM-L6-v2/vocab.
 
 const missing = (path, sentence) => (existsSync(path) ? false : sentence);
 
-/** Each is false, or the sentence that a test skips with. */
+/** Each is false, or the reason for skipping a test. */
 export const withoutPage = missing(kChromium, `there is no Chromium at ${kChromium}: apt-get install chromium`) ||
   missing(join(kSite, "index.html"), "the page is not built: make web");
 export const withoutNative = withoutPage ||
@@ -33,10 +33,10 @@ export const withoutMiniLm = withoutNative || missing(kMiniLm, "minilm.safetenso
 const folder = mkdtempSync(join(tmpdir(), "weighbridge-page-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A place for a file of this test file; gone when that ends. */
+/** A path for a file of this test file; removed at its end. */
 export const scratch = (name) => join(folder, name);
 
-/** Runs the command; a status other than the one expected is a failure of the test. */
+/** Runs the command; an unexpected exit status fails the test. */
 export function native(args, { statuses = [0], cwd } = {}) {
   const { status, stdout, stderr, error } = spawnSync(kNative, args, { encoding: "utf8", maxBuffer: 2 ** 28, cwd });
   assert.equal(error, undefined);
@@ -46,7 +46,7 @@ export function native(args, { statuses = [0], cwd } = {}) {
 
 export const nativeJson = (args, options) => JSON.parse(native([...args, "--json"], options));
 
-/** What the command says of files, in their order; broken ones too. */
+/** The command's results for files, in order, including broken ones. */
 export const nativeVerdicts = (paths) => {
   const said = nativeJson(["verify", ...paths], { statuses: [0, 1, 3] });
   return Array.isArray(said) ? said : [said];
@@ -93,7 +93,7 @@ function head(header, room = 0) {
 
 export const floats = (values) => Buffer.from(Float32Array.from(values).buffer);
 
-/** Bytes that do not compress and are the same each time. */
+/** Bytes that do not compress, the same each time. */
 export function noise(length) {
   const words = new Uint32Array(Math.ceil(length / 4));
   let state = 1;

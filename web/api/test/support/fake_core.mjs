@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A core without WebAssembly, for tests of what stands around it: it reads and writes through the mounted file system
-// as the real one does, and does what a file's first bytes tell it to.
+// A core without WebAssembly, for tests of the code around it. It reads and writes through the mounted file system like
+// the real one, and the first bytes of a file tell it what to do.
 
-/** Enough of Emscripten's FS: nodes by name, mounts at the root, and the error that carries a number. */
+/** The needed part of Emscripten's FS: nodes by name, mounts at the root, and errors with a number. */
 export class FakeFs {
   ErrnoError = class ErrnoError extends Error {
     constructor(errno) {

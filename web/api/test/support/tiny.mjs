@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that tests make themselves, and what they need to know about this checkout.
+// Small files made by tests, and facts about this checkout.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -18,12 +18,12 @@ export function tinySafetensors(name, shape, values) {
 export const kApi = fileURLToPath(new URL("../../", import.meta.url));
 export const kRepository = fileURLToPath(new URL("../../../../", import.meta.url));
 
-/** False, or why tests of the real core are left out. */
+/** False, or why tests of the real core are skipped. */
 export const withoutCore = ["simd", "plain"].every((build) => existsSync(`${kApi}dist/core/${build}/weighbridge.wasm`))
   ? false
   : "the WebAssembly core is not in dist/core: build it, then node tools/copy_core.mjs";
 
-/** The native command, and false or why it cannot be compared with. */
+/** The native command, and false or why comparisons with it are skipped. */
 export const kNative = process.env.WEIGHBRIDGE ?? `${kRepository}build/release/weighbridge`;
 export const withoutNative =
   withoutCore || (existsSync(kNative) ? false : "there is no native command: set WEIGHBRIDGE to its path");
