@@ -177,7 +177,8 @@ Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, 
     p.encoding = c.part.encoding();
     p.stored_size = c.part.extent()->length;
     c.keep_extra = true;
-    c.keep_digest = options_.digest.empty();
+    // Models built in memory may hold parts of zTensor 0.1, whose digests have spellings that this format refuses.
+    c.keep_digest = options_.digest.empty() && core::parse_digest(c.part.digest()).problem.empty();
   } else {
     core::encode_payload(p, may_compress(tensor, c.part) ? options_ : Options{});
     out_.size_exact &= p.encoding == Encoding::raw;
