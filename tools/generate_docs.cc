@@ -61,7 +61,8 @@ void append_row(std::string& page, const Row& row) {
 
 constexpr Row kElsewhere[] = {
     {"`file/sha256`", "`verify --sha256`: the file has another SHA-256", "[checking.md](checking.md#check-a-download)"},
-    {"`io/...`, `misuse/...`", "errors of the system; usage errors", "[checking.md](checking.md#read-a-rejection)"},
+    {"`io/...`, `misuse/...`, `convert/overflow`", "errors of the system; usage errors; a cast that overflows",
+     "[checking.md](checking.md#read-a-rejection)"},
     {"`unsupported/...`", "elements of a tensor that this build does not support, when they are requested",
      "[checking.md](checking.md#read-a-rejection)"},
     {"`embed/...`, `texts/...`, `tokenizer/...`", "models, texts and vocabularies for embeddings",

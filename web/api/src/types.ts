@@ -335,7 +335,8 @@ export type LossKind =
   | "dtype"
   | "precision"
   | "alias"
-  | "unsupported";
+  | "unsupported"
+  | "overflow";
 
 /** A blocker, a loss or a change. */
 export interface Change {
@@ -366,6 +367,22 @@ export interface PlanDetails {
   readonly payload_size: number;
   readonly output_size: number;
   readonly output_size_exact: boolean;
+  /** What casts did to the values, once written. */
+  readonly casts: readonly CastReport[];
+}
+
+/** What casting the tensors of one dtype to another did to their values. */
+export interface CastReport {
+  readonly from: string;
+  readonly to: string;
+  readonly tensors: number;
+  readonly values: number;
+  /** Values beyond the range of `to`. */
+  readonly overflowed: number;
+  /** Values that were not zero and are now. */
+  readonly flushed: number;
+  /** Of a finite value that did not overflow. */
+  readonly largest_error: number;
 }
 
 /** One text as tokens (docs/schemas/tokenize.json). */
