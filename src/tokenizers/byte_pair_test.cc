@@ -2,6 +2,7 @@
 // BytePair with small and hostile vocabularies, compared with the readings applied step by step. byte_pair_data_test.cc
 // tests llama2.c's vocabulary.
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <chrono>
 #include <map>
