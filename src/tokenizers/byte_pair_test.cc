@@ -2,8 +2,8 @@
 // BytePair with small and hostile vocabularies, compared with the readings applied step by step. byte_pair_data_test.cc
 // tests llama2.c's vocabulary.
 #include <gtest/gtest.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <random>
