@@ -48,7 +48,7 @@ struct Hint {
     limit,  ///< a member of Limits
     option  ///< an option of what was called, spelled with hyphens: "max-length"
   };
-  What what = What::none;
+  What what = What::none;  ///< which kind of setting
   std::string name{};   ///< of the limit or option
   std::string value{};  ///< sufficient value; empty: the caller chooses
   bool operator==(const Hint&) const = default;

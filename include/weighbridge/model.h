@@ -354,6 +354,7 @@ class Builder {
   Builder& tensor(std::string name, DType, std::vector<std::uint64_t> shape, Bytes);
   /// Dense; the bytes are produced when they are read.
   Builder& tensor(std::string name, DType, std::vector<std::uint64_t> shape, Pull);
+  /// A tensor of another model, with its layout, parts and attributes. Shares the payload.
   Builder& tensor(std::string name, const Tensor& from);
   /// Any layout, in parts, with the attributes that the layout needs. Error{misuse}: no parts, a rank above 64.
   Builder& object(std::string name, Layout, std::vector<std::uint64_t> shape, std::vector<Value::Entry> attributes,
