@@ -304,11 +304,11 @@ void refuse_existing(const std::string& output, std::string_view format, const A
 
 Status run_convert(Session& session) {
   const std::string &path = session.args.operands[0], &output = session.args.operands[1];
+  if (output == "-")
+    throw Misuse("convert cannot write to standard output, because it reads its output back: name a file");
   const std::string format = target_format(session.args);
   check_target(session.args, format);
   const Options options = options_of(session.args);
-  if (output == "-")
-    throw Misuse("convert cannot write to standard output, because it reads its output back: name a file");
   try {
     refuse_input_as_output(session.args, path, output);
     refuse_existing(output, format, session.args);

@@ -28,7 +28,7 @@ Sampling sampling_of(const Arguments& args) {
 
 // All text of a file or of standard input, within the memory limit.
 std::string whole_text(Session& session, const std::string& path) {
-  const TextPull pull = pull_from(path);
+  const TextPull pull = pull_from(session, path);
   std::string out;
   for (;;) {
     const std::size_t had = out.size();
@@ -98,7 +98,10 @@ Status run_generate(Session& session) {
   options.sampling = sampling_of(args);
   options.stop = args.values(FlagId::stop);
   try {
-    const std::string prompt = args.has(FlagId::input) ? input_text(session) : std::string(args.value(FlagId::prompt));
+    const bool reads_prompt = args.value(FlagId::prompt) == "-";
+    const std::string prompt = args.has(FlagId::input) ? input_text(session)
+                               : reads_prompt          ? whole_text(session, "-")
+                                                       : std::string(args.value(FlagId::prompt));
     Status status = Status::done;
     const auto generator = open_generator(session, status);
     if (!generator) return status;

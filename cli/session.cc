@@ -110,9 +110,13 @@ Session::Session(const Arguments& arguments, Output& output)
 
 std::shared_ptr<const Source> Session::source(const std::string& path) {
   if (path != "-") return open_file(path);
+  claim_standard_input();
+  return hold_standard_input();
+}
+
+void Session::claim_standard_input() {
   if (std::exchange(input_read_, true))
     raise(Kind::misuse, "misuse/standard-input", "standard input can be read once only: give - once");
-  return hold_standard_input();
 }
 
 std::string Session::fault(std::string_view path, const Error& error) const {
