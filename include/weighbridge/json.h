@@ -123,15 +123,17 @@ struct GeneratedText {
   std::string_view text;                  ///< of the tokens
   std::string_view stopped;               ///< name(Stopped)
   double tokens_per_second = 0;           ///< of generation, without the prompt
+  std::string_view precision = "exact";   ///< name(GeneratorPrecision)
 };
 std::string to_json(const GeneratedText&);  ///< the output of generate
 
 /// The perplexity of a text under a language model.
 struct Likelihood {
-  std::uint64_t tokens = 0;  ///< scored
-  double mean_nll = 0;       ///< mean negative log-likelihood per token, natural logarithm
-  double perplexity = 0;     ///< e^mean_nll
-  double seconds = 0;        ///< for all of it
+  std::uint64_t tokens = 0;              ///< scored
+  double mean_nll = 0;                   ///< mean negative log-likelihood per token, natural logarithm
+  double perplexity = 0;                 ///< e^mean_nll
+  double seconds = 0;                    ///< for all of it
+  std::string_view precision = "exact";  ///< name(GeneratorPrecision)
 };
 std::string to_json(std::string_view path, const Likelihood&);  ///< of the text in `path`
 

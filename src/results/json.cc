@@ -514,6 +514,7 @@ std::string to_json(const GeneratedText& text) {
   out.end_array();
   member(out, "text", text.text);
   member(out, "stopped", text.stopped);
+  member(out, "precision", text.precision);
   out.key("tokens_per_second");
   out.number(text.tokens_per_second);
   out.end_object();
@@ -528,6 +529,7 @@ std::string to_json(std::string_view path, const Likelihood& likelihood) {
   out.number(likelihood.mean_nll);
   out.key("perplexity");
   out.number(likelihood.perplexity);
+  member(out, "precision", likelihood.precision);
   out.key("seconds");
   out.number(likelihood.seconds);
   out.end_object();

@@ -72,7 +72,7 @@ void check_merges(const Tokenizer& from, std::span<const SpelledToken> tokens) {
     for (const std::uint32_t id : {merge.left, merge.right, merge.output})
       if (id >= from.vocab_size)
         base::malformed("tokenizer/merges", "a merge has the id " + outside(id, from.vocab_size));
-    if (merge.output >= 256 && tokenizers::find_token(tokens, merge.output) == nullptr)
+    if (tokenizers::find_token(tokens, merge.output) == nullptr)
       base::malformed("tokenizer/merges", "a merge gives the token " + std::to_string(merge.output) +
                                               ", which the vocabulary does not spell");
   }

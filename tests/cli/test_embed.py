@@ -381,6 +381,11 @@ def test_ctrl_c_in_the_last_batch_of_embed_is_obeyed_at_once(slow, tmp_path, num
     assert time.monotonic() - began < 0.5 and os.listdir(tmp_path) == []  # 0.2 s, and room for a busy machine
 
 
+def test_generate_sends_an_encoder_to_embed(model):
+    assert "use embed" in weighbridge("generate", model, status=1).stderr
+    assert "use embed" in weighbridge("generate", model.parent / "tiny", "-p", "a", status=1).stderr
+
+
 def test_flags_that_would_change_nothing_are_refused(model):
     weighbridge("tokenize", model, "a", "--offsets", status=2)
     weighbridge("tokenize", model, "a", "--input-format", "jsonl", status=2)
@@ -439,7 +444,7 @@ def test_search_keeps_no_vectors_over_what_it_reads(model, bare, tmp_path):
         assert files(tmp_path) == before
     (tmp_path / "m.key").write_bytes(model.read_bytes())
     said = weighbridge("search", tmp_path / "m.key", "a", "--corpus", vocabulary, "--vectors", tmp_path / "m", status=2)
-    assert "is one of the input files" in said.stderr and (tmp_path / "m.key").read_bytes() == model.read_bytes()
+    assert "the output is one of the input files" in said.stderr and (tmp_path / "m.key").read_bytes() == model.read_bytes()
 
 
 def test_vectors_beside_the_key_of_others_are_refused(model, tmp_path):

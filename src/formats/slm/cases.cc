@@ -304,6 +304,7 @@ void add_tokenizer(Corpus& c) {
   bad("duplicate-token-id", "duplicate-token-id", bpe1({{97, "a"}, {98, "b"}, {97, "c"}}, {}));
   bad("merge-id", "merge-id", bpe1(kTokens, {{97, kV, 259, 0}}));
   bad("merge-output", "merge-output", bpe1(kTokens, {{97, 98, 258, 0}}));
+  bad("merge-output-byte", "merge-output", bpe1(kTokens, {{98, 99, 0, 0}}));  // would turn "bc" into NUL
   bad("tokenizer-trailing", "tokenizer-trailing", btok() + '\0');
   bad("tokenizer-trailing-bpe1", "tokenizer-trailing", bpe1(kTokens, kMerges) + '\0');
   bad("repeated-merge", "repeated-merge", bpe1(kTokens, {{97, 98, 259, 0}, {98, 97, 259, 1}, {97, 98, 259, 2}}));

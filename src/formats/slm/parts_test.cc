@@ -115,7 +115,7 @@ Tokenizer bpe() {
   for (const char* token : {"b", "a", "ab"}) t.tokens.push_back(token);
   t.tokens.push_back(std::string_view("\xff\0x", 3));
   t.ids = {98, 97, 299, 12};
-  t.merges = {{97, 98, 299, 4}, {255, 254, 3, 1}};
+  t.merges = {{97, 98, 299, 4}, {255, 254, 12, 1}};
   t.special = {{"bos", 1}, {"eos", 2}, {"pad", 0}, {"unk", 0}};
   return t;
 }

@@ -131,7 +131,7 @@ class Parser {
       const Tokenizer::Merge merge{u32(position_), u32(position_ + 4), u32(position_ + 8), u32(position_ + 12)};
       for (const std::uint32_t id : {merge.left, merge.right, merge.output})
         if (id >= out_.vocab_size) return refuse(rules::kMergeId, position_, below(), std::to_string(id));
-      if (merge.output >= 256 && !std::ranges::binary_search(sorted_, merge.output))
+      if (!std::ranges::binary_search(sorted_, merge.output))
         return refuse(rules::kMergeOutput, position_ + 8, {}, std::to_string(merge.output));
       out_.merges.push_back(merge);
     }

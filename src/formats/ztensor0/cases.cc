@@ -191,8 +191,10 @@ void add_places(Corpus& c) {
 }
 
 void add_contents(Corpus& c) {
-  c.more("checksum-syntax", "checksum-syntax", {{t(kChecksum), t("sha256:00")}});
-  c.more("checksum-syntax-crc32c", "checksum-syntax", {{t(kChecksum), t(crc32c(kFour).replace(7, 2, ""))}});
+  c.more("checksum-spelling", "checksum-spelling", {{t(kChecksum), t("sha256:00")}});
+  c.more("checksum-spelling-crc32c", "checksum-spelling", {{t(kChecksum), t("crc32c:0X" + crc32c(kFour).substr(9))}});
+  c.more("valid-crc32c-bare", "", {{t(kChecksum), t(crc32c(kFour).replace(7, 2, ""))}});
+  c.more("checksum-crc32c-bare", "checksum", {{t(kChecksum), t(crc32c("other").replace(7, 2, ""))}});
   c.more("checksum-unknown", "checksum-unknown", {{t(kChecksum), t("md5:00")}});
   c.more("checksum-empty", "checksum-unknown", {{t(kChecksum), t("")}});
   c.more("checksum", "checksum", {{t(kChecksum), t(sha256("other"))}});

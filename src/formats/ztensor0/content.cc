@@ -8,8 +8,8 @@
 #include "core/draft.h"
 #include "core/encoding.h"
 #include "core/extents.h"
-#include "core/part_digest.h"
 #include "formats/ztensor0/format.h"
+#include "formats/ztensor0/judge.h"
 #include "formats/ztensor0/rules.h"
 
 namespace weighbridge::ztensor0 {
@@ -21,7 +21,7 @@ std::vector<core::PartJob> jobs_of(const Model& model) {
     core::PartJob job;
     job.tensor = model[t];
     job.part = job.tensor.main();
-    const core::DigestText digest = core::parse_digest(job.part.digest());
+    const core::DigestText digest = parse_checksum(job.part.digest());
     job.digest = digest.kind;
     job.expected = digest.digits;
     job.digest_rule = &rules::kChecksumRule;

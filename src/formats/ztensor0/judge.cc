@@ -5,11 +5,18 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "codecs/checksum.h"
 #include "core/common_rules.h"
-#include "core/part_digest.h"
 #include "formats/ztensor0/rules.h"
 
 namespace weighbridge::ztensor0 {
+
+core::DigestText parse_checksum(std::string_view text) noexcept {
+  constexpr std::string_view kCrc = "crc32c:";
+  if (text.starts_with(kCrc) && codecs::u32_from_hex(text.substr(kCrc.size())))
+    return {.kind = core::PartDigest::crc32c, .digits = text.substr(kCrc.size())};
+  return core::parse_digest(text);
+}
 
 void Judge::reject(const Rule& rule, Entry& e, std::string_view detail, std::string expected, std::string found) {
   e.broken = true;
@@ -60,11 +67,10 @@ void Judge::check_texts(Entry& e) {
   if (e.has_endianness && e.endianness != kLittle && e.endianness != kBig)
     reject(rules::kEndiannessRule, e, {}, {}, std::string(e.endianness));
   if (!e.has_checksum) return;
-  const core::DigestText digest = core::parse_digest(e.checksum);
-  if (!digest.problem.empty())
-    reject(rules::kChecksumSyntax, e, {}, std::string(digest.problem), std::string(e.checksum));
-  else if (digest.kind == core::PartDigest::none)
-    findings_.report(rules::kChecksumUnknown, {.offset = e.at, .tensor = e.name}, {}, std::string(e.checksum));
+  const core::DigestText digest = parse_checksum(e.checksum);
+  if (digest.kind != core::PartDigest::none) return;
+  findings_.report(digest.problem.empty() ? rules::kChecksumUnknown : rules::kChecksumSpelling,
+                   {.offset = e.at, .tensor = e.name}, std::string(digest.problem), std::string(e.checksum));
 }
 
 void Judge::check_place(Entry& e) {

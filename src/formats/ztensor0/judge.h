@@ -8,10 +8,15 @@
 
 #include "core/draft.h"
 #include "core/findings.h"
+#include "core/part_digest.h"
 #include "formats/ztensor0/entry.h"
 #include "weighbridge/context.h"
 
 namespace weighbridge::ztensor0 {
+
+// A checksum as it is written in the index. The specification leaves its spelling to producers and consumers, so
+// "crc32c:" needs no "0x" here (reading Z2).
+core::DigestText parse_checksum(std::string_view text) noexcept;
 
 class Judge {
  public:

@@ -121,6 +121,37 @@ TEST(Ztensor0Read, StopsWhereNoReportKeepsMore) {
   EXPECT_EQ(model.size(), 0U);
 }
 
+// The specification leaves the spelling to producers and consumers: none makes a file that cannot be opened.
+TEST(Ztensor0Read, NoSpellingOfAChecksumMakesAFileThatCannotBeOpened) {
+  const auto rules_of = [](std::string_view spelled) {
+    const std::string tensor = "\xa7" + text("name") + text("w") + text("offset") + number(64) + text("size") +
+                               number(4) + text("dtype") + text("uint8") + text("shape") +
+                               wire::items::array({number(4)}) + text("encoding") + text("raw") + text("checksum") +
+                               text(spelled);
+    const std::string index = wire::items::array({tensor});
+    std::string bytes = std::string(kMagic) + std::string(56, '\0') + "\1\2\3\4" + index + std::string(8, '\0');
+    base::store_le<std::uint64_t>(bytes.data() + bytes.size() - 8, index.size());
+    const auto [report, model] = walk(std::move(bytes));
+    EXPECT_EQ(model.size(), 1U) << spelled;
+    for (const Tensor& read : model) {
+      const Part part = read.main();
+      EXPECT_EQ(part.digest(), spelled);
+    }
+    std::string out;
+    for (const Finding& finding : report.findings()) out += std::string(finding.rule) + ' ';
+    return out;
+  };
+  for (const char* right : {"crc32c:0x29308CF4", "crc32c:0x29308cf4", "crc32c:29308cf4", "crc32c:29308CF4"})
+    EXPECT_EQ(rules_of(right), "") << right;
+  for (const char* other : {"crc32c:0X29308CF4", "crc32c:", "crc32c:690006260", "sha256:00", "sha256-9f64a747"})
+    EXPECT_EQ(rules_of(other).find("zt0/checksum "), std::string::npos) << other;
+  EXPECT_EQ(rules_of("sha256:00"), "zt0/checksum-spelling ");
+  EXPECT_EQ(rules_of("CRC32C:0x29308cf4"), "zt0/checksum-unknown ");
+  EXPECT_EQ(rules_of("xxh3:0011223344556677"), "zt0/checksum-unknown ");
+  for (const char* wrong : {"crc32c:0x29308CF5", "crc32c:29308cf5"})
+    EXPECT_EQ(rules_of(wrong), "zt0/checksum ") << wrong;
+}
+
 TEST(Ztensor0Read, BigEndianComesOutLittleEndianByEveryDoor) {
   const Model model = walk_case("valid-big-endian").model;
   const Part part = model["w"].main();

@@ -149,7 +149,9 @@ void add_root(Corpus& c) {
   c.add("trailing-bytes", "trailing-bytes", file(root({}) + '\0'));
   c.add("root-type", "root-type", file(array({})));
   c.add("root-key", "root-key", file(root({}, {{u(1), u(2)}})));
-  c.add("root-key-attributes", "root-key", file(root({}, {{t(kAttributes), map({{u(1), u(2)}})}})));
+  c.add("attribute-key", "attribute-key",
+        file(root({}, {{t(kAttributes), map({{u(1), u(2)}, {t("a"), t("b")}, {array({}), kNull}})}})));
+  c.add("valid-attributes-null", "", file(root({}, {{t(kAttributes), kNull}})));
   c.add("root-field-version", "root-field", file(map({{t(kVersion), u(1)}, {t(kObjects), map({})}})));
   c.add("root-field-version-tagged", "root-field",
         file(map({{t(kVersion), "\xc6" + t("1.1.0")}, {t(kObjects), map({})}})));
@@ -193,6 +195,9 @@ void add_objects(Corpus& c) {
         map({{t(kShape), kShapeFour}, {t(kFormatKey), u(1)}, {t(kComponents), map({})}}));
   c.one("object-field-components", "object-field",
         map({{t(kShape), kShapeFour}, {t(kFormatKey), t("dense")}, {t(kComponents), t("x")}}));
+  c.one("attribute-key-object", "attribute-key",
+        dense(kShapeFour, data, {{t(kAttributes), map({{u(1), u(2)}, {t("a"), t("b")}})}}));
+  c.one("valid-object-attributes-null", "", dense(kShapeFour, data, {{t(kAttributes), kNull}}));
   c.one("object-field-attributes", "object-field", dense(kShapeFour, data, {{t(kAttributes), u(1)}}));
   c.one("object-missing-shape", "object-missing",
         map({{t(kFormatKey), t("dense")}, {t(kComponents), map({{t(kData), data}})}}));
@@ -245,7 +250,8 @@ void add_components(Corpus& c) {
   c.part("type", "type", component("u8", 64, 4, {{t(kType), t("complex64")}}));
   c.part("valid-type", "", component("u8", 64, 4, {{t(kType), t("f8_e4m3fn")}}));
   c.part("valid-nulls", "",
-         component("u8", 64, 4, {{t(kType), kNull}, {t(kDigest), kNull}, {t(kUncompressedLength), kNull}}));
+         component("u8", 64, 4,
+                   {{t(kType), kNull}, {t(kDigest), kNull}, {t(kUncompressedLength), kNull}, {t(kEncoding), kNull}}));
   c.part("valid-unknown-key", "", component("u8", 64, 4, {{t("x-note"), t("kept")}}));
   c.part("digest-syntax", "digest-syntax", component("u8", 64, 4, {{t(kDigest), t("sha256:00")}}));
   c.part("digest-syntax-crc32c", "digest-syntax", component("u8", 64, 4, {{t(kDigest), t("crc32c:E3069283")}}));

@@ -3,6 +3,7 @@
 // order, and hands each object to the Judge. Objects that break a rule are left out. If the manifest cannot be read to
 // its end, the model is empty.
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "formats/ztensor1/rules.h"
 #include "formats/ztensor1/tokenizer.h"
 #include "formats/ztensor1/types.h"
+#include "wire/cbor_writer.h"
 #include "wire/keys.h"
 
 namespace weighbridge::ztensor1 {
@@ -91,10 +93,14 @@ class Walk : private core::CborWalk {
         pass_items(1);
     } else if (name == kAttributes) {
       if (!std::exchange(has_attributes_, true)) {
-        if (!read_attributes(attributes_, rules::kDuplicateKey)) {
+        std::string others;
+        if (in_.peek() == wire::CborKind::null) {
+          in_.read_null();
+        } else if (!read_attributes(attributes_, others, rules::kDuplicateKey)) {
           spoil(rules::kRootField, at(value_at), "a map", {}, name);
           pass_items(1);
         }
+        if (!others.empty()) draft_.set_extra(kAttributes, foreign(others));
       } else {
         pass_items(1);
       }
@@ -141,24 +147,27 @@ class Walk : private core::CborWalk {
     findings_.report(rule, where);
   }
 
-  // Reads a map of attributes. False if the next item is not a map; it is not consumed.
-  bool read_attributes(std::vector<Value::Entry>& out, const Rule& duplicate_rule) {
+  // A map of CBOR as it is stored.
+  static Value foreign(std::string_view map) {
+    const auto bytes = std::as_bytes(std::span(map));
+    return Value::foreign("cbor", {bytes.begin(), bytes.end()});
+  }
+
+  // Reads a map of attributes. False if the next item is not a map; it is not consumed. Attributes have texts for keys:
+  // the entries with other keys become `others`, a map of CBOR, which is kept as an unknown key (reading Y9).
+  bool read_attributes(std::vector<Value::Entry>& out, std::string& others, const Rule& duplicate_rule) {
     if (!in_.enter_map()) {
       need_sound();
       return false;
     }
     std::vector<wire::Key> keys;
+    OtherKeys other_keys;
     while (in_.next_entry()) {
       const std::size_t key_at = in_.offset();
       wire::CborString key;
       if (!in_.read_text(key)) {
         need_sound();
-        // Y9 keeps other keys inside values, but the keys of the attribute map itself must be text.
-        if (&duplicate_rule == &rules::kObjectDuplicate)
-          broken_entry(rules::kObjectKey, at(key_at), kAttributes);
-        else
-          findings_.report(rules::kRootKey, {.offset = at(key_at)}, {}, {}, kAttributes);
-        pass_items(2);
+        keep_other(other_keys, key_at);
         continue;
       }
       std::string scratch;
@@ -170,7 +179,30 @@ class Walk : private core::CborWalk {
     need_sound();
     for (std::size_t i = 0; i < keys.size(); ++i) keys[i].text = out[i].first;
     if (const auto twice = wire::first_duplicate(keys)) report_duplicate(duplicate_rule, *twice);
+    if (other_keys.count != 0) {
+      core::At where{.offset = at(other_keys.first)};
+      if (&duplicate_rule == &rules::kObjectDuplicate) where.tensor = entry_.name;
+      findings_.report(rules::kAttributeKey, where, {}, std::to_string(other_keys.count) + " of them");
+      wire::CborWriter map;
+      map.map(other_keys.count);
+      others = std::move(other_keys.entries.insert(0, map.data()));
+    }
     return true;
+  }
+
+  // The entries of a map of attributes whose keys are not text.
+  struct OtherKeys {
+    std::string entries;
+    std::uint64_t count = 0;
+    std::size_t first = 0;  // the offset of the first
+  };
+  void keep_other(OtherKeys& out, std::size_t key_at) {
+    if (out.count++ == 0) out.first = key_at;
+    for (int i = 0; i < 2; ++i) {
+      std::string_view item;
+      if (!in_.skip_item(item)) need_sound();
+      out.entries += item;
+    }
   }
 
   void read_objects() {
@@ -281,10 +313,14 @@ class Walk : private core::CborWalk {
 
   void read_object_attributes(std::size_t key_at) {
     keys_.push_back({kAttributes, key_at});
-    if (entry_.attributes.empty()) {
-      if (!read_attributes(entry_.attributes, rules::kObjectDuplicate))
+    std::string others;
+    if (in_.peek() == wire::CborKind::null) {
+      in_.read_null();
+    } else if (entry_.attributes.empty()) {
+      if (!read_attributes(entry_.attributes, others, rules::kObjectDuplicate))
         wrong_type(rules::kObjectField, kAttributes, "a map");
       restore_types(entry_.attributes);
+      if (!others.empty()) entry_.extra.emplace_back(kAttributes, foreign(others));
     } else {
       pass_items(1);
     }
@@ -359,10 +395,12 @@ class Walk : private core::CborWalk {
   }
 
   void text_field(std::string_view& out, bool& seen, std::string_view field, std::size_t key_at) {
-    if (fresh(seen, key_at))
-      read_text_field(out, rules::kComponentField, field);
-    else
+    if (!fresh(seen, key_at))
       pass_items(1);
+    else if (is(field, kEncoding) && in_.peek() == wire::CborKind::null)
+      in_.read_null();  // Y2: null counts as absent
+    else
+      read_text_field(out, rules::kComponentField, field);
   }
 
   void number_field(std::uint64_t& out, bool& seen, std::string_view field, std::size_t key_at) {

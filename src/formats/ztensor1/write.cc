@@ -177,7 +177,8 @@ Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, 
     p.encoding = c.part.encoding();
     p.stored_size = c.part.extent()->length;
     c.keep_extra = true;
-    c.keep_digest = options_.digest.empty();
+    // Models built in memory may hold parts of zTensor 0.1, whose digests have spellings that this format refuses.
+    c.keep_digest = options_.digest.empty() && core::parse_digest(c.part.digest()).problem.empty();
   } else {
     core::encode_payload(p, may_compress(tensor, c.part) ? options_ : Options{});
     out_.size_exact &= p.encoding == Encoding::raw;
@@ -324,12 +325,19 @@ void Planner::place_root(const Model* target) {
       });
   std::vector<const Value::Entry*> extra;
   const Attributes older = target ? target->extra() : Attributes();
-  for (const Value::Entry& e : older) extra.push_back(&e);
+  const auto is_own = [](const Value::Entry& e) {
+    return e.first == kVersion || e.first == kObjects || e.first == kAttributes;
+  };
+  for (const Value::Entry& e : older) {
+    if (is_own(e))
+      lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
+    else
+      extra.push_back(&e);
+  }
   for (const Value::Entry& e : model_.extra()) {
     const Value* const there = older.find(e.first);
-    const bool own = e.first == kVersion || e.first == kObjects || e.first == kAttributes ||
-                     (e.second.kind() == Value::Kind::foreign && e.second.grammar() != "cbor");
-    if (own || (there && !(*there == e.second)))
+    const bool other_grammar = e.second.kind() == Value::Kind::foreign && e.second.grammar() != "cbor";
+    if (is_own(e) || other_grammar || (there && !(*there == e.second)))
       lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
     else if (!there)
       extra.push_back(&e);

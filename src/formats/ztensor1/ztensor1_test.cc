@@ -125,6 +125,29 @@ TEST(ZtensorRead, LeavesOutTheBrokenObjectAlone) {
   EXPECT_EQ(model.name(0), "a");
 }
 
+// Such a file was rejected.
+TEST(ZtensorRead, AnAttributeWhoseKeyIsNotTextIsAWarningAndANamedLoss) {
+  const auto [report, model] = walk(corpus("attribute-key").bytes);
+  EXPECT_TRUE(report.valid());
+  ASSERT_EQ(report.total(), 1U);
+  EXPECT_EQ(report.findings()[0].found, "2 of them");
+  EXPECT_EQ(model.attributes().size(), 1U);
+  EXPECT_EQ(model.attribute("a")->as_text(), "b");
+  EXPECT_EQ(model.extra().size(), 1U);
+  const auto made = layout(model, {});
+  ASSERT_EQ(made.losses.size(), 1U);
+  EXPECT_EQ(made.losses[0].subject, "extra[\"attributes\"]");
+  EXPECT_TRUE(walk(render(made)).report.valid());
+
+  const auto [object_report, object_model] = walk(corpus("attribute-key-object").bytes);
+  EXPECT_EQ(object_report.findings()[0].tensor, "w");
+  ASSERT_EQ(object_model.size(), 1U);
+  EXPECT_EQ(object_model[0].attributes().size(), 1U);
+  const auto again = layout(object_model, {});
+  ASSERT_EQ(again.losses.size(), 1U);
+  EXPECT_TRUE(walk(render(again)).report.valid());
+}
+
 TEST(ZtensorRead, PointsAtTheByteThatIsNoBool) {
   const auto [report, model] = walk(corpus("bool").bytes);
   ASSERT_EQ(report.errors(), 1U);

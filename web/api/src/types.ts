@@ -416,6 +416,8 @@ export interface EmbedderOptions extends LongCallOptions {
 export interface GeneratorOptions extends LongCallOptions {
   /** The largest number of tokens. Default: that of the model. */
   readonly context?: number | undefined;
+  /** What quantized weights are multiplied by: activations in f32 (`exact`, the default), or rounded to 8 bits. */
+  readonly precision?: "exact" | "fast" | undefined;
 }
 
 export interface GenerateOptions extends CallOptions {
@@ -447,6 +449,8 @@ export interface Generated {
   /** The whole text. */
   readonly text: string;
   readonly stopped: "eos" | "length" | "text" | "context";
+  /** How quantized weights were multiplied. */
+  readonly precision: "exact" | "fast";
   readonly tokens_per_second: number;
 }
 
