@@ -89,6 +89,7 @@ Status run_embed(Session& session) {
     if (!embedder) return status;
     Vectors vectors(session, model, embedder->dimension());
     Remarks remarks;
+    if (session.args.has(FlagId::input)) session.progress().about(session.args.value(FlagId::input));
     embed_all(
         session, *embedder, session.args.operands.size() - 1,
         [&](std::string& text) { return !session.out.closed() && texts.next(text); },

@@ -49,6 +49,11 @@ class Where {
     for (std::size_t i = 0; i < kWords; ++i) out.bits_[i] |= other.bits_[i];
     return out;
   }
+  constexpr bool overlaps(const Where& other) const {
+    for (std::size_t i = 0; i < kWords; ++i)
+      if ((bits_[i] & other.bits_[i]) != 0) return true;
+    return false;
+  }
   constexpr bool operator==(const Where&) const = default;
 
  private:

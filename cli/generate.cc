@@ -68,6 +68,9 @@ std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
     session.remarks(path, input.report);
     models.push_back(*input.model);
   }
+  if (models[0].find("embeddings.word_embeddings.weight") || models[0].find("bert.embeddings.word_embeddings.weight"))
+    raise(Kind::malformed, "generate/encoder",
+          "this is a BERT encoder, which computes vectors and continues no text: use embed");
   if (models.size() > 1) session.progress().busy("adding the adapters");
   if (models.size() > 1) models[0] = adapted(models, paths, session.context());
   session.progress().busy("packing the weights");
@@ -107,7 +110,12 @@ Status run_generate(Session& session) {
     const auto generator = open_generator(session, status);
     if (!generator) return status;
     const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-    if (!session.json)
+    std::uint64_t pieces = 0;
+    if (session.json)
+      options.on_text = [&, tell = session.progress().hook("tokens")](std::string_view) {
+        return tell(++pieces, options.max_tokens);
+      };
+    else
       options.on_text = [&](std::string_view piece) {
         session.progress().clear();
         session.out.text(terminal ? for_terminal(piece) : std::string(piece));

@@ -106,6 +106,13 @@ Status run_inspect(Session& session) {
   if (!input.model) return input.status;
   const Model& model = *input.model;
   Order order = choose(model, session.args);
+  if (order.empty() && model.size() > 0) {  // as extract and convert do
+    Finding finding;
+    finding.rule = "misuse/unknown-tensor";
+    finding.kind = Kind::misuse;
+    finding.message = nothing_matches(model, session.args.value(FlagId::filter));
+    return session.fail(path, Error(std::move(finding)));
+  }
   if (!session.json) count_up(order, model);
   if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));
   std::vector<Stats> stats;
@@ -123,9 +130,7 @@ Status run_inspect(Session& session) {
   } else if (session.quiet) {
     if (!order.empty()) print_rows(session.out, inspection, session.args.has(FlagId::wide));
   } else {
-    const bool nothing = order.empty() && model.size() > 0;
-    print_table(session.out, inspection, session.args.has(FlagId::wide),
-                nothing ? nothing_matches(model, session.args.value(FlagId::filter)) : std::string());
+    print_table(session.out, inspection, session.args.has(FlagId::wide));
   }
   session.remarks(path, input.report);
   return Status::done;

@@ -58,7 +58,9 @@ std::string instead(std::string_view typed, std::span<const std::string_view> kn
   const std::string_view typed = argument.substr(0, argument.find('='));
   std::vector<std::string> spelt;
   for (const Flag& flag : flags()) {
-    const bool meant = is_called(flag, typed) || (flag.letter && typed.size() == 2 && typed[1] == flag.letter);
+    const bool is_letter = flag.letter && typed.size() == 2 && typed[0] == '-' && typed[1] == flag.letter;
+    const bool meant =
+        is_called(flag, typed) || (is_letter && std::ranges::count(flags(), flag.letter, &Flag::letter) == 1);
     if (meant) foreign_flag(id, action, flag);
     if (takes_flag(id, action, flag)) spelt.push_back(dashed(flag));
   }

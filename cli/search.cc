@@ -71,6 +71,7 @@ void require_no_input(const std::string& path, std::span<const std::shared_ptr<c
 
 void embed_corpus(Session& session, const Embedder& embedder, Corpus& corpus, Remarks& remarks) {
   std::size_t next = 0;
+  session.progress().about("the corpus");
   embed_all(
       session, embedder, corpus.texts.size(),
       [&](std::string& text) {

@@ -264,11 +264,11 @@ std::uint64_t bytes_read_from(const Model& model) {
 }
 
 std::string nothing_matches(const Model& model, std::string_view pattern) {
-  std::string sentence = "no tensor matches '" + std::string(pattern) + "'";
+  std::string sentence = "no tensor matches \"" + std::string(pattern) + "\"";
   if (pattern.find_first_of("*?[") != std::string_view::npos) return sentence;
   const std::string inside = "*" + std::string(pattern) + "*";
   for (std::uint32_t i = 0; i < model.size(); ++i)
-    if (matches_glob(inside, model.name(i))) return sentence + ", '" + inside + "' does";
+    if (matches_glob(inside, model.name(i))) return sentence + ", \"" + inside + "\" does";
   return sentence;
 }
 

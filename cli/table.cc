@@ -339,7 +339,7 @@ void print_rows(Output& out, const Inspection& in, bool wide) {
   for (std::size_t at = 0; at < in.tensors.size() && !out.closed(); ++at) print_row(out, in, w, at, cell);
 }
 
-void print_table(Output& out, const Inspection& in, bool wide, std::string_view nothing_matches) {
+void print_table(Output& out, const Inspection& in, bool wide) {
   out.shown(in.path);
   out.text(": " + std::string(in.model.format()) + (in.model.version().empty() ? "" : " ") + shown(in.model.version()) +
            ", " + grouped(in.model.size()) + (in.model.size() == 1 ? " tensor, " : " tensors, ") +
@@ -347,7 +347,7 @@ void print_table(Output& out, const Inspection& in, bool wide, std::string_view 
   print_attributes(out, in.model.attributes());
   print_checksums(out, in.model);
   if (in.tensors.empty()) {
-    out.text(in.model.size() == 0 ? "no tensors\n" : shown(nothing_matches) + "\n");
+    out.text("no tensors\n");
     return;
   }
   print_rows(out, in, wide);

@@ -145,6 +145,20 @@ def test_an_interrupt_ends_every_verb_within_200_ms(large, tmp_path, words):
     assert time.monotonic() - began < 1  # the system also has to drop what was written, and the machine may be busy
 
 
+def test_n_is_a_count_where_there_is_one_to_give(sample, tmp_path):
+    """`search -n 3` was told that search takes no --dry-run."""
+    assert "-n, --top N" in weighbridge("search", "--help").stdout and "-n, --max-tokens N" in weighbridge("generate", "--help").stdout
+    assert "dry-run" not in weighbridge("search", sample, "-n", "3", "q", status=2).stderr
+    weighbridge("convert", sample, tmp_path / "x.zt", "-n")
+    assert not (tmp_path / "x.zt").exists()
+
+
+def test_unknown_targets_name_what_can_be_written(sample, tmp_path):
+    said = weighbridge("convert", sample, tmp_path / "x.gguf", status=2).stderr
+    assert ".safetensors, .zt," in said and "or / (a Hugging Face folder)" in said and "--to with one of safetensors zt" in said
+    assert "expected safetensors, zt" in weighbridge("convert", sample, tmp_path / "x", "--to", "onnx", status=2).stderr
+
+
 def test_a_long_job_shows_its_progress_on_a_terminal_only(large):
     shown = on_terminal("hash", large)
     assert " left" in shown and "/s" in shown and "hash [" in shown
