@@ -174,7 +174,7 @@ std::string zsh_text(std::string_view text) {
 }
 
 std::string zsh_flag(const Command& command, const Flag& f) {
-  const bool again = f.given == Given::list || f.given == Given::again;
+  const bool again = is_repeatable(f.given);
   const std::string shown = "[" + zsh_text(help(command, f)) + "]";
   std::string action;
   if (!f.value.empty()) {

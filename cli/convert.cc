@@ -65,7 +65,10 @@ std::string target_format(const Arguments& args) {
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (const FormatInfo* format = format_for_extension(extension)) return std::string(format->name);
-  std::string sentence = "the name " + quote(out) + " does not tell the output format: use --to with one of";
+  std::string sentence = "the name " + quote(out) + " does not tell the output format: end it in";
+  for (const FormatInfo& format : formats())
+    if (format.writes && !format.extensions.empty()) sentence += " ." + std::string(format.extensions[0]) + ",";
+  sentence += " or / (a Hugging Face folder), or use --to with one of";
   for (const std::string_view word : words(flag(FlagId::to))) sentence += " " + std::string(word);
   throw Misuse(sentence);
 }
@@ -304,11 +307,11 @@ void refuse_existing(const std::string& output, std::string_view format, const A
 
 Status run_convert(Session& session) {
   const std::string &path = session.args.operands[0], &output = session.args.operands[1];
+  if (output == "-")
+    throw Misuse("convert cannot write to standard output, because it reads its output back: name a file");
   const std::string format = target_format(session.args);
   check_target(session.args, format);
   const Options options = options_of(session.args);
-  if (output == "-")
-    throw Misuse("convert cannot write to standard output, because it reads its output back: name a file");
   try {
     refuse_input_as_output(session.args, path, output);
     refuse_existing(output, format, session.args);

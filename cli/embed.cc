@@ -89,6 +89,7 @@ Status run_embed(Session& session) {
     if (!embedder) return status;
     Vectors vectors(session, model, embedder->dimension());
     Remarks remarks;
+    if (session.args.has(FlagId::input)) session.progress().about(session.args.value(FlagId::input));
     embed_all(
         session, *embedder, session.args.operands.size() - 1,
         [&](std::string& text) { return !session.out.closed() && texts.next(text); },
@@ -98,7 +99,8 @@ Status run_embed(Session& session) {
         remarks);
     vectors.publish();
     if (vectors.count() == 0 && !session.quiet)
-      complain(quote(session.args.value(FlagId::input)) + " holds no text, so there are no vectors");
+      complain((session.args.has(FlagId::input) ? quote(session.args.value(FlagId::input)) : "standard input") +
+               " contains no text, so there are no vectors");
     remarks.say(session, path, *embedder);
   } catch (const Error& error) {
     return session.fail(path, error);
@@ -112,7 +114,10 @@ Status run_similarity(Session& session) {
   const auto embedder = open_embedder(session, path, status);
   if (!embedder) return status;
   try {
-    const std::vector<std::string> texts(session.args.operands.begin() + 1, session.args.operands.end());
+    std::vector<std::string> texts;
+    Texts given(session, 1);
+    for (std::string text; given.next(text);) texts.push_back(text);
+    if (texts.size() < 2) throw Misuse("similarity needs another TEXT: standard input has " + grouped(texts.size()));
     std::vector<std::vector<float>> vectors;
     Remarks remarks;
     for (const std::string& text : texts) vectors.push_back(embed_one(*embedder, text, remarks));

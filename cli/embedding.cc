@@ -57,8 +57,10 @@ std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& pat
 
 std::vector<std::shared_ptr<const Source>> inputs_of(const Session& session, const Model& model) {
   std::vector<std::shared_ptr<const Source>> out(model.sources().begin(), model.sources().end());
-  for (const FlagId id : {FlagId::input, FlagId::corpus, FlagId::vocab})
+  for (const FlagId id : {FlagId::input, FlagId::vocab})
     if (const std::string path(session.args.value(id)); !path.empty() && path != "-") out.push_back(open_file(path));
+  for (const std::string& path : corpus_files(session.args))
+    if (path != "-") out.push_back(open_file(path));
   return out;
 }
 
@@ -110,6 +112,7 @@ void embed_all(Session& session, const Embedder& embedder, std::uint64_t total,
     bytes = 0;
   }
   if (!texts.empty()) flush();
+  if (!tell(index, total)) throw Cancelled{};  // before a caller publishes what an interrupted run made
   session.progress().clear();
 }
 

@@ -88,6 +88,7 @@ Status run_evaluate(Session& session) {
     std::vector<float> before;
     std::size_t next = 0;
     Remarks remarks;
+    session.progress().about(pairs_path);
     embed_all(
         session, *embedder, pairs.texts.size(),
         [&](std::string& text) {

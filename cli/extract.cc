@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // extract: writes the elements of tensors to files or to standard output.
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +54,18 @@ void report(Session& session, const Input& input, const std::string& path, const
 
 bool is_npy(std::string_view path) { return path.ends_with(".npy"); }
 
+// Refuses bare bytes under the name of another kind of file.
+void require_fitting_name(const std::string& output) {
+  constexpr std::string_view kOthers[] = {".csv", ".tsv", ".txt", ".json", ".jsonl", ".npz", ".parquet",
+                                          ".pt",  ".pth", ".pkl", ".h5",   ".gguf",  ".onnx"};
+  std::string extension = std::filesystem::path(output).extension().string();
+  std::ranges::transform(extension, extension.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (std::ranges::find(kOthers, extension) != std::end(kOthers))
+    throw Misuse("extract writes NumPy files and bare bytes, not " + extension +
+                 ": name the output .npy or .bin, or give --raw to write bare bytes under this name");
+}
+
 Status extract_one(Session& session, const Input& input, const std::string& path, const std::string& output) {
   const Elements wanted = choose(find_tensor(*input.model, session.args.operands[1]), session.args);
   if (output == "-") {
@@ -62,6 +76,7 @@ Status extract_one(Session& session, const Input& input, const std::string& path
     return Status::done;
   }
   const bool npy = is_npy(output) && !session.args.has(FlagId::raw);
+  if (!npy && !session.args.has(FlagId::raw)) require_fitting_name(output);
   const Extracted done = write_file(session, input, wanted, output, npy);
   session.tell_written(output, [&] { report(session, input, path, {done}, npy); });
   return Status::done;

@@ -108,8 +108,8 @@ constexpr bool sound() {
       return false;
     if (!((flag.where | flag.required) == flag.where)) return false;
     for (const Flag& other : kFlags)
-      if (flag.id != other.id &&
-          (flag.name == other.name || flag.name == other.british || (flag.letter && flag.letter == other.letter)))
+      if (flag.id != other.id && (flag.name == other.name || flag.name == other.british ||
+                                  (flag.letter && flag.letter == other.letter && flag.where.overlaps(other.where))))
         return false;
   }
   return true;

@@ -49,6 +49,11 @@ class Where {
     for (std::size_t i = 0; i < kWords; ++i) out.bits_[i] |= other.bits_[i];
     return out;
   }
+  constexpr bool overlaps(const Where& other) const {
+    for (std::size_t i = 0; i < kWords; ++i)
+      if ((bits_[i] & other.bits_[i]) != 0) return true;
+    return false;
+  }
   constexpr bool operator==(const Where&) const = default;
 
  private:
@@ -124,7 +129,8 @@ enum class Given : std::uint8_t {
   once,
   optional,  // once, and the value may be missing
   list,      // repeatable, and commas separate values
-  again      // repeatable, commas are part of the value
+  again,     // repeatable, commas are part of the value
+  files      // repeatable; existing files that follow a value are values too, as a shell's glob gives them
 };
 // From `least` to `most`; `above` excludes `least` itself.
 struct Range {
@@ -142,6 +148,11 @@ struct Needed {
   Where where{};
   FlagId flag = FlagId::none;
 };
+
+// Whether a flag may be given more than once.
+constexpr bool is_repeatable(Given given) noexcept {
+  return given == Given::list || given == Given::again || given == Given::files;
+}
 
 struct Flag {
   FlagId id{};

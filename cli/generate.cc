@@ -28,7 +28,7 @@ Sampling sampling_of(const Arguments& args) {
 
 // All text of a file or of standard input, within the memory limit.
 std::string whole_text(Session& session, const std::string& path) {
-  const TextPull pull = pull_from(path);
+  const TextPull pull = pull_from(session, path);
   std::string out;
   for (;;) {
     const std::size_t had = out.size();
@@ -68,6 +68,9 @@ std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
     session.remarks(path, input.report);
     models.push_back(*input.model);
   }
+  if (models[0].find("embeddings.word_embeddings.weight") || models[0].find("bert.embeddings.word_embeddings.weight"))
+    raise(Kind::malformed, "generate/encoder",
+          "this is a BERT encoder, which computes vectors and continues no text: use embed");
   if (models.size() > 1) session.progress().busy("adding the adapters");
   if (models.size() > 1) models[0] = adapted(models, paths, session.context());
   session.progress().busy("packing the weights");
@@ -99,12 +102,20 @@ Status run_generate(Session& session) {
   options.sampling = sampling_of(args);
   options.stop = args.values(FlagId::stop);
   try {
-    const std::string prompt = args.has(FlagId::input) ? input_text(session) : std::string(args.value(FlagId::prompt));
+    const bool reads_prompt = args.value(FlagId::prompt) == "-";
+    const std::string prompt = args.has(FlagId::input) ? input_text(session)
+                               : reads_prompt          ? whole_text(session, "-")
+                                                       : std::string(args.value(FlagId::prompt));
     Status status = Status::done;
     const auto generator = open_generator(session, status);
     if (!generator) return status;
     const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-    if (!session.json)
+    std::uint64_t pieces = 0;
+    if (session.json)
+      options.on_text = [&, tell = session.progress().hook("tokens")](std::string_view) {
+        return tell(++pieces, options.max_tokens);
+      };
+    else
       options.on_text = [&](std::string_view piece) {
         session.progress().clear();
         session.out.text(terminal ? for_terminal(piece) : std::string(piece));

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "cuts.h"
 #include "session.h"
 #include "table.h"
 #include "weighbridge/json.h"
@@ -44,12 +46,31 @@ template <class Key> void sort_by(Order& order, const Model& model, Key key) {
 }
 
 void sort(Order& order, const Model& model, std::string_view key) {
-  if (key == "name") sort_by(order, model, [](const Tensor& t) { return t.name(); });
+  if (key == "name")
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return comes_before(model.name(a), model.name(b)); });
   if (key == "size") sort_by(order, model, [](const Tensor& t) { return UINT64_MAX - logical_size(t); });
   if (key == "dtype") sort_by(order, model, [](const Tensor& t) { return t.type_name(); });
   if (key == "shape") sort_by(order, model, shape_of);
   if (key == "layout") sort_by(order, model, [](const Tensor& t) { return t.layout_name(); });
   if (key == "offset") sort_by(order, model, offset_of);
+}
+
+// Puts layer 10 behind layer 9 in a file whose order is that of bytes, as writers of safetensors sort tensors of a
+// dtype. Any other order is the author's, and stays.
+void count_up(Order& order, const Model& model) {
+  std::set<std::string_view> dtypes;
+  std::vector<std::size_t> ends;  // of runs of ascending names
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Tensor tensor = model[order[i]];
+    dtypes.insert(tensor.type_name());
+    if (i + 1 == order.size() || model.name(order[i + 1]) < model.name(order[i])) ends.push_back(i + 1);
+  }
+  if (ends.size() > dtypes.size()) return;
+  const auto before = [&](std::uint32_t a, std::uint32_t b) { return comes_before(model.name(a), model.name(b)); };
+  for (std::size_t i = 0, begin = 0; i < ends.size(); begin = ends[i++])
+    std::sort(order.begin() + static_cast<std::ptrdiff_t>(begin), order.begin() + static_cast<std::ptrdiff_t>(ends[i]),
+              before);
 }
 
 // One tensor per worker; the pass over a tensor is serial. Unsupported tensors keep empty counts.
@@ -85,6 +106,14 @@ Status run_inspect(Session& session) {
   if (!input.model) return input.status;
   const Model& model = *input.model;
   Order order = choose(model, session.args);
+  if (order.empty() && model.size() > 0) {  // as extract and convert do
+    Finding finding;
+    finding.rule = "misuse/unknown-tensor";
+    finding.kind = Kind::misuse;
+    finding.message = nothing_matches(model, session.args.value(FlagId::filter));
+    return session.fail(path, Error(std::move(finding)));
+  }
+  if (!session.json) count_up(order, model);
   if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));
   std::vector<Stats> stats;
   try {
@@ -98,10 +127,10 @@ Status run_inspect(Session& session) {
   if (session.json) {
     to_json(inspection, [&](std::string_view piece) { session.out.text(piece); });
     session.out.text("\n");
-  } else if (!session.quiet) {
-    const bool nothing = order.empty() && model.size() > 0;
-    print_table(session.out, inspection,
-                nothing ? nothing_matches(model, session.args.value(FlagId::filter)) : std::string());
+  } else if (session.quiet) {
+    if (!order.empty()) print_rows(session.out, inspection, session.args.has(FlagId::wide));
+  } else {
+    print_table(session.out, inspection, session.args.has(FlagId::wide));
   }
   session.remarks(path, input.report);
   return Status::done;

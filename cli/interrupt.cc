@@ -3,19 +3,26 @@
 // ignored.
 #include "interrupt.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <initializer_list>
+#include <system_error>
+#include <thread>
+
+#include "weighbridge/output.h"
 
 namespace weighbridge::cli {
 namespace {
 
 volatile sig_atomic_t noted = 0, on_terminal = 0;
 std::atomic<bool> bar_drawn = false, drawing = false, ending = false;
+int wake[2] = {-1, -1};  // a pipe from the handler to the thread that watches
 static_assert(std::atomic<bool>::is_always_lock_free, "handlers of signals use them");
 
 void put(const char* text, std::size_t size) {
@@ -35,12 +42,45 @@ bool take_bar_away() {
   return bar_drawn;
 }
 
-void note(int number) { noted = number; }
+void note(int number) {
+  const int before = errno;
+  noted = number;
+  const char byte = 0;
+  const ssize_t ignored = ::write(wake[1], &byte, 1);
+  static_cast<void>(ignored);
+  errno = before;
+}
 
 // The line break keeps the shell's prompt from following the terminal's ^C.
 void end(int number) {
   if (!take_bar_away() && on_terminal != 0) put("\n", 1);
   ::_exit(128 + number);
+}
+
+// How long a job may take to notice a signal: most do at their next piece, but a batch of texts, a block of zstd at a
+// high level or a sync to disk takes as long as it takes.
+constexpr int kGrace = 120;  // milliseconds
+
+// Waits for a signal to be noted, and ends the process if it has not ended by itself.
+void watch() {
+  char byte = 0;
+  while (::read(wake[0], &byte, 1) < 0 && errno == EINTR) {}
+  ::poll(nullptr, 0, kGrace);
+  abandon_outputs();
+  end(noted);
+}
+
+// Without the thread, jobs still notice signals by themselves.
+void start_watching() noexcept {
+  if (::pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) return;
+  ::fcntl(wake[0], F_SETFL, 0);  // only the handler must not block
+  sigset_t all, old;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &old);  // signals go to the working thread, whose reads they interrupt
+  try {
+    std::thread(watch).detach();
+  } catch (const std::system_error&) {}
+  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
 void bus_error(int) {
@@ -73,7 +113,10 @@ void end_on_bus_error() noexcept {
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGBUS, &action, nullptr);
 }
-void note_interrupts() noexcept { install(note, static_cast<int>(SA_RESETHAND | SA_RESTART)); }
+void note_interrupts() noexcept {
+  start_watching();
+  install(note, static_cast<int>(SA_RESETHAND | SA_RESTART));
+}
 void draw(std::string_view text, bool bar_stands) noexcept {
   drawing = true;
   if (!ending) {

@@ -7,7 +7,8 @@ namespace weighbridge::cli {
 
 // For verbs that write nothing: a signal ends the process at once, with 128 plus its number.
 void end_on_interrupt() noexcept;
-// For verbs that write: the first signal is only noted, so that temporary files can be removed; a second one kills.
+// For verbs that write: the first signal is only noted, so that temporary files can be removed. A job that has not
+// stopped soon after is ended without it, and its temporary files are removed from outside. A second signal kills.
 void note_interrupts() noexcept;
 // For verbs that read mapped files: if a mapped file shrinks, the process prints a message and ends with status 4.
 void end_on_bus_error() noexcept;

@@ -106,6 +106,7 @@ int run(std::span<const char* const> words, Output& out) {
   try {
     const Status status = dispatch(words, out);
     out.flush();
+    if (interrupted() != 0) return 128 + interrupted();
     return static_cast<int>(status);
   } catch (const OutputFailed& failed) {
     return refuse(std::string("standard output cannot be written: ") + std::strerror(failed.error_number), Status::io);

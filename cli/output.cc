@@ -138,9 +138,10 @@ std::size_t width_shown(std::string_view text) {
   return is_plain(text) ? text.size() : display_width(escape_for_display(text));
 }
 
-std::string fitted(std::string_view text, std::size_t columns) {
+std::string fitted(std::string_view text, std::size_t columns) { return fitted_shown(shown(text), columns); }
+
+std::string fitted_shown(const std::string& all, std::size_t columns) {
   constexpr std::string_view kDots = "...";
-  const std::string all = shown(text);
   if (display_width(all) <= columns || columns < kDots.size() + 2) return all;
   // The end of a name tells more than its beginning, so it gets more room. Never cuts inside a character.
   const std::size_t tail_room = (columns - kDots.size()) * 3 / 5, head_room = columns - kDots.size() - tail_room;

@@ -72,6 +72,8 @@ std::size_t append_shown(std::string& to, std::string_view text);
 std::size_t width_shown(std::string_view text);
 // As shown(), in at most `columns` columns (at least 5): a longer text loses its middle, "blocks...weight".
 std::string fitted(std::string_view text, std::size_t columns);
+// The same of a text that is escaped already.
+std::string fitted_shown(const std::string& text, std::size_t columns);
 
 // "1.5 KiB": three digits or so, powers of 1024, "512 B" below 1024.
 void append_size(std::string& to, std::uint64_t bytes);

@@ -7,8 +7,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <list>
 #include <optional>
+#include <system_error>
 
 #include "arguments.h"
 #include "help.h"
@@ -56,7 +58,9 @@ std::string instead(std::string_view typed, std::span<const std::string_view> kn
   const std::string_view typed = argument.substr(0, argument.find('='));
   std::vector<std::string> spelt;
   for (const Flag& flag : flags()) {
-    const bool meant = is_called(flag, typed) || (flag.letter && typed.size() == 2 && typed[1] == flag.letter);
+    const bool is_letter = flag.letter && typed.size() == 2 && typed[0] == '-' && typed[1] == flag.letter;
+    const bool meant =
+        is_called(flag, typed) || (is_letter && std::ranges::count(flags(), flag.letter, &Flag::letter) == 1);
     if (meant) foreign_flag(id, action, flag);
     if (takes_flag(id, action, flag)) spelt.push_back(dashed(flag));
   }
@@ -135,8 +139,7 @@ void check_flag(const Flag& flag, std::vector<std::string> values, Arguments& in
   if (flag.value.empty()) values.clear();
   if (flag.given == Given::optional) std::erase(values, "");
   if (flag.given == Given::list) values = split_commas(values);
-  const bool once = flag.given != Given::list && flag.given != Given::again;
-  if (once && values.size() > 1) throw Misuse(dashed(flag) + " is given more than once");
+  if (!is_repeatable(flag.given) && values.size() > 1) throw Misuse(dashed(flag) + " is given more than once");
   for (const std::string& value : values) {
     if (value.empty() && !flag.may_be_empty) throw Misuse(dashed(flag) + " has an empty value");
     if (flag.id == FlagId::dense) check_dense(flag, value, into);
@@ -185,6 +188,41 @@ void check_operands(const Arguments& arguments) {
   const std::vector<std::string_view> known = operand_words(id, action);
   if (!known.empty() && std::ranges::find(known, arguments.operands[0]) == known.end())
     throw Misuse(who + " has no " + quote(arguments.operands[0]) + instead(arguments.operands[0], known));
+}
+
+// Adds the flag again before each file that follows a value of a flag for files, as in "MODEL --corpus notes/*.txt
+// QUERY". Not before the first operand, which would be taken for one of the files.
+std::vector<std::string> with_files_named(VerbId id, std::vector<std::string> words) {
+  std::vector<std::string> out;
+  const Flag* taking = nullptr;  // the flag whose value was the last word
+  bool has_operand = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word == "--") {
+      out.insert(out.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+      break;
+    }
+    const auto named = [&](const Flag& f) {
+      return takes_flag(id, f) && (is_called(f, word.substr(0, word.find('='))) ||
+                                   (f.letter && word.size() == 2 && word[0] == '-' && word[1] == f.letter));
+    };
+    if (const auto flag = std::ranges::find_if(flags(), named); flag != flags().end()) {
+      out.push_back(words[i]);
+      const bool apart = !flag->value.empty() && flag->given != Given::optional && word.find('=') == std::string::npos;
+      if (apart && i + 1 < words.size()) out.push_back(words[++i]);
+      taking = flag->given == Given::files ? &*flag : nullptr;
+      continue;
+    }
+    std::error_code ignored;
+    if (taking && has_operand && !word.starts_with('-') && std::filesystem::exists(words[i], ignored)) {
+      out.push_back(dashed(*taking));
+    } else {
+      taking = nullptr;
+      has_operand = has_operand || !word.starts_with('-') || word == "-";
+    }
+    out.push_back(words[i]);
+  }
+  return out;
 }
 
 // Ignores case, because records spell the steps in capitals.
@@ -306,7 +344,7 @@ Arguments parse(VerbId id, int count, const char* const* arguments) {
     b.option = add_flag(app, flag, b.values);
   }
   try {
-    std::vector<std::string> reversed = with_values_apart(id, {arguments, arguments + count});
+    std::vector<std::string> reversed = with_values_apart(id, with_files_named(id, {arguments, arguments + count}));
     std::reverse(reversed.begin(), reversed.end());
     app.parse(std::move(reversed));
   } catch (const CLI::ArgumentMismatch& mismatch) {

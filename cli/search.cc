@@ -18,16 +18,30 @@ namespace {
 
 struct Corpus {
   std::vector<std::string> texts;
-  std::vector<float> vectors;  // texts x dimension
-  std::string written;         // the file that this run wrote them to; empty if it wrote none
+  std::vector<std::string> files;   // that they are from
+  std::vector<std::size_t> firsts;  // the first text of each file
+  std::vector<float> vectors;       // texts x dimension
+  std::string written;              // the file that this run wrote them to; empty if it wrote none
 };
 
-std::vector<std::string> read_corpus(Session& session) {
-  TextFile file(session, std::string(session.args.value(FlagId::corpus)),
-                text_form(session.args, session.args.value(FlagId::corpus)));
-  std::vector<std::string> out;
-  for (std::string text; file.next(text);) out.push_back(text);
+Corpus read_corpus(Session& session) {
+  Corpus out;
+  for (std::string& path : corpus_files(session.args)) {
+    TextFile file(session, path, text_form(session.args, path));
+    out.firsts.push_back(out.texts.size());
+    for (std::string text; file.next(text);) out.texts.push_back(text);
+    out.files.push_back(std::move(path));
+  }
   return out;
+}
+
+// Says which file a text is from, if there are several.
+void locate(const Corpus& corpus, Scored& scored) {
+  if (corpus.files.size() < 2) return;
+  const auto after = std::ranges::upper_bound(corpus.firsts, scored.index);
+  const auto file = static_cast<std::size_t>(after - corpus.firsts.begin()) - 1;
+  scored.file = corpus.files[file];
+  scored.line = scored.index - corpus.firsts[file] + 1;
 }
 
 // The digest of everything that the vectors depend on: weights, options, metadata, vocabulary and texts.
@@ -57,6 +71,7 @@ void require_no_input(const std::string& path, std::span<const std::shared_ptr<c
 
 void embed_corpus(Session& session, const Embedder& embedder, Corpus& corpus, Remarks& remarks) {
   std::size_t next = 0;
+  session.progress().about("the corpus");
   embed_all(
       session, embedder, corpus.texts.size(),
       [&](std::string& text) {
@@ -71,7 +86,7 @@ void embed_corpus(Session& session, const Embedder& embedder, Corpus& corpus, Re
 }
 
 Corpus embedded_corpus(Session& session, const Model& model, const Embedder& embedder, Remarks& remarks) {
-  Corpus corpus{read_corpus(session), {}, {}};
+  Corpus corpus = read_corpus(session);
   const std::string kept(session.args.value(FlagId::vectors));
   if (kept.empty()) {
     embed_corpus(session, embedder, corpus, remarks);
@@ -109,16 +124,17 @@ std::vector<Scored> best(const Corpus& corpus, std::span<const float> query, std
     return a.score != b.score ? a.score > b.score : a.index < b.index;
   });
   all.erase(middle, all.end());
+  for (Scored& one : all) locate(corpus, one);
   return all;
 }
 
-void answer(Session& session, const Embedder& embedder, const Corpus& corpus, Remarks& remarks) {
+void answer(Session& session, const Embedder& embedder, const Corpus& corpus, std::span<const std::string> queries,
+            Remarks& remarks) {
   const std::size_t most = session.args.number<std::size_t>(FlagId::top);
-  const bool alone = session.args.operands.size() == 2;  // several queries make an array
+  const bool alone = queries.size() == 1;  // several queries make an array
   JsonWriter json;
   if (!alone) json.begin_array();
-  for (std::size_t q = 1; q < session.args.operands.size(); ++q) {
-    const std::string& query = session.args.operands[q];
+  for (const std::string& query : queries) {
     const std::vector<Scored> found = best(corpus, embed_one(embedder, query, remarks), most);
     if (session.json) {
       json.raw(to_json(query, found));
@@ -127,7 +143,9 @@ void answer(Session& session, const Embedder& embedder, const Corpus& corpus, Re
     }
     if (!alone) session.out.text(shown(query) + "\n");
     for (const Scored& one : found) {
-      session.out.text(fmt::format("{:7.4f}  {}: ", one.score, one.index + 1) + shown(one.text) + "\n");
+      const std::string where =
+          one.line > 0 ? shown(one.file) + ":" + std::to_string(one.line) : std::to_string(one.index + 1);
+      session.out.text(fmt::format("{:7.4f}  {}: ", one.score, where) + shown(one.text) + "\n");
     }
   }
   if (!session.json) return;
@@ -145,10 +163,15 @@ Status run_search(Session& session) {
   if (!embedder) return status;
   try {
     Remarks remarks;
+    std::vector<std::string> queries;
+    Texts given(session, 1);
+    for (std::string query; given.next(query);) queries.push_back(query);
     const Corpus corpus = embedded_corpus(session, model, *embedder, remarks);
     if (corpus.texts.empty() && !session.quiet)
-      complain(quote(session.args.value(FlagId::corpus)) + " contains no text, so there is nothing to search");
-    session.tell_written(corpus.written, [&] { answer(session, *embedder, corpus, remarks); });
+      complain(quote(session.args.value(FlagId::corpus)) +
+               (corpus.files.size() > 1 ? " and the other files contain" : " contains") +
+               " no text, so there is nothing to search");
+    session.tell_written(corpus.written, [&] { answer(session, *embedder, corpus, queries, remarks); });
     remarks.say(session, path, *embedder);
   } catch (const Error& error) {
     return session.fail(path, error);

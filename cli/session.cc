@@ -110,9 +110,13 @@ Session::Session(const Arguments& arguments, Output& output)
 
 std::shared_ptr<const Source> Session::source(const std::string& path) {
   if (path != "-") return open_file(path);
+  claim_standard_input();
+  return hold_standard_input();
+}
+
+void Session::claim_standard_input() {
   if (std::exchange(input_read_, true))
     raise(Kind::misuse, "misuse/standard-input", "standard input can be read once only: give - once");
-  return hold_standard_input();
 }
 
 std::string Session::fault(std::string_view path, const Error& error) const {
@@ -260,11 +264,11 @@ std::uint64_t bytes_read_from(const Model& model) {
 }
 
 std::string nothing_matches(const Model& model, std::string_view pattern) {
-  std::string sentence = "no tensor matches '" + std::string(pattern) + "'";
+  std::string sentence = "no tensor matches \"" + std::string(pattern) + "\"";
   if (pattern.find_first_of("*?[") != std::string_view::npos) return sentence;
   const std::string inside = "*" + std::string(pattern) + "*";
   for (std::uint32_t i = 0; i < model.size(); ++i)
-    if (matches_glob(inside, model.name(i))) return sentence + ", '" + inside + "' does";
+    if (matches_glob(inside, model.name(i))) return sentence + ", \"" + inside + "\" does";
   return sentence;
 }
 

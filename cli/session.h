@@ -36,6 +36,8 @@ class Session {
   // The file at `path`; "-" is all of standard input, held in memory. Not for folders, which are opened by path. Throws
   // Error.
   std::shared_ptr<const Source> source(const std::string& path);
+  // Called before standard input is read. Throws Misuse if something else has read it.
+  void claim_standard_input();
 
   // Prints one object of --json: alone on a line, or as the next element of an array if there are several files.
   void object(std::string_view text);

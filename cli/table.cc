@@ -12,15 +12,17 @@
 #include <string>
 #include <vector>
 
+#include "cuts.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kWidestName = 100;    // off a terminal, a longer name only shifts its own row
-constexpr std::size_t kNarrowestName = 16;  // on a narrower terminal, lines wrap
-constexpr std::size_t kWidestType = 20;     // on a terminal
-constexpr std::size_t kLongestValue = 100;  // bytes of a metadata value that are shown
+constexpr std::size_t kWidestName = 100;     // off a terminal, a longer name only shifts its own row
+constexpr std::size_t kNarrowestName = 16;   // on a narrower terminal, lines wrap
+constexpr std::size_t kWidestType = 20;      // on a terminal
+constexpr std::size_t kNarrowestShape = 14;  // likewise
+constexpr std::size_t kLongestValue = 100;   // bytes of a metadata value that are shown
 constexpr std::size_t kMostAttributes = 100;
 constexpr std::string_view kGap = "  ";
 constexpr std::array<std::string_view, 6> kStatsHeads{"min", "max", "mean", "nan", "inf", "zero"};
@@ -28,8 +30,9 @@ constexpr std::array<std::string_view, 6> kStatsHeads{"min", "max", "mean", "nan
 struct Widths {
   std::size_t name = 4, dtype = 5, shape = 5, size = 4, layout = 6;
   std::array<std::size_t, 6> stats{3, 3, 4, 3, 3, 4};
-  bool fits = false;    // whether names and types wider than their columns lose their middles
   bool layouts = true;  // whether there is a layout column; a terminal omits it if every tensor is plain dense
+  // What a terminal shows of texts that are wider than their columns; not set if nothing is cut.
+  std::optional<Cuts> names{}, dtypes{}, shapes{};
 };
 
 void pad(std::string& to, std::size_t width, std::size_t columns) {
@@ -46,16 +49,17 @@ void append_left(std::string& to, std::string_view text, std::size_t width) {
   to.append(kGap);
 }
 
-// The same, cut to the width if `fits`.
-void append_cell(std::string& to, std::string_view text, std::size_t width, bool fits) {
-  if (!fits || width_shown(text) <= width) {
-    append_left(to, text, width);
-    return;
-  }
-  const std::string cut = fitted(text, width);
+// The same of a text that is escaped already, cut if it must be.
+void append_cell(std::string& to, const std::string& text, std::size_t width, const std::optional<Cuts>& cuts) {
+  const std::string_view cut = cuts ? (*cuts)(text) : std::string_view(text);
   to.append(cut);
   pad(to, width, display_width(cut));
   to.append(kGap);
+}
+
+// A tensor's name as shown.
+std::string name_cell(const Tensor& t) {
+  return needs_quotes(t.name()) ? shown(quoted_name(t.name())) : shown(t.name());
 }
 
 void append_right(std::string& to, std::string_view text, std::size_t width) {
@@ -117,17 +121,34 @@ std::array<std::string, 6> stats_cells(const Stats& s, const Tensor& t) {
   return out;
 }
 
-// Gives names the columns of a terminal line that the other columns leave.
+// Cuts the columns so that a row fits a line of the terminal: drops the layout first, then gives names what the other
+// columns leave.
 void fit(Widths& w, const Inspection& in, std::size_t columns) {
-  w.fits = true;
-  w.dtype = std::min(w.dtype, kWidestType);
   const std::size_t gap = kGap.size();
-  std::size_t others = gap + w.dtype + gap + w.shape + gap + w.size;
-  if (w.layouts) others += gap + w.layout;
-  if (!in.stats.empty())
-    for (const std::size_t width : w.stats) others += gap + width;
-  const std::size_t room = columns > others ? columns - others : 0;
-  w.name = std::min(w.name, std::max(room, kNarrowestName));
+  const auto room_for_names = [&] {
+    std::size_t others = gap + w.dtype + gap + w.shape + gap + w.size;
+    if (w.layouts) others += gap + w.layout;
+    if (!in.stats.empty())
+      for (const std::size_t width : w.stats) others += gap + width;
+    return std::max(columns > others ? columns - others : 0, kNarrowestName);
+  };
+  std::vector<std::string> names, dtypes, shapes;
+  for (const std::uint32_t i : in.tensors) {
+    const Tensor t = in.model[i];
+    names.push_back(name_cell(t));
+    dtypes.push_back(shown(t.type_name()));
+    append_shape(shapes.emplace_back(), t);
+    w.name = std::max(w.name, display_width(names.back()));  // measured up to a limit before
+  }
+  if (w.name > room_for_names()) w.layouts = false;
+  const auto narrow = [](std::size_t& width, std::size_t most, std::optional<Cuts>& cuts,
+                         const std::vector<std::string>& texts) {
+    if (width <= most) return;
+    cuts.emplace(texts, width = most);
+  };
+  narrow(w.dtype, kWidestType, w.dtypes, dtypes);
+  narrow(w.shape, std::max(columns / 4, kNarrowestShape), w.shapes, shapes);
+  narrow(w.name, room_for_names(), w.names, names);
 }
 
 Widths measure(const Inspection& in, std::size_t columns) {
@@ -181,16 +202,11 @@ void print_heading(Output& out, const Inspection& in, const Widths& w) {
 void print_row(Output& out, const Inspection& in, const Widths& w, std::size_t at, std::string& cell) {
   const Tensor t = in.model[in.tensors[at]];
   std::string& to = out.buffer();
-  if (needs_quotes(t.name()))
-    append_cell(to, quoted_name(t.name()), w.name, w.fits);
-  else
-    append_cell(to, t.name(), w.name, w.fits);
-  append_cell(to, t.type_name(), w.dtype, w.fits);
+  append_cell(to, name_cell(t), w.name, w.names);
+  append_cell(to, shown(t.type_name()), w.dtype, w.dtypes);
   cell.clear();
   append_shape(cell, t);
-  to.append(cell);
-  pad(to, w.shape, cell.size());
-  to.append(kGap);
+  append_cell(to, cell, w.shape, w.shapes);
   cell.clear();
   append_size(cell, logical_size(t));
   pad(to, w.size, cell.size());
@@ -316,7 +332,14 @@ std::uint64_t logical_size(const Tensor& t) {
   return size;
 }
 
-void print_table(Output& out, const Inspection& in, std::string_view nothing_matches) {
+void print_rows(Output& out, const Inspection& in, bool wide) {
+  const Widths w = measure(in, wide ? 0 : out.columns());
+  print_heading(out, in, w);
+  std::string cell;
+  for (std::size_t at = 0; at < in.tensors.size() && !out.closed(); ++at) print_row(out, in, w, at, cell);
+}
+
+void print_table(Output& out, const Inspection& in, bool wide) {
   out.shown(in.path);
   out.text(": " + std::string(in.model.format()) + (in.model.version().empty() ? "" : " ") + shown(in.model.version()) +
            ", " + grouped(in.model.size()) + (in.model.size() == 1 ? " tensor, " : " tensors, ") +
@@ -324,13 +347,10 @@ void print_table(Output& out, const Inspection& in, std::string_view nothing_mat
   print_attributes(out, in.model.attributes());
   print_checksums(out, in.model);
   if (in.tensors.empty()) {
-    out.text(in.model.size() == 0 ? "no tensors\n" : shown(nothing_matches) + "\n");
+    out.text("no tensors\n");
     return;
   }
-  const Widths w = measure(in, out.columns());
-  print_heading(out, in, w);
-  std::string cell;
-  for (std::size_t at = 0; at < in.tensors.size() && !out.closed(); ++at) print_row(out, in, w, at, cell);
+  print_rows(out, in, wide);
   print_totals(out, in);
 }
 

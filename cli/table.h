@@ -12,9 +12,10 @@ namespace weighbridge::cli {
 
 // Logical bytes of all parts.
 std::uint64_t logical_size(const Tensor&);
-// Prints the summary line, metadata, one row per tensor, and totals by dtype. `nothing_matches` replaces the rows if
-// the model has tensors and none was selected. On a terminal, long names are cut in the middle so that each row fits
-// one line.
-void print_table(Output&, const Inspection&, std::string_view nothing_matches);
+// Prints the summary line, metadata, one row per tensor, and totals by dtype. On a terminal, long names are cut in the
+// middle so that each row fits one line, unless `wide`.
+void print_table(Output&, const Inspection&, bool wide);
+// Prints only the rows, under their heading.
+void print_rows(Output&, const Inspection&, bool wide);
 
 }  // namespace weighbridge::cli

@@ -57,7 +57,7 @@ void print(Session& session, std::string_view path, const Verdict& verdict, std:
   out.text(" (" + std::string(verdict.format) + ", " + grouped(verdict.model.size()) +
            (verdict.model.size() == 1 ? " tensor, " : " tensors, ") + grouped(file_size) + " bytes");
   if (report.unsupported() > 0) out.text(", " + grouped(report.unsupported()) + " of them unsupported");
-  out.text(")\n");
+  out.text("), " + verdict.checked + "\n");
 }
 
 Status verify_one(Session& session, const std::string& path, const std::string& wanted) {
@@ -65,7 +65,10 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
     // Standard input can be read once only.
     const auto source = path == "-" || !wanted.empty() ? session.source(path) : nullptr;
     Verdict verdict = source ? verify(source, session.context()) : verify(path, session.context());
-    if (!wanted.empty()) compare_digest(session, *source, wanted, verdict.report);
+    if (!wanted.empty()) {
+      compare_digest(session, *source, wanted, verdict.report);
+      verdict.checked = "structure and SHA-256";
+    }
     session.progress().clear();
     if (session.json) {
       session.object(to_json(path, verdict));

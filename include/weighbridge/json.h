@@ -102,6 +102,8 @@ struct Scored {
   std::uint64_t index = 0;  ///< of the text, from 0
   double score = 0;         ///< cosine similarity
   std::string_view text;    ///< the text as read
+  std::string_view file{};  ///< that it was read from, if there are several
+  std::uint64_t line = 0;   ///< of the text in `file`, from 1; 0 without one
 };
 std::string to_json(std::string_view query, std::span<const Scored> results);  ///< The results for `query`, best first.
 

@@ -71,4 +71,9 @@ class OutputFiles {
   std::unique_ptr<Rep> rep_;
 };
 
+/// For a program that must end at once, after Ctrl-C say: removes the temporaries of every output that this process has
+/// not published, also those of Plan::execute(), after waiting for one that is being published. Creating and publishing
+/// outputs then blocks in every thread, so end the process.
+void abandon_outputs() noexcept;
+
 }  // namespace weighbridge

@@ -52,6 +52,9 @@ class Source {
   /// The range as mapped memory, or an empty Bytes if this source cannot map. The caller has checked that the range
   /// lies within size().
   virtual Bytes map(std::uint64_t offset, std::uint64_t length) const;
+  /// Where the bytes that were ever written end, as far as the system tells: from there to size() the file is a hole,
+  /// which reads as zeros. The default is size().
+  virtual std::uint64_t written_end() const noexcept;
   /// Throws Error{io} if the file has changed since it was opened (size, modification time, inode).
   virtual void check_unchanged() const;
   /// The place of the files beside this one (place.h); null if there are none.

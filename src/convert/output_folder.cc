@@ -61,8 +61,10 @@ void OutputFolder::require_inside(const std::string& path) const {
 }
 
 OutputFolder::~OutputFolder() {
+  const io::NamesChange removing;
   small_.clear();  // their temporaries must go before the folders
   payloads_.clear();
+  on_abandon_.clear();
   if (kept_) return;
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
 }
@@ -97,9 +99,11 @@ std::vector<std::string> OutputFolder::paths() const {
 }
 
 void OutputFolder::make_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) == 0)
+  const io::NamesChange creating;
+  if (::mkdir(path.c_str(), 0777) == 0) {
     made_.push_back(path);
-  else if (errno != EEXIST)
+    on_abandon_.emplace_back([path] { ::rmdir(path.c_str()); });
+  } else if (errno != EEXIST)
     base::io_error_of(path, "create", "the folder cannot be made", errno);
 }
 

@@ -2,6 +2,7 @@
 // An output that is a folder. Creates it where needed, writes each file beside its final name, and checks all of them
 // together before any gets that name. Leaves the content of payload files to write.h and the renames to publish.h.
 #pragma once
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "convert/publish.h"
 #include "core/format.h"
+#include "io/abandon.h"
 #include "io/atomic_file.h"
 #include "weighbridge/context.h"
 
@@ -50,7 +52,8 @@ class OutputFolder {
   const core::OutFolder& layout_;
   std::string path_;
   bool replace_;
-  std::vector<std::string> made_;     // the folders it created, outermost first
+  std::vector<std::string> made_;  // the folders it created, outermost first
+  std::list<io::OnAbandon> on_abandon_;
   std::vector<std::string> removed_;  // names of files to remove
   std::vector<std::unique_ptr<io::AtomicFile>> payloads_;
   std::vector<std::pair<std::string, std::unique_ptr<io::AtomicFile>>> small_;

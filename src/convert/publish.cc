@@ -4,12 +4,14 @@
 
 #include <vector>
 
+#include "io/abandon.h"
 #include "io/set_aside.h"
 
 namespace weighbridge::convert {
 
 void publish_together(io::AtomicFile& main, std::span<const Beside> beside) {
   if (beside.empty()) return main.publish();
+  const io::NamesChange publishing;
   std::vector<io::SetAside> aside;
   aside.reserve(beside.size() + 1);
   try {

@@ -57,7 +57,11 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
   remove_stale(folder_.get(), target_.name);
   if (exists) kept_mode_ = existing.st_mode & 0777;
   // A file that replaces a private one must be private while it is written.
-  temporary_ = create_temporary(folder_.get(), target_, exists ? 0600 : 0666);
+  {
+    const NamesChange creating;
+    temporary_ = create_temporary(folder_.get(), target_, exists ? 0600 : 0666);
+    on_abandon_.emplace([this] { discard(); });
+  }
   try {
     reserve(options_.expected_size);
   } catch (...) {
@@ -67,6 +71,8 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
 }
 
 AtomicFile::~AtomicFile() {
+  const NamesChange removing;
+  on_abandon_.reset();
   if (!published_) discard();
 }
 
@@ -152,6 +158,7 @@ void AtomicFile::publish() {
     throw std::logic_error("publish() needs a sync() before it");
   if (kept_mode_ && ::fchmod(temporary_.fd.get(), *kept_mode_) != 0)
     base::io_error_of(asked_, "publish", "the mode cannot be set", errno);
+  const NamesChange publishing;
   const char* const from = temporary_.name.c_str();
   const char* const to = target_.name.c_str();
   if (options_.replace) {

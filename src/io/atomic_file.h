@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "io/abandon.h"
 #include "io/temporary.h"
 #include "weighbridge/source.h"
 
@@ -73,6 +74,7 @@ class AtomicFile {
   Fd folder_;
   std::optional<mode_t> kept_mode_;
   Temporary temporary_;
+  std::optional<OnAbandon> on_abandon_;
   std::mutex hint_mutex_;
   std::uint64_t hint_begin_ = 0, hint_end_ = 0;  // final, but not yet hinted to the system
   std::atomic<bool> synced_{false};

@@ -139,6 +139,27 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     return {part->span().subspan(base::to_size(before)), part};
   }
 
+  std::uint64_t written_end() const noexcept override {
+#ifdef SEEK_DATA
+    // The file ends in a hole from the first offset on that has no data behind it; ENXIO says that there is none.
+    std::uint64_t low = 0, high = size();
+    const auto is_hole = [&](std::uint64_t from) {
+      return ::lseek(fd_.get(), static_cast<off_t>(from), SEEK_DATA) < 0 && errno == ENXIO;
+    };
+    if (high == 0 || !is_hole(high - 1)) return high;
+    for (--high; low < high;) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      if (is_hole(middle))
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    return high;
+#else
+    return size();
+#endif
+  }
+
   void check_unchanged() const override {
     struct stat held {
     }, there{};

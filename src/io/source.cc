@@ -49,6 +49,7 @@ ReadCost Source::cost() const noexcept { return {}; }
 
 Bytes Source::map(std::uint64_t, std::uint64_t) const { return {}; }
 
+std::uint64_t Source::written_end() const noexcept { return size(); }
 void Source::check_unchanged() const {}
 
 std::shared_ptr<const Place> Source::place() const { return nullptr; }

@@ -61,6 +61,33 @@ bool is_html(std::string_view head) {
 }
 
 // The rest of the line that starts with `key`, or empty if there is none.
+// What servers send in place of a file, as its whole text.
+bool is_error_text(std::string_view head, std::uint64_t size) {
+  constexpr std::uint64_t kLongest = 1024;
+  constexpr std::string_view kBeginnings[] = {"entry not found",
+                                              "repository not found",
+                                              "revision not found",
+                                              "not found",
+                                              "404: not found",
+                                              "404 not found",
+                                              "invalid username or password",
+                                              "invalid credentials",
+                                              "access denied",
+                                              "access to model",
+                                              "forbidden",
+                                              "unauthorized",
+                                              "bad gateway",
+                                              "internal server error",
+                                              "service unavailable",
+                                              "too many requests",
+                                              "{\"error\":",
+                                              "{\"detail\":"};
+  if (size > kLongest) return false;
+  head.remove_prefix(std::min(head.size(), head.find_first_not_of(" \t\r\n\"")));
+  return std::ranges::any_of(kBeginnings,
+                             [&](std::string_view beginning) { return starts_with_ignoring_case(head, beginning); });
+}
+
 std::string_view line_of(std::string_view text, std::string_view key) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -90,6 +117,11 @@ std::optional<Finding> recognize(const core::Glance& glance) {
   const std::string_view head = as_text(glance.head);
   if (glance.size == 0) return core::Findings::make(rules::kFileEmpty, {});
   if (auto pointer = git_lfs_pointer(head)) return pointer;
+  if (is_error_text(head, glance.size)) {
+    const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+    return core::Findings::make(rules::kFileErrorText, {.offset = 0}, {}, {},
+                                base::is_utf8(line) ? '"' + std::string(line.substr(0, 80)) + '"' : "");
+  }
   if (is_html(head)) return core::Findings::make(rules::kFileHtml, {.offset = 0});
   for (const Signature& s : kSignatures)
     if (head.size() >= s.at && head.substr(s.at).starts_with(s.bytes))

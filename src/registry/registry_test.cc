@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include "base/fail.h"
 #include "core/common_rules.h"
 #include "registry/detect.h"
+#include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/open.h"
 #include "weighbridge/verify.h"
@@ -71,6 +73,9 @@ TEST(Detection, SaysWhatIsNoTensorFile) {
   EXPECT_EQ(rule_of("\x80\x04\x95\x05}."s, name), "file/pickle");
   EXPECT_EQ(rule_of("GGUF\x03\0\0\0"s, name), "file/other-format");
   EXPECT_EQ(rule_of(std::string(4096, '\0'), name), "file/zeros");
+  for (const std::string text : {"Entry not found", "404: Not Found", "Not Found\n", "{\"error\":\"Entry not found\"}",
+                                 "Access to model x is restricted. You must be authenticated to access it."})
+    EXPECT_EQ(rule_of(text, name), "file/error-text") << text;
   EXPECT_EQ(rule_of("hello, world\n", "notes"), "file/text");
   EXPECT_EQ(rule_of("\x01\x02", "notes"), "file/unknown");
   EXPECT_NE(test::thrown([] { open(source("GGUF\x03\0\0\0"s)); }).message.find("GGUF"), std::string::npos);
@@ -96,6 +101,7 @@ TEST(Detection, EveryFileRuleIsReached) {
                                "\x80\x02.",
                                "\x93NUMPY",
                                std::string(512, '\0'),
+                               "Entry not found",
                                "text",
                                "\x01"};
   std::vector<Verdict> verdicts;
@@ -108,11 +114,62 @@ TEST(Detection, EveryFileRuleIsReached) {
   }
   std::size_t rules = 0;
   for (const Rule& rule : core::rules::kAll) {
-    if (!rule.id.starts_with("file/")) continue;
+    if (!rule.id.starts_with("file/") || rule.severity == Severity::warning) continue;
     ++rules;
     EXPECT_TRUE(seen.contains(rule.id)) << rule.id;
   }
   EXPECT_EQ(seen.size(), rules);
+}
+
+// A safetensors with tensors of u8 whose sizes are given, and their bytes.
+std::string safetensors_of(const std::vector<std::uint64_t>& sizes, const std::string& data) {
+  std::string header = "{";
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i, at += sizes[i - 1])
+    header += (i > 0 ? ",\"" : "\"") + std::string(1, static_cast<char>('a' + i)) + R"(":{"dtype":"U8","shape":[)" +
+              std::to_string(sizes[i]) + R"(],"data_offsets":[)" + std::to_string(at) + "," +
+              std::to_string(at + sizes[i]) + "]}";
+  header += "}";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  std::string size(8, '\0');
+  size[0] = static_cast<char>(header.size() & 0xFF);
+  size[1] = static_cast<char>(header.size() >> 8);
+  return size + header + data;
+}
+
+TEST(Verify, SaysThatItCheckedTheStructureOnly) {
+  EXPECT_EQ(verify(source(safetensors_of({1}, "x"))).checked, "structure only: safetensors has no checksums");
+  EXPECT_EQ(verify(source(safetensors_of({1}, ""))).checked, "");  // it is invalid
+}
+
+TEST(Verify, WarnsOfTensorsAtTheEndThatAreZeros) {
+  const auto warned = [](const Verdict& verdict) {
+    EXPECT_TRUE(verdict.report.valid());
+    std::string out;
+    for (const Finding& finding : verdict.report.findings())
+      if (finding.rule == "file/zero-tail") out = finding.tensor + " " + std::to_string(*finding.offset);
+    return out;
+  };
+  const auto data_at = [](const std::string& file) { return file.size() - 8; };
+  for (const auto& [data, tensor] : {std::pair<std::string, std::string>{"abcd"s + std::string(4, '\0'), "b"},
+                                     {"abcdefg\0"s, ""},
+                                     {"abc\0\0\0\0\0"s, "b"},  // a is not all zeros
+                                     {std::string(8, '\0'), "a"}}) {
+    const std::string file = safetensors_of({4, 4}, data);
+    EXPECT_EQ(warned(verify(source(file))),
+              tensor.empty() ? "" : tensor + " " + std::to_string(data_at(file) + (tensor == "b" ? 4 : 0)));
+  }
+  // A whole tensor larger than what is read: only a hole shows that.
+  const test::TemporaryFolder folder;
+  const std::uint64_t large = std::uint64_t{3} << 20;
+  std::string file = safetensors_of({4, large}, "abcd");
+  test::write_file(folder / "hole.safetensors", file);
+  std::filesystem::resize_file(folder / "hole.safetensors", file.size() + large);
+  test::write_file(folder / "zeros.safetensors", file + std::string(large, '\0'));
+  if (open_file(folder / "hole.safetensors")->written_end() < file.size() + large - 4096) {
+    EXPECT_EQ(warned(verify(folder / "hole.safetensors")), "b " + std::to_string(file.size()));
+  }
+  EXPECT_EQ(warned(verify(folder / "zeros.safetensors")), "");
 }
 
 TEST(Open, GivesWarningsToTheReportAndKeepsTheModel) {

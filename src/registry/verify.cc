@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "registry/checked.h"
 #include "registry/load.h"
 
 namespace weighbridge {
@@ -16,6 +17,10 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
   registry::check_content(loaded, context, findings);
   verdict.model = std::move(loaded.model);
   if (loaded.format != nullptr) verdict.format = loaded.format->info.name;
+  if (loaded.format != nullptr) {
+    registry::warn_of_zero_tail(*place, verdict.model, findings);
+    registry::say_what_was_checked(*loaded.format, verdict);
+  }
   core::place_files(verdict.report, verdict.model);
   if (const auto file = place->file()) file->check_unchanged();
   for (const auto& source : verdict.model.sources()) source->check_unchanged();

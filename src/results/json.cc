@@ -291,6 +291,9 @@ std::string to_json(std::string_view path, const Verdict& verdict) {
   begin(out, path);
   text_or_null(out, "format", verdict.format);
   flag(out, "valid", verdict.report.valid());
+  member(out, "checked", verdict.checked);
+  member(out, "parts", verdict.parts);
+  member(out, "digests", verdict.digests);
   findings(out, verdict.report);
   out.end_object();
   return out.take();
@@ -475,6 +478,10 @@ std::string to_json(std::string_view query, std::span<const Scored> results) {
     out.key("score");
     out.number(result.score);
     member(out, "text", result.text);
+    if (result.line > 0) {
+      member(out, "file", result.file);
+      member(out, "line", result.line);
+    }
     out.end_object();
   }
   out.end_array();

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
+#include "io/abandon.h"
 #include "io/atomic_file.h"
 
 namespace weighbridge {
@@ -105,5 +106,7 @@ void OutputFile::publish() {
   for (const auto& input : rep_->inputs) input->check_unchanged();
   rep_->file.publish();
 }
+
+void abandon_outputs() noexcept { io::abandon_all(); }
 
 }  // namespace weighbridge

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "io/abandon.h"
 #include "io/folder_lock.h"
 #include "io/temporary.h"
 #include "weighbridge/output.h"
@@ -76,18 +78,25 @@ struct OutputFiles::Rep {
   Rep(std::string asked, bool replaces, std::span<const std::shared_ptr<const Source>> read)
       : folder(without_tail(std::move(asked))), replace(replaces), inputs(read.begin(), read.end()) {
     find_missing();
+    const io::NamesChange creating;
     try {
       std::error_code error;
       for (const fs::path& each : made)
         if (!fs::create_directory(each, error) && error)
           base::io_error_of(folder.string(), "create", "the folder cannot be made", error.value());
       make_temporary();
+      on_abandon.emplace([this] { remove_all(); });
     } catch (...) {
       remove_made();
       throw;
     }
   }
   ~Rep() {
+    const io::NamesChange removing;
+    on_abandon.reset();
+    remove_all();
+  }
+  void remove_all() noexcept {
     if (temporary.fd) io::remove_folder(where.get(), temporary.name);
     remove_made();
   }
@@ -112,6 +121,7 @@ struct OutputFiles::Rep {
   io::Temporary temporary{};
   std::vector<std::string> names{};
   std::set<std::string, std::less<>> taken{};
+  std::optional<io::OnAbandon> on_abandon{};
 };
 
 void OutputFiles::Rep::find_missing() {
@@ -163,6 +173,7 @@ void OutputFiles::Rep::require_free(const std::string& name) const {
 }
 
 void OutputFiles::Rep::publish_folder() {
+  const io::NamesChange publishing;
   if (io::rename_new(where.get(), temporary.name.c_str(), where.get(), target.name.c_str()) == 0) return;
   if (errno == EEXIST || errno == ENOTEMPTY) refuse_existing(folder.string(), ": it was made in the meantime");
   base::io_error_of(folder.string(), "publish", "the folder cannot be made", errno);
@@ -180,6 +191,7 @@ int OutputFiles::Rep::move(Moved& file) const noexcept {
 
 void OutputFiles::Rep::publish_files() {
   const io::FolderLock turn(target.folder);  // without turns, two runs would mix their files
+  const io::NamesChange publishing;
   std::vector<Moved> moved;
   moved.reserve(names.size());
   for (const std::string& name : names) {
@@ -235,8 +247,12 @@ void OutputFiles::publish() {
   for (const auto& input : rep_->inputs) input->check_unchanged();
   rep_->exists ? rep_->publish_files() : rep_->publish_folder();
   // All files are in place, even if syncing fails below.
-  rep_->temporary = {};
-  const std::vector<fs::path> made = std::exchange(rep_->made, {});
+  std::vector<fs::path> made;
+  {
+    const io::NamesChange publishing;
+    rep_->temporary = {};
+    made = std::exchange(rep_->made, {});
+  }
   if (io::sync_folder(rep_->where.get()) != 0)
     base::io_error_of(rep_->target.folder, "publish", "the folder cannot be written to the disk", errno);
   for (const fs::path& each : made) io::sync_folder(io::split_path(each.string()).folder);

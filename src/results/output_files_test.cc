@@ -2,6 +2,8 @@
 // Several files that appear in a folder together. tests/robustness covers kills and full disks.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -34,6 +36,24 @@ TEST(OutputFiles, AppearTogetherInANewFolder) {
   files.publish();
   EXPECT_EQ(read_file(folder / "deep/out/a"), "one");
   EXPECT_EQ(read_file(folder / "deep/out/b"), "two");
+}
+
+TEST(Output, AbandonedLeaveNothingAndPublishedOnesStay) {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    OutputFiles files(folder / "deep/out", false);
+    OutputFile inside(files.add("a"), false), alone(folder / "alone", false), done(folder / "done", false);
+    const std::byte byte{7};
+    for (OutputFile* const file : {&inside, &alone, &done}) file->write({&byte, 1});
+    done.publish();
+    abandon_outputs();
+    ::_exit(0);  // without destructors
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(folder.entries(), Names{"done"});
 }
 
 TEST(OutputFiles, UnpublishedLeaveNeitherFilesNorFolders) {

@@ -288,8 +288,102 @@ def test_vectors_that_search_did_not_make_are_named_as_such(model, tmp_path):
 def test_a_file_without_texts_is_told_of(model, tmp_path):
     empty = tmp_path / "empty"
     empty.write_bytes(b"")
-    assert "holds no text" in weighbridge("embed", model, "--input", empty).stderr
+    assert "contains no text" in weighbridge("embed", model, "--input", empty).stderr
     assert "contains no text" in weighbridge("search", model, "a", "--corpus", empty).stderr
+
+
+def test_a_corpus_is_several_files_and_folders(model, tmp_path):
+    """`--corpus notes/*.txt QUERY` took files 2 to n for queries."""
+    notes = tmp_path / "notes"
+    (notes / "below").mkdir(parents=True)
+    (notes / "a.txt").write_text("a\nfor lorries\n")
+    (notes / "b.txt").write_text("is\na scale\n")
+    (notes / "below/c.md").write_text("weighbridge\n")
+    (notes / "below/d.jsonl").write_text('{"text": "naive"}\n')
+    (notes / "e.bin").write_bytes(b"\0\1")
+    for words in (["--corpus", notes / "a.txt", notes / "b.txt", "a scale"], ["a scale", "--corpus", notes / "a.txt", "--corpus", notes / "b.txt"],
+                  ["--top", "2", "--corpus", notes, "--", "a scale"]):
+        found = validated(weighbridge("search", "--json", model, *words).stdout, "search")["results"]
+        assert (found[0]["text"], found[0]["file"], found[0]["line"]) == ("a scale", str(notes / "b.txt"), 2)
+    assert f"  {notes}/b.txt:2: a scale\n" in weighbridge("search", model, "--corpus", notes, "a scale").stdout
+    everything = validated(weighbridge("search", model, "--corpus", notes, "--top", "9", "a", "--json").stdout, "search")["results"]
+    assert sorted(one["text"] for one in everything) == ["a", "a scale", "for lorries", "is", "naive", "weighbridge"]
+    alone = validated(weighbridge("search", model, "--corpus", notes / "a.txt", "a", "--json").stdout, "search")["results"]
+    assert set(alone[0]) == {"index", "score", "text"}
+    (tmp_path / "empty").mkdir()
+    assert "no .txt, .md or .jsonl file" in weighbridge("search", model, "--corpus", tmp_path / "empty", "a", status=2).stderr
+
+
+def test_a_dash_is_standard_input_for_every_verb_with_texts(model, tmp_path):
+    """`embed MODEL -` embedded a dash."""
+    expected = embedded(model, "a scale", "is")
+    both = weighbridge("embed", model, "-", input="a scale\nis\n").stdout
+    assert [json.loads(line) for line in both.splitlines()] == expected
+    middle = weighbridge("embed", model, "a", "-", "is", input="a scale\n").stdout.splitlines()
+    assert [json.loads(line)["embedding"] for line in middle[1:]] == [one["embedding"] for one in expected]
+    assert weighbridge("embed", model, "-", "--input-format", "jsonl", input='"a scale"\n"is"\n').stdout == both
+    assert weighbridge("tokenize", model, "-", input="a scale\n").stdout == weighbridge("tokenize", model, "a scale").stdout
+    assert weighbridge("similarity", model, "a", "-", input="is\n").stdout == weighbridge("similarity", model, "a", "is").stdout
+    corpus = tmp_path / "c.txt"
+    corpus.write_text("a scale\nis\n")
+    assert weighbridge("search", model, "--corpus", corpus, "-", input="is\n").stdout == weighbridge("search", model, "--corpus", corpus, "is").stdout
+    assert "once only" in weighbridge("search", model, "--corpus", "-", "-", input="is\n", status=2).stderr
+    assert "once only" in weighbridge("embed", model, "-", "-", input="is\n", status=2).stderr
+    with open(model, "rb") as stdin:
+        assert json.loads(weighbridge("embed", "-", "a scale", stdin=stdin).stdout) == expected[0]
+
+
+def test_a_json_file_is_not_embedded_as_source_text(model, tmp_path):
+    texts = tmp_path / "x.json"
+    texts.write_text('[\n"a scale",\n"is"\n]\n')
+    for words in (["embed", model, "--input"], ["tokenize", model, "--input"], ["search", model, "q", "--corpus"]):
+        assert "--input-format jsonl" in weighbridge(*words, texts, status=2).stderr
+    assert len(embedded(model, "--input", texts, "--input-format", "lines")) == 4
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    """A folder with a model that needs seconds for one batch of texts."""
+    folder = tmp_path_factory.mktemp("slow")
+    hidden, ffn, layers, positions = 384, 1536, 6, 64
+    ones, zeros = (("F32", [hidden], np.full(hidden, value, "<f4").tobytes()) for value in (1, 0))
+    tensors = {"embeddings.word_embeddings.weight": noise(len(WORDS), hidden), "embeddings.position_embeddings.weight": noise(positions, hidden),
+               "embeddings.token_type_embeddings.weight": noise(2, hidden), "embeddings.LayerNorm.weight": ones, "embeddings.LayerNorm.bias": zeros}
+    for layer in (f"encoder.layer.{n}." for n in range(layers)):
+        for name in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
+            tensors |= {layer + name + ".weight": noise(hidden, hidden), layer + name + ".bias": zeros}
+        tensors |= {layer + "intermediate.dense.weight": noise(ffn, hidden), layer + "intermediate.dense.bias": noise(ffn),
+                    layer + "output.dense.weight": noise(hidden, ffn), layer + "output.dense.bias": zeros}
+        for name in ("attention.output.LayerNorm", "output.LayerNorm"):
+            tensors |= {layer + name + ".weight": ones, layer + name + ".bias": zeros}
+    (folder / "model.safetensors").write_bytes(safetensors(tensors))
+    (folder / "config.json").write_text(json.dumps({
+        "model_type": "bert", "hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": 12, "intermediate_size": ffn,
+        "max_position_embeddings": positions, "vocab_size": len(WORDS), "layer_norm_eps": 1e-12, "hidden_act": "gelu"}))
+    (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    (folder / "texts.txt").write_text("a " * 31 + "\n" + ("is " * 20 + "\n") * 1000)
+    return folder
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_in_the_last_batch_of_embed_is_obeyed_at_once(slow, tmp_path, number):
+    """All texts are in one batch: the signal was ignored, the file published, and the status 0."""
+    out = tmp_path / "v.npy"
+    run = subprocess.Popen([COMMAND, "embed", slow, "--input", slow / "texts.txt", "-o", out, "--threads", "1"], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE)
+    while run.poll() is None and not list(tmp_path.iterdir()):
+        time.sleep(0.01)
+    time.sleep(0.2)
+    began = time.monotonic()
+    run.send_signal(number)
+    said = run.communicate(timeout=60)
+    assert (run.returncode, said) == (128 + number, (b"", b""))
+    assert time.monotonic() - began < 0.5 and os.listdir(tmp_path) == []  # 0.2 s, and room for a busy machine
+
+
+def test_generate_sends_an_encoder_to_embed(model):
+    assert "use embed" in weighbridge("generate", model, status=1).stderr
+    assert "use embed" in weighbridge("generate", model.parent / "tiny", "-p", "a", status=1).stderr
 
 
 def test_flags_that_would_change_nothing_are_refused(model):

@@ -316,3 +316,14 @@ def test_the_bar_counts_elements_smaller_than_a_byte(tmp_path):
     terminal.process.send_signal(signal.SIGCONT)
     assert terminal.close() == 0
     assert set(re.findall(r" of ([0-9.]+ [KMG]iB)", terminal.text)) == {"256 MiB"}, terminal.text
+
+
+def test_bare_bytes_get_no_ending_of_another_kind(sample, tmp_path):
+    """`-o x.csv` wrote bytes of floats under that name."""
+    for name in ("x.csv", "x.TXT", "x.npz"):
+        assert "--raw" in weighbridge("extract", sample, "steps", "-o", tmp_path / name, status=2).stderr
+        assert not (tmp_path / name).exists()
+    for name in ("x", "x.bin", "x.dat", "steps.0"):
+        weighbridge("extract", sample, "steps", "-o", tmp_path / name)
+    weighbridge("extract", sample, "steps", "-o", tmp_path / "x.csv", "--raw")
+    assert (tmp_path / "x.csv").stat().st_size == 8

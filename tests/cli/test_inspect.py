@@ -77,12 +77,37 @@ def test_sort(sample):
     assert names(sample, "--sort", "offset") == ["layer.weight", "layer.bias", "embedding", "steps"]
 
 
+def test_layer_10_is_behind_layer_2(tmp_path):
+    path, own = tmp_path / "layers.safetensors", tmp_path / "own.safetensors"
+    names = [f"layer.{n}.w" for n in range(12)]
+    path.write_bytes(safetensors({name: ("F32", [1], floats(1)) for name in sorted(names)}))
+    for words in ([], ["--sort", "name"], ["--quiet"]):
+        rows = [line.split()[0] for line in weighbridge("inspect", path, *words).stdout.splitlines() if line.startswith("layer.")]
+        assert rows == names
+    assert [t["name"] for t in validated(weighbridge("inspect", path, "--json").stdout, "inspect")["tensors"]] == sorted(names), "programs get the order of the file"
+    mixed = ["z", "layer.10.w", "a", "layer.2.w"]  # no sorted order: the author's
+    own.write_bytes(safetensors({name: ("F32", [1], floats(1)) for name in mixed}))
+    assert [line.split()[0] for line in weighbridge("inspect", own, "--quiet").stdout.splitlines()[1:]] == mixed
+
+
+def test_quiet_leaves_the_rows(sample):
+    rows = weighbridge("inspect", sample, "--quiet").stdout.splitlines()
+    assert rows[0].split() == ["name", "dtype", "shape", "size", "layout"] and len(rows) == 5
+
+
 def test_filter(sample):
     assert sorted(names(sample, "--filter", "layer.*")) == ["layer.bias", "layer.weight"]
     assert names(sample, "--filter", "?teps") == ["steps"]
     assert names(sample, "--filter", "[a-f]mb*g") == ["embedding"]
-    assert names(sample, "--filter", "layer") == []
-    assert "no tensor matches" in weighbridge("inspect", sample, "--filter", "x*").stdout
+
+
+def test_no_match_is_the_same_in_every_verb(sample, tmp_path):
+    for words in (["inspect", sample, "--filter", "x*"], ["extract", sample, "--glob", "x*", "-o", tmp_path / "o"],
+                  ["convert", sample, tmp_path / "o.zt", "--only", "x*"], ["inspect", sample, "--filter", "x*", "--quiet"]):
+        done = weighbridge(*words, status=2)
+        assert done.stdout == "" and done.stderr.startswith(f'weighbridge: {sample}: no tensor matches "x*"'), words
+    failure = validated(weighbridge("inspect", sample, "--filter", "layer", "--json", status=2).stdout, "inspect")
+    assert failure["findings"][0]["message"] == 'no tensor matches "layer", "*layer*" does'
 
 
 def test_stats(tmp_path):

@@ -130,6 +130,35 @@ def test_an_interrupt_leaves_nothing_behind(large, tmp_path, number):
         assert os.listdir(tmp_path) == ["large.safetensors"]
 
 
+@pytest.mark.parametrize("words", [["convert", "{in}", "{out}.zt", "--encoding", "zstd", "--level", "19"], ["convert", "{in}", "{out}.zt"],
+                                   ["convert", "{in}", "{out}/", "--max-shard-size", "1GB"], ["extract", "{in}", "w", "-o", "{out}.bin"],
+                                   ["extract", "{in}", "--glob", "*", "--raw", "-o", "{out}/deep"], ["hash", "{in}"], ["hash", "--file", "{in}"],
+                                   ["verify", "{in}", "--sha256", "0" * 64], ["inspect", "{in}", "--stats"]], ids=" ".join)
+def test_an_interrupt_ends_every_verb_within_200_ms(large, tmp_path, words):
+    run = subprocess.Popen([COMMAND, *(word.replace("{in}", str(large)).replace("{out}", str(tmp_path / "out")) for word in words)],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(0.5)
+    began = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+    assert run.returncode == 130 and os.listdir(tmp_path) == ["large.safetensors"]
+    assert time.monotonic() - began < 1  # the system also has to drop what was written, and the machine may be busy
+
+
+def test_n_is_a_count_where_there_is_one_to_give(sample, tmp_path):
+    """`search -n 3` was told that search takes no --dry-run."""
+    assert "-n, --top N" in weighbridge("search", "--help").stdout and "-n, --max-tokens N" in weighbridge("generate", "--help").stdout
+    assert "dry-run" not in weighbridge("search", sample, "-n", "3", "q", status=2).stderr
+    weighbridge("convert", sample, tmp_path / "x.zt", "-n")
+    assert not (tmp_path / "x.zt").exists()
+
+
+def test_unknown_targets_name_what_can_be_written(sample, tmp_path):
+    said = weighbridge("convert", sample, tmp_path / "x.gguf", status=2).stderr
+    assert ".safetensors, .zt," in said and "or / (a Hugging Face folder)" in said and "--to with one of safetensors zt" in said
+    assert "expected safetensors, zt" in weighbridge("convert", sample, tmp_path / "x", "--to", "onnx", status=2).stderr
+
+
 def test_a_long_job_shows_its_progress_on_a_terminal_only(large):
     shown = on_terminal("hash", large)
     assert " left" in shown and "/s" in shown and "hash [" in shown

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import COMMAND, floats, safetensors, weighbridge
+from conftest import COMMAND, floats, safetensors, weighbridge, ztensor
 from terminal import Terminal, on_terminal
 
 ERASE = "\x1b[J"
@@ -181,6 +181,27 @@ def test_a_row_is_a_line_of_the_terminal(named, columns):
     assert not wide, wide
     assert any("...." in row or "n...n" in row or re.search(r"n\.\.\.n*\.weight", row) for row in rows)
     assert "layout" not in rows[2]
+
+
+@pytest.fixture
+def layers(tmp_path):
+    """Names that differ in the middle, with a layout and shapes that take much of a line."""
+    path = tmp_path / "layers.zt"
+    names = [f"encoder.layer.{n}.attention.self.{part}.weight" for n in range(12) for part in ("query", "key", "value")]
+    shape = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+    path.write_bytes(ztensor({name: ("dense", shape, {"data": ("f32", floats(1))}) for name in names}
+                             | {"other": ("sparse_coo", [2, 3], {"values": ("f32", floats(5, 7)), "coords": ("u64", b"\0" * 32)})}))
+    return path
+
+
+@pytest.mark.parametrize("columns", [60, 72, 80])
+def test_different_tensors_look_different_in_80_columns(layers, columns):
+    lines = on_terminal("inspect", layers, "--no-check", columns=columns).split("\n")
+    rows = [line.split("  ")[0] for line in lines if re.search(r"f32 .*\[", line)]
+    assert len(rows) == 37 and len(set(rows)) == 37, rows
+    assert max(map(len, lines[2:])) <= columns and "layout" not in "\n".join(lines), "the layout goes first"
+    wide = on_terminal("inspect", layers, "--no-check", "--wide", columns=columns).replace("\r", "").replace("\n", "")
+    assert "encoder.layer.11.attention.self.value.weight" in wide and "sparse_coo" in wide and "..." not in wide
 
 
 def test_a_pipe_gets_names_whole_and_every_column(named):

@@ -151,6 +151,11 @@ export interface Verdict {
   /** Null if no format was recognized. */
   readonly format: string | null;
   readonly valid: boolean;
+  /** What was checked, in one phrase; empty unless valid. */
+  readonly checked: string;
+  /** Stored parts of tensors, and how many of them have a digest. */
+  readonly parts: number;
+  readonly digests: number;
   readonly findings: readonly Finding[];
   /** Present if there are more findings than are listed. */
   readonly findings_total?: number;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts keep different texts different, and numbers within names are ordered by value.
+#include "cuts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "weighbridge/text.h"
+
+namespace weighbridge::cli {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// Cuts all of them, which must stay different and fit.
+Texts cut(const Texts& texts, std::size_t columns) {
+  const Cuts cuts(texts, columns);
+  Texts out;
+  for (const std::string& text : texts) {
+    out.emplace_back(cuts(text));
+    EXPECT_LE(display_width(out.back()), columns) << out.back();
+  }
+  EXPECT_EQ(std::set<std::string>(out.begin(), out.end()).size(), texts.size());
+  return out;
+}
+
+TEST(Cuts, TextsThatDifferInTheMiddleStayDifferent) {
+  Texts layers;
+  for (int i = 0; i < 12; ++i)
+    for (const char* const part : {"query", "key", "value"})
+      layers.push_back("encoder.layer." + std::to_string(i) + ".attention.self." + part + ".weight");
+  for (const std::size_t columns : {24U, 30U, 36U}) cut(layers, columns);
+  const Texts found = cut({layers[0], layers[3], "pooler"}, 28);
+  EXPECT_EQ(found, (Texts{"enco...0...self.query.weight", "enco...1...self.query.weight", "pooler"}));
+}
+
+TEST(Cuts, TextsThatFitAreLeftAlone) {
+  EXPECT_EQ(cut({"a", "a much longer text than fits"}, 16), (Texts{"a", "a much...an fits"}));
+  const Cuts same({"twice the same text, twice", "twice the same text, twice"}, 16);
+  EXPECT_EQ(same("twice the same text, twice"), "twice ..., twice");
+}
+
+TEST(Cuts, WithoutACutThatTellsThemApartTextsStayWhole) {
+  const std::string a(60, 'a'), b = "b" + std::string(58, 'a') + "b",
+                                c = "b" + std::string(30, 'a') + "c" + std::string(27, 'a') + "b",
+                                d = "b" + std::string(5, 'a') + "c" + std::string(52, 'a') + "b";
+  const Texts texts{a, b, c, d};
+  const Cuts cuts(texts, 20);
+  std::set<std::string_view> seen;
+  for (const std::string& text : texts) seen.insert(cuts(text));
+  EXPECT_EQ(seen.size(), texts.size());
+}
+
+TEST(Cuts, NumbersInNamesAreOrderedByValue) {
+  Texts names{"layer.10.w", "layer.2.w", "layer.2.b",   "layer",
+              "layer.02.b", "a",         "layer.100.w", "layer.9999999999999999999999.w"};
+  std::ranges::sort(names, comes_before);
+  EXPECT_EQ(names, (Texts{"a", "layer", "layer.02.b", "layer.2.b", "layer.2.w", "layer.10.w", "layer.100.w",
+                          "layer.9999999999999999999999.w"}));
+}
+
+}  // namespace
+}  // namespace weighbridge::cli

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Removes what unfinished outputs would leave behind when a process must end at once. Owns the list of them; callers
+// say how each is removed.
+#pragma once
+#include <functional>
+#include <list>
+#include <mutex>
+
+namespace weighbridge::io {
+
+// Removes something temporary if the process abandons its outputs while this object lives. `remove` must not throw, and
+// may run in another thread.
+class OnAbandon {
+ public:
+  explicit OnAbandon(std::function<void()> remove);
+  ~OnAbandon();
+  OnAbandon(const OnAbandon&) = delete;
+  OnAbandon& operator=(const OnAbandon&) = delete;
+
+ private:
+  std::list<std::function<void()>>::iterator at_;
+};
+
+// Removes everything on the list, newest first. Nothing can be added or published after it.
+void abandon_all() noexcept;
+
+// Held while names appear, change or go that belong together: outputs are abandoned before or after.
+class NamesChange {
+ public:
+  NamesChange();
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+};
+
+}  // namespace weighbridge::io

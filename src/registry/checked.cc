@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts digests, and looks for zeros at the end of files.
+#include "registry/checked.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/checked.h"
+#include "core/common_rules.h"
+#include "core/words.h"
+
+namespace weighbridge::registry {
+namespace {
+
+constexpr std::uint64_t kMostRead = std::uint64_t{1} << 20;
+
+// Whether a checksum of the container covers the tensor data: embd and slm, slm_adapter.
+bool has_checksum(const Model& model) {
+  return std::ranges::any_of(model.checksums(),
+                             [](const Checksum& each) { return each.name == "file" || each.name == "payload"; });
+}
+
+// The offset from which on the source is zeros, as far as that can be told cheaply.
+std::uint64_t zeros_from(const Source& source) {
+  const std::uint64_t end = std::min(source.written_end(), source.size());
+  std::vector<std::byte> tail(base::to_size(std::min(end, kMostRead)));
+  source.read_at(end - tail.size(), tail);
+  const auto last = std::find_if(tail.rbegin(), tail.rend(), [](std::byte each) { return each != std::byte{0}; });
+  return end - static_cast<std::uint64_t>(last - tail.rbegin());
+}
+
+}  // namespace
+
+void say_what_was_checked(const core::Format& format, Verdict& verdict) {
+  const Model& model = verdict.model;
+  for (std::uint32_t i = 0; i < model.size(); ++i)
+    for (const Part& part : model[i].parts()) {
+      ++verdict.parts;
+      verdict.digests += part.digest().empty() ? 0 : 1;
+    }
+  if (!verdict.report.valid()) return;
+  const bool whole = has_checksum(model);
+  if (whole && verdict.digests == 0) {
+    verdict.checked = "structure and checksums";
+  } else if (verdict.digests > 0 && (whole || verdict.digests == verdict.parts)) {
+    verdict.checked = "structure and digests";
+  } else if (verdict.digests > 0) {
+    verdict.checked = "structure and digests of " + std::to_string(verdict.digests) + " of " +
+                      std::to_string(verdict.parts) + " parts";
+  } else {
+    const bool can = !format.info.holds.digests.empty() || format.content_can_fail;
+    verdict.checked =
+        "structure only: " + (can ? std::string("the file") : std::string(format.info.name)) + " has no checksums";
+  }
+}
+
+void warn_of_zero_tail(const Place& place, const Model& model, core::Findings& findings) {
+  if (has_checksum(model)) return;
+  struct Seen {
+    std::uint64_t begin = 0;    // of the zeros
+    std::uint64_t tensors = 0;  // that are zeros
+    std::uint32_t first = 0;    // of these, the one with the lowest offset
+    std::uint64_t offset = 0;   // of its bytes
+  };
+  std::vector<Seen> seen;
+  for (const auto& source : model.sources()) seen.push_back({.begin = source->size() == 0 ? 0 : zeros_from(*source)});
+  for (std::uint32_t i = 0; i < model.size(); ++i) {
+    // All bytes of the tensor must be zeros of one file, and no digest may vouch for them.
+    const Tensor tensor = model[i];
+    std::optional<Extent> lowest;
+    bool zeros = true;
+    for (const Part& part : tensor.parts()) {
+      const auto extent = part.extent();
+      if (!extent || extent->source >= seen.size() || !part.digest().empty() ||
+          (extent->length > 0 && extent->offset < seen[extent->source].begin))
+        zeros = false;
+      else if (extent->length > 0 && (!lowest || extent->offset < lowest->offset))
+        lowest = extent;
+    }
+    if (!zeros || !lowest) continue;
+    Seen& file = seen[lowest->source];
+    if (file.tensors++ == 0 || lowest->offset < file.offset) {
+      file.first = i;
+      file.offset = lowest->offset;
+    }
+  }
+  for (std::uint32_t source = 0; source < seen.size(); ++source) {
+    const Seen& file = seen[source];
+    if (file.tensors == 0) continue;
+    const auto& there = model.sources()[source];
+    (there == place.file() ? findings : findings.in(*there))
+        .report(core::rules::kFileZeroTail, {.offset = file.offset, .tensor = model.name(file.first)}, {}, {},
+                file.tensors == 1 ? "one tensor" : std::to_string(file.tensors) + " tensors, this the first");
+  }
+}
+
+}  // namespace weighbridge::registry
