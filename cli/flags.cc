@@ -11,6 +11,7 @@
 #include "weighbridge/embed.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/hash.h"
+#include "weighbridge/open.h"
 
 namespace weighbridge::cli {
 namespace {

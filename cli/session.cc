@@ -228,16 +228,17 @@ Input open_input(Session& session, const std::string& path, Checks checks, std::
   Input input;
   try {
     const std::shared_ptr<const Source> held = path == "-" ? session.source(path) : nullptr;
+    const std::string form(session.args.value(FlagId::checksum_form));
     const auto opened = [&](const OpenOptions& options) {
       return held ? open(held, input.report, session.context(), options)
                   : open(path, input.report, session.context(), options);
     };
     try {
-      input.model = opened({.checks = checks, .tokenizer = std::move(tokenizer)});
+      input.model = opened({.checks = checks, .tokenizer = std::move(tokenizer), .checksum_form = form});
     } catch (const Error& error) {
       if (kind == TokenizerFile::container || error.finding().rule != "misuse/tokenizer") throw;
       input.report = {};
-      input.model = opened({.checks = checks});
+      input.model = opened({.checks = checks, .checksum_form = form});
       if (input.model && input.model->tokenizer()) throw;
     }
     if (!input.model) input.status = session.fail(path, input.report);

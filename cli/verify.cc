@@ -64,7 +64,8 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
   try {
     // Standard input can be read once only.
     const auto source = path == "-" || !wanted.empty() ? session.source(path) : nullptr;
-    Verdict verdict = source ? verify(source, session.context()) : verify(path, session.context());
+    const OpenOptions options{.checksum_form = std::string(session.args.value(FlagId::checksum_form))};
+    Verdict verdict = source ? verify(source, session.context(), options) : verify(path, session.context(), options);
     if (!wanted.empty()) compare_digest(session, *source, wanted, verdict.report);
     session.progress().clear();
     if (session.json) {

@@ -151,6 +151,8 @@ export interface Verdict {
   /** Null if no format was recognized. */
   readonly format: string | null;
   readonly valid: boolean;
+  /** The form in which the checksums of an .slm were computed. */
+  readonly checksum_form?: string;
   readonly findings: readonly Finding[];
   /** Present if there are more findings than are listed. */
   readonly findings_total?: number;
@@ -241,6 +243,8 @@ export interface Inspection {
   readonly file_size: number;
   /** Whether tensor data was checked too. */
   readonly checked: boolean;
+  /** The form in which the checksums of an .slm were computed. */
+  readonly checksum_form?: string;
   readonly checksums?: { readonly [name: string]: string };
   readonly dtype_label?: string;
   readonly attributes: Attributes;
