@@ -52,6 +52,9 @@ class Source {
   /// The range as mapped memory, or an empty Bytes if this source cannot map. The caller has checked that the range
   /// lies within size().
   virtual Bytes map(std::uint64_t offset, std::uint64_t length) const;
+  /// Asks the system to read the range ahead, in the background. The caller has checked that it lies within size(). A
+  /// hint: the default does nothing, and nothing reports a failure.
+  virtual void will_need(std::uint64_t offset, std::uint64_t length) const noexcept;
   /// Throws Error{io} if the file has changed since it was opened (size, modification time, inode).
   virtual void check_unchanged() const;
   /// The place of the files beside this one (place.h); null if there are none.

@@ -67,6 +67,19 @@ const OpenFile& BinFiles::open(std::uint8_t id, std::optional<std::uint64_t> at)
   return *open_[id];
 }
 
+void BinFiles::prefetch(std::uint8_t id) {
+  // More at once would only displace what other programs need.
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  const stb::BinFile* const entry = module_.sidecar.file(id);
+  if (!entry || prefetched_[id]) return;
+  prefetched_.set(id);
+  try {
+    const std::shared_ptr<const Source> source = open_[id] ? open_[id]->source : find(*entry, {});
+    source->will_need(0, std::min(source->size(), kMost));
+  } catch (const Error&) {  // the word that uses the file reports it
+  }
+}
+
 std::shared_ptr<const Source> BinFiles::find(const stb::BinFile& entry, core::At at) const {
   try {
     const auto place = module_.sidecar_source->place();

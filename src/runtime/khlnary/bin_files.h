@@ -3,6 +3,7 @@
 // once per run. Leaves STB itself to the registry.
 #pragma once
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -34,6 +35,9 @@ class BinFiles {
   // The file with this id, opened on first use. `at` is the byte offset of the word that names it, for the error.
   // Throws Error.
   const OpenFile& open(std::uint8_t id, std::optional<std::uint64_t> at);
+  // Asks the system to read the file ahead, once. Whatever is wrong with the file, or with the table, is no error here:
+  // a prefetch may do nothing (section 6.4).
+  void prefetch(std::uint8_t id);
 
  private:
   std::unique_ptr<OpenFile> load(const stb::BinFile& entry, core::At at) const;
@@ -42,6 +46,7 @@ class BinFiles {
   const Module::Rep& module_;
   const Context& context_;
   std::array<std::unique_ptr<const OpenFile>, 256> open_{};
+  std::bitset<256> prefetched_{};
 };
 
 }  // namespace weighbridge::khlnary

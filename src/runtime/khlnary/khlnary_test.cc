@@ -83,6 +83,16 @@ TEST(Run, ComputesAndReturns) {
   EXPECT_EQ(run_case(with("CONST_I8 7\nCONST_I8 1\nIFZ_JUMP8 +2\nCONST_I8 8\nNOP")).value, (Cell{.integer = 8}));
 }
 
+// A prefetch may do nothing, so the same program without its file ends the same way.
+TEST(Run, APrefetchOfAMissingOrDamagedFileChangesNothing) {
+  const std::string program = "PREFETCH_BIN file=0\nPREFETCH_BIN file=1\nCONST_I8 7\nRET";
+  for (const std::string_view path : {"a.stb", "none.stb", "bad.stb", "sub", "link.stb"}) {
+    const std::string files = R"({"schema":1,"files":[{"id":0,"path":")" + std::string(path) + R"("}]})";
+    EXPECT_EQ(run_case(with(program, files)).value, (Cell{.integer = 7})) << path;
+  }
+  EXPECT_EQ(run_case(with(program)).value, (Cell{.integer = 7}));
+}
+
 TEST(Run, SumsWrap) {
   // Doubles 64 until it wraps: 64 << 26 is 0 modulo 2^32.
   std::string text = "FUNC_DEF 0\nADD_I32\nRET\nFUNC_END\nCONST_I8 64\n";

@@ -86,8 +86,7 @@ class Verifier {
           findings_.report(rules::kFunction, where, {}, std::to_string(word.payload));
         return;
       case Glyph::Id::load_bin_tensor: return check_tensor(where, file_of(word.payload), tensor_of(word.payload));
-      case Glyph::Id::mmap_bin_region:
-      case Glyph::Id::prefetch_bin: file(word.payload, where.offset); return;
+      case Glyph::Id::mmap_bin_region: file(word.payload, where.offset); return;
       default: return;
     }
   }
