@@ -35,7 +35,7 @@ template <class List> consteval List optional_ones(List list) {
 inline constexpr std::array kShapeKeys = {
     Key{"family", Type::choice, true, "llama", "the architecture that an .slm has"},
     Key{"vocab_size", Type::number, true, "", "rows of tok_embeddings.weight"},
-    Key{"special_token_count", Type::number, true, "", "at least 4"},
+    Key{"special_token_count", Type::number, true, "", "at least 4 for byte tokenizers"},
     Key{"hidden_size", Type::number, true, "", "columns of tok_embeddings.weight"},
     Key{"layer_count", Type::number, true, "", ""},
     Key{"head_count", Type::number, true, "", "query heads"},

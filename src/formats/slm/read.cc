@@ -116,6 +116,7 @@ class Walk {
 
   void read_tokenizer() {
     const std::string section = text_at(header_.tokenizer_offset, header_.tokenizer_length);
+    if (section.starts_with(kBtok)) check_special_tokens(header_, findings_);
     draft_.set_tokenizer(parse_tokenizer(section, header_.tokenizer_offset, header_.vocab_size, findings_));
     draft_.add_checksum("file", checksum_text(header_.checksum));
     draft_.add_checksum("tokenizer", checksum_text(tokenizer_checksum(section, draft_.checksum_form)));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/findings.h"
 #include "runtime/khlnary/module.h"
@@ -20,6 +21,7 @@ struct OpenFile {
   std::string path;  // as in the sidecar
   std::shared_ptr<const Source> source;
   Model model;
+  std::vector<Finding> unsupported;        // tensors that cannot be interpreted
   std::array<std::uint16_t, 256> place{};  // by tensor id: 1 + its index in the model; 0: none
 
   std::optional<Tensor> tensor(std::uint8_t id) const {
@@ -41,6 +43,7 @@ class BinFiles {
 
  private:
   std::unique_ptr<OpenFile> load(const stb::BinFile& entry, core::At at) const;
+  std::optional<stb::Sidecar> own_sidecar(const Source& file, Report&) const;
   std::shared_ptr<const Source> find(const stb::BinFile& entry, core::At at) const;
 
   const Module::Rep& module_;

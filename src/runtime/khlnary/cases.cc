@@ -166,6 +166,8 @@ std::vector<Case> file_cases() {
       {"file-missing-prefetch", "khlnary/file-missing", prefetch, file("none.stb"), Found::by_verify},
       {"file-prefetch", "khlnary/file", prefetch, file("bad.stb"), Found::by_verify},
       {"file-folder-prefetch", "khlnary/file", prefetch, file("sub"), Found::by_verify},
+      {"unsupported-tensor", "khlnary/unsupported-tensor", code("LOAD_BIN_TENSOR file=0 tensor=0\nRET"),
+       file("rank4.stb"), Found::by_verify},
       {"shape-mismatch-table", "khlnary/shape-mismatch", region,
        sidecar(R"({"id":0,"path":"rank4.stb"})", R"("shapes":[[2,2]])"), Found::by_both, 0},
   };
@@ -182,7 +184,6 @@ std::vector<Case> sound_cases() {
             "MMAP_BIN_REGION file=0\nLOAD_BIN_TENSOR file=0 tensor=0 authority=7\nRET"),
        sidecar(kSmall, R"("tensors":[{"file":0,"id":0,"name":"w","shape":[2,2]}])")},
       {"sound-prefetch", "", code("PREFETCH_BIN file=9\nPREFETCH_BIN file=0\nPREFETCH_BIN file=0"), sidecar(kSmall)},
-      {"sound-unresolved", "", code("LOAD_BIN_TENSOR file=0 tensor=0\nRET"), sidecar(R"({"id":0,"path":"rank4.stb"})")},
   };
 }
 
