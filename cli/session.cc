@@ -223,6 +223,16 @@ void Session::print_findings(std::string_view path, const Report& report) {
     out.text(shown(path) + ": and " + grouped(report.total() - report.findings().size()) + " findings more\n");
 }
 
+Status status_of_report(const Report& report) {
+  const auto of_kind = [&](Kind kind) {
+    return std::any_of(report.findings().begin(), report.findings().end(),
+                       [&](const Finding& f) { return f.severity == Severity::error && f.kind == kind; });
+  };
+  if (of_kind(Kind::io)) return Status::io;
+  if (!report.valid()) return Status::invalid;
+  return report.unsupported() > 0 ? Status::unsupported : Status::done;
+}
+
 Input open_input(Session& session, const std::string& path, Checks checks, std::shared_ptr<const Source> tokenizer,
                  TokenizerFile kind) {
   Input input;

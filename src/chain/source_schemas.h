@@ -67,7 +67,7 @@ inline constexpr auto kSourceKeys = join(
                Key{"merge.N", Type::text, false, "", "route bpe: left, right, output and rank, with spaces between"},
                Key{"tensor.N.name", Type::word, true, "", "as the specification lists them"},
                Key{"tensor.N.dims", Type::dims, true, "", "slowest first"},
-               Key{"tensor.N.path", Type::word, true, "", "tensors/NAME.f32"},
+               Key{"tensor.N.path", Type::text, true, "", "below tensors/"},
                Key{"tensor.N.bytes", Type::number, true, "", "4 for each element"},
                Key{"tensor.N.checksum", Type::checksum, true, "", "SLM checksum of the file's bytes"},
                Key{"tensor.N.sha256", Type::digest, true, "", "of the file's bytes"}});
