@@ -4,9 +4,8 @@
 
 usage: generate.py --ours GENERATE_RATES --cli WEIGHBRIDGE [--roofs LIBRARY_BENCH] [--peer PYTHON] [--folder FOLDER] [-n 3]
                    [--seconds 1] [--only 15M-q8_0] [--threads 2] [--json FILE]
-
 GENERATE_RATES is the program built from bench/generate_rates.cc. PYTHON has llama-cpp-python, gguf and numpy; without it only ours is
-timed. Weights are random, with the shapes of stories15M and stories110M; both are kept in FOLDER. Each turn times ours, then the peer,
+timed. Quantized models are timed with both precisions. Weights are random, with the shapes of stories15M and stories110M; both are kept in FOLDER. Each turn times ours, then the peer,
 then the other way round. The peer samples no tokens and copies no logits, which favors it slightly. Each token needs all weights once:
 their rate is given as a fraction of the rate at which LIBRARY_BENCH reads as many bytes, with two threads in the same run."""
 import argparse
@@ -100,8 +99,9 @@ def bytes_of(shape, form):
 
 
 # Targets as multiples of the peer's rate: decode, prompt.
-ASKED = {("15M", "f32"): (1.4, None), ("15M", "q8_0"): (2, 3), ("15M", "q4_0"): (2.5, 3),
-         ("110M", "f32"): (1.2, None), ("110M", "q8_0"): (2, 3), ("110M", "q4_0"): (2.2, 3)}
+ASKED = {"exact": {("15M", "f32"): (1.4, None), ("15M", "q8_0"): (1.8, 1.5), ("15M", "q4_0"): (1.5, None),
+                   ("110M", "f32"): (1.2, None), ("110M", "q8_0"): (1.3, 1.5), ("110M", "q4_0"): (1.3, None)},
+         "fast": {("15M", "q8_0"): (2, 3), ("15M", "q4_0"): (2.5, 3), ("110M", "q8_0"): (2, 3), ("110M", "q4_0"): (2.2, 3)}}
 
 
 def add_roof(results, options, shape, form):
@@ -122,23 +122,26 @@ def measure(results, shape, form, options):
     ours_path = os.path.join(options.folder, f"{shape}-{form}.slm")
     if not os.path.exists(ours_path):
         subprocess.run([options.ours, "make", shape, form, ours_path], check=True)
-    runners = {"ours": Runner(options.ours, "run", ours_path, str(options.threads))}
+    ours = ["exact"] if form == "f32" else ["exact", "fast"]
+    runners = {precision: Runner(options.ours, "run", ours_path, str(options.threads), precision) for precision in ours}
     if options.peer:
         gguf_path = os.path.join(options.folder, f"{shape}-{form}.gguf")
         runners["llama.cpp"] = Runner(options.peer, "-c", PEER, gguf_path, ",".join(map(str, SHAPES[shape])), form, str(options.threads))
     roof = add_roof(results, options, shape, form)
-    for what, title, asked in zip(("decode", "prompt"), ("decode", "prompt of 128 tokens"), ASKED[shape, form]):
+    for place, (what, title) in enumerate((("decode", "decode"), ("prompt", "prompt of 128 tokens"))):
         rates = {name: [] for name in runners}
         for turn in range(options.turns):
             for name in list(runners) if turn % 2 == 0 else reversed(list(runners)):
                 rates[name].append(runners[name].rate(what, options.seconds))
         told = {name: {"median": figures([p[1] for p in pairs], "tokens/s")["median"], "best": max(p[0] for p in pairs)}
                 for name, pairs in rates.items()}
-        streamed = told["ours"]["median"] * bytes_of(shape, form)
-        row = results.row(title, f"{title}, {shape} {form}", told.pop("ours"), told, unit="tokens/s",
-                          roof=(roof, streamed, None) if what == "decode" and roof else None)
-        if asked:
-            results.asked(row, "llama.cpp", round(1 / asked, 2))
+        peers = {name: theirs for name, theirs in told.items() if name not in ours}
+        for precision in ours:
+            streamed = told[precision]["median"] * bytes_of(shape, form)
+            row = results.row(title, f"{title}, {shape} {form}" + (" fast" if precision == "fast" else ""), told[precision], peers,
+                              unit="tokens/s", roof=(roof, streamed, None) if what == "decode" and roof else None)
+            if asked := ASKED[precision][shape, form][place]:
+                results.asked(row, "llama.cpp", round(1 / asked, 2))
     for runner in runners.values():
         runner.end()
 

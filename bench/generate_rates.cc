@@ -4,7 +4,8 @@
 // give the same logits.
 //
 // usage: generate_rates make SHAPE FORM OUT.slm      SHAPE 15M, 110M; FORM f32, q8_0, q4_0
-//        generate_rates run MODEL.slm THREADS        then lines on standard input: "decode SECONDS", "prompt SECONDS";
+//        generate_rates run MODEL.slm THREADS PRECISION
+//                                                    then lines on standard input: "decode SECONDS", "prompt SECONDS";
 //                                                    prints "BEST MEDIAN" for each, in tokens per second
 #include <algorithm>
 #include <chrono>
@@ -123,9 +124,11 @@ bool consistent(const wb::Generator& generator) {
   return std::ranges::equal(one.logits(), all.logits());
 }
 
-int run(const std::string& path, unsigned threads) {
+int run(const std::string& path, unsigned threads, const std::string& precision) {
+  wb::GeneratorOptions options{.threads = threads};
+  options.set("precision", precision);
   const wb::Generator generator(wb::open(path, {}, {.access = wb::Access::mapped, .checks = wb::Checks::structure}),
-                                {.threads = threads});
+                                options);
   if (!consistent(generator)) {
     std::cerr << "tokens fed together and one by one have other logits\n";
     return 1;
@@ -155,8 +158,9 @@ int main(int count, char** words) {
   const std::vector<std::string> args(words + 1, words + count);
   try {
     if (args.size() == 4 && args[0] == "make") return make_file(args[1], args[2], args[3]);
-    if (args.size() == 3 && args[0] == "run") return run(args[1], static_cast<unsigned>(std::atoi(args[2].c_str())));
-    std::cerr << "usage: generate_rates make SHAPE FORM OUT.slm | run MODEL.slm THREADS\n";
+    if (args.size() == 4 && args[0] == "run")
+      return run(args[1], static_cast<unsigned>(std::atoi(args[2].c_str())), args[3]);
+    std::cerr << "usage: generate_rates make SHAPE FORM OUT.slm | run MODEL.slm THREADS PRECISION\n";
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;

@@ -48,12 +48,21 @@ bool takes_flag(VerbId id, const Action* action, const Flag& flag) noexcept { re
 
 bool needs_flag(VerbId id, const Action* action, const Flag& flag) noexcept { return holds(flag.required, id, action); }
 
+Flag flag_of(const Flag& flag, VerbId id, const Action* action) {
+  Flag out = flag;
+  for (const Own& own : flag.own) {
+    if (!holds(own.where, id, action)) continue;
+    out.help = own.help;
+    if (own.listed) out.listed = own.listed;
+    if (!own.standard.empty()) out.standard = own.standard;
+  }
+  if (action && flag.id == FlagId::output) out.help = action->output;
+  return out;
+}
+
 std::string help_of(const Flag& flag, VerbId id, const Action* action) {
-  std::string_view out = flag.help;
-  for (const OwnHelp& own : flag.own)
-    if (holds(own.where, id, action)) out = own.help;
-  if (action && flag.id == FlagId::output) out = action->output;
-  return std::string(out) + (flag.standard.empty() ? "" : " (default: " + std::string(flag.standard) + ")");
+  const Flag there = flag_of(flag, id, action);
+  return std::string(there.help) + (there.standard.empty() ? "" : " (default: " + std::string(there.standard) + ")");
 }
 
 FlagId companion_of(const Flag& flag, VerbId id, const Action* action) noexcept {

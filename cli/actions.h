@@ -30,6 +30,8 @@ std::vector<std::string_view> next_words(VerbId, std::string_view name = {});
 bool takes_flag(VerbId, const Action*, const Flag&) noexcept;
 // Whether the flag is required there.
 bool needs_flag(VerbId, const Action*, const Flag&) noexcept;
+// The flag as it is there: with its own help, words and default.
+Flag flag_of(const Flag&, VerbId, const Action* = nullptr);
 // What the flag does there, with its default.
 std::string help_of(const Flag&, VerbId, const Action* = nullptr);
 // The flag that must be given for this one to have an effect there; FlagId::none if there is none.

@@ -49,6 +49,9 @@ bool takes(const Command& command, const Flag& flag) { return takes_flag(command
 std::string help(const Command& command, const Flag& flag) { return help_of(flag, command.verb->id, command.action); }
 
 std::string joined_words(const Flag& flag) { return joined(words(flag), flag.type == Type::limit ? "=" : ""); }
+std::string joined_words(const Command& command, const Flag& flag) {
+  return joined_words(flag_of(flag, command.verb->id, command.action));
+}
 std::string flag_names(const Command& command) {
   std::string out;
   for (const Flag& f : flags())
@@ -94,7 +97,9 @@ std::string bash_values() {
   for (const Flag& f : flags()) {
     if (!has_value(f)) continue;
     out += "    " + spellings(f, "|") + ") ";
-    const std::string known = joined_words(f);
+    std::string known = joined_words(f);
+    for (const Own& own : f.own)  // offered by every verb that takes the flag
+      if (own.listed) known += " " + joined(own.listed());
     if (f.type == Type::limit) out += "compopt -o nospace; ";
     if (!known.empty())
       out += (f.given == Given::list ? "_weighbridge_list '" : "_weighbridge_words '") + known + "'; ";
@@ -173,7 +178,7 @@ std::string zsh_flag(const Command& command, const Flag& f) {
   const std::string shown = "[" + zsh_text(help(command, f)) + "]";
   std::string action;
   if (!f.value.empty()) {
-    const std::string known = joined_words(f);
+    const std::string known = joined_words(command, f);
     action = std::string(f.given == Given::optional ? "::" : ":") + zsh_text(f.value) + ":";
     if (f.type == Type::limit)
       action += "{compadd -S \"\" - " + known + "}";
@@ -260,29 +265,30 @@ std::string fish_row(std::string_view condition, std::string_view rest) {
   return "complete -c weighbridge -n " + in_quotes(condition) + " " + std::string(rest) + "\n";
 }
 
-std::string fish_flag(const Flag& f, std::string_view help, const std::string& taken) {
+// The words are those of `command`, which has the same description as the others of `taken`.
+std::string fish_flag(const Command& command, const Flag& f, const std::string& taken) {
   std::string out = "-l " + std::string(f.name);
   if (f.letter) out += std::string(" -s ") + f.letter;
   if (has_value(f)) out += f.type == Type::file ? " -r -F" : " -x";
-  const std::string known = joined_words(f);
+  const std::string known = joined_words(command, f);
   if (!known.empty())
     out += " -a " +
            (f.given == Given::list && f.type != Type::limit ? "'(__fish_append , " + known + ")'" : "'" + known + "'");
-  return fish_row("__weighbridge_in" + taken, out + " -d " + in_quotes(help));
+  return fish_row("__weighbridge_in" + taken, out + " -d " + in_quotes(help(command, f)));
 }
 
 // One row for all commands where a flag has the same description.
 std::string fish_flags() {
   std::string out;
   for (const Flag& f : flags()) {
-    std::vector<std::pair<std::string, std::string>> told;  // the description, and its commands
+    std::vector<std::pair<Command, std::string>> told;  // the first with a description, and all that share it
     for (const Command& command : commands()) {
       if (!takes(command, f)) continue;
-      auto same = std::ranges::find(told, help(command, f), &std::pair<std::string, std::string>::first);
-      if (same == told.end()) same = told.insert(told.end(), {help(command, f), ""});
+      auto same = std::ranges::find_if(told, [&](const auto& one) { return help(one.first, f) == help(command, f); });
+      if (same == told.end()) same = told.insert(told.end(), {command, ""});
       same->second += " \"" + command.words() + "\"";
     }
-    for (const auto& [help, taken] : told) out += fish_flag(f, help, taken);
+    for (const auto& [command, taken] : told) out += fish_flag(command, f, taken);
   }
   return out;
 }

@@ -4,9 +4,11 @@
 #include "weighbridge/convert.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -90,11 +92,52 @@ void print_item(Output& out, std::string_view word, Tone tone, const Item& item)
   print_folded(out, word, tone, std::string(name(item.kind)) + ": " + item_text(item));
 }
 
-// Groups items of one kind with the same new value, and prints the first few of each group and the number of the
-// others. If there are too many groups (names that become hashes), each kind is one group.
-void print_items(Output& out, std::string_view word, Tone tone, const std::vector<Item>& items) {
+// "largest error 4.9e-04, 3 values became zero"
+std::string effect(const Cast& cast) {
+  char error[32];
+  std::snprintf(error, sizeof error, "%.1e", cast.largest_error);  // the program never calls setlocale()
+  const auto values = [](std::uint64_t n) { return grouped(n) + (n == 1 ? " value" : " values"); };
+  std::string out = cast.largest_error > 0 ? std::string("largest error ") + error : "every value kept";
+  if (cast.flushed > 0) out += ", " + values(cast.flushed) + " became zero";
+  if (cast.overflowed > 0)
+    out += ", " + values(cast.overflowed) + (cast.overflowed == 1 ? " was" : " were") + " too large";
+  return out;
+}
+
+// The word for subjects that are all tensors or all parts of tensors; empty for others.
+std::string_view counted_as(const std::vector<const Item*>& items) {
+  const auto all = [&](std::string_view end) {
+    return std::ranges::all_of(items, [&](const Item* item) {
+      return item->subject.starts_with("tensors[") && item->subject.find(end) != std::string::npos;
+    });
+  };
+  return all("\"].parts[\"") ? "parts" : all("") ? "tensors" : "";
+}
+
+// Groups items of one kind with the same new value. Unless `names_each`, tensors that also have the same old value are
+// counted, as are those of a cast. Of another group, prints the first few, and the number of the others. If there are
+// too many groups (names that become hashes), each kind is one group.
+void print_items(Output& out, std::string_view word, Tone tone, const std::vector<Item>& items, bool names_each,
+                 std::span<const Cast> casts = {}) {
   std::map<LossKind, std::map<std::string_view, std::vector<const Item*>>> kinds;
   for (const Item& item : items) kinds[item.kind][item.to].push_back(&item);
+  // Prints items with one old and one new value as one line, if that tells enough.
+  const auto print_as_one = [&](LossKind kind, const std::vector<const Item*>& same) {
+    const auto is_this = [&](const Cast& cast) {
+      return (kind == LossKind::precision || kind == LossKind::dtype) && name(cast.from) == same[0]->from &&
+             name(cast.to) == same[0]->to;
+    };
+    const auto cast = std::ranges::find_if(casts, is_this);
+    const std::string_view noun = counted_as(same);
+    if (noun.empty() || same[0]->from.empty() || (cast == casts.end() && same.size() <= kMostAlike)) return false;
+    const std::string subject = same.size() == 1 ? item_text(*same[0])
+                                                 : grouped(same.size()) + " " + std::string(noun) + ": " +
+                                                       fitted(same[0]->from, kLongest) + " -> " +
+                                                       fitted(same[0]->to, kLongestReason);
+    print_folded(out, word, tone,
+                 std::string(name(kind)) + ": " + subject + (cast == casts.end() ? "" : ", " + effect(*cast)));
+    return true;
+  };
   const auto print_some = [&](LossKind kind, const std::vector<const Item*>& alike, const std::string& becoming) {
     const std::size_t most = alike.size() == kMostAlike + 1 ? alike.size() : kMostAlike;  // "and 1 more" takes as long
     for (std::size_t i = 0; i < alike.size() && i < most; ++i) print_item(out, word, tone, *alike[i]);
@@ -110,25 +153,34 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
       print_some(kind, all, "; --json lists all of them");
       continue;
     }
-    for (const auto& [becomes, alike] : groups) print_some(kind, alike, " -> " + fitted(becomes, kLongest));
+    for (const auto& [becomes, alike] : groups) {
+      std::map<std::string_view, std::vector<const Item*>> by_old;
+      for (const Item* item : alike) by_old[item->from].push_back(item);
+      std::vector<const Item*> rest;
+      for (const auto& [old, same] : by_old)
+        if (names_each || !print_as_one(kind, same)) rest.insert(rest.end(), same.begin(), same.end());
+      if (!rest.empty()) print_some(kind, rest, " -> " + fitted(becomes, kLongest));
+    }
   }
 }
 
-// `size`: that of the output, if it was written and is a file.
-void print_plan(Output& out, const Plan& plan, std::string_view from, std::string_view to, bool written,
-                std::optional<std::uint64_t> size) {
+// `before`: the size of the input. `size`: that of the output, if it was written and is a file. `casts`: what writing
+// it found.
+void print_plan(Output& out, const Plan& plan, std::string_view from, std::string_view to, std::uint64_t before,
+                bool written, std::optional<std::uint64_t> size, std::span<const Cast> casts) {
+  const std::uint64_t after = size.value_or(plan.output_size());
   const std::string heading =
       shown(from) + " (" + std::string(plan.from()) + ") -> " + shown(to) + " (" + std::string(plan.to()) + "): ";
   if (plan.blockers().empty()) {
     out.text(heading + grouped(plan.tensors()) + (plan.tensors() == 1 ? " tensor, " : " tensors, ") +
-             size_text(plan.payload_size()) + " of payload, " + (size || plan.output_size_exact() ? "" : "at most ") +
-             grouped(size.value_or(plan.output_size())) + " bytes" + (written ? ", written\n" : "\n"));
+             size_text(before) + " -> " + (size || plan.output_size_exact() ? "" : "at most ") + size_text(after) +
+             " (" + grouped(after) + (after == 1 ? " byte)" : " bytes)") + (written ? ", written\n" : "\n"));
   } else {
     out.text(heading + "cannot be written\n");
   }
-  print_items(out, "blocker", Tone::bad, plan.blockers());
-  print_items(out, "loss", Tone::warning, plan.losses());
-  print_items(out, "change", Tone::plain, plan.changes());
+  print_items(out, "blocker", Tone::bad, plan.blockers(), true);
+  print_items(out, "loss", Tone::warning, plan.losses(), false, casts);
+  print_items(out, "change", Tone::plain, plan.changes(), false);
 }
 
 std::string flags_to_allow(const std::vector<Item>& refused) {
@@ -188,10 +240,12 @@ Context in_two_parts(Session& session) {
   return context;
 }
 
-Status carry_out(Session& session, const std::string& path, const std::string& output, const Plan& plan) {
+Status carry_out(Session& session, const std::string& path, const std::string& output, const Plan& plan,
+                 std::uint64_t before) {
   const bool dry_run = session.args.has(FlagId::dry_run), possible = plan.possible();
+  std::vector<Cast> casts;
   if (possible && !dry_run) {
-    plan.execute(output, in_two_parts(session));
+    casts = plan.execute(output, in_two_parts(session)).casts;
     session.progress().clear();
   }
   const bool written = possible && !dry_run;
@@ -203,9 +257,9 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
   }
   const auto print = [&] {
     if (session.json) {
-      session.object(to_json(path, output, plan, written, size));
+      session.object(to_json(path, output, plan, written, size, casts));
     } else if (!session.quiet) {
-      print_plan(session.out, plan, path, output, written, size);
+      print_plan(session.out, plan, path, output, before, written, size, casts);
     }
   };
   if (written) {
@@ -268,7 +322,8 @@ Status run_convert(Session& session) {
     if (tokenizer && !input.model->tokenizer())
       taken.tokenizer = in_file(std::string(session.args.value(FlagId::tokenizer)),
                                 [&] { return WordPiece::vocabulary(*tokenizer, session.context().limits); });
-    return carry_out(session, path, output, plan(view(*input.model, taken), format, options));
+    return carry_out(session, path, output, plan(view(*input.model, taken), format, options),
+                     bytes_read_from(*input.model));
   } catch (const Error& error) {
     return session.fail(path, error);
   }
@@ -289,7 +344,8 @@ Status run_append(Session& session) {
     const ViewOptions taken = view_of(session);
     const Input more = open_input(session, source);
     if (!more.model) return more.status;
-    return carry_out(session, source, output, plan_append(*base.model, view(*more.model, taken), options));
+    return carry_out(session, source, output, plan_append(*base.model, view(*more.model, taken), options),
+                     bytes_read_from(*base.model));
   } catch (const Error& error) {
     return session.fail(error.finding().rule == "misuse/append" ? target : source, error);
   }

@@ -10,6 +10,7 @@
 #include "weighbridge/dtype.h"
 #include "weighbridge/embed.h"
 #include "weighbridge/formats.h"
+#include "weighbridge/generate.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/open.h"
 

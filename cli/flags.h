@@ -131,9 +131,12 @@ struct Range {
   double least = 0, most = 4294967295;
   bool above = false;
 };
-struct OwnHelp {
+// What particular verbs and actions have in place of the row's own help, and of its words and default if these are set.
+struct Own {
   Where where{};
   std::string_view help{};
+  WordList listed = nullptr;
+  std::string_view standard{};
 };
 struct Needed {
   Where where{};
@@ -159,7 +162,7 @@ struct Flag {
   Needed needs[3]{};            // the flag that must be given for this one to have an effect
   FlagSet excludes{};           // flags that cannot be used together with it
   std::string_view help{};      // a verb phrase or a noun phrase: one line, lower case, no full stop
-  OwnHelp own[6]{};             // the help text of particular verbs and actions, in place of `help`
+  Own own[6]{};
 };
 
 std::span<const Verb> verbs() noexcept;

@@ -95,7 +95,7 @@ template <class Work> void for_each_flag(Work&& work) {
     for (const Flag& flag : flags())
       if (takes_flag(command.verb->id, command.action, flag)) {
         SCOPED_TRACE(command.words() + " " + dashed(flag));
-        work(command, flag);
+        work(command, flag_of(flag, command.verb->id, command.action));
       }
 }
 
@@ -341,7 +341,8 @@ TEST(Flags, CompletionOffersThoseThatAreTakenAndNoOthers) {
       }
       EXPECT_EQ(of_fish, taken);
       if (!taken || flag.value.empty()) continue;
-      for (const std::string_view word : words(flag)) EXPECT_TRUE(holds(of_zsh, word)) << word;
+      for (const std::string_view word : words(flag_of(flag, command.verb->id, command.action)))
+        EXPECT_TRUE(holds(of_zsh, word)) << word;
     }
   }
 }

@@ -53,6 +53,7 @@ std::string input_text(Session& session) {
 std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
   const Arguments& args = session.args;
   GeneratorOptions options;
+  args.apply(options, {FlagId::precision});
   options.threads = args.number(FlagId::threads, 0U);
   options.context = args.number(FlagId::context, 0U);
   if (args.has(FlagId::no_prefix_space)) options.tokenizer.prefix_space = false;
@@ -115,7 +116,8 @@ Status run_generate(Session& session) {
     session.progress().clear();
     if (session.json) {
       const double rate = text.seconds > 0 ? static_cast<double>(text.tokens.size()) / text.seconds : 0;
-      session.object(to_json(GeneratedText{text.prompt_tokens, text.tokens, text.text, name(text.stopped), rate}));
+      session.object(to_json(GeneratedText{text.prompt_tokens, text.tokens, text.text, name(text.stopped), rate,
+                                           name(generator->precision())}));
     } else {
       session.out.text("\n");
       session.out.flush();
@@ -150,7 +152,8 @@ Status run_perplexity(Session& session) {
     session.progress().clear();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (session.json)
-      session.object(to_json(path, Likelihood{result.tokens, result.nll, result.perplexity, seconds}));
+      session.object(to_json(
+          path, Likelihood{result.tokens, result.nll, result.perplexity, seconds, name(generator->precision())}));
     else
       session.out.text(fmt::format("{} tokens, mean negative log likelihood {:.4f}, perplexity {:.4f}\n",
                                    grouped(result.tokens), result.nll, result.perplexity));

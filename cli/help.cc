@@ -81,7 +81,7 @@ std::string word_list(VerbId id, const Action* action) {
   std::string out = known_words(operand_name(operands_of(id, action), 0), operand_words(id, action));
   for (const Flag& f : flags()) {
     if (!takes_flag(id, action, f)) continue;
-    const std::vector<std::string_view> known = words(f);
+    const std::vector<std::string_view> known = words(flag_of(f, id, action));
     const std::string help = help_of(f, id, action);
     const auto said = [&](std::string_view word) { return help.find(word) != std::string::npos; };
     if (!std::ranges::all_of(known, said))

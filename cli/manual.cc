@@ -114,7 +114,7 @@ std::string flag_entry(const Flag& flag, std::string_view help) {
 std::string flag_entries(VerbId id, const Action* action) {
   std::string out;
   for (const Flag& flag : flags())
-    if (takes_flag(id, action, flag)) out += flag_entry(flag, help_of(flag, id, action));
+    if (takes_flag(id, action, flag)) out += flag_entry(flag_of(flag, id, action), help_of(flag, id, action));
   return out;
 }
 
@@ -149,7 +149,7 @@ std::string action_section(const Verb& verb, const Action& action) {
     if (!flag.where.has(action.id) || flag.where.has(verb.id)) continue;
     std::string help = help_of(flag, verb.id, &action);
     if (flag.required.has(action.id)) help += " (required)";
-    out += flag_entry(flag, help);
+    out += flag_entry(flag_of(flag, verb.id, &action), help);
   }
   return out;
 }

@@ -343,7 +343,7 @@ Arguments parse(VerbId id, int count, const char* const* arguments) {
   for (const Bound& b : bound)
     if (b.option->count() > 0 && !takes_flag(id, out.action, *b.flag)) foreign_flag(id, out.action, *b.flag);
   for (Bound& b : bound)
-    if (b.option->count() > 0) check_flag(*b.flag, std::move(b.values), out);
+    if (b.option->count() > 0) check_flag(flag_of(*b.flag, id, out.action), std::move(b.values), out);
   check_operands(out);
   check_needs(out);
   return out;

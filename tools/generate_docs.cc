@@ -61,7 +61,8 @@ void append_row(std::string& page, const Row& row) {
 
 constexpr Row kElsewhere[] = {
     {"`file/sha256`", "`verify --sha256`: the file has another SHA-256", "[checking.md](checking.md#check-a-download)"},
-    {"`io/...`, `misuse/...`", "errors of the system; usage errors", "[checking.md](checking.md#read-a-rejection)"},
+    {"`io/...`, `misuse/...`, `convert/overflow`", "errors of the system; usage errors; a cast that overflows",
+     "[checking.md](checking.md#read-a-rejection)"},
     {"`unsupported/...`", "elements of a tensor that this build does not support, when they are requested",
      "[checking.md](checking.md#read-a-rejection)"},
     {"`embed/...`, `texts/...`, `tokenizer/...`", "models, texts and vocabularies for embeddings",
@@ -288,23 +289,25 @@ std::string in_cell(std::string_view text) {
 }
 
 // The verbs and actions that take a flag; single actions if not all actions of the verb take it.
-std::string takers(const cli::Flag& flag) {
+std::string takers(const cli::Where& where) {
   std::string out;
   const auto add = [&](const std::string& name) { out += (out.empty() ? "`" : ", `") + name + "`"; };
   std::size_t verbs = 0;
-  for (const cli::Verb& verb : cli::verbs()) verbs += flag.where.has(verb.id) ? 1U : 0U;
+  for (const cli::Verb& verb : cli::verbs()) verbs += where.has(verb.id) ? 1U : 0U;
   if (verbs == cli::kVerbCount) return "every verb";
   if (verbs + 2 == cli::kVerbCount) return "every verb that reads files";
   for (const cli::Verb& verb : cli::verbs()) {
-    if (flag.where.has(verb.id)) {
+    if (where.has(verb.id)) {
       add(std::string(verb.name));
       continue;
     }
     for (const cli::Action& action : cli::actions_of(verb.id))
-      if (flag.where.has(action.id)) add(std::string(verb.name) + " " + words_of(action));
+      if (where.has(action.id)) add(std::string(verb.name) + " " + words_of(action));
   }
   return out;
 }
+
+std::string standard(std::string_view value) { return value.empty() ? "" : " (default: " + std::string(value) + ")"; }
 
 std::string command_page() {
   std::string page =
@@ -333,9 +336,11 @@ std::string command_page() {
       "the flags.\n\n| flag | of | what it does |\n| --- | --- | --- |\n";
   for (const cli::Flag& flag : cli::flags()) {
     page += "| " + (flag.letter ? std::string("`-") + flag.letter + "`, " : "") + "`--" + std::string(flag.name) +
-            (flag.value.empty() ? "" : " " + std::string(flag.value)) + "` | " + takers(flag) + " | " +
-            in_cell(flag.help) + (flag.standard.empty() ? "" : " (default: " + std::string(flag.standard) + ")") +
-            " |\n";
+            (flag.value.empty() ? "" : " " + std::string(flag.value)) + "` | " + takers(flag.where) + " | " +
+            in_cell(flag.help) + standard(flag.standard);
+    for (const cli::Own& own : flag.own)  // values of their own need words of their own here
+      if (own.listed) page += "; " + takers(own.where) + ": " + in_cell(own.help) + standard(own.standard);
+    page += " |\n";
   }
   return page;
 }

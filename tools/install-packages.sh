@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian or Ubuntu packages that weighbridge needs: `install-packages.sh build|demo|test|check|tidy|bench|web|reference`. Prints
-# what it installs; does nothing if all are installed. On other systems it only lists what is needed.
+# them before sudo or apt-get runs, and never prompts without a terminal; does nothing if all are installed. On other systems it only lists
+# what is needed.
 set -euo pipefail
 
 build=(g++ cmake ninja-build pkg-config libzstd-dev zlib1g-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
@@ -57,7 +58,16 @@ if [ "$(id -u)" -ne 0 ]; then
   as_root=(sudo)
 fi
 
-echo "Installing packages: ${missing[*]}"
+printf 'Installing these packages with %s (Ctrl-C stops it):\n' "${as_root[*]:+${as_root[*]} }apt-get"
+printf '  %s\n' "${missing[@]}"
+# sudo asks for a password on a terminal only.
+if [ ${#as_root[@]} -gt 0 ] && ! { [ -t 0 ] && [ -t 2 ]; }; then
+  as_root=(sudo -n)
+  if ! sudo -n true 2>/dev/null; then
+    echo "sudo needs a password, and there is no terminal to ask on. Install them yourself: sudo apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 for attempt in 1 2 3; do

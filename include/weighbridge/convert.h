@@ -34,9 +34,10 @@ enum class LossKind : std::uint8_t {
   dtype,           ///< the type of elements
   precision,       ///< their values, rounded
   alias,           ///< the fact that two tensors share their bytes
-  unsupported      ///< elements that this build cannot interpret: the tensor is left out
+  unsupported,     ///< elements that this build cannot interpret: the tensor is left out
+  overflow         ///< values beyond the range of the dtype that they are cast to, found while writing
 };
-inline constexpr std::size_t kLossKindCount = 11;                        ///< enumerators of LossKind
+inline constexpr std::size_t kLossKindCount = 12;                        ///< enumerators of LossKind
 std::string_view name(LossKind) noexcept;                                ///< "attribute", "attribute-type", ...
 std::optional<LossKind> loss_kind_from_name(std::string_view) noexcept;  ///< as name() spells it
 
@@ -83,7 +84,7 @@ struct ShardOptions {
 /// true}})`.
 struct Options {
   std::vector<LossKind> allow{};  ///< losses to accept
-  /// cast every floating-point tensor to this dtype; this also accepts the dtype and precision loss
+  /// cast every floating-point tensor to this dtype; this also accepts the dtype and precision loss, not overflow
   DType cast = DType::unknown;
   std::string quantize{};  ///< a quantization of the target; also accepts that loss
   std::string encoding{};  ///< "raw", "zstd"; empty: raw, or as stored when source and target are the same container
@@ -108,6 +109,21 @@ struct Options {
   /// The values that set() takes for an option, for all containers together. Empty if the option takes any text or is
   /// unknown.
   static std::vector<std::string_view> words(std::string_view option);
+};
+
+/// What casting the tensors of one dtype to another did to their values.
+struct Cast {
+  DType from = DType::unknown;   ///< of the input
+  DType to = DType::unknown;     ///< of the output
+  std::uint32_t tensors = 0;     ///< that were cast
+  std::uint64_t values = 0;      ///< in them
+  std::uint64_t overflowed = 0;  ///< beyond the range of `to`: infinite, NaN or the largest value, as `to` has it
+  std::uint64_t flushed = 0;     ///< not zero before, and zero now
+  double largest_error = 0;      ///< the largest absolute difference of a finite value that did not overflow
+};
+/// What was found while an output was written.
+struct Written {
+  std::vector<Cast> casts{};  ///< by dtypes, in the order of the output; lossless ones too
 };
 
 namespace convert {
@@ -142,8 +158,9 @@ class Plan {
   bool possible() const { return blockers().empty() && refused().empty(); }  ///< execute() would start
   /// [reads] Writes a temporary beside `path`, syncs it, reads it back and compares, renames it, and syncs the folder.
   /// Throws Error{misuse} if !possible(), if `path` exists without options().replace, or if `path` is the input,
-  /// through any link.
-  void execute(const std::string& path, const Context& = {}) const;
+  /// through any link. Throws Error with rule "convert/overflow" and publishes nothing if a cast overflows and
+  /// LossKind::overflow is not allowed.
+  Written execute(const std::string& path, const Context& = {}) const;
 
  private:
   friend class PlanMaker;
@@ -156,7 +173,7 @@ class Plan {
 Plan plan(const Model&, std::string_view format, const Options& = {});
 /// [reads] plan() and Plan::execute(), with the format of the path's extension. A path that ends in / means a Hugging
 /// Face folder.
-void save(const Model&, const std::string& path, const Options& = {}, const Context& = {});
+Written save(const Model&, const std::string& path, const Options& = {}, const Context& = {});
 
 /// A new file in the container of `target`, which must support appending, with the tensors of `more` after its own. The
 /// old bytes are shared or copied, never rewritten. A name that both have is a blocker.

@@ -6,9 +6,8 @@
 /// - **Model.** The content of an .slm, in any container that keeps it: the header's numbers as attributes
 ///   ("slm.hidden_size" and so on), and tensors by name in f32, q8_0, q4_0 or a mix (readings M4, M8, M9). The
 ///   architecture is Llama's: RMSNorm, rotary pairs, grouped-query attention, SwiGLU.
-/// - **Precision.** f32 computes in f32. q8_0 multiplies its codes with 8-bit activations that have one scale and zero
-///   point per vector; q4_0 with 8-bit activations that have a scale per 32 elements. q4_0 blocks whose size is not a
-///   multiple of 32 are converted to f32 when the Generator is made. Sums of codes are exact.
+/// - **Precision.** Products are in f32. A q8_0 or q4_0 weight is multiplied as the number that it stands for, so the
+///   results are those of the dequantized model, bit for bit. GeneratorPrecision::fast rounds activations to 8 bits.
 /// - **Same bits.** Logits depend only on the ids, not on how they were fed, the number of threads or the processor.
 ///   For a given Sampling, so does the text.
 /// - **Threads.** A Generator is immutable and may serve any number of sessions at once; their steps take turns, and
@@ -37,6 +36,15 @@
 
 namespace weighbridge {
 
+/// What quantized weights are multiplied with. Weights in f32 are computed in f32 with either.
+enum class GeneratorPrecision : std::uint8_t {
+  exact,  ///< f32 activations
+  /// Activations rounded to 8 bits: for q8_0 with a scale and zero point per vector, for q4_0 with a scale per 32
+  /// elements. Sums of codes are exact. q4_0 blocks whose size is not a multiple of 32 are computed as with `exact`.
+  fast
+};
+std::string_view name(GeneratorPrecision) noexcept;  ///< "exact", "fast"
+
 /// How to set up a model.
 struct GeneratorOptions {
   /// 0: one for each processor that this process may use, which is also the maximum; one for a model of less than 2
@@ -44,7 +52,15 @@ struct GeneratorOptions {
   unsigned threads = 0;
   /// tokens that a session can hold; 0: the model's context, which is the maximum
   std::uint64_t context = 0;
-  BytePairOptions tokenizer{};  ///< how texts become ids
+  BytePairOptions tokenizer{};                               ///< how texts become ids
+  GeneratorPrecision precision = GeneratorPrecision::exact;  ///< of products with quantized weights
+
+  /// Sets an option from its name and its value as text.
+  /// @param option "precision".
+  /// @throws Error misuse: an unknown option, or an invalid value; the message names the valid ones.
+  void set(std::string_view option, std::string_view text);
+  /// The values that set() takes for an option; empty if the option is unknown.
+  static std::vector<std::string_view> words(std::string_view option);
 };
 
 /// How to sample the next token: keep the top_k likeliest, divide their logits by the temperature, keep the likeliest
@@ -95,10 +111,11 @@ class Generator {
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
 
-  std::uint64_t vocabulary() const noexcept;   ///< number of logits
-  std::uint64_t context() const noexcept;      ///< tokens a session can hold
-  unsigned threads() const noexcept;           ///< in use
-  const BytePair& tokenizer() const noexcept;  ///< the model's own
+  std::uint64_t vocabulary() const noexcept;      ///< number of logits
+  std::uint64_t context() const noexcept;         ///< tokens a session can hold
+  unsigned threads() const noexcept;              ///< in use
+  GeneratorPrecision precision() const noexcept;  ///< in use
+  const BytePair& tokenizer() const noexcept;     ///< the model's own
 
   /// An empty session. It must not outlive this Generator.
   Session session() const;

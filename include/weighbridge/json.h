@@ -47,12 +47,12 @@ std::string to_json(const Inspection&);  ///< The same as one string.
 std::string to_json(std::string_view path, const Verdict&);  ///< The result of verify() for `path`.
 
 /// A conversion of `path` to `output`, planned or, if `written`, done. `written_size` is then the size of the output in
-/// bytes, if it is known better than from the plan.
+/// bytes, if it is known better than from the plan, and `casts` what Plan::execute() returned.
 std::string to_json(std::string_view path, std::string_view output, const Plan&, bool written,
-                    std::optional<std::uint64_t> written_size = {});
+                    std::optional<std::uint64_t> written_size = {}, std::span<const Cast> casts = {});
 /// Adds the same members to an object that the caller has begun.
 void add_members(JsonWriter&, std::string_view path, std::string_view output, const Plan&, bool written,
-                 std::optional<std::uint64_t> written_size = {});
+                 std::optional<std::uint64_t> written_size = {}, std::span<const Cast> casts = {});
 
 /// Which digest.
 enum class DigestKind : std::uint8_t {
@@ -121,15 +121,17 @@ struct GeneratedText {
   std::string_view text;                  ///< of the tokens
   std::string_view stopped;               ///< name(Stopped)
   double tokens_per_second = 0;           ///< of generation, without the prompt
+  std::string_view precision = "exact";   ///< name(GeneratorPrecision)
 };
 std::string to_json(const GeneratedText&);  ///< the output of generate
 
 /// The perplexity of a text under a language model.
 struct Likelihood {
-  std::uint64_t tokens = 0;  ///< scored
-  double mean_nll = 0;       ///< mean negative log-likelihood per token, natural logarithm
-  double perplexity = 0;     ///< e^mean_nll
-  double seconds = 0;        ///< for all of it
+  std::uint64_t tokens = 0;              ///< scored
+  double mean_nll = 0;                   ///< mean negative log-likelihood per token, natural logarithm
+  double perplexity = 0;                 ///< e^mean_nll
+  double seconds = 0;                    ///< for all of it
+  std::string_view precision = "exact";  ///< name(GeneratorPrecision)
 };
 std::string to_json(std::string_view path, const Likelihood&);  ///< of the text in `path`
 

@@ -91,7 +91,7 @@ void check_quality(const Record& cases, const Record& evaluation) {
 
 void check_decision(const Decision& decision) {
   if (decision.decision.empty() || says_nothing(decision.by))
-    refuse("decision", "decision", "is not recorded: say whether it is approve or reject, and who decided");
+    refuse("decision", "decision", "is not recorded: give approve or reject, and who decided");
   if (decision.decision != "approve" && decision.decision != "reject")
     refuse("decision", "decision", "is approve or reject", {}, "approve or reject", decision.decision);
 }

@@ -29,15 +29,16 @@ struct Block {
   alignas(64) double f64[kBlock];
   alignas(64) std::int64_t i64[kBlock];
   alignas(64) std::byte codes[kBlock];
+  alignas(64) float result[kBlock];  // of the cast, for a tally
 };
 
-void load_f32(DType from, const std::byte* in, std::size_t n, Block& block) noexcept {
+void load_f32(DType from, const std::byte* in, std::size_t n, Block& block, float* to) noexcept {
   const std::uint32_t bits = info(from).bits;
   if (bits < 8) {
     unpack_codes(bits, {in, (n * bits + 7) / 8}, {block.codes, n});
     in = block.codes;
   }
-  kernels().to_f32[index_of(from)](in, block.f32, n);
+  kernels().to_f32[index_of(from)](in, to, n);
 }
 
 void load_f64(const std::byte* in, std::size_t n, Block& block) noexcept {
@@ -77,6 +78,32 @@ std::size_t store_from_f64(DType to, std::byte* out, std::size_t n, Block& block
   else
     kernels().f64_to_odd_f32(block.f64, block.f32, n);
   return store_narrow(to, out, n, block);
+}
+
+// The least magnitude that overflows a type which has neither infinity nor NaN: a tie rounds up, as its largest value
+// is odd. NaN for the other types, where the result shows an overflow.
+float saturates_at(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::f6_e2m3: return 7.75F;
+    case DType::f6_e3m2: return 30;
+    case DType::f4: return 7;
+    default: return std::numeric_limits<float>::quiet_NaN();
+  }
+}
+
+bool keeps_every_value(DType from, DType to) noexcept {
+  return to == DType::f64 || (to == DType::f32 && from != DType::f64);
+}
+
+// Compares a stored block with the values that it was made from, in block.f64 or block.f32.
+void take_stock(DType from, DType to, const std::byte* stored, std::size_t n, Block& block, CastTally& tally) noexcept {
+  load_f32(to, stored, n, block, block.result);
+  Differences found{};
+  if (from == DType::f64)
+    kernels().compare_f64(block.f64, block.result, n, saturates_at(to), found);
+  else
+    kernels().compare_f32(block.f32, block.result, n, saturates_at(to), found);
+  tally.add({found.overflowed, found.flushed, found.largest});
 }
 
 // A magnitude above 2^53 truncated to 53 bits, with the last bit set if any dropped bit was. It is exact in f64 and
@@ -143,14 +170,14 @@ bool can_cast(DType from, DType to) noexcept {
   return is_whole(a) || b == DTypeKind::real;
 }
 
-CastResult cast(DType from, std::span<const std::byte> in, DType to, std::span<std::byte> out,
-                std::uint64_t elements) noexcept {
+CastResult cast(DType from, std::span<const std::byte> in, DType to, std::span<std::byte> out, std::uint64_t elements,
+                CastTally* tally) noexcept {
   if (!can_cast(from, to)) return {CastStatus::not_allowed};
   if (packed_size(from, elements) != in.size() || packed_size(to, elements) != out.size()) return {CastStatus::size};
   if (from == to) return copy(from, in, out);
   if (info(from).kind == DTypeKind::complex) {
     const bool narrow = from == DType::complex64;
-    return cast(narrow ? DType::f32 : DType::f64, in, narrow ? DType::f64 : DType::f32, out, elements * 2);
+    return cast(narrow ? DType::f32 : DType::f64, in, narrow ? DType::f64 : DType::f32, out, elements * 2, tally);
   }
   const bool from_whole = is_whole(info(from).kind), to_whole = is_whole(info(to).kind);
   const std::size_t in_bits = info(from).bits, out_bits = info(to).bits;
@@ -172,7 +199,7 @@ CastResult cast(DType from, std::span<const std::byte> in, DType to, std::span<s
       load_f64(source, n, block);
       good = store_from_f64(to, target, n, block);
     } else {
-      load_f32(from, source, n, block);
+      load_f32(from, source, n, block, block.f32);
       if (to == DType::f64) {
         for (std::size_t i = 0; i < n; ++i) block.f64[i] = static_cast<double>(block.f32[i]);
         store_f64(target, n, block);
@@ -180,6 +207,7 @@ CastResult cast(DType from, std::span<const std::byte> in, DType to, std::span<s
         good = store_narrow(to, target, n, block);
       }
     }
+    if (tally && !from_whole && !keeps_every_value(from, to)) take_stock(from, to, target, n, block, *tally);
     if (good < n) return {to_whole ? CastStatus::range : CastStatus::nan, at + good};
   }
   return {};

@@ -14,6 +14,7 @@
 // f8_e4m3 and the fnuz types; the largest value in f6 and f4, which have neither (as in ml_dtypes). NaN stays NaN; f6
 // and f4 have none, so NaN is the fault `nan` with its index.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -36,12 +37,24 @@ struct CastResult {
   bool ok() const noexcept { return status == CastStatus::ok; }
 };
 
+// What a cast from one real dtype to another did to the values.
+struct CastTally {
+  std::uint64_t overflowed = 0;  // values beyond the target's range: now infinite, NaN or the largest value
+  std::uint64_t flushed = 0;     // values that were not zero and are now
+  double largest_error = 0;      // of the finite values that did not overflow
+  void add(const CastTally& other) noexcept {
+    overflowed += other.overflowed;
+    flushed += other.flushed;
+    largest_error = std::max(largest_error, other.largest_error);
+  }
+};
+
 bool can_cast(DType from, DType to) noexcept;
 
 // Converts `elements` packed little-endian elements, at any alignment; the spans do not overlap. Converting in pieces
 // gives the same result if they are split at whole bytes. On failure, elements before the index have been written;
-// later ones may have been.
-CastResult cast(DType from, std::span<const std::byte> in, DType to, std::span<std::byte> out,
-                std::uint64_t elements) noexcept;
+// later ones may have been. A tally, if there is one, is added to where both dtypes are real or complex.
+CastResult cast(DType from, std::span<const std::byte> in, DType to, std::span<std::byte> out, std::uint64_t elements,
+                CastTally* tally = nullptr) noexcept;
 
 }  // namespace weighbridge::codecs

@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -338,6 +339,63 @@ TEST(Kernels, OddRoundingIsTheSameEverywhere) {
   EXPECT_EQ(round_to_odd(-0.0), 0x80000000u);
   EXPECT_EQ(round_to_odd(1.0 + 1e-12), 0x3F800001u);
   EXPECT_EQ(round_to_odd(1.0 - 1e-12), 0x3F7FFFFFu);
+}
+
+// The tally of a cast, with every instruction set's comparison giving the same.
+template <class From> CastTally tally_of(DType from, const std::vector<From>& in, DType to) {
+  std::vector<std::byte> out(static_cast<std::size_t>(packed_size(to, in.size()).value()));
+  CastTally tally;
+  EXPECT_TRUE(cast(from, bytes(in), to, out, in.size(), &tally).ok());
+  return tally;
+}
+
+TEST(Cast, CountsWhatOverflowsAndWhatBecomesZero) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  CastTally tally =
+      tally_of<float>(DType::f32, {1, 65504, 65519.99F, 65520, -70000, inf, -inf, nan, 1e-8F, 0, -0.0F}, DType::f16);
+  EXPECT_EQ(tally.overflowed, 2U);  // infinity stays infinity, NaN stays NaN, and 65519.99 becomes 65504
+  EXPECT_EQ(tally.flushed, 1U);
+  EXPECT_FLOAT_EQ(static_cast<float>(tally.largest_error), 65519.99F - 65504);
+  tally = tally_of<float>(DType::f32, {448, 464, 465, inf}, DType::f8_e4m3);
+  EXPECT_EQ(tally.overflowed, 2U);  // it has no infinity either: both become NaN
+  EXPECT_EQ(tally.largest_error, 16);
+  tally = tally_of<float>(DType::f32, {6, 6.9F, 7, -100}, DType::f4);
+  EXPECT_EQ(tally.overflowed, 2U);  // from halfway to 8, which it lacks
+  EXPECT_FLOAT_EQ(static_cast<float>(tally.largest_error), 0.9F);
+  EXPECT_EQ(tally_of<float>(DType::f32, {7.5F, 7.74F, 7.75F, 0}, DType::f6_e2m3).overflowed, 1U);
+  EXPECT_EQ(tally_of<float>(DType::f32, {28, 29.9F, 30, 0}, DType::f6_e3m2).overflowed, 1U);
+  tally = tally_of<double>(DType::f64, {1e300, -3.5e38, 1e-60, 0.1}, DType::f32);
+  EXPECT_EQ(tally.overflowed, 2U);
+  EXPECT_EQ(tally.flushed, 1U);
+  EXPECT_EQ(tally.largest_error, static_cast<double>(0.1F) - 0.1);
+  tally = tally_of<std::complex<double>>(DType::complex128, {{1e300, 1}, {1, -1e300}}, DType::complex64);
+  EXPECT_EQ(tally.overflowed, 2U);
+  tally = tally_of<std::int32_t>(DType::i32, {70000, 1}, DType::f16);
+  EXPECT_EQ(tally.overflowed, 0U);  // whole numbers are not looked at
+}
+
+TEST(Cast, EveryInstructionSetComparesAlike) {
+  std::mt19937 random(5);
+  std::vector<float> from(4099), result(from.size());
+  std::vector<double> wide(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    from[i] = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+    result[i] = i % 3 == 0 ? from[i] : std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+    wide[i] = std::bit_cast<double>(std::uint64_t{random()} << 32 | random());
+  }
+  for (const Kernels* const kernels : all_kernels())
+    for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{31}, from.size()})
+      for (const float limit : {7.0F, std::numeric_limits<float>::quiet_NaN()}) {
+        Differences plain{}, other{};
+        all_kernels()[0]->compare_f32(from.data(), result.data(), n, limit, plain);
+        kernels->compare_f32(from.data(), result.data(), n, limit, other);
+        EXPECT_TRUE(plain.overflowed == other.overflowed && plain.flushed == other.flushed &&
+                    plain.largest == other.largest);
+        all_kernels()[0]->compare_f64(wide.data(), result.data(), n, limit, plain);
+        kernels->compare_f64(wide.data(), result.data(), n, limit, other);
+        EXPECT_TRUE(plain.overflowed == other.overflowed && plain.flushed == other.flushed &&
+                    plain.largest == other.largest);
+      }
 }
 
 }  // namespace

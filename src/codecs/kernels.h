@@ -16,6 +16,12 @@ struct RealSums {
   std::uint64_t finite, nan, infinite, zero;
 };
 
+// How the results of a cast differ from its values. `largest` covers finite values that did not overflow.
+struct Differences {
+  std::uint64_t overflowed, flushed;
+  double largest;
+};
+
 struct Kernels {
   const char* name;
   // f32 from `n` codes (f16, bf16, f8, or one f6 or f4 code per byte) or f32, at any alignment; null for other dtypes.
@@ -30,6 +36,10 @@ struct Kernels {
   // At most 65,536 elements per call.
   void (*sum_f32)(const float* from, std::size_t n, RealSums& out);
   void (*sum_f64)(const double* from, std::size_t n, RealSums& out);
+  // Values with the results of their cast, widened again. Magnitudes from `saturates_at` on count as overflowed (NaN:
+  // none does). At most 65,536 elements per call.
+  void (*compare_f32)(const float* from, const float* result, std::size_t n, float saturates_at, Differences& out);
+  void (*compare_f64)(const double* from, const float* result, std::size_t n, float saturates_at, Differences& out);
   // out[i] = (field - zeros[i]) * scales[i], where field is the bits of word i at `shift`, masked; indexed by log2 of
   // the word's size in bytes.
   void (*dequantize[4])(const std::byte* words, unsigned shift, std::uint64_t mask, const double* zeros,

@@ -267,6 +267,56 @@ TEST(Convert, CastingIsTheConsentToWhatItLoses) {
   }
 }
 
+TEST(Convert, CastThatOverflowsIsCountedAndPublishesNothing) {
+  const Folder folder;
+  const float large[] = {1, 70000, -1e30F, 1e-9F}, fine[] = {0.1F, 2};
+  Builder builder;
+  builder.tensor("fine", DType::f32, {2}, Bytes{std::as_bytes(std::span(fine)), {}});
+  builder.tensor("large", DType::f32, {4}, Bytes{std::as_bytes(std::span(large)), {}});
+  const Model model = builder.build();
+  for (const std::string encoding : {"", "zstd"}) {
+    Options options;
+    options.cast = DType::f16;
+    options.encoding = encoding;
+    const Plan refused = plan(model, "zt", options);
+    EXPECT_TRUE(refused.possible());  // a plan reads no payload
+    const Finding finding = test::thrown([&] { refused.execute(folder / "h.zt"); });
+    EXPECT_EQ(finding.rule, "convert/overflow");
+    EXPECT_EQ(finding.kind, Kind::malformed);
+    EXPECT_EQ(finding.tensor, "large");
+    EXPECT_EQ(finding.message, "2 values of 1 tensor are too large for f16; nothing was written");
+    EXPECT_EQ(finding.hint, (Hint{Hint::What::option, "allow", "overflow"}));
+    EXPECT_TRUE(folder.entries().empty());
+    options.allow = {LossKind::overflow};
+    options.replace = true;
+    const Written written = plan(model, "zt", options).execute(folder / "h.zt");
+    ASSERT_EQ(written.casts.size(), 1U);
+    const Cast& cast = written.casts[0];
+    EXPECT_TRUE(cast.from == DType::f32 && cast.to == DType::f16);
+    EXPECT_EQ(cast.tensors, 2U);
+    EXPECT_EQ(cast.values, 6U);
+    EXPECT_EQ(cast.overflowed, 2U);
+    EXPECT_EQ(cast.flushed, 1U);
+    EXPECT_NEAR(cast.largest_error, 2.4e-5, 1e-6);
+    std::filesystem::remove(folder / "h.zt");
+  }
+}
+
+TEST(Convert, CastReadsItsInputOnce) {
+  const Folder folder;
+  constexpr std::uint64_t kSize = std::uint64_t{9} << 20;
+  std::uint64_t pulled = 0;
+  Builder builder;
+  builder.tensor("c", DType::f32, {kSize / 4}, [&](std::uint64_t offset, std::span<std::byte> out) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), kSize - offset));
+    std::memset(out.data(), 0, n);
+    pulled += n;
+    return n;
+  });
+  plan(builder.build(), "safetensors", {.cast = DType::f16}).execute(folder / "h.safetensors");
+  EXPECT_EQ(pulled, kSize);
+}
+
 TEST(Convert, RefusesOptionsThatTheTargetLacks) {
   const Model model = sample();
   Options options;

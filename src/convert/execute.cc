@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes a plan: checks that it may run, writes beside the target, reads back, publishes.
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "convert/hashing.h"
 #include "convert/output_folder.h"
@@ -64,6 +66,60 @@ void require_sound(const Model& model, const Context& context) {
   if (const Finding* error = report.first_error()) throw Error(*error);
 }
 
+// Collects what the casts of each written file did.
+class Casts {
+ public:
+  void add(const core::WriteLayout& file, const convert::Record& record) {
+    for (std::size_t i = 0; i < file.payloads.size(); ++i) {
+      const core::Payload& p = file.payloads[i];
+      if (p.form != core::Payload::Form::dense || p.dtype == p.tensor.dtype()) continue;
+      const codecs::CastTally& tally = record.casts[i];
+      Cast& cast = kind(p.tensor.dtype(), p.dtype);
+      ++cast.tensors;
+      cast.values += base::element_count(p.tensor.shape()).value_or(0);
+      cast.overflowed += tally.overflowed;
+      cast.flushed += tally.flushed;
+      cast.largest_error = std::max(cast.largest_error, tally.largest_error);
+      if (tally.overflowed == 0) continue;
+      overflowed_ += tally.overflowed;
+      if (++tensors_ == 1) {
+        first_ = p.tensor.name();
+        to_ = p.dtype;
+      }
+    }
+  }
+  bool overflowed() const noexcept { return overflowed_ > 0; }
+  std::vector<Cast> take() { return std::move(made_); }
+
+  [[noreturn]] void refuse() const {
+    const auto many = [](std::uint64_t n, std::string_view one) {
+      return std::to_string(n) + " " + std::string(one) + (n == 1 ? "" : "s");
+    };
+    Finding finding;
+    finding.rule = "convert/overflow";
+    finding.tensor = first_;
+    finding.has_tensor = true;
+    finding.message = many(overflowed_, "value") + " of " + many(tensors_, "tensor") +
+                      (overflowed_ == 1 ? " is" : " are") + " too large for " + std::string(name(to_)) +
+                      "; nothing was written";
+    finding.hint = base::option_hint("allow", std::string(name(LossKind::overflow)));
+    throw Error(std::move(finding));
+  }
+
+ private:
+  Cast& kind(DType from, DType to) {
+    const auto known =
+        std::ranges::find_if(made_, [&](const Cast& cast) { return cast.from == from && cast.to == to; });
+    if (known != made_.end()) return *known;
+    return made_.emplace_back(Cast{.from = from, .to = to});
+  }
+
+  std::vector<Cast> made_;
+  std::uint64_t overflowed_ = 0, tensors_ = 0;
+  std::string first_;  // the first tensor that overflowed
+  DType to_ = DType::unknown;
+};
+
 // The file beside the output, while the output is not yet published.
 class Companion {
  public:
@@ -106,7 +162,7 @@ class Companion {
 
 }  // namespace
 
-void Plan::execute(const std::string& path, const Context& context) const {
+Written Plan::execute(const std::string& path, const Context& context) const {
   const convert::PlanRep* const rep = PlanMaker::rep(*this);
   if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
   require_possible(*this);
@@ -132,12 +188,17 @@ void Plan::execute(const std::string& path, const Context& context) const {
   if (!folder) single.emplace(path, io::AtomicFileOptions{replace, layout.size_exact ? layout.size : 0});
   Companion companion(layout, *rep, path, replace);
   if (folder) folder->write();
+  Casts casts;
+  const bool may_overflow = std::ranges::find(rep->options.allow, LossKind::overflow) != rep->options.allow.end();
   for (std::size_t i = 0; i < files.size(); ++i) {
     io::AtomicFile& file = folder ? folder->payload(i) : *single;
     const convert::Record record = convert::write(*files[i], rep->options.level, file, context, progress);
+    casts.add(*files[i], record);
+    if (casts.overflowed() && !may_overflow) continue;  // only counts on: nothing of this will be published
     const std::string_view format = folder ? layout.folder->format : rep->format->info.name;
     convert::sync_and_read_back({*files[i], format, rep->kept_tensors}, record, file, context, progress);
   }
+  if (casts.overflowed() && !may_overflow) casts.refuse();
   if (folder) folder->check(rep->format->info.name, context);
   io::AtomicFile& last = folder ? folder->last() : *single;
   // Runs over one output take turns from here on. Of two runs that append to one file, the second finds it changed.
@@ -151,6 +212,7 @@ void Plan::execute(const std::string& path, const Context& context) const {
   if (folder) folder->sync();
   convert::publish_together(last, beside);
   if (folder) folder->keep();
+  return {casts.take()};
 }
 
 }  // namespace weighbridge

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a conversion records about the bytes it wrote, and how it computes them: XXH3-128 of each segment of the logical
-// bytes (compared on read-back), and the digest of the stored bytes (written into the file).
+// What a conversion records about the bytes it wrote, and how it computes them: what casts did to the values, XXH3-128
+// of each segment of the logical bytes (compared on read-back), and the digest of the stored bytes (written into the
+// file).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "codecs/cast.h"
 #include "codecs/checksum.h"
 #include "convert/rep.h"
 
@@ -16,6 +18,7 @@ namespace weighbridge::convert {
 
 struct Record {
   std::vector<core::Stored> stored;            // one per payload
+  std::vector<codecs::CastTally> casts;        // likewise; all zero where nothing was cast
   std::vector<std::size_t> first_hash;         // the first index in `hashes` of each payload; one extra at the end
   std::vector<codecs::Hash128> hashes;         // one per segment: see hashed_bytes()
   std::vector<codecs::Hash128> prefix_hashes;  // one per segment of the prefix

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "convert/hashing.h"
+#include "core/dense.h"
 #include "core/draft.h"
 #include "core/logical.h"
 
@@ -35,7 +36,7 @@ void read_range(const core::Payload& p, std::uint64_t offset, std::span<std::byt
   core::source_of(part).read_at(extent.offset + offset, out);
 }
 
-void stream(const core::Payload& p, const Context& context, const Sink& sink) {
+void stream(const core::Payload& p, const Context& context, const Sink& sink, codecs::CastTally* tally) {
   std::uint64_t left = hashed_bytes(p);
   const auto checked = [&](std::span<const std::byte> piece) {
     if (piece.size() > left)
@@ -56,7 +57,7 @@ void stream(const core::Payload& p, const Context& context, const Sink& sink) {
   } else if (p.form == Form::made) {
     p.make(context, checked);
   } else if (p.form == Form::dense) {
-    p.tensor.stream_dense(p.dtype, context, checked);
+    core::stream_dense(p.tensor, p.dtype, context, checked, tally);
   } else {
     p.tensor.part(p.part).stream(context, checked);
   }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 
+#include "codecs/cast.h"
 #include "core/format.h"
 #include "weighbridge/context.h"
 
@@ -20,7 +21,7 @@ bool has_ranges(const core::Payload&) noexcept;
 // a multiple of kSegment or at the end of the payload.
 void read_range(const core::Payload&, std::uint64_t offset, std::span<std::byte> out);
 // [reads] Passes all bytes before the encoding to the sink, in pieces. Throws Error{misuse} when a part made by a
-// callback gives too few or too many bytes.
-void stream(const core::Payload&, const Context&, const Sink&);
+// callback gives too few or too many bytes. A tally, if there is one, gets what a cast did.
+void stream(const core::Payload&, const Context&, const Sink&, codecs::CastTally* tally = nullptr);
 
 }  // namespace weighbridge::convert

@@ -24,8 +24,8 @@ namespace weighbridge {
 namespace {
 
 constexpr std::array<std::string_view, kLossKindCount> kLossNames = {
-    "attribute", "attribute-type", "extra",     "tokenizer", "name",       "shape",
-    "layout",    "dtype",          "precision", "alias",     "unsupported"};
+    "attribute", "attribute-type", "extra",     "tokenizer", "name",        "shape",
+    "layout",    "dtype",          "precision", "alias",     "unsupported", "overflow"};
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -200,7 +200,7 @@ Plan plan_append(const Model& target, const Model& more, const Options& options)
   return PlanMaker::make(std::move(rep), more, options);
 }
 
-void save(const Model& model, const std::string& path, const Options& options, const Context& context) {
+Written save(const Model& model, const std::string& path, const Options& options, const Context& context) {
   const std::size_t name = path.find_last_of('/') + 1, dot = path.rfind('.');
   std::string extension = dot == std::string::npos || dot < name ? std::string() : path.substr(dot + 1);
   for (char& c : extension)
@@ -208,7 +208,7 @@ void save(const Model& model, const std::string& path, const Options& options, c
   const FormatInfo* format = path.ends_with('/') ? find_format("hf") : format_for_extension(extension);
   if (!format)
     base::misuse("unknown-extension", "no format is written to files called " + quoted(path) + ": give the format");
-  plan(model, format->name, options).execute(path, context);
+  return plan(model, format->name, options).execute(path, context);
 }
 
 }  // namespace weighbridge

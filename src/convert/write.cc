@@ -88,6 +88,7 @@ class Writer {
 
   void prepare() {
     record_.stored.resize(payloads_.size());
+    record_.casts.resize(payloads_.size());
     record_.first_hash.reserve(payloads_.size() + 1);
     std::size_t total = 0;
     for (const Payload& p : payloads_) {
@@ -215,11 +216,14 @@ class Writer {
       digest.update(piece);
       out.insert(out.end(), piece.begin(), piece.end());
     };
-    stream(p, quiet_, [&](std::span<const std::byte> piece) {
-      hasher.update(piece);
-      encoder->push(piece, keep);
-      progress_.add(piece.size());
-    });
+    stream(
+        p, quiet_,
+        [&](std::span<const std::byte> piece) {
+          hasher.update(piece);
+          encoder->push(piece, keep);
+          progress_.add(piece.size());
+        },
+        &record_.casts[i]);
     encoder->finish(keep);
     record_.stored[i].digest = digest.finish();
   }
@@ -236,11 +240,14 @@ class Writer {
       put(at, piece);
       at += piece.size();
     };
-    stream(p, quiet_, [&](std::span<const std::byte> piece) {
-      hasher.update(piece);
-      encoder->push(piece, keep);
-      progress_.add(piece.size());
-    });
+    stream(
+        p, quiet_,
+        [&](std::span<const std::byte> piece) {
+          hasher.update(piece);
+          encoder->push(piece, keep);
+          progress_.add(piece.size());
+        },
+        &record_.casts[i]);
     encoder->finish(keep);
     place(i, at - begin);
     record_.stored[i].digest = digest.finish();
@@ -345,13 +352,16 @@ class Writer {
     std::uint64_t at = record_.stored[i].offset;
     SegmentHasher hasher(hashed_bytes(p), record_.hashes_of(i));
     Digester digest(p.digest);
-    stream(p, quiet_, [&](std::span<const std::byte> piece) {
-      hasher.update(piece);
-      digest.update(piece);
-      put(at, piece);
-      at += piece.size();
-      progress_.add(piece.size());
-    });
+    stream(
+        p, quiet_,
+        [&](std::span<const std::byte> piece) {
+          hasher.update(piece);
+          digest.update(piece);
+          put(at, piece);
+          at += piece.size();
+          progress_.add(piece.size());
+        },
+        &record_.casts[i]);
     record_.stored[i].digest = digest.finish();
   }
 
@@ -397,10 +407,13 @@ class Writer {
       read_range(p, 0, out);
     } else {
       std::size_t at = 0;
-      stream(p, quiet_, [&](std::span<const std::byte> piece) {
-        std::ranges::copy(piece, out.begin() + static_cast<std::ptrdiff_t>(at));
-        at += piece.size();
-      });
+      stream(
+          p, quiet_,
+          [&](std::span<const std::byte> piece) {
+            std::ranges::copy(piece, out.begin() + static_cast<std::ptrdiff_t>(at));
+            at += piece.size();
+          },
+          &record_.casts[i]);
     }
   }
 

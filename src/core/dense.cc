@@ -45,8 +45,9 @@ std::uint64_t dense_size(const Tensor& tensor, DType dtype, const Limits& limits
 // Casts pieces of whole elements on their way to a sink.
 class CastSink {
  public:
-  CastSink(const Tensor& tensor, DType from, DType to, std::uint64_t elements, const Sink& sink)
-      : tensor_(tensor), from_(from), to_(to), left_(elements), sink_(sink) {
+  CastSink(const Tensor& tensor, DType from, DType to, std::uint64_t elements, const Sink& sink,
+           codecs::CastTally* tally = nullptr)
+      : tensor_(tensor), from_(from), to_(to), left_(elements), sink_(sink), tally_(tally) {
     if (!codecs::can_cast(from, to)) {
       base::misuse("cast", fmt::format("tensor {} cannot be cast from {} to {}", quoted(tensor), name(from), name(to)));
     }
@@ -61,7 +62,7 @@ class CastSink {
       const std::uint64_t n = std::min<std::uint64_t>(left_, block.size() * 8 / info(from_).bits);
       out_.resize(base::to_size(*packed_size(to_, n)));
       const codecs::CastResult result =
-          codecs::cast(from_, block.first(base::to_size(*packed_size(from_, n))), to_, out_, n);
+          codecs::cast(from_, block.first(base::to_size(*packed_size(from_, n))), to_, out_, n, tally_);
       if (!result.ok()) {
         base::misuse("cast", fmt::format("tensor {} cannot be cast from {} to {}: element {} {}", quoted(tensor_),
                                          name(from_), name(to_), done_ + result.index,
@@ -80,23 +81,29 @@ class CastSink {
   DType from_, to_;
   std::uint64_t left_, done_ = 0;
   const Sink& sink_;
+  codecs::CastTally* const tally_;
   std::vector<std::byte> out_;
 };
 
 }  // namespace
 
+void core::stream_dense(const Tensor& tensor, DType dtype, const Context& context, const Sink& sink,
+                        codecs::CastTally* tally) {
+  const DType own = tensor.dtype();
+  if (dtype == own) return tensor.stream_dense(dtype, context, sink);
+  require_elements(tensor);
+  CastSink cast(tensor, own, dtype, base::element_count(tensor.shape()).value_or(0), sink, tally);
+  const Sink casting = [&](std::span<const std::byte> piece) { return cast(piece); };
+  if (tensor.layout() == Layout::dense)
+    tensor.main().stream(context, casting);
+  else
+    tensor.stream_dense(own, context, casting);
+}
+
 void Tensor::stream_dense(DType dtype, const Context& context,
                           const std::function<bool(std::span<const std::byte>)>& sink) const {
+  if (dtype != this->dtype()) return core::stream_dense(*this, dtype, context, sink, nullptr);
   require_elements(*this);
-  const DType own = this->dtype();
-  if (dtype != own) {
-    CastSink cast(*this, own, dtype, base::element_count(shape()).value_or(0), sink);
-    if (layout() == Layout::dense)
-      main().stream(context, [&](std::span<const std::byte> piece) { return cast(piece); });
-    else
-      stream_dense(own, context, [&](std::span<const std::byte> piece) { return cast(piece); });
-    return;
-  }
   switch (layout()) {
     case Layout::dense: main().stream(context, sink); return;
     case Layout::sparse_csr:

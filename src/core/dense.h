@@ -2,14 +2,19 @@
 // Dense forms of sparse tensors. For blocks, see core/blocks.h.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 
+#include "codecs/cast.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::core {
 
+// Tensor::stream_dense(), which also adds what the cast did to the tally.
+void stream_dense(const Tensor&, DType, const Context&, const std::function<bool(std::span<const std::byte>)>& sink,
+                  codecs::CastTally* tally);
 // Fills `out`, which has the dense size and is all zeros, from a sparse_csr or sparse_coo tensor. Throws
 // Error{malformed} for indices out of range, Error{io}. Holds the tensor's parts in memory, within limits.decoded.
 void fill_sparse(const Tensor&, const Context&, std::span<std::byte> out);

@@ -214,6 +214,24 @@ void losses(JsonWriter& out, const Plan& plan) {
   out.end_array();
 }
 
+void add_casts(JsonWriter& out, std::span<const Cast> casts) {
+  out.key("casts");
+  out.begin_array();
+  for (const Cast& cast : casts) {
+    out.begin_object();
+    member(out, "from", name(cast.from));
+    member(out, "to", name(cast.to));
+    member(out, "tensors", std::uint64_t{cast.tensors});
+    member(out, "values", cast.values);
+    member(out, "overflowed", cast.overflowed);
+    member(out, "flushed", cast.flushed);
+    out.key("largest_error");
+    out.number(cast.largest_error);
+    out.end_object();
+  }
+  out.end_array();
+}
+
 void format(JsonWriter& out, const FormatInfo& f) {
   out.begin_object();
   member(out, "name", f.name);
@@ -281,7 +299,7 @@ std::string to_json(std::string_view path, const Verdict& verdict) {
 }
 
 void add_members(JsonWriter& out, std::string_view path, std::string_view output, const Plan& plan, bool written,
-                 std::optional<std::uint64_t> written_size) {
+                 std::optional<std::uint64_t> written_size, std::span<const Cast> casts) {
   add_path(out, path);
   member(out, "format", plan.from());
   member(out, "output", output);
@@ -295,13 +313,14 @@ void add_members(JsonWriter& out, std::string_view path, std::string_view output
   member(out, "payload_size", plan.payload_size());
   member(out, "output_size", written_size.value_or(plan.output_size()));
   flag(out, "output_size_exact", written_size || plan.output_size_exact());
+  add_casts(out, casts);
 }
 
 std::string to_json(std::string_view path, std::string_view output, const Plan& plan, bool written,
-                    std::optional<std::uint64_t> written_size) {
+                    std::optional<std::uint64_t> written_size, std::span<const Cast> casts) {
   JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
-  add_members(out, path, output, plan, written, written_size);
+  add_members(out, path, output, plan, written, written_size, casts);
   out.end_object();
   return out.take();
 }
@@ -490,6 +509,7 @@ std::string to_json(const GeneratedText& text) {
   out.end_array();
   member(out, "text", text.text);
   member(out, "stopped", text.stopped);
+  member(out, "precision", text.precision);
   out.key("tokens_per_second");
   out.number(text.tokens_per_second);
   out.end_object();
@@ -504,6 +524,7 @@ std::string to_json(std::string_view path, const Likelihood& likelihood) {
   out.number(likelihood.mean_nll);
   out.key("perplexity");
   out.number(likelihood.perplexity);
+  member(out, "precision", likelihood.precision);
   out.key("seconds");
   out.number(likelihood.seconds);
   out.end_object();

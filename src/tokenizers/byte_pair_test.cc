@@ -3,6 +3,7 @@
 // tests llama2.c's vocabulary.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <random>

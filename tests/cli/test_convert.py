@@ -38,7 +38,7 @@ def test_the_plan_is_printed_and_nothing_written(sample, tmp_path):
     plan = convert_json(sample, out, "--dry-run")
     assert plan["possible"] is True and plan["written"] is False and not out.exists()
     assert plan["tensors"] == 4 and plan["payload_size"] == 52 and plan["to"] == "zt"
-    assert "52 B" in weighbridge("convert", sample, out, "-n").stdout
+    assert f": 4 tensors, {sample.stat().st_size} B -> " in weighbridge("convert", sample, out, "-n").stdout
     done = convert_json(sample, out)
     assert done["written"] is True
     assert done["output_size_exact"] is False or done["output_size"] == out.stat().st_size
@@ -48,6 +48,33 @@ def test_a_cast_is_the_consent_to_its_loss(sample, tmp_path):
     plan = convert_json(sample, tmp_path / "half.zt", "--cast", "f16")
     assert plan["written"] is True and {item["kind"] for item in plan["losses"]} <= {"dtype", "precision"}
     assert plan["losses"] and all(item["allowed"] for item in plan["losses"])
+
+
+@pytest.fixture
+def large(tmp_path):
+    """Two values beyond the range of f16, one that f16 makes zero, and a tensor that fits."""
+    path = tmp_path / "large.safetensors"
+    path.write_bytes(safetensors({"large": ("F32", [4], floats(1, 70000, -1e30, 1e-9)), "small": ("F32", [2], floats(0.1, 2))}))
+    return path
+
+
+def test_a_cast_that_overflows_is_refused_and_counted(large, tmp_path):
+    out = tmp_path / "half.safetensors"
+    refused = weighbridge("convert", large, out, "--cast", "f16", status=1)
+    assert "2 values of 1 tensor are too large for f16" in refused.stderr and "--allow overflow" in refused.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == [large.name]
+    finding, = validated(weighbridge("convert", "--json", large, out, "--cast", "f16", status=1).stdout, "convert")["findings"]
+    assert finding["rule"] == "convert/overflow" and finding["tensor"] == "large"
+    weighbridge("convert", large, tmp_path / "bf.safetensors", "--cast", "bf16")  # its range is that of f32
+
+
+def test_a_cast_reports_overflow_zeros_and_the_largest_error(large, tmp_path):
+    done = weighbridge("convert", large, tmp_path / "half.safetensors", "--cast", "f16", "--allow", "overflow").stdout
+    assert "2 tensors: f32 -> f16, largest error 2.4e-05, 1 value became zero, 2 values were too large\n" in done
+    casts = convert_json(large, tmp_path / "half.zt", "--cast", "f16", "--allow", "overflow")["casts"]
+    assert [(c["from"], c["to"], c["tensors"], c["values"], c["flushed"], c["overflowed"]) for c in casts] == [("f32", "f16", 2, 6, 1, 2)]
+    assert 2.4e-5 < casts[0]["largest_error"] < 2.5e-5
+    assert convert_json(large, tmp_path / "half.zt", "--cast", "f16", "--dry-run", "--force")["casts"] == []
 
 
 def test_a_loss_is_refused_until_allowed(sparse, tmp_path):

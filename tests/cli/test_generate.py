@@ -106,7 +106,22 @@ def test_perplexity_is_the_mean_over_the_tokens(tmp_path, stories):
     assert f'{result["tokens"]} tokens, mean negative log likelihood' in weighbridge("perplexity", stories, "--input", text).stdout
 
 
+def test_quantized_weights_are_multiplied_by_f32_activations_by_default(tmp_path, stories):
+    quantized, text = tmp_path / "q4.slm", tmp_path / "text.txt"
+    weighbridge("convert", stories, quantized, "--quantize", "q4_0")
+    text.write_text(generated(stories, "--max-tokens", 150)["text"])
+
+    def nll(*flags):
+        said = validated(weighbridge("perplexity", quantized, "--input", text, "--json", *flags).stdout, "perplexity")
+        return said["precision"], said["mean_nll"]
+    assert nll() == nll("--precision", "exact") and nll()[0] == "exact"
+    assert nll("--precision", "fast")[0] == "fast" and nll("--precision", "fast")[1] != nll()[1]
+    assert generated(quantized, "--max-tokens", 5)["precision"] == "exact"
+    assert generated(quantized, "--max-tokens", 5, "--precision", "fast")["precision"] == "fast"
+
+
 @pytest.mark.parametrize("arguments,status,word", [
+    (["--precision", "int8"], 2, "--precision cannot be 'int8': expected exact or fast"),
     (["--prompt", "a" * 31], 2, "32 tokens"),
     (["--prompt", "a", "--input", "-"], 2, "--prompt and --input cannot be used together"),
     (["--temperature", "-1"], 2, "temperature"),

@@ -81,8 +81,8 @@ def a_table(rng):
         if not known:
             break
         left, right = rng.choice(list(known)), rng.choice(list(known))
-        if hostile and rng.random() < 0.5:
-            output = rng.choice(list(known))
+        if hostile and tokens and rng.random() < 0.5:
+            output = rng.choice(list(tokens))  # a merge gives what is in the token table
         else:
             output = rng.randrange(size)
             if output in known:

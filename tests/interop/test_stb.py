@@ -136,7 +136,7 @@ def test_an_old_sidecar_is_not_left_to_speak_of_a_new_file(tmp_path):
 
 
 @pytest.mark.parametrize("model, word", [({str(i): np.zeros(1, np.int8) for i in range(257)}, "257"),
-                                         ({"w": np.zeros(2, np.int64)}, "i64"), ({"w": np.zeros(2, np.float64)}, "--cast f32")])
+                                         ({"w": np.zeros(2, np.int64)}, "i64"), ({"w": np.zeros(2, np.float64)}, "makes it one")])
 def test_what_does_not_fit_is_refused_by_name(tmp_path, model, word):
     source, path = tmp_path / "in.safetensors", tmp_path / "a.stb"
     save_safetensors(model, source)

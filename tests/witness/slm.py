@@ -135,7 +135,7 @@ def parse_tokenizer(section, vocab_size, warnings=None):
         left, right, output, rank = struct.unpack_from("<4I", section, position)
         position += 16
         need(max(left, right, output) < vocab, f"The merge {left} + {right} has an id outside the vocabulary.")
-        need(output in ids or output < 256, f"The merge output {output} is not in the token table.")
+        need(output in ids, f"The merge output {output} is not in the token table.")
         if (left, right) in pairs:
             warnings.append(f"The merge pair {left} + {right} is repeated.")
         pairs.add((left, right))

@@ -337,7 +337,7 @@ def test_slm_tensor_rules():
 
 
 TOKENS = [(5, b"a"), (6, b"b"), (300, b"ab"), (259, b"\xff\xfe")]
-MERGES = [(5, 6, 300, 0), (6, 6, 97, 1)]
+MERGES = [(5, 6, 300, 0), (6, 6, 259, 1)]
 
 
 def test_slm_bpe1():
@@ -356,6 +356,7 @@ def test_slm_bpe1():
             ((1, 2, 0, 0), TOKENS + [(320, b"c")], MERGES, "outside"),
             ((1, 2, 0, 0), TOKENS + [(7, b"")], [], "no bytes"),
             ((1, 2, 0, 0), TOKENS, [(320, 5, 300, 0)], "outside"), ((1, 2, 0, 0), TOKENS, [(5, 6, 301, 0)], "table"),
+            ((1, 2, 0, 0), TOKENS, [(6, 6, 97, 1)], "table"),
             ((1, 2, 0, 0), TOKENS, [(5, 6, 320, 0)], "outside")):
         refuses(lambda raw: slm.parse_tokenizer(raw, 320), slm.bpe1(320, special, tokens, merges), words)
     refuses(lambda raw: slm.parse_tokenizer(raw, 321), section, "not the header's")

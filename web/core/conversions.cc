@@ -62,8 +62,8 @@ std::string make_plan(int model, const std::string& path, const std::string& for
 std::string execute(int plan, const std::string& path, const std::string& output) {
   return answer(path, [&] {
     const Plan& made = plans().get(plan);
-    made.execute(output, job_context());
-    return to_json(path, output, made, true);
+    const Written written = made.execute(output, job_context());
+    return to_json(path, output, made, true, {}, written.casts);
   });
 }
 

@@ -84,6 +84,7 @@ void close_embedder(int embedder) { embedders().remove(embedder); }
 std::string make_generator(int model, const val& options) {
   return answer({}, [&] {
     GeneratorOptions asked;
+    set_words(asked, options, {"precision"});
     asked.threads = 1;
     asked.context = count_option(options, "context", 0);
     auto made = std::make_shared<Generator>(models().get(model), asked);
@@ -132,7 +133,8 @@ std::string next(int generation, double milliseconds) {
       if (more) return;
       const double rate = made.seconds > 0 ? static_cast<double>(made.tokens.size()) / made.seconds : 0;
       out.key("result");
-      out.raw(to_json(GeneratedText{made.prompt_tokens, made.tokens, made.text, name(made.stopped), rate}));
+      out.raw(to_json(GeneratedText{made.prompt_tokens, made.tokens, made.text, name(made.stopped), rate,
+                                    name(writing.generator->precision())}));
     });
   });
 }

@@ -28,6 +28,8 @@ namespace {
 
 #include "runtime/kernels/generate.inc"
 
+#include "runtime/kernels/dequantize.inc"
+
 #include "runtime/kernels/table.inc"
 constexpr Kernels kKernels = make_kernels("avx2");
 }  // namespace

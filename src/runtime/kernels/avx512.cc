@@ -31,6 +31,8 @@ namespace {
 
 #include "runtime/kernels/generate.inc"
 
+#include "runtime/kernels/dequantize.inc"
+
 #include "runtime/kernels/table.inc"
 constexpr Kernels kKernels = make_kernels("avx512");
 }  // namespace

@@ -112,6 +112,22 @@ struct ProductQ4 : Product {
   std::uint8_t* wide;  // q4_wide_size(k) bytes of scratch; not needed for one row
 };
 
+// Products of f32 activations with the values that quantized weights stand for, code * scale in f32. The bits are those
+// of product_f32 on these values. `wide` is scratch for a panel of them, kPanel * k floats; not needed for one row.
+struct ProductF32Q8 : Product {
+  const float* a;
+  std::size_t a_stride;
+  const std::int8_t* w;  // packed as for product_f32
+  const float* w_scale;  // of each row; padded to 16
+  float* wide;
+};
+struct ProductF32Q4 : Product {
+  const float* a;
+  std::size_t a_stride;
+  const std::uint8_t* w;  // packed as for product_q4
+  float* wide;
+};
+
 // The heads of one sequence that read the same cached keys and values: row r sees the first `first` + r keys. Queries
 // and results of the heads are side by side. keys holds panels of 48 positions, [head][48] each; values holds a row of
 // `head` for each position, and 16 extra floats after the last. Memory past the last key may hold any numbers.
@@ -161,6 +177,8 @@ struct Kernels {
   // Quantizes row `row` into `out`, where all rows begin. `group` is ProductQ4::group.
   void (*quantize_blocks)(const float* x, std::size_t k, std::size_t row, std::size_t group, std::byte* out);
   void (*product_q4)(const ProductQ4&, const Range&);
+  void (*product_f32_q8)(const ProductF32Q8&, const Range&);
+  void (*product_f32_q4)(const ProductF32Q4&, const Range&);
   void (*causal_attention)(const CausalAttention&);
 };
 
@@ -176,8 +194,11 @@ void pack_i8(const float* w, std::size_t n, std::size_t k, std::int8_t* out, flo
 // Packs existing codes of a matrix [n, k] for product_i8: `rows` rows from row `first`, a multiple of kPanel.
 void pack_codes_i8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
                    std::int8_t* out, std::int32_t* sum);
-// Packs 4-bit codes for product_q4: two's complement, element 2i in the low half of a byte, with scales [n, k / block].
-// block is a multiple of kBlock.
+// The same for product_f32_q8.
+void pack_codes_q8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
+                   std::int8_t* out);
+// Packs 4-bit codes for product_q4 and product_f32_q4: two's complement, element 2i in the low half of a byte, with
+// scales [n, k / block]. block is a multiple of kBlock.
 void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t block, std::size_t n, std::size_t k,
                    std::size_t first, std::size_t rows, std::uint8_t* out);
 

@@ -18,6 +18,8 @@ namespace {
 
 #include "runtime/kernels/generate.inc"
 
+#include "runtime/kernels/dequantize.inc"
+
 #include "runtime/kernels/table.inc"
 constexpr Kernels kKernels = make_kernels("plain");
 }  // namespace

@@ -21,6 +21,8 @@ namespace {
 
 #include "runtime/kernels/generate.inc"
 
+#include "runtime/kernels/dequantize.inc"
+
 #include "runtime/kernels/table.inc"
 constexpr Kernels kKernels = make_kernels("wasm");
 }  // namespace

@@ -23,6 +23,7 @@ namespace {
 
 // If the weights fit one core's own cache, one thread is faster than two that must synchronize.
 constexpr std::size_t kOneThread = std::size_t{2} << 20;
+constexpr GeneratorPrecision kPrecisions[] = {GeneratorPrecision::exact, GeneratorPrecision::fast};
 
 BytePair make_tokenizer(const Model& model, const llama::Config& config, const BytePairOptions& options) {
   if (model.tokenizer() == nullptr)
@@ -57,13 +58,34 @@ std::string_view name(Stopped stopped) noexcept {
   return "";
 }
 
+std::string_view name(GeneratorPrecision precision) noexcept {
+  switch (precision) {
+    case GeneratorPrecision::exact: return "exact";
+    case GeneratorPrecision::fast: return "fast";
+  }
+  return "";
+}
+
+std::vector<std::string_view> GeneratorOptions::words(std::string_view option) {
+  std::vector<std::string_view> out;
+  if (option == "precision")
+    for (const GeneratorPrecision one : kPrecisions) out.push_back(name(one));
+  return out;
+}
+
+void GeneratorOptions::set(std::string_view option, std::string_view text) {
+  core::check_word(option, text, words(option));
+  for (const GeneratorPrecision one : kPrecisions)
+    if (name(one) == text) precision = one;
+}
+
 struct Generator::Rep {
   Rep(Model opened, const GeneratorOptions& options)
       : model(std::move(opened)),
         config(llama::read_config(model, options.context)),
         tokenizer(make_tokenizer(model, config, options.tokenizer)),
         executor(thread_executor(std::min(options.threads, thread_executor()->concurrency()))),
-        weights(llama::load_weights(model, config, *executor)),
+        weights(llama::load_weights(model, config, options.precision, *executor)),
         network(config, weights),
         team(options.threads == 0 && weights.packed_bytes <= kOneThread ? 1 : executor->concurrency()) {
     executor.reset();
@@ -109,6 +131,7 @@ Generator& Generator::operator=(Generator&&) noexcept = default;
 std::uint64_t Generator::vocabulary() const noexcept { return rep_->config.vocabulary; }
 std::uint64_t Generator::context() const noexcept { return rep_->config.context; }
 unsigned Generator::threads() const noexcept { return rep_->team.size(); }
+GeneratorPrecision Generator::precision() const noexcept { return rep_->weights.precision; }
 const BytePair& Generator::tokenizer() const noexcept { return rep_->tokenizer; }
 
 Session Generator::session() const {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/plain_llama.h"
 #include "support/temporary_folder.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/open.h"
@@ -19,106 +20,12 @@ namespace weighbridge {
 namespace {
 
 using Ids = std::vector<std::uint32_t>;
-using Matrix = std::vector<double>;
-
-// Reading M9 step by step, one token at a time, in double.
-class Plain {
- public:
-  explicit Plain(const Model& model) : model_(model) {
-    hidden_ = number("hidden_size"), layers_ = number("layer_count"), heads_ = number("head_count");
-    kv_heads_ = number("kv_head_count"), head_ = number("head_dim"), ffn_ = number("ffn_size");
-    epsilon_ = *model.attribute("slm.rms_norm_epsilon")->as_f64();
-    theta_ = *model.attribute("slm.rope_theta")->as_f64();
-    keys_.resize(layers_), values_.resize(layers_);
-  }
-
-  Matrix feed(std::uint32_t id) {
-    const Matrix table = of("tok_embeddings.weight");
-    Matrix x(table.begin() + static_cast<std::ptrdiff_t>(id * hidden_),
-             table.begin() + static_cast<std::ptrdiff_t>((id + 1) * hidden_));
-    for (std::size_t l = 0; l < layers_; ++l) {
-      const std::string at = "layers." + std::to_string(l) + ".";
-      const Matrix n = norm(x, of(at + "attention_norm.weight"));
-      Matrix q = times(of(at + "wq.weight"), n), k = times(of(at + "wk.weight"), n), v = times(of(at + "wv.weight"), n);
-      turn(q, heads_), turn(k, kv_heads_);
-      keys_[l].push_back(k), values_[l].push_back(v);
-      add(x, times(of(at + "wo.weight"), attend(q, l)));
-      const Matrix m = norm(x, of(at + "ffn_norm.weight"));
-      Matrix gate = times(of(at + "w1.weight"), m);
-      const Matrix up = times(of(at + "w3.weight"), m);
-      for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
-      add(x, times(of(at + "w2.weight"), gate));
-    }
-    ++position_;
-    const bool tied = (*model_.attribute("slm.flags")->as_u64() & 1U) != 0;
-    return times(tied ? table : of("output.weight"), norm(x, of("norm.weight")));
-  }
-
- private:
-  std::size_t number(const char* field) const {
-    return static_cast<std::size_t>(*model_.attribute("slm." + std::string(field))->as_u64());
-  }
-  Matrix of(const std::string& name) const {
-    const Array array = model_[name].to_dense(DType::f32);
-    const auto* values = reinterpret_cast<const float*>(array.data.get());
-    return {values, values + array.size / sizeof(float)};
-  }
-  static Matrix times(const Matrix& w, const Matrix& x) {
-    Matrix out(w.size() / x.size());
-    for (std::size_t i = 0; i < out.size(); ++i)
-      for (std::size_t j = 0; j < x.size(); ++j) out[i] += w[i * x.size() + j] * x[j];
-    return out;
-  }
-  static void add(Matrix& x, const Matrix& y) {
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
-  }
-  Matrix norm(const Matrix& x, const Matrix& weight) const {
-    double squares = 0;
-    for (const double value : x) squares += value * value;
-    const double by = 1 / std::sqrt(squares / static_cast<double>(x.size()) + epsilon_);
-    Matrix out(x);
-    for (std::size_t i = 0; i < x.size(); ++i) out[i] *= by * weight[i];
-    return out;
-  }
-  void turn(Matrix& x, std::size_t heads) const {
-    for (std::size_t h = 0; h < heads; ++h)
-      for (std::size_t i = 0; i < head_; i += 2) {
-        const double angle =
-            static_cast<double>(position_) * std::pow(theta_, -static_cast<double>(i) / static_cast<double>(head_));
-        double &a = x[h * head_ + i], &b = x[h * head_ + i + 1];
-        const double old = a;
-        a = a * std::cos(angle) - b * std::sin(angle);
-        b = old * std::sin(angle) + b * std::cos(angle);
-      }
-  }
-  Matrix attend(const Matrix& q, std::size_t layer) const {
-    Matrix out(hidden_);
-    for (std::size_t h = 0; h < heads_; ++h) {
-      const std::size_t at = h / (heads_ / kv_heads_) * head_;
-      Matrix weight;
-      double total = 0;
-      for (const Matrix& k : keys_[layer]) {
-        double score = 0;
-        for (std::size_t d = 0; d < head_; ++d) score += q[h * head_ + d] * k[at + d];
-        weight.push_back(std::exp(score / std::sqrt(static_cast<double>(head_))));
-        total += weight.back();
-      }
-      for (std::size_t p = 0; p < weight.size(); ++p)
-        for (std::size_t d = 0; d < head_; ++d) out[h * head_ + d] += weight[p] / total * values_[layer][p][at + d];
-    }
-    return out;
-  }
-
-  const Model& model_;
-  std::size_t hidden_, layers_, heads_, kv_heads_, head_, ffn_, position_ = 0;
-  double epsilon_, theta_;
-  std::vector<std::vector<Matrix>> keys_, values_;
-};
+using Matrix = test::Matrix;
 
 // The largest error of a logit, relative to the largest logit.
-double furthest(const Model& model, std::size_t tokens) {
-  Plain plain(model);
-  const Generator generator(model, {.threads = 2});
+double furthest(const Model& model, std::size_t tokens, GeneratorPrecision precision = GeneratorPrecision::exact) {
+  test::PlainLlama plain(model);
+  const Generator generator(model, {.threads = 2, .precision = precision});
   Session session = generator.session();
   double most = 0, largest = 0;
   for (std::uint32_t i = 0; i < tokens; ++i) {
@@ -150,11 +57,54 @@ TEST(Generate, LogitsAreThoseOfAPlainComputation) {
   EXPECT_LT(furthest(slm::fixture(slm::Fixture::tinylm16m), 3), 2e-5);
 }
 
-TEST(Generate, QuantizedLogitsAreNearThoseOfWhatTheCodesStandFor) {
+TEST(Generate, QuantizedLogitsAreThoseOfAPlainComputation) {
   for (const std::string_view kind : {"q8_0", "q4_0"}) {
-    EXPECT_LT(furthest(written(slm::Fixture::tiny, kind), 10), 0.02) << kind;
-    EXPECT_LT(furthest(written(slm::Fixture::tinylm16m, kind), 2), 0.02) << kind;
+    EXPECT_LT(furthest(written(slm::Fixture::tiny, kind), 10), 2e-6) << kind;
+    EXPECT_LT(furthest(written(slm::Fixture::tinylm16m, kind), 2), 2e-5) << kind;
   }
+}
+
+TEST(Generate, FastQuantizedLogitsAreNearThoseOfAPlainComputation) {
+  for (const std::string_view kind : {"q8_0", "q4_0"}) {
+    EXPECT_LT(furthest(written(slm::Fixture::tiny, kind), 10, GeneratorPrecision::fast), 0.02) << kind;
+    const double most = furthest(written(slm::Fixture::tinylm16m, kind), 2, GeneratorPrecision::fast);
+    EXPECT_LT(most, 0.02) << kind;
+    EXPECT_GT(most, 1e-4) << kind << ": its activations are rounded";
+  }
+}
+
+// Of tokens fed together, which takes other kernels than one at a time, and of one more.
+TEST(Generate, QuantizedWeightsGiveTheBitsOfTheDequantizedModel) {
+  for (const slm::Fixture which : {slm::Fixture::tiny, slm::Fixture::tiny_tied, slm::Fixture::tinylm16m}) {
+    for (const std::string_view kind : {"q8_0", "q4_0"}) {
+      const Model quantized = written(which, kind);
+      const auto logits = [](const Model& model, unsigned threads) {
+        const Generator generator(model, {.threads = threads});
+        Session session = generator.session();
+        std::vector<float> out;
+        const auto add = [&](std::span<const float> rows) { out.insert(out.end(), rows.begin(), rows.end()); };
+        session.feed(Ids{7, 19, 3, 250, 11, 90, 90, 4, 1, 77, 2}, add);
+        session.feed(Ids{8}, add);
+        return out;
+      };
+      const auto expected = logits(test::dequantized(quantized), 1);
+      for (const unsigned threads : {1U, 2U}) EXPECT_EQ(logits(quantized, threads), expected) << kind;
+    }
+  }
+}
+
+TEST(Generate, PrecisionIsSetByItsName) {
+  GeneratorOptions options;
+  EXPECT_EQ(options.precision, GeneratorPrecision::exact);
+  for (const std::string_view word : GeneratorOptions::words("precision")) {
+    options.set("precision", word);
+    EXPECT_EQ(name(options.precision), word);
+  }
+  EXPECT_EQ(options.precision, GeneratorPrecision::fast);
+  EXPECT_EQ(Generator(slm::fixture(slm::Fixture::tiny), options).precision(), GeneratorPrecision::fast);
+  EXPECT_THROW(options.set("precision", "int8"), Error);
+  EXPECT_THROW(options.set("pooling", "mean"), Error);
+  EXPECT_TRUE(GeneratorOptions::words("pooling").empty());
 }
 
 // Four query heads over two key/value heads; rows past the heads are unused (reading M8).
@@ -354,7 +304,7 @@ TEST(Generate, NoMoreThreadsThanProcessorsAreUsed) {
 TEST(Perplexity, IsTheMeanOfWhatEachTokenCosts) {
   const Model model = slm::fixture(slm::Fixture::tiny);
   const Generator generator(model);
-  Plain plain(model);
+  test::PlainLlama plain(model);
   const std::string text = "weigh";
   double total = 0;
   Matrix logits = plain.feed(generator.tokenizer().bos());

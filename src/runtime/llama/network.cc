@@ -57,9 +57,8 @@ Workspace::Workspace(const Config& config, std::size_t members) {
   const Places common = places(m);
   std::vector<Places> each(members);
   for (Places& one : each) one = places(1);
-  scratch_size_ = round_up(
-      std::max(kernels::causal_scratch(config.context), kernels::q4_wide_size(round_up(wide, kBlock)) / sizeof(float)),
-      kLanes);
+  // Attention, and a panel of weights: as f32, which is larger than q4_wide_size().
+  scratch_size_ = round_up(std::max(kernels::causal_scratch(config.context), kPanel * round_up(wide, kBlock)), kLanes);
   const std::size_t scratch_at = floats(members * scratch_size_);
 
   block_ = kernels::Block(plan.size());
@@ -95,7 +94,8 @@ Network::Operand Network::prepare(const float* in, std::size_t width, const floa
   const auto uses = [&](Form form) {
     return std::ranges::any_of(users, [&](const Linear* linear) { return linear->form == form; });
   };
-  const bool bytes = uses(Form::q8_0), blocks = uses(Form::q4_0);
+  const bool fast = weights_.precision == GeneratorPrecision::fast;
+  const bool bytes = fast && uses(Form::q8_0), blocks = fast && uses(Form::q4_0);
   const auto [begin, end] = alone ? std::pair<std::size_t, std::size_t>{0, 1} : crew.share(rows);
   for (std::size_t row = begin; row < end; ++row) {
     const float* from = in + row * width;
@@ -117,18 +117,23 @@ void Network::product(const Linear& linear, const Operand& in, const float* resi
   const kernels::Range range{0, in.rows, panel_begin, panel_end};
   const kernels::Product common{
       linear.n, linear.k, weights_.zeros.data(), kernels::Activation::none, residual, linear.n, out, linear.n};
+  const bool fast = weights_.precision == GeneratorPrecision::fast;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(linear.packed);
   switch (linear.form) {
     case Form::f32:
       return set.product_f32({common, in.values, in.stride, reinterpret_cast<const float*>(linear.packed)}, range);
     case Form::q8_0:
-      return set.product_i8(
-          {common, in.codes->bytes, round_up(in.width, 64), in.codes->scale, in.codes->zero,
-           reinterpret_cast<const std::int8_t*>(linear.packed), linear.scale.data(), linear.sum.data()},
-          range);
+      if (!fast)
+        return set.product_f32_q8({common, in.values, in.stride, reinterpret_cast<const std::int8_t*>(bytes),
+                                   linear.scale.data(), in.scratch},
+                                  range);
+      return set.product_i8({common, in.codes->bytes, round_up(in.width, 64), in.codes->scale, in.codes->zero,
+                             reinterpret_cast<const std::int8_t*>(bytes), linear.scale.data(), linear.sum.data()},
+                            range);
     case Form::q4_0:
+      if (!fast) return set.product_f32_q4({common, in.values, in.stride, bytes, in.scratch}, range);
       return set.product_q4(
-          {common, in.codes->blocks, kernels::q4_group(in.rows), reinterpret_cast<const std::uint8_t*>(linear.packed),
-           reinterpret_cast<std::uint8_t*>(in.scratch)},
+          {common, in.codes->blocks, kernels::q4_group(in.rows), bytes, reinterpret_cast<std::uint8_t*>(in.scratch)},
           range);
   }
 }

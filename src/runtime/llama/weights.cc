@@ -91,10 +91,10 @@ std::vector<float> scales_of(const Tensor& tensor, const Found& found) {
   return out;
 }
 
-std::size_t packed_bytes(const Linear& linear) {
+std::size_t packed_bytes(const Linear& linear, bool fast) {
   switch (linear.form) {
     case Form::f32: return kernels::packed_size(linear.n, linear.k) * sizeof(float);
-    case Form::q8_0: return kernels::packed_size(linear.n, kernels::int8_depth(linear.k));
+    case Form::q8_0: return kernels::packed_size(linear.n, fast ? kernels::int8_depth(linear.k) : linear.k);
     case Form::q4_0: return kernels::packed_q4_size(linear.n, linear.k);
   }
   return 0;
@@ -131,7 +131,9 @@ struct Job {
   Tensor tensor;
   Found found;
   Heads heads;
-  std::size_t at = 0;  // offset in the panels
+  bool fast;
+  std::size_t bytes;  // packed
+  std::size_t at;     // offset in the panels
   // Set by prepare().
   std::shared_ptr<core::Floats> floats{};
   std::shared_ptr<Stored> codes{};
@@ -154,7 +156,7 @@ struct Job {
     if (to->form == Form::q8_0) {
       to->scale = *scales;
       to->scale.resize(kernels::round_up(to->n, kernels::kLanes));
-      to->sum.resize(to->scale.size());
+      if (fast) to->sum.resize(to->scale.size());
     }
   }
   // `first` is a multiple of kPanel.
@@ -167,10 +169,12 @@ struct Job {
         kernels::kernels().pack_f32(from, k, end - first, k, reinterpret_cast<float*>(to->packed) + first * k);
         return;
       }
-      case Form::q8_0:
-        kernels::pack_codes_i8(reinterpret_cast<const std::int8_t*>(codes->data()), n, k, first, rows,
-                               reinterpret_cast<std::int8_t*>(to->packed), to->sum.data());
-        return;
+      case Form::q8_0: {
+        const auto* from = reinterpret_cast<const std::int8_t*>(codes->data());
+        auto* out = reinterpret_cast<std::int8_t*>(to->packed);
+        if (fast) return kernels::pack_codes_i8(from, n, k, first, rows, out, to->sum.data());
+        return kernels::pack_codes_q8(from, n, k, first, rows, out);
+      }
       case Form::q4_0:
         kernels::pack_codes_q4(reinterpret_cast<const std::uint8_t*>(codes->data()), scales->data(), found.block, n, k,
                                first, rows, reinterpret_cast<std::uint8_t*>(to->packed));
@@ -180,7 +184,9 @@ struct Job {
 
 class Loader {
  public:
-  Loader(const Model& model, const Config& config) : model_(model), config_(config) {}
+  Loader(const Model& model, const Config& config, GeneratorPrecision precision) : model_(model), config_(config) {
+    out_.precision = precision;
+  }
 
   Weights load(Executor& executor) {
     const std::size_t h = config_.hidden;
@@ -231,7 +237,9 @@ class Loader {
     const Found found = form_of(tensor);
     // Blocks of a size that the kernel does not support are computed as f32.
     to.form = found.form == Form::q4_0 && found.block % kernels::kBlock != 0 ? Form::f32 : found.form;
-    jobs_.push_back({&to, tensor, found, heads, plan_.add(packed_bytes(to))});
+    const bool fast = out_.precision == GeneratorPrecision::fast;
+    const std::size_t bytes = packed_bytes(to, fast);
+    jobs_.push_back({&to, tensor, found, heads, fast, bytes, plan_.add(bytes)});
   }
 
   void pack(Executor& executor) {
@@ -245,7 +253,7 @@ class Loader {
     };
     std::vector<Piece> pieces;
     for (const Job& job : jobs_) {
-      const std::size_t row = std::max<std::size_t>(packed_bytes(*job.to) / job.to->n, 1);
+      const std::size_t row = std::max<std::size_t>(job.bytes / job.to->n, 1);
       const std::size_t rows = kernels::round_up(std::max<std::size_t>(kPieceBytes / row, 1), kPanel);
       for (std::size_t first = 0; first < job.to->n; first += rows) pieces.push_back({&job, first, rows});
     }
@@ -319,8 +327,8 @@ std::size_t repeated_heads(const Model& model, const Config& config) {
   return most;
 }
 
-Weights load_weights(const Model& model, const Config& config, Executor& executor) {
-  return Loader(model, config).load(executor);
+Weights load_weights(const Model& model, const Config& config, GeneratorPrecision precision, Executor& executor) {
+  return Loader(model, config, precision).load(executor);
 }
 
 }  // namespace weighbridge::llama

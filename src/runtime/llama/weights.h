@@ -11,6 +11,7 @@
 #include "runtime/kernels/kernels.h"
 #include "runtime/llama/config.h"
 #include "weighbridge/context.h"
+#include "weighbridge/generate.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::llama {
@@ -21,9 +22,9 @@ enum class Form : std::uint8_t { f32, q8_0, q4_0 };
 struct Linear {
   std::size_t n = 0, k = 0;
   Form form = Form::f32;
-  std::byte* packed = nullptr;  // in Weights::panels
-  std::vector<float> scale;     // q8_0, padded to 16
-  std::vector<std::int32_t> sum;
+  std::byte* packed = nullptr;    // in Weights::panels
+  std::vector<float> scale;       // q8_0, padded to 16
+  std::vector<std::int32_t> sum;  // the same, of the codes; only if the precision is fast
 };
 
 struct Layer {
@@ -59,6 +60,7 @@ class Table {
 };
 
 struct Weights {
+  GeneratorPrecision precision = GeneratorPrecision::exact;
   Table words;
   std::vector<Layer> layers;
   std::vector<float> norm;
@@ -72,6 +74,6 @@ struct Weights {
 std::size_t repeated_heads(const Model&, const Config&);
 
 // [reads] Throws what fail() throws. `model` must outlive the result.
-Weights load_weights(const Model&, const Config&, Executor&);
+Weights load_weights(const Model&, const Config&, GeneratorPrecision, Executor&);
 
 }  // namespace weighbridge::llama

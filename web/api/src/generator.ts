@@ -28,7 +28,7 @@ export class Generator {
   static async make(link: Link, model: Remote, options: GeneratorOptions): Promise<Generator> {
     let made: Result<"generator"> | undefined;
     const remote = new Remote(model, async (session, above) => {
-      const args = { model: above, context: options.context ?? 0 };
+      const args = { model: above, context: options.context ?? 0, precision: options.precision ?? "exact" };
       made = await session.call("generator", args, options.onProgress);
       return made.generator;
     });

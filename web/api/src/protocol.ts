@@ -123,7 +123,7 @@ export interface Operations {
   embed: { args: { readonly embedder: number; readonly texts: readonly string[] }; result: Float32Array };
   closeEmbedder: { args: { readonly embedder: number }; result: null };
   generator: {
-    args: { readonly model: number; readonly context: number };
+    args: { readonly model: number; readonly context: number; readonly precision: string };
     result: { readonly generator: number; readonly vocabulary: number; readonly context: number };
   };
   generate: { args: GenerateArguments; result: types.Generated };

@@ -339,7 +339,8 @@ export type LossKind =
   | "dtype"
   | "precision"
   | "alias"
-  | "unsupported";
+  | "unsupported"
+  | "overflow";
 
 /** A blocker, a loss or a change. */
 export interface Change {
@@ -370,6 +371,22 @@ export interface PlanDetails {
   readonly payload_size: number;
   readonly output_size: number;
   readonly output_size_exact: boolean;
+  /** What casts did to the values, once written. */
+  readonly casts: readonly CastReport[];
+}
+
+/** What casting the tensors of one dtype to another did to their values. */
+export interface CastReport {
+  readonly from: string;
+  readonly to: string;
+  readonly tensors: number;
+  readonly values: number;
+  /** Values beyond the range of `to`. */
+  readonly overflowed: number;
+  /** Values that were not zero and are now. */
+  readonly flushed: number;
+  /** Of a finite value that did not overflow. */
+  readonly largest_error: number;
 }
 
 /** One text as tokens (docs/schemas/tokenize.json). */
@@ -398,6 +415,8 @@ export interface EmbedderOptions extends LongCallOptions {
 export interface GeneratorOptions extends LongCallOptions {
   /** The largest number of tokens. Default: that of the model. */
   readonly context?: number | undefined;
+  /** What quantized weights are multiplied by: activations in f32 (`exact`, the default), or rounded to 8 bits. */
+  readonly precision?: "exact" | "fast" | undefined;
 }
 
 export interface GenerateOptions extends CallOptions {
@@ -429,6 +448,8 @@ export interface Generated {
   /** The whole text. */
   readonly text: string;
   readonly stopped: "eos" | "length" | "text" | "context";
+  /** How quantized weights were multiplied. */
+  readonly precision: "exact" | "fast";
   readonly tokens_per_second: number;
 }
 

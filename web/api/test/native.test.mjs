@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { Weighbridge } from "../dist/index.js";
@@ -48,6 +48,8 @@ test("the whole corpus is judged alike", { skip: withoutNative }, async () => {
     const { path: name, ...found } = await wb.verify(file).catch((error) => {
       throw new Error(`${file}: ${error.message}`, { cause: error });
     });
+    // A finding about a sidecar or a shard names it as it was opened: here without its folder.
+    for (const finding of expected.findings) if (finding.file) finding.file = basename(finding.file);
     assert.deepEqual(found, expected, file);
     assert.ok(file.endsWith(`/${name}`));
   }

@@ -27,6 +27,7 @@ const LOSSES: Record<LossKind, string> = {
   precision: "precision of values",
   alias: "sharing of bytes between tensors",
   unsupported: "tensors that this build does not support",
+  overflow: "values too large for the dtype that they are cast to",
 };
 
 export class ConvertPanel extends HTMLElement {

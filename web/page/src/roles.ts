@@ -16,7 +16,11 @@ const RECORDS: [RegExp, Role][] = [
   [/^(manifest_version|record|schema_version)=/m, "record"],
 ];
 
+/** The index of a model in shards: it opens the whole model, where a shard opens only its part. */
+export const INDEX = /\.safetensors\.index\.json$/i;
+
 const NAMES: [RegExp, Role][] = [
+  [INDEX, "model"],
   [/\.(adp1|asp1|alr1)$/i, "adapter"],
   [/\.minimodel$/i, "manifest"],
   [/\.minimodel-receipt$/i, "receipt"],

@@ -6,7 +6,7 @@ import type { FileSource, Folder, Model, NamedBlob, Source, Verdict } from "./ap
 import { WeighbridgeError } from "./api.js";
 import { engine } from "./engine.js";
 import type { JobOptions } from "./job.js";
-import { roleOf, type Role } from "./roles.js";
+import { INDEX, roleOf, type Role } from "./roles.js";
 
 /** A folder that was dropped or chosen. */
 export interface DroppedFolder extends Folder {
@@ -60,7 +60,8 @@ export class Session extends EventTarget {
     }
     // The new files may change how open models are read.
     for (const entry of this.entries) this.#forget(entry);
-    this.current = added.find((entry) => entry.role === "model") ?? this.current ??
+    this.current = added.find((entry) => INDEX.test(entry.name)) ??
+      added.find((entry) => entry.role === "model") ?? this.current ??
       added.find((entry) => entry.role === "adapter") ?? added[0] ?? null;
     this.adapters = [];
     this.dispatchEvent(new Event("change"));

@@ -125,7 +125,7 @@ export default async function fakeCore({ wasmBinary }) {
       const state = open.get(generation);
       state.tokens++;
       const done = --state.left === 0;
-      const result = { prompt_tokens: 1, tokens: [1, 1, 1], text: "aaa", stopped: "length", tokens_per_second: 1 };
+      const result = { prompt_tokens: 1, tokens: [1, 1, 1], text: "aaa", stopped: "length", precision: "exact", tokens_per_second: 1 };
       return JSON.stringify({ text: "a", tokens: state.tokens, done, ...(done ? { result } : {}) });
     },
     closeGeneration: (generation) => void open.delete(generation),
