@@ -292,7 +292,7 @@ TEST(Files, StayBeneathTheSidecarsFolder) {
 TEST(Files, ABigTableOfBrokenFilesIsReadOnce) {
   // 60,000 words name one broken file, which is opened and reported once.
   std::string text;
-  for (int i = 0; i < 60'000; ++i) text += "PREFETCH_BIN file=0\n";
+  for (int i = 0; i < 60'000; ++i) text += "MMAP_BIN_REGION file=0\n";
   const Report report = verify_case(with(text, R"({"schema":1,"files":[{"id":0,"path":"bad.stb"}]})"));
   EXPECT_EQ(report.total(), 1U);
 }
