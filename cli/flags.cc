@@ -12,6 +12,7 @@
 #include "weighbridge/formats.h"
 #include "weighbridge/generate.h"
 #include "weighbridge/hash.h"
+#include "weighbridge/open.h"
 
 namespace weighbridge::cli {
 namespace {

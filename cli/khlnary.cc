@@ -184,7 +184,7 @@ Status verify_module(Session& session, const std::string& path) {
                        (source->size() == 4 ? " word, " : " words, ") + grouped(source->size()) + " bytes)\n");
     }
   }
-  return verdict.report.valid() ? Status::done : Status::invalid;
+  return status_of_report(verdict.report);
 }
 
 Status disassemble(Session& session, const std::string& path) {

@@ -227,21 +227,32 @@ void Session::print_findings(std::string_view path, const Report& report) {
     out.text(shown(path) + ": and " + grouped(report.total() - report.findings().size()) + " findings more\n");
 }
 
+Status status_of_report(const Report& report) {
+  const auto of_kind = [&](Kind kind) {
+    return std::any_of(report.findings().begin(), report.findings().end(),
+                       [&](const Finding& f) { return f.severity == Severity::error && f.kind == kind; });
+  };
+  if (of_kind(Kind::io)) return Status::io;
+  if (!report.valid()) return Status::invalid;
+  return report.unsupported() > 0 ? Status::unsupported : Status::done;
+}
+
 Input open_input(Session& session, const std::string& path, Checks checks, std::shared_ptr<const Source> tokenizer,
                  TokenizerFile kind) {
   Input input;
   try {
     const std::shared_ptr<const Source> held = path == "-" ? session.source(path) : nullptr;
+    const std::string form(session.args.value(FlagId::checksum_form));
     const auto opened = [&](const OpenOptions& options) {
       return held ? open(held, input.report, session.context(), options)
                   : open(path, input.report, session.context(), options);
     };
     try {
-      input.model = opened({.checks = checks, .tokenizer = std::move(tokenizer)});
+      input.model = opened({.checks = checks, .tokenizer = std::move(tokenizer), .checksum_form = form});
     } catch (const Error& error) {
       if (kind == TokenizerFile::container || error.finding().rule != "misuse/tokenizer") throw;
       input.report = {};
-      input.model = opened({.checks = checks});
+      input.model = opened({.checks = checks, .checksum_form = form});
       if (input.model && input.model->tokenizer()) throw;
     }
     if (!input.model) input.status = session.fail(path, input.report);

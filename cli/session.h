@@ -102,6 +102,9 @@ struct Input {
   std::optional<Model> model;
   Status status = Status::done;  // if there is no model
 };
+// The exit status of a check with this report.
+Status status_of_report(const Report&);
+
 // What the tokenizer file of the command line may be used for.
 enum class TokenizerFile : std::uint8_t {
   container,            // only a container that keeps its tokenizer in a separate file

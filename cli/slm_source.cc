@@ -17,6 +17,7 @@ bool replaces(const Session& session) { return session.args.has(FlagId::force); 
 chain::TrainedOptions trained_options(const Session& session) {
   chain::TrainedOptions out;
   if (session.args.has(FlagId::slm_dtype)) out.dtype = session.args.value(FlagId::slm_dtype);
+  out.quantize_norms = session.args.has(FlagId::quantize_norms);
   out.output = output_of(session);
   out.replace = replaces(session);
   return out;

@@ -36,16 +36,6 @@ void compare_digest(Session& session, const Source& source, const std::string& w
   report.add(std::move(finding));
 }
 
-Status status_of_report(const Report& report) {
-  const auto of_kind = [&](Kind kind) {
-    return std::any_of(report.findings().begin(), report.findings().end(),
-                       [&](const Finding& f) { return f.severity == Severity::error && f.kind == kind; });
-  };
-  if (of_kind(Kind::io)) return Status::io;
-  if (!report.valid()) return Status::invalid;
-  return report.unsupported() > 0 ? Status::unsupported : Status::done;
-}
-
 void print(Session& session, std::string_view path, const Verdict& verdict, std::uint64_t file_size) {
   Output& out = session.out;
   const Report& report = verdict.report;
@@ -64,7 +54,8 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
   try {
     // Standard input can be read once only.
     const auto source = path == "-" || !wanted.empty() ? session.source(path) : nullptr;
-    Verdict verdict = source ? verify(source, session.context()) : verify(path, session.context());
+    const OpenOptions options{.checksum_form = std::string(session.args.value(FlagId::checksum_form))};
+    Verdict verdict = source ? verify(source, session.context(), options) : verify(path, session.context(), options);
     if (!wanted.empty()) {
       compare_digest(session, *source, wanted, verdict.report);
       verdict.checked = "structure and SHA-256";

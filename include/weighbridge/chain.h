@@ -97,9 +97,10 @@ Outcome validate_source(const std::string& folder, const ValidateOptions&, const
 
 /// Options of the two conversions to .slm.
 struct TrainedOptions {
-  std::string dtype = "f32";  ///< "q8_0", "q4_0"
-  std::string output{};       ///< NAME.slm; the conversion record is NAME.slm.conversion
-  bool replace = false;       ///< replace both if they exist
+  std::string dtype = "f32";    ///< "q8_0", "q4_0"
+  bool quantize_norms = false;  ///< with such a dtype: quantize norms too
+  std::string output{};         ///< NAME.slm; the conversion record is NAME.slm.conversion
+  bool replace = false;         ///< replace both if they exist
 };
 /// [reads] Converts a validated source to .slm, with its structure accepted and its quality pending. Repeats the
 /// validation, which must give the same result. chain/smoke-claim: the source is not a trained one.

@@ -311,7 +311,9 @@ class Model {
   std::shared_ptr<const Tokenizer> tokenizer() const noexcept;   ///< null: none
   /// The files that Extent::source indexes, then other files that were read.
   Shared<std::shared_ptr<const Source>> sources() const noexcept;
-  Shared<Checksum> checksums() const noexcept;     ///< in the container's order; empty if it stores none
+  Shared<Checksum> checksums() const noexcept;  ///< in the container's order; empty if it stores none
+  /// In which of checksum_forms() (open.h) they were computed; empty if the container's checksums have one form.
+  std::string_view checksum_form() const noexcept;
   std::string_view dtype_label() const& noexcept;  ///< the container's label for its dtypes ("mixed"), or empty
   bool checked() const noexcept;                   ///< false if opened with Checks::structure and checks remain
   /// At most `most` names similar to one that is absent, best first, for error messages.

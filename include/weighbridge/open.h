@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "weighbridge/context.h"
 #include "weighbridge/error.h"
@@ -14,6 +16,10 @@
 #include "weighbridge/source.h"
 
 namespace weighbridge {
+
+/// The forms of a checksum of .slm that this build knows, by name, the default first. The specification leaves open how
+/// the index of a byte enters (docs/readings.md, M1).
+std::vector<std::string_view> checksum_forms();
 
 /// How to read a file.
 struct OpenOptions {
@@ -26,6 +32,9 @@ struct OpenOptions {
   /// The tokenizer file of a container that keeps its tokenizer in one (FormatInfo::tokenizer_file). Null: the one
   /// beside the file, if any (llama2c: NAME.tokenizer). Error{misuse} for other containers.
   std::shared_ptr<const Source> tokenizer{};
+  /// One of checksum_forms(), for a .slm; other containers ignore it. Empty: the default. A file whose checksum has
+  /// another form is invalid.
+  std::string checksum_form{};
 };
 
 /// [reads] The path names a file, or a folder that holds a model (a Hugging Face folder, sharded safetensors). Throws

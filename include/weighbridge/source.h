@@ -55,6 +55,9 @@ class Source {
   /// Where the bytes that were ever written end, as far as the system tells: from there to size() the file is a hole,
   /// which reads as zeros. The default is size().
   virtual std::uint64_t written_end() const noexcept;
+  /// Asks the system to read the range ahead, in the background. The caller has checked that it lies within size(). A
+  /// hint: the default does nothing, and nothing reports a failure.
+  virtual void will_need(std::uint64_t offset, std::uint64_t length) const noexcept;
   /// Throws Error{io} if the file has changed since it was opened (size, modification time, inode).
   virtual void check_unchanged() const;
   /// The place of the files beside this one (place.h); null if there are none.

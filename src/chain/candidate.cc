@@ -188,11 +188,12 @@ Candidate read_candidate(const std::string& path, const std::string& manifest, c
   return Reader(path, context).run(manifest);
 }
 
-Options chain_options(const std::string& dtype, bool replace) {
+Options chain_options(const std::string& dtype, bool replace, bool quantize_norms) {
   Options out;
   out.allow = {LossKind::attribute, LossKind::attribute_type, LossKind::extra,
                LossKind::tokenizer, LossKind::precision,      LossKind::alias};
   if (dtype != "f32") out.quantize = dtype;
+  out.slm.quantize_norms = quantize_norms;
   out.replace = replace;
   return out;
 }

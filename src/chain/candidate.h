@@ -37,7 +37,7 @@ Candidate read_candidate(const std::string& path, const std::string& manifest, c
 
 // The options of the chain's conversions: data that running the model does not need may be dropped; names and shapes
 // may not.
-Options chain_options(const std::string& dtype, bool replace);
+Options chain_options(const std::string& dtype, bool replace, bool quantize_norms = false);
 
 // Counts of one pass over a tensor's values as f32.
 struct Values {

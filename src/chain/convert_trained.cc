@@ -28,10 +28,12 @@ void require_trained(const Record& manifest) {
 // Writes the artifact, reads it back under the full validator, and writes the record of both.
 Outcome write(std::string_view step, const Model& model, const ReadRecord& manifest, Record record,
               const TrainedOptions& options, const std::vector<std::string>& inputs, const Context& context) {
+  if (options.quantize_norms && options.dtype == "f32")
+    base::misuse("quantize-norms", "norms are quantized with a dtype of q8_0 or q4_0 only");
   require_other_file({options.output, options.replace, inputs});
   const Output beside{options.output + std::string(kConversionEnding), options.replace, inputs};
   check_output(kConversionSchema, beside);
-  const Plan judged = plan(model, "slm", chain_options(options.dtype, options.replace));
+  const Plan judged = plan(model, "slm", chain_options(options.dtype, options.replace, options.quantize_norms));
   judged.execute(options.output, context);
   const Artifact artifact = read_artifact(options.output, context);
 

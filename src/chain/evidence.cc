@@ -94,10 +94,9 @@ Artifact read_artifact(const std::string& path, const Context& context,
   return out;
 }
 
-Stamp stamp(const std::string& path, const Context& context) {
-  const auto source = open_file(path);
-  Stamp out = stamp_of(*source, context);
-  source->check_unchanged();
+Stamp stamp(const Source& source, const Context& context) {
+  Stamp out = stamp_of(source, context);
+  source.check_unchanged();
   return out;
 }
 

@@ -21,7 +21,8 @@ struct Stamp {
   std::uint64_t bytes = 0;
   std::string sha256{};  // 64 lower-case digits
 };
-Stamp stamp(const std::string& path, const Context&);
+// [reads] Throws Error{io} if the file has changed since it was opened.
+Stamp stamp(const Source&, const Context&);
 
 // An .slm that passed every rule. Digest, size and model are from the same open file.
 struct Artifact : Stamp {

@@ -179,8 +179,9 @@ ReadRecord read_ledger(const std::string& path) {
   return out;
 }
 
-std::string check_adapter(const Artifact& base, const std::string& path, const Context& context) {
-  const Model package = open(path, context);
+std::string check_adapter(const Artifact& base, const std::shared_ptr<const Source>& file, const Context& context) {
+  const std::string path(file->name());
+  const Model package = open(file, context);
   std::string kind(package.version());  // the package's magic, for example ADP1
   std::ranges::transform(kind, kind.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
@@ -210,10 +211,12 @@ Outcome append_to_ledger(const std::string& path, const Evidence& at, std::span<
     appender.end();
   }
   for (const std::string& adapter : adapters) {
-    const std::string name = path_in(path, adapter), kind = check_adapter(artifact, adapter, context);
-    const Stamp file = stamp(adapter, context);
-    if (stands(ledger, name, file.sha256)) continue;
-    appender.begin("adapter", name, file.bytes, file.sha256);
+    const std::string name = path_in(path, adapter);
+    const auto file = open_file(adapter);
+    const std::string kind = check_adapter(artifact, file, context);
+    const Stamp stamped = stamp(*file, context);
+    if (stands(ledger, name, stamped.sha256)) continue;
+    appender.begin("adapter", name, stamped.bytes, stamped.sha256);
     appender.set("adapter_kind", kind);
     appender.set("base_sha256", artifact.sha256);
     appender.end();

@@ -15,7 +15,7 @@ std::filesystem::path folder_of_record(const std::string& path);
 // The key prefix of an entry, for example "entry.3."
 std::string entry_row(std::uint64_t entry);
 // [reads] The kind of an adapter package that fits `base`, for example "adp1". Throws Error{malformed} if it is invalid
-// or does not fit.
-std::string check_adapter(const Artifact& base, const std::string& path, const Context&);
+// or does not fit. Callers stamp the same open file: another one may lie at its path by then.
+std::string check_adapter(const Artifact& base, const std::shared_ptr<const Source>& file, const Context&);
 
 }  // namespace weighbridge::chain

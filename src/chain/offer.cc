@@ -112,13 +112,14 @@ class Offering {
       if (check.why_not)
         return lacking("not-offered", "the " + check.step + " does not hold: " + check.why_not->message);
     return why_not([&] {
-      const Stamp file = stamp(adapter, context_);
+      const auto source = open_file(adapter);
+      const Stamp file = stamp(*source, context_);
       const auto row = row_of(registry_->record, "adapter", file.sha256);
       if (!row) refuse("not-listed", {}, "the selector.registry does not list this adapter", {}, {}, file.sha256);
       if (registry_->record.get(*row + "base_sha256") != artifact_->sha256)
         refuse("not-listed", {}, "the selector.registry lists this adapter for another model", {}, artifact_->sha256,
                std::string(registry_->record.get(*row + "base_sha256")));
-      check_adapter(*artifact_, adapter, context_);
+      check_adapter(*artifact_, source, context_);
     });
   }
 

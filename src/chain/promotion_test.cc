@@ -90,6 +90,36 @@ TEST_F(Promotion, TwoAppendsAtOnceLoseNoEntry) {
   EXPECT_EQ(parse_record(ledger_schema(), verify_ledger(ledger).record).number("entries"), 2U);
 }
 
+// The package was checked at its path and stamped at its path: another file could come between the two.
+TEST_F(Promotion, AnAdapterIsOpenedOnceForItsCheckAndItsDigest) {
+  const std::string adapter = folder_ / "shift.adp1", good = read_file(adapter);
+  const std::string other = good.substr(0, good.size() - 1) + static_cast<char>(good.back() ^ 1);  // no valid package
+  int ledgers = 0;
+  // Appends to a new ledger, with the file replaced at this call of the hook. Returns the number of calls.
+  const auto append = [&](int replace_at) {
+    write_file(adapter, good);
+    write_file(folder_ / "other", other);
+    const std::string ledger = folder_ / ("l" + std::to_string(ledgers++) + ".ledger");
+    int calls = 0;
+    Context context;
+    context.progress = [&](std::uint64_t, std::uint64_t) {
+      if (++calls == replace_at) std::filesystem::rename(folder_ / "other", adapter);
+      return true;
+    };
+    try {
+      append_to_ledger(ledger, a_, std::span(&adapter, 1), {}, context);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.finding().rule.find("io/"), std::string::npos) << error.what();
+      return calls;  // the other file was seen and refused
+    }
+    EXPECT_EQ(read_file(ledger).find(sha256_hex(other)), std::string::npos) << replace_at;
+    return calls;
+  };
+  const int calls = append(0);
+  ASSERT_GT(calls, 2);
+  for (int i = 1; i <= calls; ++i) append(i);
+}
+
 TEST_F(Promotion, NeedsTheAdmissionAndSomethingNew) {
   EXPECT_EQ(thrown([&] { append_to_ledger(ledger_, a_, {}, {}); }).rule, "chain/promoted");
   std::filesystem::remove(a_.admission);

@@ -102,12 +102,12 @@ class Selection {
   void add_adapter(const std::string& path, std::uint64_t entry) {
     const auto base = bases_.find(std::string(get(entry, "base_sha256")));
     if (base == bases_.end()) return;
-    const std::string at = (folder_ / path).string();
-    const Stamp file = stamp(at, context_);
+    const auto source = open_file((folder_ / path).string());
+    const Stamp file = stamp(*source, context_);
     check_promoted(path, entry, file);
     const std::string row = "adapter." + std::to_string(adapters_++) + ".";
     out_.set(row + "path", path).set(row + "bytes", file.bytes).set(row + "sha256", file.sha256);
-    out_.set(row + "kind", check_adapter(base->second, at, context_));
+    out_.set(row + "kind", check_adapter(base->second, source, context_));
     out_.set(row + "base_sha256", base->first).set(row + "entry", entry);
   }
 

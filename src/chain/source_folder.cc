@@ -20,8 +20,8 @@
 namespace weighbridge::chain {
 namespace {
 
-constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-constexpr std::size_t kMaxName = 255;
+constexpr std::size_t kMaxName = 255, kMaxPath = 4096;
+constexpr unsigned kMaxDepth = 64;  // of folders below tensors/
 
 // openat that restarts after signals.
 int open_again(int folder, const char* name, int flags) {
@@ -35,23 +35,28 @@ int open_again(int folder, const char* name, int flags) {
 }  // namespace
 
 std::string path_problem(std::string_view path) {
-  constexpr std::string_view kBefore = "tensors/", kEnding = ".f32";
+  constexpr std::string_view kBefore = "tensors/";
   if (path.starts_with('/')) return "is absolute";
   if (!path.starts_with(kBefore)) return "does not lie in tensors/";
-  const std::string_view name = path.substr(kBefore.size());
-  if (name.find("..") != std::string_view::npos) return "has .. in it";
-  if (name.find('/') != std::string_view::npos) return "leads below tensors/, which has no folders";
-  if (name.find_first_not_of(kAllowed) != std::string_view::npos) return "has a character other than a-z A-Z 0-9 . _ -";
-  if (!name.ends_with(kEnding) || name.size() == kEnding.size()) return "does not end in .f32 behind a name";
-  if (name.front() == '.' || name.front() == '-') return "begins with a dot or a dash";
-  if (name.size() > kMaxName) return "has a name of more than 255 bytes";
-  return {};
+  if (path.size() > kMaxPath) return "has more than 4096 bytes";
+  if (path.find('\\') != std::string_view::npos) return "has a backslash, which separates folders on some systems";
+  if (std::ranges::any_of(path, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+    return "has a control character";
+  for (std::string_view rest = path.substr(kBefore.size());;) {
+    const std::size_t end = std::min(rest.find('/'), rest.size());
+    const std::string_view name = rest.substr(0, end);
+    if (name.empty()) return "has an empty name in it";
+    if (name == ".." || name == ".") return "has " + std::string(name) + " in it";
+    if (name.size() > kMaxName) return "has a name of more than 255 bytes";
+    if (end == rest.size()) return {};
+    rest.remove_prefix(end + 1);
+  }
 }
 
 std::vector<std::string> source_files(const std::string& folder) {
   std::vector<std::string> out{folder + "/" + std::string(kSourceManifest), folder + "/" + std::string(kReviewCopy)};
   std::error_code error;
-  for (std::filesystem::directory_iterator at(folder + "/" + std::string(kTensorFolder), error), end;
+  for (std::filesystem::recursive_directory_iterator at(folder + "/" + std::string(kTensorFolder), error), end;
        !error && at != end; at.increment(error))
     out.push_back(at->path().string());
   return out;
@@ -99,22 +104,49 @@ std::shared_ptr<const Source> SourceFolder::file(const std::string& name) const 
 }
 
 std::shared_ptr<const Source> SourceFolder::tensor(const std::string& path) const {
-  return open_at(tensors_.get(), path.substr(kTensorFolder.size() + 1), path);
+  io::Fd inner;
+  int folder = tensors_.get();
+  std::size_t begin = kTensorFolder.size() + 1;
+  for (std::size_t end; (end = path.find('/', begin)) != std::string::npos; begin = end + 1) {
+    const int fd =
+        open_again(folder, path.substr(begin, end - begin).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+      if (errno == ENOENT) refuse("path", path, "is missing", {}, "a regular file", "nothing");
+      if (errno == ELOOP || errno == ENOTDIR)
+        refuse("path", path, "leads through a link or a file", {}, "folders", path.substr(0, end));
+      base::io_error_of(path_ + "/" + path, "open", "cannot be opened", errno);
+    }
+    inner = io::Fd(fd);
+    folder = fd;
+  }
+  return open_at(folder, path.substr(begin), path);
 }
 
-std::vector<std::string> SourceFolder::tensor_names() const {
-  const int fd = open_again(tensors_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
-  if (!folder) base::io_error_of(path_ + "/tensors", "open", "the folder cannot be listed", errno);
-  std::vector<std::string> out;
+void SourceFolder::list(int folder, const std::string& path, unsigned depth, std::vector<std::string>& out) const {
+  const int fd = open_again(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
+  if (!entries) base::io_error_of(path_ + "/" + path, "open", "the folder cannot be listed", errno);
   for (;;) {
     errno = 0;  // tells the end from a failure
-    const dirent* const entry = ::readdir(folder.get());
+    const dirent* const entry = ::readdir(entries.get());
     if (entry == nullptr) break;
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") out.emplace_back(name);
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    std::string below = path + "/" + name;
+    const io::Fd inside(open_again(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (inside.get() < 0)  // no folder, or one that cannot be opened
+      out.push_back(std::move(below));
+    else if (depth == kMaxDepth)
+      refuse("path", below, "is a folder too deep below tensors/", {}, "at most 64 folders", "more");
+    else
+      list(inside.get(), below, depth + 1, out);
   }
-  if (errno != 0) base::io_error_of(path_ + "/tensors", "read", "the folder cannot be listed", errno);
+  if (errno != 0) base::io_error_of(path_ + "/" + path, "read", "the folder cannot be listed", errno);
+}
+
+std::vector<std::string> SourceFolder::tensor_paths() const {
+  std::vector<std::string> out;
+  list(tensors_.get(), std::string(kTensorFolder), 1, out);
   std::ranges::sort(out);
   return out;
 }

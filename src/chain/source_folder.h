@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source folder: source.manifest and tensors/*.f32. Owns the rules for paths of tensors, and opening files so that
-// nothing outside the folder is ever read; leaves judging the bytes to validate_source.cc.
+// A source folder: source.manifest and the files below tensors/. Owns the rules for paths of tensors, and opening files
+// so that nothing outside the folder is ever read; leaves judging the bytes to validate_source.cc.
 //
-// PATHS  "tensors/" and one name of a-z, A-Z, 0-9, '.', '_', '-' that does not begin with '.' or '-' and ends in
-// ".f32".
-//        That excludes absolute paths, "..", "TENSORS/" and a second '/'. Names that differ only in case are refused:
-//        they are one file on some disks. The folder and the files are opened without following symbolic links, and a
-//        file with more than one hard link is refused: it could be changed under its other name, anywhere.
+// PATHS  any below "tensors/" that stays there: names of folders and of a file, with any ending. Excluded are absolute
+//        paths, "TENSORS/", empty names, ".", "..", control characters, and the backslash, which separates folders on
+//        some systems. Paths that differ only in case are refused: they are one file on some disks. The folders and the
+//        files are opened without following symbolic links, and a file with more than one hard link is refused: it
+//        could be changed under its other name, anywhere.
 #pragma once
 #include <memory>
 #include <string>
@@ -34,10 +34,11 @@ class SourceFolder {
   std::shared_ptr<const Source> file(const std::string& name) const;
   // The same below tensors/; `path` must be one without a path_problem().
   std::shared_ptr<const Source> tensor(const std::string& path) const;
-  // The names in tensors/, sorted.
-  std::vector<std::string> tensor_names() const;
+  // The paths of all that is below tensors/ and is no folder, sorted. Throws chain/path for folders too deep.
+  std::vector<std::string> tensor_paths() const;
 
  private:
+  void list(int folder, const std::string& path, unsigned depth, std::vector<std::string>& out) const;
   std::shared_ptr<const Source> open_at(int folder, const std::string& name, const std::string& shown) const;
 
   std::string path_;

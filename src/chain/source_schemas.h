@@ -35,7 +35,7 @@ template <class List> consteval List optional_ones(List list) {
 inline constexpr std::array kShapeKeys = {
     Key{"family", Type::choice, true, "llama", "the architecture that an .slm has"},
     Key{"vocab_size", Type::number, true, "", "rows of tok_embeddings.weight"},
-    Key{"special_token_count", Type::number, true, "", "at least 4"},
+    Key{"special_token_count", Type::number, true, "", "at least 4 for byte tokenizers"},
     Key{"hidden_size", Type::number, true, "", "columns of tok_embeddings.weight"},
     Key{"layer_count", Type::number, true, "", ""},
     Key{"head_count", Type::number, true, "", "query heads"},
@@ -67,7 +67,7 @@ inline constexpr auto kSourceKeys = join(
                Key{"merge.N", Type::text, false, "", "route bpe: left, right, output and rank, with spaces between"},
                Key{"tensor.N.name", Type::word, true, "", "as the specification lists them"},
                Key{"tensor.N.dims", Type::dims, true, "", "slowest first"},
-               Key{"tensor.N.path", Type::word, true, "", "tensors/NAME.f32"},
+               Key{"tensor.N.path", Type::text, true, "", "below tensors/"},
                Key{"tensor.N.bytes", Type::number, true, "", "4 for each element"},
                Key{"tensor.N.checksum", Type::checksum, true, "", "SLM checksum of the file's bytes"},
                Key{"tensor.N.sha256", Type::digest, true, "", "of the file's bytes"}});

@@ -121,7 +121,7 @@ class Validator {
     const std::string row = "tensor." + std::to_string(i);
     const std::string path(manifest().get(row + ".path"));
     if (const std::string problem = path_problem(path); !problem.empty())
-      return object("path", row + ".path", core::quoted(path) + " " + problem, "tensors/NAME.f32", path);
+      return object("path", row + ".path", core::quoted(path) + " " + problem, "a path below tensors/", path);
     if (!claim(row + ".path", path)) return;
     std::uint64_t bytes = sizeof(float);
     const auto dims = manifest().dims(row + ".dims");
@@ -199,14 +199,12 @@ class Validator {
 
   // Compares exact names: some disks find "a.f32" when asked for "A.f32".
   void check_strays() {
-    const std::vector<std::string> there = folder_.tensor_names();
-    const auto path_of = [](const std::string& name) { return std::string(kTensorFolder) + "/" + name; };
     std::map<std::string, bool> wanted;
     for (const auto& [lower, path] : paths_) wanted[path] = false;
-    for (const std::string& name : there) {
-      const auto at = wanted.find(path_of(name));
+    for (const std::string& path : folder_.tensor_paths()) {
+      const auto at = wanted.find(path);
       if (at == wanted.end())
-        object("stray", path_of(name), "is a file that no row of source.manifest names");
+        object("stray", path, "is a file that no row of source.manifest names");
       else
         at->second = true;
     }

@@ -33,6 +33,7 @@ class AskingSource final : public Source {
   }
   ReadCost cost() const noexcept override { return of_.cost(); }
   Bytes map(std::uint64_t offset, std::uint64_t length) const override { return of_.map(offset, length); }
+  void will_need(std::uint64_t offset, std::uint64_t length) const noexcept override { of_.will_need(offset, length); }
   void check_unchanged() const override { of_.check_unchanged(); }
   std::shared_ptr<const Place> place() const override { return of_.place(); }
   std::string_view name() const noexcept override { return of_.name(); }

@@ -58,6 +58,9 @@ void Draft::set_format(std::string_view format) { state_->format = format; }
 void Draft::set_version(std::string_view version) { state_->version = version; }
 void Draft::set_dtype_label(std::string_view label) { state_->dtype_label = label; }
 void Draft::set_checked(bool checked) { state_->checked = checked; }
+void Draft::set_checksum_form(codecs::ChecksumForm form) {
+  state_->checksum_form = codecs::kChecksumForms[static_cast<std::size_t>(form)].name;
+}
 void Draft::set_tokenizer(std::optional<Tokenizer> made) { state_->tokenizer = std::move(made); }
 void Draft::set_attribute(std::string key, Value value) {
   state_->attributes.emplace_back(std::move(key), std::move(value));
@@ -86,6 +89,7 @@ void Draft::begin_view(const Model& model) {
   state_->extra = of.extra;
   state_->tokenizer = of.tokenizer;
   state_->dtype_label = of.dtype_label;
+  state_->checksum_form = of.checksum_form;
   state_->checked = of.checked;
   state_->is_view = true;
 }

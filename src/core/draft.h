@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "codecs/indexed_checksum.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::core {
@@ -77,14 +78,16 @@ class Draft {
 
   // As given to open().
   Checks checks = Checks::all;
+  codecs::ChecksumForm checksum_form = codecs::ChecksumForm::add;
   // Used instead of the files that the format would look for beside the file.
   std::shared_ptr<const Source> sidecar{}, tokenizer{};
 
   // Of the model.
   void set_format(std::string_view);
   void set_version(std::string_view);
-  void set_dtype_label(std::string_view);  // the container's label for the dtypes of all tensors
-  void set_checked(bool);                  // false if payload rules that belong to opening were skipped
+  void set_dtype_label(std::string_view);        // the container's label for the dtypes of all tensors
+  void set_checksum_form(codecs::ChecksumForm);  // in which its checksums were computed
+  void set_checked(bool);                        // false if payload rules that belong to opening were skipped
   void set_tokenizer(std::optional<Tokenizer>);
   void set_attribute(std::string key, Value);              // behind the others
   void set_attributes(std::vector<Value::Entry>);          // in place of the others

@@ -273,6 +273,7 @@ Shared<Checksum> Model::checksums() const noexcept {
   return s_ ? core::Access::shared(s_, s_->checksums) : Shared<Checksum>{};
 }
 std::string_view Model::dtype_label() const& noexcept { return s_ ? std::string_view(s_->dtype_label) : ""; }
+std::string_view Model::checksum_form() const noexcept { return s_ ? s_->checksum_form : ""; }
 bool Model::checked() const noexcept { return !s_ || s_->checked; }
 Shared<std::shared_ptr<const Source>> Model::sources() const noexcept {
   return s_ ? core::Access::shared(s_, s_->sources) : Shared<std::shared_ptr<const Source>>{};

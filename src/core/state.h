@@ -81,6 +81,7 @@ struct State {
   std::vector<std::uint32_t> by_name;  // tensor indices in the order of their names' bytes
   std::vector<Checksum> checksums;     // stored in the container, as inspect shows them
   std::string dtype_label;             // a label for all tensors, if the container defines one
+  std::string_view checksum_form;      // static text; empty if the container's checksums have one form
   bool checked = true;                 // false if payload rules that belong to opening were skipped
   bool is_view = false;                // made by view(): tensors or names may differ from the sources
 

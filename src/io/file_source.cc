@@ -120,6 +120,12 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
 
   ReadCost cost() const noexcept override { return {.gap = access_ == Access::mapped ? 0U : 4096U}; }
 
+  void will_need([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t length) const noexcept override {
+#ifdef __linux__
+    ::posix_fadvise(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
+#endif
+  }
+
   Bytes map(std::uint64_t offset, std::uint64_t length) const override {
     require_range(offset, length);
     if (length == 0) {

@@ -13,7 +13,7 @@ namespace weighbridge::io {
 // take it again, because publishing several files calls the code that publishes one.
 class FolderLock {
  public:
-  static constexpr std::chrono::milliseconds kPatience{60'000};
+  static constexpr std::chrono::milliseconds kPatience{10'000};
 
   // Waits for the lock. Calls `go_on` meanwhile, and throws Cancelled if it returns false. On a filesystem without
   // locks, continues without one. Error io/open; io/lock, also after waiting longer than `patience`.

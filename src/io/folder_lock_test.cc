@@ -54,10 +54,14 @@ TEST(FolderLock, IsTakenAgainByTheThreadThatHasIt) {
 TEST(FolderLock, OfSomebodyElseIsWaitedForUntilPatienceEnds) {
   const TemporaryFolder folder;
   const FolderLock first(folder.path());
-  std::string rule;
-  std::thread([&] { rule = test::thrown([&] { const FolderLock second(folder.path(), {}, 20ms); }).rule; }).join();
-  EXPECT_EQ(rule, "io/lock");
+  Finding found;
+  std::thread([&] { found = test::thrown([&] { const FolderLock second(folder.path(), {}, 20ms); }); }).join();
+  EXPECT_EQ(found.rule, "io/lock");
+  EXPECT_NE(found.message.find("0 seconds (flock)"), std::string::npos) << found.message;
 }
+
+// A stranger's lock held up every run for a minute, without a word of why.
+TEST(FolderLock, OfAStrangerIsNotWaitedForAMinute) { EXPECT_LE(FolderLock::kPatience, 10s); }
 
 TEST(FolderLock, NeedsAFolder) {
   const TemporaryFolder folder;

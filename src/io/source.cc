@@ -45,6 +45,7 @@ void Source::read(std::span<const ReadRange> ranges) const {
   for (const ReadRange& range : ranges) read_at(range.offset, range.out);
 }
 
+void Source::will_need(std::uint64_t, std::uint64_t) const noexcept {}
 ReadCost Source::cost() const noexcept { return {}; }
 
 Bytes Source::map(std::uint64_t, std::uint64_t) const { return {}; }

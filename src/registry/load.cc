@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "codecs/indexed_checksum.h"
 #include "core/asking_source.h"
 #include "registry/detect.h"
 
@@ -21,6 +22,14 @@ void require_tokenizer_file(const Place& place, const core::Format& format) {
                "a tokenizer file belongs to a container that has none of its own, as a llama2.c "
                "checkpoint is, and this file is of the format " +
                    std::string(format.info.name));
+}
+
+codecs::ChecksumForm checksum_form_of(std::string_view name) {
+  if (name.empty()) return codecs::ChecksumForm::add;
+  if (const auto form = codecs::checksum_form(name)) return *form;
+  std::string known;
+  for (const std::string_view form : checksum_forms()) known += (known.empty() ? "" : ", ") + std::string(form);
+  base::misuse("checksum-form", "there is no checksum form '" + std::string(name) + "'; the forms are " + known);
 }
 
 // Runs the walker of one file. Where the caller has a progress hook, reads ask it whether to stop.
@@ -57,6 +66,7 @@ core::Member load_member(const std::shared_ptr<const Source>& source, std::strin
 Loaded load(const std::shared_ptr<const Place>& place, const Context& context, const OpenOptions& options,
             core::Findings& findings) {
   if (!place) base::misuse("source", "there is no place to read from");
+  const codecs::ChecksumForm form = checksum_form_of(options.checksum_form);
   Detected detected = detect(*place, options.format);
   if (detected.format == nullptr) {
     findings.report(*std::move(detected.finding));
@@ -66,6 +76,7 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
   if (options.tokenizer) require_tokenizer_file(*place, format);
   core::Draft draft;
   draft.checks = options.checks;
+  draft.checksum_form = form;
   draft.sidecar = options.sidecar;
   draft.tokenizer = options.tokenizer;
   const auto file = place->file();

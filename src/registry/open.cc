@@ -4,9 +4,16 @@
 
 #include <utility>
 
+#include "codecs/indexed_checksum.h"
 #include "registry/load.h"
 
 namespace weighbridge {
+
+std::vector<std::string_view> checksum_forms() {
+  std::vector<std::string_view> out;
+  for (const auto& known : codecs::kChecksumForms) out.push_back(known.name);
+  return out;
+}
 
 std::optional<Model> open(std::shared_ptr<const Place> place, Report& report, const Context& context,
                           const OpenOptions& options) {

@@ -265,6 +265,7 @@ void to_json(const Inspection& in, const std::function<void(std::string_view)>& 
   text_or_null(out, "version", in.model.version());
   member(out, "file_size", in.file_size);
   flag(out, "checked", in.model.checked());
+  if (!in.model.checksum_form().empty()) member(out, "checksum_form", in.model.checksum_form());
   checksums(out, in.model);
   attributes(out, in.model.attributes());
   if (const auto t = in.model.tokenizer()) tokenizer(out, *t);
@@ -294,6 +295,7 @@ std::string to_json(std::string_view path, const Verdict& verdict) {
   member(out, "checked", verdict.checked);
   member(out, "parts", verdict.parts);
   member(out, "digests", verdict.digests);
+  if (!verdict.model.checksum_form().empty()) member(out, "checksum_form", verdict.model.checksum_form());
   findings(out, verdict.report);
   out.end_object();
   return out.take();

@@ -85,6 +85,26 @@ def test_verify(tmp_path, packed):
     assert weighbridge("khlnary", "verify", broken, "--quiet", status=1).stdout == ""
 
 
+def test_verify_and_run_agree_on_a_shape_above_rank_3(tmp_path):
+    """A sidecar beside the STB file adds it; verify ends with 3 where nothing does."""
+    tensor = struct.pack("<BBBBQQ3I", 0, 0, 4, 0, 64, 16, 0, 0, 0)
+    (tmp_path / "w.stb").write_bytes(struct.pack("<4sBBHIIQQ", b"STB0", 1, 0, 1, 0, 0, 64, 80) + tensor + floats(1, 2, 3, 4))
+    path = module(tmp_path, "LOAD_BIN_TENSOR file=0 tensor=0\n", {"schema": 1, "files": [{"id": 0, "path": "w.stb"}]})
+    assert "khlnary/unsupported-tensor" in weighbridge("khlnary", "verify", path, status=3).stdout
+    assert "unknown shape" in weighbridge("khlnary", "run", path).stdout
+    weighbridge("verify", tmp_path / "w.stb", status=3)
+    own = {"schema": 1, "files": [{"id": 0, "path": "w.stb"}], "shapes": [[1, 1, 2, 2]]}
+    (tmp_path / "w.khm.json").write_text(json.dumps(own))
+    weighbridge("khlnary", "verify", path)
+    assert "[1, 1, 2, 2]" in weighbridge("khlnary", "run", path).stdout
+    weighbridge("verify", tmp_path / "w.stb")
+
+
+def test_a_prefetch_of_a_missing_file_is_no_error(tmp_path):
+    path = module(tmp_path, "G_PREFETCH_BIN file=0\nG_CONST_I8 4\nRET\n", {"schema": 1, "files": [{"id": 0, "path": "none.stb"}]})
+    assert ": 4 after 3 steps" in weighbridge("khlnary", "run", path).stdout
+
+
 def test_pack_and_run(packed):
     out = weighbridge("khlnary", "run", packed).stdout
     assert out.startswith(f"{packed}: tensor 1/1 after 19 steps, 18 tensors loaded\n")

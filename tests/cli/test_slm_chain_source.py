@@ -317,6 +317,18 @@ def test_a_source_of_a_smoke_model_is_not_converted_as_trained(chain):
     assert "chain/smoke-claim" in chain.do_convert(status=1).stderr
 
 
+@pytest.mark.parametrize("dtype", ["q8_0", "q4_0"])
+def test_quantize_norms_quantizes_every_tensor(chain, dtype):
+    chain.do_validate()
+    made = []
+    for convert in (chain.do_convert, chain.do_convert_safetensors):
+        convert("--dtype", dtype, "--quantize-norms")
+        made.append(chain.model.read_bytes())
+        assert fields(chain.folder / "tiny.slm.conversion")["artifact.quantization"] == dtype
+    assert made[0] == made[1]
+    assert "--dtype" in chain.do_convert("--quantize-norms", status=2).stderr
+
+
 def test_a_placeholder_is_not_a_license(chain):
     rewrite(chain.manifest, "license", "<as its makers state it>")
     done = chain.do_validate(status=1)
@@ -332,14 +344,13 @@ ESCAPES = {
     "capital": ("Tensors/norm.weight.f32", "does not lie in tensors/"),
     "capitals and parent": ("TENSORS/../outside.f32", "does not lie in tensors/"),
     "dot": ("./tensors/norm.weight.f32", "does not lie in tensors/"),
-    "dot inside": ("tensors/./norm.weight.f32", "no folders"),
-    "doubled slash": ("tensors//norm.weight.f32", "no folders"),
-    "deeper": ("tensors/a/norm.weight.f32", "no folders"),
+    "dot inside": ("tensors/./norm.weight.f32", "has . in it"),
+    "doubled slash": ("tensors//norm.weight.f32", "empty name"),
+    "a folder that is not there": ("tensors/a/norm.weight.f32", "missing"),
     "backslash": ("tensors\\\\norm.weight.f32", ""),
     "backslash parent": ("tensors/..\\norm.weight.f32", ""),
-    "other ending": ("tensors/norm.weight.bin", "does not end in .f32"),
-    "no name": ("tensors/.f32", "does not end in .f32"),
-    "hidden": ("tensors/.norm.f32", "begins with a dot"),
+    "no name": ("tensors/", "empty name"),
+    "through a file": ("tensors/output.weight.f32/x", "through a link or a file"),
     "drive": ("C:/tensors/norm.weight.f32", "does not lie in tensors/"),
     "url": ("file:///etc/passwd", "does not lie in tensors/"),
     "other case of a name": ("tensors/NORM.weight.f32", "missing"),
@@ -361,6 +372,21 @@ def test_a_path_that_leaves_the_folder_is_refused(chain, name):
     done = chain.do_validate(status=1)
     assert "chain/path" in done.stdout and word in done.stdout
     assert fields(chain.validation)["verdict"] == "refused"
+
+
+def test_tensors_may_lie_in_folders_and_have_any_ending(chain):
+    (chain.source / "tensors/layers/a b").mkdir(parents=True)
+    (chain.source / "tensors/norm.weight.f32").rename(chain.source / "tensors/layers/a b/norm.bin")
+    rewrite(chain.manifest, row_of(chain.manifest, "norm.weight") + ".path", "tensors/layers/a b/norm.bin")
+    chain.do_validate()
+    chain.do_convert()
+    (chain.source / "tensors/layers/extra.bin").write_bytes(b"abcd")
+    done = chain.do_validate(status=1)
+    assert "chain/stray" in done.stdout and "tensors/layers/extra.bin" in done.stdout
+    (chain.source / "tensors/layers/extra.bin").unlink()
+    (chain.source / "tensors/layers").rename(chain.folder / "elsewhere")
+    (chain.source / "tensors/layers").symlink_to(chain.folder / "elsewhere")
+    assert "leads through a link" in chain.do_validate(status=1).stdout
 
 
 def test_links_are_refused(chain):

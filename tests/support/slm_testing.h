@@ -21,7 +21,8 @@ struct Outcome {
 };
 
 inline Outcome walk(std::string bytes, const Context& context = {}, Checks checks = Checks::all,
-                    core::Findings::Mode mode = core::Findings::Mode::all) {
+                    core::Findings::Mode mode = core::Findings::Mode::all,
+                    codecs::ChecksumForm form = codecs::ChecksumForm::add) {
   const auto kept = std::make_shared<const std::string>(std::move(bytes));
   const auto source = memory_source({std::as_bytes(std::span(*kept)), kept});
   Outcome out;
@@ -29,6 +30,7 @@ inline Outcome walk(std::string bytes, const Context& context = {}, Checks check
   core::Draft draft;
   draft.add_source(source);
   draft.checks = checks;
+  draft.checksum_form = form;
   try {
     read(*source, context, findings, draft);
     out.model = draft.finish();

@@ -210,6 +210,8 @@ void add_valid(Corpus& c) {
   c.valid("q4_0", tied(3));
   c.valid("mixed", tied(2));
   c.valid("bpe1", with_tokenizer(bpe1(kTokens, kMerges)));
+  c.add("valid-bpe1-few-special-tokens", "",
+        sealed(patched(with_tokenizer(bpe1(kTokens, kMerges)).bytes(), 24, le32(0))));
   c.valid("bpe1-no-tokens", with_tokenizer(bpe1({}, {})));
   c.valid("bpe1-ids-in-order", with_tokenizer(bpe1({{0, "x"}, {1, "y"}, {2, "xy"}}, {{0, 1, 2, 7}, {255, 255, 0, 9}})));
   File file = tied();

@@ -34,12 +34,13 @@ void add_range(std::uint32_t tensor, Layout layout, DType dtype, const Extent& e
 
 class Pass {
  public:
-  Pass(const Source& source, std::vector<ValueRange> ranges, const Context& context)
+  Pass(const Source& source, std::vector<ValueRange> ranges, const Context& context, ChecksumForm form)
       : source_(source),
         executor_(core::executor_of(context)),
         progress_(context, source.size()),
         piece_(executor_.concurrency() > 1 ? kSharedPiece : kOwnPiece),
-        scan_(std::move(ranges)) {
+        scan_(std::move(ranges)),
+        sum_(kFileSeed, form) {
     const auto size = static_cast<std::size_t>(std::min(piece_, source.size()) + ValueScan::kCarry);
     for (auto& buffer : buffers_) buffer = std::make_unique_for_overwrite<std::byte[]>(size);
   }
@@ -86,22 +87,28 @@ class Pass {
   core::Progress progress_;
   const std::uint64_t piece_;
   ValueScan scan_;
-  Checksum sum_{kFileSeed};
+  Checksum sum_;
   std::unique_ptr<std::byte[]> buffers_[2];
 };
 
-void report_checksum(const Source& source, std::uint64_t stated, std::uint64_t computed, core::Findings& findings) {
+void report_checksum(const Source& source, std::uint64_t stated, ChecksumForm taken, std::uint64_t computed,
+                     core::Findings& findings) {
+  core::At where{.offset = kChecksumAt};
   std::string detail;
-  if (source.size() <= kMostForOtherForms)
-    if (const auto form = other_form(source, stated))
-      detail = "it is that of the form \"" + std::string(*form) + "\", not of the one that this program takes";
-  findings.report(rules::kChecksum, {.offset = kChecksumAt}, checksum_text(computed), checksum_text(stated), detail);
+  if (source.size() <= kMostForOtherForms) {
+    if (const auto* const form = other_form(source, stated, taken)) {
+      detail = "it is that of the form \"" + std::string(form->name) + "\", " + std::string(form->formula);
+      where.hint = {Hint::What::option, "checksum-form", std::string(form->name)};
+    }
+  }
+  findings.report(rules::kChecksum, std::move(where), checksum_text(computed), checksum_text(stated), detail);
 }
 
 }  // namespace
 
-PayloadSums sum_payload(const Source& source, std::vector<ValueRange> ranges, const Context& context) {
-  Pass pass(source, std::move(ranges), context);
+PayloadSums sum_payload(const Source& source, std::vector<ValueRange> ranges, const Context& context,
+                        ChecksumForm form) {
+  Pass pass(source, std::move(ranges), context, form);
   pass.run();
   return {pass.checksum(), pass.bad_values()};
 }
@@ -116,9 +123,9 @@ Finding bad_value_finding(const BadValue& bad, const Source& source, std::string
 
 // `names` returns the name of a tensor.
 void check_ranges(std::vector<ValueRange> ranges, const auto& names, const Source& source, std::uint64_t stated,
-                  const Context& context, core::Findings& findings) {
-  const PayloadSums sums = sum_payload(source, std::move(ranges), context);
-  if (stated != 0 && stated != sums.checksum) report_checksum(source, stated, sums.checksum, findings);
+                  ChecksumForm form, const Context& context, core::Findings& findings) {
+  const PayloadSums sums = sum_payload(source, std::move(ranges), context, form);
+  if (stated != 0 && stated != sums.checksum) report_checksum(source, stated, form, sums.checksum, findings);
   for (const BadValue& bad : sums.bad) {
     if (findings.errors() < Report::kMaxFindings)
       findings.report(bad_value_finding(bad, source, names.name(bad.tensor)));
@@ -133,7 +140,7 @@ void check_payload(const core::Draft& draft, const Source& source, std::uint64_t
   draft.for_each_stored([&](std::uint32_t tensor, Layout layout, DType dtype, const Extent& extent) {
     add_range(tensor, layout, dtype, extent, ranges);
   });
-  check_ranges(std::move(ranges), draft, source, stated, context, findings);
+  check_ranges(std::move(ranges), draft, source, stated, draft.checksum_form, context, findings);
 }
 
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
@@ -146,7 +153,8 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   for (const Tensor& tensor : model)
     for (const Part& part : tensor.parts())
       add_range(tensor.index(), tensor.layout(), part.dtype(), *part.extent(), ranges);
-  check_ranges(std::move(ranges), model, source, decode_header(header).checksum, context, findings);
+  const ChecksumForm form = codecs::checksum_form(model.checksum_form()).value_or(ChecksumForm::add);
+  check_ranges(std::move(ranges), model, source, decode_header(header).checksum, form, context, findings);
 }
 
 }  // namespace weighbridge::slm_format

@@ -19,7 +19,8 @@ struct PayloadSums {
 };
 // [reads] With two threads, one computes the serial checksum while the other reads ahead and checks values, so the
 // checksum alone limits the speed. The file must have at least a header. Throws Error{io}, Cancelled.
-PayloadSums sum_payload(const Source&, std::vector<ValueRange> ranges, const Context&);
+PayloadSums sum_payload(const Source&, std::vector<ValueRange> ranges, const Context&,
+                        codecs::ChecksumForm = codecs::ChecksumForm::add);
 
 // Does that pass for a file that was read, and reports its findings: the checksum first, then values by offset.
 // `stated` is the header's checksum; the walker has already reported a 0. Throws Error{io}, Cancelled, core::Stop.

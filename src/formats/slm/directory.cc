@@ -99,11 +99,11 @@ std::string EntryShape::text() const {
   return out + "]";
 }
 
-std::uint64_t layout_checksum(const Directory& directory) {
+std::uint64_t layout_checksum(const Directory& directory, codecs::ChecksumForm form) {
   std::vector<std::uint32_t> order(directory.size());
   std::iota(order.begin(), order.end(), 0U);
   std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return directory.hash(i); });
-  Checksum sum(kFileSeed);
+  Checksum sum(kFileSeed, form);
   std::string row;
   for (const std::uint32_t i : order) {
     const Entry e = directory[i];

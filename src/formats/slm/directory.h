@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "codecs/indexed_checksum.h"
 #include "formats/slm/layout.h"
 #include "formats/slm/names.h"
 
@@ -54,6 +55,6 @@ struct EntryShape {
 EntryShape shape_of(const Entry&) noexcept;
 
 // M3: the checksum over the entries sorted by name hash, with dimensions as stored.
-std::uint64_t layout_checksum(const Directory&);
+std::uint64_t layout_checksum(const Directory&, codecs::ChecksumForm = codecs::ChecksumForm::add);
 
 }  // namespace weighbridge::slm_format

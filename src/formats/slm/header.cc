@@ -53,6 +53,12 @@ std::string encode_header(const Header& h) {
   return out;
 }
 
+void check_special_tokens(const Header& h, core::Findings& findings) {
+  if (h.special_token_count < kMinSpecialTokens)
+    findings.report(rules::kSpecialTokenCount, {.offset = field_at("special_token_count")}, "at least 4",
+                    std::to_string(h.special_token_count));
+}
+
 void check_fields(const Header& h, core::Findings& findings) {
   if (h.model_type != kModelType)
     findings.report(rules::kModelTypeRule, {.offset = field_at("model_type")}, "1", std::to_string(h.model_type));
@@ -62,9 +68,6 @@ void check_fields(const Header& h, core::Findings& findings) {
   if (h.vocab_size < kMinVocab)
     findings.report(rules::kVocabSize, {.offset = field_at("vocab_size")}, "at least 260",
                     std::to_string(h.vocab_size));
-  if (h.special_token_count < kMinSpecialTokens)
-    findings.report(rules::kSpecialTokenCount, {.offset = field_at("special_token_count")}, "at least 4",
-                    std::to_string(h.special_token_count));
   for (const U32Field& f : kU32Fields)
     if (f.nonzero && h.*f.value == 0) findings.report(rules::kZeroDimension, {.offset = f.at}, {}, {}, f.name);
   if (h.head_count != 0 && h.kv_head_count != 0 && h.head_count % h.kv_head_count != 0)

@@ -19,6 +19,8 @@ std::string encode_header(const Header&);
 
 // Reports every field that is invalid by itself or contradicts another one, except ranges and sections.
 void check_fields(const Header&, core::Findings&);
+// The rule for a header with a byte tokenizer (reading M17).
+void check_special_tokens(const Header&, core::Findings&);
 // Reports sections that end past the end of a file of `size` bytes or overlap. False if the tokenizer section or the
 // directory cannot be read.
 bool check_sections(const Header&, std::uint64_t size, core::Findings&);

@@ -190,6 +190,8 @@ class Deriver {
     Report report;
     core::Findings findings(report, core::Findings::Mode::all);
     check_fields(whole, findings);
+    const auto tokenizer = model_.tokenizer();
+    if (tokenizer && tokenizer->kind == Tokenizer::Kind::byte) check_special_tokens(whole, findings);
     for (const Finding& finding : report.findings())
       out_.blockers.push_back({LossKind::attribute, "the header", finding.found, finding.message});
     if (repeated_from_ != 0) h_.kv_head_count = h_.head_count;

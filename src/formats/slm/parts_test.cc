@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/checked.h"
 #include "base/endian.h"
 #include "formats/slm/checksum.h"
 #include "formats/slm/directory.h"
@@ -38,20 +39,44 @@ TEST(SlmChecksum, DoesNotDependOnThePieces) {
   }
 }
 
-// A file with the checksum of another form stays invalid, and the message names the form.
-TEST(SlmChecksum, NamesTheOtherFormThatFits) {
+// A file with the checksum of another form, which is computed here in full.
+std::string sealed_otherwise(auto fold) {
   std::string bytes = corpus_case("valid-tied").bytes;
   std::fill(bytes.begin() + 100, bytes.begin() + 108, '\0');
   std::uint64_t h = kFileSeed;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    h ^= static_cast<unsigned char>(bytes[i]) ^ i;
+  for (std::uint64_t i = 0; i < bytes.size(); ++i) {
+    h = fold(h, std::uint64_t{static_cast<unsigned char>(bytes[base::to_size(i)])}, i);
     h = (h << 7 | h >> 57) * 0x100000001b3U;
   }
   base::store_le(bytes.data() + 100, h);
-  const auto [report, model] = testing::walk(bytes);
-  ASSERT_EQ(report.errors(), 1U);
-  EXPECT_EQ(report.first_error()->rule, "slm/checksum");
-  EXPECT_NE(report.first_error()->message.find("\"byte ^ i\""), std::string::npos) << report.first_error()->message;
+  return bytes;
+}
+
+// A file with the checksum of another form stays invalid, the message names the form, and the caller may ask for it.
+TEST(SlmChecksum, AFileOfAnotherFormIsInvalidUnlessTheCallerNamesTheForm) {
+  using U = std::uint64_t;
+  constexpr U kGolden = 0x9e3779b97f4a7c15U;
+  const std::pair<std::string_view, std::string> files[] = {
+      {"add", corpus_case("valid-tied").bytes},
+      {"xor", sealed_otherwise([](U h, U byte, U i) { return h ^ (byte ^ i); })},
+      {"add-golden", sealed_otherwise([](U h, U byte, U i) { return h ^ (byte + i * kGolden); })},
+      {"xor-golden", sealed_otherwise([](U h, U byte, U i) { return h ^ (byte ^ (i * kGolden)); })},
+      {"sum", sealed_otherwise([](U h, U byte, U i) { return h + byte + i; })},
+      {"add-shifted", sealed_otherwise([](U h, U byte, U i) { return h ^ (byte + (i << 8)); })}};
+  ASSERT_EQ(std::size(files), codecs::kChecksumForms.size());
+  for (const auto& [made_in, bytes] : files)
+    for (const auto& known : codecs::kChecksumForms) {
+      SCOPED_TRACE(std::string(made_in) + " read as " + std::string(known.name));
+      const auto [report, model] = testing::walk(bytes, {}, Checks::all, core::Findings::Mode::all, known.form);
+      EXPECT_EQ(model.checksum_form(), known.name);
+      EXPECT_EQ(report.valid(), made_in == known.name);
+      if (report.valid()) continue;
+      ASSERT_EQ(report.errors(), 1U);
+      const Finding& error = *report.first_error();
+      EXPECT_EQ(error.rule, "slm/checksum");
+      EXPECT_EQ(error.hint, (Hint{Hint::What::option, "checksum-form", std::string(made_in)}));
+      EXPECT_NE(error.message.find('"' + std::string(made_in) + '"'), std::string::npos) << error.message;
+    }
   EXPECT_EQ(testing::walk(corpus_case("checksum").bytes).report.first_error()->message.find("the form"),
             std::string::npos);
 }

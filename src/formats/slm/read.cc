@@ -37,6 +37,7 @@ class Walk {
 
   void run() {
     draft_.set_format("slm");
+    draft_.set_checksum_form(draft_.checksum_form);
     if (!read_header()) return;
     check_fields(header_, findings_);
     const bool sections = check_sections(header_, size_, findings_) && within_limits();
@@ -115,15 +116,16 @@ class Walk {
 
   void read_tokenizer() {
     const std::string section = text_at(header_.tokenizer_offset, header_.tokenizer_length);
+    if (section.starts_with(kBtok)) check_special_tokens(header_, findings_);
     draft_.set_tokenizer(parse_tokenizer(section, header_.tokenizer_offset, header_.vocab_size, findings_));
     draft_.add_checksum("file", checksum_text(header_.checksum));
-    draft_.add_checksum("tokenizer", checksum_text(tokenizer_checksum(section)));
+    draft_.add_checksum("tokenizer", checksum_text(tokenizer_checksum(section, draft_.checksum_form)));
   }
 
   void read_directory() {
     const std::uint32_t count = header_.tensor_count;
     directory_ = Directory(text_at(header_.tensor_directory_offset, count * kEntrySize));
-    draft_.add_checksum("tensor_layout", checksum_text(layout_checksum(directory_)));
+    draft_.add_checksum("tensor_layout", checksum_text(layout_checksum(directory_, draft_.checksum_form)));
     // A layer has kLayerRoles tensors. A file with more layers than its tensors can fill is invalid and needs no names.
     const KnownNames known(std::min(header_.layer_count, count / kLayerRoles + 1));
     sound_.assign(count, false);

@@ -160,7 +160,8 @@ std::optional<std::uint32_t> assemble_line(Line line) {
     if (const std::string_view more = line.next(); !more.empty()) line.refuse_word(more, "is one word too many");
     return word;
   }
-  const Glyph* const glyph = find_glyph(first);
+  constexpr std::string_view kPrefix = "G_";  // as the specification writes the names
+  const Glyph* const glyph = find_glyph(first.starts_with(kPrefix) ? first.substr(kPrefix.size()) : first);
   if (!glyph) line.refuse_word(first, "is no glyph");
   return Assembly(line, *glyph).run();
 }

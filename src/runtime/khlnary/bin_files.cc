@@ -2,6 +2,7 @@
 #include "runtime/khlnary/bin_files.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "core/words.h"
@@ -36,14 +37,37 @@ std::vector<std::vector<std::uint64_t>> shapes_for(const Source& file,
   return out;
 }
 
+// Adds what the file's own sidecar says and the module's does not, so that a tensor has the same name and shape in a
+// module as in the file by itself.
+void add_own(stb::Sidecar& one, const stb::Sidecar& own, const Source& file) {
+  const stb::BinFile* const here = own.file_named(file.name());
+  if (!here) return;
+  if (!one.shapes && own.shapes) one.shapes = shapes_for(file, *own.shapes);
+  const std::size_t from_module = one.tensors.size();
+  for (const stb::TensorEntry& tensor : own.tensors) {
+    if (tensor.file != here->id) continue;
+    const auto modules = std::span(one.tensors).first(from_module);
+    const auto listed = std::ranges::find(modules, tensor.id, &stb::TensorEntry::id);
+    if (listed == modules.end()) {
+      if (std::ranges::find(modules, tensor.name, &stb::TensorEntry::name) != modules.end()) continue;
+      one.tensors.push_back(tensor);
+      one.tensors.back().file = one.files.front().id;
+    } else if (!listed->shape) {
+      listed->shape = tensor.shape;
+    }
+  }
+}
+
 // The part of the sidecar about this file, as a sidecar of its own. Two entries of the table may have the same path;
 // only the id then tells which names and shapes apply.
-std::shared_ptr<const Source> sidecar_of(const stb::Sidecar& whole, const stb::BinFile& entry, const Source& file) {
+std::shared_ptr<const Source> sidecar_of(const stb::Sidecar& whole, const stb::BinFile& entry, const Source& file,
+                                         const std::optional<stb::Sidecar>& own) {
   stb::Sidecar one;
   one.files.push_back({.id = entry.id, .path = entry.path});
   if (whole.shapes) one.shapes = shapes_for(file, *whole.shapes);
   for (const stb::TensorEntry& tensor : whole.tensors)
     if (tensor.file == entry.id) one.tensors.push_back(tensor);
+  if (own) add_own(one, *own, file);
   const auto text = std::make_shared<const std::string>(stb::write_sidecar(one));
   return memory_source({std::as_bytes(std::span(*text)), text}, "<the module's sidecar>");
 }
@@ -67,6 +91,19 @@ const OpenFile& BinFiles::open(std::uint8_t id, std::optional<std::uint64_t> at)
   return *open_[id];
 }
 
+void BinFiles::prefetch(std::uint8_t id) {
+  // More at once would only displace what other programs need.
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  const stb::BinFile* const entry = module_.sidecar.file(id);
+  if (!entry || prefetched_[id]) return;
+  prefetched_.set(id);
+  try {
+    const std::shared_ptr<const Source> source = open_[id] ? open_[id]->source : find(*entry, {});
+    source->will_need(0, std::min(source->size(), kMost));
+  } catch (const Error&) {  // the word that uses the file reports it
+  }
+}
+
 std::shared_ptr<const Source> BinFiles::find(const stb::BinFile& entry, core::At at) const {
   try {
     const auto place = module_.sidecar_source->place();
@@ -81,6 +118,14 @@ std::shared_ptr<const Source> BinFiles::find(const stb::BinFile& entry, core::At
   refuse(rules::kFileMissing, at, {}, {}, called(entry));
 }
 
+// The sidecar beside the file, unless it is the module's. Reports its errors.
+std::optional<stb::Sidecar> BinFiles::own_sidecar(const Source& file, Report& report) const {
+  const std::shared_ptr<const Source> source = find_sidecar(file);
+  if (!source || source->name() == module_.sidecar_source->name()) return std::nullopt;
+  core::Findings findings(report, core::Findings::Mode::all);
+  return stb::read_sidecar(*source, context_.limits, findings);
+}
+
 std::unique_ptr<OpenFile> BinFiles::load(const stb::BinFile& entry, core::At at) const {
   auto out = std::make_unique<OpenFile>();
   out->path = entry.path;
@@ -93,14 +138,21 @@ std::unique_ptr<OpenFile> BinFiles::load(const stb::BinFile& entry, core::At at)
   Context context = context_;
   context.progress = {};
   Report report;
-  auto model = weighbridge::open(out->source, report, context,
-                                 {.format = "stb", .sidecar = sidecar_of(module_.sidecar, entry, *out->source)});
+  const auto own = own_sidecar(*out->source, report);
+  std::optional<Model> model;
+  if (report.valid())
+    model = weighbridge::open(out->source, report, context,
+                              {.format = "stb", .sidecar = sidecar_of(module_.sidecar, entry, *out->source, own)});
   if (!model) {
     const Finding& why = *report.first_error();
     std::string detail = called(entry) + ": " + why.message + " (" + why.rule;
     if (why.offset) detail += " at byte " + std::to_string(*why.offset);
     refuse(rule_for(why.rule), at, {}, {}, detail + ")");
   }
+  for (const Finding& finding : report.findings())
+    if (finding.severity == Severity::unsupported)
+      out->unsupported.push_back(core::Findings::make(rules::kTensor, {.tensor = finding.tensor}, {}, {},
+                                                      called(entry) + ": " + finding.message));
   out->model = *std::move(model);
   for (std::uint32_t i = 0; i < out->model.size(); ++i)
     out->place[static_cast<std::uint8_t>(*out->model[i].id())] = static_cast<std::uint16_t>(i + 1);

@@ -71,7 +71,7 @@ class Machine {
       case Glyph::Id::call: return call(word.payload);
       case Glyph::Id::load_bin_tensor: return load(file_of(word.payload), tensor_of(word.payload));
       case Glyph::Id::mmap_bin_region: return map(word);
-      case Glyph::Id::prefetch_bin: files_.open(word.payload, here().offset); return;
+      case Glyph::Id::prefetch_bin: files_.prefetch(word.payload); return;
     }
   }
 

@@ -86,8 +86,7 @@ class Verifier {
           findings_.report(rules::kFunction, where, {}, std::to_string(word.payload));
         return;
       case Glyph::Id::load_bin_tensor: return check_tensor(where, file_of(word.payload), tensor_of(word.payload));
-      case Glyph::Id::mmap_bin_region:
-      case Glyph::Id::prefetch_bin: file(word.payload, where.offset); return;
+      case Glyph::Id::mmap_bin_region: file(word.payload, where.offset); return;
       default: return;
     }
   }
@@ -101,7 +100,11 @@ class Verifier {
   // The file, or null if it is invalid. The first word that names it reports the error, once.
   const OpenFile* file(std::uint8_t id, std::optional<std::uint64_t> at) {
     if (!broken_[id]) try {
-        return &files_.open(id, at);
+        const OpenFile& file = files_.open(id, at);
+        if (!told_[id])
+          for (const Finding& finding : file.unsupported) findings_.report(finding);
+        told_.set(id);
+        return &file;
       } catch (const Error& error) {
         if (!base::refuses_input(error.kind())) throw;
         broken_.set(id);
@@ -117,7 +120,7 @@ class Verifier {
   std::vector<std::uint32_t> ends_{};
   std::vector<bool> reached_{};
   std::vector<std::size_t> paths_{};
-  std::bitset<256> broken_{};
+  std::bitset<256> broken_{}, told_{};  // told_: its unsupported tensors were reported
 };
 
 }  // namespace

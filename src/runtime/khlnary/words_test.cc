@@ -101,6 +101,14 @@ TEST(Text, GivesEachWordBack) {
   }
 }
 
+TEST(Text, TheNamesOfTheSpecificationAreAccepted) {
+  for (const std::string_view line : {"LOAD_BIN_TENSOR file=1 tensor=2", "MMAP_BIN_REGION file=3 arity=1",
+                                      "PREFETCH_BIN file=200", "ADD_I32", "FUNC_DEF 4"})
+    EXPECT_EQ(assemble("G_" + std::string(line)), assemble(line)) << line;
+  EXPECT_EQ(thrown([] { assemble("G_G_NOP"); }).rule, "khlnary/syntax");
+  EXPECT_EQ(thrown([] { assemble("G_"); }).rule, "khlnary/syntax");
+}
+
 TEST(Text, IsReadAsItIsDocumented) {
   const auto line = [](std::string_view text) { return disassemble(assemble(text)); };
   EXPECT_EQ(line("\n; a comment\n  CONST_I8\t-5 ; five less\r\n\n RET"), "CONST_I8 -5\nRET\n");

@@ -156,6 +156,8 @@ export interface Verdict {
   /** Stored parts of tensors, and how many of them have a digest. */
   readonly parts: number;
   readonly digests: number;
+  /** The form in which the checksums of an .slm were computed. */
+  readonly checksum_form?: string;
   readonly findings: readonly Finding[];
   /** Present if there are more findings than are listed. */
   readonly findings_total?: number;
@@ -246,6 +248,8 @@ export interface Inspection {
   readonly file_size: number;
   /** Whether tensor data was checked too. */
   readonly checked: boolean;
+  /** The form in which the checksums of an .slm were computed. */
+  readonly checksum_form?: string;
   readonly checksums?: { readonly [name: string]: string };
   readonly dtype_label?: string;
   readonly attributes: Attributes;
