@@ -65,6 +65,7 @@ class FileSubject final : public Subject {
     auto out = ids(corpus_.format->info.rules);
     out.erase("safetensors/shard-link");         // no bytes make a link
     out.erase("safetensors/metadata-conflict");  // takes two shards
+    out.erase("safetensors/two-weights");        // takes a folder
     return out;
   }
 
