@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // inspect: lists what is in a file. Owns the selection and order of tensors; table.cc prints the table.
 #include <algorithm>
-#include <mutex>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -73,31 +72,6 @@ void count_up(Order& order, const Model& model) {
               before);
 }
 
-// One tensor per worker; the pass over a tensor is serial. Unsupported tensors keep empty counts.
-std::vector<Stats> measure(const Model& model, const Order& order, const Context& context) {
-  std::vector<Stats> stats(order.size());
-  std::uint64_t total = 0;
-  for (const std::uint32_t i : order) total += logical_size(model[i]);
-  std::mutex mutex;
-  std::uint64_t done = 0;
-  const std::shared_ptr<Executor> executor = context.executor ? context.executor : inline_executor();
-  executor->for_each(order.size(), [&](std::uint64_t at) {
-    const Tensor t = model[order[at]];
-    Context inner;
-    inner.limits = context.limits;
-    std::uint64_t counted = 0;  // bytes of this tensor
-    const auto count_to = [&](std::uint64_t now) {
-      const std::lock_guard lock(mutex);
-      done += now - std::exchange(counted, now);
-      return !context.progress || context.progress(done, total);
-    };
-    inner.progress = [&](std::uint64_t now, std::uint64_t) { return count_to(std::min(now, logical_size(t))); };
-    if (!t.unsupported()) stats[at] = statistics(t, inner);
-    if (!count_to(logical_size(t))) throw Cancelled{};
-  });
-  return stats;
-}
-
 }  // namespace
 
 Status run_inspect(Session& session) {
@@ -118,7 +92,7 @@ Status run_inspect(Session& session) {
   std::vector<Stats> stats;
   try {
     if (session.args.has(FlagId::stats)) session.progress().busy("counting");  // large tensors report nothing for long
-    if (session.args.has(FlagId::stats)) stats = measure(model, order, session.context());
+    if (session.args.has(FlagId::stats)) stats = statistics(model, order, session.context());
   } catch (const Error& error) {
     return session.fail(path, error);
   }

@@ -72,11 +72,15 @@ void set_limit(Limits& limits, const std::string& text) {
     limits.decoded = value;
   else if (name == "memory")
     limits.memory = value;
+  else if (name == "work")
+    limits.work = value;
+  else if (name == "output")
+    limits.output = value;
   // The command's own recursive functions are safe up to this depth.
   else if (name == "depth" && value <= 1024)
     limits.depth = static_cast<std::uint32_t>(value);
   else
-    throw Misuse("--limit knows header, tensors, decoded, memory and depth (at most 1024), not " + quote(text));
+    throw Misuse("--limit knows header, tensors, decoded, memory, work, output and depth (at most 1024), not " + quote(text));
 }
 
 }  // namespace

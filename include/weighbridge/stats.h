@@ -3,6 +3,7 @@
 /// Statistics and histograms of a tensor's elements, in constant memory.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "weighbridge/context.h"
@@ -27,6 +28,11 @@ struct Stats {
 /// [reads] Statistics of the dense form: a quantized tensor is dequantized, and the zeros of a sparse one count. Throws
 /// the same errors as Tensor::stream_dense(). Context::progress counts the bytes of this tensor.
 Stats statistics(const Tensor&, const Context& = {});
+
+/// [reads] Statistics of several tensors of a model, in this order, on the executor's threads: one thread for each.
+/// Dense tensors with the same stored elements are read once. Unsupported tensors keep empty counts. Throws also
+/// Error{limit} if tensors share so many bytes that reading them exceeds Limits::work.
+std::vector<Stats> statistics(const Model&, std::span<const std::uint32_t> tensors, const Context& = {});
 
 /// The number of finite elements in each of several equal intervals between the least and the greatest one. Interval i
 /// begins at from + i * (to - from) / counts.size(); the last one includes its end. `counts` is empty if no element is

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes a plan: checks that it may run, writes beside the target, reads back, publishes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/checked.h"
@@ -16,6 +20,7 @@
 #include "convert/read_back.h"
 #include "convert/write.h"
 #include "core/progress.h"
+#include "core/work.h"
 #include "io/atomic_file.h"
 #include "io/folder_lock.h"
 #include "io/temporary.h"
@@ -51,6 +56,33 @@ void require_other_file(const convert::PlanRep& rep, const std::string& path, bo
       if (!(replace && source == rep.layout.prefix_source) && io::same_file(path, std::string(source->name())))
         base::misuse_of(path, "output-is-input",
                         "the output is the input '" + std::string(source->name()) + "': give another name");
+}
+
+// A small file can claim the same bytes for many tensors, each of which would be written. The dense form of a sparse
+// tensor counts as data that is there.
+void require_proportion(const convert::PlanRep& rep, const Limits& limits) {
+  if (rep.payload_size <= core::allowed_work(0, limits.output)) return;
+  core::Work work;
+  std::uint64_t dense = 0;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> seen;
+  for (const Model& model : rep.models)
+    for (const Tensor& tensor : model) {
+      for (const Part& part : tensor.parts()) work.add(part);
+      if (tensor.unsupported() || tensor.layout() == Layout::dense) continue;
+      const auto extent = tensor.part(0).extent();
+      if (extent && !seen.emplace(extent->source, extent->offset).second) continue;
+      const auto count = base::element_count(tensor.shape());
+      dense = base::checked_add(dense, packed_size(tensor.dtype(), count.value_or(0)).value_or(0)).value_or(UINT64_MAX);
+    }
+  const std::uint64_t there = base::checked_add(work.distinct(), dense).value_or(UINT64_MAX),
+                      allowed = core::allowed_work(there, limits.output);
+  if (rep.payload_size > allowed)
+    base::over_limit(
+        "output",
+        fmt::format("tensors share so many bytes that the output has {} bytes for {} bytes of data, and the "
+                    "limit is {}",
+                    rep.payload_size, there, allowed),
+        rep.payload_size);
 }
 
 // Checks the payload's own digests and rules before any bytes are copied. If a conversion drops or recomputes a digest,
@@ -166,6 +198,7 @@ Written Plan::execute(const std::string& path, const Context& context) const {
   const convert::PlanRep* const rep = convert::PlanMaker::rep(*this);
   if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
   require_possible(*this);
+  require_proportion(*rep, context.limits);
   const bool replace = rep->options.replace;
   const core::WriteLayout& layout = rep->layout;
   if (std::error_code unknown; layout.folder && !rep->format->info.folder && !path.ends_with('/') &&

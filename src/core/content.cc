@@ -21,6 +21,7 @@
 #include "core/encoding.h"
 #include "core/extents.h"
 #include "core/state.h"
+#include "core/work.h"
 
 namespace weighbridge::core {
 namespace {
@@ -40,7 +41,7 @@ constexpr std::uint64_t kHole = std::uint64_t{4} << 10;
 // One range to read: the jobs jobs_[first] ... jobs_[first + count - 1] in sorted order share its bytes.
 struct Run {
   Range range{};
-  std::uint64_t size = 0;  // after decoding
+  std::uint64_t size = 0;  // after decoding, the largest that a job needs
   std::uint32_t first = 0, count = 0;
   bool sha256 = false, crc32c = false, boolean = false;
   const codecs::Codec* codec = nullptr;  // must decode; null if no rule needs the decoded bytes
@@ -52,9 +53,10 @@ struct Outcome {
   std::uint32_t crc32c = 0;
   std::optional<std::uint64_t> bad_bool{};  // the first decoded byte above 1
   std::uint8_t bad_byte = 0;
-  std::string broken{};         // why the codec cannot decode it
-  std::uint64_t broken_at = 0;  // stored bytes from the part's first one
-  bool over_memory = false;     // the caller's limit is the reason, not the frame
+  std::optional<std::uint64_t> held{};  // the decoded size, if the codec could decode all of it
+  std::string broken{};                 // why the codec cannot decode it
+  std::uint64_t broken_at = 0;          // stored bytes from the part's first one
+  bool over_memory = false;             // the caller's limit is the reason, not the frame
 };
 
 // Consecutive pieces of one long run: the thread that finishes last combines their CRCs.
@@ -96,6 +98,7 @@ class Pass {
     if (jobs_.empty()) return;
     sources_ = &Access::state(jobs_.front().part).sources;
     make_runs();
+    if (!is_bounded()) return;
     make_tasks();
     executor_of(context_).for_each(tasks_.size(), [this](std::uint64_t i) { work(tasks_[base::to_size(i)]); });
   }
@@ -112,14 +115,14 @@ class Pass {
     order_.reserve(jobs_.size());
     const auto says = [this](std::uint32_t job) {
       const PartRecord& part = Access::record(jobs_[job].part);
-      return std::pair(part.size, part.encoding);
+      return part.encoding;
     };
     const std::span<const Range> sorted = extents.sorted();
     for (std::size_t i = 0; i < sorted.size();) {
       const std::size_t first = order_.size();
       const Range& range = sorted[i];
       for (; i < sorted.size() && sorted[i].same_bytes(range); ++i) order_.push_back(sorted[i].item);
-      // Nearly always, all jobs agree on what the range decodes to; otherwise, those that agree are read once.
+      // Jobs that disagree on the size share one decoding, to the largest one.
       const auto group = std::span(order_).subspan(first);
       std::ranges::stable_sort(group, {}, says);
       for (std::size_t k = first; k < order_.size(); ++k)
@@ -130,10 +133,19 @@ class Pass {
     }
   }
 
+  // Whether what is read is in proportion to what is there. Reports it if not.
+  bool is_bounded() {
+    Work work;
+    for (const Run& run : runs_) work.add(jobs_[order_[run.first]].part, run.codec ? run.size : run.range.length);
+    auto excess = work.excess(context_.limits);
+    if (!excess) return true;
+    out_.push_back(*std::move(excess));
+    return false;
+  }
+
   void begin_run(const Range& range, std::uint32_t first) {
     Run& run = runs_.emplace_back();
     run.range = range;
-    run.size = Access::record(jobs_[order_[first]].part).size;
     run.first = first;
     join_run(order_[first]);
   }
@@ -141,6 +153,7 @@ class Pass {
     const PartJob& job = jobs_[index];
     Run& run = runs_.back();
     ++run.count;
+    run.size = std::max(run.size, Access::record(job.part).size);
     run.sha256 |= job.digest == PartDigest::sha256;
     run.crc32c |= job.digest == PartDigest::crc32c;
     run.boolean |= job.bool_rule != nullptr;
@@ -350,9 +363,11 @@ class Pass {
       decoded += piece.size();
       return true;
     });
-    if (!result.ok()) {
+    outcome.broken_at = result.offset;
+    if (result.ok() || result.fault == codecs::DecodeFault::too_short) {
+      outcome.held = decoded;
+    } else {
       outcome.broken = result.sentence;
-      outcome.broken_at = result.offset;
       outcome.over_memory = result.fault == codecs::DecodeFault::memory;
     }
   }
@@ -410,12 +425,17 @@ class Pass {
           job.digest == PartDigest::sha256 ? codecs::to_hex(outcome.sha256) : codecs::to_hex(outcome.crc32c);
       if (expected != found) add(job, Findings::make(*job.digest_rule, at, expected, found, part_text(job)));
     }
-    if (job.encoding_rule && !outcome.broken.empty()) {
+    const std::uint64_t size = Access::record(job.part).size;
+    std::string broken = outcome.broken;
+    if (outcome.held && *outcome.held != size)
+      broken = "the " + std::string(name(job.part.encoding())) + " frame holds " + std::to_string(*outcome.held) +
+               " bytes, its tensor needs " + std::to_string(size);
+    if (job.encoding_rule && !broken.empty()) {
       const At fault{base::checked_add(offset, outcome.broken_at), job.tensor.name()};
       add(job, Findings::make(outcome.over_memory ? rules::kLimitMemory : *job.encoding_rule, fault, {}, {},
-                              part_text(job) + ", " + outcome.broken));
+                              part_text(job) + ", " + broken));
     }
-    if (job.bool_rule && outcome.bad_bool) {
+    if (job.bool_rule && outcome.bad_bool && *outcome.bad_bool < size) {
       const bool raw = job.part.encoding() == Encoding::raw;
       const At byte{raw ? offset + *outcome.bad_bool : offset, job.tensor.name()};
       add(job, Findings::make(*job.bool_rule, byte, "0 or 1", std::to_string(outcome.bad_byte),

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/checked.h"
@@ -22,6 +23,7 @@
 #include "core/extents.h"
 #include "core/logical.h"
 #include "core/progress.h"
+#include "core/work.h"
 #include "weighbridge/hash.h"
 
 namespace weighbridge {
@@ -124,11 +126,11 @@ Node begin_part(const Seen& seen) {
   return node;
 }
 
-// Splits a stream of bytes into leaves and adds each leaf's digest to the node. `room` is a buffer of kRead bytes.
+// Splits a stream of bytes into leaves and adds each leaf's digest to the nodes. `room` is a buffer of kRead bytes.
 class LeafCutter {
  public:
-  LeafCutter(Node& node, std::uint32_t version, std::span<std::byte> room)
-      : node_(node), room_(room), leaves_(version) {}
+  LeafCutter(std::span<Node> nodes, std::uint32_t version, std::span<std::byte> room)
+      : nodes_(nodes), room_(room), leaves_(version) {}
   void update(std::span<const std::byte> data) {
     while (!data.empty()) {
       const std::size_t take = std::min(data.size(), room_.size() - used_);
@@ -140,12 +142,13 @@ class LeafCutter {
   }
   void finish() {
     leaves_.add(room_.first(used_));
-    node_.bytes(std::as_bytes(leaves_.hash()));
+    const auto digests = std::as_bytes(leaves_.hash());
+    for (Node& node : nodes_) node.bytes(digests);
     used_ = 0;
   }
 
  private:
-  Node& node_;
+  const std::span<Node> nodes_;
   const std::span<std::byte> room_;
   std::size_t used_ = 0;
   Leaves leaves_;
@@ -244,19 +247,16 @@ class Hasher {
       : tensors_(std::move(tensors)),
         context_(context),
         version_(version),
-        total_(check()),
-        progress_(context_, total_),
-        nodes_(tensors_.size()) {
-    divide();
-  }
+        nodes_(tensors_.size()),
+        progress_(context_, (check(), divide())) {}
 
   std::vector<Digest256> run() {
     core::executor_of(context_).for_each(tasks_.size(), [this](std::uint64_t i) { perform(tasks_[base::to_size(i)]); });
-    for (std::size_t i = 0; i < large_.size();) {
-      const std::uint32_t tensor = large_[i]->tensor;
+    for (std::size_t i = 0; i < pieces_.size();) {
+      const std::uint32_t tensor = pieces_[i].tensor;
       std::vector<std::pair<std::string_view, Digest256>> parts;
-      for (; i < large_.size() && large_[i]->tensor == tensor; ++i)
-        parts.emplace_back(large_[i]->seen.part.role(), large_[i]->node.finish());
+      for (; i < pieces_.size() && pieces_[i].tensor == tensor; ++i)
+        parts.emplace_back(pieces_[i].role, large_[pieces_[i].large]->nodes[pieces_[i].node].finish());
       nodes_[tensor] = tensor_node(tensors_[tensor], parts, version_);
     }
     progress_.finish();
@@ -264,16 +264,21 @@ class Hasher {
   }
 
  private:
-  // A part that is too large for a group. Chunks finish in any order and are added to the node in file order; threads
-  // take them in ascending order, so few wait here.
+  // A part that is too large for a group, and others with the same elements, whatever their shapes: they share the
+  // leaves. Chunks finish in any order and are added to the nodes in file order; threads take them in ascending order,
+  // so few wait here.
   struct Large {
-    Large(std::uint32_t tensor_, const Seen& seen_) : tensor(tensor_), seen(seen_), node(begin_part(seen_)) {}
-    std::uint32_t tensor;
-    Seen seen;
-    Node node;
+    explicit Large(const Seen& seen_) : seen(seen_) {}
+    Seen seen;  // the first part
+    std::vector<Node> nodes;
     std::mutex mutex;
-    std::uint64_t next = 0;  // offset of the chunk that the node waits for
+    std::uint64_t next = 0;  // offset of the chunk that the nodes wait for
     std::map<std::uint64_t, std::vector<Digest256>> early;
+  };
+  // A part of a tensor that is not in a group.
+  struct Piece {
+    std::uint32_t tensor, large, node;
+    std::string_view role;
   };
   struct Task {
     enum class Kind : std::uint8_t { stream, chunk, group } kind;
@@ -281,8 +286,7 @@ class Hasher {
     std::uint64_t offset = 0;
   };
 
-  std::uint64_t check() const {
-    std::uint64_t total = 0;
+  void check() const {
     for (const Tensor& tensor : tensors_) {
       if (const Finding* why = tensor.unsupported()) {
         Finding finding = *why;
@@ -293,21 +297,31 @@ class Hasher {
         base::unsupported("unsupported/quantisation", "no content digest: tensor \"" + std::string(tensor.name()) +
                                                           "\" is quantized as \"" + std::string(tensor.type_name()) +
                                                           "\", which this build does not know");
-      for (std::uint32_t i = 0; i < tensor.part_count(); ++i) total += tensor.part(i).size();
     }
-    return total;
   }
 
-  void divide() {
+  // Returns the bytes to hash.
+  std::uint64_t divide() {
+    find_streams();
+    core::Work work;
+    std::uint64_t total = 0;
     std::vector<Task> chunks, groups;
-    std::uint64_t group_bytes = 0;
+    std::uint64_t group_bytes = 0, first_part = 0;
     for (std::uint32_t t = 0; t < tensors_.size(); ++t) {
       std::uint64_t bytes = 0;
-      for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i)
+      bool shared = false;
+      for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
         bytes += std::min<std::uint64_t>(tensors_[t].part(i).size(), kRead);
-      if (bytes >= kRead) {
-        add_large(t, chunks);
+        shared = shared || shared_[streams_[first_part + i]];
+      }
+      const std::uint64_t first = std::exchange(first_part, first_part + tensors_[t].part_count());
+      if (bytes >= kRead || (shared && bytes >= kLeaf)) {
+        add_large(t, first, chunks, work, total);
         continue;
+      }
+      for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
+        work.add(tensors_[t].part(i));
+        total += tensors_[t].part(i).size();
       }
       if (groups.empty() || groups.back().last != t || group_bytes + bytes > kRead ||
           t - groups.back().first >= kGroupTensors) {
@@ -323,13 +337,56 @@ class Hasher {
     });
     tasks_.insert(tasks_.end(), chunks.begin(), chunks.end());
     tasks_.insert(tasks_.end(), groups.begin(), groups.end());
+    work.require(context_.limits);
+    return total;
   }
 
-  void add_large(std::uint32_t t, std::vector<Task>& chunks) {
+  // Gives parts with the same elements the same number, in streams_.
+  void find_streams() {
+    struct Known {
+      core::Range range;
+      std::uint32_t tensor, part;
+    };
+    std::vector<Known> known;
+    for (std::uint32_t t = 0, item = 0; t < tensors_.size(); ++t)
+      for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i, ++item) {
+        streams_.push_back(item);
+        if (const auto extent = tensors_[t].part(i).extent())
+          known.push_back({{extent->source, extent->offset, extent->length, item}, t, i});
+      }
+    shared_.assign(streams_.size(), false);
+    const auto key = [this](const Known& k) {
+      const Part part = tensors_[k.tensor].part(k.part);
+      return std::tuple(k.range.source, k.range.offset, k.range.length, part.size(), part.dtype(), part.encoding(),
+                        part.order(), is_index(tensors_[k.tensor].layout(), part.role()), part.strides().empty());
+    };
+    std::ranges::sort(known, [&](const Known& a, const Known& b) {
+      if (const auto order = a.range <=> b.range; order != 0 && !a.range.same_bytes(b.range)) return order < 0;
+      return std::pair(key(a), a.range.item) < std::pair(key(b), b.range.item);
+    });
+    for (std::size_t i = 1; i < known.size(); ++i) {
+      const Known &a = known[i - 1], &b = known[i];
+      if (!a.range.same_bytes(b.range) || b.range.length == 0 || key(a) != key(b)) continue;
+      if (!core::same_elements(tensors_[a.tensor].part(a.part), tensors_[b.tensor].part(b.part))) continue;
+      streams_[b.range.item] = streams_[a.range.item];
+      shared_[streams_[a.range.item]] = true;
+    }
+  }
+
+  void add_large(std::uint32_t t, std::uint64_t first_part, std::vector<Task>& chunks, core::Work& work,
+                 std::uint64_t& total) {
     for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
-      const auto at = static_cast<std::uint32_t>(large_.size());
-      large_.push_back(std::make_unique<Large>(t, see(tensors_[t], tensors_[t].part(i), version_)));
-      const Seen& seen = large_.back()->seen;
+      const Seen part = see(tensors_[t], tensors_[t].part(i), version_);
+      const auto [known, is_new] =
+          large_of_.try_emplace(streams_[first_part + i], static_cast<std::uint32_t>(large_.size()));
+      const std::uint32_t at = known->second;
+      if (is_new) large_.push_back(std::make_unique<Large>(part));
+      large_[at]->nodes.push_back(begin_part(part));
+      pieces_.push_back({t, at, static_cast<std::uint32_t>(large_[at]->nodes.size() - 1), part.part.role()});
+      if (!is_new) continue;
+      work.add(part.part);
+      total += part.part.size();
+      const Seen& seen = large_[at]->seen;
       if (seen.index || !core::is_direct(seen.part)) {
         tasks_.push_back({Task::Kind::stream, at, 0, 0});
         continue;
@@ -341,15 +398,15 @@ class Hasher {
 
   void perform(const Task& task) {
     switch (task.kind) {
-      case Task::Kind::stream: stream(large_[task.first]->seen, large_[task.first]->node); break;
+      case Task::Kind::stream: stream(large_[task.first]->seen, large_[task.first]->nodes); break;
       case Task::Kind::chunk: chunk(*large_[task.first], task.offset); break;
       case Task::Kind::group: group(task.first, task.last); break;
     }
   }
 
-  void stream(const Seen& seen, Node& node) {
+  void stream(const Seen& seen, std::span<Node> nodes) {
     const core::BufferPool::Lease room(reads_);
-    LeafCutter cutter(node, version_, room.span());
+    LeafCutter cutter(nodes, version_, room.span());
     std::unique_ptr<Widener> widener;
     if (seen.index) widener = std::make_unique<Widener>(seen.part.dtype(), cutter);
     seen.part.stream(progress_.inner(), [&](std::span<const std::byte> piece) {
@@ -379,7 +436,7 @@ class Hasher {
     large.early.emplace(offset, std::move(digests));
     for (auto ready = large.early.begin(); ready != large.early.end() && ready->first == large.next;
          ready = large.early.erase(ready)) {
-      large.node.bytes(std::as_bytes(std::span(ready->second)));
+      for (Node& node : large.nodes) node.bytes(std::as_bytes(std::span(ready->second)));
       large.next += kChunk;
     }
   }
@@ -410,9 +467,9 @@ class Hasher {
         const Seen seen = see(tensors_[t], tensors_[t].part(i), version_);
         Node node = begin_part(seen);
         if (!core::is_direct(seen.part)) {
-          stream(seen, node);
+          stream(seen, std::span(&node, 1));
         } else if (seen.index) {
-          LeafCutter cutter(node, version_, scratch.span());
+          LeafCutter cutter(std::span(&node, 1), version_, scratch.span());
           Widener(seen.part.dtype(), cutter).update(reads[next++].out);
           cutter.finish();
         } else {
@@ -430,12 +487,15 @@ class Hasher {
   const std::vector<Tensor> tensors_;
   const Context& context_;
   const std::uint32_t version_;
-  const std::uint64_t total_;
-  core::Progress progress_;
   std::vector<Digest256> nodes_;
+  std::vector<std::uint32_t> streams_;               // of all parts; equal for parts with the same elements
+  std::vector<bool> shared_;                         // by stream
+  std::map<std::uint32_t, std::uint32_t> large_of_;  // by stream
   std::vector<std::unique_ptr<Large>> large_;
+  std::vector<Piece> pieces_;  // by tensor, then part
   std::vector<Task> tasks_;
   core::BufferPool reads_{kRead};
+  core::Progress progress_;
 };
 
 // Whether both tensors are the same stored bytes, read the same way.

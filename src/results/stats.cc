@@ -5,10 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <utility>
 #include <variant>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/stats.h"
+#include "core/extents.h"
+#include "core/progress.h"
+#include "core/work.h"
 
 namespace weighbridge {
 namespace {
@@ -49,6 +55,76 @@ Stats statistics(const Tensor& tensor, const Context& context) {
   if (found.finite == 0) return stats;
   stats.min = value_of(found.min, dtype);
   stats.max = value_of(found.max, dtype);
+  return stats;
+}
+
+namespace {
+
+std::uint64_t bytes_of(const Tensor& tensor) {
+  std::uint64_t bytes = 0;
+  for (const Part& part : tensor.parts()) bytes += part.size();
+  return bytes;
+}
+
+// For each of the tensors, the position of the first one with the same stored elements, which has the same statistics.
+std::vector<std::size_t> first_equals(const Model& model, std::span<const std::uint32_t> tensors) {
+  std::vector<std::size_t> first(tensors.size());
+  std::iota(first.begin(), first.end(), std::size_t{0});
+  std::vector<core::Range> ranges;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor tensor = model[tensors[i]];
+    if (tensor.unsupported() || tensor.layout() != Layout::dense || tensor.part_count() != 1) continue;
+    if (const auto extent = tensor.part(0).extent())
+      ranges.push_back({extent->source, extent->offset, extent->length, static_cast<std::uint32_t>(i)});
+  }
+  const core::Range* before = nullptr;
+  core::Extents(std::move(ranges)).walk([&](const core::Range& here, core::Meeting meeting, const core::Range*) {
+    if (meeting == core::Meeting::alias) {
+      // Of tensors that alternate between two types, all have one of these two before them.
+      for (const std::size_t like : {first[before->item], std::size_t{before->item}})
+        if (core::same_elements(model[tensors[like]].part(0), model[tensors[here.item]].part(0))) {
+          first[here.item] = first[like];
+          break;
+        }
+    }
+    before = &here;
+  });
+  return first;
+}
+
+}  // namespace
+
+std::vector<Stats> statistics(const Model& model, std::span<const std::uint32_t> tensors, const Context& context) {
+  const std::vector<std::size_t> first = first_equals(model, tensors);
+  core::Work work;
+  std::uint64_t total = 0;
+  std::vector<std::size_t> distinct;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor tensor = model[tensors[i]];
+    if (first[i] != i || tensor.unsupported()) continue;
+    distinct.push_back(i);
+    for (const Part& part : tensor.parts()) work.add(part);
+    total += bytes_of(tensor);
+  }
+  work.require(context.limits);
+  std::vector<Stats> stats(tensors.size());
+  core::Progress progress(context, total);
+  core::executor_of(context).for_each(distinct.size(), [&](std::uint64_t at) {
+    const std::size_t i = distinct[base::to_size(at)];
+    const Tensor tensor = model[tensors[i]];
+    const std::uint64_t most = bytes_of(tensor);
+    std::uint64_t counted = 0;
+    Context inner = progress.inner();
+    inner.progress = [&](std::uint64_t now, std::uint64_t) {
+      progress.add(std::min(now, most) - counted);
+      counted = std::max(counted, std::min(now, most));
+      return true;
+    };
+    stats[i] = statistics(tensor, inner);
+    progress.add(most - counted);
+  });
+  for (std::size_t i = 0; i < tensors.size(); ++i) stats[i] = stats[first[i]];
+  progress.finish();
   return stats;
 }
 

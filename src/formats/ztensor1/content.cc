@@ -16,6 +16,7 @@
 #include "core/extents.h"
 #include "core/part_digest.h"
 #include "core/progress.h"
+#include "core/work.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/rules.h"
@@ -62,6 +63,13 @@ class SparsePass {
   }
 
   void run() {
+    core::Work work;
+    for (const Tensor& tensor : tensors_)
+      for (const Part& part : tensor.parts()) work.add(part);
+    if (auto excess = work.excess(context_.limits)) {
+      out_.push_back(*std::move(excess));
+      return;
+    }
     core::executor_of(context_).for_each(tensors_.size(),
                                          [this](std::uint64_t i) { check(tensors_[base::to_size(i)]); });
   }

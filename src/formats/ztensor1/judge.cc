@@ -258,7 +258,7 @@ std::optional<std::uint64_t> Judge::probed_count(Entry& e, const Component& c) {
 std::optional<std::uint64_t> Judge::probe(Entry& e, const Component& c) {
   for (const Probe& p : probes_)
     if (p.offset == c.offset && p.length == c.length) return p.size;
-  const std::uint64_t limit = context_.limits.decoded;
+  const std::uint64_t limit = std::min(context_.limits.decoded, probes_may_decode_);
   if (c.length > probes_left_ || probes_.size() >= 4096) {
     reject(core::rules::kLimitMemory, e, c.at, role_text(c) + " does not state its size, and too many do not");
     return std::nullopt;
@@ -280,8 +280,13 @@ std::optional<std::uint64_t> Judge::probe(Entry& e, const Component& c) {
   const auto result =
       decoder->decode(limit, context_.limits.memory, pull, [](std::span<const std::byte>) { return true; });
   switch (result.fault) {
-    case codecs::DecodeFault::none: probes_.push_back({c.offset, c.length, limit}); return limit;
-    case codecs::DecodeFault::too_short: probes_.push_back({c.offset, c.length, result.found}); return result.found;
+    case codecs::DecodeFault::none:
+    case codecs::DecodeFault::too_short: {
+      const std::uint64_t size = result.ok() ? limit : result.found;
+      probes_may_decode_ -= size;
+      probes_.push_back({c.offset, c.length, size});
+      return size;
+    }
     case codecs::DecodeFault::content_size:
     case codecs::DecodeFault::too_long: break;
     case codecs::DecodeFault::memory:
@@ -291,7 +296,9 @@ std::optional<std::uint64_t> Judge::probe(Entry& e, const Component& c) {
       reject(rules::kZstd, e, c.offset + result.offset, role_text(c) + ", " + result.sentence);
       return std::nullopt;
   }
-  reject(core::rules::kLimitDecoded, e, c.at, role_text(c), "at most " + std::to_string(limit) + " bytes");
+  reject(limit < context_.limits.decoded ? core::rules::kLimitWork : core::rules::kLimitDecoded, e, c.at,
+         role_text(c) + " does not state its size, and decoding takes too long to learn it",
+         "at most " + std::to_string(limit) + " bytes");
   return std::nullopt;
 }
 

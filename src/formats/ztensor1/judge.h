@@ -2,6 +2,7 @@
 // Turns an object of the manifest into a tensor of the model, or into findings. Has the rules of sections II.2, II.3
 // and III.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/checked.h"
 #include "core/draft.h"
 #include "core/findings.h"
 #include "formats/ztensor1/entry.h"
@@ -18,6 +20,9 @@ namespace weighbridge::ztensor1 {
 
 class Judge {
  public:
+  // Decoded to learn sizes, at least.
+  static constexpr std::uint64_t kProbed = std::uint64_t{1} << 30;
+
   Judge(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft,
         std::uint64_t manifest_begin)
       : source_(source),
@@ -25,7 +30,11 @@ class Judge {
         findings_(findings),
         draft_(draft),
         end_(manifest_begin),
-        probes_left_(source.size()) {}
+        probes_left_(source.size()),
+        probes_may_decode_(context.limits.work) {
+    if (probes_may_decode_ == 0)
+      probes_may_decode_ = std::max(kProbed, base::checked_mul(source.size(), 256).value_or(UINT64_MAX));
+  }
 
   // Adds the object to the draft unless it is broken. Moves the values out of the entry.
   void judge(Entry&);
@@ -80,6 +89,7 @@ class Judge {
   };
   std::vector<Probe> probes_;
   std::uint64_t probes_left_;  // stored bytes that open may still decode, so that overlaps cannot make it quadratic
+  std::uint64_t probes_may_decode_;  // to so many bytes
 };
 
 }  // namespace weighbridge::ztensor1

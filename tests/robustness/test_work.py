@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+# Small files whose tensors share bytes, so that reading each tensor by itself would take minutes: the work of every verb is bounded by
+# the data that is there (Limits::work and Limits::output). Time is processor time, with room for a busy machine.
+import json
+
+import pytest
+
+from robustness import Measured
+from test_bounds import cbor_head, component, dense, manifest, mapping, number, text, zt
+
+zstandard = pytest.importorskip("zstandard", reason="the Python package zstandard is missing")
+
+SECONDS = 5
+MIB = 1 << 20
+
+
+def frame(size):
+    """A zstd frame of zeros that does not state its size."""
+    coder = zstandard.ZstdCompressor(level=19, write_content_size=False).compressobj()
+    out = b"".join(coder.compress(bytes(MIB)) for _ in range(size // MIB)) + coder.flush()
+    assert len(out) < size // 10_000
+    return out
+
+
+def compressed(offset, stored, **more):
+    return component(offset, len(stored), encoding=text("zstd"), **more)
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    def write(objects, payload):
+        path = tmp_path / "hostile.zt"
+        path.write_bytes(zt(manifest(mapping(objects)), payload))
+        return path
+    return write
+
+
+def bounded(*arguments, status=0, rule=None):
+    done = Measured(*arguments)
+    assert done.status == status, (arguments, done.status, done.stderr[-500:])
+    assert done.user < SECONDS, f"{arguments[0]}: {done.user} s"
+    if rule:
+        assert rule in done.stdout + done.stderr, (done.stdout[-500:], done.stderr[-500:])
+    return done.stdout
+
+
+def test_tensors_that_claim_different_sizes_of_one_frame_share_its_decoding(hostile):
+    stored = frame(256 * MIB)
+    path = hostile({f"w{i:02}": dense([256 * MIB + i], compressed(64, stored)) for i in range(50)}, stored)
+    found = json.loads(bounded("verify", "--json", path, status=1))["findings"]
+    assert {f["rule"] for f in found} == {"zt/zstd"} and {f["tensor"] for f in found} == {f"w{i:02}" for i in range(1, 50)}
+    bounded("hash", path, status=1, rule="limit/work")
+    bounded("inspect", "--stats", path, status=1, rule="limit/work")
+    bounded("convert", path, path.with_name("out.safetensors"), "--allow", "alias", status=1)
+
+
+def test_alternating_shapes_over_one_payload_share_its_decoding(hostile):
+    stored = frame(256 * MIB)
+    path = hostile({f"w{i:02}": dense([256 * MIB] if i % 2 else [1, 256 * MIB], compressed(64, stored)) for i in range(40)}, stored)
+    bounded("verify", path)
+    together = bounded("hash", path, "--no-names")
+    stats = json.loads(bounded("inspect", "--stats", "--json", path))["tensors"]
+    assert all(tensor["stats"]["zeros"] == 256 * MIB for tensor in stats)
+    # The digest is that of the same tensors with a payload each.
+    apart, payload = {}, b""
+    for i in range(40):
+        apart[f"w{i:02}"] = dense([256] if i % 2 else [1, 256], component(64 + 256 * i, 256))
+        payload += bytes(256)
+    small = hostile({f"w{i:02}": dense([256] if i % 2 else [1, 256], component(64, 256)) for i in range(40)}, payload)
+    shared = bounded("hash", small, "--no-names")
+    assert bounded("hash", hostile(apart, payload), "--no-names") == shared != together
+
+
+def test_shifted_ranges_are_not_hashed_one_by_one(hostile):
+    size = 256 << 10
+    digest = {"digest": text("sha256:" + "0" * 64)}
+    path = hostile({f"w{i:04}": dense([size - 64 * i], component(64 + 64 * i, size - 64 * i, **digest)) for i in range(4000)}, bytes(size))
+    for verb in ("verify", "hash"):
+        bounded(verb, path, status=1, rule="limit/work")
+    bounded("inspect", "--stats", path, status=1, rule="limit/work")
+    bounded("convert", path, path.with_name("out.zt"), "--allow", "alias", status=1)
+
+
+def test_an_output_is_in_proportion_to_the_data(hostile, tmp_path):
+    size = MIB
+    path = hostile({f"w{i:05}": dense([size - 64 * i], component(64 + 64 * i, size - 64 * i)) for i in range(16_000)}, bytes(size))
+    out = tmp_path / "out.safetensors"
+    bounded("convert", path, out, "--allow", "alias", status=1, rule="limit/output")
+    assert not out.exists()
+    few = hostile({f"w{i}": dense([size - 64 * i], component(64 + 64 * i, size - 64 * i)) for i in range(300)}, bytes(size))
+    bounded("convert", few, out, "--allow", "alias", status=1, rule="limit/output")
+    bounded("convert", few, out, "--allow", "alias", "--limit", "output=1G", "--limit", "work=1G")
+    assert out.stat().st_size > 290 * size
+
+
+def csr(stored, columns, indptr):
+    """One row whose values and indices are the same frame at offset 64, and whose indptr is at the next multiple of 64 behind it."""
+    data = compressed(64, stored, dtype="u64")
+    return mapping({"shape": cbor_head(4, 2) + number(1) + number(columns), "format": text("sparse_csr"), "components": mapping({
+        "values": data, "indices": data, "indptr": component(64 + len(aligned(stored)), len(indptr), "u64")})})
+
+
+def aligned(data):
+    return data + bytes(-len(data) % 64)
+
+
+def test_sparse_tensors_over_one_frame_are_checked_within_bounds(hostile):
+    """And opening does not decode for long to learn a size that the file does not state."""
+    stored, count = frame(512 * MIB), 512 * MIB // 8
+    indptr = b"".join(value.to_bytes(8, "little") for value in (0, count))
+    path = hostile({f"w{i:02}": csr(stored, count + i, indptr) for i in range(40)}, aligned(stored) + indptr)
+    bounded("inspect", path)
+    bounded("verify", path, status=1, rule="limit/work")
+    stored = frame(4096 * MIB)
+    path = hostile({"w": csr(stored, 9, indptr)}, aligned(stored) + indptr)
+    bounded("inspect", path, status=1, rule="limit/work")
