@@ -95,15 +95,18 @@ void print_item(Output& out, std::string_view word, Tone tone, const Item& item)
   print_folded(out, word, tone, std::string(name(item.kind)) + ": " + item_text(item));
 }
 
-// "largest error 4.9e-04, 3 values became zero"
+// "largest error 4.9e-04, 3 values became zero". The largest error does not count values that were too large.
 std::string effect(const Cast& cast) {
   char error[32];
   std::snprintf(error, sizeof error, "%.1e", cast.largest_error);  // the program never calls setlocale()
   const auto values = [](std::uint64_t n) { return grouped(n) + (n == 1 ? " value" : " values"); };
-  std::string out = cast.largest_error > 0 ? std::string("largest error ") + error : "every value kept";
-  if (cast.flushed > 0) out += ", " + values(cast.flushed) + " became zero";
-  if (cast.overflowed > 0)
-    out += ", " + values(cast.overflowed) + (cast.overflowed == 1 ? " was" : " were") + " too large";
+  std::string out = cast.largest_error > 0          ? std::string("largest error ") + error
+                    : cast.overflowed == 0          ? "every value kept"
+                    : cast.overflowed < cast.values ? "every other value kept"
+                                                    : "";
+  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
+  if (cast.flushed > 0) add(values(cast.flushed) + " became zero");
+  if (cast.overflowed > 0) add(values(cast.overflowed) + (cast.overflowed == 1 ? " was" : " were") + " too large");
   return out;
 }
 
