@@ -177,10 +177,13 @@ void print_plan(Output& out, const Plan& plan, std::string_view from, std::strin
   const std::uint64_t after = size.value_or(plan.output_size());
   const std::string heading =
       shown(from) + " (" + std::string(plan.from()) + ") -> " + shown(to) + " (" + std::string(plan.to()) + "): ";
+  const bool divided = plan.files() > 1 || plan.options().shards.max_size > 0;
+  const std::string shards =
+      divided ? " in " + grouped(plan.files()) + (plan.files() == 1 ? " file" : " shards and an index") : "";
   if (plan.blockers().empty()) {
     out.text(heading + grouped(plan.tensors()) + (plan.tensors() == 1 ? " tensor, " : " tensors, ") +
              size_text(before) + " -> " + (size || plan.output_size_exact() ? "" : "at most ") + size_text(after) +
-             " (" + grouped(after) + (after == 1 ? " byte)" : " bytes)") + (written ? ", written\n" : "\n"));
+             " (" + grouped(after) + (after == 1 ? " byte)" : " bytes)") + shards + (written ? ", written\n" : "\n"));
   } else {
     out.text(heading + "cannot be written\n");
   }
