@@ -87,6 +87,13 @@ def test_a_cast_that_only_overflows_does_not_say_that_every_value_was_kept(tmp_p
     assert "f32 -> f16, every value kept\n" in said[exact]
 
 
+def test_a_file_in_the_place_of_a_folder_is_called_that(sample, tmp_path):
+    there = tmp_path / "there"
+    there.write_text("")
+    said = weighbridge("convert", sample, there, "--to", "hf", status=2).stderr
+    assert f"{there}: cannot be written: it is not a folder, and this format is written as a folder" in said
+
+
 def test_a_loss_is_refused_until_allowed(sparse, tmp_path):
     out = tmp_path / "out.safetensors"
     for flags in ([], ["--dry-run"]):

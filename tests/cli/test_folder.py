@@ -146,7 +146,7 @@ def test_an_output_folder_is_empty_or_forced(model, tmp_path):
     assert not (out / "tokenizer.json").exists() and (out / "README.md").read_text() == "mine"
     file = tmp_path / "file"
     file.write_text("mine")
-    assert "no folder" in weighbridge("convert", model, file, "--to", "hf", status=2).stderr
+    assert "not a folder" in weighbridge("convert", model, file, "--to", "hf", status=2).stderr
     assert "is a directory" in weighbridge("convert", model / "model.safetensors", out, "--to", "zt", "--force", status=2).stderr
     assert file.read_text() == "mine"
 

@@ -296,9 +296,9 @@ class Packer {
       const bool leads_nowhere = !std::filesystem::exists(folder_, unknown) && !unknown;
       base::misuse_of(
           folder_, "output-kind",
-          std::string("cannot be written into: it is ") + (leads_nowhere ? "a symbolic link to nothing" : "no folder"));
+          std::string("cannot be written into: it is ") + (leads_nowhere ? "a broken symbolic link" : "not a folder"));
     }
-    if (error) base::io_error_of(folder_, "create", "the folder cannot be made", error.value());
+    if (error) base::io_error_of(folder_, "create", "the folder cannot be created", error.value());
     return made;
   }
 

@@ -213,8 +213,8 @@ TEST(Pack, SaysWhatIsInTheWayOfItsFolder) {
     EXPECT_EQ(finding.file.name, path);
     return finding.message;
   };
-  EXPECT_EQ(refused(folder / "link"), "cannot be written into: it is a symbolic link to nothing");
-  EXPECT_EQ(refused(folder / "file"), "cannot be written into: it is no folder");
+  EXPECT_EQ(refused(folder / "link"), "cannot be written into: it is a broken symbolic link");
+  EXPECT_EQ(refused(folder / "file"), "cannot be written into: it is not a folder");
   EXPECT_EQ(folder.entries(), (std::set<std::string>{"link", "file"}));
   std::filesystem::create_directory(folder / "nowhere");
   EXPECT_EQ(pack(a_model(1), folder / "link", "m").tensors, 1U);
