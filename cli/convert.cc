@@ -65,7 +65,7 @@ std::string target_format(const Arguments& args) {
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (const FormatInfo* format = format_for_extension(extension)) return std::string(format->name);
-  std::string sentence = "the name " + quote(out) + " does not tell the output format: end it in";
+  std::string sentence = "the name " + quote(out) + " does not show the output format: end it in";
   for (const FormatInfo& format : formats())
     if (format.writes && !format.extensions.empty()) sentence += " ." + std::string(format.extensions[0]) + ",";
   sentence += " or / (a Hugging Face folder), or use --to with one of";

@@ -86,9 +86,17 @@ class Maker {
     const auto unused = std::ranges::find(used, false);
     if (unused == used.end()) return;
     const std::string& glob = globs[static_cast<std::size_t>(unused - used.begin())];
-    base::misuse("nothing-matches",
-                 "no tensor matches " + core::quoted(glob) +
-                     near_text(glob, state_.tensors.size(), [&](std::uint32_t i) { return state_.tensor_name(i); }));
+    base::misuse("nothing-matches", "no tensor matches " + core::quoted(glob) + better_glob(glob));
+  }
+
+  // A word without wildcards is often part of a name.
+  std::string better_glob(const std::string& glob) const {
+    const auto name_of = [&](std::uint32_t i) { return state_.tensor_name(i); };
+    const std::string inside = "*" + glob + "*";
+    if (glob.find_first_of("*?[") == glob.npos)
+      for (std::uint32_t i = 0; i < state_.tensors.size(); ++i)
+        if (matches_glob(inside, name_of(i))) return ", " + core::quoted(inside) + " does";
+    return near_text(glob, state_.tensors.size(), name_of);
   }
 
   void read_renames() {

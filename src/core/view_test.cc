@@ -72,13 +72,14 @@ TEST(View, TakesWhatMatchesAndLeavesOutWhatMatches) {
   EXPECT_EQ(names_of(view(sample(), {.only = {"bert.*"}, .without = {"*.b"}})), (Strings{"bert.a"}));
   const Finding finding = refused({.only = {"bert.*", "cls.bia"}});
   EXPECT_EQ(finding.rule, "misuse/nothing-matches");
-  EXPECT_EQ(finding.message, "no tensor matches \"cls.bia\"; the nearest is \"cls.bias\"");
+  EXPECT_EQ(finding.message, "no tensor matches \"cls.bia\", \"*cls.bia*\" does");
 }
 
 TEST(View, RefusesAGlobWithoutMatchAndAnEmptySelection) {
   const Finding unmatched = refused({.without = {"*.b", "cls.bia"}});
   EXPECT_EQ(unmatched.rule, "misuse/nothing-matches");
-  EXPECT_EQ(unmatched.message, "no tensor matches \"cls.bia\"; the nearest is \"cls.bias\"");
+  EXPECT_EQ(unmatched.message, "no tensor matches \"cls.bia\", \"*cls.bia*\" does");
+  EXPECT_EQ(refused({.without = {"cls.bios"}}).message, "no tensor matches \"cls.bios\"; the nearest is \"cls.bias\"");
   EXPECT_EQ(refused({.without = {"*"}}).message, "no tensor is left: every tensor is also left out");
   const Finding none = refused({.only = {"cls.*"}, .without = {"cls.bias"}});
   EXPECT_EQ(none.rule, "misuse/nothing-left");

@@ -138,3 +138,14 @@ def test_what_cannot_be_interpreted_is_left_out_by_name(tmp_path, to):
     assert plan["written"] and plan["tensors"] == 1
     assert 'tensors["strange"]' in [loss["subject"] for loss in plan["losses"]]
     assert shown(out)[0] == ["known"]
+
+
+@pytest.mark.parametrize("glob,said", [("bert", 'no tensor matches "bert", "*bert*" does'), ("cls.bios", '; the nearest is "cls.bias"'),
+                                       ("x*", 'no tensor matches "x*"')])
+def test_no_match_reads_the_same_in_every_verb(source, tmp_path, glob, said):
+    zt, out = tmp_path / "in.zt", tmp_path / "out"
+    weighbridge("convert", source, zt)
+    told = {weighbridge(*words, glob, status=2).stderr.split(": ", 2)[2] for words in (
+        ["inspect", source, "--filter"], ["extract", source, "-o", out, "--glob"], ["convert", source, f"{out}.zt", "--only"],
+        ["convert", source, f"{out}.zt", "--without"], ["append", zt, source, "--only"])}
+    assert len(told) == 1 and said in told.pop() and not out.exists()

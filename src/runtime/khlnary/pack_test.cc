@@ -126,6 +126,10 @@ TEST(Pack, AnStbSourceMayBeginWithWhatIsLeftOut) {
   std::vector<Tensor> tensors = tensors_of(source);
   tensors.erase(tensors.begin());
   expect_packed(pack(source, folder / "out", "m", options), tensors);
+  options.without.push_back("t99");
+  const Finding unmatched = test::thrown([&] { pack(source, folder / "other", "m", options); });
+  EXPECT_EQ(unmatched.rule, "misuse/nothing-matches");
+  EXPECT_EQ(unmatched.message, "no tensor matches 't99'");
 }
 
 TEST(Pack, AnStbSourceMayHaveItsIdsInAnotherOrder) {
