@@ -74,11 +74,11 @@ std::string target_format(const Arguments& args) {
 }
 
 // Subject, old value and new value. If a tensor is refused for its name, the old value is that name, which the subject
-// already contains.
-std::string item_text(const Item& item) {
+// already contains. "tokenizer: a tokenizer -> dropped" needs no subject besides the kind.
+std::string item_text(const Item& item, bool with_subject = true) {
   const bool said = item.subject == "tensors[\"" + item.from + "\"]";
-  return shown(item.subject) + ": " + (said || item.from.empty() ? "" : fitted(item.from, kLongest) + " -> ") +
-         fitted(item.to, kLongestReason);
+  return (with_subject ? shown(item.subject) + ": " : "") +
+         (said || item.from.empty() ? "" : fitted(item.from, kLongest) + " -> ") + fitted(item.to, kLongestReason);
 }
 
 // Prints a word and a line of `text`, which a terminal gets wrapped and indented.
@@ -92,7 +92,9 @@ void print_folded(Output& out, std::string_view word, Tone tone, std::string_vie
 }
 
 void print_item(Output& out, std::string_view word, Tone tone, const Item& item) {
-  print_folded(out, word, tone, std::string(name(item.kind)) + ": " + item_text(item));
+  const std::string_view kind = name(item.kind);
+  const bool repeats = !item.from.empty() && (item.subject == kind || item.subject == std::string(kind) + "s");
+  print_folded(out, word, tone, std::string(kind) + ": " + item_text(item, !repeats));
 }
 
 // "largest error 4.9e-04, 3 values became zero". The largest error does not count values that were too large.
