@@ -225,3 +225,12 @@ def test_links_stay_inside(sharded, tmp_path):
     (sharded / "vocab.txt").unlink()
     (sharded / "vocab.txt").symlink_to(tmp_path / "fifo")
     assert "FIFO" in weighbridge("verify", sharded, status=2).stderr  # at once, and not when someone writes
+
+
+def test_a_line_of_the_plan_does_not_say_its_subject_twice(model, tmp_path):
+    said = weighbridge("convert", model, tmp_path / "out.stb", "--dry-run", status=1).stdout
+    assert "\n  loss tokenizer: a tokenizer -> dropped: STB has no place for it\n" in said
+    plain = tmp_path / "plain.safetensors"
+    plain.write_bytes(safetensors({"w": ("F32", [1], floats(1))}))
+    said = weighbridge("convert", plain, tmp_path / "out.stb", "--dry-run").stdout
+    assert "\n  change name: 1 name -> the sidecar NAME.khm.json beside the output\n" in said
