@@ -65,7 +65,7 @@ std::string target_format(const Arguments& args) {
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (const FormatInfo* format = format_for_extension(extension)) return std::string(format->name);
-  std::string sentence = "the name " + quote(out) + " does not tell the output format: end it in";
+  std::string sentence = "the name " + quote(out) + " does not show the output format: end it in";
   for (const FormatInfo& format : formats())
     if (format.writes && !format.extensions.empty()) sentence += " ." + std::string(format.extensions[0]) + ",";
   sentence += " or / (a Hugging Face folder), or use --to with one of";
@@ -74,11 +74,11 @@ std::string target_format(const Arguments& args) {
 }
 
 // Subject, old value and new value. If a tensor is refused for its name, the old value is that name, which the subject
-// already contains.
-std::string item_text(const Item& item) {
+// already contains. "tokenizer: a tokenizer -> dropped" needs no subject besides the kind.
+std::string item_text(const Item& item, bool with_subject = true) {
   const bool said = item.subject == "tensors[\"" + item.from + "\"]";
-  return shown(item.subject) + ": " + (said || item.from.empty() ? "" : fitted(item.from, kLongest) + " -> ") +
-         fitted(item.to, kLongestReason);
+  return (with_subject ? shown(item.subject) + ": " : "") +
+         (said || item.from.empty() ? "" : fitted(item.from, kLongest) + " -> ") + fitted(item.to, kLongestReason);
 }
 
 // Prints a word and a line of `text`, which a terminal gets wrapped and indented.
@@ -92,18 +92,23 @@ void print_folded(Output& out, std::string_view word, Tone tone, std::string_vie
 }
 
 void print_item(Output& out, std::string_view word, Tone tone, const Item& item) {
-  print_folded(out, word, tone, std::string(name(item.kind)) + ": " + item_text(item));
+  const std::string_view kind = name(item.kind);
+  const bool repeats = !item.from.empty() && (item.subject == kind || item.subject == std::string(kind) + "s");
+  print_folded(out, word, tone, std::string(kind) + ": " + item_text(item, !repeats));
 }
 
-// "largest error 4.9e-04, 3 values became zero"
+// "largest error 4.9e-04, 3 values became zero". The largest error does not count values that were too large.
 std::string effect(const Cast& cast) {
   char error[32];
   std::snprintf(error, sizeof error, "%.1e", cast.largest_error);  // the program never calls setlocale()
   const auto values = [](std::uint64_t n) { return grouped(n) + (n == 1 ? " value" : " values"); };
-  std::string out = cast.largest_error > 0 ? std::string("largest error ") + error : "every value kept";
-  if (cast.flushed > 0) out += ", " + values(cast.flushed) + " became zero";
-  if (cast.overflowed > 0)
-    out += ", " + values(cast.overflowed) + (cast.overflowed == 1 ? " was" : " were") + " too large";
+  std::string out = cast.largest_error > 0          ? std::string("largest error ") + error
+                    : cast.overflowed == 0          ? "every value kept"
+                    : cast.overflowed < cast.values ? "every other value kept"
+                                                    : "";
+  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
+  if (cast.flushed > 0) add(values(cast.flushed) + " became zero");
+  if (cast.overflowed > 0) add(values(cast.overflowed) + (cast.overflowed == 1 ? " was" : " were") + " too large");
   return out;
 }
 
@@ -174,10 +179,13 @@ void print_plan(Output& out, const Plan& plan, std::string_view from, std::strin
   const std::uint64_t after = size.value_or(plan.output_size());
   const std::string heading =
       shown(from) + " (" + std::string(plan.from()) + ") -> " + shown(to) + " (" + std::string(plan.to()) + "): ";
+  const bool divided = plan.files() > 1 || plan.options().shards.max_size > 0;
+  const std::string shards =
+      divided ? " in " + grouped(plan.files()) + (plan.files() == 1 ? " file" : " shards and an index") : "";
   if (plan.blockers().empty()) {
     out.text(heading + grouped(plan.tensors()) + (plan.tensors() == 1 ? " tensor, " : " tensors, ") +
              size_text(before) + " -> " + (size || plan.output_size_exact() ? "" : "at most ") + size_text(after) +
-             " (" + grouped(after) + (after == 1 ? " byte)" : " bytes)") + (written ? ", written\n" : "\n"));
+             " (" + grouped(after) + (after == 1 ? " byte)" : " bytes)") + shards + (written ? ", written\n" : "\n"));
   } else {
     out.text(heading + "cannot be written\n");
   }

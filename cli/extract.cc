@@ -126,7 +126,7 @@ Status extract_many(Session& session, const Input& input, const std::string& pat
     const Tensor t = (*input.model)[i];
     if (matches_glob(pattern, t.name())) wanted.push_back(choose(t, session.args));
   }
-  if (wanted.empty()) raise(Kind::misuse, "misuse/unknown-tensor", nothing_matches(*input.model, pattern));
+  if (wanted.empty()) raise(Kind::misuse, "misuse/nothing-matches", nothing_matches(*input.model, pattern));
   if (npy)
     for (const Elements& each : wanted) each.npy_header();  // throws before anything is written
   OutputFiles files(folder, session.args.has(FlagId::force), input.model->sources());

@@ -2,6 +2,7 @@
 // hash: prints one digest per file, or checks a list of such lines against the files that they name.
 #include "weighbridge/hash.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,30 +15,35 @@
 namespace weighbridge::cli {
 namespace {
 
-// The digest that the flags ask for.
 struct Found {
   std::string format;
   DigestKind kind = DigestKind::content;
   Digest digest;
 };
 
+// The digest that the flags ask for.
+DigestKind kind_of(const Arguments& args) {
+  return args.has(FlagId::file)       ? DigestKind::file
+         : args.has(FlagId::no_names) ? DigestKind::content_without_names
+                                      : DigestKind::content;
+}
+
 // nullopt if the file is malformed: the error has been printed, and `status` is the exit status.
-std::optional<Found> digest_of(Session& session, const std::string& path, std::uint32_t version, Status& status) {
-  if (session.args.has(FlagId::file))
-    return Found{{}, DigestKind::file, file_sha256(*session.source(path), session.context())};
+std::optional<Found> digest_of(Session& session, const std::string& path, DigestKind kind, std::uint32_t version,
+                               Status& status) {
+  if (kind == DigestKind::file) return Found{{}, kind, file_sha256(*session.source(path), session.context())};
   const Input input = open_input(session, path);
   status = input.status;
   if (!input.model) return std::nullopt;
-  const bool with_names = !session.args.has(FlagId::no_names);
-  return Found{std::string(input.model->format()), with_names ? DigestKind::content : DigestKind::content_without_names,
-               content_digest(*input.model, session.context(), with_names, version)};
+  return Found{std::string(input.model->format()), kind,
+               content_digest(*input.model, session.context(), kind == DigestKind::content, version)};
 }
 
 Status hash_one(Session& session, const std::string& path) {
   try {
     Status status = Status::done;
     const std::uint32_t version = session.args.number(FlagId::digest_version, kDigestVersion);
-    const auto found = digest_of(session, path, version, status);
+    const auto found = digest_of(session, path, kind_of(session.args), version, status);
     if (!found) return status;
     session.progress().clear();
     if (session.json)
@@ -110,7 +116,28 @@ std::optional<Line> parse_line(std::string_view line, bool of_file) {
 
 std::string_view without_digest(Status why) { return why == Status::io ? "FAILED to open or read" : "FAILED"; }
 
-Status check_line(Session& session, const Line& line) {
+// How many lines that failed have a digest of another kind than the flags ask for, by DigestKind.
+using Others = std::array<std::uint64_t, 3>;
+
+// Counts the line if its digest is one of another kind. 64 digits alone are a SHA-256 or a content digest of version 1.
+// `readable`: the file is a model.
+void look_for_other_kind(Session& session, const Line& line, bool readable, Others& others) {
+  const DigestKind asked = kind_of(session.args);
+  if (asked == DigestKind::file) return;
+  for (const DigestKind kind : {DigestKind::content, DigestKind::content_without_names, DigestKind::file}) {
+    if (kind == asked || !(kind == DigestKind::file ? line.digest.version == 1 : readable)) continue;
+    try {
+      Status ignored = Status::done;
+      const auto found = digest_of(session, line.path, kind, line.digest.version, ignored);
+      if (!found || found->digest.bytes != line.digest.bytes) continue;
+      ++others[static_cast<std::size_t>(kind)];
+      return;
+    } catch (const Error&) {  // the line has failed already
+    }
+  }
+}
+
+Status check_line(Session& session, const Line& line, Others& others) {
   const auto say = [&](std::string_view verdict, Tone tone) {
     session.progress().clear();
     if (session.json) return;
@@ -121,18 +148,22 @@ Status check_line(Session& session, const Line& line) {
   };
   try {
     Status status = Status::done;
-    const auto found = digest_of(session, line.path, line.digest.version, status);
+    const auto found = digest_of(session, line.path, kind_of(session.args), line.digest.version, status);
     if (!found) {
       say(without_digest(status), Tone::bad);
+      if (status != Status::io) look_for_other_kind(session, line, false, others);
       return status;
     }
     const bool equal = found->digest == line.digest;
     if (!equal || !session.quiet) say(equal ? "OK" : "FAILED", equal ? Tone::good : Tone::bad);
     if (session.json) session.object(to_json(line.path, found->format, found->kind, line.digest, found->digest));
+    if (!equal) look_for_other_kind(session, line, true, others);
     return equal ? Status::done : Status::invalid;
   } catch (const Error& error) {
     say(without_digest(status_of(error.kind())), Tone::bad);
-    return session.fail(line.path, error);
+    const Status status = session.fail(line.path, error);
+    if (status != Status::io) look_for_other_kind(session, line, false, others);
+    return status;
   }
 }
 
@@ -140,11 +171,23 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
   return std::to_string(count) + " " + std::string(count == 1 ? one : many);
 }
 
+// Says how to check lines whose digests are of another kind.
+void tell_other_kinds(const std::string& list, const Others& others) {
+  const auto tell = [&](DigestKind kind, std::string_view what) {
+    if (const std::uint64_t count = others[static_cast<std::size_t>(kind)]; count > 0)
+      complain(shown(list) + ": " + counted(count, "digest is ", "digests are ") + std::string(what));
+  };
+  tell(DigestKind::file, "the SHA-256 of the file: check the list with hash --check --file, or with sha256sum --check");
+  tell(DigestKind::content, "of the tensors with their names: check the list without --no-names");
+  tell(DigestKind::content_without_names, "of the tensors without their names: check the list with --no-names");
+}
+
 // Checks every line of a list, as sha256sum --check does. Skips blank lines and comments (#).
 Status check_list(Session& session, const std::string& path) {
   try {
     const bool of_file = session.args.has(FlagId::file);
     TextFile lines(session, path, TextForm::lines);
+    Others others{};
     std::uint64_t number = 0, checked = 0, failed = 0, malformed = 0, first_malformed = 0;
     Status status = Status::done;
     for (std::string text; !session.out.closed() && lines.next(text);) {
@@ -157,7 +200,7 @@ Status check_list(Session& session, const std::string& path) {
         continue;
       }
       ++checked;
-      const Status now = check_line(session, *line);
+      const Status now = check_line(session, *line, others);
       failed += now == Status::done ? 0U : 1U;
       status = worse(status, now);
     }
@@ -165,6 +208,7 @@ Status check_list(Session& session, const std::string& path) {
     if (failed > 0)
       complain(shown(lines.name()) + ": " + counted(failed, "file", "files") + " of " + std::to_string(checked) +
                " FAILED");
+    tell_other_kinds(lines.name(), others);
     if (malformed > 0)
       complain(shown(lines.name()) + ": " + counted(malformed, "line is", "lines are") +
                " not a digest, two spaces and a path; the first is line " + std::to_string(first_malformed));

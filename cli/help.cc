@@ -179,6 +179,15 @@ std::string overview() {
          "\n";
 }
 
+std::string help_of_help() {
+  return "usage: weighbridge help [VERB [ACTION]]\n\nExplain a verb or one of its actions\n\n" +
+         wrapped(
+             "Without VERB, lists all verbs. 'weighbridge VERB [ACTION] --help' prints the same text. It takes no "
+             "flags.",
+             help_columns(), 0, 0) +
+         example_list("weighbridge help convert\nweighbridge help slm fixture");
+}
+
 std::string action_list(VerbId id) {
   const std::span<const Action> all = actions_of(id);
   std::size_t width = 0;

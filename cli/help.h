@@ -14,6 +14,7 @@ std::string_view purpose() noexcept;      // the same in a sentence or two
 std::string_view conventions() noexcept;  // what applies to every verb, in paragraphs
 std::string introduction();               // `weighbridge` alone
 std::string overview();                   // `weighbridge --help`
+std::string help_of_help();               // `weighbridge help help`
 // `weighbridge VERB [ACTION] --help`. The help of a verb lists its actions.
 std::string help_of(VerbId, const Action* = nullptr);
 // The help of each step of an action that has steps.

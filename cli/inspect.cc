@@ -82,7 +82,7 @@ Status run_inspect(Session& session) {
   Order order = choose(model, session.args);
   if (order.empty() && model.size() > 0) {  // as extract and convert do
     Finding finding;
-    finding.rule = "misuse/unknown-tensor";
+    finding.rule = "misuse/nothing-matches";
     finding.kind = Kind::misuse;
     finding.message = nothing_matches(model, session.args.value(FlagId::filter));
     return session.fail(path, Error(std::move(finding)));

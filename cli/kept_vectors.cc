@@ -138,7 +138,8 @@ void KeptVectors::publish(const std::string& key) {
   std::error_code ignored;
   if (key_left_) key_is_left(key_path_);
   if (std::filesystem::exists(path_, ignored))
-    raise(Kind::misuse, "misuse/output-exists", "the file exists: another process created it in the meantime", path_);
+    raise(Kind::misuse, "misuse/output-exists",
+          "the file exists: another process created it while this run was working", path_);
   try {
     write_key(key_file_, key);
     vectors_file_.publish();

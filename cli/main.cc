@@ -45,6 +45,8 @@ void say_version(std::span<const char* const> words, Output& out) {
 
 // help VERB [ACTION [STEP]]
 std::string help_for(std::span<const char* const> words) {
+  if (const std::string_view word = words[0]; words.size() == 1 && (word == "help" || word == "--help" || word == "-h"))
+    return help_of_help();
   const VerbId id = find_verb(words[0]).id;
   const std::vector<std::string> behind(words.begin() + 1, words.end());
   const Action* const action = find_action(id, behind, true);

@@ -14,6 +14,7 @@
 #include "weighbridge/formats.h"
 #include "weighbridge/json.h"
 #include "weighbridge/text.h"
+#include "weighbridge/view.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -268,12 +269,12 @@ Input open_input(Session& session, const std::string& path, Checks checks, std::
 }
 
 std::string nothing_matches(const Model& model, std::string_view pattern) {
-  std::string sentence = "no tensor matches \"" + std::string(pattern) + "\"";
-  if (pattern.find_first_of("*?[") != std::string_view::npos) return sentence;
-  const std::string inside = "*" + std::string(pattern) + "*";
-  for (std::uint32_t i = 0; i < model.size(); ++i)
-    if (matches_glob(inside, model.name(i))) return sentence + ", \"" + inside + "\" does";
-  return sentence;
+  try {
+    view(model, {.only = {std::string(pattern)}});
+  } catch (const Error& error) {
+    return error.finding().message;
+  }
+  return "no tensor matches \"" + std::string(pattern) + "\": the model has no tensors";
 }
 
 Tensor find_tensor(const Model& model, std::string_view name) {

@@ -44,10 +44,11 @@ void print(Session& session, std::string_view path, const Verdict& verdict, std:
   out.shown(path);
   out.text(": ");
   out.toned(Tone::good, "ok");
+  const std::string unsupported =
+      report.unsupported() > 0 ? " (" + grouped(report.unsupported()) + " unsupported), " : ", ";
   out.text(" (" + std::string(verdict.format) + ", " + grouped(verdict.model.size()) +
-           (verdict.model.size() == 1 ? " tensor, " : " tensors, ") + grouped(file_size) + " bytes");
-  if (report.unsupported() > 0) out.text(", " + grouped(report.unsupported()) + " of them unsupported");
-  out.text("), " + verdict.checked + "\n");
+           (verdict.model.size() == 1 ? " tensor" : " tensors") + unsupported + grouped(file_size) + " bytes), " +
+           verdict.checked + "\n");
 }
 
 Status verify_one(Session& session, const std::string& path, const std::string& wanted) {

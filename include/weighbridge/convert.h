@@ -151,6 +151,7 @@ class Plan {
   bool output_size_exact() const noexcept;      ///< false only with an encoding
   std::uint64_t payload_size() const noexcept;  ///< logical bytes to convert
   std::uint32_t tensors() const noexcept;       ///< to be written
+  std::uint64_t files() const noexcept;         ///< that hold the tensors: more than one if they are shards
   std::string_view from() const noexcept;       ///< name of the source's format
   std::string_view to() const noexcept;         ///< name of the target's
 

@@ -43,7 +43,8 @@ class Elements {
  public:
   /// The elements of one part, in its own dtype.
   /// @param role "data", "values", "scales", ...; empty: the main part.
-  /// @throws Error misuse: the tensor has no such part; the message names those that it has.
+  /// @throws Error misuse: the tensor has no such part, or `role` is empty and it is an unsupported tensor of several
+  ///   parts; the message names those that it has.
   static Elements part(const Tensor& tensor, std::string_view role = {});
   /// The dense form of the whole tensor.
   /// @param as the dtype to cast to; DType::unknown: the tensor's own.

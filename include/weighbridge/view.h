@@ -3,6 +3,7 @@
 /// A view of a model: some of its tensors, other names, other metadata. Owns ViewOptions and view(). A view is a Model,
 /// so it can be converted, appended or hashed like one.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,14 +16,21 @@
 
 namespace weighbridge {
 
+/// One tensor to rename, by whole names. `file` and `line` say where a file of names has it; messages name them.
+struct Renaming {
+  std::string from{}, to{};
+  std::string file{};
+  std::uint64_t line = 0;  ///< 0: not from a file
+};
+
 /// What a view selects and changes. All names and keys are those of the model before any change.
 struct ViewOptions {
   /// Globs (matches_glob, text.h) of the tensors to keep; empty: all.
   std::vector<std::string> only{};
-  /// Globs of the tensors to leave out. A glob may match no tensor.
+  /// Globs of the tensors to leave out.
   std::vector<std::string> without{};
-  /// Full names of tensors, old and new. Applied at once, so two tensors can swap names.
-  std::vector<std::pair<std::string, std::string>> rename{};
+  /// Applied at once, so two tensors can swap names.
+  std::vector<Renaming> rename{};
   /// Attributes by key, as text. Each replaces the value of its key, or is added at the end.
   std::vector<std::pair<std::string, std::string>> set{};
   std::vector<std::string> unset{};      ///< keys of attributes to leave out
@@ -32,18 +40,20 @@ struct ViewOptions {
   /// Adds to a member from its text form.
   /// @param option "only", "without" (a glob), "rename" (FROM=TO), "set" (KEY=VALUE) or "unset" (a key). The first "="
   ///   separates; names that contain one need rename_from().
-  /// @throws Error misuse: an unknown option, no "=", or nothing before it.
+  /// @throws Error misuse: an unknown option, no "=", nothing before it, or for "rename" nothing behind it.
   void add(std::string_view option, std::string_view text);
-  /// [reads] Adds pairs to `rename`, one per line: FROM=TO, or FROM and TO separated by one tab. Skips blank lines, and
-  /// lines that are "#" alone or begin with "# ". Throws Error{misuse} for any other line, which the message names, and
-  /// Error{limit} for more bytes than limits.header.
+  /// [reads] Adds to `rename`, one pair per line: FROM=TO, or FROM and TO separated by a tab. Blanks around the names
+  /// do not count. Skips blank lines, and lines that are "#" alone or begin with "#" and a blank: a name may begin with
+  /// "#". Throws Error{misuse} for any other line, which the message names, and Error{limit} for more bytes than
+  /// limits.header.
   void rename_from(const Source&, const Limits& = {});
 };
 
 /// The model with these changes. Tensors keep their order, ids and payload, which is not read. The view keeps the
-/// model's format, version and sources, but has no checksums(), which cover the file. Error{misuse}: a glob of `only`
-/// that no tensor matches, a tensor to rename or a key to unset that the model lacks (the message suggests similar
-/// ones), two tensors of one name, the same name or key twice, a name or a key that is not UTF-8.
+/// model's format, version and sources, but has no checksums(), which cover the file. Error{misuse}: a glob that no
+/// tensor of the model matches, or globs that leave no tensor, unless the model has none; a tensor to rename or a key
+/// to unset that the model lacks (the message suggests similar ones), two tensors of one name, the same name or key
+/// twice, a new name that is empty, a name or a key that is not UTF-8.
 Model view(const Model&, const ViewOptions&);
 
 }  // namespace weighbridge

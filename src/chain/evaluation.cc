@@ -85,7 +85,7 @@ void check_cases(const Record& cases) {
   std::set<std::string, std::less<>> ids;
   for (std::uint64_t i = 0; i < cases.rows("case"); ++i) {
     const std::string id(cases.get(row(i) + "id"));
-    if (!ids.insert(id).second) refuse("case", row(i) + "id", "stands twice: " + core::quoted(id));
+    if (!ids.insert(id).second) refuse("case", row(i) + "id", "appears twice: " + core::quoted(id));
     if (const std::uint64_t tokens = cases.number(row(i) + "max_tokens"); tokens < 1 || tokens > kMostTokens)
       refuse("case", row(i) + "max_tokens", "is 1 to 4096, not " + std::to_string(tokens));
     const std::string_view prompt = cases.get(row(i) + "prompt"), expected = cases.get(row(i) + "expected");

@@ -52,9 +52,9 @@ class Intermediate {
 
 void make_folder(const std::string& path, bool replace) {
   if (::mkdir(path.c_str(), 0777) == 0) return;
-  if (errno != EEXIST) base::io_error_of(path, "create", "the folder cannot be made", errno);
+  if (errno != EEXIST) base::io_error_of(path, "create", "the folder cannot be created", errno);
   if (!std::filesystem::is_directory(std::filesystem::symlink_status(path)))
-    base::misuse_of(path, "output-kind", "this is no folder");
+    base::misuse_of(path, "output-kind", "this is not a folder");
   if (!replace && !std::filesystem::is_empty(path))
     base::misuse_of(path, "output-exists", "the folder is there already and holds something",
                     base::option_hint("replace"));

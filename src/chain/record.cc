@@ -209,7 +209,7 @@ class RecordParser {
     if (!meaning)
       refuse("value", key, "is " + expectation(described) + ", not " + quoted(excerpt(value)), begin + split + 1,
              expectation(described), excerpt(value));
-    if (!record_.values_.emplace(*place, std::move(*meaning)).second) refuse("duplicate", key, "stands twice", begin);
+    if (!record_.values_.emplace(*place, std::move(*meaning)).second) refuse("duplicate", key, "appears twice", begin);
   }
 
   // Requires rows without gaps, and all required keys in each.

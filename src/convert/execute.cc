@@ -46,7 +46,7 @@ void require_possible(const Plan& plan) {
   const std::string to(plan.to());
   if (!plan.blockers().empty()) base::misuse("blocked", "this cannot be written as " + to + list(plan.blockers()));
   if (const std::vector<Item> refused = plan.refused(); !refused.empty())
-    base::misuse("loss", "writing " + to + " would lose what was not allowed to be lost" + list(refused));
+    base::misuse("loss", "writing " + to + " would lose data that is not allowed to be lost" + list(refused));
 }
 
 // Only the file being appended to may also be the output: the new file begins with all its bytes and replaces it.
@@ -165,7 +165,7 @@ class Companion {
       std::error_code unknown;  // a name that the system cannot look up names no file
       stale_ = std::filesystem::exists(std::filesystem::symlink_status(path_, unknown));
       if (stale_ && !replace)
-        base::misuse_of(path_, "output-exists", "the file exists and would speak of the new one",
+        base::misuse_of(path_, "output-exists", "the file exists and would be taken for the sidecar of the new file",
                         base::option_hint("replace"));
       // Remove the file that a killed run had set aside.
       const io::SplitPath split = io::split_path(path_);

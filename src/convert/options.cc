@@ -28,24 +28,28 @@ void allow_kinds(Options& options, std::string_view kinds) {
 }  // namespace
 
 void core::detail::assign(std::uint64_t& to, std::string_view text) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
-  std::string_view digits = text;
-  double unit = 1;
-  for (const auto& [name, bytes] : kUnits) {
-    if (!text.ends_with(name)) continue;
-    digits.remove_suffix(name.size());
-    unit = bytes;
+  constexpr std::string_view kPrefixes = "kmgt";
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::size_t end = std::min(lower.find_first_not_of("0123456789."), lower.size());
+  const std::string_view digits = std::string_view(lower).substr(0, end);
+  std::string_view unit = std::string_view(lower).substr(end);
+  double factor = 1;
+  bool known = unit.empty() || unit == "b";
+  if (const std::size_t power = unit.empty() ? kPrefixes.npos : kPrefixes.find(unit.front()); power != kPrefixes.npos) {
+    unit.remove_prefix(1);
+    known = unit.empty() || unit == "b" || unit == "ib";
+    for (std::size_t i = 0; i <= power; ++i) factor *= unit == "ib" ? 1024 : 1000;
   }
-  if (const auto whole = unit == 1 ? wire::as_u64(digits) : std::nullopt; whole && *whole > 0) {
+  if (const auto whole = known && factor == 1 ? wire::as_u64(digits) : std::nullopt; whole && *whole > 0) {
     to = *whole;
     return;
   }
-  const bool plain = !digits.empty() && digits.find_first_not_of("0123456789.") == digits.npos && digits[0] != '.';
-  const auto number = plain ? wire::as_double(digits) : std::nullopt;
-  if (!number || *number * unit < 1 || *number * unit >= 0x1p63)
+  const auto number = known && !digits.empty() && digits[0] != '.' ? wire::as_double(digits) : std::nullopt;
+  if (!number || *number * factor < 1 || *number * factor >= 0x1p63)
     base::misuse("shard-size",
-                 "'" + std::string(text) + "' is not a size such as 5GB, 500MB, 200KB or a number of bytes");
-  to = static_cast<std::uint64_t>(*number * unit);
+                 core::quoted(core::excerpt(text)) + " is not a size such as 5GB, 500M, 200KiB or a number of bytes");
+  to = static_cast<std::uint64_t>(*number * factor);
 }
 
 std::vector<std::string_view> Options::words(std::string_view option) {

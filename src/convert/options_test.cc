@@ -60,16 +60,30 @@ TEST(Options, ThatOneContainerTakesAreSetByTheNamesThatItSays) {
             "keep-gqa cannot be \"yes\": it is one of true false");
 }
 
-TEST(Options, SizesOfShardsAreDecimal) {
-  const std::pair<const char*, std::uint64_t> sizes[] = {
-      {"5GB", 5'000'000'000},     {"0.5MB", 500'000}, {"1KB", 1000},
-      {"2TB", 2'000'000'000'000}, {"1", 1},           {"9223372036854775809", 9223372036854775809U}};
+TEST(Options, SizesOfShardsAreDecimalUnlessTheirUnitIsBinary) {
+  const std::pair<const char*, std::uint64_t> sizes[] = {{"5GB", 5'000'000'000},
+                                                         {"0.5MB", 500'000},
+                                                         {"1KB", 1000},
+                                                         {"2TB", 2'000'000'000'000},
+                                                         {"40K", 40'000},
+                                                         {"40k", 40'000},
+                                                         {"3m", 3'000'000},
+                                                         {"5gb", 5'000'000'000},
+                                                         {"2G", 2'000'000'000},
+                                                         {"40KiB", 40 << 10},
+                                                         {"1.5mib", 3 << 19},
+                                                         {"5GIB", std::uint64_t{5} << 30},
+                                                         {"1TiB", std::uint64_t{1} << 40},
+                                                         {"7B", 7},
+                                                         {"1", 1},
+                                                         {"9223372036854775809", 9223372036854775809U}};
   for (const auto& [text, bytes] : sizes) {
     Options options;
     options.set("max-shard-size", text);
     EXPECT_EQ(options.shards.max_size, bytes) << text;
   }
-  for (const char* text : {"", "0", "GB", "5 GB", "5gb", "-1", "1e3", "5GiB", "0KB", "99999999999TB", ".5GB"}) {
+  for (const char* text : {"", "0", "GB", "5 GB", "-1", "1e3", "0KB", "99999999999TB", ".5GB", "1.2.3", "5Gi", "5iB",
+                           "5KK", "5BB", "1.5.", "5EB"}) {
     Options options;
     EXPECT_EQ(thrown([&] { options.set("max-shard-size", text); }).rule, "misuse/shard-size") << text;
   }

@@ -31,7 +31,7 @@ bool holds_nothing(const fs::path& folder, int depth) {
     if (depth == 0 || at->is_symlink(error) || !at->is_directory(error) || !holds_nothing(at->path(), depth - 1))
       return false;
   }
-  if (error && depth > 0) base::io_error_of(folder.string(), "open", "the folder cannot be looked into", error.value());
+  if (error && depth > 0) base::io_error_of(folder.string(), "open", "the folder cannot be listed", error.value());
   return !error;
 }
 
@@ -44,7 +44,8 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
   std::error_code error;
   const fs::file_status status = fs::status(path_, error);
   if (fs::exists(status) && !fs::is_directory(status))
-    base::misuse_of(path_, "output-kind", "cannot be written: it is no folder, and this format is one");
+    base::misuse_of(path_, "output-kind",
+                    "cannot be written: it is not a folder, and this format is written as a folder");
   if (fs::exists(status) && !replace_ && !holds_nothing(path_, 1))
     base::misuse_of(path_, "output-exists", "the folder is not empty", base::option_hint("replace"));
   if (!fs::exists(status)) make_folder(path_);
@@ -84,7 +85,7 @@ void OutputFolder::find_removed() {
     const auto is_it = [&](const core::OutFile& each) { return each.name == name; };
     if (layout_.stale(name) && std::ranges::none_of(layout_.payloads, is_it)) stale.push_back(std::move(name));
   }
-  if (error) base::io_error_of(path_, "open", "the folder cannot be looked into", error.value());
+  if (error) base::io_error_of(path_, "open", "the folder cannot be listed", error.value());
   std::ranges::sort(stale);
   removed_.insert(removed_.end(), stale.begin(), stale.end());
 }
@@ -104,7 +105,7 @@ void OutputFolder::make_folder(const std::string& path) {
     made_.push_back(path);
     on_abandon_.emplace_back([path] { ::rmdir(path.c_str()); });
   } else if (errno != EEXIST)
-    base::io_error_of(path, "create", "the folder cannot be made", errno);
+    base::io_error_of(path, "create", "the folder cannot be created", errno);
 }
 
 void OutputFolder::write() {

@@ -115,6 +115,10 @@ std::uint64_t Plan::output_size() const noexcept { return rep_ ? rep_->output_si
 bool Plan::output_size_exact() const noexcept { return !rep_ || rep_->layout.size_exact; }
 std::uint64_t Plan::payload_size() const noexcept { return rep_ ? rep_->payload_size : 0; }
 std::uint32_t Plan::tensors() const noexcept { return rep_ ? rep_->tensors : 0; }
+std::uint64_t Plan::files() const noexcept {
+  if (!rep_) return 0;
+  return rep_->layout.folder ? rep_->layout.folder->payloads.size() : 1;
+}
 std::string_view Plan::from() const noexcept { return rep_ ? std::string_view(rep_->from) : std::string_view{}; }
 std::string_view Plan::to() const noexcept { return rep_ ? rep_->format->info.name : std::string_view{}; }
 

@@ -170,7 +170,7 @@ TEST(Plan, NamesTenOfTheLossesThatItRefusesAndCountsTheRest) {
     EXPECT_EQ(finding.rule, "misuse/loss");
     return finding.message;
   };
-  const std::string begin = "writing zt would lose what was not allowed to be lost";
+  const std::string begin = "writing zt would lose data that is not allowed to be lost";
   EXPECT_EQ(
       said({item(LossKind::attribute, "a\n"), item(LossKind::name, "b", "b"), item(LossKind::dtype, "c", "", "u8")}),
       begin +
@@ -210,7 +210,7 @@ TEST(Save, ASidecarOfAnOldFileStandsInTheWayUnlessItMayGo) {
   test::write_file(folder / "a.khm.json", "old");
   const Finding finding = thrown([&] { save(bytes_called("0"), folder / "a.stb"); });
   EXPECT_EQ(finding.rule, "misuse/output-exists");
-  EXPECT_EQ(finding.message, "the file exists and would speak of the new one");
+  EXPECT_EQ(finding.message, "the file exists and would be taken for the sidecar of the new file");
   EXPECT_EQ(finding.file.name, folder / "a.khm.json");
   EXPECT_EQ(folder.entries(), Names{"a.khm.json"});
   save(bytes_called("0"), folder / "a.stb", {.replace = true});

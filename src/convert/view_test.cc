@@ -150,7 +150,7 @@ TEST(Unsupported, IsALossThatTheConsentLeavesOutForEachWriter) {
     EXPECT_EQ(loss.kind, LossKind::unsupported) << format.name;
     EXPECT_EQ(loss.subject, "tensors[\"strange\"]") << format.name;
     EXPECT_EQ(loss.from, "x64") << format.name;
-    EXPECT_TRUE(loss.to.starts_with("left out: unknown")) << loss.to;
+    EXPECT_TRUE(loss.to.starts_with("left out: zTensor 1.1 does not have a component's dtype")) << loss.to;
     EXPECT_EQ(thrown([&] { refused.execute(path); }).rule, "misuse/loss") << format.name;
     const Plan allowed = plan(in, format.name, {.allow = {LossKind::unsupported}});
     EXPECT_EQ(allowed.tensors(), 1U) << format.name;

@@ -27,7 +27,8 @@ struct FormatOption {
 namespace detail {
 inline void assign(bool& to, std::string_view text) { to = text == kSwitch[0]; }
 inline void assign(std::string& to, std::string_view text) { to = text; }
-// As in huggingface_hub: "5GB" is 5 * 10^9 bytes; also "500MB", "200KB", or plain bytes. Error{misuse}.
+// "5GB" and "5G" are 5 * 10^9 bytes, as in huggingface_hub; "5GiB" is 5 * 2^30. Also K, M, T, or plain bytes, in
+// letters of either case. Error{misuse}.
 void assign(std::uint64_t& to, std::string_view text);
 }  // namespace detail
 

@@ -42,7 +42,7 @@ void drop_attributes(Ledger ledger, const Tensor& tensor) {
 
 bool judge_known(Ledger ledger, const Tensor& tensor, std::string_view states_shape) {
   if (const Finding* why = tensor.unsupported()) {
-    ledger.block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()), "unknown: " + why->message);
+    ledger.block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()), why->message);
     return false;
   }
   if (!tensor.has_shape()) {

@@ -24,6 +24,12 @@ void check_text(std::string_view what, std::string_view text) {
     base::misuse("name", "the " + std::string(what) + " " + core::quoted(text) + " is not UTF-8");
 }
 
+// Throws for a pair of names; says its line if it is from a file.
+[[noreturn]] void refuse_renaming(const Renaming& renaming, std::string_view what, std::string message) {
+  if (renaming.line > 0) message = "line " + std::to_string(renaming.line) + ": " + message;
+  base::misuse_of(renaming.file, what, std::move(message));
+}
+
 // "; the nearest is ..." or empty.
 template <class NameOf> std::string near_text(std::string_view wanted, std::size_t count, NameOf name_of) {
   std::string out;
@@ -52,34 +58,61 @@ class Maker {
   }
 
  private:
+  // Keeps what `only` takes and `without` leaves. Each glob must match a tensor.
   void select() {
-    std::vector<bool> used(options_.only.size(), options_.only.empty());
+    std::vector<bool> taking(options_.only.size()), leaving(options_.without.size());
+    const auto note = [](const std::vector<std::string>& globs, std::vector<bool>& used, std::string_view name) {
+      bool any = false;
+      for (std::size_t k = 0; k < globs.size(); ++k)
+        if (matches_glob(globs[k], name)) any = used[k] = true;
+      return any;
+    };
     for (std::uint32_t i = 0; i < state_.tensors.size(); ++i) {
       const std::string_view name = state_.tensor_name(i);
-      bool taken = options_.only.empty();
-      for (std::size_t k = 0; k < options_.only.size(); ++k)
-        if (matches_glob(options_.only[k], name)) taken = used[k] = true;
-      const auto matches = [&](const std::string& glob) { return matches_glob(glob, name); };
-      if (taken && std::ranges::none_of(options_.without, matches)) chosen_.push_back(i);
+      const bool taken = note(options_.only, taking, name) || options_.only.empty();
+      const bool left = note(options_.without, leaving, name);
+      if (taken && !left) chosen_.push_back(i);
     }
+    if (state_.tensors.empty()) return;
+    require_matches(options_.only, taking);
+    require_matches(options_.without, leaving);
+    if (chosen_.empty())
+      base::misuse("nothing-left", "no tensor is left: every tensor" +
+                                       std::string(options_.only.empty() ? "" : " that is selected") +
+                                       " is also left out");
+  }
+
+  void require_matches(const std::vector<std::string>& globs, const std::vector<bool>& used) const {
     const auto unused = std::ranges::find(used, false);
     if (unused == used.end()) return;
-    const std::string& glob = options_.only[static_cast<std::size_t>(unused - used.begin())];
-    base::misuse("nothing-matches",
-                 "no tensor matches " + core::quoted(glob) +
-                     near_text(glob, state_.tensors.size(), [&](std::uint32_t i) { return state_.tensor_name(i); }));
+    const std::string& glob = globs[static_cast<std::size_t>(unused - used.begin())];
+    base::misuse("nothing-matches", "no tensor matches " + core::quoted(glob) + better_glob(glob));
+  }
+
+  // A word without wildcards is often part of a name.
+  std::string better_glob(const std::string& glob) const {
+    const auto name_of = [&](std::uint32_t i) { return state_.tensor_name(i); };
+    const std::string inside = "*" + glob + "*";
+    if (glob.find_first_of("*?[") == glob.npos)
+      for (std::uint32_t i = 0; i < state_.tensors.size(); ++i)
+        if (matches_glob(inside, name_of(i))) return ", " + core::quoted(inside) + " does";
+    return near_text(glob, state_.tensors.size(), name_of);
   }
 
   void read_renames() {
-    for (const auto& [from, to] : options_.rename) {
-      check_text("name", to);
+    for (const Renaming& each : options_.rename) {
+      const auto& [from, to, file, line] = each;
+      if (!base::is_utf8(to)) refuse_renaming(each, "name", "the name " + core::quoted(to) + " is not UTF-8");
+      if (to.empty()) refuse_renaming(each, "name", "the new name of " + core::quoted(from) + " is empty");
       const auto tensor = model_.find(from);
       if (!tensor)
-        base::misuse("no-such-tensor", "there is no tensor " + core::quoted(from) + " to rename" +
-                                           near_text(from, state_.tensors.size(),
-                                                     [&](std::uint32_t i) { return state_.tensor_name(i); }));
+        refuse_renaming(
+            each, "no-such-tensor",
+            "there is no tensor " + core::quoted(from) + " to rename" +
+                near_text(from, state_.tensors.size(), [&](std::uint32_t i) { return state_.tensor_name(i); }) +
+                (line > 0 && from.starts_with('#') ? "; a comment is # and a space" : ""));
       if (!renames_.emplace(tensor->index(), to).second)
-        base::misuse("rename", "the tensor " + core::quoted(from) + " is renamed twice");
+        refuse_renaming(each, "rename", "the tensor " + core::quoted(from) + " is renamed twice");
     }
   }
 
@@ -135,7 +168,15 @@ std::optional<std::pair<std::string, std::string>> divided(std::string_view text
   return std::pair(std::string(text.substr(0, at)), std::string(text.substr(at + 1)));
 }
 
-bool is_comment(std::string_view line) { return line == "#" || line.starts_with("# "); }
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\v\f";
+  const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  text.remove_prefix(begin);
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+// A name can begin with #, as those of hashes do.
+bool is_comment(std::string_view line) { return line == "#" || line.starts_with("# ") || line.starts_with("#\t"); }
 
 }  // namespace
 
@@ -149,12 +190,18 @@ void ViewOptions::add(std::string_view option, std::string_view text) {
     if (!made) base::misuse("option", std::string(option) + " takes " + form + ", not " + core::quoted(text));
     return *std::move(made);
   };
+  const auto add_renaming = [&] {
+    auto [from, to] = pair("FROM=TO");
+    if (to.empty())
+      base::misuse("option", "rename takes FROM=TO, and " + core::quoted(text) + " lacks the new name behind the =");
+    rename.push_back({std::move(from), std::move(to)});
+  };
   if (option == "only")
     only.emplace_back(text);
   else if (option == "without")
     without.emplace_back(text);
   else if (option == "rename")
-    rename.push_back(pair("FROM=TO"));
+    add_renaming();
   else if (option == "set")
     set.push_back(pair("KEY=VALUE"));
   else if (option == "unset")
@@ -171,19 +218,21 @@ void ViewOptions::rename_from(const Source& source, const Limits& limits) {
                      source.size());
   std::string text(base::to_size(source.size()), '\0');
   source.read_at(0, std::as_writable_bytes(std::span(text)));
-  std::size_t number = 0;
-  for (std::string_view rest = text; !rest.empty();) {
+  std::uint64_t number = 0;
+  std::string_view rest = text;
+  if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; rest.starts_with(kMark)) rest.remove_prefix(kMark.size());
+  while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
+    const std::string_view line = trimmed(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
     ++number;
     if (line.empty() || is_comment(line)) continue;
     auto pair = divided(line, line.find('\t') != line.npos ? '\t' : '=');
-    if (!pair)
+    const std::string from(trimmed(pair ? pair->first : "")), to(trimmed(pair ? pair->second : ""));
+    if (from.empty() || to.empty())
       base::misuse_of(source.name(), "rename-file",
                       "line " + std::to_string(number) + " is not FROM=TO: " + core::quoted(core::excerpt(line)));
-    rename.push_back(*std::move(pair));
+    rename.push_back({from, to, std::string(source.name()), number});
   }
 }
 

@@ -68,12 +68,23 @@ TEST(View, OfNoChangeIsTheModelItself) {
 TEST(View, TakesWhatMatchesAndLeavesOutWhatMatches) {
   EXPECT_EQ(names_of(view(sample(), {.only = {"bert.*"}})), (Strings{"bert.a", "bert.b"}));
   EXPECT_EQ(names_of(view(sample(), {.only = {"*.a", "cls*"}})), (Strings{"bert.a", "cls.bias"}));
-  EXPECT_EQ(names_of(view(sample(), {.without = {"*.b", "no such"}})), (Strings{"bert.a", "cls.bias"}));
+  EXPECT_EQ(names_of(view(sample(), {.without = {"*.b"}})), (Strings{"bert.a", "cls.bias"}));
   EXPECT_EQ(names_of(view(sample(), {.only = {"bert.*"}, .without = {"*.b"}})), (Strings{"bert.a"}));
-  EXPECT_EQ(names_of(view(sample(), {.without = {"*"}})), Strings{});
   const Finding finding = refused({.only = {"bert.*", "cls.bia"}});
   EXPECT_EQ(finding.rule, "misuse/nothing-matches");
-  EXPECT_EQ(finding.message, "no tensor matches \"cls.bia\"; the nearest is \"cls.bias\"");
+  EXPECT_EQ(finding.message, "no tensor matches \"cls.bia\", \"*cls.bia*\" does");
+}
+
+TEST(View, RefusesAGlobWithoutMatchAndAnEmptySelection) {
+  const Finding unmatched = refused({.without = {"*.b", "cls.bia"}});
+  EXPECT_EQ(unmatched.rule, "misuse/nothing-matches");
+  EXPECT_EQ(unmatched.message, "no tensor matches \"cls.bia\", \"*cls.bia*\" does");
+  EXPECT_EQ(refused({.without = {"cls.bios"}}).message, "no tensor matches \"cls.bios\"; the nearest is \"cls.bias\"");
+  EXPECT_EQ(refused({.without = {"*"}}).message, "no tensor is left: every tensor is also left out");
+  const Finding none = refused({.only = {"cls.*"}, .without = {"cls.bias"}});
+  EXPECT_EQ(none.rule, "misuse/nothing-left");
+  EXPECT_EQ(none.message, "no tensor is left: every tensor that is selected is also left out");
+  EXPECT_EQ(view({}, {.only = {"a"}, .without = {"b"}}).size(), 0U);
 }
 
 TEST(View, RenamesAllAtOnce) {
@@ -95,6 +106,11 @@ TEST(View, RefusesRenamingsThatCannotBe) {
   EXPECT_EQ(absent.message, "there is no tensor \"bert.c\" to rename; the nearest is \"bert.a\", \"bert.b\"");
   EXPECT_EQ(refused({.rename = {{"bert.a", "x"}, {"bert.a", "y"}}}).rule, "misuse/rename");
   EXPECT_EQ(refused({.rename = {{"bert.a", "\xFF"}}}).rule, "misuse/name");
+  EXPECT_EQ(refused({.rename = {{"bert.a", ""}}}).message, "the new name of \"bert.a\" is empty");
+  const Finding listed = refused({.rename = {{"#bert", "x", "names.txt", 7}}});
+  EXPECT_EQ(listed.file.name, "names.txt");
+  EXPECT_TRUE(listed.message.starts_with("line 7: there is no tensor \"#bert\" to rename")) << listed.message;
+  EXPECT_TRUE(listed.message.ends_with("; a comment is # and a space")) << listed.message;
 }
 
 TEST(View, SetsAndUnsetsAttributes) {
@@ -173,23 +189,33 @@ TEST(ViewOptions, AreAddedToAsPeopleWriteThem) {
   options.add("unset", "u");
   EXPECT_EQ(options.only, Strings{"a=b*"});
   EXPECT_EQ(options.without, Strings{"*c"});
-  EXPECT_EQ(options.rename.at(0), (std::pair<std::string, std::string>("from", "to=too")));
+  EXPECT_EQ(options.rename.at(0).from, "from");
+  EXPECT_EQ(options.rename.at(0).to, "to=too");
   EXPECT_EQ(options.set.at(0), (std::pair<std::string, std::string>("k", "")));
   EXPECT_EQ(options.unset, Strings{"u"});
   EXPECT_EQ(thrown([&] { options.add("rename", "from"); }).message, "rename takes FROM=TO, not \"from\"");
+  EXPECT_EQ(thrown([&] { options.add("rename", "from="); }).message,
+            "rename takes FROM=TO, and \"from=\" lacks the new name behind the =");
   EXPECT_EQ(thrown([&] { options.add("set", "=v"); }).rule, "misuse/option");
   EXPECT_EQ(thrown([&] { options.add("only-if", "v"); }).message, "there is no option \"only-if\"");
 }
 
 TEST(ViewOptions, ReadPairsOfNamesFromAFile) {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
   const auto read = [](std::string text) {
     ViewOptions options;
     options.rename_from(*memory_source(bytes_of(std::move(text)), "names.txt"));
-    return options.rename;
+    Pairs pairs;
+    for (const Renaming& each : options.rename) pairs.emplace_back(each.from, each.to);
+    return pairs;
   };
-  using Pairs = std::vector<std::pair<std::string, std::string>>;
   EXPECT_EQ(read("# comment\n#\na=b\r\n\nc=d\te=f\n#0123=x"), (Pairs{{"a", "b"}, {"c=d", "e=f"}, {"#0123", "x"}}));
+  EXPECT_EQ(read("\xEF\xBB\xBF"
+                 "a = b  \r\n \t \n#\tcomment\nc \t d\t\n  # another\nx=y z"),
+            (Pairs{{"a", "b"}, {"c", "d"}, {"x", "y z"}}));
   EXPECT_EQ(read(""), Pairs{});
+  for (const char* const text : {"a=", "a= \r", "a\t", "=b", " \tb", "a"})
+    EXPECT_EQ(thrown([&] { read(text); }).rule, "misuse/rename-file") << text;
   const Finding finding = thrown([&] { read("a=b\n\nnothing here\n"); });
   EXPECT_EQ(finding.rule, "misuse/rename-file");
   EXPECT_EQ(finding.message, "line 3 is not FROM=TO: \"nothing here\"");

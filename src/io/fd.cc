@@ -54,7 +54,7 @@ const char* file_kind(mode_t mode) noexcept {
     case S_IFSOCK: return "a socket";
     case S_IFCHR: return "a character device";
     case S_IFBLK: return "a block device";
-    default: return "no regular file";
+    default: return "a special file";
   }
 }
 

@@ -173,17 +173,16 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     if (held.st_size != opened_.st_size)
       changed("its size went from " + std::to_string(opened_.st_size) + " to " + std::to_string(held.st_size) +
               " bytes");
-    if (!same_time(held.st_mtim, opened_.st_mtim)) changed("its modification time is another");
+    if (!same_time(held.st_mtim, opened_.st_mtim)) changed("its modification time changed");
     if (::stat(path_.c_str(), &there) != 0) changed("it is no longer there");
-    if (there.st_dev != opened_.st_dev || there.st_ino != opened_.st_ino) changed("another file stands in its place");
+    if (there.st_dev != opened_.st_dev || there.st_ino != opened_.st_ino) changed("another file has taken its place");
   }
 
   std::shared_ptr<const Place> place() const override { return place_beside(shared_from_this(), path_); }
 
  private:
   void require_range(std::uint64_t offset, std::uint64_t length) const {
-    if (!base::fits(offset, length, size()))
-      base::misuse_of(path_, "range", "a range outside of the file was asked for");
+    if (!base::fits(offset, length, size())) base::misuse_of(path_, "range", "a range outside the file was requested");
   }
 
   std::shared_ptr<const Mapping> whole() const {

@@ -168,7 +168,7 @@ class FolderPlace final : public Place {
     std::error_code error, unknown;
     for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error))
       if (!at->is_directory(unknown)) out.push_back(at->path().filename().string());
-    if (error) base::io_error_of(path_, "open", "the folder cannot be looked into", error.value());
+    if (error) base::io_error_of(path_, "open", "the folder cannot be listed", error.value());
     std::ranges::sort(out);
     return out;
   }

@@ -17,7 +17,7 @@ SetAside::SetAside(const std::string& path, bool replace) {
   SplitPath split = split_path(path);
   target_ = {std::move(split.folder), std::move(split.name)};
   struct stat there {};
-  const std::string cannot = "cannot be set aside";
+  const std::string cannot = "cannot be moved aside";
   if (::lstat(path.c_str(), &there) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) base::io_error_of(path, "publish", cannot, errno);
     if (::stat(target_.folder.c_str(), &there) == 0 && S_ISDIR(there.st_mode)) folder_ = open_folder(target_.folder);
@@ -25,7 +25,7 @@ SetAside::SetAside(const std::string& path, bool replace) {
     return;
   }
   if (S_ISDIR(there.st_mode))
-    base::misuse_of(path, "output-kind", cannot + ": it is a directory, where a file belongs");
+    base::misuse_of(path, "output-kind", cannot + ": it is a directory, and a file is expected");
   folder_ = open_folder(target_.folder);
   remove_stale(folder_.get(), target_.name);
   if (!replace) return;

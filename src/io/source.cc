@@ -30,8 +30,7 @@ class MemorySource final : public Source {
  private:
   // Callers have checked the range; this guards memory against one that forgot.
   std::span<const std::byte> range(std::uint64_t offset, std::uint64_t length) const {
-    if (!base::fits(offset, length, size()))
-      base::misuse_of(name_, "range", "a range outside of the file was asked for");
+    if (!base::fits(offset, length, size())) base::misuse_of(name_, "range", "a range outside the file was requested");
     return bytes_.span.subspan(base::to_size(offset), base::to_size(length));
   }
 

@@ -194,7 +194,7 @@ TEST_P(FileSources, ChangesAreSeen) {
          fs::last_write_time(path, fs::last_write_time(path) + std::chrono::nanoseconds(1000));
        }},
       {"removed", "no longer there", [](const std::string& path) { fs::remove(path); }},
-      {"replaced", "another file stands in its place",
+      {"replaced", "another file has taken its place",
        [](const std::string& path) {
          const auto time = fs::last_write_time(path);
          write_file(path + ".new", "54321");

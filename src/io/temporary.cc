@@ -42,7 +42,7 @@ bool is_temporary_of(std::string_view entry, std::string_view prefix) noexcept {
 
 std::string random_digits() {
   unsigned char bytes[kDigits / 2];
-  if (::getentropy(bytes, sizeof bytes) != 0) base::io_error("create", "the system gives no random numbers", errno);
+  if (::getentropy(bytes, sizeof bytes) != 0) base::io_error("create", "the system provides no random numbers", errno);
   std::string out;
   for (const unsigned char byte : bytes) {
     out += "0123456789abcdef"[byte >> 4];

@@ -2,6 +2,8 @@
 // Writes elements of a tensor as streams and files.
 #include "weighbridge/extract.h"
 
+#include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "base/checked.h"
@@ -13,14 +15,25 @@
 namespace weighbridge {
 namespace {
 
+// "'values', 'indices'"
+std::string roles_of(const Tensor& tensor) {
+  std::string out;
+  for (const Part& part : tensor.parts()) out += (out.empty() ? "'" : ", '") + std::string(part.role()) + "'";
+  return out;
+}
+
 [[noreturn]] void refuse_part(const Tensor& tensor, std::string_view role) {
-  std::string sentence = "tensor '" + std::string(tensor.name()) + "' has no part '" + std::string(role) + "', it has";
-  std::string_view before = " '";
-  for (const Part& part : tensor.parts()) {
-    sentence += std::string(before) + std::string(part.role()) + "'";
-    before = ", '";
-  }
-  base::misuse("unknown-part", std::move(sentence));
+  base::misuse("unknown-part", "tensor '" + std::string(tensor.name()) + "' has no part '" + std::string(role) +
+                                   "', it has " + roles_of(tensor));
+}
+
+// Which part is the main one is known only of tensors that can be interpreted.
+void require_main(const Tensor& tensor) {
+  if (tensor.unsupported() == nullptr || std::ranges::distance(tensor.parts()) < 2) return;
+  base::misuse("part-needed",
+               "this build cannot interpret tensor '" + std::string(tensor.name()) +
+                   "', so it cannot tell which of its parts to extract: name one of " + roles_of(tensor),
+               base::option_hint("part"));
 }
 
 }  // namespace
@@ -34,6 +47,7 @@ Elements::Elements(const Tensor& tensor, std::optional<Part> part, DType dtype, 
 }
 
 Elements Elements::part(const Tensor& tensor, std::string_view role) {
+  if (role.empty()) require_main(tensor);
   const std::optional<Part> found = role.empty() ? tensor.main() : tensor.part(role);
   if (!found) refuse_part(tensor, role);
   return {tensor, found, found->dtype(), found->shape()};

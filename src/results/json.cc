@@ -329,6 +329,7 @@ void add_members(JsonWriter& out, std::string_view path, std::string_view output
   losses(out, plan);
   items(out, "changes", plan.changes());
   member(out, "tensors", std::uint64_t{plan.tensors()});
+  member(out, "files", plan.files());
   member(out, "payload_size", plan.payload_size());
   member(out, "output_size", written_size.value_or(plan.output_size()));
   flag(out, "output_size_exact", written_size || plan.output_size_exact());

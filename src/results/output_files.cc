@@ -37,7 +37,7 @@ std::string without_tail(std::string folder) {
   return folder;
 }
 
-// The mode of the file with this name. Returns 0, or -1 with errno; EEXIST if it is no regular file.
+// The mode of the file with this name. Returns 0, or -1 with errno; EEXIST if it is not a regular file.
 int mode_of_file(int folder, const char* name, mode_t& mode) noexcept {
   struct stat there {};
   if (::fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) != 0) return -1;
@@ -83,7 +83,7 @@ struct OutputFiles::Rep {
       std::error_code error;
       for (const fs::path& each : made)
         if (!fs::create_directory(each, error) && error)
-          base::io_error_of(folder.string(), "create", "the folder cannot be made", error.value());
+          base::io_error_of(folder.string(), "create", "the folder cannot be created", error.value());
       make_temporary();
       on_abandon.emplace([this] { remove_all(); });
     } catch (...) {
@@ -141,7 +141,7 @@ void OutputFiles::Rep::find_missing() {
   if (at.empty() || fs::is_directory(at, error)) return;
   const bool leads_nowhere = !fs::exists(at, error) && !error;
   refuse_kind(folder.string(), std::string("cannot be written into: ") + (exists ? "it" : "'" + at.string() + "'") +
-                                   " is " + (leads_nowhere ? "a symbolic link to nothing" : "no folder"));
+                                   " is " + (leads_nowhere ? "a broken symbolic link" : "not a folder"));
 }
 
 void OutputFiles::Rep::make_temporary() {
@@ -166,7 +166,7 @@ void OutputFiles::Rep::require_free(const std::string& name) const {
   if (!fs::exists(there)) return;
   // A link may lead to another disk, where a rename from here is impossible.
   if (fs::is_symlink(there)) refuse_kind(at.string(), "cannot be written: it is a symbolic link");
-  if (!fs::is_regular_file(there)) refuse_kind(at.string(), "cannot be written: it is no regular file");
+  if (!fs::is_regular_file(there)) refuse_kind(at.string(), "cannot be written: it is not a regular file");
   if (io::is_one_of(at.string(), inputs))
     base::misuse_of(at.string(), "output-is-input", "the output is the input itself");
   if (!replace) refuse_existing(at.string());
@@ -175,8 +175,9 @@ void OutputFiles::Rep::require_free(const std::string& name) const {
 void OutputFiles::Rep::publish_folder() {
   const io::NamesChange publishing;
   if (io::rename_new(where.get(), temporary.name.c_str(), where.get(), target.name.c_str()) == 0) return;
-  if (errno == EEXIST || errno == ENOTEMPTY) refuse_existing(folder.string(), ": it was made in the meantime");
-  base::io_error_of(folder.string(), "publish", "the folder cannot be made", errno);
+  if (errno == EEXIST || errno == ENOTEMPTY)
+    refuse_existing(folder.string(), ": it appeared while this run was writing");
+  base::io_error_of(folder.string(), "publish", "the folder cannot be created", errno);
 }
 
 // Returns 0, or -1 with errno; EEXIST if the file with this name may not be replaced.
@@ -203,7 +204,8 @@ void OutputFiles::Rep::publish_files() {
     const int error = errno;
     take_back(moved);
     const std::string path = (folder / name).string();
-    if (error == EEXIST) refuse_existing(path, replace ? ", made in the meantime, and is no regular file" : "");
+    if (error == EEXIST)
+      refuse_existing(path, replace ? ", which appeared while this run was writing and is not a regular file" : "");
     base::io_error_of(path, "publish", "cannot be published", error);
   }
   for (const Moved& each : moved)
@@ -234,7 +236,7 @@ OutputFiles& OutputFiles::operator=(OutputFiles&&) noexcept = default;
 std::string OutputFiles::add(const std::string& name) {
   io::require_path(name);
   if (name == "." || name == ".." || name.find('/') != std::string::npos)
-    base::misuse("path", "'" + name + "' is no name of a file in a folder");
+    base::misuse("path", "'" + name + "' does not name a file in a folder");
   rep_->require_free(name);
   if (!rep_->taken.insert(name).second) base::misuse("path", "two files of the folder have the name '" + name + "'");
   rep_->names.push_back(name);

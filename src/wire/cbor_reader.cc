@@ -117,7 +117,7 @@ CborKind CborReader::peek() {
   if (!ready()) return CborKind::none;
   const unsigned major = major_of(*cur_), info = info_of(*cur_);
   if (*cur_ == kBreak) {
-    fail(CborErrorCode::unexpected_break, cur_, "a CBOR break stands where an item is due");
+    fail(CborErrorCode::unexpected_break, cur_, "a CBOR break is where an item is expected");
     return CborKind::none;
   }
   Head head;

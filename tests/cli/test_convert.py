@@ -77,6 +77,23 @@ def test_a_cast_reports_overflow_zeros_and_the_largest_error(large, tmp_path):
     assert convert_json(large, tmp_path / "half.zt", "--cast", "f16", "--dry-run", "--force")["casts"] == []
 
 
+def test_a_cast_that_only_overflows_does_not_say_that_every_value_was_kept(tmp_path):
+    some, one, exact = (tmp_path / name for name in ("some.safetensors", "one.safetensors", "exact.safetensors"))
+    for path, values in ((some, [1, 70000, 2]), (one, [70000]), (exact, [1, 2])):
+        path.write_bytes(safetensors({"w": ("F32", [len(values)], floats(*values))}))
+    said = {path: weighbridge("convert", path, f"{path}.zt", "--cast", "f16", "--allow", "overflow").stdout for path in (some, one, exact)}
+    assert "f32 -> f16, every other value kept, 1 value was too large\n" in said[some]
+    assert "f32 -> f16, 1 value was too large\n" in said[one]
+    assert "f32 -> f16, every value kept\n" in said[exact]
+
+
+def test_a_file_in_the_place_of_a_folder_is_called_that(sample, tmp_path):
+    there = tmp_path / "there"
+    there.write_text("")
+    said = weighbridge("convert", sample, there, "--to", "hf", status=2).stderr
+    assert f"{there}: cannot be written: it is not a folder, and this format is written as a folder" in said
+
+
 def test_a_loss_is_refused_until_allowed(sparse, tmp_path):
     out = tmp_path / "out.safetensors"
     for flags in ([], ["--dry-run"]):

@@ -101,7 +101,7 @@ def test_the_flag_is_for_containers_without_a_tokenizer(tmp_path, checkpoint, to
 
 
 def test_no_checkpoint_is_written(tmp_path, sample):
-    assert "does not tell the output format" in weighbridge("convert", sample, tmp_path / "out.bin", status=2).stderr
+    assert "does not show the output format" in weighbridge("convert", sample, tmp_path / "out.bin", status=2).stderr
     weighbridge("convert", sample, tmp_path / "out", "--to", "llama2c", status=2)
     listed = {each["name"]: each for each in json.loads(weighbridge("formats", "--json").stdout)["formats"]}
     assert listed["llama2c"]["reads"] and not listed["llama2c"]["writes"]

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import COMMAND, floats, safetensors, validated, weighbridge
+from conftest import COMMAND, floats, safetensors, validated, weighbridge, ztensor
 from terminal import Terminal
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -177,7 +177,7 @@ def test_glob_replaces_no_folder_that_appeared_meanwhile(tmp_path):
             out.mkdir()
             if name:
                 (out / name).touch()
-        assert run.returncode == 2 and "in the meantime" in run.said
+        assert run.returncode == 2 and "appeared while this run was writing" in run.said
         assert os.listdir(out) == [name] * bool(name) and not temporaries(tmp_path)
         shutil.rmtree(out)
 
@@ -231,7 +231,7 @@ def test_what_is_no_folder_is_in_the_way(sample, tmp_path, spelling):
     (tmp_path / "tofile").symlink_to("file")
     before = sorted(os.listdir(tmp_path))
     said = weighbridge("extract", sample, "--glob", "*", "-o", f"{tmp_path}/{spelling}", status=2).stderr
-    assert ("a symbolic link to nothing" if spelling.startswith("link") else "no folder") in said and "made" not in said
+    assert ("a broken symbolic link" if spelling.startswith("link") else "not a folder") in said and "made" not in said
     assert sorted(os.listdir(tmp_path)) == before
 
 
@@ -327,3 +327,17 @@ def test_bare_bytes_get_no_ending_of_another_kind(sample, tmp_path):
         weighbridge("extract", sample, "steps", "-o", tmp_path / name)
     weighbridge("extract", sample, "steps", "-o", tmp_path / "x.csv", "--raw")
     assert (tmp_path / "x.csv").stat().st_size == 8
+
+
+def test_an_unsupported_tensor_of_several_parts_is_not_written_by_its_first_part_alone(tmp_path):
+    path, out = tmp_path / "in.zt", tmp_path / "out.bin"
+    path.write_bytes(ztensor({"odd": ("fractal", [2], {"coarse": ("u8", b"ab"), "fine": ("u8", b"cde")}),
+                              "one": ("fractal", [2], {"data": ("u8", b"xy")})}))
+    refused = weighbridge("extract", path, "odd", "-o", out, status=2).stderr
+    assert "cannot interpret tensor 'odd'" in refused and "name one of 'coarse', 'fine'" in refused and "--part" in refused
+    assert "name one of" in weighbridge("extract", path, "--glob", "*", "-o", tmp_path / "folder", status=2).stderr
+    assert not out.exists() and not (tmp_path / "folder").exists()
+    weighbridge("extract", path, "odd", "--part", "fine", "-o", out)
+    assert out.read_bytes() == b"cde"
+    weighbridge("extract", path, "one", "-o", out, "--force")
+    assert out.read_bytes() == b"xy"

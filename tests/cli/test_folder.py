@@ -146,7 +146,7 @@ def test_an_output_folder_is_empty_or_forced(model, tmp_path):
     assert not (out / "tokenizer.json").exists() and (out / "README.md").read_text() == "mine"
     file = tmp_path / "file"
     file.write_text("mine")
-    assert "no folder" in weighbridge("convert", model, file, "--to", "hf", status=2).stderr
+    assert "not a folder" in weighbridge("convert", model, file, "--to", "hf", status=2).stderr
     assert "is a directory" in weighbridge("convert", model / "model.safetensors", out, "--to", "zt", "--force", status=2).stderr
     assert file.read_text() == "mine"
 
@@ -225,3 +225,12 @@ def test_links_stay_inside(sharded, tmp_path):
     (sharded / "vocab.txt").unlink()
     (sharded / "vocab.txt").symlink_to(tmp_path / "fifo")
     assert "FIFO" in weighbridge("verify", sharded, status=2).stderr  # at once, and not when someone writes
+
+
+def test_a_line_of_the_plan_does_not_say_its_subject_twice(model, tmp_path):
+    said = weighbridge("convert", model, tmp_path / "out.stb", "--dry-run", status=1).stdout
+    assert "\n  loss tokenizer: a tokenizer -> dropped: STB has no place for it\n" in said
+    plain = tmp_path / "plain.safetensors"
+    plain.write_bytes(safetensors({"w": ("F32", [1], floats(1))}))
+    said = weighbridge("convert", plain, tmp_path / "out.stb", "--dry-run").stdout
+    assert "\n  change name: 1 name -> the sidecar NAME.khm.json beside the output\n" in said

@@ -90,6 +90,25 @@ def test_check_takes_both_versions_and_what_sha256sum_prints(files):
     assert weighbridge("hash", "--check", "-", input=swapped, status=1).stdout == f"{one}: FAILED\n{one}: OK\n"
 
 
+def test_check_recognizes_a_digest_of_another_kind(files, tmp_path):
+    note = tmp_path / "note.txt"
+    note.write_text("no model\n")
+    listed = subprocess.run(["sha256sum", files[0], files[1], note], capture_output=True, text=True, check=True).stdout
+    done = weighbridge("hash", "--check", "-", input=listed, status=1)
+    assert done.stdout == "".join(f"{path}: FAILED\n" for path in (files[0], files[1], note))
+    assert "standard input: 3 digests are the SHA-256 of the file: check the list with hash --check --file" in done.stderr
+    assert weighbridge("hash", "--check", "--file", "-", input=listed).stdout.count(": OK\n") == 3
+
+    for version in "1", "2":
+        named, unnamed = (weighbridge("hash", "--digest-version", version, *flags, files[0]).stdout for flags in ([], ["--no-names"]))
+        assert "1 digest is of the tensors without their names: check the list with --no-names" in weighbridge(
+            "hash", "--check", "-", input=unnamed, status=1).stderr
+        assert "1 digest is of the tensors with their names: check the list without --no-names" in weighbridge(
+            "hash", "--check", "--no-names", "-", input=named, status=1).stderr
+    other = weighbridge("hash", "--check", "-", input=f"{'0' * 64}  {files[0]}\n", status=1)
+    assert other.stderr == "weighbridge: standard input: 1 file of 1 FAILED\n"
+
+
 def test_check_says_what_it_could_not_check(files, broken, tmp_path):
     good = weighbridge("hash", files[0]).stdout
     absent = tmp_path / "absent.safetensors"

@@ -26,6 +26,15 @@ def pages():
     return [[verb] for verb in verbs()] + [[verb, *words] for verb in ACTION_VERBS for words in actions(verb)]
 
 
+def test_help_explains_itself():
+    text = weighbridge("help", "help").stdout
+    assert text.startswith("usage: weighbridge help [VERB [ACTION]]\n") and "Examples:" in text
+    assert text == weighbridge("help", "--help").stdout and all(len(line) <= 80 for line in text.splitlines())
+    for example in re.findall(r"^  weighbridge (help .*)$", text, re.M):
+        weighbridge(*example.split())
+    assert "did you mean" in weighbridge("help", "convrt", status=2).stderr
+
+
 def test_every_action_is_listed():
     assert len(actions("slm")) == 26 and ["quality-gate", "assistant-quality"] in actions("slm")
     assert [words[0] for words in actions("khlnary")] == ["run", "verify", "disassemble", "assemble", "pack"]

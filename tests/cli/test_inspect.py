@@ -108,6 +108,7 @@ def test_no_match_is_the_same_in_every_verb(sample, tmp_path):
         assert done.stdout == "" and done.stderr.startswith(f'weighbridge: {sample}: no tensor matches "x*"'), words
     failure = validated(weighbridge("inspect", sample, "--filter", "layer", "--json", status=2).stdout, "inspect")
     assert failure["findings"][0]["message"] == 'no tensor matches "layer", "*layer*" does'
+    assert failure["findings"][0]["rule"] == "misuse/nothing-matches"
 
 
 def test_stats(tmp_path):

@@ -33,7 +33,7 @@ def test_division_names_and_index_are_those_of_huggingface_hub(model, tmp_path):
     out = tmp_path / "out"
     plan = validated(weighbridge("convert", "--json", model, f"{out}/", "--to", "safetensors", "--max-shard-size", "40").stdout,
                      "convert")
-    assert plan["written"] is True and plan["tensors"] == len(SIZES)
+    assert plan["written"] is True and plan["tensors"] == len(SIZES) and plan["files"] == 5
     assert plan["output_size"] == sum(path.stat().st_size for path in out.iterdir())
     index, shards = shards_of(out)
     assert index["metadata"] == {"total_size": 4 * sum(SIZES), "total_parameters": sum(SIZES)}
@@ -45,10 +45,11 @@ def test_division_names_and_index_are_those_of_huggingface_hub(model, tmp_path):
         assert digest(path) == digest(model)
 
 
-@pytest.mark.parametrize("size, files", [("5GB", 1), ("40", 5), ("0.04KB", 5), ("1MB", 1)])
-def test_sizes_are_decimal(model, tmp_path, size, files):
+@pytest.mark.parametrize("size, files", [("5GB", 1), ("40", 5), ("0.04KB", 5), ("1MB", 1), ("0.04k", 5), ("5gb", 1), ("1KiB", 1)])
+def test_sizes_are_decimal_unless_their_unit_is_binary(model, tmp_path, size, files):
     out = tmp_path / "out"
-    weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", size)
+    done = weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", size).stdout
+    assert f" in {'5 shards and an index' if files > 1 else '1 file'}, written\n" in done
     names = sorted(path.name for path in out.iterdir())
     assert len([name for name in names if name.endswith(".safetensors")]) == files
     assert ("model.safetensors.index.json" in names) == (files > 1) and ("model.safetensors" in names) == (files == 1)

@@ -600,7 +600,7 @@ def test_extraction_over_links_writes_nothing_behind_them(chain):
     chain.do_validate()
     shutil.move(chain.source / "tensors", chain.folder / "elsewhere")
     (chain.source / "tensors").symlink_to(chain.folder / "elsewhere")
-    assert "no folder" in chain.do_extract(status=2).stderr
+    assert "not a folder" in chain.do_extract(status=2).stderr
 
 
 def last_row(chain):

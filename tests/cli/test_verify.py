@@ -126,3 +126,13 @@ def test_a_finding_in_a_sidecar_names_the_sidecar():
     [finding] = validated(weighbridge("verify", model, "--json", status=1).stdout, "verify")["findings"]
     assert finding["file"] == str(sidecar) and finding["offset"] == 99 <= sidecar.stat().st_size
     assert weighbridge("verify", model, status=1).stdout.startswith(f"{sidecar}: error: ")
+
+
+def test_a_sidecar_that_does_not_fit_its_stb_says_which_file_it_means(tmp_path):
+    source, stb, sidecar = tmp_path / "in.safetensors", tmp_path / "w.stb", tmp_path / "w.khm.json"
+    source.write_bytes(safetensors({"w": ("F32", [1], b"1234")}))
+    weighbridge("convert", source, stb, "--allow", "name")
+    sidecar.write_text(json.dumps({"schema": 1, "files": [{"id": 0, "path": "w.stb", "size": 5}]}))
+    size = stb.stat().st_size
+    said = weighbridge("verify", stb, status=1).stdout
+    assert f"{sidecar}: error: the .stb does not have the size that its sidecar states (expected 5 bytes, found {size} bytes" in said

@@ -25,7 +25,7 @@ def shown(path):
 @pytest.mark.parametrize("to", ["safetensors", "zt"])
 def test_select_rename_and_edit(source, tmp_path, to):
     out = tmp_path / f"out.{to}"
-    weighbridge("convert", source, out, "--only", "bert.*", "--only", "cls*", "--without", "*.b", "--without", "none",
+    weighbridge("convert", source, out, "--only", "bert.*", "--only", "cls*", "--without", "*.b",
                 "--rename", "bert.a=a", "--rename=cls.bias=bias=es", "--set", "k=w=x", "--set", "new=", "--unset", "format")
     assert shown(out) == (["a", "bias=es"], {"k": "w=x", "new": ""})
     assert weighbridge("extract", out, "a", "-o", "-", text=False).stdout == floats(1, 2)
@@ -45,11 +45,31 @@ def test_names_come_from_a_file_too(source, tmp_path):
     weighbridge("convert", source, tmp_path / "no.zt", "--rename-file", tmp_path / "absent", status=4)
 
 
+@pytest.mark.parametrize("text,said", [
+    ("bert.a=x\n\nbert.c=y\n", 'names.txt: line 3: there is no tensor "bert.c" to rename; the nearest is "bert.a"'),
+    ("bert.a=x\n#bert.b=y\n", 'names.txt: line 2: there is no tensor "#bert.b" to rename'),
+    ("bert.a=x\nbert.a=y\n", 'names.txt: line 2: the tensor "bert.a" is renamed twice'),
+    ("bert.a= \r\n", "names.txt: line 1 is not FROM=TO")])
+def test_an_error_in_a_file_of_names_says_file_and_line(source, tmp_path, text, said):
+    names, out = tmp_path / "names.txt", tmp_path / "out.zt"
+    names.write_text(text)
+    assert said in weighbridge("convert", source, out, "--rename-file", names, status=2).stderr and not out.exists()
+
+
+def test_blanks_and_comments_in_a_file_of_names_do_not_count(source, tmp_path):
+    names, out = tmp_path / "names.txt", tmp_path / "out.safetensors"
+    names.write_bytes(b"\xef\xbb\xbfbert.a = a \r\n   \r\n#\tcomment\r\n# bert.b=c\nbert.b\tb  \n")
+    weighbridge("convert", source, out, "--rename-file", names)
+    assert shown(out)[0] == ["a", "b", "cls.bias"]
+
+
 @pytest.mark.parametrize("flags,said", [
     (["--only", "bert.c"], "bert.a"), (["--rename", "bert.c=x"], "bert.a"), (["--unset", "formats"], '"format"'),
     (["--rename", "bert.a=bert.b"], 'both be called "bert.b"'), (["--rename", "bert.a"], "--rename takes FROM=TO"),
     (["--set", "=v"], "--set takes KEY=VALUE"), (["--rename", "bert.a=x", "--rename", "bert.a=y"], "renamed twice"),
-    (["--set", "k=1", "--unset", "k"], "more than once")])
+    (["--set", "k=1", "--unset", "k"], "more than once"), (["--rename", "bert.a="], "lacks the new name behind the ="),
+    (["--without", "bert.c"], 'no tensor matches "bert.c"; the nearest is "bert.a"'),
+    (["--only", "cls.bias", "--without", "cls.bias"], "no tensor is left"), (["--without", "*"], "no tensor is left")])
 def test_what_cannot_be_is_misuse(source, tmp_path, flags, said):
     done = weighbridge("convert", source, tmp_path / "out.zt", *flags, status=2)
     assert said in done.stderr and not (tmp_path / "out.zt").exists()
@@ -118,3 +138,14 @@ def test_what_cannot_be_interpreted_is_left_out_by_name(tmp_path, to):
     assert plan["written"] and plan["tensors"] == 1
     assert 'tensors["strange"]' in [loss["subject"] for loss in plan["losses"]]
     assert shown(out)[0] == ["known"]
+
+
+@pytest.mark.parametrize("glob,said", [("bert", 'no tensor matches "bert", "*bert*" does'), ("cls.bios", '; the nearest is "cls.bias"'),
+                                       ("x*", 'no tensor matches "x*"')])
+def test_no_match_reads_the_same_in_every_verb(source, tmp_path, glob, said):
+    zt, out = tmp_path / "in.zt", tmp_path / "out"
+    weighbridge("convert", source, zt)
+    told = {weighbridge(*words, glob, status=2).stderr.split(": ", 2)[2] for words in (
+        ["inspect", source, "--filter"], ["extract", source, "-o", out, "--glob"], ["convert", source, f"{out}.zt", "--only"],
+        ["convert", source, f"{out}.zt", "--without"], ["append", zt, source, "--only"])}
+    assert len(told) == 1 and said in told.pop() and not out.exists()

@@ -39,9 +39,11 @@ std::vector<std::pair<std::string, std::string>> pairs_option(const val& given, 
 }
 
 ViewOptions view_of(const val& given) {
+  std::vector<Renaming> renamings;
+  for (auto& [from, to] : pairs_option(given, "rename")) renamings.push_back({std::move(from), std::move(to)});
   return {.only = texts_option(given, "only"),
           .without = texts_option(given, "without"),
-          .rename = pairs_option(given, "rename"),
+          .rename = std::move(renamings),
           .set = pairs_option(given, "set"),
           .unset = texts_option(given, "unset")};
 }

@@ -52,9 +52,10 @@ class Planner {
       complete_ = false;
       const std::string_view tensor = teller(key);
       ledger_.block(LossKind::attribute, subject, core::kAbsent,
-                    tensor.empty() ? "a key that EMBD requires and that no tensor tells: convert the model's Hugging "
+                    tensor.empty() ? "a key that EMBD requires and that no tensor implies: convert the model's Hugging "
                                      "Face folder, whose config.json has it"
-                                   : "a key that EMBD requires and that no tensor " + std::string(tensor) + " tells");
+                                   : "a key that EMBD requires, and there is no tensor " + std::string(tensor) +
+                                         " that implies it");
       return;
     }
     if (!text) {

@@ -135,9 +135,10 @@ TEST_F(EmbdWrite, DerivesWhatTheTensorsTell) {
 TEST_F(EmbdWrite, AsksForTheHeadsByName) {
   Source source;
   source.attributes.clear();
-  EXPECT_EQ(text_of(source.layout().blockers),
-            "attributes[\"num_attention_heads\"]: absent -> a key that EMBD requires and that no tensor tells: convert "
-            "the model's Hugging Face folder, whose config.json has it\n");
+  EXPECT_EQ(
+      text_of(source.layout().blockers),
+      "attributes[\"num_attention_heads\"]: absent -> a key that EMBD requires and that no tensor implies: convert "
+      "the model's Hugging Face folder, whose config.json has it\n");
 }
 
 TEST_F(EmbdWrite, TakesTheCallersWordFirst) {
@@ -293,7 +294,7 @@ TEST_F(EmbdWrite, OtherModelsAreRefusedByName) {
   const core::WriteLayout layout = embd::layout(builder.build(), {});
   EXPECT_EQ(layout.blockers.size(), 7U);  // the numbers that no tensor gives
   EXPECT_EQ(layout.blockers[0].to,
-            "a key that EMBD requires and that no tensor embeddings.word_embeddings.weight tells");
+            "a key that EMBD requires, and there is no tensor embeddings.word_embeddings.weight that implies it");
 }
 
 TEST_F(EmbdWrite, CastsAndNamesTheLoss) {

@@ -362,7 +362,7 @@ class Walk {
       if (place.tensor != core::kNone) of[place.tensor] = &place;
     for (const auto& [earlier, later] : duplicates) {
       drop_.push_back(later);
-      const std::string detail = "the first one stands at offset " + std::to_string(file_offset(of[earlier]->name_at));
+      const std::string detail = "the first one is at offset " + std::to_string(file_offset(of[earlier]->name_at));
       findings_.report(rules::kDuplicateName, {.offset = file_offset(of[later]->name_at), .tensor = draft_.name(later)},
                        {}, {}, detail);
     }

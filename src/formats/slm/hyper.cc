@@ -115,14 +115,14 @@ class Deriver {
 
   std::uint32_t stated(std::string_view field) {
     if (const auto value = u32(field)) return *value;
-    block_missing(field, "the header states it, and no tensor tells");
+    block_missing(field, "the header of an .slm states it, and it cannot be derived from a tensor");
     return 0;
   }
 
   float f32(std::string_view field) {
     const auto found = stated_value(field);
     if (!found) {
-      block_missing(field, "the header states it, and no tensor tells");
+      block_missing(field, "the header of an .slm states it, and it cannot be derived from a tensor");
       return 0;
     }
     const Value* const value = found->value;
@@ -144,7 +144,7 @@ class Deriver {
     const auto found = find_role(model_, role, 0);
     if (found && found->has_shape() && found->shape().size() == 2 && found->shape()[dimension] <= UINT32_MAX)
       return static_cast<std::uint32_t>(found->shape()[dimension]);
-    block_missing(field, "neither this attribute nor a tensor \"" + spell(role, 0) + "\" of two dimensions tells");
+    block_missing(field, "neither this attribute nor a tensor \"" + spell(role, 0) + "\" of two dimensions has it");
     return 0;
   }
 
@@ -155,7 +155,7 @@ class Deriver {
       const auto n = layer_of(model_.name(i));
       if (n && *n < model_.size()) layers = std::max(layers, *n + 1);  // a model cannot have more layers than tensors
     }
-    if (layers == 0) block_missing("layer_count", "neither this attribute nor a tensor \"layers.0. ...\" tells");
+    if (layers == 0) block_missing("layer_count", "neither this attribute nor a tensor \"layers.0. ...\" is there");
     return layers;
   }
 

@@ -158,7 +158,7 @@ class Walk {
     for (const auto& [later, first] : twice) {
       sound_[later] = false;
       findings_.report(rules::kDuplicateHash, {.offset = entry_at(later), .tensor = known.name(hash(later))}, {},
-                       spell_hash(hash(later)), "the first one stands at offset " + std::to_string(entry_at(first)));
+                       spell_hash(hash(later)), "the first one is at offset " + std::to_string(entry_at(first)));
     }
   }
 
@@ -173,7 +173,7 @@ class Walk {
       if (there != core::kNone && hash(there) != hash(i)) {
         sound_[i] = false;
         findings_.report(rules::kBothNames, {.offset = entry_at(i), .tensor = name}, {}, {},
-                         "the other one stands at offset " + std::to_string(entry_at(there)));
+                         "the other one is at offset " + std::to_string(entry_at(there)));
       } else if (one->alias) {
         findings_.report(rules::kAliasName, {.offset = entry_at(i), .tensor = name});
       }

@@ -111,7 +111,7 @@ class Planner {
   void judge(const Tensor& tensor) {
     if (is_rotary_table(tensor.name())) {
       ledger_.change(LossKind::layout, subject(tensor), std::string(tensor.type_name()),
-                     "left out: rope_theta tells it");
+                     "left out: rope_theta implies it");
       return;
     }
     if (is_bias(model_, tensor.name())) {

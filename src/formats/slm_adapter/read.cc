@@ -240,7 +240,7 @@ class Walk {
     for (const auto& [first, second] : draft_.index_names()) {
       later.push_back(second);
       findings_.report(rules::kDuplicate, {.offset = entry_of_[second], .tensor = draft_.name(second)}, {}, {},
-                       "the first one stands at offset " + number(entry_of_[first]));
+                       "the first one is at offset " + number(entry_of_[first]));
     }
     std::ranges::sort(later);
     draft_.drop(later);

@@ -143,7 +143,7 @@ TEST(ZtensorPlan, WhatCannotBeSaidIsABlocker) {
                        why.message = "a layout of its own";
                        d.tensor(0).unsupported(why);
                      }),
-            "tensors[\"w\"]: u16 -> unknown: a layout of its own\n");
+            "tensors[\"w\"]: u16 -> a layout of its own\n");
 }
 
 TEST(ZtensorPlan, KeysThatAreTheFormatsOwnAreDropped) {

@@ -116,7 +116,7 @@ bool Planner::judge(const Tensor& tensor) {
           "no layout that zTensor 1.x is written with");
   if (tensor.unsupported() && !from_zt_)
     core::Ledger(out_).block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()),
-                                           "unknown: " + tensor.unsupported()->message);
+                                           tensor.unsupported()->message);
   if (out_.blockers.size() != before || !judge_parts(tensor, cast_of(tensor))) return false;
   judge_metadata(tensor);
   return true;

@@ -79,7 +79,7 @@ std::uint64_t count_heads(const Model& model, const Config& config, std::uint64_
   if (heads == 0)
     base::misuse(
         "no-heads",
-        "the model's metadata have no key 'num_attention_heads', which no tensor tells: say how many heads it has, or "
+        "the model's metadata has no key 'num_attention_heads', which no tensor has: say how many heads it has, or "
         "open the model as a .weights file or a Hugging Face folder",
         base::option_hint("heads"));
   if (asked != 0 && config.hidden % asked != 0)

@@ -65,7 +65,7 @@ class Line {
     const auto [rest, error] = std::from_chars(digits.data(), end, value, is_hex ? 16 : 10);
     const std::int64_t out = minus ? -std::int64_t{value} : std::int64_t{value};
     if (digits.empty() || error != std::errc{} || rest != end || out < least || out > most)
-      refuse_word(word, "is no number from " + std::to_string(least) + " to " + std::to_string(most));
+      refuse_word(word, "is not a number from " + std::to_string(least) + " to " + std::to_string(most));
     return out;
   }
 
@@ -121,7 +121,7 @@ class Assembly {
     const std::size_t equals = std::min(text.find('='), text.size());
     const std::string_view key = text.substr(0, equals);
     const std::string_view value = equals < text.size() ? text.substr(equals + 1) : std::string_view{};
-    if (given(key)) line_.refuse_word(key, "stands twice");
+    if (given(key)) line_.refuse_word(key, "appears twice");
     seen_ += std::string(key) + " ";
     const auto number = [&](unsigned least, unsigned most) {
       return static_cast<std::uint8_t>(line_.number(value, least, most));

@@ -81,15 +81,21 @@ class Packer {
       base::misuse("name",
                    "a module cannot be called " + in_quotes(name_) + ": choose a name in UTF-8 without slashes");
     const bool unsupported = std::ranges::find(options_.allow, LossKind::unsupported) != options_.allow.end();
+    std::vector<bool> used(options_.without.size());
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const Tensor tensor = model_[i];
       const std::string_view name = tensor.name();
-      const bool unknown = unsupported && tensor.unsupported() != nullptr;
-      if (unknown || std::ranges::any_of(options_.without, [&](const auto& glob) { return matches_glob(glob, name); }))
+      bool left_out = unsupported && tensor.unsupported() != nullptr;
+      for (std::size_t k = 0; k < used.size(); ++k)
+        if (matches_glob(options_.without[k], name)) left_out = used[k] = true;
+      if (left_out)
         packed_.left_out.push_back("tensor " + std::string(name));
       else
         chosen_.push_back(i);
     }
+    if (const auto unused = std::ranges::find(used, false); unused != used.end())
+      base::misuse("nothing-matches",
+                   "no tensor matches " + in_quotes(options_.without[static_cast<std::size_t>(unused - used.begin())]));
     for (const auto& [key, value] : model_.attributes()) packed_.left_out.push_back("attribute " + key);
     for (const auto& [key, value] : model_.extra()) packed_.left_out.push_back("extra " + key);
     if (model_.tokenizer()) packed_.left_out.emplace_back("tokenizer");
@@ -297,9 +303,9 @@ class Packer {
       const bool leads_nowhere = !std::filesystem::exists(folder_, unknown) && !unknown;
       base::misuse_of(
           folder_, "output-kind",
-          std::string("cannot be written into: it is ") + (leads_nowhere ? "a symbolic link to nothing" : "no folder"));
+          std::string("cannot be written into: it is ") + (leads_nowhere ? "a broken symbolic link" : "not a folder"));
     }
-    if (error) base::io_error_of(folder_, "create", "the folder cannot be made", error.value());
+    if (error) base::io_error_of(folder_, "create", "the folder cannot be created", error.value());
     return made;
   }
 

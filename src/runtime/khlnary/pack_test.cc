@@ -126,6 +126,10 @@ TEST(Pack, AnStbSourceMayBeginWithWhatIsLeftOut) {
   std::vector<Tensor> tensors = tensors_of(source);
   tensors.erase(tensors.begin());
   expect_packed(pack(source, folder / "out", "m", options), tensors);
+  options.without.push_back("t99");
+  const Finding unmatched = test::thrown([&] { pack(source, folder / "other", "m", options); });
+  EXPECT_EQ(unmatched.rule, "misuse/nothing-matches");
+  EXPECT_EQ(unmatched.message, "no tensor matches 't99'");
 }
 
 TEST(Pack, AnStbSourceMayHaveItsIdsInAnotherOrder) {
@@ -213,8 +217,8 @@ TEST(Pack, SaysWhatIsInTheWayOfItsFolder) {
     EXPECT_EQ(finding.file.name, path);
     return finding.message;
   };
-  EXPECT_EQ(refused(folder / "link"), "cannot be written into: it is a symbolic link to nothing");
-  EXPECT_EQ(refused(folder / "file"), "cannot be written into: it is no folder");
+  EXPECT_EQ(refused(folder / "link"), "cannot be written into: it is a broken symbolic link");
+  EXPECT_EQ(refused(folder / "file"), "cannot be written into: it is not a folder");
   EXPECT_EQ(folder.entries(), (std::set<std::string>{"link", "file"}));
   std::filesystem::create_directory(folder / "nowhere");
   EXPECT_EQ(pack(a_model(1), folder / "link", "m").tensors, 1U);

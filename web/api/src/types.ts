@@ -375,6 +375,8 @@ export interface PlanDetails {
   readonly losses: readonly Loss[];
   readonly changes: readonly Change[];
   readonly tensors: number;
+  /** That hold the tensors: more than one if they are shards. */
+  readonly files: number;
   readonly payload_size: number;
   readonly output_size: number;
   readonly output_size_exact: boolean;
