@@ -81,7 +81,8 @@ void set_limit(Limits& limits, const std::string& text) {
   else if (name == "depth" && value <= 1024)
     limits.depth = static_cast<std::uint32_t>(value);
   else
-    throw Misuse("--limit knows header, tensors, decoded, memory, work, output and depth (at most 1024), not " + quote(text));
+    throw Misuse("--limit knows header, tensors, decoded, memory, work, output and depth (at most 1024), not " +
+                 quote(text));
 }
 
 }  // namespace
