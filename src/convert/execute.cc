@@ -18,6 +18,7 @@
 #include "core/progress.h"
 #include "io/atomic_file.h"
 #include "io/folder_lock.h"
+#include "io/journal.h"
 #include "io/temporary.h"
 #include "registry/registry.h"
 
@@ -131,13 +132,14 @@ class Companion {
     require_other_file(rep, path_, replace);
     if (!text) {
       std::error_code unknown;  // a name that the system cannot look up names no file
+      const io::SplitPath split = io::split_path(path_);
+      io::recover(split.folder);
       stale_ = std::filesystem::exists(std::filesystem::symlink_status(path_, unknown));
       if (stale_ && !replace)
         base::misuse_of(path_, "output-exists", "the file exists and would speak of the new one",
                         base::option_hint("replace"));
-      // Remove the file that a killed run had set aside.
-      const io::SplitPath split = io::split_path(path_);
-      if (!stale_) io::remove_stale(io::open_folder(split.folder).get(), split.name);
+      // Remove what a killed run wrote beside another output of this name.
+      io::remove_stale(io::open_folder(split.folder).get(), split.name);
       return;
     }
     // Writing would follow a link that readers of the output refuse.

@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "io/fd.h"
+#include "io/journal.h"
 #include "io/temporary.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
@@ -45,6 +46,7 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
   const fs::file_status status = fs::status(path_, error);
   if (fs::exists(status) && !fs::is_directory(status))
     base::misuse_of(path_, "output-kind", "cannot be written: it is no folder, and this format is one");
+  if (fs::exists(status)) io::recover(path_);
   if (fs::exists(status) && !replace_ && !holds_nothing(path_, 1))
     base::misuse_of(path_, "output-exists", "the folder is not empty", base::option_hint("replace"));
   if (!fs::exists(status)) make_folder(path_);

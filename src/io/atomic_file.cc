@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "io/file_source.h"
+#include "io/journal.h"
 
 namespace weighbridge::io {
 namespace {
@@ -45,13 +46,18 @@ void start_writing([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t begin
 AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : options_(options), asked_(target) {
   require_path(target);
   // Checked through the links before they are resolved by hand: only the kernel can follow /dev/stdout.
+  const auto look = [&](struct stat& there) {
+    if (::stat(target.c_str(), &there) != 0) return false;
+    if (!S_ISREG(there.st_mode))
+      base::misuse_of(target, "output-kind",
+                      std::string("cannot be written: it is ") + file_kind(there.st_mode) +
+                          ", and only a regular file can be written");
+    return true;
+  };
   struct stat existing {};
-  const bool exists = ::stat(target.c_str(), &existing) == 0;
-  if (exists && !S_ISREG(existing.st_mode))
-    base::misuse_of(target, "output-kind",
-                    std::string("cannot be written: it is ") + file_kind(existing.st_mode) +
-                        ", and only a regular file can be written");
+  bool exists = look(existing);
   target_ = resolve_target(target);
+  if (recover(target_.folder)) exists = look(existing);
   if (exists && !options_.replace) refuse_existing();
   folder_ = open_folder(target_.folder);
   remove_stale(folder_.get(), target_.name);

@@ -43,15 +43,18 @@ FolderLock::FolderLock(const std::string& folder, const std::function<bool()>& g
     if (errno != EWOULDBLOCK) base::io_error_of(folder, "lock", "the folder cannot be locked", errno);
     if (go_on && !go_on()) throw Cancelled{};
     if (Clock::now() - begin >= patience)
-      base::io_error_of(folder, "lock",
-                        "another process has kept this folder locked for " +
-                            std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience).count()) +
-                            " seconds (flock), by which runs that write into it take turns: end it, or try again later");
+      base::io_error_of(
+          folder, "lock",
+          "another process has kept this folder locked for " +
+              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience).count()) +
+              " seconds (flock), by which runs that write into it take turns: end it, or try again later");
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   held_here.push_back(id);
   held_ = std::move(fd);
 }
+
+FolderLock::FolderLock(Fd locked) : held_(std::move(locked)) { held_here.push_back(id_of(held_.get())); }
 
 FolderLock::~FolderLock() {
   if (held_) std::erase(held_here, id_of(held_.get()));
