@@ -148,7 +148,7 @@ class Companion {
       base::misuse_of(path_, "output-kind",
                       "the file belongs to the output and cannot be written: it is a symbolic link");
     const std::string bytes = text(std::string_view(path).substr(name));
-    file_.emplace(path_, io::AtomicFileOptions{replace, bytes.size()});
+    file_.emplace(path_, io::AtomicFileOptions{replace, bytes.size(), io::split_path(path_).folder});
     file_->write_whole(std::as_bytes(std::span(bytes)));
   }
   std::vector<convert::Beside> beside() {

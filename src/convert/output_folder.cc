@@ -112,12 +112,13 @@ void OutputFolder::make_folder(const std::string& path) {
 void OutputFolder::write() {
   for (const core::OutFile& each : layout_.payloads)
     payloads_.push_back(std::make_unique<io::AtomicFile>(
-        file(each.name), io::AtomicFileOptions{replace_, each.layout.size_exact ? each.layout.size : 0}));
+        file(each.name), io::AtomicFileOptions{replace_, each.layout.size_exact ? each.layout.size : 0, path_}));
   for (const core::OutFolder::Small& each : layout_.small) {
     if (!each.bytes) continue;
     if (const std::size_t slash = each.name.find('/'); slash != std::string::npos)
       make_folder(file(each.name.substr(0, slash)));
-    auto out = std::make_unique<io::AtomicFile>(file(each.name), io::AtomicFileOptions{replace_, each.bytes->size()});
+    auto out =
+        std::make_unique<io::AtomicFile>(file(each.name), io::AtomicFileOptions{replace_, each.bytes->size(), path_});
     out->write_whole(std::as_bytes(std::span(*each.bytes)));
     small_.emplace_back(each.name, std::move(out));
   }

@@ -324,11 +324,11 @@ int Journal::move(std::size_t change) noexcept {
 }
 
 void Journal::commit() {
-  const auto refuse = [&] { base::io_error_of(path_, "publish", "the folder cannot be written to the disk", errno); };
-  if (sync_parents(folder_.get(), entries_) != 0 || ::unlinkat(folder_.get(), name_.c_str(), 0) != 0) refuse();
+  // An empty journal undoes nothing, so this is the moment at which the new files are final.
+  if (sync_parents(folder_.get(), entries_) != 0 || ::ftruncate(journal_.get(), 0) != 0 || ::fsync(journal_.get()) != 0)
+    base::io_error_of(path_, "publish", "the folder cannot be written to the disk", errno);
   done_ = true;
-  // The journal must be gone from the disk before the old files are.
-  if (sync_folder(folder_.get()) != 0) refuse();
+  ::unlinkat(folder_.get(), name_.c_str(), 0);
   for (const Entry& each : entries_)
     if (!each.aside.empty()) ::unlinkat(folder_.get(), each.aside.c_str(), 0);
 }

@@ -3,7 +3,8 @@
 // are set aside, and the undoing; callers write the new files first and decide the order.
 //
 // The journal ".weighbridge-<16 hex digits>.journal" lists every name before any of them changes. While it exists, the
-// change is undone by the next run that writes into the folder; once it is gone, the new files stay and the old ones,
+// change is undone by the next run that writes into the folder; once it is empty or gone, the new files stay and the
+// old ones,
 // ".<name>.weighbridge-<16 hex digits>.old", are removed.
 #pragma once
 #include <cstdint>

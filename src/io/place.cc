@@ -139,15 +139,6 @@ class FolderPlace final : public Place {
     return open_in(folder_.get(), path_, name, access_);
   }
 
-  std::shared_ptr<const Source> open_following_links(std::string_view name) const override {
-    require_relative(name);
-    const std::string below(name), whole = join_path(path_, below);
-    Fd found(::openat(folder_.get(), below.c_str(), kOpenToRead));
-    if (found) return source_from_fd(std::move(found), whole, access_);
-    if (is_absent(errno)) return nullptr;
-    base::io_error_of(whole, "open", "cannot be opened", errno);
-  }
-
  private:
   const std::string path_;
   const Fd folder_;  // every name is looked up in it, even if `path_` is replaced

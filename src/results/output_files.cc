@@ -156,6 +156,8 @@ void OutputFiles::Rep::publish_files() {
     base::io_error_of(path, "publish", "cannot be published", error);
   }
   journal.commit();
+  for (const std::string& name : names)
+    ::unlinkat(temporary.fd.get(), name.c_str(), 0);  // old files that were exchanged
   io::remove_folder(where.get(), temporary.name);
 }
 

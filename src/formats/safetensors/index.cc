@@ -66,7 +66,7 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
   draft.set_format("safetensors");
   const auto given = opening.place.file();
   const std::string name = given ? last_component(given->name()) : main_file(opening.place);
-  const auto source = given ? given : opening.place.open_following_links(name);
+  const auto source = given ? given : opening.place.open(name);
   if (!source) base::io_error_of(opening.place.name(), "open", "the file '" + name + "' is no longer there");
   core::JsonReading reading{
       .place = opening.place, .limits = opening.context.limits, .findings = opening.findings, .rules = kJsonRules};
