@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "convert/plan_maker.h"
 #include "core/progress.h"
+#include "core/witness.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
 #include "io/abandon.h"
@@ -369,7 +370,8 @@ class Packer {
 
 Packed pack(const Model& model, const std::string& folder, const std::string& name, const PackOptions& options,
             const Context& context) {
-  return Packer(model, folder, name, options, context).run();
+  // What was checked is what is packed, even if the file changes meanwhile.
+  return Packer(core::witnessed(model), folder, name, options, context).run();
 }
 
 }  // namespace weighbridge::khlnary
