@@ -325,8 +325,7 @@ Status run_convert(Session& session) {
     if (tokenizer && !input.model->tokenizer())
       taken.tokenizer = in_file(std::string(session.args.value(FlagId::tokenizer)),
                                 [&] { return WordPiece::vocabulary(*tokenizer, session.context().limits); });
-    return carry_out(session, path, output, plan(view(*input.model, taken), format, options),
-                     bytes_read_from(*input.model));
+    return carry_out(session, path, output, plan(view(*input.model, taken), format, options), input.model->file_size());
   } catch (const Error& error) {
     return session.fail(path, error);
   }
@@ -348,7 +347,7 @@ Status run_append(Session& session) {
     const Input more = open_input(session, source);
     if (!more.model) return more.status;
     return carry_out(session, source, output, plan_append(*base.model, view(*more.model, taken), options),
-                     bytes_read_from(*base.model));
+                     base.model->file_size());
   } catch (const Error& error) {
     return session.fail(error.finding().rule == "misuse/append" ? target : source, error);
   }

@@ -123,7 +123,7 @@ Status run_inspect(Session& session) {
     return session.fail(path, error);
   }
   session.progress().clear();
-  const Inspection inspection{path, model, bytes_read_from(model), order, stats, &input.report};
+  const Inspection inspection{path, model, order, stats, &input.report};
   if (session.json) {
     to_json(inspection, [&](std::string_view piece) { session.out.text(piece); });
     session.out.text("\n");

@@ -171,6 +171,7 @@ Status verify_module(Session& session, const std::string& path) {
   const auto source = session.source(path);
   Verdict verdict{.format = "khlnary", .report = {}, .model = {}};
   verdict.report = kn::verify(source, sidecar_of(session), authority_of(session.args), session.context());
+  if (verdict.report.valid()) verdict.checked = "structure, program and sidecar";
   session.progress().clear();
   if (session.json) {
     session.object(to_json(path, verdict));

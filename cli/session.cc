@@ -263,17 +263,6 @@ Input open_input(Session& session, const std::string& path, Checks checks, std::
   return input;
 }
 
-std::uint64_t bytes_read_from(const Model& model) {
-  const FormatInfo* const format = find_format(model.format());
-  const bool folder = format != nullptr && format->folder;
-  std::uint64_t bytes = 0;
-  for (const auto& source : model.sources()) {
-    bytes += source->size();
-    if (!folder) break;  // the first source is the file itself; sidecar files follow
-  }
-  return bytes;
-}
-
 std::string nothing_matches(const Model& model, std::string_view pattern) {
   std::string sentence = "no tensor matches \"" + std::string(pattern) + "\"";
   if (pattern.find_first_of("*?[") != std::string_view::npos) return sentence;

@@ -110,8 +110,6 @@ enum class TokenizerFile : std::uint8_t {
   container,            // only a container that keeps its tokenizer in a separate file
   container_or_another  // also any other model without a tokenizer; open_input() then opens the model without the file
 };
-// The number of bytes a model was read from: its file, or all files of its folder that were opened.
-std::uint64_t bytes_read_from(const Model&);
 Input open_input(Session& session, const std::string& path, Checks checks = Checks::all,
                  std::shared_ptr<const Source> tokenizer = {}, TokenizerFile kind = TokenizerFile::container);
 

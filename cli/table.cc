@@ -343,7 +343,7 @@ void print_table(Output& out, const Inspection& in, bool wide) {
   out.shown(in.path);
   out.text(": " + std::string(in.model.format()) + (in.model.version().empty() ? "" : " ") + shown(in.model.version()) +
            ", " + grouped(in.model.size()) + (in.model.size() == 1 ? " tensor, " : " tensors, ") +
-           size_text(in.file_size) + " (" + grouped(in.file_size) + " bytes)\n\n");
+           size_text(in.model.file_size()) + " (" + grouped(in.model.file_size()) + " bytes)\n\n");
   print_attributes(out, in.model.attributes());
   print_checksums(out, in.model);
   if (in.tensors.empty()) {

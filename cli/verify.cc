@@ -58,13 +58,13 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
     Verdict verdict = source ? verify(source, session.context(), options) : verify(path, session.context(), options);
     if (!wanted.empty()) {
       compare_digest(session, *source, wanted, verdict.report);
-      verdict.checked = "structure and SHA-256";
+      verdict.checked = verdict.report.valid() ? "structure and SHA-256" : "";
     }
     session.progress().clear();
     if (session.json) {
       session.object(to_json(path, verdict));
     } else if (!session.quiet) {
-      print(session, path, verdict, bytes_read_from(verdict.model));
+      print(session, path, verdict, verdict.model.file_size());
     }
     return status_of_report(verdict.report);
   } catch (const Error& error) {

@@ -19,8 +19,8 @@
 namespace weighbridge::fuzz {
 namespace {
 
-const chain::Schema& schema(std::uint8_t choice) {
-  using namespace chain;
+const chain::internal::Schema& schema(std::uint8_t choice) {
+  using namespace chain::internal;
   static const std::array all = {&admission_schema(),    &cases_schema(),  &evaluation_schema(),  &smoke_gate_schema(),
                                  &quality_gate_schema(), &ledger_schema(), &minimodel_schema(),   &receipt_schema(),
                                  &selector_schema(),     &smoke_schema(),  &slm_manifest_schema()};
@@ -33,12 +33,12 @@ const chain::Schema& schema(std::uint8_t choice) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weighbridge;
   if (size == 0) return 0;
-  const chain::Schema& schema = fuzz::schema(data[0]);
+  const chain::internal::Schema& schema = fuzz::schema(data[0]);
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  chain::begins_as(schema, bytes);
+  chain::internal::begins_as(schema, bytes);
   try {
-    const chain::Record record = chain::parse_record(schema, bytes);
-    const chain::Record again = chain::parse_record(schema, record.text());
+    const chain::internal::Record record = chain::internal::parse_record(schema, bytes);
+    const chain::internal::Record again = chain::internal::parse_record(schema, record.text());
     fuzz::expect(again.lines() == record.lines(), "a record that is written reads as another");
     const std::string text = record.json();
     wire::JsonReader json(text, 4);

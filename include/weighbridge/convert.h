@@ -128,6 +128,7 @@ struct Written {
 
 namespace convert {
 struct PlanRep;
+class PlanMaker;
 }  // namespace convert
 
 /// What a conversion would do. Immutable: execute() does exactly what the plan says. Copying one costs a reference
@@ -163,7 +164,7 @@ class Plan {
   Written execute(const std::string& path, const Context& = {}) const;
 
  private:
-  friend class PlanMaker;
+  friend class convert::PlanMaker;
   std::shared_ptr<const convert::PlanRep> rep_;
 };
 

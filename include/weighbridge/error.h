@@ -49,8 +49,8 @@ struct Hint {
     option  ///< an option of what was called, spelled with hyphens: "max-length"
   };
   What what = What::none;  ///< which kind of setting
-  std::string name{};   ///< of the limit or option
-  std::string value{};  ///< sufficient value; empty: the caller chooses
+  std::string name{};      ///< of the limit or option
+  std::string value{};     ///< sufficient value; empty: the caller chooses
   bool operator==(const Hint&) const = default;
 };
 std::string_view name(Hint::What) noexcept;  ///< "none", "limit", "option"

@@ -35,7 +35,6 @@ inline constexpr unsigned kJsonSchema = 2;  ///< the member "schema" of every ob
 struct Inspection {
   std::string_view path;                   ///< as the caller named the file
   const Model& model;                      ///< the open file
-  std::uint64_t file_size = 0;             ///< bytes
   std::span<const std::uint32_t> tensors;  ///< indices into the model, in the order to list them
   std::span<const Stats> stats{};          ///< one for each of `tensors`, or none at all
   const Report* report = nullptr;          ///< warnings of opening, if any

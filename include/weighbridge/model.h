@@ -311,6 +311,9 @@ class Model {
   std::shared_ptr<const Tokenizer> tokenizer() const noexcept;   ///< null: none
   /// The files that Extent::source indexes, then other files that were read.
   Shared<std::shared_ptr<const Source>> sources() const noexcept;
+  /// Bytes of its file, or of all its files if it lies in several: a folder, or shards with their index. Sidecars and
+  /// tokenizer files are not counted. 0 for a model from a Builder.
+  std::uint64_t file_size() const noexcept;
   Shared<Checksum> checksums() const noexcept;  ///< in the container's order; empty if it stores none
   /// In which of checksum_forms() (open.h) they were computed; empty if the container's checksums have one form.
   std::string_view checksum_form() const noexcept;

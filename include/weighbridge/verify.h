@@ -25,7 +25,7 @@ struct Verdict {
   std::uint64_t digests = 0;  ///< of these, the parts with a digest, which was checked
   /// What was checked, in one phrase: "structure only: safetensors has no checksums", "structure and checksums",
   /// "structure and digests of 3 of 4 parts". Empty unless the report is valid.
-  std::string checked;
+  std::string checked{};
 };
 
 /// [reads] Throws Error of kind io and misuse only. If open() fails, it throws the first error of the report. The

@@ -5,6 +5,7 @@
 #include "chain/outcome.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 constexpr Key kKeys[] = {
@@ -45,7 +46,7 @@ Record make_admission(const QualityEvidence& evidence) {
 
 }  // namespace
 
-const Schema& admission_schema() { return kSchema; }
+const Schema& internal::admission_schema() { return kSchema; }
 
 Evidence evidence_beside(const std::string& artifact) {
   return {.artifact = artifact,
@@ -59,7 +60,7 @@ Evidence evidence_beside(const std::string& artifact) {
           .admission = artifact + ".admission"};
 }
 
-Admitted read_admission(const Evidence& at, const Context& context) {
+Admitted internal::read_admission(const Evidence& at, const Context& context) {
   ReadRecord record = read_evidence(kSchema, at.admission, "slm admission-record");
   QualityEvidence evidence = read_quality_gate(at, context);
   compare(record, make_admission(evidence));

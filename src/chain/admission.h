@@ -3,7 +3,7 @@
 #pragma once
 #include "chain/gate.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 const Schema& admission_schema();
 
@@ -14,4 +14,4 @@ struct Admitted {
 // [reads] The record with all its evidence, recomputed and found equal.
 Admitted read_admission(const Evidence&, const Context&);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

@@ -5,6 +5,7 @@
 #include "support/admission_chain.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 using test::thrown, test::read_file, test::write_file, test::TemporaryFolder;

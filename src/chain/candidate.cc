@@ -19,7 +19,7 @@
 #include "weighbridge/place.h"
 #include "weighbridge/source.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 namespace {
 
 constexpr std::uint64_t kMaxReadme = 1 << 20;
@@ -260,4 +260,4 @@ void set_verdict(Record& record, const Totals& totals, double bound, const Repor
   }
 }
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

@@ -11,7 +11,7 @@
 #include "weighbridge/convert.h"
 #include "weighbridge/model.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 struct CandidateFile {
   std::string name;
@@ -66,4 +66,4 @@ struct Totals {
 };
 void set_verdict(Record&, const Totals&, double bound, const Report&);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

@@ -14,6 +14,7 @@
 #include "weighbridge/chain.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 void require_trained(const Record& manifest) {

@@ -11,6 +11,7 @@
 #include "weighbridge/generate.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 constexpr std::uint64_t kMostTokens = 4096, kMostText = 16000, kMostHeldOut = std::uint64_t{16} << 20;
@@ -152,10 +153,10 @@ std::string folder_of(const std::string& path) { return std::filesystem::path(pa
 
 }  // namespace
 
-const Schema& cases_schema() { return kCases; }
-const Schema& evaluation_schema() { return kEvaluation; }
+const Schema& internal::cases_schema() { return kCases; }
+const Schema& internal::evaluation_schema() { return kEvaluation; }
 
-Record make_cases_template(const Provenance& of) {
+Record internal::make_cases_template(const Provenance& of) {
   Record out(kCases);
   out.set("cases_version", "1").set("artifact_sha256", of.artifact.sha256).set("manifest_sha256", of.manifest.sha256);
   out.set("scope", "<what these cases cover, and what they do not>");
@@ -165,7 +166,7 @@ Record make_cases_template(const Provenance& of) {
   return out;
 }
 
-ReadRecord read_cases(const Provenance& of, const std::string& path) {
+ReadRecord internal::read_cases(const Provenance& of, const std::string& path) {
   std::error_code unknown;
   if (!std::filesystem::exists(path, unknown))
     refuse("missing-evidence", {}, "there is no slm.cases at '" + path + "'; slm eval-template writes one to fill in");
@@ -179,8 +180,8 @@ ReadRecord read_cases(const Provenance& of, const std::string& path) {
   return out;
 }
 
-Record make_evaluation(const Provenance& of, const ReadRecord& cases, const std::string& folder,
-                       const Context& context) {
+Record internal::make_evaluation(const Provenance& of, const ReadRecord& cases, const std::string& folder,
+                                 const Context& context) {
   const Generator generator(of.artifact.model);
   Record out(kEvaluation);
   out.set("evaluation_version", "1").set("artifact_sha256", of.artifact.sha256);
@@ -202,7 +203,8 @@ Record make_evaluation(const Provenance& of, const ReadRecord& cases, const std:
   return out;
 }
 
-ReadRecord read_evaluation(const Provenance& of, const ReadRecord& cases, const Evidence& at, const Context& context) {
+ReadRecord internal::read_evaluation(const Provenance& of, const ReadRecord& cases, const Evidence& at,
+                                     const Context& context) {
   ReadRecord out = read_evidence(kEvaluation, at.evaluation, "slm eval");
   if (out.record.get("cases_sha256") == cases.sha256) compare_cases(out.record, cases.record);
   compare(out, make_evaluation(of, cases, folder_of(at.cases), context));

@@ -3,7 +3,7 @@
 #pragma once
 #include "chain/slm_manifest.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 const Schema& cases_schema();
 const Schema& evaluation_schema();
@@ -18,4 +18,4 @@ Record make_evaluation(const Provenance&, const ReadRecord& cases, const std::st
 // of the two has a case.
 ReadRecord read_evaluation(const Provenance&, const ReadRecord& cases, const Evidence&, const Context&);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

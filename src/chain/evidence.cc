@@ -9,7 +9,7 @@
 #include "weighbridge/hash.h"
 #include "weighbridge/verify.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 namespace {
 
 // The offset of the line of `key`.
@@ -150,4 +150,4 @@ void compare(const ReadRecord& given, const Record& again) {
   }
 }
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

@@ -14,7 +14,7 @@
 #include "weighbridge/model.h"
 #include "weighbridge/source.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 // Size and digest of a file, taken from one opening.
 struct Stamp {
@@ -66,4 +66,4 @@ void compare(const ReadRecord& given, const Record& again);
 // The two kinds of source in the chain ("source_kind").
 inline constexpr std::string_view kSmokeKind = "deterministic-smoke", kTrainedKind = "converted-trained";
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

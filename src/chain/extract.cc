@@ -22,6 +22,7 @@
 #include "weighbridge/output.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 // Removes the old file first: writing must not follow a link there.

@@ -7,6 +7,7 @@
 #include "chain/smoke.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 constexpr Key kSmokeKeys[] = {
@@ -130,8 +131,8 @@ Evaluated read_evaluated(const Evidence& at, const Context& context) {
 
 }  // namespace
 
-const Schema& smoke_gate_schema() { return kSmokeGate; }
-const Schema& quality_gate_schema() { return kQualityGate; }
+const Schema& internal::smoke_gate_schema() { return kSmokeGate; }
+const Schema& internal::quality_gate_schema() { return kQualityGate; }
 
 std::string_view name(Gate gate) noexcept {
   return gate == Gate::runtime_smoke ? "runtime-smoke" : "assistant-quality";
@@ -143,7 +144,7 @@ std::optional<Gate> gate_from_name(std::string_view text) noexcept {
   return std::nullopt;
 }
 
-SmokeEvidence read_smoke_gate(const Evidence& at, const Context& context) {
+SmokeEvidence internal::read_smoke_gate(const Evidence& at, const Context& context) {
   Provenance provenance = read_provenance(at, context);
   ReadRecord smoke = read_smoke(provenance, at.smoke);
   ReadRecord gate = read_evidence(kSmokeGate, at.smoke_gate, "slm quality-gate runtime-smoke");
@@ -151,7 +152,7 @@ SmokeEvidence read_smoke_gate(const Evidence& at, const Context& context) {
   return {std::move(provenance), std::move(smoke), std::move(gate)};
 }
 
-QualityEvidence read_quality_gate(const Evidence& at, const Context& context) {
+QualityEvidence internal::read_quality_gate(const Evidence& at, const Context& context) {
   Evaluated all = read_evaluated(at, context);
   ReadRecord gate = read_evidence(kQualityGate, at.quality_gate, "slm quality-gate assistant-quality");
   const Decision decision{std::string(gate.record.get("decision")), std::string(gate.record.get("decided_by")),

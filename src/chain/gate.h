@@ -4,7 +4,7 @@
 #pragma once
 #include "chain/slm_manifest.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 const Schema& smoke_gate_schema();
 const Schema& quality_gate_schema();
@@ -23,4 +23,4 @@ struct QualityEvidence {
 };
 QualityEvidence read_quality_gate(const Evidence&, const Context&);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

@@ -17,6 +17,7 @@
 #include "weighbridge/slm.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 namespace fs = std::filesystem;
@@ -169,17 +170,18 @@ Record ledger_to_append_to(const std::string& path) {
 
 }  // namespace
 
-const Schema& ledger_schema() { return kSchema; }
-fs::path folder_of_record(const std::string& path) { return real_path(path).parent_path(); }
-std::string entry_row(std::uint64_t entry) { return "entry." + std::to_string(entry) + "."; }
+const Schema& internal::ledger_schema() { return kSchema; }
+fs::path internal::folder_of_record(const std::string& path) { return real_path(path).parent_path(); }
+std::string internal::entry_row(std::uint64_t entry) { return "entry." + std::to_string(entry) + "."; }
 
-ReadRecord read_ledger(const std::string& path) {
+ReadRecord internal::read_ledger(const std::string& path) {
   ReadRecord out = read_evidence(kSchema, path, "slm promotion-ledger append");
   about_record(path, [&] { check_links(out.record); });
   return out;
 }
 
-std::string check_adapter(const Artifact& base, const std::shared_ptr<const Source>& file, const Context& context) {
+std::string internal::check_adapter(const Artifact& base, const std::shared_ptr<const Source>& file,
+                                    const Context& context) {
   const std::string path(file->name());
   const Model package = open(file, context);
   std::string kind(package.version());  // the package's magic, for example ADP1

@@ -5,7 +5,7 @@
 
 #include "chain/evidence.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 const Schema& ledger_schema();
 // The ledger at `path`, with its links checked. Throws Error{malformed} chain/ledger for the first broken one.
@@ -18,4 +18,4 @@ std::string entry_row(std::uint64_t entry);
 // or does not fit. Callers stamp the same open file: another one may lie at its path by then.
 std::string check_adapter(const Artifact& base, const std::shared_ptr<const Source>& file, const Context&);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

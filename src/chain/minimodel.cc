@@ -8,6 +8,7 @@
 #include "core/words.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 using core::quoted, core::excerpt;
@@ -172,9 +173,9 @@ Record make_manifest(const Artifact& artifact, const std::string& created) {
 
 }  // namespace
 
-const Schema& minimodel_schema() { return kSchema; }
+const Schema& internal::minimodel_schema() { return kSchema; }
 
-std::string tagged(std::string_view lower_hex) {
+std::string internal::tagged(std::string_view lower_hex) {
   std::string out = "sha256:";
   for (const char c : lower_hex) out += c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c;
   return out;
@@ -201,7 +202,7 @@ MiniModel parse_minimodel(const std::string& path) {
 
 }  // namespace
 
-MiniModel read_minimodel(const std::string& path) {
+MiniModel internal::read_minimodel(const std::string& path) {
   return about_record(path, [&] { return parse_minimodel(path); });
 }
 
@@ -224,7 +225,7 @@ void check_stamp(const MiniModel& minimodel, const std::string& path, const Stam
 
 }  // namespace
 
-void check_artifact(const Artifact& artifact, const MiniModel& minimodel) {
+void internal::check_artifact(const Artifact& artifact, const MiniModel& minimodel) {
   check_stamp(minimodel, artifact.path, artifact);
   const Record& manifest = minimodel.manifest.record;
   const Record actual = make_manifest(artifact, std::string(manifest.get("manifest.created_utc")));
@@ -233,7 +234,7 @@ void check_artifact(const Artifact& artifact, const MiniModel& minimodel) {
       mismatch(minimodel, artifact.path, key, value);
 }
 
-Artifact read_verified_artifact(const std::string& path, const MiniModel& minimodel, const Context& context) {
+Artifact internal::read_verified_artifact(const std::string& path, const MiniModel& minimodel, const Context& context) {
   Artifact artifact = read_artifact(path, context, [&](const Stamp& file) { check_stamp(minimodel, path, file); });
   check_artifact(artifact, minimodel);
   return artifact;

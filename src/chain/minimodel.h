@@ -4,7 +4,7 @@
 #pragma once
 #include "chain/evidence.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 const Schema& minimodel_schema();
 
@@ -24,4 +24,4 @@ Artifact read_verified_artifact(const std::string& path, const MiniModel&, const
 
 std::string tagged(std::string_view lower_hex);  // "sha256:" and upper-case digits
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

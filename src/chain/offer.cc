@@ -10,6 +10,7 @@
 #include "wire/json_writer.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 std::optional<Finding> why_not(const std::function<void()>& work) {

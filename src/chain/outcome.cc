@@ -15,7 +15,7 @@
 #include "weighbridge/source.h"
 #include "wire/json_writer.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 namespace {
 
 std::string to_json(std::string_view step, const Record& record, const Outcome& outcome) {
@@ -115,4 +115,4 @@ void require_bound(double safety_bound) {
     base::misuse("safety-bound", "a safety bound is a number above 0");
 }
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

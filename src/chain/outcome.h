@@ -8,7 +8,7 @@
 #include "chain/record.h"
 #include "weighbridge/chain.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 // The path of a record, and the files that the step read to make it.
 struct Output {
@@ -37,4 +37,4 @@ void object_to(Report&, RuleName rule, std::string message, std::string_view ten
 // Throws a usage error unless it is finite and above 0.
 void require_bound(double safety_bound);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

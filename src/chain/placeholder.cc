@@ -8,7 +8,7 @@
 
 #include "chain/record.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 namespace {
 
 constexpr std::string_view kWords[] = {"todo", "tbd", "tba",      "fixme",   "none",       "n/a",
@@ -88,4 +88,4 @@ bool says_nothing(std::string_view text) {
   return word.empty() || std::ranges::find(kWords, word) != std::end(kWords);
 }
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

@@ -9,6 +9,7 @@
 #include "support/admission_chain.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 using test::thrown, test::read_file, test::write_file, test::TemporaryFolder;
@@ -109,8 +110,8 @@ TEST_F(Promotion, AnAdapterIsOpenedOnceForItsCheckAndItsDigest) {
     try {
       append_to_ledger(ledger, a_, std::span(&adapter, 1), {}, context);
     } catch (const Error& error) {
-      EXPECT_EQ(error.finding().rule.find("io/"), std::string::npos) << error.what();
-      return calls;  // the other file was seen and refused
+      EXPECT_NE(error.finding().rule, "io/open") << error.what();
+      return calls;  // the other file was seen and refused, or that the file is another
     }
     EXPECT_EQ(read_file(ledger).find(sha256_hex(other)), std::string::npos) << replace_at;
     return calls;

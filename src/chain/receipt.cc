@@ -6,6 +6,7 @@
 #include "chain/outcome.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 constexpr Key kKeys[] = {
@@ -63,9 +64,9 @@ ReadRecord read_receipt(const std::string& path) { return read_evidence(kSchema,
 
 }  // namespace
 
-const Schema& receipt_schema() { return kSchema; }
+const Schema& internal::receipt_schema() { return kSchema; }
 
-void check_receipt(const Artifact& artifact, const MiniModel& minimodel, const std::string& receipt) {
+void internal::check_receipt(const Artifact& artifact, const MiniModel& minimodel, const std::string& receipt) {
   check(read_receipt(receipt), minimodel, artifact);
 }
 

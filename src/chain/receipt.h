@@ -4,10 +4,10 @@
 #pragma once
 #include "chain/minimodel.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 const Schema& receipt_schema();
 // Throws Error{malformed} naming the first wrong statement of the receipt or the manifest.
 void check_receipt(const Artifact&, const MiniModel&, const std::string& receipt);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

@@ -18,7 +18,7 @@
 #include "weighbridge/source.h"
 #include "wire/json_writer.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 namespace {
 
 using core::quoted, core::excerpt;
@@ -52,8 +52,6 @@ std::string_view name(Type type) noexcept {
                                          "dims", "digest", "tagged", "checksum", "time"};
   return kNames[static_cast<std::size_t>(type)];
 }
-
-std::span<const Rule> step_rules() noexcept { return rules::kAll; }
 
 void refuse(RuleName rule, std::string_view key, std::string message, std::optional<std::uint64_t> offset,
             std::string expected, std::string found) {
@@ -323,5 +321,11 @@ std::optional<std::string> stated_time(std::string_view given) {
          padded(static_cast<unsigned>(date.day()), 2) + "T" + padded(clock.hours().count(), 2) + ":" +
          padded(clock.minutes().count(), 2) + ":" + padded(clock.seconds().count(), 2) + "Z";
 }
+
+}  // namespace weighbridge::chain::internal
+
+namespace weighbridge::chain {
+
+std::span<const Rule> step_rules() noexcept { return internal::rules::kAll; }
 
 }  // namespace weighbridge::chain

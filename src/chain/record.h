@@ -23,7 +23,7 @@
 #include "weighbridge/chain.h"
 #include "weighbridge/error.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 inline constexpr std::uint64_t kMaxLine = std::uint64_t{64} << 10, kMaxRecord = std::uint64_t{16} << 20,
                                kMaxRows = 1'000'000;
@@ -153,4 +153,4 @@ bool is_time(std::string_view) noexcept;
 // No clock is read, because two runs would then differ.
 std::optional<std::string> stated_time(std::string_view given);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

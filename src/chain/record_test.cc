@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 constexpr Key kKeys[] = {

@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "codecs/checksum.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 namespace {
 
 constexpr std::string_view kLower = "0123456789abcdef", kUpper = "0123456789ABCDEF";
@@ -198,4 +198,4 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

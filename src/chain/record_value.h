@@ -8,7 +8,7 @@
 
 #include "chain/record.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 // The meaning of an escaped value; nullopt if the key's type does not allow it.
 std::optional<std::string> parse_value(const Key&, std::string_view spelt);
@@ -24,4 +24,4 @@ std::optional<std::vector<std::uint64_t>> parse_dims(std::string_view);
 // The text with U+FFFD for each byte that is not UTF-8, as JSON needs it.
 std::string printable(std::string_view text);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

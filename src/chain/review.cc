@@ -14,6 +14,7 @@
 #include "weighbridge/chain.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 class Reviewer {
@@ -123,11 +124,11 @@ class Reviewer {
 
 }  // namespace
 
-Review review(const Candidate& candidate, double bound, const Context& context) {
+Review internal::review(const Candidate& candidate, double bound, const Context& context) {
   return Reviewer(candidate, bound, context).run();
 }
 
-ReadRecord read_review(const std::string& path, const Candidate& candidate, const Context& context) {
+ReadRecord internal::read_review(const std::string& path, const Candidate& candidate, const Context& context) {
   ReadRecord given = read_evidence(kReviewSchema, path, "review-safetensors-candidate");
   compare(given, review(candidate, given.record.real("safety_bound"), context).record);
   if (given.record.get("verdict") != "accepted")

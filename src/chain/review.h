@@ -6,7 +6,7 @@
 #include "chain/candidate.h"
 #include "chain/record.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 struct Review {
   Record record;
@@ -19,4 +19,4 @@ Review review(const Candidate&, double bound, const Context&);
 // and chain/refused.
 ReadRecord read_review(const std::string& path, const Candidate&, const Context&);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

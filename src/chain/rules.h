@@ -5,7 +5,7 @@
 
 #include "core/rules.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 namespace rules {
 
@@ -37,4 +37,4 @@ class RuleName {
   const Rule* rule_;
 };
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

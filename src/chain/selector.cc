@@ -12,6 +12,7 @@
 #include "core/words.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 namespace fs = std::filesystem;
@@ -127,7 +128,7 @@ void check_folder(const std::string& ledger, const std::string& registry) {
 
 }  // namespace
 
-const Schema& selector_schema() { return kSchema; }
+const Schema& internal::selector_schema() { return kSchema; }
 
 Outcome write_selector_registry(const std::string& ledger, const std::string& registry, const RegistryOptions& options,
                                 const Context& context) {

@@ -3,8 +3,8 @@
 #pragma once
 #include "chain/record.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 const Schema& selector_schema();
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

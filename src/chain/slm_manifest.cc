@@ -8,6 +8,7 @@
 #include "core/words.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 constexpr std::string_view kSmokeClaim = "runtime-execution-smoke-only", kNotClaimed = "not-claimed";
@@ -95,9 +96,9 @@ SourceOf source_of(const Artifact& artifact, const std::string& kind, const Evid
 
 }  // namespace
 
-const Schema& slm_manifest_schema() { return kSchema; }
+const Schema& internal::slm_manifest_schema() { return kSchema; }
 
-Record make_slm_manifest(const Artifact& artifact, const SourceOf& source) {
+Record internal::make_slm_manifest(const Artifact& artifact, const SourceOf& source) {
   const bool trained = source.kind == kTrainedKind;
   Record out(kSchema);
   out.set("manifest_version", "1");
@@ -120,7 +121,7 @@ Record make_slm_manifest(const Artifact& artifact, const SourceOf& source) {
   return out;
 }
 
-std::string check_conversion(const Artifact& artifact, const std::string& path) {
+std::string internal::check_conversion(const Artifact& artifact, const std::string& path) {
   const ReadRecord given = read_evidence(kConversionSchema, path, "slm convert-trained");
   Record again = without_seal(given.record);
   again.set("artifact.name", artifact.name).set("artifact.bytes", artifact.bytes);
@@ -132,7 +133,7 @@ std::string check_conversion(const Artifact& artifact, const std::string& path) 
   return given.sha256;
 }
 
-Provenance read_provenance(const Evidence& at, const Context& context) {
+Provenance internal::read_provenance(const Evidence& at, const Context& context) {
   Artifact artifact = read_artifact(at.artifact, context);  // report a missing or invalid model before its record
   ReadRecord manifest = read_evidence(kSchema, at.manifest, "slm manifest");
   check_claims(manifest.record);

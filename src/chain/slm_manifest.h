@@ -4,7 +4,7 @@
 #pragma once
 #include "chain/evidence.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 const Schema& slm_manifest_schema();
 
@@ -27,4 +27,4 @@ struct Provenance {
 // claims more.
 Provenance read_provenance(const Evidence&, const Context&);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

@@ -6,6 +6,7 @@
 #include "weighbridge/generate.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 // Fixed: changing them makes every smoke record stale. Short enough for a context of 32 bytes.
@@ -52,14 +53,14 @@ Generated run(const Generator& generator, std::string_view prompt) {
 
 }  // namespace
 
-const Schema& smoke_schema() { return kSchema; }
+const Schema& internal::smoke_schema() { return kSchema; }
 
-void check_runs(const Model& model) {
+void internal::check_runs(const Model& model) {
   const Generator generator(model);
   for (const std::string_view prompt : kPrompts) run(generator, prompt);
 }
 
-Record make_smoke(const Provenance& of) {
+Record internal::make_smoke(const Provenance& of) {
   const Generator generator(of.artifact.model);
   Record out(kSchema);
   out.set("smoke_version", "1").set("artifact_sha256", of.artifact.sha256).set("manifest_sha256", of.manifest.sha256);
@@ -81,7 +82,7 @@ Record make_smoke(const Provenance& of) {
   return out;
 }
 
-ReadRecord read_smoke(const Provenance& of, const std::string& path) {
+ReadRecord internal::read_smoke(const Provenance& of, const std::string& path) {
   ReadRecord out = read_evidence(kSchema, path, "slm runtime-smoke");
   compare(out, make_smoke(of));
   return out;

@@ -3,7 +3,7 @@
 #pragma once
 #include "chain/slm_manifest.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 const Schema& smoke_schema();
 // [reads] Runs the prompts. Throws Error{malformed} chain/smoke.
@@ -13,4 +13,4 @@ void check_runs(const Model&);
 // The record at `path`; running the prompts again must give the same.
 ReadRecord read_smoke(const Provenance&, const std::string& path);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

@@ -18,6 +18,7 @@
 #include "weighbridge/slm.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 // The specification allows any path that stays below tensors/: folders in it and other endings were refused.

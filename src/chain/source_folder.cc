@@ -17,7 +17,7 @@
 #include "io/file_source.h"
 #include "io/temporary.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 namespace {
 
 constexpr std::size_t kMaxName = 255, kMaxPath = 4096;
@@ -151,4 +151,4 @@ std::vector<std::string> SourceFolder::tensor_paths() const {
   return out;
 }
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

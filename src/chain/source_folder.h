@@ -16,7 +16,7 @@
 #include "io/fd.h"
 #include "weighbridge/source.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 inline constexpr std::string_view kTensorFolder = "tensors";
 
@@ -45,4 +45,4 @@ class SourceFolder {
   io::Fd folder_, tensors_;
 };
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

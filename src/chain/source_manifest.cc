@@ -17,6 +17,7 @@
 #include "weighbridge/chain.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 bool is_shape(std::string_view field) noexcept {
@@ -47,7 +48,7 @@ std::string row(std::string_view group, std::uint64_t i) { return std::string(gr
 
 }  // namespace
 
-void set_shape(Record& record, const slm_format::Header& header) {
+void internal::set_shape(Record& record, const slm_format::Header& header) {
   record.set("family", "llama");
   for (const slm_format::U32Field& field : slm_format::kU32Fields)
     if (is_shape(field.name)) record.set(field.name, std::uint64_t{header.*field.value});
@@ -56,7 +57,7 @@ void set_shape(Record& record, const slm_format::Header& header) {
   record.set_flag("tied_output", (header.flags & slm_format::kTiedOutput) != 0);
 }
 
-std::vector<Value::Entry> shape_attributes(const Record& record) {
+std::vector<Value::Entry> internal::shape_attributes(const Record& record) {
   std::vector<Value::Entry> out;
   const auto put = [&](std::string_view field, Value value) {
     out.emplace_back(std::string(slm_format::kPrefix) + std::string(field), std::move(value));
@@ -78,7 +79,7 @@ std::vector<Value::Entry> shape_attributes(const Record& record) {
   return out;
 }
 
-void set_tokenizer(Record& record, const Tokenizer& tokenizer) {
+void internal::set_tokenizer(Record& record, const Tokenizer& tokenizer) {
   const bool bpe = tokenizer.kind == Tokenizer::Kind::bpe;
   record.set("tokenizer_route", bpe ? "bpe" : "byte");
   if (!bpe) return;
@@ -94,7 +95,7 @@ void set_tokenizer(Record& record, const Tokenizer& tokenizer) {
   }
 }
 
-Tokenizer tokenizer_of(const Record& record) {
+Tokenizer internal::tokenizer_of(const Record& record) {
   const bool bpe = record.get("tokenizer_route") == "bpe";
   if (!bpe) {
     for (const std::string_view group : {"special", "token", "merge"})
@@ -130,7 +131,7 @@ Tokenizer tokenizer_of(const Record& record) {
   return out;
 }
 
-slm_format::Header shape_of(const Model& model) {
+slm_format::Header internal::shape_of(const Model& model) {
   core::WriteLayout ledger;
   const slm_format::Hyper hyper = slm_format::derive_hyper(model, {}, ledger);
   if (!ledger.blockers.empty()) {
@@ -142,7 +143,7 @@ slm_format::Header shape_of(const Model& model) {
   return out;
 }
 
-std::string source_dtype(const Model& model) {
+std::string internal::source_dtype(const Model& model) {
   std::set<std::string> seen;
   for (std::uint32_t i = 0; i < model.size(); ++i) {
     const Tensor tensor = model[i];
@@ -155,7 +156,7 @@ std::string source_dtype(const Model& model) {
   return seen.empty() ? "other" : seen.size() == 1 ? *seen.begin() : "mixed";
 }
 
-std::string fill_in(const Record& known) {
+std::string internal::fill_in(const Record& known) {
   std::string out = "# Replace what stands in angle brackets. Lines that begin with # are passed over.\n";
   const std::vector<std::pair<std::string, std::string>> lines = known.lines();
   for (const Key& key : known.schema().keys) {

@@ -9,7 +9,7 @@
 #include "formats/slm/layout.h"
 #include "weighbridge/model.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 // Sets the key for each header field except model_type and flags.
 void set_shape(Record&, const slm_format::Header&);
@@ -31,4 +31,4 @@ std::string source_dtype(const Model&);
 // required key.
 std::string fill_in(const Record& known);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

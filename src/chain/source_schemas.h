@@ -11,7 +11,7 @@
 #include "chain/record.h"
 #include "formats/slm/layout.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 inline constexpr std::string_view kSourceManifest = "source.manifest", kReviewCopy = "review.record",
                                   kConversionEnding = ".conversion";
@@ -136,4 +136,4 @@ inline constexpr auto kConversionKeys = join(
                Key{"quality", Type::choice, true, "pending", "until evidence passes"}, kSealKey});
 inline constexpr Schema kConversionSchema{"conversion record", kConversionKeys};
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

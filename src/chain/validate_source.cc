@@ -22,6 +22,7 @@
 #include "weighbridge/convert.h"
 
 namespace weighbridge::chain {
+using namespace internal;
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 20;
@@ -241,11 +242,11 @@ class Validator {
 
 }  // namespace
 
-Validation validate(const std::string& folder, double bound, const Context& context) {
+Validation internal::validate(const std::string& folder, double bound, const Context& context) {
   return Validator(folder, bound, context).run();
 }
 
-Validated read_validation(const std::string& path, const std::string& folder, const Context& context) {
+Validated internal::read_validation(const std::string& path, const std::string& folder, const Context& context) {
   ReadRecord given = read_evidence(kValidationSchema, path, "validate-source");
   Validation now = validate(folder, given.record.real("safety_bound"), context);
   if (const Finding* const error = now.report.first_error()) throw Error(*error);

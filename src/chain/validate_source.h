@@ -7,7 +7,7 @@
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
 
-namespace weighbridge::chain {
+namespace weighbridge::chain::internal {
 
 struct Validation {
   Record record;
@@ -25,4 +25,4 @@ struct Validated {
 };
 Validated read_validation(const std::string& path, const std::string& folder, const Context&);
 
-}  // namespace weighbridge::chain
+}  // namespace weighbridge::chain::internal

@@ -165,7 +165,7 @@ class Companion {
 }  // namespace
 
 Written Plan::execute(const std::string& path, const Context& context) const {
-  const convert::PlanRep* const rep = PlanMaker::rep(*this);
+  const convert::PlanRep* const rep = convert::PlanMaker::rep(*this);
   if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
   require_possible(*this);
   const bool replace = rep->options.replace;

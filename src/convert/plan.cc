@@ -132,7 +132,7 @@ std::vector<Item> Plan::refused() const {
   return out;
 }
 
-Plan PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model& from, const Options& options) {
+Plan convert::PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model& from, const Options& options) {
   rep->options = options;
   rep->from = from.format();
   rep->tensors = rep->kept_tensors;
@@ -189,7 +189,7 @@ Plan plan(const Model& model, std::string_view format, const Options& options) {
   Model written = as_checked(model);
   rep->layout = lay_out(written, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
   rep->models = {written};
-  return PlanMaker::make(std::move(rep), model, options);
+  return convert::PlanMaker::make(std::move(rep), model, options);
 }
 
 Plan plan_append(const Model& target, const Model& more, const Options& options) {
@@ -205,7 +205,7 @@ Plan plan_append(const Model& target, const Model& more, const Options& options)
   rep->layout = lay_out(added, [&](const Model& from) { return rep->format->append(target, from, options); });
   rep->models = {target, added};
   rep->kept_tensors = target.size();
-  return PlanMaker::make(std::move(rep), more, options);
+  return convert::PlanMaker::make(std::move(rep), more, options);
 }
 
 Written save(const Model& model, const std::string& path, const Options& options, const Context& context) {

@@ -6,12 +6,12 @@
 #include "convert/rep.h"
 #include "weighbridge/convert.h"
 
-namespace weighbridge {
+namespace weighbridge::convert {
 
 class PlanMaker {
  public:
-  static Plan make(std::shared_ptr<convert::PlanRep>, const Model& from, const Options&);
-  static const convert::PlanRep* rep(const Plan& plan) noexcept { return plan.rep_.get(); }
+  static Plan make(std::shared_ptr<PlanRep>, const Model& from, const Options&);
+  static const PlanRep* rep(const Plan& plan) noexcept { return plan.rep_.get(); }
 };
 
-}  // namespace weighbridge
+}  // namespace weighbridge::convert

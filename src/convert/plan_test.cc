@@ -100,9 +100,9 @@ TEST(Plan, AQuantizationThatTheTargetCannotMakeIsRefused) {
 // A plan for one tensor with these losses.
 Plan losing(std::vector<Item> losses, const Options& options = {}) {
   const Model model = bytes_called("w");
-  auto rep = std::make_shared<convert::PlanRep>(*PlanMaker::rep(plan(model, "zt")));
+  auto rep = std::make_shared<convert::PlanRep>(*convert::PlanMaker::rep(plan(model, "zt")));
   rep->layout.losses = std::move(losses);
-  return PlanMaker::make(std::move(rep), model, options);
+  return convert::PlanMaker::make(std::move(rep), model, options);
 }
 
 TEST(Plan, CastingAndQuantizingAreTheConsentToTheirOwnLossesOnly) {

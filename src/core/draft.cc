@@ -91,8 +91,10 @@ void Draft::begin_view(const Model& model) {
   state_->dtype_label = of.dtype_label;
   state_->checksum_form = of.checksum_form;
   state_->checked = of.checked;
+  state_->in_several_files = of.in_several_files;
   state_->is_view = true;
 }
+void Draft::set_in_several_files() { state_->in_several_files = true; }
 void Draft::set_asked(std::uint32_t source) { state_->asked = source; }
 void Draft::reserve(std::size_t tensors, std::size_t parts, std::size_t dims) {
   state_->tensors.reserve(tensors);

@@ -103,6 +103,8 @@ class Draft {
 
   // Keeps the header in the model; views into the returned text become names without a copy.
   std::string_view retain_header(std::string header);
+  // The model is in all of its sources: a folder, or shards with an index.
+  void set_in_several_files();
   // Sets which source is the given file; not called for a folder.
   void set_asked(std::uint32_t source);
   // Adds a source and returns its index; reuses one of the last few if it is the same.

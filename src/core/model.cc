@@ -274,6 +274,15 @@ Shared<Checksum> Model::checksums() const noexcept {
 }
 std::string_view Model::dtype_label() const& noexcept { return s_ ? std::string_view(s_->dtype_label) : ""; }
 std::string_view Model::checksum_form() const noexcept { return s_ ? s_->checksum_form : ""; }
+std::uint64_t Model::file_size() const noexcept {
+  std::uint64_t bytes = 0;
+  if (s_ && !s_->format.empty())
+    for (const auto& source : s_->sources) {
+      bytes += source->size();
+      if (!s_->in_several_files) break;
+    }
+  return bytes;
+}
 bool Model::checked() const noexcept { return !s_ || s_->checked; }
 Shared<std::shared_ptr<const Source>> Model::sources() const noexcept {
   return s_ ? core::Access::shared(s_, s_->sources) : Shared<std::shared_ptr<const Source>>{};

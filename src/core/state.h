@@ -83,6 +83,7 @@ struct State {
   std::string dtype_label;             // a label for all tensors, if the container defines one
   std::string_view checksum_form;      // static text; empty if the container's checksums have one form
   bool checked = true;                 // false if payload rules that belong to opening were skipped
+  bool in_several_files = false;       // all sources are its files; else only the first is
   bool is_view = false;                // made by view(): tensors or names may differ from the sources
 
   std::string_view text(TextRef ref) const noexcept {

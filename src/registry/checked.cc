@@ -37,7 +37,7 @@ void say_what_was_checked(const core::Format& format, Verdict& verdict) {
   for (std::uint32_t i = 0; i < model.size(); ++i)
     for (const Part& part : model[i].parts()) {
       ++verdict.parts;
-      verdict.digests += part.digest().empty() ? 0 : 1;
+      if (!part.digest().empty()) ++verdict.digests;
     }
   if (!verdict.report.valid()) return;
   const bool whole = has_checksum(model);

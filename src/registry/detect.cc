@@ -75,6 +75,20 @@ std::string looked_for() {
   return out;
 }
 
+// The files of a folder that may be opened one by one, for a message: shards without their index, for example.
+std::string single_files(const std::vector<std::string>& listing) {
+  std::string_view first;
+  std::size_t count = 0;
+  for (const std::string& name : listing) {
+    const std::size_t dot = name.rfind('.');
+    if (dot == std::string::npos || find_by_extension(std::string_view(name).substr(dot + 1)) == nullptr) continue;
+    if (count++ == 0 || name < first) first = name;
+  }
+  if (count == 0) return {};
+  return "; '" + std::string(first) + "'" + (count == 1 ? "" : " and " + std::to_string(count - 1) + " more") +
+         " can be opened one by one";
+}
+
 Detected in_folder(const Place& place, const core::Format* asked) {
   const std::string called = "this is a directory, and ";
   if (asked != nullptr && asked->signs.empty())
@@ -89,7 +103,8 @@ Detected in_folder(const Place& place, const core::Format* asked) {
       if (format->info.folder == folders && !format->signs.empty() && (asked == nullptr || asked == format) &&
           format->matches(glance))
         return {format, true, std::nullopt};
-  base::misuse_of(place.name(), "not-a-file", called + "no model is in it: looked for " + looked_for());
+  base::misuse_of(place.name(), "not-a-file",
+                  called + "no model is in it: looked for " + looked_for() + single_files(listing));
 }
 
 }  // namespace

@@ -87,6 +87,40 @@ TEST(ShardedSafetensors, AFolderMayHoldTheModelInOneFile) {
   EXPECT_EQ(verdict.model.size(), 1U);
 }
 
+// The index won in silence.
+TEST(ShardedSafetensors, BesideTheModelInOneFileAreTwoModels) {
+  const test::TemporaryFolder folder;
+  Files files = shards();
+  files["model.safetensors"] = safetensors({{"a", {2}}});
+  write_files(folder.path(), files);
+  EXPECT_EQ(rules_of(verify(folder.path()).report), Rules{"safetensors/two-weights"});
+  EXPECT_EQ(test::thrown([&] { open(folder.path()); }).rule, "safetensors/two-weights");
+  expect_whole(verify(folder / kIndex));
+  EXPECT_EQ(open(folder / "model.safetensors").size(), 1U);
+}
+
+TEST(ShardedSafetensors, TheSizeIsThatOfAllFiles) {
+  const test::TemporaryFolder folder;
+  const Files files = shards();
+  write_files(folder.path(), files);
+  std::uint64_t size = 0;
+  for (const auto& [name, bytes] : files) size += bytes.size();
+  EXPECT_EQ(open(folder / kIndex).file_size(), size);
+  EXPECT_EQ(open(folder.path()).file_size(), size);
+  EXPECT_EQ(open(folder / kFirst).file_size(), files.at(kFirst).size());
+}
+
+// The message named neither the shards nor what to do with them.
+TEST(ShardedSafetensors, WithoutTheIndexAreNamed) {
+  const test::TemporaryFolder folder;
+  Files files = shards();
+  files.erase(kIndex);
+  write_files(folder.path(), files);
+  const Finding finding = test::thrown([&] { open(folder.path()); });
+  EXPECT_EQ(finding.rule, "misuse/not-a-file");
+  EXPECT_NE(finding.message.find(std::string("'") + kFirst + "' and 1 more"), std::string::npos) << finding.message;
+}
+
 TEST(ShardedSafetensors, AShardByItselfIsOneFileWithANote) {
   const test::TemporaryFolder folder;
   write_files(folder.path(), shards());

@@ -232,6 +232,21 @@ void add_casts(JsonWriter& out, std::span<const Cast> casts) {
   out.end_array();
 }
 
+// The files that the member "source" of a part indexes.
+void sources(JsonWriter& out, const Model& model) {
+  const auto all = model.sources();
+  if (all.size() < 2) return;
+  out.key("sources");
+  out.begin_array();
+  for (const auto& source : all) {
+    out.begin_object();
+    member(out, "path", source->name());
+    member(out, "size", source->size());
+    out.end_object();
+  }
+  out.end_array();
+}
+
 void format(JsonWriter& out, const FormatInfo& f) {
   out.begin_object();
   member(out, "name", f.name);
@@ -263,7 +278,8 @@ void to_json(const Inspection& in, const std::function<void(std::string_view)>& 
   begin(out, in.path);
   text_or_null(out, "format", in.model.format());
   text_or_null(out, "version", in.model.version());
-  member(out, "file_size", in.file_size);
+  member(out, "file_size", in.model.file_size());
+  sources(out, in.model);
   flag(out, "checked", in.model.checked());
   if (!in.model.checksum_form().empty()) member(out, "checksum_form", in.model.checksum_form());
   checksums(out, in.model);

@@ -65,6 +65,7 @@ class FileSubject final : public Subject {
     auto out = ids(corpus_.format->info.rules);
     out.erase("safetensors/shard-link");         // no bytes make a link
     out.erase("safetensors/metadata-conflict");  // takes two shards
+    out.erase("safetensors/two-weights");        // takes a folder
     return out;
   }
 
@@ -213,15 +214,15 @@ class ModuleSubject final : public Subject {
  public:
   std::string name() const override { return "khlnary"; }
   std::set<std::string> rules() const override {
-    auto out = ids(khlnary::rules::kAll);
+    auto out = ids(khlnary::internal::rules::kAll);
     std::erase_if(out,
                   [](const std::string& rule) { return rule.starts_with("khlnary/pack-"); });  // for what is written
     return out;
   }
 
   Suspect make(Mutator& mutator) const override {
-    const khlnary::Case& c = mutator.pick(cases_);
-    const khlnary::Case& donor = mutator.pick(cases_);
+    const khlnary::internal::Case& c = mutator.pick(cases_);
+    const khlnary::internal::Case& donor = mutator.pick(cases_);
     if (mutator.one_in(8)) return text_of(hostile::mended_module(c.module), mutator);
     Suspect out{{"m.knu", c.module}, {"m.khm.json", c.sidecar.value_or("")}};
     const bool sidecar = c.sidecar && mutator.one_in(2);
@@ -261,7 +262,7 @@ class ModuleSubject final : public Subject {
     return out;
   }
 
-  std::vector<khlnary::Case> cases_ = khlnary::cases();
+  std::vector<khlnary::internal::Case> cases_ = khlnary::internal::cases();
 };
 
 // Planted faults that the bounds must catch: a file that takes too long, or too much memory.

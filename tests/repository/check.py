@@ -20,6 +20,8 @@ MACHINE_PATHS = re.compile("/" + "work/|/" + "root/|/" + "tmp/(?:build-|brief)")
 # A flag of the command inside a text in quotes: "... (--limit memory=BYTES)".
 FLAG_IN_TEXT = re.compile(r'"(?:[^"\\]|\\.)*(?<![\w-])--[a-z](?:[^"\\]|\\.)*"')
 DISPLAY = {"src/base/display.cc"}  # implements escape_for_display()
+# The body that a public class keeps to itself may be defined there: "struct Module::Rep {".
+PUBLIC_NAMESPACE = re.compile(r"^namespace weighbridge(?:::(?:slm|khlnary|chain))? \{\n+(?!\n|struct \w+::\w+ \{)", re.M)
 LEFT_OVER = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 
@@ -59,6 +61,8 @@ def check_text(path, text):
                 yield number, "an escape in the library: what shows a sentence escapes it"
         if path.suffix == ".h" and path.parts[:1] == ("include",) and re.match(r"\s*using namespace", line):
             yield number, "'using namespace' in a public header"
+    if path.parts[:1] == ("src",) and path.suffix == ".h" and (opened := PUBLIC_NAMESPACE.search(text)):
+        yield text.count("\n", 0, opened.start()) + 1, "internals in a namespace of the public headers"
     if path.suffix == ".h" and "#pragma once" not in text:
         yield 1, "no '#pragma once'"
 
@@ -101,6 +105,7 @@ PLANTED = {
     "a flag of the command": ("src/a.def", HEAD + 'WB_RULE(kA, "a/a", "too large (Limits::memory, --limit memory=BYTES)")\n'),
     "an escape in the library": ("src/a.cc", HEAD + "auto a = escape_for_display(name);\n"),
     "using namespace": ("include/weighbridge/a.h", HEAD + "#pragma once\nusing namespace std;\n"),
+    "internals in a namespace": ("src/chain/a.h", HEAD + "#pragma once\nnamespace weighbridge::chain {\n\nint a();\n}\n"),
     "pragma once": ("src/a.h", HEAD + "int a();\n"),
 }
 

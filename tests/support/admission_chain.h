@@ -18,6 +18,8 @@
 
 namespace weighbridge::chain::testing {
 
+using namespace internal;
+
 // As convert-trained writes it.
 inline void write_conversion(const Artifact& artifact, const std::string& path, const std::string& identity) {
   Record out(kConversionSchema);

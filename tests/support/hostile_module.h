@@ -59,7 +59,7 @@ struct Tried {
   std::optional<khlnary::Result> result;
 };
 
-inline void run(const khlnary::Case& c, const Context& context, Tried& tried) {
+inline void run(const khlnary::internal::Case& c, const Context& context, Tried& tried) {
   try {
     const auto source = c.folder().open("m.knu");
     khlnary::Result result = khlnary::run(khlnary::Module::open(source, {}, context), kRunOptions, context);
@@ -81,7 +81,7 @@ inline void run(const khlnary::Case& c, const Context& context, Tried& tried) {
 // An empty sidecar means no sidecar.
 inline Tried try_module(const std::string& module, const std::string& sidecar) {
   const Context context = small_context();
-  khlnary::Case c;
+  khlnary::internal::Case c;
   c.module = module;
   if (!sidecar.empty()) c.sidecar = sidecar;
   const auto source = c.folder().open("m.knu");

@@ -16,15 +16,15 @@ std::string core_formats();  // formats.json
 // Models. `path` is a path of Emscripten's file system; options: format, structure, tokenizer.
 std::string open_model(const std::string& path, const val& options);  // {"model","findings"}
 void close_model(int model);
-std::string inspect(int model, const std::string& path, double file_size);  // inspect.json
-std::string verify_file(const std::string& path, const val& options);       // verify.json
-std::string hash(int model, const std::string& path, bool with_names);      // hash.json
-std::string statistics_of(int model, int tensor);                           // the "stats" of inspect.json
-std::string histogram_of(int model, int tensor, double bins);               // {"from","to","counts"}
-val rows(int model, int tensor, double first, double count);                // Float32Array, row-major
-val read_tensor(int model, int tensor, const std::string& dtype);           // {"dtype","shape","bytes"}
-std::string extract(int model, int tensor, const std::string& to);          // extract.json
-std::string adapt_model(int model, const val& packages);                    // {"model"}
+std::string inspect(int model, const std::string& path);                // inspect.json
+std::string verify_file(const std::string& path, const val& options);   // verify.json
+std::string hash(int model, const std::string& path, bool with_names);  // hash.json
+std::string statistics_of(int model, int tensor);                       // the "stats" of inspect.json
+std::string histogram_of(int model, int tensor, double bins);           // {"from","to","counts"}
+val rows(int model, int tensor, double first, double count);            // Float32Array, row-major
+val read_tensor(int model, int tensor, const std::string& dtype);       // {"dtype","shape","bytes"}
+std::string extract(int model, int tensor, const std::string& to);      // extract.json
+std::string adapt_model(int model, const val& packages);                // {"model"}
 std::string admission(const std::string& artifact, const val& evidence, const val& adapters);  // chain.h's Offers
 
 // Conversions. Options as in convert.h and view.h; pairs of texts as flat lists.

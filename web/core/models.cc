@@ -74,12 +74,12 @@ std::string open_model(const std::string& path, const val& options) {
 
 void close_model(int model) { models().remove(model); }
 
-std::string inspect(int model, const std::string& path, double file_size) {
+std::string inspect(int model, const std::string& path) {
   return answer(path, [&] {
     const Model& m = models().get(model);
     std::vector<std::uint32_t> all(m.size());
     std::iota(all.begin(), all.end(), 0U);
-    return to_json(Inspection{path, m, static_cast<std::uint64_t>(file_size), all});
+    return to_json(Inspection{path, m, all});
   });
 }
 

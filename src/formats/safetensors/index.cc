@@ -31,13 +31,15 @@ constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
 // The file of a folder to open: its index, else model.safetensors.
-std::string main_file(const Place& place) {
+std::string main_file(const Place& place, core::Findings& findings) {
   std::vector<std::string> indexes;
   for (std::string& name : place.list())
     if (is_index_name(name)) indexes.push_back(std::move(name));
   if (indexes.size() > 1)
     base::misuse_of(place.name(), "not-a-file",
                     "this is a directory with several models: open '" + indexes[0] + "' or another index in it");
+  // The model in one file and its shards may differ; other programs read one or the other.
+  if (!indexes.empty() && place.open(kWholeName)) findings.report(rules::kTwoWeights, {});
   return indexes.empty() ? std::string(kWholeName) : indexes[0];
 }
 
@@ -65,7 +67,7 @@ bool spreads(const core::Glance& glance) {
 void read_files(const core::Opening& opening, core::Draft& draft) {
   draft.set_format("safetensors");
   const auto given = opening.place.file();
-  const std::string name = given ? last_component(given->name()) : main_file(opening.place);
+  const std::string name = given ? last_component(given->name()) : main_file(opening.place, opening.findings);
   const auto source = given ? given : opening.place.open(name);
   if (!source) base::io_error_of(opening.place.name(), "open", "the file '" + name + "' is no longer there");
   core::JsonReading reading{

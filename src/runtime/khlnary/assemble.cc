@@ -7,6 +7,7 @@
 #include "runtime/khlnary/words.h"
 
 namespace weighbridge::khlnary {
+using namespace internal;
 namespace {
 
 constexpr std::string_view kSpace = " \t\r";

@@ -12,7 +12,7 @@
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
 
-namespace weighbridge::khlnary {
+namespace weighbridge::khlnary::internal {
 namespace {
 
 using core::bytes_text;
@@ -159,4 +159,4 @@ std::unique_ptr<OpenFile> BinFiles::load(const stb::BinFile& entry, core::At at)
   return out;
 }
 
-}  // namespace weighbridge::khlnary
+}  // namespace weighbridge::khlnary::internal

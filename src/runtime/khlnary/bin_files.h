@@ -14,7 +14,7 @@
 #include "runtime/khlnary/module.h"
 #include "weighbridge/khlnary.h"
 
-namespace weighbridge::khlnary {
+namespace weighbridge::khlnary::internal {
 
 // An open, valid file.
 struct OpenFile {
@@ -52,4 +52,4 @@ class BinFiles {
   std::bitset<256> prefetched_{};
 };
 
-}  // namespace weighbridge::khlnary
+}  // namespace weighbridge::khlnary::internal

@@ -9,7 +9,7 @@
 #include "formats/stb/layout.h"
 #include "weighbridge/place.h"
 
-namespace weighbridge::khlnary {
+namespace weighbridge::khlnary::internal {
 
 struct MemoryFolder::Files {
   struct File {
@@ -244,4 +244,4 @@ std::vector<Case> cases() {
   return out;
 }
 
-}  // namespace weighbridge::khlnary
+}  // namespace weighbridge::khlnary::internal

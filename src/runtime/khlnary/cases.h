@@ -11,7 +11,7 @@
 
 #include "weighbridge/khlnary.h"
 
-namespace weighbridge::khlnary {
+namespace weighbridge::khlnary::internal {
 
 // A folder in memory. Each file finds the others as its neighbors.
 class MemoryFolder {
@@ -58,4 +58,4 @@ struct Case {
 };
 std::vector<Case> cases();
 
-}  // namespace weighbridge::khlnary
+}  // namespace weighbridge::khlnary::internal

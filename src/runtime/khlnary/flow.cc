@@ -5,7 +5,7 @@
 
 #include "runtime/khlnary/words.h"
 
-namespace weighbridge::khlnary {
+namespace weighbridge::khlnary::internal {
 namespace {
 
 bool is_bracket(std::uint32_t word) {
@@ -34,4 +34,4 @@ std::optional<std::size_t> jump_target(std::size_t index, std::uint8_t payload, 
   return static_cast<std::size_t>(target);  // below count
 }
 
-}  // namespace weighbridge::khlnary
+}  // namespace weighbridge::khlnary::internal

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace weighbridge::khlnary {
+namespace weighbridge::khlnary::internal {
 
 inline constexpr std::uint32_t kNowhere = UINT32_MAX;
 
@@ -19,4 +19,4 @@ std::vector<std::uint32_t> match_functions(std::span<const std::uint32_t> words)
 // is outside.
 std::optional<std::size_t> jump_target(std::size_t index, std::uint8_t payload, std::size_t count) noexcept;
 
-}  // namespace weighbridge::khlnary
+}  // namespace weighbridge::khlnary::internal

@@ -12,6 +12,7 @@
 #include "weighbridge/source.h"
 
 namespace weighbridge::khlnary {
+using namespace internal;
 namespace {
 
 using test::TemporaryFolder;

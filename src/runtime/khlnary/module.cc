@@ -14,6 +14,7 @@
 #include "weighbridge/place.h"
 
 namespace weighbridge::khlnary {
+using namespace internal;
 namespace {
 
 using core::bytes_text;
@@ -38,7 +39,7 @@ void check_functions(const Module::Rep& module, core::Findings& findings) {
 
 }  // namespace
 
-std::vector<std::uint32_t> read_words(const Source& source, const Limits& limits, core::Findings& findings) {
+std::vector<std::uint32_t> internal::read_words(const Source& source, const Limits& limits, core::Findings& findings) {
   const std::uint64_t size = source.size();
   if (size > limits.header) {
     findings.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits.header), bytes_text(size),
@@ -54,12 +55,12 @@ std::vector<std::uint32_t> read_words(const Source& source, const Limits& limits
   return words;
 }
 
-std::shared_ptr<const Source> find_sidecar(const Source& module) {
+std::shared_ptr<const Source> internal::find_sidecar(const Source& module) {
   const auto place = module.place();
   return place ? place->open(stb::sidecar_name(module.name())) : nullptr;
 }
 
-void check_words(const Module::Rep& module, unsigned authority, core::Findings& findings) {
+void internal::check_words(const Module::Rep& module, unsigned authority, core::Findings& findings) {
   const std::uint64_t before = findings.errors();
   for (std::size_t i = 0; i < module.words.size(); ++i)
     if (auto wrong = check(module.words[i], authority, i * kWordSize)) findings.report(*std::move(wrong));
@@ -67,7 +68,7 @@ void check_words(const Module::Rep& module, unsigned authority, core::Findings& 
   if (findings.errors() == before) check_functions(module, findings);
 }
 
-void require_authority(unsigned authority) {
+void internal::require_authority(unsigned authority) {
   if (authority == 0 || authority > kMaxAuthority)
     base::misuse("authority", "an authority is 1 to 7, not " + std::to_string(authority));
 }

@@ -20,6 +20,8 @@ struct Module::Rep {
   stb::Sidecar sidecar;
 };
 
+namespace internal {
+
 // These report to the findings; in mode `all` they continue with what could be read.
 std::vector<std::uint32_t> read_words(const Source&, const Limits&, core::Findings&);
 // The default sidecar beside a module; null if there is none.
@@ -29,4 +31,5 @@ void check_words(const Module::Rep&, unsigned authority, core::Findings&);
 // Throws Error{misuse} if it is no authority class.
 void require_authority(unsigned authority);
 
+}  // namespace internal
 }  // namespace weighbridge::khlnary

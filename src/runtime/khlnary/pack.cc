@@ -29,6 +29,7 @@
 #include "weighbridge/text.h"
 
 namespace weighbridge::khlnary {
+using namespace internal;
 namespace {
 
 constexpr std::uint32_t kMaxTensors = kTensorsPerFile * kMaxPackedFiles;
@@ -218,7 +219,7 @@ class Packer {
     sidecar_.files.push_back({.id = static_cast<std::uint8_t>(k), .path = file_name(k), .size = rep->layout.size});
     adopt(rep->layout, first, size);
     packed_.bytes += rep->layout.size;
-    const Plan writing = PlanMaker::make(rep, part, as_stb_);
+    const Plan writing = convert::PlanMaker::make(rep, part, as_stb_);
     Context context = context_;
     if (context_.progress)
       context.progress = [&](std::uint64_t done, std::uint64_t) { return context_.progress(done_ + done, total_); };

@@ -9,6 +9,7 @@
 #include "wire/json_writer.h"
 
 namespace weighbridge::khlnary {
+using namespace internal;
 namespace {
 
 using wire::JsonWriter;

@@ -8,7 +8,7 @@
 #include "core/findings.h"
 #include "core/rules.h"
 
-namespace weighbridge::khlnary::rules {
+namespace weighbridge::khlnary::internal::rules {
 
 #define WB_RULE WB_RULE_CONSTANT
 #include "runtime/khlnary/rules.def"
@@ -20,9 +20,9 @@ inline constexpr Rule kAll[] = {
 #undef WB_RULE
 };
 
-}  // namespace weighbridge::khlnary::rules
+}  // namespace weighbridge::khlnary::internal::rules
 
-namespace weighbridge::khlnary {
+namespace weighbridge::khlnary::internal {
 
 // Throws Error with the rule, worded by core::Findings.
 [[noreturn]] inline void refuse(const Rule& rule, core::At at, std::string expected = {}, std::string found = {},
@@ -30,4 +30,4 @@ namespace weighbridge::khlnary {
   throw Error(core::Findings::make(rule, at, std::move(expected), std::move(found), detail));
 }
 
-}  // namespace weighbridge::khlnary
+}  // namespace weighbridge::khlnary::internal

@@ -13,6 +13,7 @@
 #include "runtime/khlnary/words.h"
 
 namespace weighbridge::khlnary {
+using namespace internal;
 namespace {
 
 constexpr std::uint64_t kStepsBetweenProgress = 1 << 16;

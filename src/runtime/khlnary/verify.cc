@@ -12,6 +12,7 @@
 #include "runtime/khlnary/words.h"
 
 namespace weighbridge::khlnary {
+using namespace internal;
 namespace {
 
 class Verifier {

@@ -9,6 +9,7 @@
 #include "runtime/khlnary/words.h"
 
 namespace weighbridge::khlnary {
+using namespace internal;
 namespace {
 
 using Id = Glyph::Id;
@@ -74,7 +75,7 @@ std::optional<Finding> check_fields(const Word& word, unsigned authority, std::u
 
 }  // namespace
 
-std::string hex(std::uint32_t value, std::size_t digits) {
+std::string internal::hex(std::uint32_t value, std::size_t digits) {
   char text[8];
   const auto [end, error] = std::to_chars(text, text + sizeof text, value, 16);
   const auto length = static_cast<std::size_t>(end - text);

@@ -7,7 +7,7 @@
 
 #include "weighbridge/khlnary.h"
 
-namespace weighbridge::khlnary {
+namespace weighbridge::khlnary::internal {
 
 inline constexpr std::uint64_t kWordSize = 4;
 
@@ -21,4 +21,4 @@ constexpr std::int32_t signed_payload(std::uint8_t payload) noexcept { return st
 constexpr std::uint8_t file_of(std::uint8_t payload) noexcept { return payload >> 4; }
 constexpr std::uint8_t tensor_of(std::uint8_t payload) noexcept { return payload & 0xF; }
 
-}  // namespace weighbridge::khlnary
+}  // namespace weighbridge::khlnary::internal

@@ -8,6 +8,7 @@
 #include "support/thrown.h"
 
 namespace weighbridge::khlnary {
+using namespace internal;
 namespace {
 
 using test::thrown;

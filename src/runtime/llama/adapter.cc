@@ -134,7 +134,7 @@ void add_delta(std::span<float> to, const Tensor& delta, const Context& context,
 Model adapt(const Model& base, std::span<const Model> packages, const Context& context) {
   Context quiet;
   quiet.limits = context.limits;
-  const slm_adapter::Identity identity = identity_of(base);
+  const slm_adapter::Identity identity = llama::identity_of(base);
   const ByHash tensors = by_hash(base);
   std::uint64_t held = 0;
   for (const Model& package : packages) {

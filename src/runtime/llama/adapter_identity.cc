@@ -10,7 +10,7 @@
 #include "formats/slm/directory.h"
 #include "formats/slm/header.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::llama {
 namespace {
 
 using slm_adapter::Identity;
@@ -45,4 +45,4 @@ Identity identity_of(const Model& base) {
   return out;
 }
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::llama

@@ -4,10 +4,10 @@
 #include "formats/slm_adapter/layout.h"
 #include "weighbridge/model.h"
 
-namespace weighbridge::slm {
+namespace weighbridge::llama {
 
 // [reads] The identity of the .slm file that `base` was opened from: header, directory and tokenizer section. Throws a
 // usage error if the file is no .slm.
 slm_adapter::Identity identity_of(const Model& base);
 
-}  // namespace weighbridge::slm
+}  // namespace weighbridge::llama

@@ -160,7 +160,7 @@ Gathered gather(const Model& base, const Model& deltas, AdapterKind kind, const 
 
 Plan plan_adapter(const Model& base, const Model& deltas, AdapterKind kind, const Options& options,
                   const Context& context) {
-  const slm_adapter::Identity identity = identity_of(base);
+  const slm_adapter::Identity identity = llama::identity_of(base);
   Gathered gathered = gather(base, deltas, kind, context);
   if (gathered.deltas.empty()) base::misuse("adapter-empty", "there are no deltas, so there is nothing to pack");
   auto rep = std::make_shared<convert::PlanRep>();
@@ -168,7 +168,7 @@ Plan plan_adapter(const Model& base, const Model& deltas, AdapterKind kind, cons
   rep->layout = slm_adapter::package_layout(format_kind(kind), identity, gathered.deltas);
   rep->models = {deltas, base};
   rep->models.insert(rep->models.end(), gathered.kept.begin(), gathered.kept.end());
-  return PlanMaker::make(std::move(rep), deltas, options);
+  return convert::PlanMaker::make(std::move(rep), deltas, options);
 }
 
 std::string_view name(AdapterKind kind) noexcept {

@@ -33,8 +33,8 @@ export interface Core {
   open(path: string, options: { format: string; structure: boolean; tokenizer: string }): string;
   adapt(model: number, paths: readonly string[]): string;
   close(model: number): void;
-  /** `path` and `fileSize` are copied into the result; so is `path` in `hash`, `plan` and `execute`. */
-  inspect(model: number, path: string, fileSize: number): string;
+  /** `path` is copied into the result; so is `path` in `hash`, `plan` and `execute`. */
+  inspect(model: number, path: string): string;
   verify(path: string, options: { format: string; structure: boolean }): string;
   hash(model: number, path: string, withNames: boolean): string;
   statistics(model: number, tensor: number): string;

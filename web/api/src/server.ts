@@ -269,7 +269,7 @@ export class Server {
     };
     this.#handles.add("model", model, parent, close, about);
     try {
-      return answer<Inspection>(core.inspect(model, about.name, about.size));
+      return answer<Inspection>(core.inspect(model, about.name));
     } catch (thrown) {
       this.#handles.close("model", model);
       throw thrown;

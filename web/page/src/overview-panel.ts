@@ -34,7 +34,7 @@ export class Overview extends HTMLElement {
         checksums(model), this.#digest(model)), this.#warnings);
     replace(this.#warnings, model.findings.length > 0
       ? section("Warnings", findingsView(model.findings, model.inspection.findings_total, file)) : null);
-    this.#map.show(model.fileSize, model.tensors, model.findings);
+    this.#map.show(entry.size, model.tensors, model.findings);
     if (entry.verdict) this.#tell(entry.verdict);
     else if (entry.size <= VERIFIED_AT_ONCE) void this.verify();
     else this.#offer(`Opened by its structure. Verifying the rest reads all ${size(entry.size)}.`);
@@ -72,7 +72,7 @@ export class Overview extends HTMLElement {
     replace(this.#warnings);
     if (verdict.findings.length > 0) {
       this.#verdict.append(findingsView(verdict.findings, verdict.findings_total, file));
-      if (file && entry.model) this.#map.show(entry.model.fileSize, entry.model.tensors, verdict.findings);
+      if (file && entry.model) this.#map.show(entry.size, entry.model.tensors, verdict.findings);
     }
   }
 
