@@ -33,13 +33,11 @@ class Place {
   /// For a folder, the sorted names of the files in it, without those in subfolders. For a file, its own name. Throws
   /// Error{io}.
   virtual std::vector<std::string> list() const = 0;
-  /// The file with this name; null if there is none. Names may come from an untrusted file, so a symbolic link is
+  /// The file with this name; null if there is none. The folder may come from a stranger, so a symbolic link is
   /// followed only if it stays inside the folder or, in a snapshot of a Hugging Face cache, leads to that model's
   /// blobs. Throws Error{io} ("io/outside" for a link that leads out), and Error{misuse} if it is not a regular file or
   /// the name is absolute or has "..". Safe to call from several threads.
   virtual std::shared_ptr<const Source> open(std::string_view name) const = 0;
-  /// Like open(), but follows links anywhere. For names that a format fixes ("config.json"), which no file can choose.
-  virtual std::shared_ptr<const Source> open_following_links(std::string_view name) const { return open(name); }
 };
 
 /// [reads] The place at a path. Throws the same errors as open_file(), but also takes a folder.

@@ -58,7 +58,7 @@ class Source {
   /// Asks the system to read the range ahead, in the background. The caller has checked that it lies within size(). A
   /// hint: the default does nothing, and nothing reports a failure.
   virtual void will_need(std::uint64_t offset, std::uint64_t length) const noexcept;
-  /// Throws Error{io} if the file has changed since it was opened (size, modification time, inode).
+  /// Throws Error{io} if the file has changed since it was opened (size, times, inode).
   virtual void check_unchanged() const;
   /// The place of the files beside this one (place.h); null if there are none.
   virtual std::shared_ptr<const Place> place() const;

@@ -18,8 +18,9 @@ namespace weighbridge {
 
 /// One tensor to rename, by whole names. `file` and `line` say where a file of names has it; messages name them.
 struct Renaming {
-  std::string from{}, to{};
-  std::string file{};
+  std::string from{};      ///< the name in the model
+  std::string to{};        ///< the new one
+  std::string file{};      ///< empty: not from a file
   std::uint64_t line = 0;  ///< 0: not from a file
 };
 

@@ -115,7 +115,7 @@ class Reader {
     const auto folder = place_at(path_);
     if (folder->kind() != Place::Kind::folder) return;
     for (const char* const name : {"README.md", "LICENSE", "LICENSE.md", "LICENSE.txt"}) {
-      const auto source = folder->open_following_links(name);
+      const auto source = folder->open(name);
       if (!source) continue;
       const bool known = std::ranges::find(out_.files, name, &CandidateFile::name) != out_.files.end();
       if (!known) add_file(*source, name);

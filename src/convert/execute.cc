@@ -23,6 +23,7 @@
 #include "core/work.h"
 #include "io/atomic_file.h"
 #include "io/folder_lock.h"
+#include "io/journal.h"
 #include "io/temporary.h"
 #include "registry/registry.h"
 
@@ -163,13 +164,14 @@ class Companion {
     require_other_file(rep, path_, replace);
     if (!text) {
       std::error_code unknown;  // a name that the system cannot look up names no file
+      const io::SplitPath split = io::split_path(path_);
+      io::recover(split.folder);
       stale_ = std::filesystem::exists(std::filesystem::symlink_status(path_, unknown));
       if (stale_ && !replace)
         base::misuse_of(path_, "output-exists", "the file exists and would be taken for the sidecar of the new file",
                         base::option_hint("replace"));
-      // Remove the file that a killed run had set aside.
-      const io::SplitPath split = io::split_path(path_);
-      if (!stale_) io::remove_stale(io::open_folder(split.folder).get(), split.name);
+      // Remove what a killed run wrote beside another output of this name.
+      io::remove_stale(io::open_folder(split.folder).get(), split.name);
       return;
     }
     // Writing would follow a link that readers of the output refuse.
@@ -178,7 +180,7 @@ class Companion {
       base::misuse_of(path_, "output-kind",
                       "the file belongs to the output and cannot be written: it is a symbolic link");
     const std::string bytes = text(std::string_view(path).substr(name));
-    file_.emplace(path_, io::AtomicFileOptions{replace, bytes.size()});
+    file_.emplace(path_, io::AtomicFileOptions{replace, bytes.size(), io::split_path(path_).folder});
     file_->write_whole(std::as_bytes(std::span(bytes)));
   }
   std::vector<convert::Beside> beside() {

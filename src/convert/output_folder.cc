@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "io/fd.h"
+#include "io/journal.h"
 #include "io/temporary.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
@@ -46,6 +47,7 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
   if (fs::exists(status) && !fs::is_directory(status))
     base::misuse_of(path_, "output-kind",
                     "cannot be written: it is not a folder, and this format is written as a folder");
+  if (fs::exists(status)) io::recover(path_);
   if (fs::exists(status) && !replace_ && !holds_nothing(path_, 1))
     base::misuse_of(path_, "output-exists", "the folder is not empty", base::option_hint("replace"));
   if (!fs::exists(status)) make_folder(path_);
@@ -111,12 +113,13 @@ void OutputFolder::make_folder(const std::string& path) {
 void OutputFolder::write() {
   for (const core::OutFile& each : layout_.payloads)
     payloads_.push_back(std::make_unique<io::AtomicFile>(
-        file(each.name), io::AtomicFileOptions{replace_, each.layout.size_exact ? each.layout.size : 0}));
+        file(each.name), io::AtomicFileOptions{replace_, each.layout.size_exact ? each.layout.size : 0, path_}));
   for (const core::OutFolder::Small& each : layout_.small) {
     if (!each.bytes) continue;
     if (const std::size_t slash = each.name.find('/'); slash != std::string::npos)
       make_folder(file(each.name.substr(0, slash)));
-    auto out = std::make_unique<io::AtomicFile>(file(each.name), io::AtomicFileOptions{replace_, each.bytes->size()});
+    auto out =
+        std::make_unique<io::AtomicFile>(file(each.name), io::AtomicFileOptions{replace_, each.bytes->size(), path_});
     out->write_whole(std::as_bytes(std::span(*each.bytes)));
     small_.emplace_back(each.name, std::move(out));
   }

@@ -112,6 +112,16 @@ TEST(OutputFolder, WhateverIsNoTemporaryIsSomething) {
   EXPECT_EQ(rule(root.path()), "misuse/output-exists");
 }
 
+TEST(OutputFolder, ALinkThatComesAfterTheCheckIsNotFollowed) {
+  const test::TemporaryFolder root;
+  std::filesystem::create_directory(root / "elsewhere");
+  const core::OutFolder what = layout();
+  OutputFolder folder(what, root / "out", false);
+  std::filesystem::create_directory_symlink("../elsewhere", root / "out/below");
+  EXPECT_EQ(test::thrown([&] { folder.write(); }).kind, Kind::io);
+  EXPECT_TRUE(std::filesystem::is_empty(root / "elsewhere"));
+}
+
 TEST(OutputFolder, TheRootKeepsItsName) {
   const core::OutFolder what = layout();
   const Finding finding = test::thrown([&] { OutputFolder(what, "//", false); });

@@ -17,6 +17,7 @@
 #include "core/format_options.h"
 #include "core/plan_text.h"
 #include "core/view.h"
+#include "core/witness.h"
 #include "registry/lay_out.h"
 #include "registry/registry.h"
 
@@ -176,13 +177,20 @@ template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout) {
   return rest;
 }
 
+// A model whose content is checked before it is copied must be copied as it was checked.
+Model as_checked(const Model& model) {
+  const core::Format* const format = registry::find(model.format());
+  const bool checked = format != nullptr && format->check_content != nullptr && format->content_can_fail;
+  return checked ? core::witnessed(model) : model;
+}
+
 }  // namespace
 
 Plan plan(const Model& model, std::string_view format, const Options& options) {
   auto rep = std::make_shared<convert::PlanRep>();
   rep->format = &writer_of(format);
   check_options(rep->format->info, options);
-  Model written = model;
+  Model written = as_checked(model);
   rep->layout = lay_out(written, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
   rep->models = {written};
   return convert::PlanMaker::make(std::move(rep), model, options);
@@ -197,7 +205,7 @@ Plan plan_append(const Model& target, const Model& more, const Options& options)
   if (core::is_view(target))
     base::misuse("append", "a view of a file cannot grow: append to the file, and select from what is added");
   check_options(rep->format->info, options);
-  Model added = more;
+  Model added = as_checked(more);
   rep->layout = lay_out(added, [&](const Model& from) { return rep->format->append(target, from, options); });
   rep->models = {target, added};
   rep->kept_tensors = target.size();

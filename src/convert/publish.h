@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishes the files of one output together, as nearly at once as a filesystem allows. Owns the order and the rollback
-// when a step fails; leaves writing the files to their owners.
+// Publishes the files of one output together, as nearly at once as a filesystem allows. Owns the order; leaves writing
+// the files to their owners, and the undoing to io::Journal.
 #pragma once
 #include <span>
 #include <string>
@@ -16,9 +16,9 @@ struct Beside {
 };
 
 // Sets all old files aside, the main one first; publishes the files beside it, then the main one; removes the old
-// files. When a step fails, everything is restored. After a killed run there are the old files, no main file, or all
-// the new files; whatever it set aside is a temporary that the next run removes. Throws what AtomicFile::publish and
-// SetAside throw.
+// files. When a step fails, everything is restored. After a kill the main file may be missing; the next run that writes
+// into its folder restores the old files. Throws what AtomicFile::publish and Journal throw, and misuse/output-kind if
+// a file is not in the main one's folder or below it.
 void publish_together(io::AtomicFile& main, std::span<const Beside> beside);
 
 }  // namespace weighbridge::convert

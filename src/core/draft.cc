@@ -210,10 +210,11 @@ std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& ten
     mine.attributes = side.attributes;
     mine.extra = side.extra;
     if (side.unsupported) {
-      mine.unsupported = std::make_unique<Finding>(*side.unsupported);
-      FileRef& file = mine.unsupported->file;
+      const auto why = std::make_shared<Finding>(*side.unsupported);
+      FileRef& file = why->file;
       if (file.empty() && from.asked != kNone)
         file = {std::string(from.sources[from.asked]->name()), add_source(from.sources[from.asked])};
+      mine.unsupported = why;
     }
   }
   for (std::uint32_t i = 0; i < record.part_count; ++i) {

@@ -35,7 +35,7 @@ void find_duplicates(JsonReading& reading, const JsonObject& object) {
 }  // namespace
 
 TextFile read_text(JsonReading& reading, std::string_view name) {
-  const auto source = reading.place.open_following_links(name);
+  const auto source = reading.place.open(name);
   return source ? text_of_file(reading, name, source) : TextFile{.name = name};
 }
 

@@ -61,7 +61,7 @@ struct TensorSide {
   std::string layout_name, type_name;         // if they differ from name(layout), name(block_type or dtype)
   const BlockTypeInfo* block_type = nullptr;  // of the table; null: scalars, or blocks of an unknown type
   std::vector<Value::Entry> attributes, extra;
-  std::unique_ptr<Finding> unsupported;
+  std::shared_ptr<const Finding> unsupported;
 };
 
 struct State {

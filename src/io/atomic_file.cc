@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "io/file_source.h"
+#include "io/journal.h"
 
 namespace weighbridge::io {
 namespace {
@@ -45,15 +46,29 @@ void start_writing([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t begin
 AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : options_(options), asked_(target) {
   require_path(target);
   // Checked through the links before they are resolved by hand: only the kernel can follow /dev/stdout.
+  const auto look = [&](struct stat& there) {
+    const int result = options_.beneath.empty() ? ::stat(target.c_str(), &there) : ::lstat(target.c_str(), &there);
+    // Whatever else keeps us from looking (a link in /tmp that the kernel does not follow) is not an absent file.
+    if (result != 0 && errno != ENOENT && errno != ENOTDIR)
+      base::io_error_of(target, "create", "cannot be written", errno);
+    if (result != 0) return false;
+    if (!S_ISREG(there.st_mode))
+      base::misuse_of(target, "output-kind",
+                      std::string("cannot be written: it is ") + file_kind(there.st_mode) +
+                          ", and only a regular file can be written");
+    return true;
+  };
   struct stat existing {};
-  const bool exists = ::stat(target.c_str(), &existing) == 0;
-  if (exists && !S_ISREG(existing.st_mode))
-    base::misuse_of(target, "output-kind",
-                    std::string("cannot be written: it is ") + file_kind(existing.st_mode) +
-                        ", and only a regular file can be written");
-  target_ = resolve_target(target);
+  bool exists = look(existing);
+  if (options_.beneath.empty()) {
+    target_ = resolve_target(target);
+  } else {
+    SplitPath split = split_path(target);
+    target_ = {std::move(split.folder), std::move(split.name)};
+  }
+  if (recover(target_.folder)) exists = look(existing);
   if (exists && !options_.replace) refuse_existing();
-  folder_ = open_folder(target_.folder);
+  folder_ = options_.beneath.empty() ? open_folder(target_.folder) : open_folder_beneath(options_.beneath, target);
   remove_stale(folder_.get(), target_.name);
   if (exists) kept_mode_ = existing.st_mode & 0777;
   // A file that replaces a private one must be private while it is written.

@@ -21,14 +21,16 @@ namespace weighbridge::io {
 struct AtomicFileOptions {
   bool replace = false;             // whether an existing file may be replaced
   std::uint64_t expected_size = 0;  // space to reserve; the final size may differ
+  // A folder that the target is in or below. Not empty: from there on no link is followed, not even the target's own.
+  std::string beneath{};
 };
 
 // Call write_at() as often as needed, then sync(size), read_back() (or reopen() and compare), and publish(). At every
 // moment the target is the old file (or absent) or the complete new one. Without publish(), the destructor removes the
 // temporary. If the process is killed, the next AtomicFile for the same target removes it.
 //
-// If the target is a symbolic link, it stays one, and the file that it points to is replaced or created. A replaced
-// file keeps its permission bits but not its owner; a new file has 0666 less the umask.
+// If the target is a symbolic link (see `beneath`), it stays one, and the file that it points to is replaced or
+// created. A replaced file keeps its permission bits but not its owner; a new file has 0666 less the umask.
 class AtomicFile {
  public:
   // Error misuse/output-exists if the file exists and `replace` is off; misuse/output-kind if the target is not a

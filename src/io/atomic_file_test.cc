@@ -195,6 +195,47 @@ TEST(AtomicFile, ALinkToNothingIsFilled) {
   EXPECT_EQ(read_file(folder / "absent"), "new");
 }
 
+TEST(AtomicFile, ALinkOfSomebodyElseInAFolderForEverybodyIsNotFollowed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another's link";
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "tmp");
+  ASSERT_EQ(::chmod((folder / "tmp").c_str(), 01777), 0);
+  write_file(folder / "mine", "mine");
+  for (const char* target : {"../mine", "../absent"}) {
+    fs::create_symlink(target, folder / "tmp/out");
+    ASSERT_EQ(::lchown((folder / "tmp/out").c_str(), 12345, 12345), 0);
+    EXPECT_EQ(thrown([&] { AtomicFile file(folder / "tmp/out", {.replace = true}); }).rule, "io/create") << target;
+    EXPECT_EQ(thrown([&] { resolve_target(folder / "tmp/out"); }).rule, "io/create") << target;
+    fs::remove(folder / "tmp/out");
+  }
+  EXPECT_EQ(read_file(folder / "mine"), "mine");
+  EXPECT_EQ(folder.entries(), (Names{"mine", "tmp"}));
+}
+
+TEST(AtomicFile, WhatCannotBeLookedAtIsNotTakenForAbsent) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(thrown([&] { AtomicFile file(folder / std::string(300, 'x')); }).rule, "io/create");
+}
+
+TEST(AtomicFile, BeneathAFolderNoLinkIsFollowed) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "out/sub");
+  fs::create_directory(folder / "elsewhere");
+  write_file(folder / "elsewhere/file", "theirs");
+  fs::create_symlink("../elsewhere/file", folder / "out/file");
+  fs::create_directory_symlink("../elsewhere", folder / "out/link");
+  const auto rule = [&](const std::string& name) {
+    return thrown([&] { AtomicFile file(folder / name, {.replace = true, .beneath = folder / "out"}); }).rule;
+  };
+  EXPECT_EQ(rule("out/file"), "misuse/output-kind");
+  EXPECT_EQ(rule("out/link/file"), "io/open");
+  AtomicFile file(folder / "out/sub/file", {.replace = true, .beneath = folder / "out"});
+  file.write_whole(bytes("new"));
+  file.publish();
+  EXPECT_EQ(read_file(folder / "out/sub/file"), "new");
+  EXPECT_EQ(read_file(folder / "elsewhere/file"), "theirs");
+}
+
 TEST(AtomicFile, ALoopOfLinksIsIo) {
   const TemporaryFolder folder;
   fs::create_symlink("b", folder / "a");

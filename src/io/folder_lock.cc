@@ -54,6 +54,8 @@ FolderLock::FolderLock(const std::string& folder, const std::function<bool()>& g
   held_ = std::move(fd);
 }
 
+FolderLock::FolderLock(Fd locked) : held_(std::move(locked)) { held_here.push_back(id_of(held_.get())); }
+
 FolderLock::~FolderLock() {
   if (held_) std::erase(held_here, id_of(held_.get()));
 }

@@ -19,6 +19,8 @@ class FolderLock {
   // locks, continues without one. Error io/open; io/lock, also after waiting longer than `patience`.
   explicit FolderLock(const std::string& folder, const std::function<bool()>& go_on = {},
                       std::chrono::milliseconds patience = kPatience);
+  // Takes over the lock that this descriptor of a folder holds.
+  explicit FolderLock(Fd locked);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

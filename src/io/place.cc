@@ -51,44 +51,6 @@ Fd open_folder_path(const std::string& folder) {
   return out;
 }
 
-// The folder that holds the last component of `relative`, and that component. Follows no link; an empty Fd with errno
-// if there is no such folder.
-struct Last {
-  Fd held;  // empty: `folder` is the given folder
-  int folder = -1;
-  std::string name;
-  std::size_t depth = 0;  // number of folders in between
-};
-Last walk_by_hand(int folder, const std::string& relative) {
-  Last out;
-  out.folder = folder;
-  std::size_t begin = 0;
-  for (;;) {
-    const std::size_t slash = relative.find('/', begin);
-    if (slash == std::string::npos) break;
-    const std::string component = relative.substr(begin, slash - begin);
-    if (!component.empty() && component != ".") {
-      Fd next(::openat(out.folder, component.c_str(), kFolder | O_NOFOLLOW));
-      if (!next) {
-        // A link here gives ENOTDIR, which would look like an absent file.
-        struct stat there {};
-        const int reason = errno;
-        const bool link =
-            ::fstatat(out.folder, component.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(there.st_mode);
-        errno = link ? ELOOP : reason;
-        out.folder = -1;
-        return out;
-      }
-      out.held = std::move(next);
-      out.folder = out.held.get();
-      ++out.depth;
-    }
-    begin = slash + 1;
-  }
-  out.name = relative.substr(begin);
-  return out;
-}
-
 bool same_folder(int one, int other) noexcept {
   struct stat a {
   }, b{};
@@ -177,15 +139,6 @@ class FolderPlace final : public Place {
     return open_in(folder_.get(), path_, name, access_);
   }
 
-  std::shared_ptr<const Source> open_following_links(std::string_view name) const override {
-    require_relative(name);
-    const std::string below(name), whole = join_path(path_, below);
-    Fd found(::openat(folder_.get(), below.c_str(), kOpenToRead));
-    if (found) return source_from_fd(std::move(found), whole, access_);
-    if (is_absent(errno)) return nullptr;
-    base::io_error_of(whole, "open", "cannot be opened", errno);
-  }
-
  private:
   const std::string path_;
   const Fd folder_;  // every name is looked up in it, even if `path_` is replaced
@@ -222,6 +175,36 @@ std::shared_ptr<const Place> place_beside(std::shared_ptr<const Source> file, st
   return std::make_shared<FilePlace>(std::move(file), std::move(path), nullptr);
 }
 
+Beneath look_beneath(int folder, const std::string& relative) {
+  Beneath out;
+  out.folder = folder;
+  std::size_t begin = 0;
+  for (;;) {
+    const std::size_t slash = relative.find('/', begin);
+    if (slash == std::string::npos) break;
+    const std::string component = relative.substr(begin, slash - begin);
+    if (!component.empty() && component != ".") {
+      Fd next(::openat(out.folder, component.c_str(), kFolder | O_NOFOLLOW));
+      if (!next) {
+        // A link here gives ENOTDIR, which would look like an absent file.
+        struct stat there {};
+        const int reason = errno;
+        const bool link =
+            ::fstatat(out.folder, component.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(there.st_mode);
+        errno = link ? ELOOP : reason;
+        out.folder = -1;
+        return out;
+      }
+      out.held = std::move(next);
+      out.folder = out.held.get();
+      ++out.depth;
+    }
+    begin = slash + 1;
+  }
+  out.name = relative.substr(begin);
+  return out;
+}
+
 int open_beneath_by_kernel([[maybe_unused]] int folder, [[maybe_unused]] const std::string& relative) noexcept {
 #ifdef __linux__
   struct open_how how {};
@@ -239,12 +222,12 @@ int open_beneath_by_kernel([[maybe_unused]] int folder, [[maybe_unused]] const s
 }
 
 int open_beneath_by_hand(int folder, const std::string& relative) {
-  const Last last = walk_by_hand(folder, relative);
+  const Beneath last = look_beneath(folder, relative);
   return last.folder < 0 ? -1 : ::openat(last.folder, last.name.c_str(), kOpenToRead | O_NOFOLLOW);
 }
 
 int open_cached_blob(int folder, const std::string& relative) {
-  const Last last = walk_by_hand(folder, relative);
+  const Beneath last = look_beneath(folder, relative);
   if (last.folder < 0) return -1;
   std::string to_blobs = "../../blobs/";
   for (std::size_t i = 0; i < last.depth; ++i) to_blobs.insert(0, "../");

@@ -4,9 +4,20 @@
 #include <memory>
 #include <string>
 
+#include "io/fd.h"
 #include "weighbridge/place.h"
 
 namespace weighbridge::io {
+
+// The folder that holds the last component of a relative path, and that component.
+struct Beneath {
+  Fd held;          // empty: `folder` is the given folder
+  int folder = -1;  // -1, with errno, if there is no such folder
+  std::string name;
+  std::size_t depth = 0;  // number of folders in between
+};
+// Looks up a relative path without ".." below `folder`, and follows no link.
+Beneath look_beneath(int folder, const std::string& relative);
 
 // The place of an open file at `path`, with the other files of its folder.
 std::shared_ptr<const Place> place_beside(std::shared_ptr<const Source> file, std::string path);

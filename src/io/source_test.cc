@@ -193,6 +193,13 @@ TEST_P(FileSources, ChangesAreSeen) {
        [](const std::string& path) {
          fs::last_write_time(path, fs::last_write_time(path) + std::chrono::nanoseconds(1000));
        }},
+      {"set back", "the time of its last change",
+       [](const std::string& path) {
+         const auto time = fs::last_write_time(path);
+         std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the clock of files is coarse
+         write_file(path, "54321");
+         fs::last_write_time(path, time);
+       }},
       {"removed", "no longer there", [](const std::string& path) { fs::remove(path); }},
       {"replaced", "another file has taken its place",
        [](const std::string& path) {

@@ -11,9 +11,11 @@
 #include <cerrno>
 #include <climits>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/fail.h"
+#include "io/place.h"
 
 namespace weighbridge::io {
 namespace {
@@ -67,6 +69,29 @@ int lock_now(int fd) noexcept {
   return result;
 }
 
+// The text of the link at this path; none if it is no link. Error io/create for a link that somebody else put into a
+// folder where everybody may write (/tmp): it could lead to any file of ours. The kernel refuses to follow those too
+// (protected_symlinks), but not to read them, as here.
+std::optional<std::string> link_at(const std::string& path, const std::string& folder) {
+  char text[PATH_MAX];
+#ifdef __linux__
+  // One descriptor, so that what is judged is what is read.
+  const Fd fd(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat link {
+  }, parent{};
+  if (!fd || ::fstat(fd.get(), &link) != 0 || !S_ISLNK(link.st_mode)) return std::nullopt;
+  if (::stat(folder.c_str(), &parent) != 0 || ((parent.st_mode & S_ISVTX) != 0 && (parent.st_mode & S_IWOTH) != 0 &&
+                                               link.st_uid != ::geteuid() && link.st_uid != parent.st_uid))
+    base::io_error_of(path, "create", "cannot be written: somebody else put this link into a folder for everybody");
+  const ssize_t length = ::readlinkat(fd.get(), "", text, sizeof text);
+#else
+  static_cast<void>(folder);
+  const ssize_t length = ::readlink(path.c_str(), text, sizeof text);
+#endif
+  if (length < 0) return std::nullopt;
+  return std::string(text, static_cast<std::size_t>(length));
+}
+
 // Calls visit(name) for each entry of the folder.
 template <typename Visit> void for_each_entry(int folder, Visit&& visit) {
   const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -108,11 +133,9 @@ Target resolve_target(const std::string& path) {
     SplitPath split = split_path(at);
     if (split.name.empty() || split.name == "." || split.name == "..")
       base::misuse_of(path, "output-kind", "this names a directory, not a file to write");
-    char link[PATH_MAX];
-    const ssize_t length = ::readlink(at.c_str(), link, sizeof link);
-    if (length < 0) return {std::move(split.folder), std::move(split.name)};
-    const std::string to(link, static_cast<std::size_t>(length));
-    at = to.starts_with('/') ? to : join_path(split.folder, to);
+    const std::optional<std::string> to = link_at(at, split.folder);
+    if (!to) return {std::move(split.folder), std::move(split.name)};
+    at = to->starts_with('/') ? *to : join_path(split.folder, *to);
   }
   base::io_error_of(path, "create", "cannot be written", ELOOP);
 }
@@ -124,6 +147,16 @@ Fd open_folder(const std::string& folder) {
   } while (!fd && errno == EINTR);
   if (!fd) base::io_error_of(folder, "open", "the folder cannot be opened", errno);
   return fd;
+}
+
+Fd open_folder_beneath(const std::string& root, const std::string& file) {
+  Fd top = open_folder(root);
+  const std::string start = join_path(root, "");
+  const Beneath at = look_beneath(top.get(), file.substr(std::min(start.size(), file.size())));
+  if (at.folder >= 0 && !at.held) return top;
+  Fd out(at.folder < 0 ? -1 : ::openat(at.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!out) base::io_error_of(file, "open", "its folder cannot be opened", errno);
+  return out;
 }
 
 void sync_folder(const std::string& folder) {

@@ -22,6 +22,8 @@ Target resolve_target(const std::string& path);
 
 // The folder, open for reading. Error io/open.
 Fd open_folder(const std::string& folder);
+// The folder of a file below `root`, opened without following a link below `root`. Error io/open.
+Fd open_folder_beneath(const std::string& root, const std::string& file);
 // Syncs the names in the folder. Error io/open, io/publish.
 void sync_folder(const std::string& folder);
 

@@ -16,7 +16,7 @@
 
 #include "base/fail.h"
 #include "io/abandon.h"
-#include "io/folder_lock.h"
+#include "io/journal.h"
 #include "io/temporary.h"
 #include "weighbridge/output.h"
 
@@ -36,41 +36,6 @@ std::string without_tail(std::string folder) {
   while (folder.size() > 1 && (folder.ends_with('/') || folder.ends_with("/."))) folder.pop_back();
   return folder;
 }
-
-// The mode of the file with this name. Returns 0, or -1 with errno; EEXIST if it is not a regular file.
-int mode_of_file(int folder, const char* name, mode_t& mode) noexcept {
-  struct stat there {};
-  if (::fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) != 0) return -1;
-  mode = there.st_mode & 0777U;
-  if (S_ISREG(there.st_mode)) return 0;
-  errno = EEXIST;
-  return -1;
-}
-
-// Exchanges a file with the one of the same name at `to`, which hands on its permissions. Returns as renameat does. If
-// the filesystem cannot exchange names, the old file is lost and `kept` is false.
-int replace_file(int from, int to, const char* name, bool& kept) noexcept {
-  mode_t mode = 0;
-  if (mode_of_file(to, name, mode) != 0 || ::fchmodat(from, name, mode, 0) != 0) return -1;
-  if (io::exchange(from, name, to, name) != 0) {
-    kept = false;
-    return io::not_offered(errno) ? io::rename_over(from, name, to, name) : -1;
-  }
-  if (mode_of_file(from, name, mode) == 0) return 0;
-  // Something that is no regular file took the name in the meantime.
-  const int error = errno;
-  io::exchange(from, name, to, name);
-  errno = error;
-  return -1;
-}
-
-// A file that was moved to its place.
-struct Moved {
-  const char* name;
-  struct stat file {};
-  bool replaced = false;  // it replaced another file; `kept`: that one is now in the temporary folder
-  bool kept = true;
-};
 
 }  // namespace
 
@@ -109,8 +74,6 @@ struct OutputFiles::Rep {
   void require_free(const std::string& name) const;
   void publish_folder();
   void publish_files();
-  int move(Moved& file) const noexcept;
-  void take_back(const std::vector<Moved>& moved) const noexcept;
 
   fs::path folder;
   bool replace, exists = false;
@@ -148,6 +111,7 @@ void OutputFiles::Rep::make_temporary() {
   const io::SplitPath split = io::split_path(folder.string());
   target = exists ? io::Target{folder.string(), "folder"} : io::Target{split.folder, split.name};
   where = io::open_folder(target.folder);
+  io::recover(target.folder);
   io::remove_stale(where.get(), target.name, S_IFDIR);
   // A folder that may replace private files must itself be private while they are written.
   temporary = io::create_temporary_folder(where.get(), target, exists ? 0700 : 0777);
@@ -180,51 +144,23 @@ void OutputFiles::Rep::publish_folder() {
   base::io_error_of(folder.string(), "publish", "the folder cannot be created", errno);
 }
 
-// Returns 0, or -1 with errno; EEXIST if the file with this name may not be replaced.
-int OutputFiles::Rep::move(Moved& file) const noexcept {
-  const int from = temporary.fd.get(), to = where.get();
-  if (::fstatat(from, file.name, &file.file, AT_SYMLINK_NOFOLLOW) != 0) return -1;
-  if (io::rename_new(from, file.name, to, file.name) == 0) return 0;
-  if (errno != EEXIST || !replace) return -1;
-  file.replaced = true;
-  return replace_file(from, to, file.name, file.kept);
-}
-
 void OutputFiles::Rep::publish_files() {
-  const io::FolderLock turn(target.folder);  // without turns, two runs would mix their files
   const io::NamesChange publishing;
-  std::vector<Moved> moved;
-  moved.reserve(names.size());
-  for (const std::string& name : names) {
-    Moved file{name.c_str()};
-    if (move(file) == 0) {
-      moved.push_back(file);
-      continue;
-    }
+  std::vector<io::Journal::Change> changes;
+  for (const std::string& name : names) changes.push_back({name, temporary.name + "/" + name, replace});
+  io::Journal journal(target.folder, std::move(changes));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (journal.move(i) == 0) continue;
     const int error = errno;
-    take_back(moved);
-    const std::string path = (folder / name).string();
+    const std::string path = (folder / names[i]).string();
     if (error == EEXIST)
       refuse_existing(path, replace ? ", which appeared while this run was writing and is not a regular file" : "");
     base::io_error_of(path, "publish", "cannot be published", error);
   }
-  for (const Moved& each : moved)
-    if (each.replaced) ::unlinkat(temporary.fd.get(), each.name, 0);
+  journal.commit();
+  for (const std::string& name : names)
+    ::unlinkat(temporary.fd.get(), name.c_str(), 0);  // old files that were exchanged
   io::remove_folder(where.get(), temporary.name);
-}
-
-// Removes only the files of this run: another run may have replaced some of them.
-void OutputFiles::Rep::take_back(const std::vector<Moved>& moved) const noexcept {
-  for (const Moved& each : moved) {
-    struct stat there {};
-    if (::fstatat(where.get(), each.name, &there, AT_SYMLINK_NOFOLLOW) != 0 || there.st_dev != each.file.st_dev ||
-        there.st_ino != each.file.st_ino)
-      continue;
-    if (!each.replaced)
-      ::unlinkat(where.get(), each.name, 0);
-    else if (each.kept)
-      io::rename_over(temporary.fd.get(), each.name, where.get(), each.name);
-  }
 }
 
 OutputFiles::OutputFiles(const std::string& folder, bool replace, std::span<const std::shared_ptr<const Source>> inputs)

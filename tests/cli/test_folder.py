@@ -221,9 +221,8 @@ def test_links_stay_inside(sharded, tmp_path):
     (sharded / SHARDS[0]).rename(outside)
     (sharded / SHARDS[0]).symlink_to(outside)
     assert findings(sharded) == ["hf/shard-link"]
-    os.mkfifo(tmp_path / "fifo")
     (sharded / "vocab.txt").unlink()
-    (sharded / "vocab.txt").symlink_to(tmp_path / "fifo")
+    os.mkfifo(sharded / "vocab.txt")
     assert "FIFO" in weighbridge("verify", sharded, status=2).stderr  # at once, and not when someone writes
 
 
@@ -234,3 +233,19 @@ def test_a_line_of_the_plan_does_not_say_its_subject_twice(model, tmp_path):
     plain.write_bytes(safetensors({"w": ("F32", [1], floats(1))}))
     said = weighbridge("convert", plain, tmp_path / "out.stb", "--dry-run").stdout
     assert "\n  change name: 1 name -> the sidecar NAME.khm.json beside the output\n" in said
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "config.json", "tokenizer_config.json", "model.safetensors.index.json"])
+def test_no_file_of_a_folder_is_read_through_a_link_that_leads_out(sharded, tmp_path, name):
+    """A vocabulary that was a link to a private key passed verify, and convert wrote the key into the output."""
+    secret = tmp_path / "secret"
+    secret.write_bytes((sharded / name).read_bytes() if (sharded / name).exists() else b"{}")
+    (sharded / name).unlink(missing_ok=True)
+    (sharded / name).symlink_to(secret)
+    for words in (["verify", sharded], ["convert", sharded, tmp_path / "out.weights"]):
+        assert "leads out of the folder" in weighbridge(*words, status=4).stderr
+    assert not (tmp_path / "out.weights").exists()
+    (sharded / name).unlink()
+    (sharded / name).symlink_to("inside")  # within the folder a link is fine
+    secret.rename(sharded / "inside")
+    weighbridge("verify", sharded)

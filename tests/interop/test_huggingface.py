@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests Hugging Face folders against the published package safetensors, and the real all-MiniLM-L6-v2 through .weights."""
 import json
+import shutil
 
 import pytest
 
@@ -29,8 +30,8 @@ def minilm(tmp_path):
         pytest.skip(f"wordpiece/{vocabulary.name} is not in ../shared/data or $WEIGHBRIDGE_TEST_DATA")
     folder = tmp_path / "all-MiniLM-L6-v2"
     (folder / "1_Pooling").mkdir(parents=True)
-    (folder / "model.safetensors").symlink_to(MINILM)
-    (folder / "vocab.txt").symlink_to(vocabulary)
+    shutil.copyfile(MINILM, folder / "model.safetensors")
+    shutil.copyfile(vocabulary, folder / "vocab.txt")
     (folder / "config.json").write_text(json.dumps(CONFIG, indent=2, sort_keys=True) + "\n")
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "model_max_length": 512}))
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 256, "do_lower_case": False}))

@@ -22,6 +22,11 @@ def files_below(folder):
             for path in sorted(folder.rglob("*")) if not any(map(STRAY.fullmatch, path.relative_to(folder).parts))}
 
 
+def only_files(found):
+    """Without folders: an empty one that a killed run made is no output."""
+    return {name: data for name, data in found.items() if data is not None}
+
+
 def strays_below(folder):
     """Names of leftover temporaries at any depth."""
     return sorted(path.name for path in folder.rglob("*") if STRAY.fullmatch(path.name))
@@ -29,8 +34,8 @@ def strays_below(folder):
 
 class Job:
     """Makes `main` and the files that belong to it in the folder `there`, which contains nothing else. Of several files that belong
-    together, `main` gets its name last: without it there is no output. Files that do not belong together (together=False) are each old
-    or new; with `back`, a failing run removes those that it has published. `again`: the flags that the next run needs if complete files
+    together, `main` gets its name last: without it there is no output. Files that do not belong together (together=False) may be old
+    and new until the next run; with `back`, a failing run removes those that it has published. `again`: the flags that the next run needs if complete files
     were left, which only a person may replace. `half`: for files that refer to each other by digest, a command line that must refuse
     them if some are missing or old."""
 
@@ -38,6 +43,7 @@ class Job:
         self.folder, self.there, self.together, self.again, self.half = folder, folder / "there", together, again, half
         self.back = back
         self.refused = set()  # states that `half` has refused
+        self.restored = {}  # states that a run on a full disk has restored, and whether to the new files
         self.main = str(main.relative_to(self.there))
         self.arguments = [*arguments, "--threads", "1"]
         self.before = folder / "before"
@@ -74,18 +80,18 @@ class Job:
 
     def run_with(self, injection):
         """A run from the start under `strace --inject=injection`."""
-        self.reset()
-        return run(*self.arguments, prefix=["strace", "-qq", "-o", "/dev/null", f"--inject={injection}"])
+        def again():
+            self.reset()
+            return run(*self.arguments, prefix=["strace", "-qq", "-o", "/dev/null", f"--inject={injection}"])
+        self.injected = again
+        return again()
 
     def require_old_or_new(self, where):
-        """Requires the old files or the new ones, byte for byte; or, of several that belong together, a state without the main one that
-        does not open. Returns whether they are the new ones."""
+        """Requires the old files or the new ones, byte for byte. Of several files, a run that cannot write a byte must restore the one
+        or the other first; before it, the main file is missing, and the folder does not open. Returns whether they are the new ones."""
         found = files_below(self.there)
         if found in (self.old, self.new):
             return found == self.new
-        if not self.together:
-            assert all(data in (self.old.get(name), self.new.get(name)) for name, data in found.items()), where
-            return False
         if self.half is not None:
             if (state := self.left_behind()) not in self.refused:
                 done = run(*self.half)
@@ -94,13 +100,27 @@ class Job:
             return False
         files = {name for name, data in found.items() if data is not None}
         names = {name for name, data in self.new.items() if data is not None}
-        if self.main in files or (names == {self.main} and files - set(self.old)):
+        if self.together and (self.main in files or (names == {self.main} and files - set(self.old))):
             changed = [name for name in files if found[name] not in (self.old.get(name), self.new.get(name))]
             raise AssertionError(f"{where}: neither old nor new: {sorted(files)}, of neither {changed}")
         folder = self.there / pathlib.Path(self.main).parent
-        if self.main.endswith(".safetensors") and folder.exists():
+        if self.together and self.main.endswith(".safetensors") and folder.exists():
             assert run("verify", folder).returncode != 0, f"{where}: it opens without its weights: {sorted(files)}"
-        return False
+        state = self.left_behind()
+        if state not in self.restored:
+            self.restored[state] = self.restored_by_a_run_on_a_full_disk(where)
+        return self.restored[state]
+
+    def restored_by_a_run_on_a_full_disk(self, where):
+        """Whether the files are the new ones after a next run that cannot write."""
+        full = [f"--inject={call}:error=ENOSPC" for call in ("pwrite64", "fallocate")]
+        run(*self.arguments, prefix=["strace", "-qq", "-o", "/dev/null", *full])
+        found = only_files(files_below(self.there))
+        strays = [stray for stray in strays_below(self.there) if not stray.endswith(".tmp")]
+        assert found in (only_files(self.old), only_files(self.new)), f"{where}: the next run restored neither: {sorted(found)}"
+        assert strays == [], f"{where}: the next run left {strays}"
+        self.injected()
+        return found == only_files(self.new)
 
     def untouched(self, found):
         """Whether `found` is the previous state; files that do not belong together may include new ones."""

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = os.environ.get("WEIGHBRIDGE") or str(ROOT / "build/release/weighbridge")
-STRAY = re.compile(r"\..*\.weighbridge-[0-9a-f]{16}\.tmp")
+STRAY = re.compile(r"\..*\.weighbridge-[0-9a-f]{16}\.(tmp|old)|\.weighbridge-[0-9a-f]{16}\.journal")
 MIB = 1 << 20
 
 

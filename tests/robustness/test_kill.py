@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Kills the writer at each system call in turn, and makes each call fail. The output must be the old one or the new one, byte for
 # byte, and the next run must remove leftovers. Of several files that belong together, the main one may be missing after a kill, but
-# it must never be beside files of another model.
+# it must never be beside files of another model, and a next run that cannot write a byte must restore old or new.
 import subprocess
 
 import pytest

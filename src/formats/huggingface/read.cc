@@ -79,7 +79,7 @@ class Loader {
 
   void read_weights(core::ShardReader& weights) {
     core::Findings& findings = reading_.findings;
-    const auto whole = opening_.place.open_following_links(kWeights);
+    const auto whole = opening_.place.open(kWeights);
     const TextFile index = read_text(reading_, kIndex);
     if (whole && index.present) findings.report(rules::kTwoWeights, {});
     if (whole) {
@@ -87,8 +87,7 @@ class Loader {
     } else if (index.text) {
       weights.read_index(index);
     } else if (!index.present) {
-      const bool pickle = opening_.place.open_following_links(kPickle) != nullptr ||
-                          opening_.place.open_following_links(kPickleIndex) != nullptr;
+      const bool pickle = opening_.place.open(kPickle) != nullptr || opening_.place.open(kPickleIndex) != nullptr;
       findings.report(pickle ? rules::kPickle : rules::kWeightsMissing, {});
     }
   }

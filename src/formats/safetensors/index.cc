@@ -39,7 +39,7 @@ std::string main_file(const Place& place, core::Findings& findings) {
     base::misuse_of(place.name(), "not-a-file",
                     "this is a directory with several models: open '" + indexes[0] + "' or another index in it");
   // The model in one file and its shards may differ; other programs read one or the other.
-  if (!indexes.empty() && place.open_following_links(kWholeName)) findings.report(rules::kTwoWeights, {});
+  if (!indexes.empty() && place.open(kWholeName)) findings.report(rules::kTwoWeights, {});
   return indexes.empty() ? std::string(kWholeName) : indexes[0];
 }
 
@@ -68,7 +68,7 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
   draft.set_format("safetensors");
   const auto given = opening.place.file();
   const std::string name = given ? last_component(given->name()) : main_file(opening.place, opening.findings);
-  const auto source = given ? given : opening.place.open_following_links(name);
+  const auto source = given ? given : opening.place.open(name);
   if (!source) base::io_error_of(opening.place.name(), "open", "the file '" + name + "' is no longer there");
   core::JsonReading reading{
       .place = opening.place, .limits = opening.context.limits, .findings = opening.findings, .rules = kJsonRules};

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs a model into a module: STB files of at most 16 tensors, the sidecar that names them, and the words that load
 // them. Leaves writing and verifying STB files to convert, and what STB can hold to its layout function.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -12,11 +15,14 @@
 #include "base/utf8.h"
 #include "convert/plan_maker.h"
 #include "core/progress.h"
+#include "core/witness.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
+#include "io/abandon.h"
 #include "io/atomic_file.h"
 #include "io/folder_lock.h"
-#include "io/set_aside.h"
+#include "io/journal.h"
+#include "io/temporary.h"
 #include "registry/registry.h"
 #include "runtime/khlnary/rules.h"
 #include "runtime/khlnary/words.h"
@@ -33,6 +39,36 @@ constexpr std::size_t kMostNamed = 5;  // tensors named in a refusal
 constexpr LossKind kLeftOut[] = {LossKind::attribute, LossKind::attribute_type, LossKind::extra, LossKind::tokenizer};
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+// A temporary folder in the module's folder, for files that are not complete yet.
+class Staging {
+ public:
+  Staging(const std::string& folder, const std::string& name, bool made)
+      : path_(folder), where_(io::open_folder(folder)) {
+    io::remove_stale(where_.get(), name, S_IFDIR);
+    const io::NamesChange creating;
+    // A folder that may replace private files must itself be private while they are written.
+    temporary_ = io::create_temporary_folder(where_.get(), {folder, name}, made ? 0777 : 0700);
+    lock_.emplace(std::move(temporary_.fd));  // the conversions into it take turns by the same lock
+    on_abandon_.emplace([this] { io::remove_folder(where_.get(), temporary_.name); });
+  }
+  ~Staging() {
+    const io::NamesChange removing;
+    on_abandon_.reset();
+    io::remove_folder(where_.get(), temporary_.name);
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+  const std::string& name() const noexcept { return temporary_.name; }
+  std::string path() const { return (std::filesystem::path(path_) / name()).string(); }
+
+ private:
+  std::string path_;
+  io::Fd where_;
+  io::Temporary temporary_{};
+  std::optional<io::FolderLock> lock_{};
+  std::optional<io::OnAbandon> on_abandon_{};
+};
 
 class Packer {
  public:
@@ -53,9 +89,10 @@ class Packer {
     collect_shapes();
     const bool made = make_folder();
     try {
-      const auto go_on = [&] { return core::goes_on(context_, 0, total_); };
-      const io::FolderLock turn(folder_, go_on);  // without turns, two runs would mix their files
-      publish_all();
+      const Staging staging(folder_, name_ + ".knu", made);
+      stage_ = staging.path();
+      write_all();
+      publish_all(staging.name());
     } catch (...) {
       if (made) ::rmdir(folder_.c_str());
       throw;
@@ -193,7 +230,7 @@ class Packer {
     if (context_.progress)
       context.progress = [&](std::uint64_t done, std::uint64_t) { return context_.progress(done_ + done, total_); };
     packed_.files.push_back(beside(file_name(k)));
-    writing.execute(packed_.files.back(), context);
+    writing.execute((std::filesystem::path(stage_) / file_name(k)).string(), context);
     done_ += 2 * writing.payload_size();
   }
 
@@ -245,33 +282,35 @@ class Packer {
 
   // ---- the folder ----
 
-  void publish_all() {
-    try {
-      write_all();
-    } catch (...) {
-      take_back();
-      throw;
-    }
-    for (auto& [path, old] : old_) old.settle();
-  }
-
+  // Writes all files into the temporary folder.
   void write_all() {
-    // Set all old files aside first: until the new module exists, no old one may load new files.
-    for (const std::string& path : paths()) old_.emplace_back(path, io::SetAside(path, options_.replace));
-    for (std::uint32_t k = 0; k < file_count(); ++k) {
-      write_file(k);
-      published_.push_back(beside(file_name(k)));
-      published_.push_back(beside(stb::sidecar_name(file_name(k))));
-    }
+    for (std::uint32_t k = 0; k < file_count(); ++k) write_file(k);
     sidecar_.module = name_ + ".knu";
-    publish(sidecar_path(), stb::write_sidecar(sidecar_));
-    publish(module_path(), stored(words()));
+    write_text(name_ + std::string(stb::kSidecarExtension), stb::write_sidecar(sidecar_));
+    write_text(*sidecar_.module, stored(words()));
   }
 
-  // Restores the old files, the module last.
-  void take_back() noexcept {
-    for (auto each = old_.rbegin(); each != old_.rend(); ++each)
-      each->second.put_back(std::ranges::find(published_, each->first) != published_.end());
+  // Sets all old files aside first: until the new module exists, no old one may load new files.
+  void publish_all(const std::string& stage) {
+    const auto go_on = [&] { return core::goes_on(context_, 0, total_); };
+    const io::FolderLock turn(folder_, go_on);  // without turns, two runs would mix their files
+    const io::NamesChange publishing;
+    std::vector<io::Journal::Change> changes;
+    for (const std::string& path : paths()) {
+      const std::string name = path.substr(beside("").size());
+      const bool written = std::filesystem::exists(std::filesystem::path(stage_) / name);
+      changes.push_back({name, written ? stage + "/" + name : "", options_.replace});
+    }
+    io::Journal journal(folder_, changes);
+    journal.set_aside();
+    for (std::size_t i = changes.size(); i-- > 0;) {  // the module last
+      if (changes[i].fresh.empty() || journal.move(i) == 0) continue;
+      const int error = errno;
+      const std::string path = beside(changes[i].name);
+      if (error == EEXIST) refuse_existing(path);
+      base::io_error_of(path, "publish", "cannot be published", error);
+    }
+    journal.commit();
   }
 
   // All files to write, and with `replace` those that an earlier packing of more tensors may have left; the module
@@ -285,11 +324,16 @@ class Packer {
     return out;
   }
 
+  [[noreturn]] static void refuse_existing(const std::string& path) {
+    base::misuse_of(path, "output-exists", "the file exists", base::option_hint("replace"));
+  }
+
   void require_free() const {
+    io::recover(folder_);  // what a killed run had set aside is in the way too
     for (const std::string& path : paths()) {
       std::error_code ignored;
       if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) continue;
-      if (!options_.replace) base::misuse_of(path, "output-exists", "the file exists", base::option_hint("replace"));
+      if (!options_.replace) refuse_existing(path);
       if (io::is_one_of(path, model_.sources()))
         base::misuse_of(path, "output-is-input", "this is the input: choose another folder");
     }
@@ -309,16 +353,11 @@ class Packer {
     return made;
   }
 
-  void publish(const std::string& path, const std::string& bytes) {
-    io::AtomicFile file(path, {options_.replace, bytes.size()});
+  void write_text(const std::string& name, const std::string& bytes) {
+    io::AtomicFile file((std::filesystem::path(stage_) / name).string(),
+                        {.replace = false, .expected_size = bytes.size()});
     file.write_whole(std::as_bytes(std::span(bytes)));
-    published_.push_back(path);
-    try {
-      file.publish();
-    } catch (...) {
-      if (!file.published()) published_.pop_back();
-      throw;
-    }
+    file.publish();
   }
 
   const Model& model_;
@@ -330,8 +369,7 @@ class Packer {
   std::vector<std::uint32_t> chosen_{};  // indices of the model's tensors
   stb::Sidecar sidecar_{};
   Packed packed_{};
-  std::vector<std::pair<std::string, io::SetAside>> old_{};  // with their paths
-  std::vector<std::string> published_{};                     // paths with a new file
+  std::string stage_{};  // the temporary folder
   std::uint64_t done_ = 0, total_ = 0;
 };
 
@@ -339,7 +377,8 @@ class Packer {
 
 Packed pack(const Model& model, const std::string& folder, const std::string& name, const PackOptions& options,
             const Context& context) {
-  return Packer(model, folder, name, options, context).run();
+  // What was checked is what is packed, even if the file changes meanwhile.
+  return Packer(core::witnessed(model), folder, name, options, context).run();
 }
 
 }  // namespace weighbridge::khlnary

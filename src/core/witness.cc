@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hashes of blocks, with a salt, so that nobody can prepare other bytes of the same hash.
+#include "core/witness.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "codecs/checksum.h"
+#include "core/state.h"
+#include "weighbridge/place.h"
+
+namespace weighbridge::core {
+namespace {
+
+constexpr std::uint64_t kBlock = std::uint64_t{64} << 10;
+
+class WitnessedSource final : public Source {
+ public:
+  explicit WitnessedSource(std::shared_ptr<const Source> of)
+      : of_(std::move(of)), id_(next_id()), seen_(base::to_size((of_->size() + kBlock - 1) / kBlock)) {
+    if (::getentropy(salt_.data(), salt_.size()) != 0)
+      base::io_error("read", "the system gives no random numbers", errno);
+  }
+
+  std::uint64_t size() const noexcept override { return of_->size(); }
+  std::string_view name() const noexcept override { return of_->name(); }
+  ReadCost cost() const noexcept override { return of_->cost(); }
+  std::uint64_t written_end() const noexcept override { return of_->written_end(); }
+  void will_need(std::uint64_t offset, std::uint64_t length) const noexcept override { of_->will_need(offset, length); }
+  void check_unchanged() const override { of_->check_unchanged(); }
+  std::shared_ptr<const Place> place() const override { return of_->place(); }
+
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (!base::fits(offset, out.size(), size())) return of_->read_at(offset, out);  // which refuses it
+    while (!out.empty()) {
+      const std::uint64_t block = offset / kBlock, before = offset % kBlock;
+      std::size_t take = 0;
+      if (before == 0 && out.size() >= length_of(block)) {
+        // All blocks that `out` covers, with one call.
+        for (std::uint64_t at = block; take < out.size() && out.size() - take >= length_of(at); ++at)
+          take += length_of(at);
+        of_->read_at(offset, out.first(take));
+        for (std::size_t done = 0; done < take; done += kBlock)
+          confirm(block + done / kBlock, out.subspan(done, std::min<std::size_t>(kBlock, take - done)));
+      } else {
+        const std::span<const std::byte> whole = held(block);
+        take = std::min<std::size_t>(out.size(), whole.size() - base::to_size(before));
+        std::memcpy(out.data(), whole.data() + before, take);
+      }
+      offset += take;
+      out = out.subspan(take);
+    }
+  }
+
+ private:
+  struct Held {  // the last block of which this thread read a part
+    std::uint64_t source = 0, block = 0;
+    std::vector<std::byte> bytes{};
+  };
+
+  static std::uint64_t next_id() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
+  std::size_t length_of(std::uint64_t block) const noexcept {
+    return static_cast<std::size_t>(std::min(kBlock, size() - block * kBlock));
+  }
+
+  std::span<const std::byte> held(std::uint64_t block) const {
+    static thread_local Held last;
+    if (last.source == id_ && last.block == block) return last.bytes;
+    last.source = 0;
+    last.bytes.resize(length_of(block));
+    of_->read_at(block * kBlock, last.bytes);
+    confirm(block, last.bytes);
+    last.source = id_;
+    last.block = block;
+    return last.bytes;
+  }
+
+  void confirm(std::uint64_t block, std::span<const std::byte> bytes) const {
+    static thread_local codecs::Xxh3_128 state;
+    state.reset();
+    state.update(std::as_bytes(std::span(salt_)));
+    state.update(bytes);
+    const codecs::Hash128 hash = state.finish();
+    const std::lock_guard lock(mutex_);
+    std::optional<codecs::Hash128>& seen = seen_[base::to_size(block)];
+    if (!seen) seen = hash;
+    if (*seen == hash) return;
+    base::io_error_of(of_->name(), "changed",
+                      "the file changed while it was read: the bytes from " + std::to_string(block * kBlock) +
+                          " on are not those that were checked");
+  }
+
+  const std::shared_ptr<const Source> of_;
+  const std::uint64_t id_;
+  std::array<unsigned char, 16> salt_{};
+  mutable std::mutex mutex_;
+  mutable std::vector<std::optional<codecs::Hash128>> seen_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Source> witnessed(std::shared_ptr<const Source> of) {
+  return std::make_shared<const WitnessedSource>(std::move(of));
+}
+
+Model witnessed(const Model& model) {
+  const State* const state = Access::state(model);
+  if (state == nullptr) return model;
+  auto copy = std::make_shared<State>(*state);
+  for (auto& source : copy->sources) source = witnessed(std::move(source));
+  return Access::model(std::move(copy));
+}
+
+}  // namespace weighbridge::core
