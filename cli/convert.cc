@@ -255,6 +255,7 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
                  std::uint64_t before) {
   const bool dry_run = session.args.has(FlagId::dry_run), possible = plan.possible();
   std::vector<Cast> casts;
+  if (possible && dry_run) plan.check_output(output, session.context().limits);
   if (possible && !dry_run) {
     casts = plan.execute(output, in_two_parts(session)).casts;
     session.progress().clear();

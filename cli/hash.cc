@@ -2,6 +2,7 @@
 // hash: prints one digest per file, or checks a list of such lines against the files that they name.
 #include "weighbridge/hash.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -103,11 +104,17 @@ struct Line {
 };
 
 // Parses a digest ("wb2:..." or 64 digits), a space, another space or sha256sum's asterisk, and the path as hash prints
-// it. With --file the digits are a SHA-256.
+// it. With --file the digits are a SHA-256, in either case.
 std::optional<Line> parse_line(std::string_view line, bool of_file) {
+  // sha256sum begins a line with a backslash if it has escaped the path.
+  if (line.starts_with('\\')) line.remove_prefix(1);
   const std::size_t end = line.find(' ');
   if (end == line.npos || end + 2 >= line.size() || (line[end + 1] != ' ' && line[end + 1] != '*')) return std::nullopt;
-  std::optional<Digest> digest = parse_digest(line.substr(0, end));
+  std::string digits(line.substr(0, end));
+  if (of_file)
+    std::ranges::transform(digits, digits.begin(),
+                           [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
+  std::optional<Digest> digest = parse_digest(digits);
   std::optional<std::string> path = unescaped(line.substr(end + 2));
   if (!digest || !path || (of_file && digest->version != 1)) return std::nullopt;
   if (of_file) digest->version = 0;
@@ -146,10 +153,13 @@ Status check_line(Session& session, const Line& line, Others& others) {
     session.out.text("\n");
     session.out.flush();  // show results as they come
   };
+  // The list names what cannot be opened, not the command line.
+  const auto of_line = [](Status status) { return status == Status::misuse ? Status::io : status; };
   try {
     Status status = Status::done;
     const auto found = digest_of(session, line.path, kind_of(session.args), line.digest.version, status);
     if (!found) {
+      status = of_line(status);
       say(without_digest(status), Tone::bad);
       if (status != Status::io) look_for_other_kind(session, line, false, others);
       return status;
@@ -160,8 +170,9 @@ Status check_line(Session& session, const Line& line, Others& others) {
     if (!equal) look_for_other_kind(session, line, true, others);
     return equal ? Status::done : Status::invalid;
   } catch (const Error& error) {
-    say(without_digest(status_of(error.kind())), Tone::bad);
-    const Status status = session.fail(line.path, error);
+    const Status status = of_line(status_of(error.kind()));
+    say(without_digest(status), Tone::bad);
+    session.fail(line.path, error);
     if (status != Status::io) look_for_other_kind(session, line, false, others);
     return status;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program: finds the verb, runs it, and turns exceptions into an exit status and a message.
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
@@ -128,10 +129,21 @@ int run(std::span<const char* const> words, Output& out) {
 }  // namespace
 }  // namespace weighbridge::cli
 
+// A model may lie in thousands of shards, and shells allow 1,024 open files where the system would allow more.
+static void allow_many_files() noexcept {
+#ifdef RLIMIT_NOFILE
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  static_cast<void>(::setrlimit(RLIMIT_NOFILE, &files));
+#endif
+}
+
 int main(int argc, char** argv) {
   ::signal(SIGXFSZ, SIG_IGN);  // write() reports a file size limit as EFBIG
   ::signal(SIGPIPE, SIG_IGN);  // write() reports a closed pipe as EPIPE
   weighbridge::cli::guard_standard_descriptors();
+  allow_many_files();
   weighbridge::cli::Output out;
   const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
   return weighbridge::cli::run(words.empty() ? words : words.subspan(1), out);

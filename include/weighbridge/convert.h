@@ -158,6 +158,8 @@ class Plan {
   /// The losses whose kinds are not in options().allow.
   std::vector<Item> refused() const;
   bool possible() const { return blockers().empty() && refused().empty(); }  ///< execute() would start
+  /// [reads] Throws what execute() would throw about `path` and the limits before it writes. Changes nothing.
+  void check_output(const std::string& path, const Limits& = {}) const;
   /// [reads] Writes a temporary beside `path`, syncs it, reads it back and compares, renames it, and syncs the folder.
   /// Throws Error{misuse} if !possible(), if `path` exists without options().replace, or if `path` is the input,
   /// through any link. Throws Error with rule "convert/overflow" and publishes nothing if a cast overflows and

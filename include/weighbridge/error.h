@@ -77,10 +77,12 @@ struct Finding {
 /// findings by offset and rule. Keeps at most kMaxFindings; total() counts all.
 class Report {
  public:
-  static constexpr std::size_t kMaxFindings = 1000;  ///< that are kept
+  static constexpr std::size_t kMaxFindings = 1000;              ///< that are kept
+  static constexpr std::size_t kMaxText = std::size_t{4} << 20;  ///< bytes of their texts, beyond which none is kept
 
   void add(Finding);           ///< Counts it, and keeps it if there is room.
   void append(const Report&);  ///< Appends all findings of another report.
+  bool full() const noexcept;  ///< Whether add() would only count.
   /// Calls change(finding) for each kept finding and for first_error(), so that a caller can add what it knows.
   template <class Change> void amend(Change&& change) {
     for (Finding& finding : findings_) change(finding);
@@ -100,6 +102,7 @@ class Report {
   std::vector<Finding> findings_;
   std::optional<Finding> first_error_;
   std::uint64_t total_ = 0, errors_ = 0, warnings_ = 0;
+  std::size_t text_ = 0;
 };
 
 /// The error that the library throws. Copies share one finding, so copying never throws.

@@ -47,6 +47,14 @@ Error Error::in(std::string_view file) const {
   return Error(std::move(named));
 }
 
+namespace {
+
+std::size_t text_of(const Finding& finding) noexcept {
+  return finding.message.size() + finding.expected.size() + finding.found.size() + finding.tensor.size();
+}
+
+}  // namespace
+
 void Report::add(Finding finding) {
   ++total_;
   if (finding.severity == Severity::error) {
@@ -55,8 +63,12 @@ void Report::add(Finding finding) {
     if (!first_error_) first_error_ = finding;
   }
   if (finding.severity == Severity::warning) ++warnings_;
-  if (findings_.size() < kMaxFindings) findings_.push_back(std::move(finding));
+  if (full()) return;
+  text_ += text_of(finding);
+  findings_.push_back(std::move(finding));
 }
+
+bool Report::full() const noexcept { return findings_.size() >= kMaxFindings || text_ > kMaxText; }
 
 void Report::append(const Report& other) {
   // `other` may have counted more findings than it kept.
@@ -64,10 +76,11 @@ void Report::append(const Report& other) {
   errors_ += other.errors_;
   warnings_ += other.warnings_;
   if (!first_error_) first_error_ = other.first_error_;
-  const std::size_t room = kMaxFindings - findings_.size();
-  const std::size_t taken = other.findings_.size() < room ? other.findings_.size() : room;
-  findings_.reserve(findings_.size() + taken);
-  for (std::size_t i = 0; i < taken; ++i) findings_.push_back(other.findings_[i]);
+  for (const Finding& finding : other.findings_) {
+    if (full()) break;
+    text_ += text_of(finding);
+    findings_.push_back(finding);
+  }
 }
 
 }  // namespace weighbridge

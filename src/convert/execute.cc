@@ -59,6 +59,13 @@ void require_other_file(const convert::PlanRep& rep, const std::string& path, bo
                         "the output is the input '" + std::string(source->name()) + "': give another name");
 }
 
+void require_folder_name(const convert::PlanRep& rep, const std::string& path) {
+  std::error_code unknown;
+  if (rep.layout.folder && !rep.format->info.folder && !path.ends_with('/') &&
+      !std::filesystem::is_directory(path, unknown))
+    base::misuse_of(path, "output-kind", "shards are written into a folder: the name must end with /");
+}
+
 // A small file can claim the same bytes for many tensors, each of which would be written. The dense form of a sparse
 // tensor counts as data that is there.
 void require_proportion(const convert::PlanRep& rep, const Limits& limits) {
@@ -196,6 +203,20 @@ class Companion {
 
 }  // namespace
 
+void Plan::check_output(const std::string& path, const Limits& limits) const {
+  const convert::PlanRep* const rep = convert::PlanMaker::rep(*this);
+  if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
+  require_possible(*this);
+  require_proportion(*rep, limits);
+  require_folder_name(*rep, path);
+  require_other_file(*rep, path, rep->options.replace);
+  if (rep->layout.folder) {
+    convert::OutputFolder::check(path, rep->options.replace);
+  } else {
+    io::AtomicFile::check(path, rep->options.replace);
+  }
+}
+
 Written Plan::execute(const std::string& path, const Context& context) const {
   const convert::PlanRep* const rep = convert::PlanMaker::rep(*this);
   if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
@@ -203,9 +224,7 @@ Written Plan::execute(const std::string& path, const Context& context) const {
   require_proportion(*rep, context.limits);
   const bool replace = rep->options.replace;
   const core::WriteLayout& layout = rep->layout;
-  if (std::error_code unknown; layout.folder && !rep->format->info.folder && !path.ends_with('/') &&
-                               !std::filesystem::is_directory(path, unknown))
-    base::misuse_of(path, "output-kind", "shards are written into a folder: the name must end with /");
+  require_folder_name(*rep, path);
   std::optional<convert::OutputFolder> folder;
   if (layout.folder) folder.emplace(*layout.folder, path, replace);
   for (const std::string& each : folder ? folder->paths() : std::vector{path}) require_other_file(*rep, each, replace);

@@ -36,21 +36,44 @@ bool holds_nothing(const fs::path& folder, int depth) {
   return !error;
 }
 
+std::string without_slashes(std::string path) {
+  io::require_path(path);
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+bool exists_as_folder(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_directory(status))
+    base::misuse_of(path, "output-kind",
+                    "cannot be written: it is not a folder, and this format is written as a folder");
+  return fs::exists(status);
+}
+
+void require_empty(const std::string& path) {
+  if (!holds_nothing(path, 1))
+    base::misuse_of(path, "output-exists", "the folder is not empty", base::option_hint("replace"));
+}
+
 }  // namespace
+
+void OutputFolder::check(const std::string& path, bool replace) {
+  const std::string folder = without_slashes(path);
+  if (!exists_as_folder(folder)) {
+    io::open_folder(io::split_path(folder).folder);  // where it will be created
+  } else if (!replace) {
+    require_empty(folder);
+  }
+}
 
 OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& path, bool replace)
     : layout_(layout), path_(path), replace_(replace) {
-  io::require_path(path);
-  while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
-  std::error_code error;
-  const fs::file_status status = fs::status(path_, error);
-  if (fs::exists(status) && !fs::is_directory(status))
-    base::misuse_of(path_, "output-kind",
-                    "cannot be written: it is not a folder, and this format is written as a folder");
-  if (fs::exists(status)) io::recover(path_);
-  if (fs::exists(status) && !replace_ && !holds_nothing(path_, 1))
-    base::misuse_of(path_, "output-exists", "the folder is not empty", base::option_hint("replace"));
-  if (!fs::exists(status)) make_folder(path_);
+  path_ = without_slashes(path);
+  const bool exists = exists_as_folder(path_);
+  if (exists) io::recover(path_);
+  if (exists && !replace_) require_empty(path_);
+  if (!exists) make_folder(path_);
   find_removed();
   for (const std::string& each : paths()) require_inside(each);
 }

@@ -23,6 +23,8 @@ class OutputFolder {
   // Throws misuse/output-kind when the path is a file or a name in the folder is a symbolic link, misuse/output-exists
   // when the folder is not empty and `replace` is off, and io/create.
   OutputFolder(const core::OutFolder&, const std::string& path, bool replace);
+  // Throws what the constructor would throw about the path as it is now. Changes nothing.
+  static void check(const std::string& path, bool replace);
   ~OutputFolder();  // removes the folders it created unless keep() was called
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;

@@ -38,7 +38,7 @@ Finding Findings::make(const Rule& rule, At at, std::string expected, std::strin
 
 void Findings::report(const Rule& rule, At at, std::string expected, std::string found, std::string_view detail) {
   // The report keeps no more findings, so only count: a hostile header can have millions of errors.
-  if (report_.errors() >= Report::kMaxFindings) {
+  if (report_.full() && (rule.severity != Severity::error || !report_.valid())) {
     Finding counted;
     counted.severity = rule.severity;
     report_.add(std::move(counted));

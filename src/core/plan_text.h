@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/words.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::core {
@@ -12,8 +13,10 @@ namespace weighbridge::core {
 // Item::from if the source has nothing of the kind.
 inline constexpr char kAbsent[] = "absent";
 
+// Cuts long keys, because one tensor can have very many items.
 inline std::string indexed(std::string_view what, std::string_view key) {
-  return std::string(what) + "[\"" + std::string(key) + "\"]";
+  constexpr std::size_t kMost = 1024;
+  return std::string(what) + "[\"" + excerpt(key, kMost) + "\"]";
 }
 inline std::string subject(const Tensor& tensor) { return indexed("tensors", tensor.name()); }
 inline std::string subject(const Tensor& tensor, const Part& part) {

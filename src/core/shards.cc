@@ -70,8 +70,9 @@ void ShardReader::keep_metadata(const Model& model) {
     if (!is_new) {
       const Value& kept = metadata_[known->second].second;
       if (kept != entry.second)
-        reading_.findings.report(rules_.metadata_conflict, {}, kept.to_text(), entry.second.to_text(),
-                                 quoted(entry.first));
+        reading_.findings.in(*model.sources()[0])
+            .report(rules_.metadata_conflict, {}, excerpt(kept.to_text()), excerpt(entry.second.to_text()),
+                    quoted(excerpt(entry.first)));
       continue;
     }
     metadata_.push_back(entry);
@@ -151,8 +152,11 @@ std::shared_ptr<const Source> ShardReader::open_shard(const TextFile& index, con
     if (auto source = reading_.place.open(name)) return source;
     reading_.in(index).report(rules_.missing, {.offset = at}, {}, {}, name);
   } catch (const Error& error) {
-    if (error.finding().rule != "io/outside") throw;
-    reading_.in(index).report(rules_.link, {.offset = at}, {}, {}, name);
+    // A name that is there, but no file: a directory, a FIFO.
+    const bool outside = error.finding().rule == "io/outside";
+    if (!outside && error.kind() != Kind::misuse) throw;
+    reading_.in(index).report(outside ? rules_.link : rules_.missing, {.offset = at}, {}, {},
+                              outside ? name : name + ": " + error.finding().message);
   }
   return nullptr;
 }
@@ -197,8 +201,7 @@ void ShardReader::check_total(const JsonObject& index) {
   const JsonMember* const total = inner ? inner->find("total_size") : nullptr;
   if (total != nullptr && wire::as_u64(total->raw) != bytes_)
     reading_.in(index.file)
-        .report(rules_.total_size, {.offset = index.offset(*total)}, std::to_string(bytes_),
-                std::string(total->raw.substr(0, 40)));
+        .report(rules_.total_size, {.offset = index.offset(*total)}, std::to_string(bytes_), excerpt(total->raw));
 }
 
 }  // namespace weighbridge::core

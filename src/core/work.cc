@@ -24,16 +24,18 @@ std::uint64_t add_to(std::uint64_t a, std::uint64_t b) noexcept { return a > UIN
 }  // namespace
 
 void Work::add(const Part& part, std::uint64_t bytes) {
-  wanted_ = add_to(wanted_, bytes);
   const PartRecord& record = Access::record(part);
   const auto extent = part.extent();
+  // Many small frames take as long as their stored bytes.
+  if (extent && is_coded(record.encoding)) bytes = std::max(bytes, extent->length);
+  wanted_ = add_to(wanted_, bytes);
   if (!extent) {
     computed_ = add_to(computed_, part.size());
     return;
   }
   const Range range{extent->source, extent->offset, extent->length, 0};
   if (is_coded(record.encoding)) {
-    coded_.push_back({range, part.size()});
+    coded_.push_back({range, std::max(part.size(), extent->length)});
   } else {
     raw_.push_back(range);
   }
@@ -42,11 +44,18 @@ void Work::add(const Part& part, std::uint64_t bytes) {
 std::uint64_t Work::distinct() const {
   std::uint64_t total = add_to(computed_, Extents(raw_).distinct_bytes());
   auto coded = coded_;
-  std::ranges::sort(coded, [](const Coded& a, const Coded& b) {
-    return std::pair(a.range, b.size) < std::pair(b.range, a.size);  // the largest size first
-  });
-  for (std::size_t i = 0; i < coded.size(); ++i)
-    if (i == 0 || !coded[i].range.same_bytes(coded[i - 1].range)) total = add_to(total, coded[i].size);
+  std::ranges::sort(coded, {}, &Coded::range);
+  std::uint64_t largest = 0, end = 0;  // of the ranges that share bytes
+  for (std::size_t i = 0; i < coded.size(); ++i) {
+    const Range& range = coded[i].range;
+    if (i == 0 || range.source != coded[i - 1].range.source || range.offset >= end) {
+      total = add_to(total, std::exchange(largest, 0));
+      end = 0;
+    }
+    largest = std::max(largest, coded[i].size);
+    end = std::max(end, range.end());
+  }
+  total = add_to(total, largest);
   return total;
 }
 

@@ -19,8 +19,8 @@ class Work {
   void add(const Part&, std::uint64_t bytes);
   void add(const Part& part) { add(part, part.size()); }
 
-  // The bytes that are there: raw ones once, however many parts claim them, and each compressed range as large as the
-  // largest part that claims it.
+  // The bytes that are there: raw ones once, however many parts claim them, and of compressed ranges that share some,
+  // the largest part.
   std::uint64_t distinct() const;
   // The finding "limit/work" if the job would do more than Limits::work allows.
   std::optional<Finding> excess(const Limits&) const;

@@ -41,23 +41,30 @@ void start_writing([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t begin
 #endif
 }
 
+// Whether the target exists; throws if it is not a regular file. Looks through links before they are resolved by hand,
+// because only the kernel can follow /dev/stdout.
+bool exists_as_file(const std::string& target, bool itself, struct stat& there) {
+  const int result = itself ? ::lstat(target.c_str(), &there) : ::stat(target.c_str(), &there);
+  // Whatever else keeps us from looking (a link in /tmp that the kernel does not follow) is not an absent file.
+  if (result != 0 && errno != ENOENT && errno != ENOTDIR)
+    base::io_error_of(target, "create", "cannot be written", errno);
+  if (result != 0) return false;
+  if (!S_ISREG(there.st_mode))
+    base::misuse_of(target, "output-kind",
+                    std::string("cannot be written: it is ") + file_kind(there.st_mode) +
+                        ", and only a regular file can be written");
+  return true;
+}
+
+[[noreturn]] void refuse_existing_file(const std::string& target) {
+  base::misuse_of(target, "output-exists", "the file exists", base::option_hint("replace"));
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : options_(options), asked_(target) {
   require_path(target);
-  // Checked through the links before they are resolved by hand: only the kernel can follow /dev/stdout.
-  const auto look = [&](struct stat& there) {
-    const int result = options_.beneath.empty() ? ::stat(target.c_str(), &there) : ::lstat(target.c_str(), &there);
-    // Whatever else keeps us from looking (a link in /tmp that the kernel does not follow) is not an absent file.
-    if (result != 0 && errno != ENOENT && errno != ENOTDIR)
-      base::io_error_of(target, "create", "cannot be written", errno);
-    if (result != 0) return false;
-    if (!S_ISREG(there.st_mode))
-      base::misuse_of(target, "output-kind",
-                      std::string("cannot be written: it is ") + file_kind(there.st_mode) +
-                          ", and only a regular file can be written");
-    return true;
-  };
+  const auto look = [&](struct stat& there) { return exists_as_file(target, !options_.beneath.empty(), there); };
   struct stat existing {};
   bool exists = look(existing);
   if (options_.beneath.empty()) {
@@ -85,6 +92,17 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
   }
 }
 
+void AtomicFile::check(const std::string& target, bool replace) {
+  require_path(target);
+  struct stat existing {};
+  const bool exists = exists_as_file(target, false, existing);
+  const Target resolved = resolve_target(target);
+  if (exists && !replace) refuse_existing_file(target);
+  const Fd folder = open_folder(resolved.folder);
+  if (::faccessat(folder.get(), ".", W_OK | X_OK, AT_EACCESS) != 0)
+    base::io_error_of(target, "create", "cannot be written", errno);
+}
+
 AtomicFile::~AtomicFile() {
   const NamesChange removing;
   on_abandon_.reset();
@@ -93,9 +111,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::discard() noexcept { ::unlinkat(folder_.get(), temporary_.name.c_str(), 0); }
 
-void AtomicFile::refuse_existing() const {
-  base::misuse_of(asked_, "output-exists", "the file exists", base::option_hint("replace"));
-}
+void AtomicFile::refuse_existing() const { refuse_existing_file(asked_); }
 
 void AtomicFile::reserve(std::uint64_t size) {
   if (size == 0) return;

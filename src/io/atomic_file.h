@@ -36,6 +36,8 @@ class AtomicFile {
   // Error misuse/output-exists if the file exists and `replace` is off; misuse/output-kind if the target is not a
   // regular file or not a file name; io/open, io/create, io/write (no space for expected_size).
   explicit AtomicFile(const std::string& target, AtomicFileOptions options = {});
+  // Throws what the constructor would throw about the target as it is now. Changes nothing.
+  static void check(const std::string& target, bool replace);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

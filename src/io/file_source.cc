@@ -177,7 +177,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     if (::stat(path_.c_str(), &there) != 0) changed("it is no longer there");
     if (there.st_dev != opened_.st_dev || there.st_ino != opened_.st_ino) changed("another file has taken its place");
     // Nobody can set this one, so it tells of a modification time that was set back.
-    if (!same_time(held.st_ctim, opened_.st_ctim)) changed("its status changed (ctime)");
+    if (!same_time(held.st_ctim, opened_.st_ctim)) changed("its change time (ctime) changed");
   }
 
   std::shared_ptr<const Place> place() const override { return place_beside(shared_from_this(), path_); }

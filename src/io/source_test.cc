@@ -193,7 +193,7 @@ TEST_P(FileSources, ChangesAreSeen) {
        [](const std::string& path) {
          fs::last_write_time(path, fs::last_write_time(path) + std::chrono::nanoseconds(1000));
        }},
-      {"set back", "the time of its last change",
+      {"set back", "change time (ctime)",
        [](const std::string& path) {
          const auto time = fs::last_write_time(path);
          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the clock of files is coarse

@@ -140,3 +140,24 @@ def test_json_says_the_version(sample):
     told = [validated(weighbridge("hash", "--json", *flags, sample).stdout, "hash") for flags in ([], ["--digest-version", "1"], ["--file"])]
     assert [one["version"] for one in told] == [2, 1, None]
     assert [one["digest"].startswith("wb2:") for one in told] == [True, False, False]
+
+
+def test_lists_of_sha256sum_are_read_as_it_writes_them(tmp_path):
+    """It begins a line with a backslash if it has escaped the path, and reads upper-case digits."""
+    path = tmp_path / "back\\slash.safetensors"
+    path.write_bytes(safetensors({}))
+    line = subprocess.run(["sha256sum", path], capture_output=True, text=True, check=True).stdout
+    assert line.startswith("\\")
+    (tmp_path / "list").write_text(line)
+    weighbridge("hash", "--check", "--file", tmp_path / "list")
+    digits, rest = line[1:].split(" ", 1)
+    (tmp_path / "list").write_text(f"\\{digits.upper()} {rest}")
+    weighbridge("hash", "--check", "--file", tmp_path / "list")
+
+
+def test_a_line_that_names_no_file_is_one_that_cannot_be_read(tmp_path):
+    """The command line was blamed, with status 2."""
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "folder", "/dev/null/x", tmp_path / "none"):
+        (tmp_path / "list").write_text(f"wb2:{'0' * 64}  {path}\n")
+        assert "FAILED to open or read" in weighbridge("hash", "--check", tmp_path / "list", status=4).stdout

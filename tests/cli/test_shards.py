@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests sharded safetensors as inputs, by index and by folder, and as outputs of --max-shard-size."""
 import json
+import resource
+import subprocess
 
 import pytest
 
-from conftest import floats, safetensors, validated, weighbridge
+from conftest import COMMAND, floats, safetensors, validated, weighbridge
 
 SIZES = [6, 6, 2, 6, 2, 2, 11, 1]  # floats of each tensor: the example of huggingface_hub's own page, and one too large
 
@@ -121,3 +123,53 @@ def test_a_shard_by_itself_is_one_file_with_a_note(model, tmp_path):
     assert [finding["rule"] for finding in verdict["findings"]] == ["safetensors/shard-alone"]
     done = weighbridge("inspect", shard)
     assert "model.safetensors.index.json" in done.stdout + done.stderr
+
+
+def test_a_dry_run_refuses_what_the_run_refuses(model, tmp_path):
+    out = tmp_path / "out"
+    words = ["--to", "safetensors", "--max-shard-size", "40"]
+    weighbridge("convert", model, f"{out}/", *words)
+    (tmp_path / "file").touch()
+    for target, flags in ((f"{out}/", words), (tmp_path / "file", words), (f"{tmp_path}/new/", words[:2]), (tmp_path / "none/a.zt", []),
+                          (tmp_path / "file", ["--to", "zt"]), (f"{tmp_path}/none/deep/", words)):
+        before = sorted(tmp_path.rglob("*"))
+        dry, run = (subprocess.run([COMMAND, "convert", model, target, *flags, *more], capture_output=True, text=True)
+                    for more in (["--dry-run"], []))
+        assert dry.returncode == run.returncode != 0 and sorted(tmp_path.rglob("*")) == before, (target, dry, run)
+    assert "written" not in weighbridge("convert", model, f"{out}/", *words, "--dry-run", "--force").stdout
+
+
+def test_the_size_of_shards_is_that_of_all_files(model, tmp_path):
+    out = tmp_path / "out"
+    weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", "40")
+    size = sum(path.stat().st_size for path in out.iterdir())
+    shown = validated(weighbridge("inspect", "--json", out).stdout, "inspect")
+    assert shown["file_size"] == size == sum(source["size"] for source in shown["sources"])
+    assert {source["path"].split("/")[-1] for source in shown["sources"]} == {path.name for path in out.iterdir()}
+    assert f"{size:,} bytes" in weighbridge("verify", out).stdout
+
+
+def test_a_shard_that_is_no_file_is_missing(model, tmp_path):
+    """The command was blamed (status 2), and a pipe advised."""
+    out = tmp_path / "out"
+    weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", "40")
+    shard = next(path for path in sorted(out.iterdir()) if path.name.startswith("model-00002"))
+    shard.unlink()
+    shard.mkdir()
+    assert "safetensors/shard-missing" in weighbridge("verify", out, status=1).stdout
+
+
+def test_more_shards_than_the_shell_allows_open_files(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 400:
+        pytest.skip(f"the system allows {hard} open files")
+    places = {}
+    for i in range(200):
+        (tmp_path / f"{i}.safetensors").write_bytes(safetensors({f"t{i}": ("F32", [1], floats(i))}))
+        places[f"t{i}"] = f"{i}.safetensors"
+    (tmp_path / "m.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    try:
+        weighbridge("verify", tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -114,3 +114,44 @@ def test_sparse_tensors_over_one_frame_are_checked_within_bounds(hostile):
     stored = frame(4096 * MIB)
     path = hostile({"w": csr(stored, 9, indptr)}, aligned(stored) + indptr)
     bounded("inspect", path, status=1, rule="limit/work")
+
+
+def test_frames_that_overlap_are_not_decoded_one_by_one(hostile):
+    """Skippable frames before one frame: every later start is a part of its own that decodes to the same bytes."""
+    skippable = (0x184D2A50).to_bytes(4, "little") + (56).to_bytes(4, "little") + bytes(56)
+    body = skippable * 200 + frame(512 * MIB)
+    path = hostile({f"w{i:03}": dense([512 * MIB], component(64 + 64 * i, len(body) - 64 * i, encoding=text("zstd")))
+                    for i in range(200)}, aligned(body))
+    for words in (["verify"], ["hash"], ["inspect", "--stats"]):
+        bounded(*words, path, status=1, rule="limit/work")
+
+
+def test_a_long_name_does_not_fill_memory_with_findings_or_losses(hostile, tmp_path):
+    name = "N" * 400_000
+    path = hostile({name: mapping({"shape": cbor_head(4, 1) + number(1), "format": text("dense"),
+                                   "attributes": mapping({f"k{i}": number(0) for i in range(20_000)}),
+                                   "components": mapping({"data": component(64, 1)})})}, bytes(64))
+    done = Measured("convert", path, tmp_path / "out.safetensors", "--dry-run", "--quiet")
+    assert done.status == 1 and done.peak < 128 * MIB, done.peak
+    header = json.dumps({name: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4], **{f"k{i}": 0 for i in range(30_000)}}}).encode()
+    plain = tmp_path / "unknown.safetensors"
+    plain.write_bytes(len(header).to_bytes(8, "little") + header + b"\1" * 4)
+    for words in (["verify", "--json"], ["hash"]):
+        done = Measured(*words, plain)
+        assert done.status == 0 and done.peak < 128 * MIB and len(done.stdout) < 16 * MIB, (words, done.peak)
+    verdict = json.loads(Measured("verify", "--json", plain).stdout)
+    assert verdict["findings_total"] == 30_000 and 0 < len(verdict["findings"]) < 1000
+
+
+def test_metadata_that_differs_between_shards_is_not_quoted_whole(tmp_path):
+    places = {}
+    for i in range(200):
+        header = json.dumps({"__metadata__": {"k": "A" * 800_000 if i == 0 else "b"},
+                             f"t{i}": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
+        (tmp_path / f"{i}.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"\1")
+        places[f"t{i}"] = f"{i}.safetensors"
+    (tmp_path / "m.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    done = Measured("verify", "--json", tmp_path)
+    found = json.loads(done.stdout)["findings"]
+    assert done.status == 0 and done.peak < 64 * MIB and len(done.stdout) < MIB
+    assert {f["rule"] for f in found} == {"safetensors/metadata-conflict"} and found[0]["file"].endswith("1.safetensors")
