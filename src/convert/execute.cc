@@ -211,7 +211,7 @@ void Plan::check_output(const std::string& path, const Limits& limits) const {
   require_folder_name(*rep, path);
   require_other_file(*rep, path, rep->options.replace);
   if (rep->layout.folder) {
-    convert::OutputFolder::check(path, rep->options.replace);
+    convert::OutputFolder::check_path(path, rep->options.replace);
   } else {
     io::AtomicFile::check(path, rep->options.replace);
   }

@@ -58,7 +58,7 @@ void require_empty(const std::string& path) {
 
 }  // namespace
 
-void OutputFolder::check(const std::string& path, bool replace) {
+void OutputFolder::check_path(const std::string& path, bool replace) {
   const std::string folder = without_slashes(path);
   if (!exists_as_folder(folder)) {
     io::open_folder(io::split_path(folder).folder);  // where it will be created

@@ -24,7 +24,7 @@ class OutputFolder {
   // when the folder is not empty and `replace` is off, and io/create.
   OutputFolder(const core::OutFolder&, const std::string& path, bool replace);
   // Throws what the constructor would throw about the path as it is now. Changes nothing.
-  static void check(const std::string& path, bool replace);
+  static void check_path(const std::string& path, bool replace);
   ~OutputFolder();  // removes the folders it created unless keep() was called
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;

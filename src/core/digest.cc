@@ -306,7 +306,8 @@ class Hasher {
     core::Work work;
     std::uint64_t total = 0;
     std::vector<Task> chunks, groups;
-    std::uint64_t group_bytes = 0, first_part = 0;
+    std::uint64_t group_bytes = 0;
+    std::size_t first_part = 0;
     for (std::uint32_t t = 0; t < tensors_.size(); ++t) {
       std::uint64_t bytes = 0;
       bool shared = false;
@@ -314,7 +315,7 @@ class Hasher {
         bytes += std::min<std::uint64_t>(tensors_[t].part(i).size(), kRead);
         shared = shared || shared_[streams_[first_part + i]];
       }
-      const std::uint64_t first = std::exchange(first_part, first_part + tensors_[t].part_count());
+      const std::size_t first = std::exchange(first_part, first_part + tensors_[t].part_count());
       if (bytes >= kRead || (shared && bytes >= kLeaf)) {
         add_large(t, first, chunks, work, total);
         continue;
@@ -373,7 +374,7 @@ class Hasher {
     }
   }
 
-  void add_large(std::uint32_t t, std::uint64_t first_part, std::vector<Task>& chunks, core::Work& work,
+  void add_large(std::uint32_t t, std::size_t first_part, std::vector<Task>& chunks, core::Work& work,
                  std::uint64_t& total) {
     for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
       const Seen part = see(tensors_[t], tensors_[t].part(i), version_);

@@ -26,6 +26,12 @@ using Entry = Journal::Entry;
 
 constexpr std::string_view kMark = ".weighbridge-", kEnding = ".journal", kOld = ".old";
 constexpr std::string_view kFirst = "weighbridge journal 1", kLast = "end";
+// WebAssembly's disk in memory dies with the run, and it has no locks to tell a killed run by.
+#ifdef __EMSCRIPTEN__
+constexpr bool kOutlivesRuns = false;
+#else
+constexpr bool kOutlivesRuns = true;
+#endif
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
 // What a name beneath a folder is; `inode` is 0 if nothing has the name.
@@ -334,7 +340,7 @@ void Journal::commit() {
 }
 
 bool recover(const std::string& folder) {
-#ifndef __EMSCRIPTEN__  // has no locks to tell a killed run by, and a disk in memory dies with the run
+  if (!kOutlivesRuns) return false;
   struct stat where {};
   if (::stat(folder.c_str(), &where) != 0 || !S_ISDIR(where.st_mode)) return false;
   const Fd fd = open_folder(folder);
@@ -354,10 +360,6 @@ bool recover(const std::string& folder) {
   for (const std::string& name : old)
     if (all && ours(name)) ::unlinkat(fd.get(), name.c_str(), 0);
   return true;
-#else
-  static_cast<void>(folder);
-  return false;
-#endif
 }
 
 }  // namespace weighbridge::io

@@ -192,13 +192,13 @@ TEST(ShardedSafetensors, ATensorThatNoIndexPlacesCountsAgainstTheLimitToo) {
   EXPECT_EQ(rules_of(verify(in_memory(files), context).report), Rules{"limit/tensors"});
 }
 
-TEST(ShardedSafetensors, AFolderInItsPlaceIsMisuse) {
+TEST(ShardedSafetensors, AFolderInThePlaceOfAShardIsAMissingShard) {
   const test::TemporaryFolder folder;
   Files files = shards();
   files.erase(kSecond);
   write_files(folder.path(), files);
   fs::create_directory(folder / kSecond);
-  EXPECT_EQ(test::thrown([&] { open(folder.path()); }).rule, "misuse/not-a-file");
+  EXPECT_EQ(test::thrown([&] { open(folder.path()); }).rule, "safetensors/shard-missing");
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::string roles_of(const Tensor& tensor) {
 
 // Which part is the main one is known only of tensors that can be interpreted.
 void require_main(const Tensor& tensor) {
-  if (tensor.unsupported() == nullptr || std::ranges::distance(tensor.parts()) < 2) return;
+  if (tensor.unsupported() == nullptr || tensor.part_count() < 2) return;
   base::misuse("part-needed",
                "this build cannot interpret tensor '" + std::string(tensor.name()) +
                    "', so it cannot tell which of its parts to extract: name one of " + roles_of(tensor),
