@@ -37,9 +37,10 @@ class Job:
     together, `main` gets its name last: without it there is no output. Files that do not belong together (together=False) may be old
     and new until the next run; with `back`, a failing run removes those that it has published. `again`: the flags that the next run needs if complete files
     were left, which only a person may replace. `half`: for files that refer to each other by digest, a command line that must refuse
-    them if some are missing or old."""
+    them if some are missing or old. `alone`: a file that is of no use without `main`, and that the next run replaces."""
 
-    def __init__(self, folder, arguments, main, before=None, together=True, again=("--force",), half=None, back=False):
+    def __init__(self, folder, arguments, main, before=None, together=True, again=("--force",), half=None, back=False, alone=None):
+        self.alone = alone
         self.folder, self.there, self.together, self.again, self.half = folder, folder / "there", together, again, half
         self.back = back
         self.refused = set()  # states that `half` has refused
@@ -92,6 +93,8 @@ class Job:
         found = files_below(self.there)
         if found in (self.old, self.new):
             return found == self.new
+        if self.alone is not None and set(only_files(found)) - set(only_files(self.old)) == {self.alone}:
+            return False
         if self.half is not None:
             if (state := self.left_behind()) not in self.refused:
                 done = run(*self.half)
@@ -280,8 +283,8 @@ def make_job(folder, name):
         "embed": lambda: Job(folder, [*embed, there / "v.npy"], there / "v.npy"),
         "embed-force": lambda: Job(folder, [*embed, there / "v.npy", "--force"], there / "v.npy", stands("v.npy")),
         "embed-jsonl": lambda: Job(folder, [*embed, there / "v.jsonl"], there / "v.jsonl"),
-        "search": lambda: Job(folder, search, there / "v.npy", again=()),
-        "search-key-left": lambda: Job(folder, search, there / "v.npy", key_left, again=()),
+        "search": lambda: Job(folder, search, there / "v.npy", again=(), alone="v.npy.key"),
+        "search-key-left": lambda: Job(folder, search, there / "v.npy", key_left, again=(), alone="v.npy.key"),
         "disassemble": lambda: Job(folder, [*disassemble, there / "m.txt"], there / "m.txt"),
         "disassemble-force": lambda: Job(folder, [*disassemble, there / "m.txt", "--force"], there / "m.txt", stands("m.txt")),
         "receipt": lambda: Job(folder, ["slm", "write-import-receipt", there / "m.slm"], there / "m.minimodel-receipt", offered),

@@ -19,8 +19,8 @@ How the interpreter reads what S7 leaves open:
 - A jump's offset counts from the jump word itself; the target must be a word of the module, so the place behind the
   last one is outside. IFZ_JUMP8 pops an i32 and jumps when it is 0.
 - CONST_I8 pushes an i32, ADD_I32 wraps modulo 2^32. LOAD_BIN_TENSOR pushes a TensorHandle, MMAP_BIN_REGION a
-  RegionHandle (with arity 1 it pops a value first and does not look at it), PREFETCH_BIN pushes nothing. All three
-  open their file and check it. Handles may be passed and returned, arithmetic and IFZ_JUMP8 refuse them.
+  RegionHandle (with arity 1 it pops a value first and does not look at it), PREFETCH_BIN pushes nothing. The first
+  two open their file and check it; a prefetch may do nothing, and here does nothing. Handles may be passed and returned, arithmetic and IFZ_JUMP8 refuse them.
 - A payload means nothing in glyphs without IMM and BIN_REF, and is not looked at.
 """
 
@@ -422,9 +422,7 @@ class Run:
                 self.pop()
             self.file(word.payload)
             self.stack.append(RegionHandle(word.payload))
-        elif name == "PREFETCH_BIN":
-            self.file(word.payload)
-        return at + 1
+        return at + 1  # a prefetch may do nothing
 
 
 def run(words, sidecar=None, folder=".", authority=MAX_AUTHORITY, step_limit=STEP_LIMIT) -> Outcome:

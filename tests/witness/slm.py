@@ -355,7 +355,6 @@ def check_header(h, data):
     need(h["checksum"] != 0, "The file checksum is 0.")
     need(h["checksum"] == file_checksum(data), "The file checksum does not match.")
     need(h["vocab_size"] >= 260, "vocab_size is below 260.")
-    need(h["special_token_count"] >= 4, "special_token_count is below 4.")
     for field in ("hidden_size", "layer_count", "head_count", "kv_head_count", "head_dim", "ffn_size", "max_context"):
         need(h[field] > 0, f"{field} is 0.")
     need(h["kv_head_count"] <= h["head_count"] and h["head_count"] % h["kv_head_count"] == 0,
@@ -368,6 +367,8 @@ def check_header(h, data):
     need(h["tensor_data_offset"] % 64 == 0, "tensor_data_offset is not a multiple of 64.")
     need(h["tokenizer_offset"] >= h["header_length"], "The tokenizer section overlaps the header.")
     need(h["tokenizer_offset"] + h["tokenizer_length"] <= size, "The tokenizer section passes the file.")
+    need(h["special_token_count"] >= 4 or data[h["tokenizer_offset"]:][:4] != b"BTOK",
+         "special_token_count is below 4 in a file with a byte tokenizer.")
     need(h["tensor_directory_offset"] >= h["header_length"], "The tensor directory overlaps the header.")
     need(h["tensor_directory_offset"] + table <= size, "The tensor directory passes the file.")
     need(h["tensor_directory_offset"] + table <= h["tensor_data_offset"] <= size,

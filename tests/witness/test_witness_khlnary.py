@@ -186,7 +186,7 @@ RUNS = {
     "table past the end": ([*DEF3], functions(f3=5), None, "function"),
     "bad word not reached": ([knu("CONST_I8", 1), knu("RET"), 0], None, None, "version"),
     "no such file": ([knu("LOAD_BIN_TENSOR", 0)], None, None, "file"),
-    "no such file to fetch": ([knu("PREFETCH_BIN", 0)], None, None, "file"),
+    "no such file to fetch": ([knu("PREFETCH_BIN", 0)], None, None, []),
 }
 
 
