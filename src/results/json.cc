@@ -2,6 +2,7 @@
 // Results as JSON. Owns the members of each object and their order; core formats values, wire text.
 #include "weighbridge/json.h"
 
+#include <algorithm>
 #include <array>
 
 #include "core/value_json.h"
@@ -236,11 +237,19 @@ void add_casts(JsonWriter& out, std::span<const Cast> casts) {
 void sources(JsonWriter& out, const Model& model) {
   const auto all = model.sources();
   if (all.size() < 2) return;
+  // Names beneath the folder that holds them all.
+  std::string_view common = all[0]->name();
+  for (const auto& source : all) {
+    const std::string_view name = source->name();
+    const auto differs = std::mismatch(common.begin(), common.end(), name.begin(), name.end()).first;
+    common = common.substr(0, static_cast<std::size_t>(differs - common.begin()));
+  }
+  const std::size_t folder = common.rfind('/') + 1;  // npos + 1 is 0
   out.key("sources");
   out.begin_array();
   for (const auto& source : all) {
     out.begin_object();
-    member(out, "path", source->name());
+    member(out, "name", source->name().substr(folder));
     member(out, "size", source->size());
     out.end_object();
   }

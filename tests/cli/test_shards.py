@@ -145,7 +145,7 @@ def test_the_size_of_shards_is_that_of_all_files(model, tmp_path):
     size = sum(path.stat().st_size for path in out.iterdir())
     shown = validated(weighbridge("inspect", "--json", out).stdout, "inspect")
     assert shown["file_size"] == size == sum(source["size"] for source in shown["sources"])
-    assert {source["path"].split("/")[-1] for source in shown["sources"]} == {path.name for path in out.iterdir()}
+    assert {source["name"] for source in shown["sources"]} == {path.name for path in out.iterdir()}
     assert f"{size:,} bytes" in weighbridge("verify", out).stdout
 
 

@@ -246,8 +246,8 @@ export interface Inspection {
   readonly version: string | null;
   /** In bytes; for a folder, or shards with an index, of all files. */
   readonly file_size: number;
-  /** The files that `source` of a part indexes; present if there is more than one. */
-  readonly sources?: readonly { readonly path: string; readonly size: number }[];
+  /** The files that `source` of a part indexes, beneath the folder that holds them all; present if there is more than one. */
+  readonly sources?: readonly { readonly name: string; readonly size: number }[];
   /** Whether tensor data was checked too. */
   readonly checked: boolean;
   /** The form in which the checksums of an .slm were computed. */

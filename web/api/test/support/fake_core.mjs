@@ -84,8 +84,8 @@ export default async function fakeCore({ wasmBinary }) {
       return JSON.stringify({ model: next++, findings: [] });
     },
     close: (model) => void open.delete(model),
-    inspect: (model, path, size) =>
-      `{"schema":2,"path":${JSON.stringify(path)},"format":"fake","version":null,"file_size":${size},"checked":true,` +
+    inspect: (model, path) =>
+      `{"schema":2,"path":${JSON.stringify(path)},"format":"fake","version":null,"file_size":${text(open.get(model)).length},"checked":true,` +
       `"attributes":{"big":18446744073709551615,"text":"bigint:1234567890123456"},` +
       `"tensors":[{"name":"w","dtype":"f32","shape":[2,2],"layout":"dense","supported":true,"parts":[]}]}`,
     verify(path) {
