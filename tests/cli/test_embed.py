@@ -378,7 +378,8 @@ def test_ctrl_c_in_the_last_batch_of_embed_is_obeyed_at_once(slow, tmp_path, num
     run.send_signal(number)
     said = run.communicate(timeout=60)
     assert (run.returncode, said) == (128 + number, (b"", b""))
-    assert time.monotonic() - began < 0.5 and os.listdir(tmp_path) == []  # 0.2 s, and room for a busy machine
+    # 0.2 s by itself; the thread sanitizer and a busy machine take longer, but never as long as the batch.
+    assert time.monotonic() - began < 5 and os.listdir(tmp_path) == []
 
 
 def test_generate_sends_an_encoder_to_embed(model):
