@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "weighbridge/version.h"
 #include "wrap.h"
 
 namespace weighbridge::cli {
@@ -129,17 +128,6 @@ std::vector<ExitStatus> exit_statuses(VerbId id) {
   for (const ExitStatus& common : common_statuses()) out.push_back(common);
   std::ranges::sort(out, {}, &ExitStatus::status);
   return out;
-}
-
-std::string version_text() {
-  std::string out = "weighbridge " + std::string(version()) + "\ncommit    " + std::string(commit()) + "\ncompiler  " +
-                    std::string(compiler()) + "\npaths    ";
-  std::string_view before = " ";
-  for (const CpuPath& path : cpu_paths()) {
-    out.append(before).append(path.of).append(" ").append(path.taken);
-    before = ", ";
-  }
-  return out + "\n";
 }
 
 std::vector<ExitStatus> exit_statuses() {

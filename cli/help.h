@@ -20,7 +20,6 @@ std::string help_of(VerbId, const Action* = nullptr);
 // The help of each step of an action that has steps.
 std::string help_of_steps(VerbId, std::string_view action);
 std::string action_list(VerbId);
-std::string version_text();  // `weighbridge --version`
 
 // The exit statuses of all verbs, and of one; sorted.
 std::vector<ExitStatus> exit_statuses();

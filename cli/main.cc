@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <CLI/Version.hpp>
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -15,8 +16,10 @@
 #include "help.h"
 #include "interrupt.h"
 #include "nearest.h"
+#include "sandbox.h"
 #include "session.h"
 #include "weighbridge/json.h"
+#include "weighbridge/version.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -38,10 +41,38 @@ bool writes_files(const Arguments& arguments) {
   return v.writes || std::ranges::any_of(flags(), writes);
 }
 
+constexpr Library kOwnLibraries[] = {{"CLI11", CLI11_VERSION}};
+
+std::string version_text() {
+  std::string out;
+  std::string_view before;
+  const auto add = [&](std::string_view name, std::string_view value) {
+    out.append(before).append(name).append(" ").append(value);
+    before = ", ";
+  };
+  const auto line = [&](std::string_view name, auto&& items) {
+    out.append("\n").append(name).append(10 - name.size(), ' ');
+    before = {};
+    items();
+  };
+  add("weighbridge", version());
+  line("commit", [&] { out += commit(); });
+  line("compiler", [&] { out += compiler(); });
+  line("libraries", [&] {
+    for (const Library& library : libraries()) add(library.name, library.version);
+    for (const Library& library : kOwnLibraries) add(library.name, library.version);
+  });
+  line("sandbox", [&] { out += sandbox_text(); });
+  line("paths", [&] {
+    for (const CpuPath& path : cpu_paths()) add(path.of, path.taken);
+  });
+  return out + "\n";
+}
+
 void say_version(std::span<const char* const> words, Output& out) {
   const bool json = words.size() == 1 && std::string_view(words[0]) == "--json";
   if (!words.empty() && !json) throw Misuse("--version takes only --json");
-  out.text(json ? version_to_json() + "\n" : version_text());
+  out.text(json ? version_to_json(kOwnLibraries, sandbox_text()) + "\n" : version_text());
 }
 
 // help VERB [ACTION [STEP]]
@@ -92,6 +123,7 @@ Status dispatch(std::span<const char* const> words, Output& out) {
     }
     if (arguments.has(FlagId::color) && arguments.value(FlagId::color) != "auto")
       out.color(arguments.value(FlagId::color) == "always");
+    if (!arguments.has(FlagId::no_sandbox)) confine(arguments);
     writes_files(arguments) ? note_interrupts() : end_on_interrupt();
     Session session(arguments, out);
     return run_verb(session);

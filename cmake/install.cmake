@@ -63,9 +63,14 @@ foreach(shell IN ITEMS bash zsh fish)
     DEPENDS weighbridge VERBATIM)
   list(APPEND completions ${pages}/completion.${shell})
 endforeach()
-add_custom_target(pages ALL DEPENDS ${pages}/man.stamp ${completions})
+add_custom_command(OUTPUT ${pages}/weighbridge.spdx.json
+  COMMAND ${CMAKE_COMMAND} -D COMMAND=$<TARGET_FILE:weighbridge> -D DATE=${WEIGHBRIDGE_DATE} -D STATIC=${WEIGHBRIDGE_STATIC}
+    -D OUT=${pages}/weighbridge.spdx.json -P ${PROJECT_SOURCE_DIR}/cmake/sbom.cmake
+  DEPENDS weighbridge ${PROJECT_SOURCE_DIR}/cmake/sbom.cmake VERBATIM)
+add_custom_target(pages ALL DEPENDS ${pages}/man.stamp ${completions} ${pages}/weighbridge.spdx.json)
 
 install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command)
+install(FILES ${pages}/weighbridge.spdx.json DESTINATION ${CMAKE_INSTALL_DATADIR}/sbom COMPONENT command)
 install(FILES ${pages}/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
   RENAME weighbridge COMPONENT command)
 install(FILES ${pages}/completion.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions

@@ -32,8 +32,9 @@ void append_byte_escape(std::string& to, char32_t byte) {
   append_hex(to, byte, 2);
 }
 
-// Printable ASCII except the backslash; it needs no table.
-bool is_plain(char c) noexcept { return c >= 0x20 && c < 0x7F && c != '\\'; }
+// Printable ASCII: as wide as it is long, and it needs no table.
+bool is_printable(char c) noexcept { return c >= 0x20 && c < 0x7F; }
+bool is_plain(char c) noexcept { return is_printable(c) && c != '\\'; }
 
 void append_escaped(std::string& to, char32_t code_point, std::string_view form) {
   switch (code_point) {
@@ -76,6 +77,7 @@ std::string escape_for_display(std::string_view text) {
 }
 
 std::size_t display_width(std::string_view text) noexcept {
+  if (std::all_of(text.begin(), text.end(), is_printable)) return text.size();
   std::size_t width = 0;
   for (std::size_t at = 0; at < text.size();) {
     const base::Decoded decoded = base::decode_utf8(text, at);

@@ -437,13 +437,19 @@ std::string completion_to_json(std::string_view shell, std::string_view script) 
   return out.take();
 }
 
-std::string version_to_json() {
+std::string version_to_json(std::span<const Library> more, std::string_view sandbox) {
   JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "schema", std::uint64_t{kJsonSchema});
   member(out, "version", version());
   member(out, "commit", commit());
   member(out, "compiler", compiler());
+  out.key("libraries");
+  out.begin_object();
+  for (const Library& library : libraries()) member(out, library.name, library.version);
+  for (const Library& library : more) member(out, library.name, library.version);
+  out.end_object();
+  if (!sandbox.empty()) member(out, "sandbox", sandbox);
   out.key("paths");
   out.begin_object();
   for (const CpuPath& path : cpu_paths()) member(out, path.of, path.taken);

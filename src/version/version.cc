@@ -3,10 +3,18 @@
 // WEIGHBRIDGE_VERSION and WEIGHBRIDGE_COMMIT for this file alone, so that a new commit compiles nothing else anew.
 #include "weighbridge/version.h"
 
+#include <fmt/core.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
+
 #include <array>
+#include <string>
+#include <vector>
 
 #include "codecs/checksum.h"
 #include "codecs/kernels.h"
+#include "codecs/libraries.h"
 #include "codecs/sha256_lanes.h"
 #include "codecs/xxh3_kernel.h"
 #include "runtime/kernels/half.h"
@@ -49,6 +57,29 @@ std::string_view compiler() noexcept {
 #else
   return "unknown";
 #endif
+}
+
+std::span<const Library> libraries() noexcept {
+  static const std::string fmt = std::to_string(FMT_VERSION / 10000) + "." + std::to_string(FMT_VERSION / 100 % 100) +
+                                 "." + std::to_string(FMT_VERSION % 100);
+  static const std::vector<Library> all = [] {
+    std::vector<Library> out;
+    if (const std::string_view openssl = codecs::version_of_openssl(); !openssl.empty())
+      out.push_back({"OpenSSL", openssl});
+    out.push_back({"zstd", codecs::version_of_zstd()});
+    out.push_back({"zlib", codecs::version_of_zlib()});
+    out.push_back({"xxHash", codecs::version_of_xxhash()});
+    out.push_back({"fmt", fmt});
+    out.push_back({"fast_float", WEIGHBRIDGE_FAST_FLOAT_VERSION});
+#ifdef _GLIBCXX_RELEASE
+    out.push_back({"libstdc++", WB_TEXT(_GLIBCXX_RELEASE)});
+#endif
+#ifdef __GLIBC__
+    out.push_back({"glibc", gnu_get_libc_version()});
+#endif
+    return out;
+  }();
+  return all;
 }
 
 std::span<const CpuPath> cpu_paths() noexcept {

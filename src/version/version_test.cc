@@ -42,6 +42,16 @@ TEST(Version, ListsEachPathOnceWithWhatWasChosen) {
   EXPECT_FALSE(compiler().empty());
 }
 
+TEST(Version, ListsTheLibrariesInsideWithVersionsOfTheirOwn) {
+  std::set<std::string_view> seen;
+  for (const Library& library : libraries()) {
+    EXPECT_TRUE(seen.insert(library.name).second) << library.name;
+    EXPECT_EQ(library.version.find_first_not_of("0123456789."), std::string_view::npos) << library.version;
+  }
+  for (const std::string_view name : {"OpenSSL", "zstd", "zlib", "xxHash", "fmt", "fast_float"})
+    EXPECT_TRUE(seen.contains(name)) << name;
+}
+
 // An instruction set is whole or absent: a processor that hashes sixteen messages at once copies with AVX-512, too.
 TEST(Version, PathsOfOneProcessorAgree) {
   if (taken("sha256-lanes") == "avx512") {
