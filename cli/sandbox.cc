@@ -152,7 +152,10 @@ void confine_files(const Arguments& arguments, int version) {
   ::fcntl(rules, F_SETFD, FD_CLOEXEC);
   bool complete = true;
   for (const auto& [path, access] : places_of(arguments)) {
-    const int at = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+    int at = -1;
+    do {
+      at = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+    } while (at < 0 && errno == EINTR);
     struct stat status {};
     if (at >= 0 && ::fstat(at, &status) == 0 &&
         (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode) || S_ISCHR(status.st_mode))) {
