@@ -290,3 +290,24 @@ def test_a_folder_that_would_be_no_model_is_refused(model, tmp_path):
     said = weighbridge("convert", model / "model.safetensors", tmp_path / "out", "--to", "hf", status=1)
     assert "config.json would be empty" in said.stdout and "--set hf.model_type=NAME" in said.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_verify_warns_of_what_others_would_run_and_names_the_file(model, tmp_path):
+    (model / "config.json").write_text(json.dumps(CONFIG | {"auto_map": {"AutoModel": "modeling.Model"}}))
+    (model / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "chat_template": "{{ messages }}"}))
+    (model / "chat_template.jinja").write_text("{{ messages }}")
+    (model / "modeling.py").write_text("raise SystemExit")
+    (model / "pytorch_model.bin").write_bytes(b"PK\x03\x04 and more")
+    (model / "weights.bin").write_bytes(b"no pickle at all")
+    (tmp_path / "outside.py").write_text("raise SystemExit")
+    (model / "link.py").symlink_to(tmp_path / "outside.py")
+    found = validated(weighbridge("verify", "--json", model).stdout, "verify")
+    assert found["valid"] and all(f["severity"] == "warning" for f in found["findings"])
+    assert [(f["rule"], os.path.basename(f["file"]), f["offset"] is not None) for f in found["findings"]] == [
+        ("hf/remote-code", "config.json", True), ("hf/chat-template", "chat_template.jinja", False), ("hf/program", "link.py", False),
+        ("hf/program", "modeling.py", False), ("hf/pickle-beside", "pytorch_model.bin", False), ("hf/chat-template", "tokenizer_config.json", True)]
+    said = weighbridge("verify", model).stdout
+    assert "config.json: warning: the file names Python code that some programs run when they load the model: auto_map" in said
+    assert ": ok (hf, " in said
+    for words in (["inspect", model], ["convert", model, tmp_path / "x.zt"]):
+        assert "auto_map (" not in weighbridge(*words).stderr

@@ -10,7 +10,7 @@
 
 #include "core/plan_text.h"
 #include "core/words.h"
-#include "formats/huggingface/rules.h"
+#include "formats/huggingface/quiet.h"
 #include "io/temporary.h"
 #include "weighbridge/error.h"
 
@@ -18,30 +18,6 @@ namespace weighbridge::huggingface {
 namespace {
 
 constexpr std::string_view kModuleWeights[] = {kWeights, kPickle};
-
-// A reading whose findings nobody sees.
-class Quiet {
- public:
-  Quiet(std::shared_ptr<const Place> place, const Limits& limits)
-      : place_(std::move(place)),
-        limits_(limits),
-        findings_(report_, core::Findings::Mode::all),
-        reading{.place = *place_, .limits = limits_, .findings = findings_, .rules = kJsonRules} {}
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
-  bool sound() const noexcept { return report_.errors() == 0; }
-
- private:
-  static constexpr core::JsonRules kJsonRules{
-      .syntax = rules::kJson, .root = rules::kJsonRoot, .duplicate_key = rules::kDuplicateKey};
-  const std::shared_ptr<const Place> place_;
-  const Limits limits_;
-  Report report_;
-  core::Findings findings_;
-
- public:
-  Reading reading;
-};
 
 std::string_view extension_of(std::string_view name) {
   const std::size_t dot = name.rfind('.');
@@ -63,13 +39,11 @@ bool is_module_weights(std::string_view name) {
 
 // Why a file is not copied whatever is in it; empty if it may be.
 std::string_view reason_against(std::string_view name) {
-  static constexpr std::array<std::string_view, 9> kPrograms = {"py", "pyc", "pyd", "so",   "dll",
-                                                                "sh", "bat", "exe", "dylib"};
   static constexpr std::array<std::string_view, 17> kOtherWeights = {
       "bin", "pt",      "pth", "ckpt", "pkl", "pickle", "safetensors", "gguf", "onnx",
       "h5",  "msgpack", "ot",  "npz",  "npy", "keras",  "tflite",      "pb"};
   if (name.starts_with('.')) return "left out: a hidden file";
-  if (ends_in_one_of(name, kPrograms)) return "left out: a program, which others may run when they load the model";
+  if (is_program(name)) return "left out: a program, which others may run when they load the model";
   if (name.ends_with("/" + std::string(kWeights))) return {};
   if (ends_in_one_of(name, kOtherWeights) || name.ends_with(".index.json"))
     return "left out: other weights than the model's";
@@ -78,6 +52,15 @@ std::string_view reason_against(std::string_view name) {
 
 }  // namespace
 
+bool is_program(std::string_view name) {
+  static constexpr std::array<std::string_view, 9> kPrograms = {"py", "pyc", "pyd", "so",   "dll",
+                                                                "sh", "bat", "exe", "dylib"};
+  return ends_in_one_of(name, kPrograms);
+}
+bool ends_like_a_pickle(std::string_view name) {
+  static constexpr std::array<std::string_view, 6> kPickles = {"pt", "pth", "pkl", "pickle", "ckpt", "joblib"};
+  return ends_in_one_of(name, kPickles);
+}
 bool is_tokenizer_file(std::string_view name) noexcept {
   return std::ranges::find(kTokenizerFiles, name) != std::end(kTokenizerFiles);
 }

@@ -39,6 +39,9 @@ TakenOver take_over(const Model&, bool tokenizer, bool settings);
 inline constexpr std::uint64_t kMostCopied = std::uint64_t{256} << 20;  // bytes of all copies together
 inline constexpr std::size_t kMostCopies = 200;
 
+// By the ends of their names.
+bool is_program(std::string_view name);
+bool ends_like_a_pickle(std::string_view name);
 bool is_tokenizer_file(std::string_view name) noexcept;
 bool is_settings_file(std::string_view name) noexcept;
 

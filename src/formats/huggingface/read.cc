@@ -15,6 +15,7 @@
 #include "formats/huggingface/naming.h"
 #include "formats/huggingface/rules.h"
 #include "formats/huggingface/settings.h"
+#include "formats/huggingface/trust.h"
 #include "formats/huggingface/vocabulary.h"
 
 namespace weighbridge::huggingface {
@@ -61,7 +62,9 @@ class Loader {
     strip_prefix();
     set_attributes(weights.take_metadata());
     check_embeddings();
-    draft_.set_folder_files(list_folder_files(opening_.place, reading_.limits, weights.files(), held_files()));
+    auto files = list_folder_files(opening_.place, reading_.limits, weights.files(), held_files());
+    if (reading_.findings.mode() == core::Findings::Mode::all) report_trust(reading_, files, pickle_alone_);
+    draft_.set_folder_files(std::move(files));
     for (auto& source : reading_.sources)
       if (std::ranges::find(draft_.sources(), source) == draft_.sources().end()) draft_.add_source(std::move(source));
   }
@@ -99,8 +102,8 @@ class Loader {
     } else if (index.text) {
       weights.read_index(index);
     } else if (!index.present) {
-      const bool pickle = opening_.place.open(kPickle) != nullptr || opening_.place.open(kPickleIndex) != nullptr;
-      findings.report(pickle ? rules::kPickle : rules::kWeightsMissing, {});
+      pickle_alone_ = opening_.place.open(kPickle) != nullptr || opening_.place.open(kPickleIndex) != nullptr;
+      findings.report(pickle_alone_ ? rules::kPickle : rules::kWeightsMissing, {});
     }
   }
 
@@ -180,7 +183,7 @@ class Loader {
   Config config_;
   TokenizerFiles files_;
   Settings settings_;
-  bool strip_ = false, has_tokenizer_ = false;
+  bool strip_ = false, has_tokenizer_ = false, pickle_alone_ = false;
 };
 
 }  // namespace
