@@ -122,9 +122,16 @@ std::string_view counted_as(const std::vector<const Item*>& items) {
   return all("\"].parts[\"") ? "parts" : all("") ? "tensors" : "";
 }
 
+// `files["a"]` as `a`.
+std::string file_name(const Item& item) {
+  const std::string_view begin = "files[\"", end = "\"]", subject = item.subject;
+  const bool is = subject.starts_with(begin) && subject.ends_with(end) && subject.size() >= begin.size() + end.size();
+  return shown(is ? subject.substr(begin.size(), subject.size() - begin.size() - end.size()) : subject);
+}
+
 // Groups items of one kind with the same new value. Unless `names_each`, tensors that also have the same old value are
 // counted, as are those of a cast. Of another group, prints the first few, and the number of the others. If there are
-// too many groups (names that become hashes), each kind is one group.
+// too many groups (names that become hashes), each kind is one group. Files are all named, in one line for each reason.
 void print_items(Output& out, std::string_view word, Tone tone, const std::vector<Item>& items, bool names_each,
                  std::span<const Cast> casts = {}) {
   std::map<LossKind, std::map<std::string_view, std::vector<const Item*>>> kinds;
@@ -162,6 +169,12 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
       continue;
     }
     for (const auto& [becomes, alike] : groups) {
+      if (kind == LossKind::file) {
+        std::string names;
+        for (const Item* item : alike) names += (names.empty() ? "" : ", ") + file_name(*item);
+        print_folded(out, word, tone, std::string(name(kind)) + ": " + names + ": " + fitted(becomes, kLongestReason));
+        continue;
+      }
       std::map<std::string_view, std::vector<const Item*>> by_old;
       for (const Item* item : alike) by_old[item->from].push_back(item);
       std::vector<const Item*> rest;
@@ -203,13 +216,17 @@ std::string flags_to_allow(const std::vector<Item>& refused) {
   return out;
 }
 
-// Names the flag that may remove every blocker: --tokenizer for a missing tokenizer, --cast for dtypes.
+// Names the flag that may remove every blocker: --tokenizer for a missing tokenizer, --set for an empty config.json,
+// --cast for dtypes.
 std::string flag_that_helps(const Plan& plan) {
   const auto castable = [](const Item& item) {
     const auto dtype = dtype_from_name(item.from);
     return item.kind == LossKind::dtype && dtype && info(*dtype).kind == DTypeKind::real;
   };
   const auto tokenizer = [](const Item& item) { return item.kind == LossKind::tokenizer; };
+  const auto unknown = [](const Item& item) { return item.subject == "attributes[\"hf.model_type\"]"; };
+  if (std::ranges::all_of(plan.blockers(), unknown) && plan.blockers()[0].to.find("empty") != std::string::npos)
+    return ", but --set hf.model_type=NAME and what else config.json needs may help";
   if (std::ranges::all_of(plan.blockers(), tokenizer)) return ", but --tokenizer FILE may help";
   if (std::ranges::all_of(plan.blockers(), castable)) return ", but --cast f32 may help";
   return {};

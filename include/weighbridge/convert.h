@@ -20,7 +20,7 @@ namespace weighbridge {
 
 /// What an Item is about. The same kinds serve all three lists of a Plan:
 /// - a blocker: the target cannot hold it, whatever the options.
-/// - a loss: a reader of the output cannot get it back. Needs its kind in Options::allow.
+/// - a loss: a reader of the output cannot get it back. Needs its kind in Options::allow, unless the kind is `file`.
 /// - a change: recomputed or encoded in another way without loss (digest, row-major, little-endian, decompressed).
 ///   Listed; never blocks.
 enum class LossKind : std::uint8_t {
@@ -35,9 +35,10 @@ enum class LossKind : std::uint8_t {
   precision,       ///< their values, rounded
   alias,           ///< the fact that two tensors share their bytes
   unsupported,     ///< elements that this build cannot interpret: the tensor is left out
-  overflow         ///< values beyond the range of the dtype that they are cast to, found while writing
+  overflow,        ///< values beyond the range of the dtype that they are cast to, found while writing
+  file             ///< a file beside the weights of a folder. Only named: a loss of this kind needs no consent
 };
-inline constexpr std::size_t kLossKindCount = 12;                        ///< enumerators of LossKind
+inline constexpr std::size_t kLossKindCount = 13;                        ///< enumerators of LossKind
 std::string_view name(LossKind) noexcept;                                ///< "attribute", "attribute-type", ...
 std::optional<LossKind> loss_kind_from_name(std::string_view) noexcept;  ///< as name() spells it
 
@@ -155,7 +156,7 @@ class Plan {
   std::string_view from() const noexcept;       ///< name of the source's format
   std::string_view to() const noexcept;         ///< name of the target's
 
-  /// The losses whose kinds are not in options().allow.
+  /// The losses that need consent and whose kinds are not in options().allow.
   std::vector<Item> refused() const;
   bool possible() const { return blockers().empty() && refused().empty(); }  ///< execute() would start
   /// [reads] Throws what execute() would throw about `path` and the limits before it writes. Changes nothing.

@@ -11,6 +11,7 @@
 #include <map>
 #include <system_error>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "io/fd.h"
 #include "io/journal.h"
@@ -54,6 +55,29 @@ bool exists_as_folder(const std::string& path) {
 void require_empty(const std::string& path) {
   if (!holds_nothing(path, 1))
     base::misuse_of(path, "output-exists", "the folder is not empty", base::option_hint("replace"));
+}
+
+// Writes the whole of a file, in pieces, and reads it back.
+void copy(const Source& from, io::AtomicFile& to) {
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+  std::vector<std::byte> piece(base::to_size(std::min(from.size(), kPiece))), again(piece.size());
+  const auto each_piece = [&](auto visit) {
+    for (std::uint64_t at = 0; at < from.size(); at += kPiece) {
+      const std::size_t length = base::to_size(std::min(from.size() - at, kPiece));
+      from.read_at(at, std::span(piece).first(length));
+      visit(at, std::span(piece).first(length));
+    }
+  };
+  each_piece([&](std::uint64_t at, std::span<const std::byte> bytes) { to.write_at(at, bytes); });
+  to.sync(from.size());
+  const std::shared_ptr<const Source> written = to.reopen();
+  if (written->size() != from.size()) to.refuse_read_back();
+  each_piece([&](std::uint64_t at, std::span<const std::byte> bytes) {
+    const std::span<std::byte> found = std::span(again).first(bytes.size());
+    written->read_at(at, found);
+    if (!std::ranges::equal(found, bytes)) to.refuse_read_back();
+  });
+  from.check_unchanged();
 }
 
 }  // namespace
@@ -101,7 +125,7 @@ std::string OutputFolder::file(const std::string& name) const { return io::join_
 void OutputFolder::find_removed() {
   if (!replace_) return;
   for (const core::OutFolder::Small& each : layout_.small)
-    if (!each.bytes) removed_.push_back(each.name);
+    if (!each.written()) removed_.push_back(each.name);
   if (layout_.stale == nullptr) return;
   std::vector<std::string> stale;
   std::error_code error;
@@ -119,7 +143,7 @@ std::vector<std::string> OutputFolder::paths() const {
   std::vector<std::string> out;
   for (const core::OutFile& each : layout_.payloads) out.push_back(file(each.name));
   for (const core::OutFolder::Small& each : layout_.small)
-    if (each.bytes) out.push_back(file(each.name));
+    if (each.written()) out.push_back(file(each.name));
   for (const std::string& each : removed_) out.push_back(file(each));
   return out;
 }
@@ -138,12 +162,14 @@ void OutputFolder::write() {
     payloads_.push_back(std::make_unique<io::AtomicFile>(
         file(each.name), io::AtomicFileOptions{replace_, each.layout.size_exact ? each.layout.size : 0, path_}));
   for (const core::OutFolder::Small& each : layout_.small) {
-    if (!each.bytes) continue;
+    if (!each.written()) continue;
     if (const std::size_t slash = each.name.find('/'); slash != std::string::npos)
       make_folder(file(each.name.substr(0, slash)));
-    auto out =
-        std::make_unique<io::AtomicFile>(file(each.name), io::AtomicFileOptions{replace_, each.bytes->size(), path_});
-    out->write_whole(std::as_bytes(std::span(*each.bytes)));
+    auto out = std::make_unique<io::AtomicFile>(file(each.name), io::AtomicFileOptions{replace_, each.size(), path_});
+    if (each.copy_of)
+      copy(*each.copy_of, *out);
+    else
+      out->write_whole(std::as_bytes(std::span(*each.bytes)));
     small_.emplace_back(each.name, std::move(out));
   }
 }

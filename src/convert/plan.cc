@@ -25,8 +25,8 @@ namespace weighbridge {
 namespace {
 
 constexpr std::array<std::string_view, kLossKindCount> kLossNames = {
-    "attribute", "attribute-type", "extra",     "tokenizer", "name",        "shape",
-    "layout",    "dtype",          "precision", "alias",     "unsupported", "overflow"};
+    "attribute", "attribute-type", "extra", "tokenizer",   "name",     "shape", "layout",
+    "dtype",     "precision",      "alias", "unsupported", "overflow", "file"};
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -127,7 +127,7 @@ std::vector<Item> Plan::refused() const {
   const Options& asked = options();
   const bool casts = asked.cast != DType::unknown || !asked.quantize.empty();  // asking for them consents to their loss
   const auto allowed = [&](LossKind kind) {
-    return (casts && (kind == LossKind::dtype || kind == LossKind::precision)) ||
+    return kind == LossKind::file || (casts && (kind == LossKind::dtype || kind == LossKind::precision)) ||
            std::ranges::find(asked.allow, kind) != asked.allow.end();
   };
   std::vector<Item> out;
@@ -145,8 +145,7 @@ Plan convert::PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model
     rep->tensors += static_cast<std::uint32_t>(file->tensors.size());
   }
   if (rep->layout.folder)
-    for (const core::OutFolder::Small& file : rep->layout.folder->small)
-      rep->output_size += file.bytes ? file.bytes->size() : 0;
+    for (const core::OutFolder::Small& file : rep->layout.folder->small) rep->output_size += file.size();
   rep->payload_size = logical_bytes(rep->layout);
   Plan plan;
   plan.rep_ = std::move(rep);
@@ -177,6 +176,15 @@ template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout) {
   return rest;
 }
 
+// Names the other files of the source's folder as losses, if the writer has not judged them.
+void name_folder_files(core::WriteLayout& layout, const Model& from) {
+  if (layout.judges_folder_files) return;
+  for (const core::FolderFile& file : core::folder_files(from))
+    if (!file.held)
+      layout.losses.push_back({file.weights ? LossKind::unsupported : LossKind::file, core::indexed("files", file.name),
+                               core::kFolderFile, "left out"});
+}
+
 // A model whose content is checked before it is copied must be copied as it was checked.
 Model as_checked(const Model& model) {
   const core::Format* const format = registry::find(model.format());
@@ -192,6 +200,7 @@ Plan plan(const Model& model, std::string_view format, const Options& options) {
   check_options(rep->format->info, options);
   Model written = as_checked(model);
   rep->layout = lay_out(written, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
+  name_folder_files(rep->layout, model);
   rep->models = {written};
   return convert::PlanMaker::make(std::move(rep), model, options);
 }
@@ -207,6 +216,7 @@ Plan plan_append(const Model& target, const Model& more, const Options& options)
   check_options(rep->format->info, options);
   Model added = as_checked(more);
   rep->layout = lay_out(added, [&](const Model& from) { return rep->format->append(target, from, options); });
+  name_folder_files(rep->layout, more);
   rep->models = {target, added};
   rep->kept_tensors = target.size();
   return convert::PlanMaker::make(std::move(rep), more, options);

@@ -198,7 +198,10 @@ TEST(Save, TheExtensionCountsInAnyCaseAndOnlyThatOfTheLastName) {
 
 TEST(Save, APathThatEndsInASlashIsAHuggingFaceFolder) {
   const Folder folder;
-  save(bytes_called("w"), folder / "out.zt/");
+  Builder builder;
+  builder.attribute("hf.model_type", Value::text("other"));
+  builder.tensor("w", DType::i8, {4}, pattern(4));
+  save(builder.build(), folder / "out.zt/");
   const Model weights = open(folder / "out.zt/model.safetensors");
   EXPECT_EQ(weights.format(), "safetensors");
   EXPECT_EQ(open(folder / "out.zt").size(), 1U);

@@ -85,6 +85,8 @@ void Draft::begin_view(const Model& model) {
   state_->format = of.format;
   state_->version = of.version;
   state_->sources = of.sources;
+  state_->place = of.place;
+  state_->folder_files = of.folder_files;
   state_->header = of.header;  // content rules of some formats read it
   state_->extra = of.extra;
   state_->tokenizer = of.tokenizer;
@@ -95,6 +97,8 @@ void Draft::begin_view(const Model& model) {
   state_->is_view = true;
 }
 void Draft::set_in_several_files() { state_->in_several_files = true; }
+void Draft::set_place(std::shared_ptr<const Place> place) { state_->place = std::move(place); }
+void Draft::set_folder_files(std::vector<FolderFile> files) { state_->folder_files = std::move(files); }
 void Draft::set_asked(std::uint32_t source) { state_->asked = source; }
 void Draft::reserve(std::size_t tensors, std::size_t parts, std::size_t dims) {
   state_->tensors.reserve(tensors);

@@ -13,8 +13,16 @@
 
 #include "codecs/indexed_checksum.h"
 #include "weighbridge/model.h"
+#include "weighbridge/place.h"
 
 namespace weighbridge::core {
+
+// A file of a model's folder besides the weights and config.json.
+struct FolderFile {
+  std::string name;      // relative to the folder
+  bool held = false;     // the model has what the file says, so that a container without the file does not lose it
+  bool weights = false;  // a part of the model that is not among its tensors
+};
 
 class Draft;
 struct TensorSide;
@@ -105,6 +113,10 @@ class Draft {
   std::string_view retain_header(std::string header);
   // The model is in all of its sources: a folder, or shards with an index.
   void set_in_several_files();
+  // Where the model is read from.
+  void set_place(std::shared_ptr<const Place>);
+  // The other files of its folder, beneath that place.
+  void set_folder_files(std::vector<FolderFile>);
   // Sets which source is the given file; not called for a folder.
   void set_asked(std::uint32_t source);
   // Adds a source and returns its index; reuses one of the last few if it is the same.
@@ -173,6 +185,10 @@ std::span<const std::uint32_t> by_name(const Model&) noexcept;
 std::string_view retained_header(const Model&) noexcept;
 // Whether it was made by view(), so that tensors or names may differ from those in the sources.
 bool is_view(const Model&) noexcept;
+// The other files of the folder that it was read from, also for a view; empty if it is not from one.
+std::span<const FolderFile> folder_files(const Model&) noexcept;
+// One of them. Null if it is gone. Throws Error, as Place::open().
+std::shared_ptr<const Source> open_folder_file(const Model&, std::string_view name);
 // The source of a part's stored bytes. The part must have an extent.
 const Source& source_of(const Part&) noexcept;
 

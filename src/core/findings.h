@@ -29,9 +29,12 @@ class Findings {
   Findings(Report& report, Mode mode) : report_(report), mode_(mode) {}
   // The same sink for a walk over another file than the one that was given. Its findings name that file, unless they
   // already name one.
-  Findings in(const Source& file) const {
+  Findings in(const Source& file) const { return in(std::string(file.name())); }
+
+  // The same for a file that cannot be opened.
+  Findings in(std::string file) const {
     Findings out = *this;
-    out.file_ = file.name();
+    out.file_ = std::move(file);
     return out;
   }
 

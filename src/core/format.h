@@ -137,6 +137,7 @@ struct WriteLayout {
   std::function<void(const WrittenFile&)> seal{};
   std::optional<Companion> companion{};
   std::shared_ptr<OutFolder> folder{};  // null: one file
+  bool judges_folder_files = false;     // the losses name what becomes of core::folder_files(); else plan() names them
   std::uint64_t size = 0;               // of the whole file: exact, or an upper bound when size_exact is false
   bool size_exact = true;
   std::shared_ptr<const void> keep{};  // keeps what the views above point to
@@ -151,8 +152,12 @@ struct OutFile {
 struct OutFolder {
   struct Small {
     std::string name;  // relative to the folder; at most one folder deep
-    // nullopt: an existing file is removed, because it would not match the new folder
+    // nullopt, and nothing to copy: an existing file is removed, because it would not match the new folder
     std::optional<std::string> bytes;
+    std::shared_ptr<const Source> copy_of{};  // in place of `bytes`: the whole of this file
+
+    bool written() const { return bytes.has_value() || copy_of != nullptr; }
+    std::uint64_t size() const { return copy_of ? copy_of->size() : bytes ? bytes->size() : 0; }
   };
   std::optional<Inner> inner{};     // in place of `payloads`, until registry::lay_out() makes them from it
   std::vector<OutFile> payloads{};  // at least one, in the order of publishing

@@ -14,6 +14,8 @@ namespace weighbridge::core {
 inline constexpr char kAbsent[] = "absent";
 
 // Cuts long keys, because one tensor can have very many items.
+// What core::folder_files() are, in items.
+inline constexpr const char* kFolderFile = "a file of the folder";
 inline std::string indexed(std::string_view what, std::string_view key) {
   constexpr std::size_t kMost = 1024;
   return std::string(what) + "[\"" + excerpt(key, kMost) + "\"]";

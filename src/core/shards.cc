@@ -23,10 +23,6 @@ std::string text_of(const JsonString& string) {
   return std::string(wire::json_text(string, scratch));
 }
 
-bool is_plain(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
-}
-
 std::uint64_t offset_in(const TextFile& file, const JsonString& string) {
   return static_cast<std::uint64_t>(string.raw.data() - file.text->data());
 }
@@ -144,7 +140,7 @@ void ShardReader::report_duplicates(const TextFile& file, std::vector<Entry>& en
 
 std::shared_ptr<const Source> ShardReader::open_shard(const TextFile& index, const std::string& name,
                                                       std::uint64_t at) {
-  if (!is_plain(name)) {
+  if (!is_plain_name(name)) {
     reading_.in(index).report(rules_.path, {.offset = at}, {}, quoted(name));
     return nullptr;
   }

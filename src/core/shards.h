@@ -39,6 +39,8 @@ class ShardReader {
   // Reads all files that the index names.
   void read_index(const TextFile& index);
 
+  // The names of the files that the index names; empty for a single file.
+  const std::vector<std::string>& files() const noexcept { return files_; }
   // The metadata of all files, in order. Of equal keys, the first counts; a different value has been reported.
   std::vector<Value::Entry> take_metadata() { return std::move(metadata_); }
 

@@ -60,6 +60,16 @@ bool is_view(const Model& model) noexcept {
   return state && state->is_view;
 }
 
+std::span<const FolderFile> folder_files(const Model& model) noexcept {
+  const State* const state = Access::state(model);
+  return state && state->place ? std::span<const FolderFile>(state->folder_files) : std::span<const FolderFile>{};
+}
+
+std::shared_ptr<const Source> open_folder_file(const Model& model, std::string_view name) {
+  const State* const state = Access::state(model);
+  return state && state->place ? state->place->open(name) : nullptr;
+}
+
 const Source& source_of(const Part& part) noexcept { return *Access::state(part).sources[Access::record(part).source]; }
 
 }  // namespace weighbridge::core

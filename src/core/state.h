@@ -67,9 +67,11 @@ struct TensorSide {
 struct State {
   std::string format, version;
   std::vector<std::shared_ptr<const Source>> sources;
-  std::uint32_t asked = kNone;  // the source that is the given file; none for a folder
-  std::string header;           // retained; names point into it
-  std::string arena;            // texts that were unescaped or generated
+  std::shared_ptr<const Place> place;    // of folder_files; null: they are empty
+  std::vector<FolderFile> folder_files;  // of the folder, besides the sources that hold tensors
+  std::uint32_t asked = kNone;           // the source that is the given file; none for a folder
+  std::string header;                    // retained; names point into it
+  std::string arena;                     // texts that were unescaped or generated
   std::vector<std::string> roles;
   std::vector<std::uint64_t> dims;
   std::vector<PartRecord> parts;

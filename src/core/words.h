@@ -32,6 +32,11 @@ inline std::string excerpt(std::string_view text, std::size_t most = 40) {
   return std::string(text.substr(0, cut)) + "...";
 }
 
+// Whether it is the name of a file or folder, and not a path or the like.
+inline bool is_plain_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
 // Throws Error{misuse} that names the valid values of the option.
 [[noreturn]] inline void refuse_word(std::string_view option, std::string_view text,
                                      std::span<const std::string_view> words) {

@@ -39,8 +39,13 @@ std::string render(const core::WriteLayout& layout) {
 Files written_files(const core::WriteLayout& layout) {
   Files out;
   for (const core::OutFile& file : layout.folder->payloads) out[file.name] = render(file.layout);
-  for (const core::OutFolder::Small& file : layout.folder->small)
+  for (const core::OutFolder::Small& file : layout.folder->small) {
     if (file.bytes) out[file.name] = *file.bytes;
+    if (!file.copy_of) continue;
+    std::string& bytes = out[file.name];
+    bytes.resize(file.copy_of->size());
+    file.copy_of->read_at(0, std::as_writable_bytes(std::span(bytes)));
+  }
   return out;
 }
 
@@ -69,10 +74,12 @@ TEST(HuggingFaceWrite, AFolderComesBackAsItWas) {
   EXPECT_TRUE(layout.losses.empty());
   EXPECT_TRUE(layout.changes.empty()) << subjects(layout.changes).at(0);
   const Files written = written_files(layout);
-  EXPECT_EQ(written.at("config.json"), files.at("config.json"));
-  EXPECT_EQ(written.at("vocab.txt"), files.at("vocab.txt"));
-  EXPECT_EQ(written.at("1_Pooling/config.json"), files.at("1_Pooling/config.json"));
-  EXPECT_FALSE(written.contains("tokenizer.json"));
+  for (const auto& [name, bytes] : files) {
+    if (name != "model.safetensors") {
+      EXPECT_EQ(written.at(name), bytes) << name;
+    }
+  }
+  EXPECT_EQ(written.size(), files.size());
   check(layout, written);
   EXPECT_TRUE(core::compare(model, read(written)).empty());
   EXPECT_EQ(written_files(lay_out(model, {})), written);
@@ -112,7 +119,7 @@ TEST(HuggingFaceWrite, MetadataOfEmbdFindsItsFiles) {
 }
 
 TEST(HuggingFaceWrite, TheCheckSeesWhatDiffers) {
-  const Model model = read(testing::tiny());
+  const Model model = read(testing::with("tokenizer.json", std::nullopt));
   const core::WriteLayout layout = lay_out(model, {});
   const std::pair<const char*, const char*> spoiled[] = {
       {"config.json", "{}"}, {"vocab.txt", "[PAD]\n"}, {"tokenizer_config.json", "{}"}};
@@ -123,16 +130,24 @@ TEST(HuggingFaceWrite, TheCheckSeesWhatDiffers) {
   }
 }
 
-TEST(HuggingFaceWrite, AnyTensorsGoIntoAFolderWithWhatIsKnown) {
-  const Model model = test::plain_model().build();
+TEST(HuggingFaceWrite, AnyTensorsGoIntoAFolderThatSaysWhatTheyAre) {
+  Builder builder = test::plain_model();
+  builder.attribute("hf.model_type", Value::text("other"));
+  const Model model = builder.build();
   const core::WriteLayout layout = lay_out(model, {});
   EXPECT_TRUE(layout.blockers.empty());
   EXPECT_TRUE(layout.losses.empty());
   const Files written = written_files(layout);
-  EXPECT_EQ(written.at("config.json"), "{}\n");
+  EXPECT_EQ(written.at("config.json"), "{\n  \"model_type\": \"other\"\n}\n");
   const Model again = read(written);
   EXPECT_EQ(again.attribute("license")->as_text(), "none");
   EXPECT_EQ(again.size(), model.size());
+}
+
+TEST(HuggingFaceWrite, AFolderThatWouldBeNoModelIsRefused) {
+  const core::WriteLayout layout = lay_out(test::plain_model().build(), {});
+  EXPECT_EQ(subjects(layout.blockers), std::vector<std::string>{"attributes[\"hf.model_type\"]"});
+  EXPECT_NE(layout.blockers.at(0).to.find("config.json would be empty"), std::string::npos);
 }
 
 TEST(HuggingFaceWrite, WhatAFolderCannotHoldIsNamed) {
@@ -145,6 +160,7 @@ TEST(HuggingFaceWrite, WhatAFolderCannotHoldIsNamed) {
   }
   {
     Builder builder = test::plain_model();
+    builder.attribute("hf.model_type", Value::text("other"));
     builder.tokenizer(test::sample_bytes());
     EXPECT_EQ(subjects(lay_out(builder.build(), {}).losses), std::vector<std::string>{"tokenizer"});
   }

@@ -83,6 +83,7 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
   if (file) draft.set_asked(draft.add_source(file));
   if (detected.files) {
     draft.set_in_several_files();
+    draft.set_place(place);
     format.read_files({.place = *place, .context = context, .findings = findings, .load = load_member}, draft);
   } else {
     read_file(format, *file, context, findings, draft);

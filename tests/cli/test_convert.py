@@ -90,7 +90,7 @@ def test_a_cast_that_only_overflows_does_not_say_that_every_value_was_kept(tmp_p
 def test_a_file_in_the_place_of_a_folder_is_called_that(sample, tmp_path):
     there = tmp_path / "there"
     there.write_text("")
-    said = weighbridge("convert", sample, there, "--to", "hf", status=2).stderr
+    said = weighbridge("convert", sample, there, "--to", "hf", "--set", "hf.model_type=other", status=2).stderr
     assert f"{there}: cannot be written: it is not a folder, and this format is written as a folder" in said
 
 

@@ -156,7 +156,8 @@ def test_the_input_is_never_the_output(model, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(model)
     for out in (model, link):
-        assert "input" in weighbridge("convert", model / "model.safetensors", out, "--to", "hf", "--force", status=2).stderr
+        assert "input" in weighbridge("convert", model / "model.safetensors", out, "--to", "hf", "--set", "hf.model_type=other", "--force",
+                                      status=2).stderr
         assert "input" in weighbridge("convert", model, out, "--to", "hf", "--force", status=2).stderr
     assert {path: path.read_bytes() for path in model.rglob("*") if path.is_file()} == before
 
@@ -249,3 +250,64 @@ def test_no_file_of_a_folder_is_read_through_a_link_that_leads_out(sharded, tmp_
     (sharded / name).symlink_to("inside")  # within the folder a link is fine
     secret.rename(sharded / "inside")
     weighbridge("verify", sharded)
+
+
+def with_more(model):
+    """Files beside the ones that are read, as those of a download."""
+    (model / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "model_max_length": 8, "tokenizer_class": "BertTokenizerFast"}))
+    for name in ("special_tokens_map.json", "README.md", ".gitattributes", "modeling.py"):
+        (model / name).write_text("{}")
+    return model
+
+
+def test_files_that_are_not_understood_are_copied_from_folder_to_folder(model, tmp_path):
+    out = tmp_path / "out"
+    said = weighbridge("convert", with_more(model), out, "--to", "hf").stdout
+    for name in ("special_tokens_map.json", "README.md", "tokenizer_config.json", "modules.json", "vocab.txt"):
+        assert (out / name).read_bytes() == (model / name).read_bytes()
+    assert "loss file: modeling.py: left out: a program" in said and "loss file: .gitattributes: left out: a hidden file" in said
+    assert not (out / "modeling.py").exists() and not (out / ".gitattributes").exists()
+
+
+def test_a_single_file_names_the_files_that_it_cannot_hold_and_is_written(model, tmp_path):
+    said = weighbridge("convert", with_more(model), tmp_path / "tiny.weights").stdout
+    assert "loss file: .gitattributes, README.md, modeling.py, special_tokens_map.json, tokenizer_config.json: left out" in said
+    plan = validated(weighbridge("convert", "--json", "-n", model, tmp_path / "tiny.zt").stdout, "convert")
+    assert plan["possible"] and len(plan["losses"]) == 5
+    assert all(loss["kind"] == "file" and loss["allowed"] for loss in plan["losses"])
+
+
+def test_a_link_that_leads_out_of_the_folder_is_not_copied(model, tmp_path):
+    (tmp_path / "key").write_text("secret")
+    (model / "README.md").symlink_to(tmp_path / "key")
+    os.mkfifo(model / "pipe")
+    said = weighbridge("convert", model, tmp_path / "out", "--to", "hf").stdout
+    assert "README.md: left out: " in said and "pipe: left out: " in said
+    assert not (tmp_path / "out/README.md").exists() and not (tmp_path / "out/pipe").exists()
+
+
+def test_a_folder_that_would_be_no_model_is_refused(model, tmp_path):
+    said = weighbridge("convert", model / "model.safetensors", tmp_path / "out", "--to", "hf", status=1)
+    assert "config.json would be empty" in said.stdout and "--set hf.model_type=NAME" in said.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_verify_warns_of_what_others_would_run_and_names_the_file(model, tmp_path):
+    (model / "config.json").write_text(json.dumps(CONFIG | {"auto_map": {"AutoModel": "modeling.Model"}}))
+    (model / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "chat_template": "{{ messages }}"}))
+    (model / "chat_template.jinja").write_text("{{ messages }}")
+    (model / "modeling.py").write_text("raise SystemExit")
+    (model / "pytorch_model.bin").write_bytes(b"PK\x03\x04 and more")
+    (model / "weights.bin").write_bytes(b"no pickle at all")
+    (tmp_path / "outside.py").write_text("raise SystemExit")
+    (model / "link.py").symlink_to(tmp_path / "outside.py")
+    found = validated(weighbridge("verify", "--json", model).stdout, "verify")
+    assert found["valid"] and all(f["severity"] == "warning" for f in found["findings"])
+    assert [(f["rule"], os.path.basename(f["file"]), f["offset"] is not None) for f in found["findings"]] == [
+        ("hf/remote-code", "config.json", True), ("hf/chat-template", "chat_template.jinja", False), ("hf/program", "link.py", False),
+        ("hf/program", "modeling.py", False), ("hf/pickle-beside", "pytorch_model.bin", False), ("hf/chat-template", "tokenizer_config.json", True)]
+    said = weighbridge("verify", model).stdout
+    assert "config.json: warning: the file names Python code that some programs run when they load the model: auto_map" in said
+    assert ": ok (hf, " in said
+    for words in (["inspect", model], ["convert", model, tmp_path / "x.zt"]):
+        assert "auto_map (" not in weighbridge(*words).stderr

@@ -71,7 +71,7 @@ def test_ctrl_c_is_status_130_in_every_verb(tmp_path, large, words):
 
 @pytest.mark.parametrize("words", [
     ["{in}", "{out}/new.zt", "--to", "zt0"], ["{in}", "{out}/new.stb"], ["{in}", "{out}/new.stb", "--force"],
-    ["{in}", "{out}/new", "--to", "hf"]], ids=" ".join)
+    ["{in}", "{out}/new", "--set", "hf.model_type=other", "--to", "hf"]], ids=" ".join)
 def test_a_stopped_convert_to_another_container_leaves_nothing(tmp_path, words):
     """No file of a pair or a folder is left or has appeared."""
     there, forced, folder = tmp_path / "there", "--force" in words, words[-1] == "hf"

@@ -85,7 +85,7 @@ def test_a_folder_is_not_written_through_links(tmp_path, name):
     assert files_below(tmp_path) == before and strays_below(tmp_path) == []
 
 
-@pytest.mark.parametrize("words", [["extract", "{in}", "--glob", "*", "-o", "{out}/p/q/r"], ["convert", "{in}", "{out}/p", "--to", "hf"]],
+@pytest.mark.parametrize("words", [["extract", "{in}", "--glob", "*", "-o", "{out}/p/q/r"], ["convert", "{in}", "{out}/p", "--set", "hf.model_type=other", "--to", "hf"]],
                          ids=" ".join)
 def test_the_disk_has_each_folder_that_was_made(tmp_path, words):
     """The entries of new folders are synced to their parents."""

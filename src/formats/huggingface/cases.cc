@@ -154,11 +154,27 @@ std::vector<Case> weight_cases() {
       {"total-size", {"hf/total-size"}, with_index("120", "119")}};
 }
 
+std::vector<Case> trust_cases() {
+  const std::string pickle("\x80\x02}q.", 5);
+  return {
+      {"remote-code", {"hf/remote-code"}, with_config("\"bert\",", R"("bert","auto_map":{"AutoModel":"m.Model"},)")},
+      {"remote-code-tokenizer",
+       {"hf/remote-code"},
+       with("tokenizer_config.json", R"({"auto_map":{"AutoTokenizer":["t.Tokenizer",null]}})")},
+      {"remote-code-module", {"hf/remote-code"}, with("modules.json", R"([{"type":"custom.Module"}])")},
+      {"program", {"hf/program"}, with("modeling.py", "")},
+      {"chat-template", {"hf/chat-template"}, with("tokenizer_config.json", R"({"chat_template":"{{ x }}"})")},
+      {"chat-template-file", {"hf/chat-template"}, with("chat_template.jinja", "{{ x }}")},
+      {"pickle-beside", {"hf/pickle-beside"}, with("pytorch_model.bin", pickle)},
+      {"pickle-beside-zip", {"hf/pickle-beside"}, with("training_args.bin", "PK\x03\x04")},
+      {"pickle-beside-name", {"hf/pickle-beside"}, with("optimizer.pt", "")}};
+}
+
 }  // namespace
 
 std::vector<Case> cases() {
   std::vector<Case> out;
-  for (auto make : {json_cases, config_cases, vocabulary_cases, llama_cases, weight_cases})
+  for (auto make : {json_cases, config_cases, vocabulary_cases, llama_cases, weight_cases, trust_cases})
     for (Case& each : make()) out.push_back(std::move(each));
   return out;
 }

@@ -13,4 +13,20 @@ inline constexpr std::string_view kConfig = "config.json", kVocabTxt = "vocab.tx
                                   kIndex = "model.safetensors.index.json", kPickle = "pytorch_model.bin",
                                   kPickleIndex = "pytorch_model.bin.index.json";
 
+// The files of tokenizers, read or not: together they describe one tokenizer.
+inline constexpr std::string_view kTokenizerFiles[] = {kVocabTxt,
+                                                       kTokenizerJson,
+                                                       kTokenizerConfig,
+                                                       "special_tokens_map.json",
+                                                       "added_tokens.json",
+                                                       "vocab.json",
+                                                       "merges.txt",
+                                                       "tokenizer.model",
+                                                       "spiece.model",
+                                                       "sentencepiece.bpe.model",
+                                                       "chat_template.jinja",
+                                                       "chat_template.json"};
+// Those of sentence-transformers.
+inline constexpr std::string_view kSettingsFiles[] = {kSentenceConfig, kModules, kPooling};
+
 }  // namespace weighbridge::huggingface

@@ -10,10 +10,12 @@
 #include "core/shards.h"
 #include "core/words.h"
 #include "formats/huggingface/config.h"
+#include "formats/huggingface/folder_files.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/naming.h"
 #include "formats/huggingface/rules.h"
 #include "formats/huggingface/settings.h"
+#include "formats/huggingface/trust.h"
 #include "formats/huggingface/vocabulary.h"
 
 namespace weighbridge::huggingface {
@@ -60,6 +62,9 @@ class Loader {
     strip_prefix();
     set_attributes(weights.take_metadata());
     check_embeddings();
+    auto files = list_folder_files(opening_.place, reading_.limits, weights.files(), held_files());
+    if (reading_.findings.mode() == core::Findings::Mode::all) report_trust(reading_, files, pickle_alone_);
+    draft_.set_folder_files(std::move(files));
     for (auto& source : reading_.sources)
       if (std::ranges::find(draft_.sources(), source) == draft_.sources().end()) draft_.add_source(std::move(source));
   }
@@ -73,8 +78,18 @@ class Loader {
     else if (reading_.findings.errors() == before)
       reading_.findings.report(rules::kConfigMissing, {});
     files_ = read_tokenizer(reading_, config_);
+    has_tokenizer_ = files_.tokenizer.has_value();
     draft_.set_tokenizer(std::move(files_.tokenizer));
     if (config_.bert) settings_ = read_settings(reading_);
+  }
+
+  // The files beside the weights of which the model has all that they say.
+  std::vector<std::string_view> held_files() const {
+    std::vector<std::string_view> out;
+    if (config_.bert) out.assign(std::begin(kSettingsFiles), std::end(kSettingsFiles));
+    if (has_tokenizer_ && !config_.llama) out.push_back(kVocabTxt);
+    if (files_.config_held) out.push_back(kTokenizerConfig);
+    return out;
   }
 
   void read_weights(core::ShardReader& weights) {
@@ -87,8 +102,8 @@ class Loader {
     } else if (index.text) {
       weights.read_index(index);
     } else if (!index.present) {
-      const bool pickle = opening_.place.open(kPickle) != nullptr || opening_.place.open(kPickleIndex) != nullptr;
-      findings.report(pickle ? rules::kPickle : rules::kWeightsMissing, {});
+      pickle_alone_ = opening_.place.open(kPickle) != nullptr || opening_.place.open(kPickleIndex) != nullptr;
+      findings.report(pickle_alone_ ? rules::kPickle : rules::kWeightsMissing, {});
     }
   }
 
@@ -168,7 +183,7 @@ class Loader {
   Config config_;
   TokenizerFiles files_;
   Settings settings_;
-  bool strip_ = false;
+  bool strip_ = false, has_tokenizer_ = false, pickle_alone_ = false;
 };
 
 }  // namespace

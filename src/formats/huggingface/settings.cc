@@ -130,6 +130,24 @@ Settings read_settings(Reading& reading) {
   return out;
 }
 
+std::vector<std::string> module_folders(Reading& reading, const TextFile& modules) {
+  std::vector<std::string> out;
+  JsonReader in(*modules.text, reading.limits.depth);
+  if (!in.enter_array()) return out;
+  while (in.next_element()) {
+    const bool is_module = in.peek() == JsonKind::object;
+    std::string_view raw;
+    if (!in.skip_value(raw)) break;
+    const auto module = is_module ? object_in(reading, modules, raw) : std::nullopt;
+    std::string path = module ? module->text("path").value_or("") : "";
+    if (core::is_plain_name(path)) out.push_back(std::move(path));
+  }
+  std::ranges::sort(out);
+  const auto repeated = std::ranges::unique(out);
+  out.erase(repeated.begin(), repeated.end());
+  return out;
+}
+
 bool is_pooling_mode(std::string_view mode) { return !mode.empty() && canonical(mode) == mode; }
 
 std::string sentence_config_json(std::uint64_t max_seq_length) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/huggingface/json_file.h"
 
@@ -18,8 +19,13 @@ struct Settings {
   std::optional<std::uint64_t> max_seq_length;
   std::string pooling_mode;  // "mean", "cls", ...; several are joined by +; empty if unknown
   std::optional<bool> normalize;
+  bool operator==(const Settings&) const = default;
 };
 Settings read_settings(Reading&);
+
+// The folders of the modules that modules.json lists, each once, if their names are plain. Leaves what is wrong with
+// the text to read_settings().
+std::vector<std::string> module_folders(Reading&, const TextFile& modules);
 
 // Whether 1_Pooling/config.json can express it.
 bool is_pooling_mode(std::string_view mode);

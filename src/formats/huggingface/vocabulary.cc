@@ -49,6 +49,7 @@ class TokenizerReader {
     const auto lines = other_kind_ ? std::nullopt : read_lines();
     const auto config = read_object(reading_, kTokenizerConfig);
     if (config && !out.lower_case) out.lower_case = lower_case_setting(*config);
+    out.config_held = bert_ && config && std::ranges::all_of(config->members, is_held);
     if (json && lines) compare(*lines, *json);
     if (json || lines) {
       out.tokenizer = finish(json ? std::move(json->tokens) : *lines, special_texts(config));
@@ -59,6 +60,14 @@ class TokenizerReader {
   }
 
  private:
+  // Whether a key of tokenizer_config.json is one that a Tokenizer or an attribute holds, and that is written again.
+  static bool is_held(const Member& member) {
+    const auto is_its_key = [&](const SpecialToken& token) { return member.key == token.key; };
+    return member.key == "do_lower_case" || (member.key == "tokenizer_class" && member.raw == "\"BertTokenizer\"") ||
+           ((member.kind == JsonKind::string || member.kind == JsonKind::null) &&
+            std::ranges::any_of(kSpecialTokens, is_its_key));
+  }
+
   TokenizerFiles of_llama(const JsonObject& file) {
     TokenizerFiles out;
     const Member* const member = file.find("model");

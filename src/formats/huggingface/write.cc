@@ -2,9 +2,11 @@
 // Model to a Hugging Face folder. Each attribute goes to the file that can hold it, or to the metadata of the weights;
 // safetensors lays out the weights.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "core/plan_items.h"
 #include "core/value_json.h"
 #include "formats/huggingface/config.h"
+#include "formats/huggingface/folder_files.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/naming.h"
 #include "formats/huggingface/settings.h"
@@ -37,7 +40,8 @@ class Planner {
     for (const auto& [key, value] : model_.attributes()) place(key, value);
     override_metadata();
     complete_config();
-    plan_tokenizer();
+    take_over_files();
+    if (!tokenizer_kept_) plan_tokenizer();
     lay_out_files(make_weights());
     return std::move(out_);
   }
@@ -154,6 +158,9 @@ class Planner {
       return found == config_.end() ? std::string() : found->second;
     };
     if (!bert_) {
+      if (config_.empty())
+        ledger_.block(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(kModelType)),
+                      core::kAbsent, "config.json would be empty: programs tell by model_type what the model is");
       if (is_bert(json(kModelType), json(kArchitectures)))
         out_.blockers.push_back({LossKind::attribute,
                                  indexed("attributes", std::string(kOwn) + std::string(kModelType)), "bert",
@@ -165,6 +172,31 @@ class Planner {
     const auto types = model_.find("embeddings.token_type_embeddings.weight");
     if (types && types->has_shape() && types->shape().size() == 2)
       complete("type_vocab_size", std::to_string(types->shape()[0]));
+  }
+
+  // A file of the source's folder is written as it is if it says what the model says.
+  void take_over_files() {
+    out_.judges_folder_files = true;
+    const auto files = core::folder_files(model_);
+    if (files.empty()) return;
+    const auto any = [&](bool (*is)(std::string_view) noexcept) {
+      return std::ranges::any_of(files, is, &core::FolderFile::name);
+    };
+    const std::optional<Beside> beside = read_beside(model_, config_json());
+    if (beside) {
+      const auto tokenizer = model_.tokenizer();
+      const auto& found = beside->tokenizer;
+      tokenizer_kept_ = any(is_tokenizer_file) && found.tokenizer.has_value() == (tokenizer != nullptr) &&
+                        (!found.tokenizer || *found.tokenizer == *tokenizer) &&
+                        (!bert_ || found.lower_case == lower_case_) &&
+                        found.unheld == text_of(kTokenizerUnheld).value_or("");
+      if (tokenizer_kept_) expected_tokenizer_ = found.tokenizer;
+    }
+    settings_kept_ = any(is_settings_file) && (!bert_ || (beside && beside->settings == settings_));
+    if (tokenizer_kept_)
+      std::erase_if(metadata_, [](const Value::Entry& entry) { return entry.first == kTokenizerUnheld; });
+    taken_ = take_over(model_, tokenizer_kept_, settings_kept_);
+    for (Item& loss : taken_.losses) out_.losses.push_back(std::move(loss));
   }
 
   // Writes vocab.txt only if it reads back as this tokenizer.
@@ -249,17 +281,28 @@ class Planner {
   void lay_out_files(Model weights) {
     out_.folder = std::make_shared<core::OutFolder>();
     out_.folder->inner = core::Inner{std::move(weights), "safetensors"};
-    add_file(kTokenizerJson, std::nullopt);
     add_file(kConfig, config_json());
-    add_file(kVocabTxt, vocabulary_);
-    add_file(kTokenizerConfig, tokenizer_config_json());
+    if (!tokenizer_kept_) {
+      add_file(kVocabTxt, vocabulary_);
+      add_file(kTokenizerConfig, tokenizer_config_json());
+    }
+    if (!settings_kept_) add_settings();
+    std::ranges::move(taken_.copies, std::back_inserter(out_.folder->small));
+    for (const std::span<const std::string_view> all :
+         {std::span<const std::string_view>(kTokenizerFiles), std::span<const std::string_view>(kSettingsFiles)})
+      for (const std::string_view name : all)
+        if (std::ranges::find(out_.folder->small, name, &core::OutFolder::Small::name) == out_.folder->small.end())
+          add_file(name, std::nullopt);
+    out_.folder->check = checker();
+  }
+
+  void add_settings() {
     add_file(kSentenceConfig,
              settings_.max_seq_length ? std::optional(sentence_config_json(*settings_.max_seq_length)) : std::nullopt);
     const bool pooling = !settings_.pooling_mode.empty();
     add_file(kPooling, pooling ? std::optional(pooling_json(settings_.pooling_mode, *positive(*text_of("hidden_size"))))
                                : std::nullopt);
     add_file(kModules, settings_.normalize ? std::optional(modules_json(pooling, *settings_.normalize)) : std::nullopt);
-    out_.folder->check = checker();
   }
 
   // As transformers writes it: keys sorted, indented by two spaces.
@@ -331,6 +374,8 @@ class Planner {
   std::optional<std::string> vocabulary_;
   SpecialTexts special_;
   std::optional<Tokenizer> expected_tokenizer_;
+  bool tokenizer_kept_ = false, settings_kept_ = false;  // the source's files say the same, and are copied
+  TakenOver taken_;
 };
 
 }  // namespace

@@ -347,7 +347,9 @@ export type LossKind =
   | "precision"
   | "alias"
   | "unsupported"
-  | "overflow";
+  | "overflow"
+  /** A file beside the weights of a folder. Only named: it needs no consent. */
+  | "file";
 
 /** A blocker, a loss or a change. */
 export interface Change {

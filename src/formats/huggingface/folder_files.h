@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of a folder besides config.json and the weights: which there are, and which of them a folder that is
+// written takes over as they are.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/format.h"
+#include "formats/huggingface/settings.h"
+#include "formats/huggingface/vocabulary.h"
+#include "weighbridge/convert.h"
+
+namespace weighbridge::huggingface {
+
+// All but config.json, the index and `weights`. Of subfolders, only the files of the modules that modules.json lists.
+// `held`: those of which the model has all that they say.
+std::vector<core::FolderFile> list_folder_files(const Place&, const Limits&, const std::vector<std::string>& weights,
+                                                const std::vector<std::string_view>& held);
+
+// What the files of the model's folder say, beside this config.json.
+struct Beside {
+  TokenizerFiles tokenizer;
+  Settings settings;
+};
+// nullopt if one of them is invalid.
+std::optional<Beside> read_beside(const Model&, std::string config_json);
+
+// Files to copy, and those that are left out.
+struct TakenOver {
+  std::vector<core::OutFolder::Small> copies;
+  std::vector<Item> losses;
+};
+// Copies the tokenizer's files only if `tokenizer`, those of sentence-transformers only if `settings`: otherwise the
+// caller writes new ones. Leaves out hidden files, programs, other weights, links out of the folder, and what exceeds
+// the limits below.
+TakenOver take_over(const Model&, bool tokenizer, bool settings);
+inline constexpr std::uint64_t kMostCopied = std::uint64_t{256} << 20;  // bytes of all copies together
+inline constexpr std::size_t kMostCopies = 200;
+
+// By the ends of their names.
+bool is_program(std::string_view name);
+bool ends_like_a_pickle(std::string_view name);
+bool is_tokenizer_file(std::string_view name) noexcept;
+bool is_settings_file(std::string_view name) noexcept;
+
+}  // namespace weighbridge::huggingface

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A second look at files of a folder whose faults the walk reports.
+#pragma once
+#include <memory>
+#include <utility>
+
+#include "formats/huggingface/json_file.h"
+#include "formats/huggingface/rules.h"
+#include "weighbridge/error.h"
+
+namespace weighbridge::huggingface {
+
+// A reading whose findings nobody sees.
+class Quiet {
+ public:
+  Quiet(std::shared_ptr<const Place> place, const Limits& limits)
+      : place_(std::move(place)),
+        limits_(limits),
+        findings_(report_, core::Findings::Mode::all),
+        reading{.place = *place_, .limits = limits_, .findings = findings_, .rules = kJsonRules} {}
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+  bool sound() const noexcept { return report_.errors() == 0; }
+
+ private:
+  static constexpr core::JsonRules kJsonRules{
+      .syntax = rules::kJson, .root = rules::kJsonRoot, .duplicate_key = rules::kDuplicateKey};
+  const std::shared_ptr<const Place> place_;
+  const Limits limits_;
+  Report report_;
+  core::Findings findings_;
+
+ public:
+  Reading reading;
+};
+
+}  // namespace weighbridge::huggingface

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds code, templates and pickles among the files of a folder.
+#include "formats/huggingface/trust.h"
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/checked.h"
+#include "core/words.h"
+#include "formats/huggingface/folder_files.h"
+#include "formats/huggingface/quiet.h"
+#include "formats/huggingface/rules.h"
+#include "io/fd.h"
+#include "weighbridge/error.h"
+
+namespace weighbridge::huggingface {
+namespace {
+
+using wire::JsonKind;
+
+constexpr std::string_view kChatTemplate = "chat_template",
+                           kTemplateFiles[] = {"chat_template.jinja", "chat_template.json"};
+// Keys by which transformers finds Python code in the folder, or in another repository.
+constexpr std::string_view kCodeKeys[] = {"auto_map", "custom_pipelines"};
+constexpr std::string_view kOwnModules = "sentence_transformers.";
+
+class Trust {
+ public:
+  Trust(Reading& reading, bool pickle_alone)
+      : reading_(reading),
+        pickle_alone_(pickle_alone),
+        quiet_(std::shared_ptr<const Place>(std::shared_ptr<const Place>{}, &reading.place), reading.limits) {}
+
+  void run(std::span<const core::FolderFile> files) {
+    look_at_settings(kConfig);
+    for (const core::FolderFile& file : files) {
+      if (file.name == kTokenizerConfig) look_at_settings(kTokenizerConfig);
+      if (file.name == kModules) look_at_modules();
+      if (std::ranges::find(kTemplateFiles, file.name) != std::end(kTemplateFiles))
+        about(file.name, rules::kChatTemplate);
+      if (is_program(file.name)) about(file.name, rules::kProgram);
+      if (!(pickle_alone_ && file.name == kPickle) && is_pickle(file.name)) about(file.name, rules::kPickleBeside);
+    }
+  }
+
+ private:
+  std::shared_ptr<const Source> opened(std::string_view name) const {
+    try {
+      return reading_.place.open(name);
+    } catch (const Error&) {
+      return nullptr;  // no file that can be read; its name counts
+    }
+  }
+
+  void about(std::string_view name, const Rule& rule) {
+    const auto source = opened(name);
+    core::Findings to =
+        source ? reading_.in(*source)
+               : reading_.findings.in(io::join_path(std::string(reading_.place.name()), std::string(name)));
+    to.report(rule, {});
+  }
+
+  bool is_pickle(std::string_view name) const {
+    if (ends_like_a_pickle(name)) return true;
+    if (!name.ends_with(".bin")) return false;
+    const auto source = opened(name);
+    std::array<char, 4> head{};
+    if (!source || source->size() < head.size()) return false;
+    source->read_at(0, std::as_writable_bytes(std::span(head)));
+    const std::string_view begin(head.data(), head.size());
+    return begin == "PK\x03\x04" || (begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5);
+  }
+
+  void look_at_settings(std::string_view name) {
+    const auto object = read_quietly(name);
+    if (!object) return;
+    for (const std::string_view key : kCodeKeys)
+      if (const Member* const member = object->find(key); member != nullptr && is_set(*member))
+        reading_.in(object->file)
+            .report(rules::kRemoteCode, {.offset = object->offset(*member)}, {}, core::excerpt(attribute_text(*member)),
+                    key);
+    if (const Member* const member = object->find(kChatTemplate); member != nullptr && is_set(*member))
+      reading_.in(object->file)
+          .report(rules::kChatTemplate, {.offset = object->offset(*member)}, {}, {}, kChatTemplate);
+  }
+
+  static bool is_set(const Member& member) { return member.kind != JsonKind::null && member.raw.size() > 2; }
+
+  std::optional<JsonObject> read_quietly(std::string_view name) {
+    try {
+      return read_object(quiet_.reading, name);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  // The type of a module is a Python class, which is imported.
+  void look_at_modules() {
+    TextFile modules;
+    try {
+      modules = read_text(quiet_.reading, kModules);
+    } catch (const Error&) {
+      return;
+    }
+    if (!modules.text) return;
+    wire::JsonReader in(*modules.text, reading_.limits.depth);
+    if (!in.enter_array()) return;
+    while (in.next_element()) {
+      const bool is_module = in.peek() == JsonKind::object;
+      std::string_view raw;
+      if (!in.skip_value(raw)) return;
+      const auto module = is_module ? object_in(quiet_.reading, modules, raw) : std::nullopt;
+      const Member* const type = module ? module->find("type") : nullptr;
+      if (type == nullptr || type->kind != JsonKind::string || unquote(type->raw).starts_with(kOwnModules)) continue;
+      reading_.in(modules).report(rules::kRemoteCode, {.offset = module->offset(*type)}, {},
+                                  core::excerpt(unquote(type->raw)), "type");
+    }
+  }
+
+  Reading& reading_;
+  bool pickle_alone_;
+  Quiet quiet_;
+};
+
+}  // namespace
+
+void report_trust(Reading& reading, std::span<const core::FolderFile> files, bool pickle_alone) {
+  Trust(reading, pickle_alone).run(files);
+}
+
+}  // namespace weighbridge::huggingface
