@@ -56,6 +56,7 @@ std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
   args.apply(options, {FlagId::precision});
   options.threads = args.number(FlagId::threads, 0U);
   options.context = args.number(FlagId::context, 0U);
+  options.limits = session.context().limits;
   if (args.has(FlagId::no_prefix_space)) options.tokenizer.prefix_space = false;
   end_on_bus_error();  // the weights stay mapped
   std::vector<Model> models;

@@ -19,17 +19,31 @@ namespace {
 struct Corpus {
   std::vector<std::string> texts;
   std::vector<std::string> files;   // that they are from
-  std::vector<std::size_t> firsts;  // the first text of each file
+  std::vector<std::size_t> firsts;  // the first line of each file
+  std::vector<std::size_t> lines;   // of each text; empty if each line is one
   std::vector<float> vectors;       // texts x dimension
   std::string written;              // the file that this run wrote them to; empty if it wrote none
 };
 
-Corpus read_corpus(Session& session) {
+// Whether a text has no token: it would score high against any short query.
+bool blank(const WordPiece& words, std::string_view text) {
+  std::uint32_t first = 0;
+  return words.encode(text, std::span(&first, 1), {.special = false}).count == 0;
+}
+
+// Kept vectors have one for each line, so that each row of their file is that of a line. Otherwise lines without a text
+// take no memory.
+Corpus read_corpus(Session& session, const WordPiece& words, bool each_line) {
   Corpus out;
+  std::size_t line = 0;
   for (std::string& path : corpus_files(session.args)) {
     TextFile file(session, path, text_form(session.args, path));
-    out.firsts.push_back(out.texts.size());
-    for (std::string text; file.next(text);) out.texts.push_back(text);
+    out.firsts.push_back(line);
+    for (std::string text; file.next(text); ++line) {
+      if (!each_line && blank(words, text)) continue;
+      if (!each_line) out.lines.push_back(line);
+      out.texts.push_back(text);
+    }
     out.files.push_back(std::move(path));
   }
   return out;
@@ -86,8 +100,8 @@ void embed_corpus(Session& session, const Embedder& embedder, Corpus& corpus, Re
 }
 
 Corpus embedded_corpus(Session& session, const Model& model, const Embedder& embedder, Remarks& remarks) {
-  Corpus corpus = read_corpus(session);
   const std::string kept(session.args.value(FlagId::vectors));
+  Corpus corpus = read_corpus(session, *embedder.tokenizer(), !kept.empty());
   if (kept.empty()) {
     embed_corpus(session, embedder, corpus, remarks);
     return corpus;
@@ -109,16 +123,14 @@ Corpus embedded_corpus(Session& session, const Model& model, const Embedder& emb
   return corpus;
 }
 
-bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos; }
-
-// Best first; equal scores in the order of the texts. Blank lines are left out: they score high against any short
-// query.
-std::vector<Scored> best(const Corpus& corpus, std::span<const float> query, std::size_t most) {
+// Best first; equal scores in the order of the texts. Lines without a text are left out.
+std::vector<Scored> best(const Corpus& corpus, const WordPiece& words, std::span<const float> query, std::size_t most) {
   std::vector<Scored> all;
   for (std::size_t i = 0; i < corpus.texts.size(); ++i)
-    if (!blank(corpus.texts[i]))
-      all.push_back(
-          {i, cosine(query, std::span(corpus.vectors).subspan(i * query.size(), query.size())), corpus.texts[i]});
+    if (!corpus.lines.empty() || !blank(words, corpus.texts[i]))
+      all.push_back({corpus.lines.empty() ? i : corpus.lines[i],
+                     cosine(query, std::span(corpus.vectors).subspan(i * query.size(), query.size())),
+                     corpus.texts[i]});
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>(std::min(most, all.size()));
   std::partial_sort(all.begin(), middle, all.end(), [](const Scored& a, const Scored& b) {
     return a.score != b.score ? a.score > b.score : a.index < b.index;
@@ -135,7 +147,7 @@ void answer(Session& session, const Embedder& embedder, const Corpus& corpus, st
   JsonWriter json;
   if (!alone) json.begin_array();
   for (const std::string& query : queries) {
-    const std::vector<Scored> found = best(corpus, embed_one(embedder, query, remarks), most);
+    const std::vector<Scored> found = best(corpus, *embedder.tokenizer(), embed_one(embedder, query, remarks), most);
     if (session.json) {
       json.raw(to_json(query, found));
       session.out.text(json.take());

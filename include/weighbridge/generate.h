@@ -52,6 +52,8 @@ struct GeneratorOptions {
   unsigned threads = 0;
   /// tokens that a session can hold; 0: the model's context, which is the maximum
   std::uint64_t context = 0;
+  /// `decoded` bounds the key and value cache of a session, which grows with the context.
+  Limits limits{};
   BytePairOptions tokenizer{};                               ///< how texts become ids
   GeneratorPrecision precision = GeneratorPrecision::exact;  ///< of products with quantized weights
 

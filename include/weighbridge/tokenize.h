@@ -10,8 +10,8 @@
 /// - **Text.** Any bytes. Each maximal subpart of invalid UTF-8 becomes U+FFFD, as with Python's errors="replace".
 ///   Cleaning deletes U+FFFD; Encoded::replaced counts these sequences.
 /// - **Threads.** Immutable; every member may run concurrently. Copying one costs a reference count.
-/// - **Memory.** encode() into a span allocates nothing, except for texts with runs of spacing marks out of canonical
-///   order. Time is linear in the text: no word costs more than its first `word_limit` characters.
+/// - **Memory.** encode() into a span allocates nothing. Time is linear in the text: no word costs more than its first
+/// `word_limit` characters.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -120,13 +120,15 @@ const Value* find(std::span<const Value::Entry> entries, std::string_view key) n
 class Attributes : public Shared<Value::Entry> {
  public:
   Attributes() noexcept = default;  ///< no entries
-  /// Null if there is no such key. Valid as long as this or the model lives.
-  const Value* find(std::string_view key) const& noexcept { return weighbridge::find(*this, key); }
+  /// Null if there is no such key. Valid as long as this or the model lives. Logarithmic.
+  const Value* find(std::string_view key) const& noexcept;
   const Value* find(std::string_view key) const&& = delete;
 
  private:
   friend class core::Access;
-  explicit Attributes(Shared<Value::Entry> all) noexcept : Shared(std::move(all)) {}
+  Attributes(Shared<Value::Entry> all, const std::vector<std::uint32_t>& by_key) noexcept
+      : Shared(std::move(all)), by_key_(&by_key) {}
+  const std::vector<std::uint32_t>* by_key_ = nullptr;  // of the same model; empty if there are few entries
 };
 
 }  // namespace weighbridge

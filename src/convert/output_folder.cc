@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <system_error>
 
 #include "base/checked.h"
@@ -99,6 +100,7 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
   if (exists && !replace_) require_empty(path_);
   if (!exists) make_folder(path_);
   find_removed();
+  remove_left_over();
   for (const std::string& each : paths()) require_inside(each);
 }
 
@@ -128,15 +130,26 @@ void OutputFolder::find_removed() {
     if (!each.written()) removed_.push_back(each.name);
   if (layout_.stale == nullptr) return;
   std::vector<std::string> stale;
+  std::set<std::string_view> payloads;
+  for (const core::OutFile& each : layout_.payloads) payloads.insert(each.name);
   std::error_code error;
   for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error)) {
     std::string name = at->path().filename().string();
-    const auto is_it = [&](const core::OutFile& each) { return each.name == name; };
-    if (layout_.stale(name) && std::ranges::none_of(layout_.payloads, is_it)) stale.push_back(std::move(name));
+    if (layout_.stale(name) && !payloads.contains(name)) stale.push_back(std::move(name));
   }
   if (error) base::io_error_of(path_, "open", "the folder cannot be listed", error.value());
   std::ranges::sort(stale);
   removed_.insert(removed_.end(), stale.begin(), stale.end());
+}
+
+// Removes what killed runs left unfinished: of the files to write, and of an output with another number of shards.
+void OutputFolder::remove_left_over() const {
+  std::set<std::string_view> names;
+  for (const core::OutFile& each : layout_.payloads) names.insert(io::name_in_temporaries(each.name));
+  for (const core::OutFolder::Small& each : layout_.small) names.insert(io::name_in_temporaries(each.name));
+  io::remove_stale_of(io::open_folder(path_).get(), [&](std::string_view name) {
+    return names.contains(name) || (layout_.stale != nullptr && layout_.stale(name));
+  });
 }
 
 std::vector<std::string> OutputFolder::paths() const {
@@ -160,12 +173,13 @@ void OutputFolder::make_folder(const std::string& path) {
 void OutputFolder::write() {
   for (const core::OutFile& each : layout_.payloads)
     payloads_.push_back(std::make_unique<io::AtomicFile>(
-        file(each.name), io::AtomicFileOptions{replace_, each.layout.size_exact ? each.layout.size : 0, path_}));
+        file(each.name), io::AtomicFileOptions{replace_, each.layout.size_exact ? each.layout.size : 0, path_, true}));
   for (const core::OutFolder::Small& each : layout_.small) {
     if (!each.written()) continue;
-    if (const std::size_t slash = each.name.find('/'); slash != std::string::npos)
-      make_folder(file(each.name.substr(0, slash)));
-    auto out = std::make_unique<io::AtomicFile>(file(each.name), io::AtomicFileOptions{replace_, each.size(), path_});
+    const std::size_t slash = each.name.find('/');
+    if (slash != std::string::npos) make_folder(file(each.name.substr(0, slash)));
+    auto out = std::make_unique<io::AtomicFile>(
+        file(each.name), io::AtomicFileOptions{replace_, each.size(), path_, slash == std::string::npos});
     if (each.copy_of)
       copy(*each.copy_of, *out);
     else

@@ -48,6 +48,7 @@ class OutputFolder {
  private:
   std::string file(const std::string& name) const;
   void find_removed();
+  void remove_left_over() const;
   void make_folder(const std::string& path);
   void require_inside(const std::string& path) const;
 

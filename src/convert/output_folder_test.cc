@@ -73,6 +73,18 @@ TEST(OutputFolder, WhatAKilledRunLeftIsNothing) {
   EXPECT_EQ(files, 3U);
 }
 
+TEST(OutputFolder, WhatAKilledRunLeftOfAnotherNumberOfShardsGoesToo) {
+  const test::TemporaryFolder root;
+  std::filesystem::create_directories(root / "out");
+  test::write_file(root / "out/.part-2.weighbridge-0123456789abcdef.tmp", "half");
+  test::write_file(root / "out/.others.weighbridge-0123456789abcdef.tmp", "not of this output");
+  core::OutFolder what = layout();
+  what.stale = [](std::string_view name) { return name.starts_with("part-"); };
+  OutputFolder folder(what, root / "out", false);
+  EXPECT_FALSE(std::filesystem::exists(root / "out/.part-2.weighbridge-0123456789abcdef.tmp"));
+  EXPECT_TRUE(std::filesystem::exists(root / "out/.others.weighbridge-0123456789abcdef.tmp"));
+}
+
 TEST(OutputFolder, AFolderThatHoldsSomethingNeedsTheWord) {
   const test::TemporaryFolder root;
   const core::OutFolder what = layout();

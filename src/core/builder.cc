@@ -33,7 +33,7 @@ Builder& Builder::operator=(Builder&&) noexcept = default;
 
 Builder& Builder::attribute(std::string key, Value value) {
   check_name(key);
-  if (find(d_->attributes(), key) != nullptr)
+  if (d_->attribute(key) != nullptr)
     base::misuse("duplicate-attribute", fmt::format("attribute \"{}\" is set twice", key));
   d_->set_attribute(std::move(key), std::move(value));
   return *this;

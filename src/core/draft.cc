@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 #include <stdexcept>
+#include <unordered_set>
 #include <utility>
 
 #include "base/endian.h"
@@ -62,14 +63,13 @@ void Draft::set_checksum_form(codecs::ChecksumForm form) {
   state_->checksum_form = codecs::kChecksumForms[static_cast<std::size_t>(form)].name;
 }
 void Draft::set_tokenizer(std::optional<Tokenizer> made) { state_->tokenizer = std::move(made); }
-void Draft::set_attribute(std::string key, Value value) {
-  state_->attributes.emplace_back(std::move(key), std::move(value));
+void Draft::set_attribute(std::string key, Value value) { state_->attributes.add(std::move(key), std::move(value)); }
+void Draft::set_attributes(std::vector<Value::Entry> all) {
+  state_->attributes.set(std::move(all));
+  keys_.reset();
 }
-void Draft::set_attributes(std::vector<Value::Entry> all) { state_->attributes = std::move(all); }
-void Draft::set_extra(std::string_view key, Value value) {
-  state_->extra.emplace_back(std::string(key), std::move(value));
-}
-void Draft::set_extra(std::vector<Value::Entry> all) { state_->extra = std::move(all); }
+void Draft::set_extra(std::string_view key, Value value) { state_->extra.add(std::string(key), std::move(value)); }
+void Draft::set_extra(std::vector<Value::Entry> all) { state_->extra.set(std::move(all)); }
 void Draft::add_checksum(std::string name, std::string value) {
   state_->checksums.push_back({std::move(name), std::move(value)});
 }
@@ -77,6 +77,7 @@ void Draft::adopt_metadata(const Model& from) {
   const State* const state = Access::state(from);
   if (state == nullptr) return;
   state_->attributes = state->attributes;
+  keys_.reset();
   state_->extra = state->extra;
   state_->tokenizer = state->tokenizer;
 }
@@ -119,6 +120,14 @@ std::uint32_t Draft::add_source(std::shared_ptr<const Source> source) {
   }
   state_->sources.push_back(std::move(source));
   return narrow(state_->sources.size() - 1, "sources");
+}
+
+void Draft::add_sources(std::vector<std::shared_ptr<const Source>> more) {
+  std::unordered_set<const Source*> there;
+  for (const auto& each : state_->sources) there.insert(each.get());
+  for (auto& each : more)
+    if (there.insert(each.get()).second) state_->sources.push_back(std::move(each));
+  narrow(state_->sources.size(), "sources");
 }
 
 TextRef Draft::refer(std::string_view text) {
@@ -247,7 +256,17 @@ Shape Draft::shape(std::uint32_t tensor) const noexcept {
 DType Draft::dtype(std::uint32_t tensor) const noexcept { return state_->tensors[tensor].dtype; }
 std::optional<std::uint32_t> Draft::find(std::string_view name) const noexcept { return state_->find(name); }
 const std::vector<std::shared_ptr<const Source>>& Draft::sources() const noexcept { return state_->sources; }
-const std::vector<Value::Entry>& Draft::attributes() const noexcept { return state_->attributes; }
+const std::vector<Value::Entry>& Draft::attributes() const noexcept { return state_->attributes.all; }
+const Value* Draft::attribute(std::string_view key) {
+  const std::vector<Value::Entry>& all = state_->attributes.all;
+  if (!keys_) {
+    keys_.emplace(KeyOrder{&all});
+    ordered_ = 0;
+  }
+  for (; ordered_ < all.size(); ++ordered_) keys_->insert(narrow(ordered_, "attributes"));
+  const auto found = keys_->find(key);
+  return found == keys_->end() ? nullptr : &all[*found].second;
+}
 std::span<const std::string> Draft::roles() const noexcept { return state_->roles; }
 std::uint32_t Draft::part_count(std::uint32_t tensor) const noexcept { return state_->tensors[tensor].part_count; }
 Draft::Stored Draft::stored(std::uint32_t tensor, std::uint32_t part) const noexcept {
@@ -318,12 +337,19 @@ void Draft::index_sorted_names() {
 void Draft::clear() {
   state_->tensors.clear();
   state_->parts.clear();
-  state_->attributes.clear();
-  state_->extra.clear();
+  set_attributes({});
+  state_->extra.set({});
 }
 
 Model Draft::finish() {
   if (state_->by_name.size() != state_->tensors.size()) index_names();
+  state_->attributes.sort_keys();
+  state_->extra.sort_keys();
+  for (TensorSide& side : state_->tensor_sides) {
+    side.attributes.sort_keys();
+    side.extra.sort_keys();
+  }
+  for (PartSide& side : state_->part_sides) side.extra.sort_keys();
   return Access::model(std::move(state_));
 }
 
@@ -364,19 +390,19 @@ TensorDraft& TensorDraft::block_type(const BlockTypeInfo* type) {
   return *this;
 }
 TensorDraft& TensorDraft::attribute(std::string_view key, Value value) {
-  side().attributes.emplace_back(std::string(key), std::move(value));
+  side().attributes.add(std::string(key), std::move(value));
   return *this;
 }
 TensorDraft& TensorDraft::attributes(std::vector<Value::Entry> all) {
-  side().attributes = std::move(all);
+  side().attributes.set(std::move(all));
   return *this;
 }
 TensorDraft& TensorDraft::extra(std::string_view key, Value value) {
-  side().extra.emplace_back(std::string(key), std::move(value));
+  side().extra.add(std::string(key), std::move(value));
   return *this;
 }
 TensorDraft& TensorDraft::extra(std::vector<Value::Entry> all) {
-  side().extra = std::move(all);
+  side().extra.set(std::move(all));
   return *this;
 }
 TensorDraft& TensorDraft::unsupported(Finding why) {
@@ -426,7 +452,7 @@ PartDraft& PartDraft::encoding_name(std::string_view name) {
   return *this;
 }
 PartDraft& PartDraft::extra(std::string_view key, Value value) {
-  side().extra.emplace_back(std::string(key), std::move(value));
+  side().extra.add(std::string(key), std::move(value));
   return *this;
 }
 PartDraft& PartDraft::length(std::uint64_t bytes) {

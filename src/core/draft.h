@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -119,6 +120,8 @@ class Draft {
   void set_folder_files(std::vector<FolderFile>);
   // Sets which source is the given file; not called for a folder.
   void set_asked(std::uint32_t source);
+  // Adds the sources that are not there yet.
+  void add_sources(std::vector<std::shared_ptr<const Source>>);
   // Adds a source and returns its index; reuses one of the last few if it is the same.
   std::uint32_t add_source(std::shared_ptr<const Source>);
   // Reserves space; fewer may follow.
@@ -143,6 +146,7 @@ class Draft {
   std::optional<std::uint32_t> find(std::string_view name) const noexcept;  // after index_names(), before drop()
   const std::vector<std::shared_ptr<const Source>>& sources() const noexcept;
   const std::vector<Value::Entry>& attributes() const noexcept;
+  const Value* attribute(std::string_view key);         // null: none so far; valid until the next is set
   std::span<const std::string> roles() const noexcept;  // of all parts
   // Calls visit(tensor, layout, dtype, extent) for each stored part, in order.
   template <class Visit> void for_each_stored(Visit visit) const {
@@ -176,7 +180,18 @@ class Draft {
   Stored stored(std::uint32_t tensor, std::uint32_t part) const noexcept;
   TextRef refer(std::string_view text);  // by reference within header or arena, else copied to the arena
   std::uint32_t append_dims(Shape);      // index of the first in State::dims
+  // Orders attributes by key.
+  struct KeyOrder {
+    using is_transparent = void;
+    const std::vector<Value::Entry>* all;
+    std::string_view key(std::uint32_t i) const noexcept { return (*all)[i].first; }
+    bool operator()(std::uint32_t a, std::uint32_t b) const noexcept { return key(a) < key(b); }
+    bool operator()(std::uint32_t a, std::string_view b) const noexcept { return key(a) < b; }
+    bool operator()(std::string_view a, std::uint32_t b) const noexcept { return a < key(b); }
+  };
   std::shared_ptr<State> state_;
+  std::optional<std::set<std::uint32_t, KeyOrder>> keys_;  // of the first ordered_ attributes; once it is asked for
+  std::size_t ordered_ = 0;
 };
 
 // Tensor indices in the order of their names' bytes.

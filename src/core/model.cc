@@ -152,6 +152,9 @@ const Finding* Tensor::unsupported() const& noexcept {
   const auto* side = side_of(*this);
   return side ? side->unsupported.get() : nullptr;
 }
+const Value* Attributes::find(std::string_view key) const& noexcept {
+  return by_key_ ? core::find(*this, *by_key_, key) : nullptr;
+}
 Attributes Tensor::attributes() const noexcept {
   const auto* side = side_of(*this);
   return side ? core::Access::attributes(s_, side->attributes) : Attributes{};
@@ -162,7 +165,7 @@ Attributes Tensor::extra() const noexcept {
 }
 const Value* Tensor::attribute(std::string_view key) const& noexcept {
   const auto* side = side_of(*this);
-  return side ? weighbridge::find(side->attributes, key) : nullptr;
+  return side ? side->attributes.find(key) : nullptr;
 }
 std::uint32_t Tensor::part_count() const noexcept { return record(*this).part_count; }
 Parts Tensor::parts() const noexcept {
@@ -253,9 +256,7 @@ Tensor Model::operator[](std::string_view name) const {
 Attributes Model::attributes() const noexcept {
   return s_ ? core::Access::attributes(s_, s_->attributes) : Attributes{};
 }
-const Value* Model::attribute(std::string_view key) const& noexcept {
-  return s_ ? weighbridge::find(s_->attributes, key) : nullptr;
-}
+const Value* Model::attribute(std::string_view key) const& noexcept { return s_ ? s_->attributes.find(key) : nullptr; }
 Attributes Model::extra() const noexcept { return s_ ? core::Access::attributes(s_, s_->extra) : Attributes{}; }
 std::shared_ptr<const Tokenizer> Model::tokenizer() const noexcept {
   return s_ && s_->tokenizer ? std::shared_ptr<const Tokenizer>(s_, &*s_->tokenizer) : nullptr;

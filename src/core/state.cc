@@ -3,6 +3,7 @@
 #include "core/state.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace weighbridge::core {
@@ -36,6 +37,29 @@ const State& empty_state() noexcept {
     return s;
   }();
   return empty;
+}
+
+void Entries::set(std::vector<Value::Entry> entries) {
+  all = std::move(entries);
+  by_key.clear();
+}
+
+void Entries::sort_keys() {
+  constexpr std::size_t kFew = 16;
+  if (all.size() <= kFew || by_key.size() == all.size()) return;
+  by_key.resize(all.size());
+  std::iota(by_key.begin(), by_key.end(), 0U);
+  std::ranges::sort(by_key, {}, [&](std::uint32_t i) { return std::pair(std::string_view(all[i].first), i); });
+}
+
+const Value* Entries::find(std::string_view key) const noexcept { return core::find(all, by_key, key); }
+
+const Value* find(std::span<const Value::Entry> all, std::span<const std::uint32_t> by_key,
+                  std::string_view key) noexcept {
+  if (by_key.empty()) return weighbridge::find(all, key);
+  const auto at =
+      std::ranges::lower_bound(by_key, key, {}, [&](std::uint32_t i) { return std::string_view(all[i].first); });
+  return at != by_key.end() && all[*at].first == key ? &all[*at].second : nullptr;
 }
 
 std::optional<std::uint32_t> State::find(std::string_view name) const noexcept {

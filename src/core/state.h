@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,21 @@ namespace weighbridge::core {
 struct TextRef {
   std::uint32_t offset = 0, length = 0;
 };
+
+// Keys and values in order, and the order of the keys.
+struct Entries {
+  std::vector<Value::Entry> all;
+  std::vector<std::uint32_t> by_key;  // indices, sorted by key; empty for the few that a search in order finds as soon
+
+  void add(std::string key, Value value) { all.emplace_back(std::move(key), std::move(value)); }
+  void set(std::vector<Value::Entry> entries);
+  void sort_keys();  // when all are there
+  const Value* find(std::string_view key) const noexcept;
+};
+
+// The same for the vectors of another owner.
+const Value* find(std::span<const Value::Entry> all, std::span<const std::uint32_t> by_key,
+                  std::string_view key) noexcept;
 
 struct PartRecord {
   std::uint64_t offset = 0, stored_length = 0;  // extent, when has_extent
@@ -41,7 +57,7 @@ struct PartSide {
   std::string dtype_name, encoding_name;  // as in the file, if the enumerators are `unknown`
   std::string digest;
   std::vector<std::int64_t> strides;
-  std::vector<Value::Entry> extra;
+  Entries extra;
   Builder::Pull pull;  // encoding computed
 };
 
@@ -60,7 +76,7 @@ struct TensorSide {
   std::optional<std::uint64_t> id;
   std::string layout_name, type_name;         // if they differ from name(layout), name(block_type or dtype)
   const BlockTypeInfo* block_type = nullptr;  // of the table; null: scalars, or blocks of an unknown type
-  std::vector<Value::Entry> attributes, extra;
+  Entries attributes, extra;
   std::shared_ptr<const Finding> unsupported;
 };
 
@@ -78,7 +94,7 @@ struct State {
   std::vector<TensorRecord> tensors;
   std::vector<PartSide> part_sides;
   std::vector<TensorSide> tensor_sides;
-  std::vector<Value::Entry> attributes, extra;
+  Entries attributes, extra;
   std::optional<Tokenizer> tokenizer;
   std::vector<std::uint32_t> by_name;  // tensor indices in the order of their names' bytes
   std::vector<Checksum> checksums;     // stored in the container, as inspect shows them
@@ -120,9 +136,8 @@ class Access {
   static Shared<T> shared(const std::shared_ptr<const State>& of, const std::vector<T>& all) noexcept {
     return Shared<T>(std::shared_ptr<const std::vector<T>>(of, &all));
   }
-  static Attributes attributes(const std::shared_ptr<const State>& of,
-                               const std::vector<Value::Entry>& entries) noexcept {
-    return Attributes(shared(of, entries));
+  static Attributes attributes(const std::shared_ptr<const State>& of, const Entries& entries) noexcept {
+    return Attributes(shared(of, entries.all), entries.by_key);
   }
 };
 

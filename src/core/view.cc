@@ -136,14 +136,13 @@ class Maker {
     }
     for (const std::string& key : options_.unset) {
       once(!set.contains(key) && unset.insert(key).second, key);
-      const auto has_key = [&](const Value::Entry& entry) { return entry.first == key; };
-      if (std::ranges::none_of(state_.attributes, has_key))
+      if (state_.attributes.find(key) == nullptr)
         base::misuse("no-such-attribute", "there is no attribute " + core::quoted(key) + " to unset" +
-                                              near_text(key, state_.attributes.size(), [&](std::uint32_t i) {
-                                                return std::string_view(state_.attributes[i].first);
+                                              near_text(key, state_.attributes.all.size(), [&](std::uint32_t i) {
+                                                return std::string_view(state_.attributes.all[i].first);
                                               }));
     }
-    for (const auto& [key, value] : state_.attributes) {
+    for (const auto& [key, value] : state_.attributes.all) {
       if (unset.contains(key)) continue;
       const auto changed = set.find(key);
       draft_.set_attribute(key, changed != set.end() ? Value::text(*changed->second) : value);
@@ -249,7 +248,7 @@ Model core::view_without(const Model& model, std::span<const std::uint32_t> tens
   for (std::uint32_t i = 0; i < from.tensors.size(); ++i)
     if (!std::ranges::binary_search(tensors, i)) draft.adopt(from.tensor_name(i), model[i]);
   draft.index_names();
-  draft.set_attributes(from.attributes);
+  draft.set_attributes(from.attributes.all);
   return draft.finish();
 }
 

@@ -73,12 +73,12 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
     SplitPath split = split_path(target);
     target_ = {std::move(split.folder), std::move(split.name)};
   }
-  // In a temporary folder of this run there is nothing that another one left. Looking each time would be quadratic.
-  const bool own_folder = is_temporary(split_path(target_.folder).name);
-  if (!own_folder && recover(target_.folder)) exists = look(existing);
+  // In a temporary folder of this run there is nothing that another one left.
+  const bool swept = options_.swept || is_temporary(split_path(target_.folder).name);
+  if (!swept && recover(target_.folder)) exists = look(existing);
   if (exists && !options_.replace) refuse_existing();
   folder_ = options_.beneath.empty() ? open_folder(target_.folder) : open_folder_beneath(options_.beneath, target);
-  if (!own_folder) remove_stale(folder_.get(), target_.name);
+  if (!swept) remove_stale(folder_.get(), target_.name);
   if (exists) kept_mode_ = existing.st_mode & 0777;
   // A file that replaces a private one must be private while it is written.
   {

@@ -23,6 +23,8 @@ struct AtomicFileOptions {
   std::uint64_t expected_size = 0;  // space to reserve; the final size may differ
   // A folder that the target is in or below. Not empty: from there on no link is followed, not even the target's own.
   std::string beneath{};
+  // The caller has removed what killed runs left in the target's folder. Looking for each file would be quadratic.
+  bool swept = false;
 };
 
 // Call write_at() as often as needed, then sync(size), read_back() (or reopen() and compare), and publish(). At every

@@ -30,12 +30,9 @@ constexpr bool kLocks = false;
 constexpr bool kLocks = true;
 #endif
 
-// ".<name>.weighbridge-", with the name cut between UTF-8 characters if the whole would exceed NAME_MAX.
+// ".<name>.weighbridge-"
 std::string prefix_of(const std::string& name) {
-  std::size_t length = std::min(name.size(), NAME_MAX - (1 + kMark.size() + kDigits + kEnding.size()));
-  if (length < name.size())
-    while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xC0U) == 0x80) --length;
-  return "." + name.substr(0, length) + std::string(kMark);
+  return "." + std::string(name_in_temporaries(name)) + std::string(kMark);
 }
 
 bool is_temporary_of(std::string_view entry, std::string_view prefix) noexcept {
@@ -102,6 +99,16 @@ template <typename Visit> void for_each_entry(int folder, Visit&& visit) {
     return;
   }
   while (const dirent* entry = ::readdir(entries.get())) visit(static_cast<const char*>(entry->d_name));
+}
+
+// Removes a temporary, and what is in it, if nobody holds it.
+void remove_if_stale(int folder, const char* entry, mode_t kind) {
+  const Fd fd(::openat(folder, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat held {};
+  if (!fd || ::fstat(fd.get(), &held) != 0 || (held.st_mode & S_IFMT) != kind || lock_now(fd.get()) != 0) return;
+  // Its owner may have published it between our open and our lock; then the name is gone or belongs to another file.
+  if (!still_named(folder, entry, fd.get())) return;
+  kind == S_IFDIR ? remove_folder(folder, entry) : static_cast<void>(::unlinkat(folder, entry, 0));
 }
 
 // A locked temporary that `make(name)` opens; if that returns none, errno is EEXIST if another name should be tried.
@@ -182,16 +189,30 @@ void remove_stale(int folder, const std::string& name, mode_t kind) noexcept try
   if (!kLocks) return;
   const std::string prefix = prefix_of(name);
   for_each_entry(folder, [&](const char* entry) {
-    if (!is_temporary_of(entry, prefix)) return;
-    const Fd fd(::openat(folder, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    struct stat held {};
-    if (!fd || ::fstat(fd.get(), &held) != 0 || (held.st_mode & S_IFMT) != kind || lock_now(fd.get()) != 0) return;
-    // Its owner may have published it between our open and our lock; then the name is gone or belongs to another file.
-    if (!still_named(folder, entry, fd.get())) return;
-    kind == S_IFDIR ? remove_folder(folder, entry) : static_cast<void>(::unlinkat(folder, entry, 0));
+    if (is_temporary_of(entry, prefix)) remove_if_stale(folder, entry, kind);
   });
 } catch (...) {
   // Out of memory: stale temporaries stay until the next run.
+}
+
+void remove_stale_of(int folder, const std::function<bool(std::string_view name)>& is_target) noexcept try {
+  if (!kLocks) return;
+  for_each_entry(folder, [&](const char* entry) {
+    std::string_view name = entry;
+    if (!is_temporary(name)) return;
+    name.remove_prefix(1);
+    name.remove_suffix(kMark.size() + kDigits + kEnding.size());
+    if (is_target(name)) remove_if_stale(folder, entry, S_IFREG);
+  });
+} catch (...) {
+  // As above.
+}
+
+std::string_view name_in_temporaries(std::string_view name) noexcept {
+  std::size_t length = std::min(name.size(), NAME_MAX - (1 + kMark.size() + kDigits + kEnding.size()));
+  if (length < name.size())  // between UTF-8 characters
+    while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xC0U) == 0x80) --length;
+  return name.substr(0, length);
 }
 
 std::string temporary_name(const std::string& name) { return prefix_of(name) + random_digits() + std::string(kEnding); }

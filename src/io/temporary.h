@@ -5,6 +5,7 @@
 // A temporary is called ".<name>.weighbridge-<16 hex digits>.tmp" and its owner holds a lock (flock) on it. The system
 // drops the lock of a killed process, so a temporary that can be locked is stale.
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,11 @@ bool is_temporary(std::string_view entry) noexcept;
 // Removes stale temporaries of `name` in the folder: files, or folders of files with S_IFDIR. Best effort; never
 // throws.
 void remove_stale(int folder, const std::string& name, mode_t kind = S_IFREG) noexcept;
+// Likewise the files of all names that `is_target` accepts, in one pass. It sees a name as its temporaries spell it:
+// cut if it is too long.
+void remove_stale_of(int folder, const std::function<bool(std::string_view name)>& is_target) noexcept;
+// How temporaries of this name spell it.
+std::string_view name_in_temporaries(std::string_view name) noexcept;
 
 // A new name for a temporary of `name`.
 std::string temporary_name(const std::string& name);

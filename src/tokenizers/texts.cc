@@ -32,28 +32,37 @@ constexpr std::size_t kBuffer = 64 << 10;
   throw Error(std::move(finding));
 }
 
-// Stores the line's text; false if the line is neither a JSON string nor an object with a text.
-bool text_of(std::string_view line, std::string& out) {
+// Stores the line's text. Returns what is wrong with the line; empty if it has a text.
+std::string text_of(std::string_view line, std::string& out) {
+  constexpr std::string_view kExpected = "a JSON string or an object with a member \"text\"";
   wire::JsonReader in(line, 8);
   wire::JsonString text;
   std::string scratch;
   bool found = false;
-  if (in.peek() == wire::JsonKind::string) {
-    found = in.read_string(text);
-    if (found) out = wire::json_text(text, scratch);
-  } else if (in.enter_object()) {
+  const auto take = [&] {
+    if (in.peek() != wire::JsonKind::string || !in.read_string(text)) return false;
+    out = wire::json_text(text, scratch);
+    return found = true;
+  };
+  const auto broken = [&] { return "is not valid JSON: " + std::string(in.error().sentence); };
+  const wire::JsonKind kind = in.peek();
+  if (kind == wire::JsonKind::object) {
+    in.enter_object();
     for (wire::JsonString key; in.next_key(key);) {
       if (wire::json_text(key, scratch) != "text") {
         in.skip_value();
-      } else if (!found && in.read_string(text)) {
-        found = true;
-        out = wire::json_text(text, scratch);
-      } else {
-        return false;
+        continue;
       }
+      if (found) return "has two members \"text\"";
+      if (!take() && in.ok()) return "has a member \"text\" that is not a string";
     }
+  } else if (kind != wire::JsonKind::string && in.skip_value()) {
+    return "is neither a JSON string nor an object: each line must be " + std::string(kExpected);
+  } else {
+    take();
   }
-  return found && in.ok() && in.finish();
+  if (!in.ok() || !in.finish()) return broken();
+  return found ? "" : "is an object without a member \"text\"";
 }
 
 }  // namespace
@@ -101,10 +110,8 @@ bool TextReader::next(std::string& text) {
     if (!next_line(line)) return false;
     ++line_;
   } while (line.find_first_not_of(" \t") == std::string::npos);
-  if (!text_of(line, text))
-    fail(
-        "texts/jsonl", begin,
-        "line " + std::to_string(line_) + " is neither a JSON string nor an object with a member \"text\" that is one");
+  if (const std::string wrong = text_of(line, text); !wrong.empty())
+    fail("texts/jsonl", begin, "line " + std::to_string(line_) + " " + wrong);
   return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "support/thrown.h"
 #include "weighbridge/error.h"
 #include "weighbridge/texts.h"
 
@@ -50,9 +51,21 @@ TEST(TextReader, ALineThatIsNeitherIsMalformedAtItsPlace) {
       EXPECT_EQ(error.finding().rule, "texts/jsonl");
       EXPECT_EQ(error.kind(), Kind::malformed);
       EXPECT_EQ(error.finding().offset, 5U);
-      EXPECT_TRUE(error.finding().message.starts_with("line 2 is ")) << error.what();
+      EXPECT_TRUE(error.finding().message.starts_with("line 2 ")) << error.what();
     }
   }
+}
+
+TEST(TextReader, AMalformedLineIsToldWhatIsWrong) {
+  const auto wrong = [](const std::string& line) {
+    return test::thrown([&] { all(line + "\n", TextForm::jsonl); }).message;
+  };
+  EXPECT_EQ(wrong("{\"text\":1}"), "line 1 has a member \"text\" that is not a string");
+  EXPECT_EQ(wrong("{\"id\":1}"), "line 1 is an object without a member \"text\"");
+  EXPECT_EQ(wrong("{\"text\":\"a\",\"text\":\"b\"}"), "line 1 has two members \"text\"");
+  EXPECT_TRUE(wrong("[1]").starts_with("line 1 is neither a JSON string nor an object")) << wrong("[1]");
+  for (const char* line : {"\"a", "{\"text\":\"a\"", "{\"text\" 1}", "a text", "\"a\" b"})
+    EXPECT_TRUE(wrong(line).starts_with("line 1 is not valid JSON: ")) << wrong(line);
 }
 
 TEST(TextReader, ALineLongerThanTheLimitIsRefused) {

@@ -195,54 +195,77 @@ template <bool kSpans> class Pass {
     at_ = static_cast<std::size_t>(here.end);
   }
 
-  // Sorts a run of combining characters by class, as canonical decomposition does; needed only where one of them
-  // survives the stripping of accents. Nothing else allocates memory; this does in proportion to the run. As in the
-  // reference, the k-th original character after sorting gets the k-th position in the text.
-  void reorder() {
-    struct Mark {
-      char32_t code_point;
-      Character is;
-      bool added;  // a part of a decomposition, but not its first
-    };
-    std::vector<Mark> marks;
-    std::vector<TokenSpan> places;
-    TokenSpan place{};
+  // Calls visit(parts, starts, here) for the characters of the run of combining characters at tail_, which may begin
+  // with a character of class 0. Returns its end.
+  template <class Visit> std::size_t each_of_run(Visit visit) const {
     std::size_t at = tail_;
     while (at < text_.size()) {
       const auto first = static_cast<unsigned char>(text_[at]);
       if (rules_.special_begins[first] && rules_.special_at(text_, at)) break;
       const DecodedText decoded = decode_replacing(text_, at);
       const TokenSpan here{at, at + decoded.length};
-      if (!decoded.valid) {
-        if (at >= at_) ++replaced_;
-        at = static_cast<std::size_t>(here.end);
-        continue;
-      }
       const Character is = character(decoded.code_point);
-      if (!(is.flags & kRemoved)) {
+      if (decoded.valid && !(is.flags & kRemoved)) {
         const Decomposition decomposition(decoded.code_point, is);
-        const auto parts = decomposition.parts();
-        const bool starts = character(parts[0]).combining_class == 0;
+        const bool starts = character(decomposition.parts()[0]).combining_class == 0;
         if (starts && at != tail_) break;
-        if (starts)
-          place = here;
-        else
-          places.push_back(here);
-        for (std::size_t i = 0; i < parts.size(); ++i) {
-          const Character that = character(parts[i]);
-          if (that.combining_class != 0) marks.push_back({parts[i], that, i > 0});
-        }
+        visit(decomposition.parts(), starts, here);
       }
       at = static_cast<std::size_t>(here.end);
     }
-    at_ = tail_ = at;
-    std::stable_sort(marks.begin(), marks.end(),
-                     [](const Mark& a, const Mark& b) { return a.is.combining_class < b.is.combining_class; });
-    std::size_t taken = 0;
-    for (const Mark& mark : marks) {
-      if (!mark.added) place = places[taken++];
-      if (!(mark.is.flags & kMark)) append_folded(mark.code_point, mark.is, place);
+    return at;
+  }
+
+  // Takes a run of combining characters in the order of their classes, as canonical decomposition does; needed only
+  // where one of them survives the stripping of accents. It reads the run once for each class of which one survives, of
+  // which Unicode has a handful, so that it needs no memory. As in the reference, the k-th original character after
+  // sorting gets the k-th position in the text.
+  void reorder() {
+    std::array<std::uint64_t, 256> originals{};  // characters of each class that are in the text
+    std::array<bool, 256> survives{};
+    TokenSpan start{};
+    const std::size_t end = each_of_run([&](std::span<const char32_t> parts, bool starts, TokenSpan here) {
+      if (starts) start = here;
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const Character that = character(parts[i]);
+        if (that.combining_class == 0) continue;
+        originals[that.combining_class] += i == 0;
+        survives[that.combining_class] |= (that.flags & kMark) == 0;
+      }
+    });
+    replaced_ += count_invalid(text_.substr(at_, end - at_));
+    std::uint64_t taken = 0, found = 0;  // originals in order so far; positions seen
+    TokenSpan place = start;             // of the last one that was seen
+    std::size_t next = tail_;            // where to look for more
+    const auto place_of_taken = [&] {
+      for (; found < taken; ++found) {
+        for (bool is_place = false; !is_place;) {
+          const DecodedText decoded = decode_replacing(text_, next);
+          const Character is = character(decoded.code_point);
+          const TokenSpan here{next, next + decoded.length};
+          next += decoded.length;
+          if (!decoded.valid || (is.flags & kRemoved)) continue;
+          is_place = character(Decomposition(decoded.code_point, is).parts()[0]).combining_class != 0;
+          if (is_place) place = here;
+        }
+      }
+      return place;
+    };
+    for (std::size_t rank = 1; rank < originals.size(); ++rank) {
+      if (!survives[rank]) {
+        taken += originals[rank];
+        continue;
+      }
+      each_of_run([&](std::span<const char32_t> parts, bool, TokenSpan) {
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+          const Character that = character(parts[i]);
+          if (that.combining_class != rank) continue;
+          taken += i == 0;
+          if (!(that.flags & kMark)) append_folded(parts[i], that, place_of_taken());
+        }
+      });
     }
+    at_ = tail_ = end;
   }
 
   // Appends a character in lower case; punctuation becomes a word of its own.

@@ -160,6 +160,20 @@ def test_blank_lines_of_a_corpus_are_counted_and_not_found(model, tmp_path):
     assert np.load(kept).shape == (5, HIDDEN)  # a row for each line, as embed writes them
 
 
+def test_lines_of_only_invisible_characters_are_no_texts(model, tmp_path):
+    corpus = tmp_path / "docs.txt"
+    corpus.write_text("\u00a0\n\u3000 \na scale\n\u200b\n\n\u0301\nis\n")
+    for kept in ([], ["--vectors", tmp_path / "v.npy"]):
+        found = weighbridge("search", model, "--corpus", corpus, *kept, "--top", "9", "a").stdout.splitlines()
+        assert sorted(line.split()[1] for line in found) == ["3:", "7:"]
+    second = tmp_path / "more.txt"
+    second.write_text("\n\na\n")
+    found = weighbridge("search", model, "--corpus", corpus, "--corpus", second, "--top", "9", "a").stdout
+    assert f"{second}:3: a" in found and f"{corpus}:7: is" in found
+    corpus.write_text("\n\u3000\n")
+    assert "contains no text" in weighbridge("search", model, "--corpus", corpus, "a").stderr
+
+
 def test_kept_vectors_are_of_one_vocabulary_and_number_of_heads(bare, tmp_path):
     weights, vocabulary = bare
     corpus, kept, other = tmp_path / "docs.txt", tmp_path / "v.npy", tmp_path / "other.txt"

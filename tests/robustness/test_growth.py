@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests that the cost of a verb grows linearly with its input. Each input is doubled three times, and the processor time may grow by
 # 2.6 each time: 2 is linear, 4 is quadratic. Times below FLOOR are too short to measure.
+import json
 import random
 import re
 import struct
@@ -8,6 +9,7 @@ import struct
 import pytest
 
 pytest.importorskip("numpy", reason="the witnesses need numpy")
+from chain_jobs import fill  # noqa: E402
 from jobs import bert, embd  # noqa: E402
 from robustness import Measured, done, run, safetensors_header, write_safetensors  # noqa: E402
 from test_bounds import cbor_head, component, dense, manifest, mapping, number, text, zt  # noqa: E402
@@ -15,6 +17,7 @@ from test_bounds import cbor_head, component, dense, manifest, mapping, number, 
 DOUBLINGS = 3
 MOST = 2.6 ** DOUBLINGS
 FLOOR = 0.02  # seconds
+SHARDS = ["--to", "safetensors", "--max-shard-size", "8"]
 NO_INPUT = {"formats", "completion", "help"}  # read nothing that could grow
 
 
@@ -26,6 +29,50 @@ def many_tensors(path, count):
     head = safetensors_header({f"layer.{i}.weight": ("F32", [2], 8) for i in range(count)})
     path.write_bytes(head + struct.pack(f"<{2 * count}f", *(float(i) for i in range(2 * count))))
     return path
+
+
+def with_keys(path, count, prefix=""):
+    """Adds that many keys to the metadata of a safetensors file."""
+    data = path.read_bytes()
+    length, = struct.unpack_from("<Q", data)
+    header = json.loads(data[8:8 + length])
+    header["__metadata__"] = {**header.get("__metadata__", {}), **{f"{prefix}key.{i}": f"{i}" for i in range(count)}}
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length:])
+    return path
+
+
+def many_keys(path, count):
+    return with_keys(write_safetensors(path, {"w": [1, 2]}), count)
+
+
+def folder_of_keys(folder, count):
+    """A model whose configuration and weights have that many keys each, half of them the same."""
+    done("convert", encoder(folder), folder / "model", "--to", "hf")
+    with_keys(folder / "model/model.safetensors", count // 2, "hf.")
+    with_keys(folder / "model/model.safetensors", count // 2)
+    config = json.loads((folder / "model/config.json").read_text())
+    (folder / "model/config.json").write_text(json.dumps({**config, **{f"key.{i}": f"{i}" for i in range(count)}}))
+    return folder / "model"
+
+
+def candidate_of_keys(folder, count):
+    """The words of a review that takes over that many keys."""
+    done("slm", "fixture", "tiny", "-o", folder / "model.slm")
+    done("convert", folder / "model.slm", folder / "model.safetensors", "--allow", "tokenizer,attribute-type")
+    done("slm", "source-template", folder / "model.slm", "-o", folder / "template")
+    fill(folder / "template")
+    return [with_keys(folder / "model.safetensors", count), "--manifest", folder / "template", "-o", folder / "review"]
+
+
+def unset_keys(folder, count):
+    unset = [word for i in range(count) for word in ("--unset", f"key.{i}")]
+    return [many_keys(folder / "a.safetensors", count), folder / "out.zt", *unset]
+
+
+def many_shards(folder, count):
+    done("convert", many_tensors(folder / "a.safetensors", count), f"{folder}/model/", *SHARDS)
+    return ["convert", "--force", many_tensors(folder / "b.safetensors", count), f"{folder}/model/", *SHARDS]
 
 
 def large_tensor(path, count):
@@ -102,6 +149,13 @@ JOBS = {
     "extract tensors": (1000, lambda at, n: ["extract", many_tensors(at / "a.safetensors", n), "--glob", "*", "-o", at / "all"]),
     "extract --dense": (40_000, lambda at, n: ["extract", sparse(at / "a.zt", n), "s", "--dense", "-o", at / "s.npy"]),
     "hash tensors": (16_000, lambda at, n: ["hash", many_tensors(at / "a.safetensors", n)]),
+    "inspect keys": (20_000, lambda at, n: ["inspect", many_keys(at / "a.safetensors", n)]),
+    "verify folder of keys": (10_000, lambda at, n: ["verify", folder_of_keys(at, n)]),
+    "inspect folder of keys": (10_000, lambda at, n: ["inspect", folder_of_keys(at, n)]),
+    "convert keys to a folder": (10_000, lambda at, n: ["convert", many_keys(at / "a.safetensors", n), at / "out", "--to", "hf"]),
+    "convert keys unset": (4000, lambda at, n: ["convert", *unset_keys(at, n)]),
+    "convert shards": (500, many_shards),
+    "slm review keys": (10_000, lambda at, n: ["slm", "review-safetensors-candidate", *candidate_of_keys(at, n)]),
     "hash payload": (1_000_000, lambda at, n: ["hash", large_tensor(at / "a.safetensors", n)]),
     "khlnary assemble": (4000, lambda at, n: ["khlnary", "assemble", words_of(at, n), "-o", at / "out.knu"]),
     "khlnary disassemble": (4000, lambda at, n: ["khlnary", "disassemble", module_of(at, n)]),

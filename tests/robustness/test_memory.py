@@ -7,6 +7,7 @@ import tempfile
 import pytest
 
 from chain_jobs import fill
+from jobs import bert, embd
 from robustness import MIB, Measured, run, write_safetensors, write_sparse_file
 from sparse_models import write_sparse_checkpoint, write_sparse_embd
 
@@ -166,3 +167,26 @@ def test_the_limit_is_in_force():
     """A job that needs more than the limit is stopped by it; otherwise the tests above would prove nothing."""
     done = Measured("--version", address_space=4 * MIB)
     assert done.status != 0
+
+
+def test_a_run_of_marks_takes_the_memory_of_its_text(roomy):
+    """U+302E survives the stripping of accents, so its run is put into canonical order."""
+    embd.write(roomy / "model.weights", *bert(vocab=64, positions=16))
+    (roomy / "marks.txt").write_bytes("\u302e".encode() * (8 << 20))
+    done = Measured("tokenize", roomy / "model.weights", "--input", roomy / "marks.txt")
+    assert done.status == 0 and done.peak < 160 * MIB, done.peak / MIB
+
+
+def test_lines_without_a_text_take_no_memory_in_search(roomy):
+    embd.write(roomy / "model.weights", *bert(vocab=64, positions=16))
+    (roomy / "blank.txt").write_bytes(b"\n" * MIB + b"word1\n")
+    done = Measured("search", roomy / "model.weights", "word1", "--corpus", roomy / "blank.txt")
+    assert done.status == 0 and done.peak < 24 * MIB, done.peak / MIB
+    assert f" {MIB + 1}: word1" in done.stdout
+
+
+def test_the_cache_of_a_claimed_context_is_bounded_by_the_limit(roomy):
+    assert run("slm", "fixture", "tiny-bpe", "-o", roomy / "model.slm").returncode == 0
+    (roomy / "prompt.txt").write_text("ab\n")
+    refused = run("generate", roomy / "model.slm", "--input", roomy / "prompt.txt", "--limit", "decoded=1K")
+    assert refused.returncode == 2 and "the limit is 1 KiB: ask for a shorter one" in refused.stderr, refused.stderr

@@ -65,8 +65,7 @@ class Loader {
     auto files = list_folder_files(opening_.place, reading_.limits, weights.files(), held_files());
     if (reading_.findings.mode() == core::Findings::Mode::all) report_trust(reading_, files, pickle_alone_);
     draft_.set_folder_files(std::move(files));
-    for (auto& source : reading_.sources)
-      if (std::ranges::find(draft_.sources(), source) == draft_.sources().end()) draft_.add_source(std::move(source));
+    draft_.add_sources(std::move(reading_.sources));
   }
 
  private:
@@ -150,13 +149,12 @@ class Loader {
   }
 
   void add_metadata(std::vector<Value::Entry> metadata) {
-    const std::vector<Value::Entry> set_already = draft_.attributes();  // a few dozen at most
     for (Value::Entry& entry : metadata) {
-      const auto known = std::ranges::find(set_already, entry.first, &Value::Entry::first);
-      if (known == set_already.end())
+      const Value* const known = draft_.attribute(entry.first);
+      if (known == nullptr)
         draft_.set_attribute(std::move(entry.first), std::move(entry.second));
-      else if (known->second != entry.second)
-        conflict(entry, known->second);
+      else if (*known != entry.second)
+        conflict(entry, *known);
     }
   }
 

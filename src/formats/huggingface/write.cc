@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -343,13 +344,11 @@ class Planner {
   // Checks the folder as its reader sees it: each attribute that no item of the plan names, and the tokenizer.
   std::function<void(const Model&)> checker() const {
     std::vector<Value::Entry> expected;
-    const auto named = [&](const std::string& key) {
-      const std::string what = indexed("attributes", key);
-      const auto is = [&](const Item& item) { return item.subject == what; };
-      return std::ranges::any_of(out_.losses, is) || std::ranges::any_of(out_.changes, is);
-    };
+    std::set<std::string_view> named;
+    for (const auto* const items : {&out_.losses, &out_.changes})
+      for (const Item& item : *items) named.insert(item.subject);
     for (const Value::Entry& entry : model_.attributes())
-      if (!named(entry.first)) expected.push_back(entry);
+      if (!named.contains(indexed("attributes", entry.first))) expected.push_back(entry);
     return [expected = std::move(expected), tokenizer = expected_tokenizer_](const Model& model) {
       const auto differs = [](const std::string& what) {
         base::io_error("read-back", "what was written does not read back: " + what + "; nothing was published");

@@ -79,8 +79,7 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
     shards.read_index(index);
   }
   for (auto& [key, value] : shards.take_metadata()) draft.set_attribute(std::move(key), std::move(value));
-  for (auto& each : reading.sources)
-    if (std::ranges::find(draft.sources(), each) == draft.sources().end()) draft.add_source(std::move(each));
+  draft.add_sources(std::move(reading.sources));
 }
 
 void remark(const Place& place, core::Findings& findings) {

@@ -36,12 +36,12 @@ BytePair make_tokenizer(const Model& model, const llama::Config& config, const B
   return out;
 }
 
-void check_memory(const llama::Config& config) {
-  const Limits limits;
+void check_memory(const llama::Config& config, const Limits& limits) {
   if (llama::Cache::bytes(config) > limits.decoded)
     base::misuse("context",
                  "a context of " + std::to_string(config.context) + " tokens takes " +
-                     core::bytes_text(llama::Cache::bytes(config)) + ": ask for a shorter one",
+                     core::bytes_text(llama::Cache::bytes(config)) + ", and the limit is " +
+                     core::bytes_text(limits.decoded) + ": ask for a shorter one",
                  base::option_hint("context"));
 }
 
@@ -121,8 +121,8 @@ struct Session::Rep {
 };
 
 Generator::Generator(Model model, const GeneratorOptions& options) {
+  check_memory(llama::read_config(model, options.context), options.limits);
   rep_ = std::make_unique<Rep>(std::move(model), options);
-  check_memory(rep_->config);
 }
 Generator::~Generator() = default;
 Generator::Generator(Generator&&) noexcept = default;
