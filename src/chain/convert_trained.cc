@@ -11,6 +11,8 @@
 #include "chain/source_manifest.h"
 #include "chain/source_schemas.h"
 #include "chain/validate_source.h"
+#include "io/journal.h"
+#include "io/staging.h"
 #include "weighbridge/chain.h"
 
 namespace weighbridge::chain {
@@ -26,17 +28,27 @@ void require_trained(const Record& manifest) {
       refuse("placeholder", key, "is still to be filled in", {}, "a text", std::string(manifest.get(key)));
 }
 
-// Writes the artifact, reads it back under the full validator, and writes the record of both.
+// Writes the artifact, reads it back under the full validator, and writes the record of both. They get their names
+// together.
 Outcome write(std::string_view step, const Model& model, const ReadRecord& manifest, Record record,
               const TrainedOptions& options, const std::vector<std::string>& inputs, const Context& context) {
   if (options.quantize_norms && options.dtype == "f32")
     base::misuse("quantize-norms", "norms are quantized with a dtype of q8_0 or q4_0 only");
+  const io::Target target = io::resolve_target(options.output);
+  io::recover(target.folder);
   require_other_file({options.output, options.replace, inputs});
   const Output beside{options.output + std::string(kConversionEnding), options.replace, inputs};
   check_output(kConversionSchema, beside);
   const Plan judged = plan(model, "slm", chain_options(options.dtype, options.replace, options.quantize_norms));
-  judged.execute(options.output, context);
-  const Artifact artifact = read_artifact(options.output, context);
+  judged.check_output(options.output);
+  if (!io::same_file(target.folder, io::split_path(beside.path).folder))
+    base::misuse_of(options.output, "output-kind",
+                    "the record belongs beside the model, which a symbolic link puts into another folder ('" +
+                        target.folder + "'): give the path there");
+  const io::Staging staging(target.folder, target.name, false);
+  const std::string name = io::split_path(options.output).name, record_name = name + std::string(kConversionEnding);
+  judged.execute(staging.path() + "/" + name, context);
+  const Artifact artifact = read_artifact(staging.path() + "/" + name, context);
 
   record.set("record", "slm-conversion").set("schema_version", "1").set("source_kind", kTrainedKind);
   for (const std::string_view key : {"identity", "license", "dataset", "training_summary", "source_dtype"})
@@ -50,7 +62,12 @@ Outcome write(std::string_view step, const Model& model, const ReadRecord& manif
   record.set("tensor_count", std::uint64_t{artifact.model.size()}).set("parameter_count", artifact.parameters);
   record.set("structure", "accepted").set("quality", "pending");
   seal(record);
-  return conclude(step, record, {}, beside);
+  check_output(kConversionSchema, beside);
+  Outcome out = report_on(step, record, record.digest(), {}, beside.path);
+  publish(staging.path() + "/" + record_name, out.record, false);
+  io::publish_together(target.folder, {{record_name, staging.name() + "/" + record_name, options.replace},
+                                       {target.name, staging.name() + "/" + name, options.replace}});
+  return out;
 }
 
 }  // namespace

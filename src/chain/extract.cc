@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
@@ -17,6 +18,8 @@
 #include "chain/source_schemas.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
+#include "io/journal.h"
+#include "io/staging.h"
 #include "weighbridge/chain.h"
 #include "weighbridge/open.h"
 #include "weighbridge/output.h"
@@ -25,18 +28,10 @@ namespace weighbridge::chain {
 using namespace internal;
 namespace {
 
-// Removes the old file first: writing must not follow a link there.
-void clear(const std::string& path, bool replace) {
-  std::error_code error;
-  if (replace) std::filesystem::remove(path, error);
-  if (error) base::io_error_of(path, "create", "cannot be replaced", error.value());
-}
-
 // The candidate as a temporary .slm of f32.
 class Intermediate {
  public:
   Intermediate(const Model& model, std::string path, const Context& context) : path_(std::move(path)) {
-    clear(path_, true);
     plan(model, "slm", chain_options("f32", false)).execute(path_, context);
     model_ = open(path_, context);
   }
@@ -50,15 +45,32 @@ class Intermediate {
   Model model_;
 };
 
-void make_folder(const std::string& path, bool replace) {
-  if (::mkdir(path.c_str(), 0777) == 0) return;
-  if (errno != EEXIST) base::io_error_of(path, "create", "the folder cannot be created", errno);
-  if (!std::filesystem::is_directory(std::filesystem::symlink_status(path)))
-    base::misuse_of(path, "output-kind", "this is not a folder");
-  if (!replace && !std::filesystem::is_empty(path))
-    base::misuse_of(path, "output-exists", "the folder is there already and holds something",
-                    base::option_hint("replace"));
-}
+// A folder of the output. Goes again if this run created it and ends without a source.
+class OutputFolder {
+ public:
+  OutputFolder(std::string path, bool replace) : path_(std::move(path)), made_(::mkdir(path_.c_str(), 0777) == 0) {
+    if (made_) return;
+    if (errno != EEXIST) base::io_error_of(path_, "create", "the folder cannot be created", errno);
+    if (!std::filesystem::is_directory(std::filesystem::symlink_status(path_)))
+      base::misuse_of(path_, "output-kind", "this is not a folder");
+    const auto is_left_over = [](const auto& entry) { return io::is_temporary(entry.path().filename().string()); };
+    const std::filesystem::directory_iterator entries(path_);
+    if (!replace && !std::all_of(begin(entries), end(entries), is_left_over))
+      base::misuse_of(path_, "output-exists", "the folder is there already and holds something",
+                      base::option_hint("replace"));
+  }
+  ~OutputFolder() {
+    if (made_ && !kept_) ::rmdir(path_.c_str());
+  }
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+  bool made() const noexcept { return made_; }
+  void keep() noexcept { kept_ = true; }
+
+ private:
+  std::string path_;
+  bool made_ = false, kept_ = false;
+};
 
 std::string dims_text(Shape shape) {
   std::string out;
@@ -66,15 +78,16 @@ std::string dims_text(Shape shape) {
   return out;
 }
 
-// Writes one tensor's file and its row.
-void write_tensor(const Tensor& tensor, std::uint64_t i, const ExtractOptions& options,
-                  const std::vector<std::string>& inputs, const Context& context, Record& manifest) {
+// Writes one tensor's file into the temporary folder, and its row.
+io::Journal::Change write_tensor(const Tensor& tensor, std::uint64_t i, const ExtractOptions& options,
+                                 const std::vector<std::string>& inputs, const Context& context,
+                                 const io::Staging& staging, Record& manifest) {
   const std::string path = std::string(kTensorFolder) + "/" + std::string(tensor.name()) + ".f32";
   if (const std::string problem = path_problem(path); !problem.empty())
     refuse("path", tensor.name(), "cannot be the name of a file: it " + problem);
   require_other_file({options.folder + "/" + path, options.replace, inputs});
-  clear(options.folder + "/" + path, options.replace);
-  OutputFile file(options.folder + "/" + path, false);
+  const std::string fresh = std::to_string(i) + ".f32";
+  OutputFile file(staging.path() + "/" + fresh, false);
   codecs::Sha256 sha;
   codecs::IndexedChecksum checksum;
   std::uint64_t bytes = 0;
@@ -90,6 +103,7 @@ void write_tensor(const Tensor& tensor, std::uint64_t i, const ExtractOptions& o
   manifest.set(row + ".name", tensor.name()).set(row + ".dims", dims_text(tensor.shape())).set(row + ".path", path);
   manifest.set(row + ".bytes", bytes).set(row + ".checksum", codecs::checksum_text(checksum.value()));
   manifest.set(row + ".sha256", codecs::to_hex(sha.finish()));
+  return {path, staging.name() + "/" + fresh, options.replace};
 }
 
 }  // namespace
@@ -99,14 +113,14 @@ Outcome extract_source(const std::string& candidate, const ExtractOptions& optio
   if (!source.manifest) base::misuse("manifest", "a source needs its source.manifest: who made it, from what, how");
   const ReadRecord reviewed = read_review(options.review, source, context);
 
+  io::recover(options.folder);
   std::vector<std::string> inputs = source.paths;
   inputs.push_back(options.review);
   const std::string manifest_path = options.folder + "/" + std::string(kSourceManifest),
-                    copy = options.folder + "/" + std::string(kReviewCopy), between = options.folder + "/.extract.slm";
+                    copy = options.folder + "/" + std::string(kReviewCopy);
   for (const auto& [schema, path] : {std::pair{&kSourceSchema, &manifest_path}, std::pair{&kReviewSchema, &copy}})
     if (!std::filesystem::is_symlink(*path))  // only the link itself is removed
       check_output(*schema, {*path, options.replace, inputs});
-  require_other_file({between, true, inputs});
 
   Record manifest(kSourceSchema);
   for (const std::string_view key :
@@ -115,20 +129,30 @@ Outcome extract_source(const std::string& candidate, const ExtractOptions& optio
   set_tokenizer(manifest, *source.model.tokenizer());
   manifest.set("review_sha256", reviewed.sha256).set("candidate_sha256", source.sha256);
 
-  make_folder(options.folder, options.replace);
-  make_folder(options.folder + "/" + std::string(kTensorFolder), options.replace);
-  // Without the manifest the folder is no source, whatever fails below.
-  clear(manifest_path, options.replace);
+  OutputFolder folder(options.folder, options.replace);
+  const io::Staging staging(options.folder, "source", folder.made());
+  const std::string stage = staging.path() + "/";
+  std::vector<io::Journal::Change> changes(2);  // the manifest last: without it the folder is no source
   {
-    const Intermediate converted(source.model, between, context);
+    const Intermediate converted(source.model, stage + "between.slm", context);
     const Model& model = converted.model();
     set_shape(manifest, shape_of(model));
     manifest.set("tensor_count", std::uint64_t{model.size()});
-    for (std::uint32_t i = 0; i < model.size(); ++i) write_tensor(model[i], i, options, inputs, context, manifest);
+    for (std::uint32_t i = 0; i < model.size(); ++i)
+      changes.push_back(write_tensor(model[i], i, options, inputs, context, staging, manifest));
   }  // removes the temporary .slm
-  clear(copy, options.replace);
-  publish(copy, reviewed.bytes, false);
-  return conclude("extract-safetensors-source", manifest, {}, {manifest_path, false, inputs});
+  Outcome out = report_on("extract-safetensors-source", manifest, manifest.digest(), {}, manifest_path);
+  const auto add = [&](std::size_t at, std::string_view name, std::string_view bytes) {
+    publish(stage + std::string(name), bytes, false);
+    changes[at] = {std::string(name), staging.name() + "/" + std::string(name), options.replace};
+  };
+  add(0, kSourceManifest, out.record);
+  add(1, kReviewCopy, reviewed.bytes);
+  OutputFolder tensors(options.folder + "/" + std::string(kTensorFolder), true);
+  io::publish_together(options.folder, changes);
+  folder.keep();
+  tensors.keep();
+  return out;
 }
 
 }  // namespace weighbridge::chain

@@ -93,7 +93,7 @@ class Maker {
   std::string better_glob(const std::string& glob) const {
     const auto name_of = [&](std::uint32_t i) { return state_.tensor_name(i); };
     const std::string inside = "*" + glob + "*";
-    if (glob.find_first_of("*?[") == glob.npos)
+    if (!glob.empty() && glob.find_first_of("*?[") == glob.npos)
       for (std::uint32_t i = 0; i < state_.tensors.size(); ++i)
         if (matches_glob(inside, name_of(i))) return ", " + core::quoted(inside) + " does";
     return near_text(glob, state_.tensors.size(), name_of);

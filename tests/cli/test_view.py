@@ -149,3 +149,13 @@ def test_no_match_reads_the_same_in_every_verb(source, tmp_path, glob, said):
         ["inspect", source, "--filter"], ["extract", source, "-o", out, "--glob"], ["convert", source, f"{out}.zt", "--only"],
         ["convert", source, f"{out}.zt", "--without"], ["append", zt, source, "--only"])}
     assert len(told) == 1 and said in told.pop() and not out.exists()
+
+
+def test_a_tensor_without_a_name_can_be_selected(tmp_path):
+    path, only, rest = tmp_path / "in.safetensors", tmp_path / "only.zt", tmp_path / "rest.zt"
+    path.write_bytes(safetensors({"": ("F32", [1], floats(1)), "b": ("F32", [1], floats(2))}))
+    weighbridge("convert", path, only, "--only", "")
+    weighbridge("convert", path, rest, "--without=")
+    assert shown(only)[0] == [""] and shown(rest)[0] == ["b"]
+    assert "1  tensor" in weighbridge("inspect", path, "--filter", "").stdout
+    assert 'no tensor matches ""; the nearest is "b"' in weighbridge("inspect", rest, "--filter", "", status=2).stderr

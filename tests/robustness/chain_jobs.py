@@ -130,15 +130,13 @@ def chain_job(make, name, folder, there):
 
     trained, record = source.convert_words(model), there / "new.slm.conversion"
     extract, main = source.extract_words(extracted), extracted / "source.manifest"
-    unproved = ["slm", "manifest", model, "--source-kind", "converted-trained", "-o", folder / "never"]
-    no_source = ["slm", "validate-source", extracted, "-o", folder / "never", "--force"]
     return {
         "source-template": lambda: make(source.template_words(there / "template"), there / "template"),
         "review": lambda: make(source.review_words(there / "review"), there / "review"),
-        "extract-source": lambda: make(extract, main, half=no_source),
-        "extract-source-force": lambda: make([*extract, "--force"], main, old_source, half=no_source),
+        "extract-source": lambda: make(extract, main),
+        "extract-source-force": lambda: make([*extract, "--force"], main, old_source),
         "validate-source": lambda: make(source.validate_words(there / "validation"), there / "validation"),
-        "convert-trained": lambda: make(trained, record, half=unproved),
-        "convert-trained-force": lambda: make([*trained, "--force"], record, old_model, half=unproved),
-        "convert-candidate": lambda: make(source.convert_candidate_words(model), record, half=unproved),
+        "convert-trained": lambda: make(trained, record),
+        "convert-trained-force": lambda: make([*trained, "--force"], record, old_model),
+        "convert-candidate": lambda: make(source.convert_candidate_words(model), record),
     }[name]()

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from robustness import Measured
+from robustness import Measured, write_safetensors
 from test_bounds import cbor_head, component, dense, manifest, mapping, number, text, zt
 
 zstandard = pytest.importorskip("zstandard", reason="the Python package zstandard is missing")
@@ -35,10 +35,10 @@ def hostile(tmp_path):
     return write
 
 
-def bounded(*arguments, status=0, rule=None):
+def bounded(*arguments, status=0, rule=None, seconds=SECONDS):
     done = Measured(*arguments)
     assert done.status == status, (arguments, done.status, done.stderr[-500:])
-    assert done.user < SECONDS, f"{arguments[0]}: {done.user} s"
+    assert done.user < seconds, f"{arguments[0]}: {done.user} s"
     if rule:
         assert rule in done.stdout + done.stderr, (done.stdout[-500:], done.stderr[-500:])
     return done.stdout
@@ -106,14 +106,28 @@ def aligned(data):
 
 def test_sparse_tensors_over_one_frame_are_checked_within_bounds(hostile):
     """And opening does not decode for long to learn a size that the file does not state."""
-    stored, count = frame(512 * MIB), 512 * MIB // 8
+    stored, count = frame(128 * MIB), 128 * MIB // 8
     indptr = b"".join(value.to_bytes(8, "little") for value in (0, count))
     path = hostile({f"w{i:02}": csr(stored, count + i, indptr) for i in range(40)}, aligned(stored) + indptr)
     bounded("inspect", path)
     bounded("verify", path, status=1, rule="limit/work")
-    stored = frame(4096 * MIB)
+    stored = frame(512 * MIB)
     path = hostile({"w": csr(stored, 9, indptr)}, aligned(stored) + indptr)
-    bounded("inspect", path, status=1, rule="limit/work")
+    bounded("inspect", path, status=1, rule="limit/work", seconds=1)
+    bounded("inspect", path, "--limit", "work=1G")
+
+
+def test_append_is_bounded_as_convert_is(hostile, tmp_path):
+    size, grown = MIB, tmp_path / "grown.zt"
+    small = write_safetensors(tmp_path / "small.safetensors", {"a": [1, 2]})
+    assert Measured("convert", small, grown).status == 0
+    before = grown.read_bytes()
+    path = hostile({f"w{i:05}": dense([size - 64 * i], component(64 + 64 * i, size - 64 * i)) for i in range(16_000)}, bytes(size))
+    bounded("append", grown, path, "--allow", "alias", status=1, rule="limit/output")
+    stored = frame(256 * MIB)
+    path = hostile({f"w{i:02}": dense([256 * MIB + i], compressed(64, stored)) for i in range(50)}, stored)
+    bounded("append", grown, path, "--allow", "alias", status=1)
+    assert grown.read_bytes() == before
 
 
 def test_frames_that_overlap_are_not_decoded_one_by_one(hostile):

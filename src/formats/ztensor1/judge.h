@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "core/draft.h"
 #include "core/findings.h"
+#include "core/work.h"
 #include "formats/ztensor1/entry.h"
 #include "weighbridge/context.h"
 
@@ -20,9 +21,6 @@ namespace weighbridge::ztensor1 {
 
 class Judge {
  public:
-  // Decoded to learn sizes, at least.
-  static constexpr std::uint64_t kProbed = std::uint64_t{1} << 30;
-
   Judge(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft,
         std::uint64_t manifest_begin)
       : source_(source),
@@ -31,10 +29,7 @@ class Judge {
         draft_(draft),
         end_(manifest_begin),
         probes_left_(source.size()),
-        probes_may_decode_(context.limits.work) {
-    if (probes_may_decode_ == 0)
-      probes_may_decode_ = std::max(kProbed, base::checked_mul(source.size(), 256).value_or(UINT64_MAX));
-  }
+        probes_may_decode_(core::allowed_work(source.size(), context.limits.work)) {}
 
   // Adds the object to the draft unless it is broken. Moves the values out of the entry.
   void judge(Entry&);

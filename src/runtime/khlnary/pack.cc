@@ -18,11 +18,10 @@
 #include "core/witness.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
-#include "io/abandon.h"
 #include "io/atomic_file.h"
 #include "io/folder_lock.h"
 #include "io/journal.h"
-#include "io/temporary.h"
+#include "io/staging.h"
 #include "registry/registry.h"
 #include "runtime/khlnary/rules.h"
 #include "runtime/khlnary/words.h"
@@ -39,36 +38,6 @@ constexpr std::size_t kMostNamed = 5;  // tensors named in a refusal
 constexpr LossKind kLeftOut[] = {LossKind::attribute, LossKind::attribute_type, LossKind::extra, LossKind::tokenizer};
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
-
-// A temporary folder in the module's folder, for files that are not complete yet.
-class Staging {
- public:
-  Staging(const std::string& folder, const std::string& name, bool made)
-      : path_(folder), where_(io::open_folder(folder)) {
-    io::remove_stale(where_.get(), name, S_IFDIR);
-    const io::NamesChange creating;
-    // A folder that may replace private files must itself be private while they are written.
-    temporary_ = io::create_temporary_folder(where_.get(), {folder, name}, made ? 0777 : 0700);
-    lock_.emplace(std::move(temporary_.fd));  // the conversions into it take turns by the same lock
-    on_abandon_.emplace([this] { io::remove_folder(where_.get(), temporary_.name); });
-  }
-  ~Staging() {
-    const io::NamesChange removing;
-    on_abandon_.reset();
-    io::remove_folder(where_.get(), temporary_.name);
-  }
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
-  const std::string& name() const noexcept { return temporary_.name; }
-  std::string path() const { return (std::filesystem::path(path_) / name()).string(); }
-
- private:
-  std::string path_;
-  io::Fd where_;
-  io::Temporary temporary_{};
-  std::optional<io::FolderLock> lock_{};
-  std::optional<io::OnAbandon> on_abandon_{};
-};
 
 class Packer {
  public:
@@ -89,7 +58,7 @@ class Packer {
     collect_shapes();
     const bool made = make_folder();
     try {
-      const Staging staging(folder_, name_ + ".knu", made);
+      const io::Staging staging(folder_, name_ + ".knu", made);
       stage_ = staging.path();
       write_all();
       publish_all(staging.name());
@@ -294,23 +263,13 @@ class Packer {
   void publish_all(const std::string& stage) {
     const auto go_on = [&] { return core::goes_on(context_, 0, total_); };
     const io::FolderLock turn(folder_, go_on);  // without turns, two runs would mix their files
-    const io::NamesChange publishing;
     std::vector<io::Journal::Change> changes;
     for (const std::string& path : paths()) {
       const std::string name = path.substr(beside("").size());
       const bool written = std::filesystem::exists(std::filesystem::path(stage_) / name);
       changes.push_back({name, written ? stage + "/" + name : "", options_.replace});
     }
-    io::Journal journal(folder_, changes);
-    journal.set_aside();
-    for (std::size_t i = changes.size(); i-- > 0;) {  // the module last
-      if (changes[i].fresh.empty() || journal.move(i) == 0) continue;
-      const int error = errno;
-      const std::string path = beside(changes[i].name);
-      if (error == EEXIST) refuse_existing(path);
-      base::io_error_of(path, "publish", "cannot be published", error);
-    }
-    journal.commit();
+    io::publish_together(folder_, changes);  // the module last
   }
 
   // All files to write, and with `replace` those that an earlier packing of more tensors may have left; the module
