@@ -18,12 +18,26 @@ namespace {
 
 using Order = std::vector<std::uint32_t>;
 
+constexpr std::size_t kMany = 40;   // tensors; more are grouped on a terminal
+constexpr std::uint32_t kBins = 8;  // of the histogram in the table
+constexpr std::uint32_t kJsonBins = 32;
+
+// The tensors that a filter takes. Throws Error if a filter takes none, as extract and convert do.
 Order choose(const Model& model, const Arguments& args) {
   Order order(model.size());
   std::iota(order.begin(), order.end(), 0U);
   if (!args.has(FlagId::filter)) return order;
-  const std::string_view pattern = args.value(FlagId::filter);
-  std::erase_if(order, [&](std::uint32_t i) { return !matches_glob(pattern, model.name(i)); });
+  const std::vector<std::string> globs = args.values(FlagId::filter);
+  std::vector<bool> used(globs.size());
+  std::erase_if(order, [&](std::uint32_t i) {
+    bool any = false;
+    for (std::size_t k = 0; k < globs.size(); ++k)
+      if (matches_glob(globs[k], model.name(i))) any = used[k] = true;
+    return !any;
+  });
+  if (const auto unused = std::ranges::find(used, false); unused != used.end() && model.size() > 0)
+    raise(Kind::misuse, "misuse/nothing-matches",
+          nothing_matches(model, globs[static_cast<std::size_t>(unused - used.begin())]));
   return order;
 }
 
@@ -72,42 +86,71 @@ void count_up(Order& order, const Model& model) {
               before);
 }
 
-}  // namespace
+void print_json(Session& session, const Inspection& inspection) {
+  session.begin_object();
+  to_json(inspection, [&](std::string_view piece) { session.out.text(piece); });
+  session.end_object();
+}
 
-Status run_inspect(Session& session) {
-  const std::string& path = session.args.operands.front();
+void print_text(Session& session, const Inspection& in, bool first) {
+  const Arguments& args = session.args;
+  Listing list{.in = in, .wide = args.has(FlagId::wide), .metadata = args.has(FlagId::metadata)};
+  if (!first) session.out.text("\n");
+  if (!session.quiet) print_summary(session.out, list);
+  if (in.tensors.empty()) return;
+  const bool tree = args.has(FlagId::tree);
+  const bool may_group = session.out.columns() > 0 && !list.wide && in.stats.empty() && !args.has(FlagId::sort) &&
+                         in.tensors.size() > kMany;
+  std::vector<NameGroup> groups;
+  if (tree || may_group) groups = group(in.model, in.tensors);
+  if (tree) {
+    print_tree(session.out, in.model, groups);
+  } else if (may_group && groups.size() < in.tensors.size()) {
+    Order firsts;
+    for (const NameGroup& each : groups) firsts.push_back(each.tensors[0]);
+    const Inspection some{in.path, in.model, firsts, {}, in.report};
+    print_rows(session.out, {.in = some, .groups = &groups});
+    if (!session.quiet)
+      session.out.text("\n" + grouped(in.tensors.size()) + " tensors in " + grouped(groups.size()) +
+                       (groups.size() == 1 ? " row" : " rows") + "; --wide lists each\n");
+  } else {
+    print_rows(session.out, list);
+  }
+  if (!session.quiet && !tree) print_totals(session.out, in);
+}
+
+Status inspect_one(Session& session, const std::string& path, bool& first) {
   const Input input = open_input(session, path, session.args.has(FlagId::no_check) ? Checks::structure : Checks::all);
   if (!input.model) return input.status;
   const Model& model = *input.model;
-  Order order = choose(model, session.args);
-  if (order.empty() && model.size() > 0) {  // as extract and convert do
-    Finding finding;
-    finding.rule = "misuse/nothing-matches";
-    finding.kind = Kind::misuse;
-    finding.message = nothing_matches(model, session.args.value(FlagId::filter));
-    return session.fail(path, Error(std::move(finding)));
-  }
-  if (!session.json) count_up(order, model);
-  if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));
+  Order order;
   std::vector<Stats> stats;
   try {
-    if (session.args.has(FlagId::stats)) session.progress().busy("counting");  // large tensors report nothing for long
-    if (session.args.has(FlagId::stats)) stats = statistics(model, order, session.context());
+    order = choose(model, session.args);
+    if (!session.json) count_up(order, model);
+    if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));
+    if (session.args.has(FlagId::stats)) {
+      session.progress().busy("counting");  // large tensors report nothing for long
+      stats = statistics(model, order, session.context(), session.json ? kJsonBins : kBins);
+    }
   } catch (const Error& error) {
     return session.fail(path, error);
   }
   session.progress().clear();
   const Inspection inspection{path, model, order, stats, &input.report};
-  if (session.json) {
-    to_json(inspection, [&](std::string_view piece) { session.out.text(piece); });
-    session.out.text("\n");
-  } else if (session.quiet) {
-    if (!order.empty()) print_rows(session.out, inspection, session.args.has(FlagId::wide));
-  } else {
-    print_table(session.out, inspection, session.args.has(FlagId::wide));
-  }
+  if (session.json)
+    print_json(session, inspection);
+  else
+    print_text(session, inspection, std::exchange(first, false));
   session.remarks(path, input.report);
   return Status::done;
+}
+
+}  // namespace
+
+Status run_inspect(Session& session) {
+  bool first = true;  // of the files that open
+  return session.for_each_file([&](const std::string& path) { return inspect_one(session, path, first); });
 }
 
 }  // namespace weighbridge::cli

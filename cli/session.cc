@@ -102,8 +102,9 @@ Session::Session(const Arguments& arguments, Output& output)
       out(output),
       json(arguments.has(FlagId::json)),
       quiet(arguments.has(FlagId::quiet)),
-      several_((arguments.verb == VerbId::verify && arguments.operands.size() > 1) ||
-               (arguments.verb == VerbId::hash && (arguments.operands.size() > 1 || arguments.has(FlagId::check)))),
+      several_(
+          ((arguments.verb == VerbId::verify || arguments.verb == VerbId::inspect) && arguments.operands.size() > 1) ||
+          (arguments.verb == VerbId::hash && (arguments.operands.size() > 1 || arguments.has(FlagId::check)))),
       progress_(verb(arguments.verb).name, quiet) {
   const unsigned threads = arguments.number(FlagId::threads, 0U);
   const bool computes = takes_flag(arguments.verb, flag(FlagId::threads)) &&
@@ -163,11 +164,19 @@ std::string Session::sentence(const Finding& finding) const {
   return said + ")" + help(finding);
 }
 
-void Session::object(std::string_view text) {
+void Session::begin_object() {
   if (several_) out.text(first_ ? "[" : ",\n");
   first_ = false;
-  out.text(text);
+}
+
+void Session::end_object() {
   if (!several_) out.text("\n");
+}
+
+void Session::object(std::string_view text) {
+  begin_object();
+  out.text(text);
+  end_object();
 }
 
 Status Session::for_each_file(const std::function<Status(const std::string&)>& job) {

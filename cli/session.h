@@ -41,6 +41,9 @@ class Session {
 
   // Prints one object of --json: alone on a line, or as the next element of an array if there are several files.
   void object(std::string_view text);
+  // The same for an object that is printed in pieces in between.
+  void begin_object();
+  void end_object();
   // Runs job(path) for each operand and returns the worst status. With several operands, the bar names the file, each
   // result is flushed before the next begins, and --json prints an array.
   Status for_each_file(const std::function<Status(const std::string&)>& job);

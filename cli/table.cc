@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "cuts.h"
+#include "weighbridge/stats.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::cli {
@@ -23,13 +25,14 @@ constexpr std::size_t kNarrowestName = 16;   // on a narrower terminal, lines wr
 constexpr std::size_t kWidestType = 20;      // on a terminal
 constexpr std::size_t kNarrowestShape = 14;  // likewise
 constexpr std::size_t kLongestValue = 100;   // bytes of a metadata value that are shown
-constexpr std::size_t kMostAttributes = 100;
+constexpr std::size_t kMostAttributes = 20;
 constexpr std::string_view kGap = "  ";
-constexpr std::array<std::string_view, 6> kStatsHeads{"min", "max", "mean", "nan", "inf", "zero"};
+constexpr std::array<std::string_view, 8> kStatsHeads{"min", "max", "mean", "std", "nan", "inf", "zero", "values"};
+using StatsCells = std::array<std::string, kStatsHeads.size()>;
 
 struct Widths {
   std::size_t name = 4, dtype = 5, shape = 5, size = 4, layout = 6;
-  std::array<std::size_t, 6> stats{3, 3, 4, 3, 3, 4};
+  std::array<std::size_t, kStatsHeads.size()> stats{3, 3, 4, 3, 3, 3, 4, 6};
   bool layouts = true;  // whether there is a layout column; a terminal omits it if every tensor is plain dense
   // What a terminal shows of texts that are wider than their columns; not set if nothing is cut.
   std::optional<Cuts> names{}, dtypes{}, shapes{};
@@ -57,9 +60,18 @@ void append_cell(std::string& to, const std::string& text, std::size_t width, co
   to.append(kGap);
 }
 
-// A tensor's name as shown.
-std::string name_cell(const Tensor& t) {
-  return needs_quotes(t.name()) ? shown(quoted_name(t.name())) : shown(t.name());
+// A name as shown.
+std::string name_cell(std::string_view name) { return needs_quotes(name) ? shown(quoted_name(name)) : shown(name); }
+
+// The name in the row `at`, and how many tensors have it: "layer.{0..5}.bias x6".
+std::string name_cell(const Listing& list, std::size_t at) {
+  if (list.groups == nullptr) return name_cell(list.in.model.name(list.in.tensors[at]));
+  const NameGroup& group = (*list.groups)[at];
+  return name_cell(group.name()) + (group.tensors.size() > 1 ? " x" + grouped(group.tensors.size()) : "");
+}
+
+std::uint64_t size_of(const Listing& list, std::size_t at) {
+  return list.groups ? (*list.groups)[at].size : logical_size(list.in.model[list.in.tensors[at]]);
 }
 
 void append_right(std::string& to, std::string_view text, std::size_t width) {
@@ -84,15 +96,22 @@ void append_shape(std::string& to, const Tensor& t) {
 }
 
 // "dense"; "dense, zstd 1.2 MiB"; "sparse_coo, unsupported".
-void append_layout(std::string& to, const Tensor& t) {
+void append_layout(std::string& to, const Listing& list, std::size_t at) {
+  const Tensor t = list.in.model[list.in.tensors[at]];
   to.append(t.layout_name());
   std::uint64_t stored = 0;
-  std::string_view encoding;
-  for (std::uint32_t i = 0; i < t.part_count(); ++i) {
-    const Part part = t.part(i);
-    if (const std::optional<Extent> extent = part.extent()) stored += extent->length;
-    if (part.encoding() != Encoding::raw) encoding = part.encoding_name();
-  }
+  std::string encoding;
+  const auto add = [&](const Tensor& each) {
+    for (std::uint32_t i = 0; i < each.part_count(); ++i) {
+      const Part part = each.part(i);
+      if (const std::optional<Extent> extent = part.extent()) stored += extent->length;
+      if (part.encoding() != Encoding::raw) encoding = part.encoding_name();
+    }
+  };
+  if (list.groups == nullptr)
+    add(t);
+  else
+    for (const std::uint32_t i : (*list.groups)[at].tensors) add(list.in.model[i]);
   if (!encoding.empty()) {
     to.append(", ");
     to.append(encoding);
@@ -106,8 +125,23 @@ std::string number_text(const Value& number) {
   return number.kind() == Value::Kind::real ? fmt::format("{:.6g}", number.as_f64().value_or(0)) : number.to_text();
 }
 
-std::array<std::string, 6> stats_cells(const Stats& s, const Tensor& t) {
-  std::array<std::string, 6> out;
+// How the values are distributed: a bar for each interval of the histogram. Or what is wrong with them.
+std::string values_cell(const Stats& s) {
+  static constexpr std::array<std::string_view, 8> kBars{"\u2581", "\u2582", "\u2583", "\u2584",
+                                                         "\u2585", "\u2586", "\u2587", "\u2588"};
+  if (s.elements > 0 && s.zeros == s.elements) return "all zero";
+  if (s.histogram.counts.empty()) return "-";
+  const std::uint64_t most = std::ranges::max(s.histogram.counts);
+  std::string out;
+  for (const std::uint64_t count : s.histogram.counts) {
+    const double height = std::ceil(static_cast<double>(count) / static_cast<double>(most) * kBars.size());
+    out += count == 0 ? " " : kBars[static_cast<std::size_t>(std::clamp(height, 1.0, 8.0)) - 1];
+  }
+  return out + (s.nans > 0 ? " NaN" : "") + (s.infinities > 0 ? " Inf" : "");
+}
+
+StatsCells stats_cells(const Stats& s, const Tensor& t) {
+  StatsCells out;
   out.fill("-");
   if (t.unsupported()) return out;
   if (s.min.kind() != Value::Kind::null) {
@@ -115,15 +149,18 @@ std::array<std::string, 6> stats_cells(const Stats& s, const Tensor& t) {
     out[1] = number_text(s.max);
     out[2] = fmt::format("{:.6g}", s.mean);
   }
-  out[3] = std::to_string(s.nans);
-  out[4] = std::to_string(s.infinities);
-  out[5] = std::to_string(s.zeros);
+  if (!s.histogram.counts.empty()) out[3] = fmt::format("{:.6g}", s.std);
+  out[4] = std::to_string(s.nans);
+  out[5] = std::to_string(s.infinities);
+  out[6] = std::to_string(s.zeros);
+  out[7] = values_cell(s);
   return out;
 }
 
 // Cuts the columns so that a row fits a line of the terminal: drops the layout first, then gives names what the other
 // columns leave.
-void fit(Widths& w, const Inspection& in, std::size_t columns) {
+void fit(Widths& w, const Listing& list, std::size_t columns) {
+  const Inspection& in = list.in;
   const std::size_t gap = kGap.size();
   const auto room_for_names = [&] {
     std::size_t others = gap + w.dtype + gap + w.shape + gap + w.size;
@@ -133,9 +170,9 @@ void fit(Widths& w, const Inspection& in, std::size_t columns) {
     return std::max(columns > others ? columns - others : 0, kNarrowestName);
   };
   std::vector<std::string> names, dtypes, shapes;
-  for (const std::uint32_t i : in.tensors) {
-    const Tensor t = in.model[i];
-    names.push_back(name_cell(t));
+  for (std::size_t at = 0; at < in.tensors.size(); ++at) {
+    const Tensor t = in.model[in.tensors[at]];
+    names.push_back(name_cell(list, at));
     dtypes.push_back(shown(t.type_name()));
     append_shape(shapes.emplace_back(), t);
     w.name = std::max(w.name, display_width(names.back()));  // measured up to a limit before
@@ -151,7 +188,8 @@ void fit(Widths& w, const Inspection& in, std::size_t columns) {
   narrow(w.name, room_for_names(), w.names, names);
 }
 
-Widths measure(const Inspection& in, std::size_t columns) {
+Widths measure(const Listing& list, std::size_t columns) {
+  const Inspection& in = list.in;
   Widths w;
   const bool terminal = columns > 0;
   bool plain = true;
@@ -163,21 +201,21 @@ Widths measure(const Inspection& in, std::size_t columns) {
   };
   for (std::size_t at = 0; at < in.tensors.size(); ++at) {
     const Tensor t = in.model[in.tensors[at]];
-    w.name = std::max(w.name, std::min(width_shown(t.name()) + (needs_quotes(t.name()) ? 2 : 0), kWidestName));
+    w.name = std::max(w.name, std::min(display_width(name_cell(list, at)), kWidestName));
     w.dtype = std::max(w.dtype, width_shown(t.type_name()));
     widen(w.shape, [&](std::string& to) { append_shape(to, t); });
-    widen(w.size, [&](std::string& to) { append_size(to, logical_size(t)); });
+    widen(w.size, [&](std::string& to) { append_size(to, size_of(list, at)); });
     if (terminal || !in.stats.empty()) {
-      widen(w.layout, [&](std::string& to) { append_layout(to, t); });
+      widen(w.layout, [&](std::string& to) { append_layout(to, list, at); });
       plain = plain && cell == "dense";
     }
     if (in.stats.empty()) continue;
-    const std::array<std::string, 6> cells = stats_cells(in.stats[at], t);
-    for (std::size_t i = 0; i < cells.size(); ++i) w.stats[i] = std::max(w.stats[i], cells[i].size());
+    const StatsCells cells = stats_cells(in.stats[at], t);
+    for (std::size_t i = 0; i < cells.size(); ++i) w.stats[i] = std::max(w.stats[i], display_width(cells[i]));
   }
   w.dtype = std::min(w.dtype, kWidestName);
   w.layouts = !terminal || !plain;
-  if (terminal) fit(w, in, columns);
+  if (terminal) fit(w, list, columns);
   return w;
 }
 
@@ -185,46 +223,57 @@ void trim(std::string& line) {
   while (!line.empty() && line.back() == ' ') line.pop_back();
 }
 
+// Numbers are aligned on the right, the last column on the left.
+void append_stats(std::string& to, const StatsCells& cells, const Widths& w) {
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    to.append(kGap);
+    if (i + 1 < cells.size()) pad(to, w.stats[i], cells[i].size());
+    to.append(cells[i]);
+  }
+}
+
 void print_heading(Output& out, const Inspection& in, const Widths& w) {
   std::string line;
   append_left(line, "name", w.name);
   append_left(line, "dtype", w.dtype);
   append_left(line, "shape", w.shape);
-  append_right(line, "size", w.size);
-  if (w.layouts) append_left(line, "layout", in.stats.empty() ? 0 : w.layout);
-  if (!in.stats.empty())
-    for (std::size_t i = 0; i < kStatsHeads.size(); ++i) append_right(line, kStatsHeads[i], w.stats[i]);
+  pad(line, w.size, 4);
+  line.append("size");
+  if (w.layouts) line.append(kGap), line.append("layout");
+  if (!in.stats.empty()) {
+    if (w.layouts) pad(line, w.layout, 6);
+    StatsCells heads;
+    std::ranges::copy(kStatsHeads, heads.begin());
+    append_stats(line, heads, w);
+  }
   trim(line);
   out.toned(Tone::heading, line);
   out.text("\n");
 }
 
-void print_row(Output& out, const Inspection& in, const Widths& w, std::size_t at, std::string& cell) {
+void print_row(Output& out, const Listing& list, const Widths& w, std::size_t at, std::string& cell) {
+  const Inspection& in = list.in;
   const Tensor t = in.model[in.tensors[at]];
   std::string& to = out.buffer();
-  append_cell(to, name_cell(t), w.name, w.names);
+  append_cell(to, name_cell(list, at), w.name, w.names);
   append_cell(to, shown(t.type_name()), w.dtype, w.dtypes);
   cell.clear();
   append_shape(cell, t);
   append_cell(to, cell, w.shape, w.shapes);
   cell.clear();
-  append_size(cell, logical_size(t));
+  append_size(cell, size_of(list, at));
   pad(to, w.size, cell.size());
   to.append(cell);
   if (w.layouts) {
     to.append(kGap);
     cell.clear();
-    append_layout(cell, t);
+    append_layout(cell, list, at);
     append_shown(to, cell);
   }
   if (!in.stats.empty()) {
     if (w.layouts) pad(to, w.layout, cell.size());
-    const std::array<std::string, 6> cells = stats_cells(in.stats[at], t);
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      to.append(kGap);
-      pad(to, w.stats[i], cells[i].size());
-      to.append(cells[i]);
-    }
+    append_stats(to, stats_cells(in.stats[at], t), w);
+    trim(to);
   }
   to += '\n';
   out.drain();
@@ -245,6 +294,89 @@ std::uint64_t elements_of(const Tensor& t) {
   }
   return passes ? 0 : product;
 }
+
+// The beginning of a long text, cut between characters.
+std::string_view cut(std::string_view text) {
+  if (text.size() <= kLongestValue) return text;
+  std::size_t end = kLongestValue;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end);
+}
+
+// "6,400 items" of a list, else the size.
+std::string extent_of(const Value& value, std::string_view text) {
+  if (value.kind() == Value::Kind::list) return grouped(value.list().size()) + " items";
+  if (value.kind() == Value::Kind::map) return grouped(value.map().size()) + " entries";
+  return size_text(text.size());
+}
+
+void print_attributes(Output& out, Attributes attributes, bool all) {
+  std::size_t width = 0, shown_count = 0;
+  const std::size_t most = all ? attributes.size() : kMostAttributes;
+  for (const auto& [key, value] : attributes)
+    if (shown_count++ < most) width = std::max(width, std::min<std::size_t>(width_shown(key), 40));
+  shown_count = 0;
+  for (const auto& [key, value] : attributes) {
+    if (shown_count++ == most) break;
+    const std::string text = value.to_text();
+    std::string& to = out.buffer();
+    to.append("  ");
+    pad(to, width, append_shown(to, key));
+    to.append(" = ");
+    append_shown(to, all ? std::string_view(text) : cut(text));
+    if (!all && text.size() > kLongestValue) to.append("... (" + extent_of(value, text) + ")");
+    to += '\n';
+    out.drain();
+  }
+  if (attributes.size() > most)
+    out.text("  ... and " + grouped(attributes.size() - most) + " more; --metadata shows them all\n");
+  if (!attributes.empty()) out.text("\n");
+}
+
+// "22.7 M".
+std::string short_number(std::uint64_t n) {
+  static constexpr std::array<std::string_view, 5> kUnits{"", " K", " M", " G", " T"};
+  auto value = static_cast<double>(n);
+  std::size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  if (unit == 0) return std::to_string(n);
+  return fmt::format("{:.{}f}{}", value, value < 99.95 ? 1 : 0, kUnits[unit]);
+}
+
+// "BertModel, 22.7 M parameters: f32 99%, i64 <1%": the shares of bytes.
+void print_facts(Output& out, const Model& model) {
+  const Summary summary = summarize(model);
+  if (summary.dtypes.empty()) return;
+  std::uint64_t bytes = 0;
+  for (const Summary::Share& share : summary.dtypes) bytes += share.bytes;
+  std::string line = summary.architecture.empty() ? "" : shown(fitted(summary.architecture, 60)) + ", ";
+  line += short_number(summary.parameters) + (summary.parameters == 1 ? " parameter" : " parameters");
+  constexpr std::size_t kMostShares = 6;
+  for (std::size_t i = 0; i < summary.dtypes.size() && i < kMostShares; ++i) {
+    const double percent =
+        bytes == 0 ? 0 : static_cast<double>(summary.dtypes[i].bytes) * 100 / static_cast<double>(bytes);
+    line += (i == 0 ? ": " : ", ") + fitted(summary.dtypes[i].dtype, kWidestType);
+    if (summary.dtypes.size() > 1) line += percent < 1 ? " <1%" : fmt::format(" {:.0f}%", std::floor(percent));
+  }
+  if (summary.dtypes.size() > kMostShares) line += ", and " + grouped(summary.dtypes.size() - kMostShares) + " more";
+  out.text(line + "\n");
+}
+
+// Facts about the container as a whole: dtype label, tokenizer, checksums.
+void print_checksums(Output& out, const Model& model) {
+  const bool label = !model.dtype_label().empty();
+  if (label) out.text("  dtype " + shown(model.dtype_label()) + "\n");
+  if (const auto t = model.tokenizer())
+    out.text("  tokenizer " + std::string(name(t->kind)) + ", " + grouped(t->vocab_size) + " tokens\n");
+  for (const auto& [name, value] : model.checksums()) out.text("  checksum " + shown(name) + " " + shown(value) + "\n");
+  if (!model.checked()) out.text("  not checked: payload and checksums\n");
+  if (label || model.tokenizer() || !model.checksums().empty() || !model.checked()) out.text("\n");
+}
+
+}  // namespace
 
 void print_totals(Output& out, const Inspection& in) {
   std::map<std::string_view, Total> by_dtype;
@@ -283,75 +415,26 @@ void print_totals(Output& out, const Inspection& in) {
   }
 }
 
-// The beginning of a long text, cut between characters.
-std::string_view cut(std::string_view text) {
-  if (text.size() <= kLongestValue) return text;
-  std::size_t end = kLongestValue;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return text.substr(0, end);
-}
-
-void print_attributes(Output& out, Attributes attributes) {
-  std::size_t width = 0, shown_count = 0;
-  for (const auto& [key, value] : attributes)
-    if (shown_count++ < kMostAttributes) width = std::max(width, std::min<std::size_t>(width_shown(key), 40));
-  shown_count = 0;
-  for (const auto& [key, value] : attributes) {
-    if (shown_count++ == kMostAttributes) break;
-    const std::string text = value.to_text();
-    std::string& to = out.buffer();
-    to.append("  ");
-    pad(to, width, append_shown(to, key));
-    to.append(" = ");
-    append_shown(to, cut(text));
-    if (text.size() > kLongestValue) to.append("... (" + size_text(text.size()) + ")");
-    to += '\n';
-    out.drain();
-  }
-  if (attributes.size() > kMostAttributes)
-    out.text("  ... and " + grouped(attributes.size() - kMostAttributes) + " more; --json has them all\n");
-  if (!attributes.empty()) out.text("\n");
-}
-
-// Facts about the container as a whole: dtype label, tokenizer, checksums.
-void print_checksums(Output& out, const Model& model) {
-  const bool label = !model.dtype_label().empty();
-  if (label) out.text("  dtype " + shown(model.dtype_label()) + "\n");
-  if (const auto t = model.tokenizer())
-    out.text("  tokenizer " + std::string(name(t->kind)) + ", " + grouped(t->vocab_size) + " tokens\n");
-  for (const auto& [name, value] : model.checksums()) out.text("  checksum " + shown(name) + " " + shown(value) + "\n");
-  if (!model.checked()) out.text("  not checked: payload and checksums\n");
-  if (label || model.tokenizer() || !model.checksums().empty() || !model.checked()) out.text("\n");
-}
-
-}  // namespace
-
-std::uint64_t logical_size(const Tensor& t) {
-  std::uint64_t size = 0;
-  for (std::uint32_t i = 0; i < t.part_count(); ++i) size += t.part(i).size();
-  return size;
-}
-
-void print_rows(Output& out, const Inspection& in, bool wide) {
-  const Widths w = measure(in, wide ? 0 : out.columns());
-  print_heading(out, in, w);
+void print_rows(Output& out, const Listing& list) {
+  const Widths w = measure(list, list.wide ? 0 : out.columns());
+  print_heading(out, list.in, w);
   std::string cell;
-  for (std::size_t at = 0; at < in.tensors.size() && !out.closed(); ++at) print_row(out, in, w, at, cell);
+  for (std::size_t at = 0; at < list.in.tensors.size() && !out.closed(); ++at) print_row(out, list, w, at, cell);
 }
 
-void print_table(Output& out, const Inspection& in, bool wide) {
+void print_summary(Output& out, const Listing& list) {
+  const Inspection& in = list.in;
+  const std::size_t chosen = in.tensors.size(), all = in.model.size();
   out.shown(in.path);
   out.text(": " + std::string(in.model.format()) + (in.model.version().empty() ? "" : " ") + shown(in.model.version()) +
-           ", " + grouped(in.model.size()) + (in.model.size() == 1 ? " tensor, " : " tensors, ") +
-           size_text(in.model.file_size()) + " (" + grouped(in.model.file_size()) + " bytes)\n\n");
-  print_attributes(out, in.model.attributes());
+           ", " + (chosen < all ? grouped(chosen) + " of " : "") + grouped(all) +
+           (all == 1 ? " tensor, " : " tensors, ") + size_text(in.model.file_size()) + " (" +
+           grouped(in.model.file_size()) + " bytes)\n");
+  print_facts(out, in.model);
+  out.text("\n");
+  print_attributes(out, in.model.attributes(), list.metadata);
   print_checksums(out, in.model);
-  if (in.tensors.empty()) {
-    out.text("no tensors\n");
-    return;
-  }
-  print_rows(out, in, wide);
-  print_totals(out, in);
+  if (in.tensors.empty()) out.text("no tensors\n");
 }
 
 }  // namespace weighbridge::cli

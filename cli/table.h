@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table that inspect prints, aligned by display width.
 #pragma once
-#include <cstdint>
-#include <string_view>
+#include <vector>
 
+#include "groups.h"
 #include "output.h"
 #include "weighbridge/json.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::cli {
 
-// Logical bytes of all parts.
-std::uint64_t logical_size(const Tensor&);
-// Prints the summary line, metadata, one row per tensor, and totals by dtype. On a terminal, long names are cut in the
-// middle so that each row fits one line, unless `wide`.
-void print_table(Output&, const Inspection&, bool wide);
-// Prints only the rows, under their heading.
-void print_rows(Output&, const Inspection&, bool wide);
+// What inspect prints besides the rows, and how.
+struct Listing {
+  const Inspection& in;
+  const std::vector<NameGroup>* groups = nullptr;  // in place of the tensors, of which each is the first of a group
+  bool wide = false;                               // on a terminal: cut nothing
+  bool metadata = false;                           // all of it, in full
+};
+// Prints what the model is, and its metadata.
+void print_summary(Output&, const Listing&);
+// Prints a row for each tensor, under a heading. On a terminal, long names are cut in the middle so that each row fits
+// one line, unless `wide`.
+void print_rows(Output&, const Listing&);
+// Prints totals by dtype.
+void print_totals(Output&, const Inspection&);
 
 }  // namespace weighbridge::cli

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "weighbridge/context.h"
@@ -11,28 +12,6 @@
 #include "weighbridge/value.h"
 
 namespace weighbridge {
-
-/// Statistics of a tensor's elements. Min, max and mean leave out NaN and infinities. A complex element counts as two
-/// numbers.
-struct Stats {
-  std::uint64_t elements = 0;    ///< all of them
-  std::uint64_t zeros = 0;       ///< of either sign
-  std::uint64_t nans = 0;        ///< not a number
-  std::uint64_t infinities = 0;  ///< of either sign
-  Value min;        ///< exact: an integer for integers and booleans, else real; null if no element is finite
-  Value max;        ///< likewise
-  double mean = 0;  ///< 0 if no element is finite
-  bool operator==(const Stats&) const = default;
-};
-
-/// [reads] Statistics of the dense form: a quantized tensor is dequantized, and the zeros of a sparse one count. Throws
-/// the same errors as Tensor::stream_dense(). Context::progress counts the bytes of this tensor.
-Stats statistics(const Tensor&, const Context& = {});
-
-/// [reads] Statistics of several tensors of a model, in this order, on the executor's threads: one thread for each.
-/// Dense tensors with the same stored elements are read once. Unsupported tensors keep empty counts. Throws also
-/// Error{limit} if tensors share so many bytes that reading them exceeds Limits::work.
-std::vector<Stats> statistics(const Model&, std::span<const std::uint32_t> tensors, const Context& = {});
 
 /// The number of finite elements in each of several equal intervals between the least and the greatest one. Interval i
 /// begins at from + i * (to - from) / counts.size(); the last one includes its end. `counts` is empty if no element is
@@ -44,8 +23,52 @@ struct Histogram {
   bool operator==(const Histogram&) const = default;
 };
 
+/// Statistics of a tensor's elements. Min, max and mean leave out NaN and infinities. A complex element counts as two
+/// numbers.
+struct Stats {
+  std::uint64_t elements = 0;    ///< all of them
+  std::uint64_t zeros = 0;       ///< of either sign
+  std::uint64_t nans = 0;        ///< not a number
+  std::uint64_t infinities = 0;  ///< of either sign
+  Value min;        ///< exact: an integer for integers and booleans, else real; null if no element is finite
+  Value max;        ///< likewise
+  double mean = 0;  ///< 0 if no element is finite
+  /// The standard deviation of the finite elements (of all of them, not of a sample). 0 if there is no histogram.
+  double std = 0;
+  Histogram histogram{};  ///< empty unless it was asked for, and for complex numbers
+  bool operator==(const Stats&) const = default;
+};
+
+/// [reads] Statistics of the dense form: a quantized tensor is dequantized, and the zeros of a sparse one count. Throws
+/// the same errors as Tensor::stream_dense(). Context::progress counts the bytes of this tensor.
+Stats statistics(const Tensor&, const Context& = {});
+
+/// [reads] Statistics of several tensors of a model, in this order, on the executor's threads: one thread for each.
+/// Dense tensors with the same stored elements are read once. Unsupported tensors keep empty counts. With `bins`, 1 to
+/// 65536, each is read a second time, for Stats::std and a histogram of so many intervals. Throws also Error{limit} if
+/// tensors share so many bytes that reading them exceeds Limits::work.
+std::vector<Stats> statistics(const Model&, std::span<const std::uint32_t> tensors, const Context& = {},
+                              std::uint32_t bins = 0);
+
 /// [reads] Reads the dense form twice, the first time for the extremes. `bins` is 1 to 65536. Error{misuse}: complex
 /// numbers, which have no order.
 Histogram histogram(const Tensor&, std::uint32_t bins, const Context& = {});
+
+/// What a model is, by its metadata alone.
+struct Summary {
+  /// Tensors of one dtype.
+  struct Share {
+    std::string dtype;           ///< as Tensor::type_name()
+    std::uint64_t tensors = 0;   ///< of this dtype
+    std::uint64_t elements = 0;  ///< in them, where shapes are known
+    std::uint64_t bytes = 0;     ///< of all their parts, decoded
+    bool operator==(const Share&) const = default;
+  };
+  std::string architecture;      ///< as the metadata names it ("BertModel", "llama"); empty if it does not
+  std::uint64_t parameters = 0;  ///< elements of the tensors that are not integers or booleans
+  std::vector<Share> dtypes;     ///< the one with the most bytes first
+  bool operator==(const Summary&) const = default;
+};
+Summary summarize(const Model&);  ///< of all its tensors
 
 }  // namespace weighbridge

@@ -115,6 +115,17 @@ void part(JsonWriter& out, const Part& p) {
   out.end_object();
 }
 
+void histogram_members(JsonWriter& out, const Histogram& histogram) {
+  out.key("from");
+  out.number(histogram.from);
+  out.key("to");
+  out.number(histogram.to);
+  out.key("counts");
+  out.begin_array();
+  for (const std::uint64_t count : histogram.counts) out.u64(count);
+  out.end_array();
+}
+
 void stats(JsonWriter& out, const Stats& s) {
   out.begin_object();
   member(out, "elements", s.elements);
@@ -127,7 +138,34 @@ void stats(JsonWriter& out, const Stats& s) {
   core::write_value(out, s.max);
   out.key("mean");
   s.min.kind() == Value::Kind::null ? out.null() : out.number(s.mean);
+  if (!s.histogram.counts.empty()) {
+    out.key("std");
+    out.number(s.std);
+    out.key("histogram");
+    out.begin_object();
+    histogram_members(out, s.histogram);
+    out.end_object();
+  }
   out.end_object();
+}
+
+// What the model is; members of the object that has been begun.
+void summary(JsonWriter& out, const Model& model) {
+  const Summary found = summarize(model);
+  text_or_null(out, "architecture", found.architecture);
+  member(out, "parameters", found.parameters);
+  member(out, "tensor_count", std::uint64_t{model.size()});
+  out.key("dtypes");
+  out.begin_array();
+  for (const Summary::Share& share : found.dtypes) {
+    out.begin_object();
+    member(out, "dtype", share.dtype);
+    member(out, "tensors", share.tensors);
+    member(out, "elements", share.elements);
+    member(out, "bytes", share.bytes);
+    out.end_object();
+  }
+  out.end_array();
 }
 
 void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
@@ -289,6 +327,7 @@ void to_json(const Inspection& in, const std::function<void(std::string_view)>& 
   text_or_null(out, "version", in.model.version());
   member(out, "file_size", in.model.file_size());
   sources(out, in.model);
+  summary(out, in.model);
   flag(out, "checked", in.model.checked());
   if (!in.model.checksum_form().empty()) member(out, "checksum_form", in.model.checksum_form());
   checksums(out, in.model);
@@ -603,14 +642,7 @@ std::string to_json(const Histogram& histogram) {
   JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "schema", std::uint64_t{kJsonSchema});
-  out.key("from");
-  out.number(histogram.from);
-  out.key("to");
-  out.number(histogram.to);
-  out.key("counts");
-  out.begin_array();
-  for (const std::uint64_t count : histogram.counts) out.u64(count);
-  out.end_array();
+  histogram_members(out, histogram);
   out.end_object();
   return out.take();
 }

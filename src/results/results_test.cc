@@ -122,6 +122,38 @@ TEST(Statistics, CountsWhatIsNotFiniteAndKeepsIntegersExact) {
   EXPECT_EQ(n.min.kind(), Value::Kind::null);
 }
 
+TEST(Statistics, WithIntervalsTellTheDeviationAndTheDistribution) {
+  Builder builder;
+  builder.tensor("f", DType::f32, {5}, bytes_of<float>({1, 2, 3, 4, std::nanf("")}));
+  builder.tensor("huge", DType::f64, {2}, bytes_of<double>({-1.7e308, 1.7e308}));
+  builder.tensor("none", DType::f32, {1}, bytes_of<float>({std::nanf("")}));
+  builder.tensor("complex", DType::complex64, {1}, bytes_of<float>({1, 2}));
+  const Model model = builder.build();
+  const std::vector<std::uint32_t> all = {0, 1, 2, 3};
+  const std::vector<Stats> found = statistics(model, all, {}, 2);
+  EXPECT_NEAR(found[0].std, std::sqrt(1.25), 1e-12);
+  EXPECT_EQ(found[0].histogram, histogram(model["f"], 2));
+  EXPECT_DOUBLE_EQ(found[1].std, 1.7e308);
+  EXPECT_TRUE(found[2].histogram.counts.empty());
+  EXPECT_TRUE(found[3].histogram.counts.empty());
+  EXPECT_EQ(found[3].max.to_text(), "2");
+  EXPECT_TRUE(statistics(model, all)[0].histogram.counts.empty());
+  EXPECT_THROW(statistics(model, all, {}, 65537), Error);
+}
+
+TEST(Summary, CountsParametersAndSharesOfDtypes) {
+  Builder builder;
+  builder.attribute("hf.architectures", Value::text("[\"OtherModel\",\"More\"]"));
+  builder.attribute("hf.model_type", Value::text("other"));
+  builder.tensor("f", DType::f32, {2, 3}, bytes_of<float>({1, 2, 3, 4, 5, 6}));
+  builder.tensor("ids", DType::i64, {4}, bytes_of<std::int64_t>({1, 2, 3, 4}));
+  const Summary found = summarize(builder.build());
+  EXPECT_EQ(found.architecture, "OtherModel");
+  EXPECT_EQ(found.parameters, 6U);
+  EXPECT_EQ(found.dtypes, (std::vector<Summary::Share>{{"i64", 1, 4, 32}, {"f32", 1, 6, 24}}));
+  EXPECT_EQ(summarize(Builder().build()), Summary{});
+}
+
 TEST(OutputFile, AppearsWholeOrNotAtAll) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "out";

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -51,7 +54,12 @@ Stats statistics(const Tensor& tensor, const Context& context) {
     return true;
   });
   const codecs::Statistics found = accumulator.finish();
-  Stats stats{found.elements, found.zero, found.nan, found.infinite, {}, {}, found.mean};
+  Stats stats;
+  stats.elements = found.elements;
+  stats.zeros = found.zero;
+  stats.nans = found.nan;
+  stats.infinities = found.infinite;
+  stats.mean = found.mean;
   if (found.finite == 0) return stats;
   stats.min = value_of(found.min, dtype);
   stats.max = value_of(found.max, dtype);
@@ -59,6 +67,60 @@ Stats statistics(const Tensor& tensor, const Context& context) {
 }
 
 namespace {
+
+bool is_complex(DType dtype) { return dtype == DType::complex64 || dtype == DType::complex128; }
+
+void require_bins(std::uint32_t bins) {
+  if (bins == 0 || bins > 65536) base::misuse("histogram", "a histogram has 1 to 65536 intervals");
+}
+
+// Fills in the histogram and the standard deviation from the extremes and the mean.
+void distribute(const Tensor& tensor, std::uint32_t bins, const Context& context, Stats& stats) {
+  if (stats.min.kind() == Value::Kind::null) return;
+  Histogram out{number_of(stats.min), number_of(stats.max), std::vector<std::uint64_t>(bins)};
+  // Halves, because the distance of two finite numbers may overflow.
+  const double half = out.to / 2 - out.from / 2;
+  double squares = 0;  // of distances from the mean, as parts of `half`, so that none overflows
+  std::uint64_t finite = 0;
+  tensor.stream_dense(DType::f64, context, [&](std::span<const std::byte> piece) {
+    for (; piece.size() >= sizeof(double); piece = piece.subspan(sizeof(double))) {
+      double value = 0;
+      std::memcpy(&value, piece.data(), sizeof value);
+      if (!std::isfinite(value)) continue;
+      const double place = half > 0 ? (value / 2 - out.from / 2) / half * bins : 0;
+      ++out.counts[std::min(static_cast<std::uint32_t>(place), bins - 1)];
+      const double distance = half > 0 ? (value / 2 - stats.mean / 2) / half : 0;
+      squares += distance * distance;
+      ++finite;
+    }
+    return true;
+  });
+  if (finite > 0) stats.std = half * (2 * std::sqrt(squares / static_cast<double>(finite)));
+  stats.histogram = std::move(out);
+}
+
+// As elements_of(), for tensors that opening did not check; 0 if it is too large a number.
+std::uint64_t known_elements_of(const Tensor& tensor) {
+  std::optional<std::uint64_t> product = 1;
+  for (const std::uint64_t dim : tensor.shape())
+    if (product) product = base::checked_mul(*product, dim);
+  return product.value_or(0);
+}
+
+// The architecture by the metadata of a Hugging Face folder, which conversions keep, or by the format.
+std::string architecture_of(const Model& model) {
+  const auto text = [&](std::string_view key) {
+    const Value* const value = model.attribute(key);
+    return value == nullptr ? std::string() : value->to_text();
+  };
+  // A JSON list of one name, as a rule.
+  const std::string list = text("hf.architectures");
+  const std::size_t begin = list.find('"'), end = begin == list.npos ? begin : list.find('"', begin + 1);
+  if (list.starts_with('[') && end != list.npos) return list.substr(begin + 1, end - begin - 1);
+  if (std::string type = text("hf.model_type"); !type.empty()) return type;
+  if (model.format() == "embd") return "bert";
+  return model.format() == "slm" || model.format() == "llama2c" ? "llama" : std::string();
+}
 
 std::uint64_t bytes_of(const Tensor& tensor) {
   std::uint64_t bytes = 0;
@@ -94,7 +156,10 @@ std::vector<std::size_t> first_equals(const Model& model, std::span<const std::u
 
 }  // namespace
 
-std::vector<Stats> statistics(const Model& model, std::span<const std::uint32_t> tensors, const Context& context) {
+std::vector<Stats> statistics(const Model& model, std::span<const std::uint32_t> tensors, const Context& context,
+                              std::uint32_t bins) {
+  if (bins > 0) require_bins(bins);
+  const std::uint64_t passes = bins > 0 ? 2 : 1;
   const std::vector<std::size_t> first = first_equals(model, tensors);
   core::Work work;
   std::uint64_t total = 0;
@@ -103,8 +168,9 @@ std::vector<Stats> statistics(const Model& model, std::span<const std::uint32_t>
     const Tensor tensor = model[tensors[i]];
     if (first[i] != i || tensor.unsupported()) continue;
     distinct.push_back(i);
-    for (const Part& part : tensor.parts()) work.add(part);
-    total += bytes_of(tensor);
+    for (std::uint64_t pass = 0; pass < passes; ++pass)
+      for (const Part& part : tensor.parts()) work.add(part);
+    total += passes * bytes_of(tensor);
   }
   work.require(context.limits);
   std::vector<Stats> stats(tensors.size());
@@ -113,15 +179,22 @@ std::vector<Stats> statistics(const Model& model, std::span<const std::uint32_t>
     const std::size_t i = distinct[base::to_size(at)];
     const Tensor tensor = model[tensors[i]];
     const std::uint64_t most = bytes_of(tensor);
-    std::uint64_t counted = 0;
-    Context inner = progress.inner();
-    inner.progress = [&](std::uint64_t now, std::uint64_t) {
-      progress.add(std::min(now, most) - counted);
-      counted = std::max(counted, std::min(now, most));
-      return true;
+    const auto pass = [&](auto read) {
+      std::uint64_t counted = 0;
+      Context inner = progress.inner();
+      inner.progress = [&](std::uint64_t now, std::uint64_t) {
+        progress.add(std::min(now, most) - counted);
+        counted = std::max(counted, std::min(now, most));
+        return true;
+      };
+      read(inner);
+      progress.add(most - counted);
     };
-    stats[i] = statistics(tensor, inner);
-    progress.add(most - counted);
+    pass([&](const Context& inner) { stats[i] = statistics(tensor, inner); });
+    if (bins == 0) return;
+    pass([&](const Context& inner) {
+      if (!is_complex(tensor.dtype())) distribute(tensor, bins, inner, stats[i]);
+    });
   });
   for (std::size_t i = 0; i < tensors.size(); ++i) stats[i] = stats[first[i]];
   progress.finish();
@@ -129,24 +202,33 @@ std::vector<Stats> statistics(const Model& model, std::span<const std::uint32_t>
 }
 
 Histogram histogram(const Tensor& tensor, std::uint32_t bins, const Context& context) {
-  if (bins == 0 || bins > 65536) base::misuse("histogram", "a histogram has 1 to 65536 intervals");
-  if (tensor.dtype() == DType::complex64 || tensor.dtype() == DType::complex128)
+  require_bins(bins);
+  if (is_complex(tensor.dtype()))
     base::misuse("histogram", "complex numbers have no order that a histogram could show");
-  const Stats extremes = statistics(tensor, context);
-  if (extremes.min.kind() == Value::Kind::null) return {};
-  Histogram out{number_of(extremes.min), number_of(extremes.max), std::vector<std::uint64_t>(bins)};
-  // Halves, because the distance of two finite numbers may overflow.
-  const double half = out.to / 2 - out.from / 2;
-  tensor.stream_dense(DType::f64, context, [&](std::span<const std::byte> piece) {
-    for (; piece.size() >= sizeof(double); piece = piece.subspan(sizeof(double))) {
-      double value = 0;
-      std::memcpy(&value, piece.data(), sizeof value);
-      if (!std::isfinite(value)) continue;
-      const double place = half > 0 ? (value / 2 - out.from / 2) / half * bins : 0;
-      ++out.counts[std::min(static_cast<std::uint32_t>(place), bins - 1)];
-    }
-    return true;
-  });
+  Stats stats = statistics(tensor, context);
+  distribute(tensor, bins, context, stats);
+  return stats.histogram;
+}
+
+Summary summarize(const Model& model) {
+  Summary out;
+  out.architecture = architecture_of(model);
+  std::map<std::string_view, Summary::Share> shares;
+  for (const Tensor& tensor : model) {
+    Summary::Share& share = shares[tensor.type_name()];
+    const std::uint64_t elements = tensor.has_shape() ? known_elements_of(tensor) : 0;
+    ++share.tensors;
+    share.elements += elements;
+    share.bytes += bytes_of(tensor);
+    const DType dtype = tensor.dtype();
+    const bool counts = dtype == DType::unknown || is_complex(dtype) || info(dtype).kind == DTypeKind::real;
+    if (counts) out.parameters += elements;
+  }
+  for (auto& [dtype, share] : shares) {
+    share.dtype = dtype;
+    out.dtypes.push_back(std::move(share));
+  }
+  std::ranges::stable_sort(out.dtypes, std::greater{}, &Summary::Share::bytes);
   return out;
 }
 

@@ -126,7 +126,7 @@ def test_detection_does_not_need_the_extension(tmp_path, checkpoint):
 
 def test_a_folder_becomes_an_slm(tmp_path, folder):
     told = validated(weighbridge("convert", "--json", folder, tmp_path / "out.slm", "--quantize", "q8_0").stdout, "convert")
-    assert told["written"] and {loss["kind"] for loss in told["losses"]} == {"precision"}
+    assert told["written"] and {loss["kind"] for loss in told["losses"]} == {"precision", "file"}
     weighbridge("verify", "--quiet", tmp_path / "out.slm")
     # The folder itself keeps its names and its order of rows.
     shown = json.loads(weighbridge("inspect", "--json", folder).stdout)

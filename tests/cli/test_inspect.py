@@ -3,6 +3,7 @@ import os
 import struct
 
 from conftest import floats, safetensors, validated, weighbridge
+from terminal import on_terminal
 
 
 def rows(text):
@@ -121,9 +122,11 @@ def test_stats(tmp_path):
     }))
     value = validated(weighbridge("inspect", path, "--stats", "--json").stdout, "inspect")
     stats = {t["name"]: t["stats"] for t in value["tensors"]}
-    assert stats["mixed"] == {"elements": 6, "zeros": 1, "nans": 1, "infinities": 2, "min": -1, "max": 4, "mean": 1}
+    assert abs(stats["mixed"].pop("std") - (14 / 3) ** 0.5) < 1e-12
+    assert stats["mixed"] == {"elements": 6, "zeros": 1, "nans": 1, "infinities": 2, "min": -1, "max": 4, "mean": 1,
+                              "histogram": {"from": -1, "to": 4, "counts": [1] + [0] * 5 + [1] + [0] * 24 + [1]}}
     assert stats["big"]["max"] == 2**64 - 1
-    assert stats["none"]["min"] is None and stats["none"]["mean"] is None
+    assert stats["none"]["min"] is None and stats["none"]["mean"] is None and "histogram" not in stats["none"]
     out = weighbridge("inspect", path, "--stats").stdout
     assert out.count("mean") == 1 and "18446744073709551615" in out
 
@@ -154,3 +157,92 @@ def test_json_names_who_defined_a_block_type(tmp_path):
     listed = validated(weighbridge("inspect", "--json", tmp_path / "q8.slm").stdout, "inspect")["tensors"]
     found = {each["dtype"]: each.get("block_type") for each in listed}
     assert found["q8_0"] == "slm.q8_0" and found["f32"] is None
+
+
+def layers(path, count=24, metadata=None):
+    """Layers that are alike, as those of a transformer."""
+    named = {}
+    for i in range(count):
+        named |= {f"layer.{i}.q.weight": ("F32", [2, 2], floats(1, 2, 3, 4)), f"layer.{i}.norm": ("F32", [2], floats(1, 2))}
+        if i >= 20:
+            named[f"layer.{i}.extra"] = ("I32", [1], bytes(4))
+    path.write_bytes(safetensors(named | {"head": ("F32", [2], floats(1, 2))}, metadata))
+    return path
+
+
+def test_the_summary_says_what_the_model_is(tmp_path):
+    path = layers(tmp_path / "layers.safetensors", metadata={"hf.architectures": '["TinyModel"]'})
+    lines = weighbridge("inspect", path).stdout.splitlines()
+    assert ": safetensors, 53 tensors, " in lines[0] and lines[1] == "TinyModel, 146 parameters: f32 97%, i32 2%"
+    value = validated(weighbridge("inspect", "--json", path).stdout, "inspect")
+    assert (value["architecture"], value["parameters"], value["tensor_count"]) == ("TinyModel", 146, 53)
+    assert value["dtypes"] == [{"dtype": "f32", "tensors": 49, "elements": 146, "bytes": 584},
+                               {"dtype": "i32", "tensors": 4, "elements": 4, "bytes": 16}]
+
+
+def test_a_filter_says_how_many_of_how_many(tmp_path):
+    path = layers(tmp_path / "layers.safetensors")
+    out = weighbridge("inspect", path, "--filter", "*.norm", "--filter", "head").stdout
+    assert ": safetensors, 25 of 53 tensors, " in out and len(rows(out)) == 25
+    value = validated(weighbridge("inspect", "--json", path, "--filter", "head").stdout, "inspect")
+    assert value["tensor_count"] == 53 and len(value["tensors"]) == 1
+    assert "no tensor matches" in weighbridge("inspect", path, "--filter", "head", "--filter", "x*", status=2).stderr
+
+
+def test_several_files(sample, tmp_path):
+    path = layers(tmp_path / "layers.safetensors")
+    out = weighbridge("inspect", sample, path).stdout
+    assert f"{sample}: " in out and f"\n\n{path}: " in out
+    both = validated(weighbridge("inspect", "--json", sample, tmp_path / "none", path, status=4).stdout, "inspect")
+    assert [each["path"] for each in both] == [str(sample), str(tmp_path / "none"), str(path)]
+    assert len(both[2]["tensors"]) == 53
+
+
+def test_a_terminal_lists_layers_that_are_alike_as_one(tmp_path):
+    path = layers(tmp_path / "layers.safetensors")
+    out = on_terminal("inspect", path, columns=100)
+    listed = [line.split()[:2] for line in out.splitlines() if "[" in line]
+    assert listed == [["layer.{0..23}.q.weight", "x24"], ["layer.{0..23}.norm", "x24"], ["layer.{20..23}.extra", "x4"], ["head", "f32"]]
+    assert "53 tensors in 4 rows; --wide lists each" in out
+    assert len(rows(weighbridge("inspect", path).stdout)) == 53, "a pipe gets every tensor"
+    for flags in (["--wide"], ["--sort", "size"], ["--stats"]):
+        assert "{" not in on_terminal("inspect", path, *flags, columns=200)
+
+
+def test_a_tree_counts_what_is_beneath(tmp_path):
+    out = weighbridge("inspect", "--tree", layers(tmp_path / "layers.safetensors")).stdout
+    tree = [line.split() for line in out[out.index("name "):].splitlines()[1:]]
+    assert tree == [["layer", "52", "592", "B"],
+                    ["{0..23}", "48", "576", "B"],
+                    ["q.weight", "24", "384", "B", "f32", "[2,", "2]"],
+                    ["norm", "24", "192", "B", "f32", "[2]"],
+                    ["{20..23}.extra", "4", "16", "B", "i32", "[1]"],
+                    ["head", "1", "8", "B", "f32", "[2]"]]
+
+
+def test_names_that_are_hard_to_group(tmp_path):
+    named = {name: ("F32", [1], floats(1)) for name in (
+        "", ".", "..", "a..b", "0", "00", "01", "1/2.3", "4294967296", "99999999999999999999", "a", "a.b", "a.b.c",
+        ".".join("x" * 5000), "\x1b[31m.{0..1}")}
+    path = tmp_path / "odd.safetensors"
+    path.write_bytes(safetensors(named))
+    out = weighbridge("inspect", "--tree", path).stdout
+    assert "\x1b" not in out
+    assert out.count("f32 [1]") == len(named)
+
+
+def test_long_metadata_is_cut_unless_all_of_it_is_asked_for(tmp_path):
+    path = layers(tmp_path / "layers.safetensors", metadata={f"k{i:02}": "v" * 300 for i in range(25)})
+    out = weighbridge("inspect", path).stdout
+    assert "... and 5 more; --metadata shows them all" in out and "v" * 101 not in out and "... (300 B)" in out
+    assert weighbridge("inspect", "--metadata", path).stdout.count("v" * 300) == 25
+
+
+def test_stats_mark_what_is_wrong_with_the_values(tmp_path):
+    path = tmp_path / "odd.safetensors"
+    path.write_bytes(safetensors({"zeros": ("F32", [3], floats(0, 0, 0)), "odd": ("F32", [4], floats(float("nan"), float("inf"), 0, 1)),
+                                  "same": ("F32", [2], floats(5, 5)), "huge": ("F64", [2], struct.pack("<2d", -1.7e308, 1.7e308))}))
+    lines = {line.split()[0]: line for line in weighbridge("inspect", "--stats", path).stdout.splitlines() if "[" in line}
+    assert lines["zeros"].endswith("all zero") and lines["odd"].endswith("\u2588      \u2588 NaN Inf")
+    assert "1.7e+308" in lines["huge"] and "inf" not in lines["huge"].split("dense")[1]
+    assert lines["same"].split()[-5:] == ["0", "0", "0", "0", "\u2588"]

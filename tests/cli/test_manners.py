@@ -28,7 +28,7 @@ def test_version_and_help():
 
 
 @pytest.mark.parametrize("arguments,word", [
-    (["inpsect", "f"], "'inspect'"), (["--bogus"], "verb"), (["inspect"], "FILE"), (["inspect", "a", "b"], "'b'"),
+    (["inpsect", "f"], "'inspect'"), (["--bogus"], "verb"), (["inspect"], "FILE"), (["convert", "a", "b.zt", "c"], "'c'"),
     (["inspect", "a", "--sorted"], "--sort"), (["inspect", "a", "--sort"], "KEY"), (["inspect", "a", "--sort", "nam"], "'name'"),
     (["inspect", "a", "--json=3"], "--json"), (["inspect", "a", "--sort", "name", "--sort", "size"], "more than once"),
     (["verify", "a", "--stats"], "--stats"), (["completion", "bsh"], "'bash'"), (["inspect", "a", "--filter="], "--filter"),
@@ -131,7 +131,7 @@ def test_an_interrupt_leaves_nothing_behind(large, tmp_path, number):
 
 
 @pytest.mark.parametrize("words", [["convert", "{in}", "{out}.zt", "--encoding", "zstd", "--level", "19"], ["convert", "{in}", "{out}.zt"],
-                                   ["convert", "{in}", "{out}/", "--max-shard-size", "1GB"], ["extract", "{in}", "w", "-o", "{out}.bin"],
+                                   ["convert", "{in}", "{out}/", "--max-shard-size", "1GB", "--set", "hf.model_type=other"], ["extract", "{in}", "w", "-o", "{out}.bin"],
                                    ["extract", "{in}", "--glob", "*", "--raw", "-o", "{out}/deep"], ["hash", "{in}"], ["hash", "--file", "{in}"],
                                    ["verify", "{in}", "--sha256", "0" * 64], ["inspect", "{in}", "--stats"]], ids=" ".join)
 def test_an_interrupt_ends_every_verb_within_200_ms(large, tmp_path, words):

@@ -72,19 +72,19 @@ def test_shards_need_a_folder_and_a_format_that_has_them(model, tmp_path):
 
 
 def test_a_hugging_face_folder_is_sharded_too(model, tmp_path):
-    out = tmp_path / "out"
-    weighbridge("convert", model, f"{out}/", "--max-shard-size", "40")
+    out, named = tmp_path / "out", ["--set", "hf.model_type=other"]
+    weighbridge("convert", model, f"{out}/", *named, "--max-shard-size", "40")
     assert f"ok (hf, {len(SIZES)} tensors" in weighbridge("verify", out).stdout
     assert (out / "config.json").exists() and len(shards_of(out)[1]) == 5
     # Back to one file: the index and its shards are removed, foreign files stay.
     (out / "README.md").write_text("mine")
-    weighbridge("convert", model, f"{out}/", "--force")
+    weighbridge("convert", model, f"{out}/", *named, "--force")
     assert sorted(path.name for path in out.iterdir()) == ["README.md", "config.json", "model.safetensors"]
     # Back to shards: the single file is removed.
-    weighbridge("convert", model, f"{out}/", "--force", "--max-shard-size", "60")
+    weighbridge("convert", model, f"{out}/", *named, "--force", "--max-shard-size", "60")
     assert not (out / "model.safetensors").exists() and f"ok (hf, {len(SIZES)} tensors" in weighbridge("verify", out).stdout
     # Shards of another number are stale.
-    weighbridge("convert", model, f"{out}/", "--force", "--max-shard-size", "40")
+    weighbridge("convert", model, f"{out}/", *named, "--force", "--max-shard-size", "40")
     assert len(list(out.glob("model-*.safetensors"))) == 5
     assert digest(out) == digest(model)
 

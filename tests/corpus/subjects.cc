@@ -198,7 +198,10 @@ class FolderSubject final : public Subject {
     metaspace.pre_tokenizer = R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"first","split":false})";
     Files foreign = tiny();
     foreign["model.safetensors"] = ztensor1::cases().front().bytes;
-    return {tiny(),
+    const Files trusting = with("tokenizer_config.json", R"({"chat_template":"{{ x }}","auto_map":{"a":"b.c"}})",
+                                joined(tiny(), {{"modeling.py", "x"}, {"chat_template.jinja", "x"}, {"a.pt", "x"}}));
+    return {trusting,
+            tiny(),
             tiny_shards(),
             tiny_llama(),
             tiny_llama(metaspace),

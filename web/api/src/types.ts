@@ -219,6 +219,10 @@ export interface Statistics {
   readonly min: JsonNumber;
   readonly max: JsonNumber;
   readonly mean: JsonNumber;
+  /** The standard deviation; only where the histogram was asked for, as with `inspect --stats`. */
+  readonly std?: JsonNumber;
+  /** The finite elements in equal intervals from the least to the greatest. */
+  readonly histogram?: { readonly from: JsonNumber; readonly to: JsonNumber; readonly counts: readonly number[] };
 }
 
 /**
@@ -248,6 +252,19 @@ export interface Inspection {
   readonly file_size: number;
   /** The files that `source` of a part indexes, beneath the folder that holds them all; present if there is more than one. */
   readonly sources?: readonly { readonly name: string; readonly size: number }[];
+  /** As the metadata names it. */
+  readonly architecture: string | null;
+  /** The elements of the tensors that are not integers or booleans. */
+  readonly parameters: number;
+  /** All tensors of the model. */
+  readonly tensor_count: number;
+  /** All tensors of the model by dtype, the one with the most bytes first. */
+  readonly dtypes: readonly {
+    readonly dtype: string;
+    readonly tensors: number;
+    readonly elements: number;
+    readonly bytes: number;
+  }[];
   /** Whether tensor data was checked too. */
   readonly checked: boolean;
   /** The form in which the checksums of an .slm were computed. */
