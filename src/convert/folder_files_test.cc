@@ -20,7 +20,8 @@ using testing::in_memory;
 
 Model read(const Files& files) {
   Verdict verdict = verify(in_memory(files), {}, {.format = "hf"});
-  for (const Finding& finding : verdict.report.findings()) ADD_FAILURE() << finding.rule << ": " << finding.message;
+  for (const Finding& finding : verdict.report.findings())
+    if (finding.severity != Severity::warning) ADD_FAILURE() << finding.rule << ": " << finding.message;
   return std::move(verdict.model);
 }
 

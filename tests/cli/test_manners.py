@@ -31,7 +31,7 @@ def test_version_and_help():
     (["inpsect", "f"], "'inspect'"), (["--bogus"], "verb"), (["inspect"], "FILE"), (["convert", "a", "b.zt", "c"], "'c'"),
     (["inspect", "a", "--sorted"], "--sort"), (["inspect", "a", "--sort"], "KEY"), (["inspect", "a", "--sort", "nam"], "'name'"),
     (["inspect", "a", "--json=3"], "--json"), (["inspect", "a", "--sort", "name", "--sort", "size"], "more than once"),
-    (["verify", "a", "--stats"], "--stats"), (["completion", "bsh"], "'bash'"), (["inspect", "a", "--filter="], "--filter"),
+    (["verify", "a", "--stats"], "--stats"), (["completion", "bsh"], "'bash'"), (["inspect", "a", "--sort="], "--sort"),
     (["convert", "a", "b.zt", "--allow", "attribute,nam"], "'name'"), (["formats", "x"], "'x'"),
     (["convert", "a", "b.zt", "--level", "99"], "19"), (["convert", "a", "b.zt", "--cast", "i8"], "bf16"), (["inspect", "a", "-x\x1b[31m"], "\\x1b"),
 ])
