@@ -8,10 +8,10 @@ namespace weighbridge::test {
 class Unprivileged {
  public:
   Unprivileged() : was_(::geteuid()) {
-    if (was_ == 0) static_cast<void>(::seteuid(kNobody));
+    if (was_ == 0) become(kNobody);
   }
   ~Unprivileged() {
-    if (was_ == 0) static_cast<void>(::seteuid(0));
+    if (was_ == 0) become(0);
   }
   Unprivileged(const Unprivileged&) = delete;
   Unprivileged& operator=(const Unprivileged&) = delete;
@@ -20,6 +20,10 @@ class Unprivileged {
   static bool holds() { return ::geteuid() != 0; }
 
  private:
+  // Where it fails, holds() says so.
+  static void become(uid_t user) {
+    if (::seteuid(user) != 0) return;
+  }
   static constexpr uid_t kNobody = 65534;
   const uid_t was_;
 };

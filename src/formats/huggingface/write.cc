@@ -6,8 +6,8 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
