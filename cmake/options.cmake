@@ -67,8 +67,10 @@ target_compile_options(wb_options INTERFACE $<$<CONFIG:Release>:-ffile-prefix-ma
 if(WEIGHBRIDGE_HARDENED AND NOT EMSCRIPTEN)
   include(CheckCXXCompilerFlag)
   target_compile_definitions(wb_options INTERFACE _GLIBCXX_ASSERTIONS)
-  target_compile_options(wb_options INTERFACE -fstack-protector-strong -fstack-clash-protection
-    $<$<AND:$<CONFIG:Release>,$<NOT:$<BOOL:${WEIGHBRIDGE_SANITIZE}>>>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3>)
+  target_compile_options(wb_options INTERFACE -fstack-protector-strong -fstack-clash-protection)
+  if(NOT WEIGHBRIDGE_SANITIZE)  # the sanitizers check the same
+    target_compile_options(wb_options INTERFACE "$<$<CONFIG:Release>:SHELL:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3>")
+  endif()
   check_cxx_compiler_flag(-fcf-protection=full WEIGHBRIDGE_COMPILER_HAS_CET)
   if(WEIGHBRIDGE_COMPILER_HAS_CET)
     target_compile_options(wb_options INTERFACE -fcf-protection=full)

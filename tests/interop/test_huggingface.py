@@ -49,7 +49,7 @@ def attributes(path):
 def test_all_minilm_l6_v2_makes_the_trip(minilm, tmp_path):
     weights, back = tmp_path / "minilm.weights", tmp_path / "back"
     done = json.loads(weighbridge("convert", "--json", minilm, weights))
-    assert done["written"] is True and done["losses"] == []
+    assert done["written"] is True and [(loss["kind"], loss["subject"]) for loss in done["losses"]] == [("file", 'files["tokenizer_config.json"]')]
     assert any(POSITION_IDS in item["subject"] for item in done["changes"])
     weighbridge("verify", weights)
     weighbridge("convert", weights, back, "--to", "hf")

@@ -152,7 +152,7 @@ JOBS = {
     "inspect keys": (20_000, lambda at, n: ["inspect", many_keys(at / "a.safetensors", n)]),
     "verify folder of keys": (10_000, lambda at, n: ["verify", folder_of_keys(at, n)]),
     "inspect folder of keys": (10_000, lambda at, n: ["inspect", folder_of_keys(at, n)]),
-    "convert keys to a folder": (10_000, lambda at, n: ["convert", many_keys(at / "a.safetensors", n), at / "out", "--to", "hf"]),
+    "convert keys to a folder": (10_000, lambda at, n: ["convert", many_keys(at / "a.safetensors", n), at / "out", "--to", "hf", "--set", "hf.model_type=x"]),
     "convert keys unset": (4000, lambda at, n: ["convert", *unset_keys(at, n)]),
     "convert shards": (500, many_shards),
     "slm review keys": (10_000, lambda at, n: ["slm", "review-safetensors-candidate", *candidate_of_keys(at, n)]),
