@@ -288,7 +288,7 @@ class Planner {
       add_file(kTokenizerConfig, tokenizer_config_json());
     }
     if (!settings_kept_) add_settings();
-    std::ranges::move(taken_.copies, std::back_inserter(out_.folder->small));
+    std::move(taken_.copies.begin(), taken_.copies.end(), std::back_inserter(out_.folder->small));
     for (const std::span<const std::string_view> all :
          {std::span<const std::string_view>(kTokenizerFiles), std::span<const std::string_view>(kSettingsFiles)})
       for (const std::string_view name : all)
