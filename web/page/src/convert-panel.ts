@@ -28,6 +28,7 @@ const LOSSES: Record<LossKind, string> = {
   alias: "sharing of bytes between tensors",
   unsupported: "tensors that this build does not support",
   overflow: "values too large for the dtype that they are cast to",
+  file: "files beside the model, which the target has no place for",
 };
 
 export class ConvertPanel extends HTMLElement {
