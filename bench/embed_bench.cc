@@ -173,17 +173,16 @@ void product_i8(benchmark::State& state) {
   const auto a = numbers(m * k, 1, 1), w = numbers(n * k, 2, 1), bias = numbers(wk::round_up(n, 16), 3, 1);
   Aligned<std::int8_t> packed(wk::packed_size(n, k));
   Aligned<float> c(m * n);
-  std::vector<float> scale(bias.size()), a_scale(m);
-  std::vector<std::int32_t> sums(bias.size()), zero(m);
+  std::vector<float> scale(bias.size());
+  std::vector<std::int32_t> sums(bias.size());
+  std::vector<wk::CodedRow> rows(m);
   std::vector<std::uint8_t> codes(m * k);
-  wk::pack_i8(w.data(), n, k, packed.data(), scale.data(), sums.data());
-  for (std::size_t i = 0; i < m; ++i)
-    wk::kernels().quantize_row(a.data() + i * k, k, codes.data() + i * k, a_scale[i], zero[i]);
+  wk::kernels().pack_i8(w.data(), n, k, packed.data(), scale.data(), sums.data());
+  for (std::size_t i = 0; i < m; ++i) rows[i] = wk::kernels().quantize_row(a.data() + i * k, k, codes.data() + i * k);
   const wk::ProductI8 task{{n, k, bias.data(), wk::Activation::none, nullptr, 0, c.data(), n},
                            codes.data(),
                            k,
-                           a_scale.data(),
-                           zero.data(),
+                           rows.data(),
                            packed.data(),
                            scale.data(),
                            sums.data()};

@@ -78,6 +78,30 @@ def test_other_precisions_are_close(model, texts, cases, tmp_path, precision, mo
     assert np.abs(found - reference).max() < most and cosines.min() >= least and cosines.mean() >= mean
 
 
+# Short, long, in other scripts, no language at all: chosen before int8 was first run on them.
+UNTUNED = ["dog", "42", "Hallo Welt, wie geht es dir?", "La tour Eiffel est à Paris.", "int main(){return 0;}",
+           "SELECT * FROM users WHERE id=7;", "QUARTERLY REPORT 2024", "naïve café résumé", "東京は日本の首都です", "Ping!",
+           "What is the capital of France?", "http://example.com/a?b=c", "the the the the the",
+           "Mitochondria are the powerhouse of the cell.", "To be, or not to be, that is the question.", "E = mc^2", "A",
+           "I love this movie, it is absolutely fantastic!!!", "The stock fell 3.5% on Tuesday.", "un deux trois quatre",
+           "El gato duerme en la silla.", "x" * 40, "1 2 3 4 5 6 7 8 9 10",
+           "Dear Sir or Madam, I am writing to complain about the service.", "print('hello')", "Why do birds sing at dawn?",
+           "photosynthesis", "Привет, мир", "no", "He said that she said that they said so.", "?!", "1234567890",
+           "for(int i=0;i<n;++i) s+=a[i];", "ÄÖÜ straße", "こんにちは世界", "aaaaaaaaaaaaaaaaaaaaaaaa", '{"a":1}',
+           "\\documentclass{article}", "RT @user lol #fail", "YES YES YES", "buffalo buffalo buffalo buffalo",
+           "3.14159 2.71828 1.41421", "C:\\Windows\\System32", "ATGCGTACGTTAG", "foo@bar.com", "..............", "$$$",
+           "colourless green ideas sleep furiously"]
+
+
+def test_int8_is_close_on_texts_that_nobody_tuned_on(model, tmp_path):
+    texts = tmp_path / "untuned.jsonl"
+    texts.write_text("".join(json.dumps(text) + "\n" for text in UNTUNED))
+    exact, coded = (vectors(model, texts, tmp_path / f"{precision}.npy", "--precision", precision).astype(np.float64)
+                    for precision in ("f32", "int8"))
+    cosines = (exact * coded).sum(1) / np.linalg.norm(exact, axis=1) / np.linalg.norm(coded, axis=1)
+    assert cosines.mean() >= 0.9985 and cosines.min() >= 0.993
+
+
 def test_json_lines_are_the_numpy_file(model, texts, cases, usual):
     found = lines(model, "--input", texts, "--input-format", "jsonl")
     assert [line["index"] for line in found] == list(range(len(cases)))
@@ -159,7 +183,7 @@ def test_search_keeps_its_vectors(model, tmp_path):
     assert used[-1]["score"] == used[-2]["score"]
 
 
-@pytest.mark.parametrize("precision,least,most", [("f32", 0.82025, 0.82035), ("int8", 0.818, 0.83)])
+@pytest.mark.parametrize("precision,least,most", [("f32", 0.82025, 0.82035), ("int8", 0.8191, 0.83)])
 def test_sts_b(model, precision, least, most):
     said = json.loads(weighbridge("evaluate", "sts", model, data("stsb/stsb-en-test.csv"), "--precision", precision, "--json"))
     assert said["pairs"] == 1379 and least <= said["spearman"] <= most and 0.8 < said["pearson"] < 0.85

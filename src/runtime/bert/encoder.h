@@ -28,8 +28,8 @@ class Workspace {
   float *x, *query_key_value, *context,
       *wide;          // [tokens, hidden], [tokens, 3 hidden], [tokens, hidden], [tokens, intermediate]
   std::byte* codes;   // [tokens, the wider of the two, rounded up]: activations as half and int8 products read them
-  float* code_scale;  // [tokens]
-  std::int32_t* code_zero;  // [tokens]: int8
+  float* code_scale;  // [tokens]: half
+  kernels::CodedRow* coded;  // [tokens]: int8
   float* scratch(unsigned rank) const noexcept { return scratch_ + rank * scratch_size_; }
   std::exception_ptr failure;  // the exception of the member that reads the embeddings
 

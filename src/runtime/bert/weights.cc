@@ -89,8 +89,8 @@ void pack(const Model& model, const Config& config, const std::string& name, Ari
     case Arithmetic::int8:
       out.scale.resize(out.bias.size());
       out.sum.resize(out.bias.size());
-      return kernels::pack_i8(weights.data(), out.n, out.k, reinterpret_cast<std::int8_t*>(out.packed),
-                              out.scale.data(), out.sum.data());
+      return kernels::kernels().pack_i8(weights.data(), out.n, out.k, reinterpret_cast<std::int8_t*>(out.packed),
+                                        out.scale.data(), out.sum.data());
   }
 }
 

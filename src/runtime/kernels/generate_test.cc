@@ -110,7 +110,7 @@ TEST(PackCodesI8, GivesWhatPackI8GivesOfTheSameCodes) {
         codes[row * k + p] = static_cast<std::int8_t>(w[row * k + p]);
       }
     }
-    pack_i8(w.data(), n, k, expected.data(), scale.data(), expected_sum.data());
+    kernels().pack_i8(w.data(), n, k, expected.data(), scale.data(), expected_sum.data());
     for (std::size_t first = 0; first < n; first += kPanel)
       pack_codes_i8(codes.data(), n, k, first, kPanel, got.data(), sum.data());
     EXPECT_EQ(expected, got) << n << " " << k;

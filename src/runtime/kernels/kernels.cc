@@ -62,29 +62,6 @@ const Kernels& kernels() noexcept { return *choice().sets[choice().count - 1]; }
 std::span<const Kernels* const> all_kernels() noexcept { return {choice().sets, choice().count}; }
 const HalfKernels* half_kernels() noexcept { return choice().half; }
 
-void pack_i8(const float* w, std::size_t n, std::size_t k, std::int8_t* out, float* scale, std::int32_t* sum) {
-  const std::size_t depth = int8_depth(k);
-  for (std::size_t row = 0; row < round_up(n, kLanes); ++row) {
-    const std::size_t panel = row / kPanel, width = panel_width(n, panel);
-    std::int8_t* to = out + panel * kPanel * depth + 4 * (row % kPanel);
-    const float* from = w + row * k;
-    float most = 0;
-    if (row < n)
-      for (std::size_t p = 0; p < k; ++p) most = std::max(most, std::fabs(from[p]));
-    const float step = most > 0 ? most / 127.0F : 1.0F, inverse = 1.0F / step;
-    std::int32_t total = 0;
-    for (std::size_t p = 0; p < depth; ++p) {
-      // Adding 1.5 * 2^23 rounds to the nearest even integer.
-      const float code = row < n && p < k ? (from[p] * inverse + 12582912.0F) - 12582912.0F : 0.0F;
-      const auto byte = static_cast<std::int8_t>(std::clamp(code, -127.0F, 127.0F));
-      to[p / 4 * 4 * width + p % 4] = byte;
-      total += byte;
-    }
-    scale[row] = step;
-    sum[row] = total;
-  }
-}
-
 void pack_codes_i8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
                    std::int8_t* out, std::int32_t* sum) {
   const std::size_t depth = int8_depth(k), end = std::min(first + rows, n);

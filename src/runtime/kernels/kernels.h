@@ -63,13 +63,20 @@ struct ProductF16 : Product {
   std::size_t a_stride;
   const std::uint16_t* w;
 };
-// a[i][j] means (code - zero[i]) * scale[i]; w[n][k] means code * w_scale[n]; w_sum[n] is the sum of the codes of row
-// n.
+// What the codes of a row of activations mean: element j is (code[j] - zero) * scale, the one at `apart` is
+// outlier * scale more. A few activations of a trained model are many times larger than all others: a range that held
+// them would leave the others few codes.
+struct CodedRow {
+  float scale = 1.0F;
+  std::int32_t zero = 0;
+  std::uint32_t apart = 0;
+  float outlier = 0.0F;
+};
+// w[n][k] means code * w_scale[n]; w_sum[n] is the sum of the codes of row n.
 struct ProductI8 : Product {
   const std::uint8_t* a;
   std::size_t a_stride;  // a multiple of 4; codes past k are multiplied by zero
-  const float* a_scale;
-  const std::int32_t* a_zero;
+  const CodedRow* rows;  // of a
   const std::int8_t* w;
   const float* w_scale;       // padded to 16
   const std::int32_t* w_sum;  // padded to 16
@@ -160,7 +167,12 @@ struct Kernels {
   void (*normalize)(float* x, std::size_t n);
   // Quantizes one row by its own range, extended to include zero so that zero is exact; writes n codes, then zeros up
   // to the padding.
-  void (*quantize_row)(const float* x, std::size_t n, std::uint8_t* codes, float& scale, std::int32_t& zero);
+  CodedRow (*quantize_row)(const float* x, std::size_t n, std::uint8_t* codes);
+  // The same by the range of all elements but one: the largest or the smallest, whichever leaves the smaller range.
+  CodedRow (*quantize_row_apart)(const float* x, std::size_t n, std::uint8_t* codes);
+  // Quantizes a matrix [n, k] by the largest magnitude of each row and packs it for product_i8: panels of [k /
+  // 4][width][4]. scale and sum have round_up(n, 16) elements.
+  void (*pack_i8)(const float* w, std::size_t n, std::size_t k, std::int8_t* out, float* scale, std::int32_t* sum);
   void (*product_i8)(const ProductI8&, const Range&);
 
   // gate[i] = silu(gate[i]) * up[i], silu(x) = x / (1 + exp(-x)).
@@ -186,10 +198,6 @@ struct Kernels {
 const Kernels& kernels() noexcept;
 // Every set that this processor supports, the plain one first. For tests.
 std::span<const Kernels* const> all_kernels() noexcept;
-
-// Quantizes a matrix [n, k] by the largest magnitude of each row and packs it for product_i8: panels of [k /
-// 4][width][4]. scale and sum have round_up(n, 16) elements.
-void pack_i8(const float* w, std::size_t n, std::size_t k, std::int8_t* out, float* scale, std::int32_t* sum);
 
 // Packs existing codes of a matrix [n, k] for product_i8: `rows` rows from row `first`, a multiple of kPanel.
 void pack_codes_i8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,

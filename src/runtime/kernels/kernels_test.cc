@@ -226,14 +226,20 @@ TEST(Rows, ThatAreNotFiniteAreFound) {
 
 struct Quantized {
   std::vector<std::uint8_t> codes;
-  std::vector<float> scale;
-  std::vector<std::int32_t> zero;
+  std::vector<CodedRow> rows;
 };
-Quantized quantized(const Kernels& set, const std::vector<float>& a, std::size_t m, std::size_t k) {
-  Quantized out{std::vector<std::uint8_t>(m * int8_depth(k), 7), std::vector<float>(m), std::vector<std::int32_t>(m)};
+Quantized quantized(const Kernels& set, const std::vector<float>& a, std::size_t m, std::size_t k,
+                    decltype(&Kernels::quantize_row) quantize = &Kernels::quantize_row) {
+  Quantized out{std::vector<std::uint8_t>(m * int8_depth(k), 7), std::vector<CodedRow>(m)};
   for (std::size_t i = 0; i < m; ++i)
-    set.quantize_row(a.data() + i * k, k, out.codes.data() + i * int8_depth(k), out.scale[i], out.zero[i]);
+    out.rows[i] = (set.*quantize)(a.data() + i * k, k, out.codes.data() + i * int8_depth(k));
   return out;
+}
+// What element p of row i means.
+double meaning(const Quantized& coded, std::size_t i, std::size_t p, std::size_t k) {
+  const CodedRow& row = coded.rows[i];
+  const double outlier = p == row.apart ? double{row.outlier} : 0.0;
+  return double{row.scale} * (coded.codes[i * int8_depth(k) + p] - row.zero + outlier);
 }
 
 TEST(Int8, RowsAreQuantizedByTheirOwnRange) {
@@ -241,16 +247,97 @@ TEST(Int8, RowsAreQuantizedByTheirOwnRange) {
     auto a = numbers(4 * k, k, 3.0F);
     for (std::size_t i = 0; i < k; ++i) a[i] = 0;  // a row of zeros must have a scale too
     for (std::size_t i = k; i < 2 * k; ++i) a[i] = std::fabs(a[i]);
-    const Quantized plain = quantized(*all_kernels()[0], a, 4, k);
-    for (std::size_t i = 0; i < 4; ++i)
-      for (std::size_t p = 0; p < k; ++p)
-        EXPECT_NEAR(static_cast<float>(plain.codes[i * int8_depth(k) + p] - plain.zero[i]) * plain.scale[i],
-                    a[i * k + p], plain.scale[i] * 0.51F + 1e-6F);
+    for (const auto quantize : {&Kernels::quantize_row, &Kernels::quantize_row_apart}) {
+      const Quantized plain = quantized(*all_kernels()[0], a, 4, k, quantize);
+      for (std::size_t i = 0; i < 4; ++i)
+        for (std::size_t p = 0; p < k; ++p)
+          EXPECT_NEAR(meaning(plain, i, p, k), double{a[i * k + p]}, double{plain.rows[i].scale} * 0.51 + 1e-6);
+      for (const Kernels* set : all_kernels()) {
+        const Quantized other = quantized(*set, a, 4, k, quantize);
+        EXPECT_EQ(other.codes, plain.codes) << set->name;
+        for (std::size_t i = 0; i < 4; ++i) {
+          EXPECT_EQ(other.rows[i].scale, plain.rows[i].scale) << set->name;
+          EXPECT_EQ(other.rows[i].zero, plain.rows[i].zero) << set->name;
+          EXPECT_EQ(other.rows[i].apart, plain.rows[i].apart) << set->name;
+          EXPECT_EQ(other.rows[i].outlier, plain.rows[i].outlier) << set->name;
+        }
+      }
+    }
+  }
+}
+
+TEST(Int8, WeightsArePackedAlikeByAllSets) {
+  for (const auto& [n, k] : {std::pair<std::size_t, std::size_t>{1, 1}, {16, 16}, {50, 21}, {49, 130}}) {
+    auto w = numbers(n * k, k);
+    std::fill_n(w.begin(), k, 0.0F);  // a row of zeros must have a scale too
+    std::vector<std::int8_t> packed[2];
+    std::vector<float> scale(round_up(n, kLanes));
+    std::vector<std::int32_t> sum(scale.size());
     for (const Kernels* set : all_kernels()) {
-      const Quantized other = quantized(*set, a, 4, k);
-      EXPECT_EQ(other.codes, plain.codes) << set->name;
-      EXPECT_EQ(other.scale, plain.scale) << set->name;
-      EXPECT_EQ(other.zero, plain.zero) << set->name;
+      const bool plain = packed[0].empty();
+      std::vector<std::int8_t>& out = packed[plain ? 0 : 1];
+      out.assign(packed_size(n, int8_depth(k)), 99);
+      set->pack_i8(w.data(), n, k, out.data(), scale.data(), sum.data());
+      EXPECT_EQ(out, packed[0]) << set->name;
+      for (std::size_t i = 0; i < n; ++i) {
+        std::int32_t total = 0;
+        const std::size_t panel = i / kPanel, width = panel_width(n, panel);
+        for (std::size_t p = 0; p < k; ++p) {
+          const int code = out[panel * kPanel * int8_depth(k) + p / 4 * 4 * width + 4 * (i % kPanel) + p % 4];
+          EXPECT_NEAR(double{scale[i]} * code, double{w[i * k + p]}, double{scale[i]} * 0.5001) << set->name;
+          total += code;
+        }
+        EXPECT_EQ(sum[i], total) << set->name;
+      }
+    }
+  }
+}
+
+TEST(Int8, OneElementFarFromTheOthersIsExactAndLeavesThemTheRange) {
+  const std::size_t k = 100;
+  for (const float far : {1000.0F, -1000.0F, 1e20F, -1e20F}) {
+    for (const std::size_t at : std::initializer_list<std::size_t>{0, 17, 99}) {
+      auto a = numbers(k, at);
+      a[at] = far;
+      for (const Kernels* set : all_kernels()) {
+        const Quantized coded = quantized(*set, a, 1, k, &Kernels::quantize_row_apart);
+        EXPECT_EQ(coded.rows[0].apart, at) << set->name;
+        EXPECT_NEAR(meaning(coded, 0, at, k) / double{far}, 1.0, 1e-6) << set->name;
+        EXPECT_LT(coded.rows[0].scale, 0.02F) << set->name;
+        for (std::size_t p = 0; p < k; ++p) {
+          if (p == at) continue;
+          EXPECT_NEAR(meaning(coded, 0, p, k), double{a[p]}, 0.01) << set->name;
+        }
+      }
+    }
+  }
+}
+
+TEST(Int8, OneElementAmongZerosOrNextToNothingKeepsItsValue) {
+  const std::size_t k = 20;
+  for (const float others : {0.0F, 1e-38F}) {
+    for (const float far : {3.0e38F, -3.0e38F, 1.0F}) {
+      std::vector<float> a(k, others);
+      a[3] = far;
+      for (const Kernels* set : all_kernels()) {
+        const Quantized coded = quantized(*set, a, 1, k, &Kernels::quantize_row_apart);
+        EXPECT_NEAR(meaning(coded, 0, 3, k) / double{far}, 1.0, 1e-6) << set->name;
+        EXPECT_TRUE(std::isfinite(coded.rows[0].outlier)) << set->name;
+        for (std::size_t p = 4; p < k; ++p) EXPECT_NEAR(meaning(coded, 0, p, k), 0.0, 1e-30) << set->name;
+      }
+    }
+  }
+}
+
+TEST(Int8, TwoElementsFarFromTheOthersKeepTheirValues) {
+  const std::size_t k = 40;
+  for (const auto& [one, two] : {std::pair{50.0F, 50.0F}, {-50.0F, -50.0F}, {50.0F, -50.0F}, {50.0F, 49.0F}}) {
+    auto a = numbers(k, 3);
+    a[5] = one;
+    a[21] = two;  // in the same lane
+    for (const Kernels* set : all_kernels()) {
+      const Quantized coded = quantized(*set, a, 1, k, &Kernels::quantize_row_apart);
+      for (std::size_t p = 0; p < k; ++p) EXPECT_NEAR(meaning(coded, 0, p, k), double{a[p]}, 0.21) << set->name;
     }
   }
 }
@@ -258,19 +345,18 @@ TEST(Int8, RowsAreQuantizedByTheirOwnRange) {
 TEST(Int8, ProductsAreThoseOfTheCodes) {
   for (const Shape& s : kShapes) {
     const auto a = numbers(s.m * s.k, 1), w = numbers(s.n * s.k, 2), bias = padded(numbers(s.n, 3));
-    const Quantized codes = quantized(*all_kernels()[0], a, s.m, s.k);
+    const Quantized codes = quantized(*all_kernels()[0], a, s.m, s.k, &Kernels::quantize_row_apart);
     std::vector<std::int8_t> packed(packed_size(s.n, int8_depth(s.k)));
     std::vector<float> scale(bias.size());
     std::vector<std::int32_t> sum(bias.size());
-    pack_i8(w.data(), s.n, s.k, packed.data(), scale.data(), sum.data());
+    kernels().pack_i8(w.data(), s.n, s.k, packed.data(), scale.data(), sum.data());
     std::vector<float> first;
     for (const Kernels* set : all_kernels()) {
       std::vector<float> c(s.m * s.n, -1.0F);
       const ProductI8 task{{s.n, s.k, bias.data(), Activation::none, nullptr, 0, c.data(), s.n},
                            codes.codes.data(),
                            int8_depth(s.k),
-                           codes.scale.data(),
-                           codes.zero.data(),
+                           codes.rows.data(),
                            packed.data(),
                            scale.data(),
                            sum.data()};
@@ -283,8 +369,7 @@ TEST(Int8, ProductsAreThoseOfTheCodes) {
         double value = bias[j];
         for (std::size_t p = 0; p < s.k; ++p) {
           const double code = std::nearbyint(double{w[j * s.k + p]} / double{scale[j]});
-          value +=
-              code * double{scale[j]} * double{codes.scale[i]} * (codes.codes[i * int8_depth(s.k) + p] - codes.zero[i]);
+          value += code * double{scale[j]} * meaning(codes, i, p, s.k);
         }
         ASSERT_NEAR(first[i * s.n + j], value, 0.02) << s.m << "x" << s.n << "x" << s.k;
       }
@@ -299,17 +384,15 @@ TEST(Int8, SumsDoNotSaturate) {
   std::vector<std::int8_t> packed(packed_size(16, k));
   std::vector<float> scale(16);
   std::vector<std::int32_t> sum(16);
-  pack_i8(w.data(), 16, k, packed.data(), scale.data(), sum.data());
+  kernels().pack_i8(w.data(), 16, k, packed.data(), scale.data(), sum.data());
   const std::vector<std::uint8_t> codes(k, 255);
-  const float a_scale = 1;
-  const std::int32_t a_zero = 0;
+  const CodedRow row;
   for (const Kernels* set : all_kernels()) {
     std::vector<float> c(16);
     set->product_i8({{16, k, bias.data(), Activation::none, nullptr, 0, c.data(), 16},
                      codes.data(),
                      k,
-                     &a_scale,
-                     &a_zero,
+                     &row,
                      packed.data(),
                      scale.data(),
                      sum.data()},

@@ -48,10 +48,11 @@ Workspace::Workspace(const Config& config, std::size_t members) {
       floats(m * config.kv_width()), floats(m * config.hidden),   floats(m * config.ffn),
       floats(m * config.ffn),        floats(m * 2 * config.head), floats(kMostLogits * config.vocabulary)};
   struct Places {
-    std::size_t normed, bytes, scale, zero, blocks;
+    std::size_t normed, bytes, rows, blocks;
   };
   const auto places = [&](std::size_t rows) {
-    return Places{floats(rows * config.hidden), plan.add(rows * round_up(wide, 64)), floats(rows), floats(rows),
+    return Places{floats(rows * config.hidden), plan.add(rows * round_up(wide, 64)),
+                  plan.add(rows * sizeof(kernels::CodedRow)),
                   plan.add(kernels::q4_rows_size(rows, round_up(wide, kBlock)))};
   };
   const Places common = places(m);
@@ -67,8 +68,7 @@ Workspace::Workspace(const Config& config, std::size_t members) {
   for (std::size_t i = 0; i < at.size(); ++i) *arrays[i] = reinterpret_cast<float*>(base + at[i]);
   const auto codes = [&](const Places& p) {
     return Codes{reinterpret_cast<float*>(base + p.normed), reinterpret_cast<std::uint8_t*>(base + p.bytes),
-                 reinterpret_cast<float*>(base + p.scale), reinterpret_cast<std::int32_t*>(base + p.zero),
-                 base + p.blocks};
+                 reinterpret_cast<kernels::CodedRow*>(base + p.rows), base + p.blocks};
   };
   shared = codes(common);
   for (const Places& one : each) own.push_back(codes(one));
@@ -103,8 +103,7 @@ Network::Operand Network::prepare(const float* in, std::size_t width, const floa
       set.rms_norm(from, width, norm, config_.epsilon, codes.normed + row * width);
       from = codes.normed + row * width;
     }
-    if (bytes)
-      set.quantize_row(from, width, codes.bytes + row * round_up(width, 64), codes.scale[row], codes.zero[row]);
+    if (bytes) codes.rows[row] = set.quantize_row(from, width, codes.bytes + row * round_up(width, 64));
     if (blocks) set.quantize_blocks(from, width, row, kernels::q4_group(rows), codes.blocks);
   }
   if (!alone && (norm != nullptr || bytes || blocks)) crew.sync();
@@ -127,7 +126,7 @@ void Network::product(const Linear& linear, const Operand& in, const float* resi
         return set.product_f32_q8({common, in.values, in.stride, reinterpret_cast<const std::int8_t*>(bytes),
                                    linear.scale.data(), in.scratch},
                                   range);
-      return set.product_i8({common, in.codes->bytes, round_up(in.width, 64), in.codes->scale, in.codes->zero,
+      return set.product_i8({common, in.codes->bytes, round_up(in.width, 64), in.codes->rows,
                              reinterpret_cast<const std::int8_t*>(bytes), linear.scale.data(), linear.sum.data()},
                             range);
     case Form::q4_0:

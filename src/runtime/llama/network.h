@@ -43,9 +43,8 @@ class Workspace {
   struct Codes {
     float* normed;
     std::uint8_t* bytes;
-    float* scale;
-    std::int32_t* zero;
-    std::byte* blocks;  // in the layout of ProductQ4
+    kernels::CodedRow* rows;  // what `bytes` mean
+    std::byte* blocks;        // in the layout of ProductQ4
   };
   Codes shared{};
   std::vector<Codes> own;
