@@ -188,6 +188,19 @@ def test_many_tiny_tensors_cost_what_their_names_cost(tmp_path):
     assert done.peak < 3 * len(head) + BESIDE and done.user < SECONDS, (done.peak / MIB, len(head) / MIB, done.user)
 
 
+def test_the_smallest_metadata_takes_at_most_what_the_page_says(tmp_path):
+    """SECURITY.md: a valid file takes at most 32 times the bytes of its header."""
+    entries = {f"{i:04x}": "" for i in range(1 << 16)}
+    entries.update({f"{i:05x}": "" for i in range(1 << 18)})
+    header = json.dumps({"__metadata__": entries, "w": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}}, separators=(",", ":"))
+    path = tmp_path / "metadata.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header.encode())
+    for words in (["inspect", path, "--json"], ["verify", path], ["hash", path]):
+        done = Measured(*words)
+        assert done.status == 0, done.stderr
+        assert done.peak < 32 * len(header), f"{words[0]}: {done.peak / len(header):.1f} times the header"
+
+
 def test_a_dense_form_past_the_limit_is_not_made(tmp_path):
     """A sparse tensor of one element whose dense form would be 2^60 bytes."""
     sparse = mapping({
