@@ -30,8 +30,8 @@ class Place {
   virtual std::string_view name() const noexcept = 0;  ///< for messages: a path, or a name in angle brackets
   /// The file itself; null for a folder.
   virtual std::shared_ptr<const Source> file() const { return nullptr; }
-  /// For a folder, the sorted names of the files in it, without those in subfolders. For a file, its own name. Throws
-  /// Error{io}.
+  /// For a folder, the sorted names of the files and folders in it, each folder with "/" at its end, without what is
+  /// in those. For a file, its own name. Throws Error{io}.
   virtual std::vector<std::string> list() const = 0;
   /// The file with this name; null if there is none. The folder may come from a stranger, so a symbolic link is
   /// followed only if it stays inside the folder or, in a snapshot of a Hugging Face cache, leads to that model's

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files of a Hugging Face folder besides the weights: copied into another folder, named as losses elsewhere.
 #include <gtest/gtest.h>
-#include <filesystem>
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,6 +101,17 @@ TEST(FolderFiles, WhatIsNotTheModelsIsLeftOutByName) {
   EXPECT_EQ(lost(done.losses()), (std::vector<std::string>{".gitattributes", "MODEL.PY", "modeling.py",
                                                            "old.safetensors", "pytorch_model.bin", "tf_model.h5"}));
   EXPECT_EQ(written_by(done).size(), testing::tiny().size() + 1);
+}
+
+TEST(FolderFiles, AFolderThatIsNoModuleIsNamedOnce) {
+  const Model model =
+      read(with_more({{"onnx/model.onnx", ""}, {"onnx/quantized/model.onnx", ""}, {"1_Pooling/README.md", ""}}));
+  for (const char* const to : {"hf", "zt"}) {
+    const Plan done = plan(model, to, {.allow = {LossKind::tokenizer, LossKind::attribute}});
+    const auto names = lost(done.losses());
+    EXPECT_EQ(std::ranges::count(names, "onnx/"), 1) << to;
+    EXPECT_EQ(std::ranges::count(names, "1_Pooling/"), 0) << to;
+  }
 }
 
 TEST(FolderFiles, AnotherTokenizerReplacesItsFiles) {

@@ -129,7 +129,7 @@ class FolderPlace final : public Place {
     std::vector<std::string> out;
     std::error_code error, unknown;
     for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error))
-      if (!at->is_directory(unknown)) out.push_back(at->path().filename().string());
+      out.push_back(at->path().filename().string() + (at->is_directory(unknown) ? "/" : ""));
     if (error) base::io_error_of(path_, "open", "the folder cannot be listed", error.value());
     std::ranges::sort(out);
     return out;
@@ -154,8 +154,11 @@ class FilesPlace final : public Place {
   std::string_view name() const noexcept override { return name_; }
   std::vector<std::string> list() const override {
     std::vector<std::string> out;
-    for (const auto& [name, source] : files_)
-      if (name.find('/') == std::string::npos) out.push_back(name);
+    for (const auto& [name, source] : files_) {
+      const std::size_t slash = name.find('/');
+      std::string own = slash == std::string::npos ? name : name.substr(0, slash + 1);
+      if (out.empty() || out.back() != own) out.push_back(std::move(own));
+    }
     return out;
   }
   std::shared_ptr<const Source> open(std::string_view name) const override {

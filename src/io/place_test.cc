@@ -120,7 +120,7 @@ TEST(FolderPlace, ListsItsOwnFilesAndOpensThoseBelow) {
   EXPECT_EQ(place->kind(), Place::Kind::folder);
   EXPECT_EQ(place->file(), nullptr);
   EXPECT_EQ(place->name(), root / "in");
-  EXPECT_EQ(place->list(), (Names{"a", "b"}));
+  EXPECT_EQ(place->list(), (Names{"a", "b", "sub/"}));
   EXPECT_EQ(all_of(*place->open("sub/deep")), "d");
   EXPECT_EQ(place->open("sub/deep")->name(), root / "in/sub/deep");
   for (const char* name : {"absent", "absent/deep", "a/deep"}) {
@@ -215,10 +215,10 @@ TEST(FolderPlace, ASnapshotsFilesMayBeTheCachesBlobsAndNothingElse) {
 TEST(FolderOf, HoldsItsFiles) {
   const std::string text = "text";
   const auto source = memory_source({std::as_bytes(std::span(text)), nullptr});
-  const auto place = folder_of({{"b", source}, {"a", source}, {"sub/c", source}}, "<three>");
+  const auto place = folder_of({{"b", source}, {"a", source}, {"sub/c", source}, {"sub/d/e", source}}, "<four>");
   EXPECT_EQ(place->kind(), Place::Kind::folder);
-  EXPECT_EQ(place->name(), "<three>");
-  EXPECT_EQ(place->list(), (Names{"a", "b"}));
+  EXPECT_EQ(place->name(), "<four>");
+  EXPECT_EQ(place->list(), (Names{"a", "b", "sub/"}));
   EXPECT_EQ(place->open("sub/c"), source);
   EXPECT_EQ(place->open("c"), nullptr);
   EXPECT_EQ(thrown([&] { place->open("/a"); }).rule, "misuse/neighbour");

@@ -37,11 +37,14 @@ bool is_module_weights(std::string_view name) {
   return slash != name.npos && std::ranges::find(kModuleWeights, name.substr(slash + 1)) != std::end(kModuleWeights);
 }
 
+bool is_folder(std::string_view name) noexcept { return name.ends_with('/'); }
+
 // Why a file is not copied whatever is in it; empty if it may be.
 std::string_view reason_against(std::string_view name) {
   static constexpr std::array<std::string_view, 17> kOtherWeights = {
       "bin", "pt",      "pth", "ckpt", "pkl", "pickle", "safetensors", "gguf", "onnx",
       "h5",  "msgpack", "ot",  "npz",  "npy", "keras",  "tflite",      "pb"};
+  if (is_folder(name)) return "left out: a folder that is no module of the model";
   if (name.starts_with('.')) return "left out: a hidden file";
   if (is_program(name)) return "left out: a program, which others may run when they load the model";
   if (name.ends_with("/" + std::string(kWeights))) return {};
@@ -87,19 +90,26 @@ std::vector<core::FolderFile> list_folder_files(const Place& place, const Limits
   std::vector<std::string> read = weights;
   for (const std::string_view name : {kConfig, kWeights, kIndex}) read.emplace_back(name);
   std::ranges::sort(read);
-  for (std::string& name : place.list())
-    if (!std::ranges::binary_search(read, name) && !io::is_temporary(name)) add(std::move(name));
-  add_if_there(std::string(kPooling));
   Quiet quiet(std::shared_ptr<const Place>(std::shared_ptr<const Place>{}, &place), limits);
+  std::vector<std::string> modules;
   try {
-    const TextFile modules = read_text(quiet.reading, kModules);
-    if (!modules.text) return out;
-    for (const std::string& folder : module_folders(quiet.reading, modules))
-      for (const std::string_view name : {kConfig, kWeights, kPickle})
-        if (const std::string path = folder + "/" + std::string(name); path != kPooling) add_if_there(path);
+    const TextFile listed = read_text(quiet.reading, kModules);
+    if (listed.text) modules = module_folders(quiet.reading, listed);
   } catch (const Error&) {
     // read_settings() reports it.
   }
+  const auto of_module = [&](std::string_view folder) {
+    return folder == kPooling.substr(0, kPooling.find('/')) || std::ranges::binary_search(modules, folder);
+  };
+  for (std::string& name : place.list()) {
+    const std::string_view entry = std::string_view(name).substr(0, name.size() - (is_folder(name) ? 1 : 0));
+    const bool known = is_folder(name) ? of_module(entry) : std::ranges::binary_search(read, name);
+    if (!known && !io::is_temporary(entry)) add(std::move(name));
+  }
+  add_if_there(std::string(kPooling));
+  for (const std::string& folder : modules)
+    for (const std::string_view name : {kConfig, kWeights, kPickle})
+      if (const std::string path = folder + "/" + std::string(name); path != kPooling) add_if_there(path);
   return out;
 }
 
@@ -145,7 +155,7 @@ TakenOver take_over(const Model& model, bool tokenizer, bool settings) {
     out.copies.push_back({.name = file.name, .bytes = std::nullopt, .copy_of = std::move(source)});
   };
   for (const core::FolderFile& file : core::folder_files(model)) {
-    const bool of_module = file.name.find('/') != file.name.npos && file.name != kPooling;
+    const bool of_module = file.name.find('/') != file.name.npos && file.name != kPooling && !is_folder(file.name);
     if (is_tokenizer_file(file.name) && !tokenizer) {
       if (!file.held) leave(file, "left out: the tokenizer, or a setting of it, is no longer this one");
     } else if (is_settings_file(file.name) && !settings) {
