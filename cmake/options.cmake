@@ -4,6 +4,7 @@
 option(WEIGHBRIDGE_TESTS "build the tests" ON)
 option(WEIGHBRIDGE_FUZZ "build the fuzz targets with libFuzzer (clang only)" OFF)
 option(WEIGHBRIDGE_BENCH "build the benchmarks" OFF)
+option(WEIGHBRIDGE_PYTHON "build the extension module of the Python package" OFF)
 option(BUILD_SHARED_LIBS "make a shared library in place of the archive" OFF)
 option(WEIGHBRIDGE_STATIC "link the command statically: it starts in well under half the time" ON)
 option(WEIGHBRIDGE_HARDENED "compile in the checks that make faults in memory safety hard to exploit" ON)

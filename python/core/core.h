@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the extension module share. The module is thin: it hands over what the library's public headers
+// have, and the Python package beside it has the names, habits and documentation that users see.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "weighbridge/weighbridge.h"
+
+namespace weighbridge::python {
+
+namespace nb = nanobind;
+
+// One function for each file, called by module.cc.
+void define_errors(nb::module_&);
+void define_models(nb::module_&);
+void define_jobs(nb::module_&);
+void define_runtimes(nb::module_&);
+
+// A text of a file as str: bytes that are no UTF-8 become surrogates, as os.fsdecode() does.
+nb::object text(std::string_view);
+nb::object to_python(const Value&);
+Value to_value(nb::handle);
+nb::dict to_dict(std::span<const Value::Entry>);
+nb::dict to_dict(const Finding&);
+nb::list to_list(const Report&);
+
+// A path (str, bytes, os.PathLike), bytes or another buffer, or an object with size, name and read_at(offset, length).
+struct Input {
+  std::string path;                      // empty: `source`
+  std::shared_ptr<const Source> source;  // null: `path`
+};
+Input to_input(nb::handle);
+
+// What a call takes from its caller: limits, threads and progress.
+struct Settings {
+  Limits limits;
+  unsigned threads = 0;
+  nb::object progress = nb::none();  // None, or called with (done, total)
+};
+Settings to_settings(nb::handle limits, unsigned threads, nb::object progress);
+
+// Runs job(Context) in another thread without the GIL. This thread waits, looks for signals twenty times a second, and
+// reports progress. An exception of a signal's handler or of the progress hook stops the job and is raised.
+void run_job(const Settings&, const std::function<void(const Context&)>& job);
+template <class Job> auto run(const Settings& settings, Job job) {
+  std::optional<std::invoke_result_t<Job, const Context&>> result;
+  run_job(settings, [&](const Context& context) { result.emplace(job(context)); });
+  return std::move(*result);
+}
+
+}  // namespace weighbridge::python

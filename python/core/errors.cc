@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of the library as exceptions of weighbridge._errors, and jobs that a signal can stop.
+#include "core.h"
+
+namespace weighbridge::python {
+
+nb::object text(std::string_view bytes) {
+  PyObject* const out = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogateescape");
+  if (!out) throw nb::python_error();
+  return nb::steal(out);
+}
+
+nb::dict to_dict(const Finding& finding) {
+  nb::dict out;
+  out["rule"] = text(finding.rule);
+  out["severity"] = text(name(finding.severity));
+  out["kind"] = text(name(finding.kind));
+  out["message"] = text(finding.message);
+  out["file"] = finding.file.empty() ? nb::none() : text(finding.file.name);
+  out["offset"] = nb::cast(finding.offset);
+  out["tensor"] = finding.has_tensor ? text(finding.tensor) : nb::none();
+  out["expected"] = text(finding.expected);
+  out["found"] = text(finding.found);
+  nb::object hint = nb::none();
+  if (finding.hint.what != Hint::What::none)
+    hint = nb::make_tuple(text(name(finding.hint.what)), text(finding.hint.name), text(finding.hint.value));
+  out["hint"] = hint;
+  return out;
+}
+nb::list to_list(const Report& report) {
+  nb::list out;
+  for (const Finding& finding : report.findings()) out.append(to_dict(finding));
+  return out;
+}
+
+namespace {
+
+void raise(const Error& error) {
+  const nb::object made = nb::module_::import_("weighbridge._errors").attr("make")(to_dict(error.finding()), text(error.what()));
+  PyErr_SetObject(made.type().ptr(), made.ptr());
+}
+
+// What the waiting thread and the job share.
+struct Watch {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false, stop = false;
+  std::uint64_t at = 0, total = 0;
+};
+
+}  // namespace
+
+void run_job(const Settings& settings, const std::function<void(const Context&)>& job) {
+  Watch watch;
+  std::exception_ptr failure;
+  Context context{.limits = settings.limits,
+                  .executor = settings.threads == 1 ? inline_executor() : thread_executor(settings.threads),
+                  .progress = [&watch](std::uint64_t done, std::uint64_t total) {
+                    const std::lock_guard lock(watch.mutex);
+                    watch.at = done;
+                    watch.total = total;
+                    return !watch.stop;
+                  }};
+  std::exception_ptr stopped;
+  {
+    nb::gil_scoped_release released;
+    std::thread worker([&] {
+      try {
+        job(context);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      const std::lock_guard lock(watch.mutex);
+      watch.done = true;
+      watch.changed.notify_all();
+    });
+    std::uint64_t told = UINT64_MAX;
+    for (;;) {
+      std::uint64_t at, total;
+      {
+        std::unique_lock lock(watch.mutex);
+        if (watch.changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return watch.done; })) break;
+        at = watch.at;
+        total = watch.total;
+      }
+      if (stopped) continue;
+      nb::gil_scoped_acquire acquired;
+      try {
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        if (!settings.progress.is_none() && at != told) {
+          told = at;
+          settings.progress(at, total);
+        }
+      } catch (...) {
+        stopped = std::current_exception();
+        const std::lock_guard lock(watch.mutex);
+        watch.stop = true;
+      }
+    }
+    worker.join();
+  }
+  if (stopped) std::rethrow_exception(stopped);
+  if (failure) std::rethrow_exception(failure);
+  if (!settings.progress.is_none()) settings.progress(watch.total, watch.total);
+}
+
+Settings to_settings(nb::handle limits, unsigned threads, nb::object progress) {
+  Settings out{.limits = {}, .threads = threads, .progress = std::move(progress)};
+  if (limits.is_none()) return out;
+  for (auto [key, value] : nb::cast<nb::dict>(limits)) {
+    const auto name = nb::cast<std::string>(key);
+    const auto number = nb::cast<std::uint64_t>(value);
+    if (name == "memory") out.limits.memory = number;
+    else if (name == "header") out.limits.header = number;
+    else if (name == "tensors") out.limits.tensors = number;
+    else if (name == "decoded") out.limits.decoded = number;
+    else if (name == "work") out.limits.work = number;
+    else if (name == "output") out.limits.output = number;
+    else if (name == "depth") out.limits.depth = static_cast<std::uint32_t>(number);
+    else throw nb::value_error(("limits: no limit '" + name + "'; there are memory, header, tensors, decoded, work, output and depth").c_str());
+  }
+  return out;
+}
+
+void define_errors(nb::module_&) {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      raise(error);
+    } catch (const Cancelled&) {
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+    }
+  });
+}
+
+}  // namespace weighbridge::python

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversions, digests, and models made of arrays.
+#include "core.h"
+
+namespace weighbridge::python {
+namespace {
+
+nb::list items(const std::vector<Item>& list) {
+  nb::list out;
+  for (const Item& item : list) out.append(nb::make_tuple(text(name(item.kind)), text(item.subject), text(item.from), text(item.to)));
+  return out;
+}
+
+// Each option by the name and text that the command takes.
+Options to_options(nb::handle options) {
+  Options out;
+  for (auto [key, value] : nb::cast<nb::dict>(options)) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "level") out.level = nb::cast<int>(value);
+    else if (name == "replace") out.replace = nb::cast<bool>(value);
+    else if (name == "version") out.version = nb::cast<std::string>(value);
+    else if (name == "shard-size") out.shards.max_size = nb::cast<std::uint64_t>(value);
+    else out.set(name, nb::cast<std::string>(value));
+  }
+  return out;
+}
+
+nb::list casts(const Written& written) {
+  nb::list out;
+  for (const Cast& cast : written.casts) {
+    nb::dict one;
+    one["from"] = text(name(cast.from));
+    one["to"] = text(name(cast.to));
+    one["tensors"] = cast.tensors;
+    one["values"] = cast.values;
+    one["overflowed"] = cast.overflowed;
+    one["flushed"] = cast.flushed;
+    one["largest_error"] = cast.largest_error;
+    out.append(one);
+  }
+  return out;
+}
+
+// A contiguous array, kept alive by Python's reference.
+Bytes to_bytes(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>& array) {
+  struct Held {
+    nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array;
+    ~Held() {
+      nb::gil_scoped_acquire acquired;
+      array = {};
+    }
+  };
+  auto held = std::make_shared<Held>(array);
+  return {{static_cast<const std::byte*>(array.data()), array.nbytes()}, held};
+}
+
+}  // namespace
+
+void define_jobs(nb::module_& m) {
+  nb::class_<Plan>(m, "Plan")
+      .def_prop_ro("blockers", [](const Plan& p) { return items(p.blockers()); })
+      .def_prop_ro("losses", [](const Plan& p) { return items(p.losses()); })
+      .def_prop_ro("changes", [](const Plan& p) { return items(p.changes()); })
+      .def_prop_ro("refused", [](const Plan& p) { return items(p.refused()); })
+      .def_prop_ro("possible", &Plan::possible)
+      .def_prop_ro("output_size", &Plan::output_size)
+      .def_prop_ro("output_size_exact", &Plan::output_size_exact)
+      .def_prop_ro("source_format", [](const Plan& p) { return text(p.from()); })
+      .def_prop_ro("target_format", [](const Plan& p) { return text(p.to()); })
+      .def("execute", [](const Plan& p, nb::handle path, const Settings& settings) {
+        const Input output = to_input(path);
+        return casts(run(settings, [&](const Context& context) { return p.execute(output.path, context); }));
+      });
+  m.def("plan", [](const Model& model, const std::string& format, nb::handle options) {
+    const Options made = to_options(options);
+    nb::gil_scoped_release released;
+    return plan(model, format, made);
+  });
+  m.def("save", [](const Model& model, nb::handle path, nb::handle options, const Settings& settings) {
+    const Input output = to_input(path);
+    const Options made = to_options(options);
+    return casts(run(settings, [&](const Context& context) { return save(model, output.path, made, context); }));
+  });
+  m.def("view", [](const Model& model, const std::vector<std::pair<std::string, std::string>>& changes) {
+    ViewOptions options;
+    for (const auto& [option, value] : changes) options.add(option, value);
+    return view(model, options);
+  });
+  m.def("hash", [](const Model& model, bool names, std::uint32_t version, const Settings& settings) {
+    return run(settings, [&](const Context& context) { return content_digest(model, context, names, version); }).text();
+  });
+  m.def("file_sha256", [](nb::handle file, const Settings& settings) {
+    const Input input = to_input(file);
+    return run(settings, [&](const Context& context) {
+      return file_sha256(input.source ? *input.source : *open_file(input.path), context);
+    }).hex();
+  });
+  // [(name, dtype, shape, array)], metadata -> Model over the arrays' memory.
+  m.def("build", [](nb::handle tensors, nb::handle metadata) {
+    Builder builder;
+    if (!metadata.is_none())
+      for (auto [key, value] : nb::cast<nb::dict>(metadata)) builder.attribute(nb::cast<std::string>(key), to_value(value));
+    for (const nb::handle item : tensors) {
+      const auto [name, dtype, shape, array] =
+          nb::cast<std::tuple<std::string, std::string, std::vector<std::uint64_t>,
+                              nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>>(item);
+      const auto known = dtype_from_name(dtype);
+      if (!known) throw nb::value_error(("no dtype '" + dtype + "'").c_str());
+      builder.tensor(name, *known, shape, to_bytes(array));
+    }
+    return builder.build();
+  });
+  m.def("formats", [] {
+    nb::list out;
+    for (const FormatInfo& format : formats()) {
+      nb::dict one;
+      one["name"] = text(format.name);
+      one["title"] = text(format.title);
+      one["readable"] = format.reads;
+      one["writable"] = format.writes;
+      out.append(one);
+    }
+    return out;
+  });
+}
+
+}  // namespace weighbridge::python

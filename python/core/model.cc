@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models and tensors, and their elements as arrays.
+#include <cstring>
+
+#include "core.h"
+
+namespace weighbridge::python {
+namespace {
+
+using AnyArray = nb::ndarray<nb::ro>;
+using NumpyView = nb::ndarray<nb::numpy, nb::ro>;
+using NumpyArray = nb::ndarray<nb::numpy>;
+
+nb::tuple to_tuple(Shape shape) {
+  nb::list out;
+  for (const std::uint64_t size : shape) out.append(size);
+  return nb::tuple(out);
+}
+
+// The dtype in DLPack, if `exact`; else of the unsigned integers that hold the bits, where NumPy has no such type.
+std::optional<nb::dlpack::dtype> array_dtype(DType dtype, bool exact) {
+  const DTypeInfo& row = info(dtype);
+  const auto bits = static_cast<std::uint8_t>(row.bits);
+  const auto code = [&](nb::dlpack::dtype_code value) {
+    return nb::dlpack::dtype{static_cast<std::uint8_t>(value), bits, 1};
+  };
+  using Code = nb::dlpack::dtype_code;
+  switch (dtype) {
+    case DType::boolean: return code(Code::Bool);
+    case DType::bf16: return code(exact ? Code::Bfloat : Code::UInt);
+    case DType::f8_e4m3: return code(exact ? Code::Float8_E4M3FN : Code::UInt);
+    case DType::f8_e5m2: return code(exact ? Code::Float8_E5M2 : Code::UInt);
+    case DType::f8_e8m0: return code(exact ? Code::Float8_E8M0FNU : Code::UInt);
+    case DType::f8_e4m3fnuz: return code(exact ? Code::Float8_E4M3FNUZ : Code::UInt);
+    case DType::f8_e5m2fnuz: return code(exact ? Code::Float8_E5M2FNUZ : Code::UInt);
+    default: break;
+  }
+  if (bits % 8 != 0 || bits == 0) return std::nullopt;
+  switch (row.kind) {
+    case DTypeKind::unsigned_integer: return code(Code::UInt);
+    case DTypeKind::signed_integer: return code(Code::Int);
+    case DTypeKind::real: return code(Code::Float);
+    case DTypeKind::complex: return code(Code::Complex);
+    default: return std::nullopt;
+  }
+}
+
+// Makes an array over memory that `keep` holds. A dtype without whole bytes becomes one row of bytes.
+template <class Result>
+nb::object make_array(const void* data, std::uint64_t bytes, Shape shape, DType dtype, std::shared_ptr<const void> keep,
+                      bool exact) {
+  auto type = array_dtype(dtype, exact);
+  std::vector<std::size_t> sizes(shape.begin(), shape.end());
+  if (!type) {
+    type = nb::dlpack::dtype{static_cast<std::uint8_t>(nb::dlpack::dtype_code::UInt), 8, 1};
+    sizes = {bytes};
+  }
+  const nb::capsule owner(new std::shared_ptr<const void>(std::move(keep)),
+                          [](void* held) noexcept { delete static_cast<std::shared_ptr<const void>*>(held); });
+  static std::byte nothing[64];
+  void* const at = data == nullptr ? nothing : const_cast<void*>(data);
+  return nb::cast(Result(at, sizes.size(), sizes.data(), owner, nullptr, *type, nb::device::cpu::value, 0));
+}
+
+DType dtype_of_name(std::string_view name) {
+  const auto found = dtype_from_name(name);
+  if (!found) throw nb::value_error(("no dtype '" + std::string(name) + "'").c_str());
+  return *found;
+}
+
+std::uint64_t dense_bytes(const Tensor& tensor) {
+  std::uint64_t count = 1;
+  for (const std::uint64_t size : tensor.shape()) count *= size;
+  return packed_size(tensor.dtype(), count).value_or(0);
+}
+
+bool is_viewable(const Tensor& tensor) {
+  return tensor.part_count() == 1 && tensor.layout() == Layout::dense && tensor.unsupported() == nullptr &&
+         tensor.main().why_no_view() == NoView::none;
+}
+
+// The tensor's stored bytes, mapped; null if they are not its elements as they are.
+nb::object view_of(const Tensor& tensor, bool numpy) {
+  if (!is_viewable(tensor)) return nb::none();
+  Bytes bytes = tensor.main().view();
+  // The memory outlives the model's handles: `bytes.keep` holds the mapping.
+  auto keep = std::make_shared<std::pair<Tensor, Bytes>>(tensor, bytes);
+  if (numpy) return make_array<NumpyView>(bytes.span.data(), bytes.span.size(), tensor.shape(), tensor.dtype(), keep, false);
+  return make_array<AnyArray>(bytes.span.data(), bytes.span.size(), tensor.shape(), tensor.dtype(), keep, true);
+}
+
+// Rows [first, first + count) as an array of their own; all of them without a rank.
+nb::object rows_of(const Tensor& tensor, std::uint64_t first, std::uint64_t count, DType dtype, bool numpy,
+                   const Settings& settings) {
+  std::vector<std::uint64_t> shape(tensor.shape().begin(), tensor.shape().end());
+  const bool all = shape.empty() || (first == 0 && count == shape[0]);
+  const Array array = run(settings, [&](const Context& context) {
+    if (all) return tensor.to_dense(dtype, context);
+    Array out{.dtype = dtype, .shape = shape, .data = nullptr, .size = 0};
+    out.shape[0] = count;
+    std::uint64_t elements = 1;
+    for (const std::uint64_t size : out.shape) elements *= size;
+    out.size = packed_size(dtype, elements).value_or(0);
+    out.data = std::shared_ptr<std::byte[]>(new (std::align_val_t{64}) std::byte[out.size],
+                                            [](std::byte* p) { operator delete[](p, std::align_val_t{64}); });
+    tensor.rows_into(first, count, dtype, {out.data.get(), out.size}, context);
+    return out;
+  });
+  if (numpy) return make_array<NumpyArray>(array.data.get(), array.size, array.shape, array.dtype, array.data, false);
+  return make_array<nb::ndarray<>>(array.data.get(), array.size, array.shape, array.dtype, array.data, true);
+}
+
+// Where the stored bytes are: (file, offset, length), or None.
+nb::object place_of(const Model& model, const Part& part) {
+  const auto extent = part.extent();
+  if (!extent) return nb::none();
+  return nb::make_tuple(text(model.sources()[extent->source]->name()), extent->offset, extent->length);
+}
+
+OpenOptions open_options(std::string_view format, std::string_view checks, std::string_view checksum_form) {
+  OpenOptions out;
+  out.format = format;
+  out.checksum_form = checksum_form;
+  if (checks == "structure") out.checks = Checks::structure;
+  else if (checks != "all") throw nb::value_error("checks is 'all' or 'structure'");
+  return out;
+}
+
+}  // namespace
+
+void define_models(nb::module_& m) {
+  nb::class_<Part>(m, "Part")
+      .def_prop_ro("role", [](const Part& p) { return text(p.role()); })
+      .def_prop_ro("dtype", [](const Part& p) { return text(p.dtype() == DType::unknown ? p.dtype_name() : name(p.dtype())); })
+      .def_prop_ro("shape", [](const Part& p) { return to_tuple(p.shape()); })
+      .def_prop_ro("nbytes", &Part::size)
+      .def_prop_ro("encoding", [](const Part& p) { return text(p.encoding_name()); })
+      .def_prop_ro("digest", [](const Part& p) { return text(p.digest()); })
+      .def("bytes", [](const Part& p, const Settings& settings) {
+        std::string out;
+        run(settings, [&](const Context& context) {
+          p.stream(context, [&](std::span<const std::byte> piece) {
+            out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+            return true;
+          });
+          return true;
+        });
+        return nb::bytes(out.data(), out.size());
+      });
+
+  nb::class_<Tensor>(m, "Tensor")
+      .def_prop_ro("name", [](const Tensor& t) { return text(t.name()); })
+      .def_prop_ro("index", &Tensor::index)
+      .def_prop_ro("shape", [](const Tensor& t) { return to_tuple(t.shape()); })
+      .def_prop_ro("dtype", [](const Tensor& t) { return text(name(t.dtype())); })
+      .def_prop_ro("type_name", [](const Tensor& t) { return text(t.type_name()); })
+      .def_prop_ro("layout", [](const Tensor& t) { return text(t.layout_name()); })
+      .def_prop_ro("nbytes", &dense_bytes)
+      .def_prop_ro("attributes", [](const Tensor& t) { return to_dict(t.attributes()); })
+      .def_prop_ro("unsupported", [](const Tensor& t) -> nb::object {
+        const Finding* const why = t.unsupported();
+        return why ? nb::object(to_dict(*why)) : nb::none();
+      })
+      .def_prop_ro("viewable", &is_viewable)
+      .def("parts", [](const Tensor& t) {
+        nb::list out;
+        for (const Part& part : t.parts()) out.append(nb::cast(Part(part)));
+        return out;
+      })
+      .def("view", &view_of, nb::arg("numpy"))
+      .def("rows", [](const Tensor& t, std::uint64_t first, std::uint64_t count, std::string_view dtype, bool numpy,
+                      const Settings& settings) { return rows_of(t, first, count, dtype_of_name(dtype), numpy, settings); })
+      .def("bytes", [](const Tensor& t, std::string_view dtype, const Settings& settings) {
+        const DType as = dtype_of_name(dtype);
+        std::string out;
+        run(settings, [&](const Context& context) {
+          t.stream_dense(as, context, [&](std::span<const std::byte> piece) {
+            out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+            return true;
+          });
+          return true;
+        });
+        return nb::bytes(out.data(), out.size());
+      })
+      .def("digest", [](const Tensor& t, const Settings& settings) {
+        return run(settings, [&](const Context& context) { return content_digest(t, context); }).text();
+      });
+
+  nb::class_<Model>(m, "Model")
+      .def("__len__", &Model::size)
+      .def_prop_ro("format", [](const Model& self) { return text(self.format()); })
+      .def_prop_ro("version", [](const Model& self) { return text(self.version()); })
+      .def_prop_ro("file_size", &Model::file_size)
+      .def_prop_ro("checked", &Model::checked)
+      .def_prop_ro("checksum_form", [](const Model& self) { return text(self.checksum_form()); })
+      .def("attributes", [](const Model& self) { return to_dict(self.attributes()); })
+      .def("names", [](const Model& self) {
+        nb::list out;
+        for (std::uint32_t i = 0; i < self.size(); ++i) out.append(text(self.name(i)));
+        return out;
+      })
+      .def("find", [](const Model& self, std::string_view name) -> std::optional<Tensor> {
+        Maybe<Tensor> found = self.find(name);
+        if (!found) return std::nullopt;
+        return std::move(found).value();
+      })
+      .def("at", [](const Model& self, std::uint32_t i) { return self[i]; })
+      .def("nearest", [](const Model& self, std::string_view name) { return self.nearest(name); })
+      .def("files", [](const Model& self) {
+        nb::list out;
+        for (const auto& source : self.sources()) out.append(text(source->name()));
+        return out;
+      })
+      .def("place", [](const Model& self, const Tensor& t) -> nb::object {
+        return t.part_count() == 1 ? place_of(self, t.main()) : nb::none();
+      })
+      // All tensors that are viewable as NumPy arrays, by name: {name: array}, and the names of the others.
+      .def("views", [](const Model& self) {
+        nb::dict views;
+        nb::list others;
+        for (const Tensor& t : self) {
+          nb::object view = view_of(t, true);
+          if (view.is_none()) others.append(text(t.name()));
+          else views[text(t.name())] = view;
+        }
+        return nb::make_tuple(views, others);
+      });
+
+  nb::class_<Settings>(m, "Settings")
+      .def("__init__", [](Settings* self, nb::object limits, unsigned threads, nb::object progress) {
+        new (self) Settings(to_settings(limits, threads, std::move(progress)));
+      }, nb::arg("limits").none(), nb::arg("threads"), nb::arg("progress").none());
+
+  m.def("open", [](nb::handle file, std::string_view format, std::string_view checks, std::string_view checksum_form, const Settings& settings) {
+    const Input input = to_input(file);
+    const OpenOptions options = open_options(format, checks, checksum_form);
+    nb::gil_scoped_release released;
+    const Context context{.limits = settings.limits};
+    return input.source ? open(input.source, context, options) : open(input.path, context, options);
+  });
+  m.def("verify", [](nb::handle file, std::string_view format, std::string_view checksum_form, const Settings& settings) {
+    const Input input = to_input(file);
+    const OpenOptions options = open_options(format, "all", checksum_form);
+    Verdict verdict = run(settings, [&](const Context& context) {
+      return input.source ? verify(input.source, context, options) : verify(input.path, context, options);
+    });
+    nb::dict out;
+    out["format"] = text(verdict.format);
+    out["valid"] = verdict.report.valid();
+    out["findings"] = to_list(verdict.report);
+    out["total"] = verdict.report.total();
+    out["errors"] = verdict.report.errors();
+    out["warnings"] = verdict.report.warnings();
+    out["checked"] = text(verdict.checked);
+    out["tensors"] = verdict.model.size();
+    return out;
+  });
+}
+
+}  // namespace weighbridge::python

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension module weighbridge._core.
+#include "core.h"
+
+NB_MODULE(_core, m) {
+  using namespace weighbridge::python;
+  m.attr("__version__") = text(weighbridge::version());
+  define_errors(m);
+  define_models(m);
+  define_jobs(m);
+  define_runtimes(m);
+}

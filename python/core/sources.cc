@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user opens: paths, buffers, and objects of Python that read ranges.
+#include <cstring>
+
+#include "core.h"
+
+namespace weighbridge::python {
+namespace {
+
+// A buffer (bytes, bytearray, mmap, array) as memory, which it keeps alive.
+class Buffer {
+ public:
+  explicit Buffer(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  ~Buffer() {
+    if (!nb::is_alive()) return;
+    nb::gil_scoped_acquire acquired;
+    PyBuffer_Release(&view_);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+// weighbridge._sources.Reader: name, size, read_at(offset, length) -> bytes. Called from any thread.
+class Ranges final : public Source {
+ public:
+  explicit Ranges(nb::handle reader)
+      : reader_(new nb::object(nb::borrow(reader))),
+        name_(nb::cast<std::string>(reader.attr("name"))),
+        size_(nb::cast<std::uint64_t>(reader.attr("size"))) {}
+  ~Ranges() override {
+    if (!nb::is_alive()) return;
+    nb::gil_scoped_acquire acquired;
+    delete reader_;
+  }
+  Ranges(const Ranges&) = delete;
+  Ranges& operator=(const Ranges&) = delete;
+
+  std::uint64_t size() const noexcept override { return size_; }
+  std::string_view name() const noexcept override { return name_; }
+  ReadCost cost() const noexcept override { return {.gap = 1U << 20, .round_trip = true}; }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (out.empty()) return;
+    std::string why;
+    {
+      nb::gil_scoped_acquire acquired;
+      try {
+        const nb::object got = reader_->attr("read_at")(offset, out.size());
+        const Buffer buffer(got);
+        if (buffer.bytes().size() == out.size()) {
+          std::memcpy(out.data(), buffer.bytes().data(), out.size());
+          return;
+        }
+        why = "gave " + std::to_string(buffer.bytes().size()) + " bytes of " + std::to_string(out.size());
+      } catch (nb::python_error& error) {
+        why = error.what();
+        if (const std::size_t line = why.find('\n'); line != why.npos) why.resize(line);
+      }
+    }
+    Finding finding;
+    finding.rule = "io/read";
+    finding.kind = Kind::io;
+    finding.file.name = name_;
+    finding.offset = offset;
+    finding.message = "cannot be read: " + why;
+    throw Error(std::move(finding));
+  }
+
+ private:
+  nb::object* reader_;  // deleted with the GIL
+  const std::string name_;
+  const std::uint64_t size_;
+};
+
+}  // namespace
+
+Input to_input(nb::handle object) {
+  if (nb::hasattr(object, "read_at")) return {{}, std::make_shared<Ranges>(object)};
+  if (PyUnicode_Check(object.ptr()) || nb::hasattr(object, "__fspath__")) {
+    PyObject* encoded = nullptr;
+    if (PyUnicode_FSConverter(object.ptr(), &encoded) == 0) throw nb::python_error();
+    const auto path = nb::steal<nb::bytes>(encoded);
+    return {std::string(path.c_str(), path.size()), nullptr};
+  }
+  auto buffer = std::make_shared<Buffer>(object);
+  return {{}, memory_source({buffer->bytes(), buffer})};
+}
+
+}  // namespace weighbridge::python

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metadata values as Python objects, and back.
+#include "core.h"
+
+namespace weighbridge::python {
+namespace {
+
+nb::bytes as_bytes(std::span<const std::byte> bytes) {
+  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+template <class T> nb::list numbers(std::span<const std::byte> bytes) {
+  nb::list out;
+  for (std::size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
+    T value;
+    std::memcpy(&value, bytes.data() + i, sizeof value);
+    out.append(value);
+  }
+  return out;
+}
+
+nb::object numbers(DType type, std::span<const std::byte> bytes) {
+  switch (type) {
+    case DType::u8: return numbers<std::uint8_t>(bytes);
+    case DType::i8: return numbers<std::int8_t>(bytes);
+    case DType::u16: return numbers<std::uint16_t>(bytes);
+    case DType::i16: return numbers<std::int16_t>(bytes);
+    case DType::u32: return numbers<std::uint32_t>(bytes);
+    case DType::i32: return numbers<std::int32_t>(bytes);
+    case DType::u64: return numbers<std::uint64_t>(bytes);
+    case DType::i64: return numbers<std::int64_t>(bytes);
+    case DType::f32: return numbers<float>(bytes);
+    case DType::f64: return numbers<double>(bytes);
+    default: return as_bytes(bytes);
+  }
+}
+
+}  // namespace
+
+nb::object to_python(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::null: return nb::none();
+    case Value::Kind::boolean: return nb::bool_(value.as_bool().value_or(false));
+    case Value::Kind::integer:
+      if (const auto number = value.as_i64()) return nb::int_(*number);
+      return nb::int_(value.as_u64().value_or(0));
+    case Value::Kind::real: return nb::float_(value.as_f64().value_or(0));
+    case Value::Kind::text: return text(value.as_text().value_or(""));
+    case Value::Kind::bytes: return as_bytes(value.bytes());
+    case Value::Kind::list: {
+      nb::list out;
+      for (const Value& item : value.list()) out.append(to_python(item));
+      return out;
+    }
+    case Value::Kind::map: return to_dict(value.map());
+    case Value::Kind::numbers: return numbers(value.type(), value.bytes());
+    case Value::Kind::texts: {
+      nb::list out;
+      const Texts& texts = *value.texts();
+      for (std::size_t i = 0; i < texts.size(); ++i) out.append(text(texts[i]));
+      return out;
+    }
+    case Value::Kind::foreign: return as_bytes(value.bytes());
+  }
+  return nb::none();
+}
+
+nb::dict to_dict(std::span<const Value::Entry> entries) {
+  nb::dict out;
+  for (const auto& [key, value] : entries) out[text(key)] = to_python(value);
+  return out;
+}
+
+Value to_value(nb::handle object) {
+  if (object.is_none()) return {};
+  if (PyBool_Check(object.ptr())) return Value::boolean(nb::cast<bool>(object));
+  if (PyLong_Check(object.ptr())) {
+    std::int64_t small = 0;
+    if (nb::try_cast(object, small)) return Value::integer(small);
+    std::uint64_t large = 0;
+    if (nb::try_cast(object, large)) return Value::integer(large);
+    throw nb::value_error("metadata: an integer that does not fit 64 bits");
+  }
+  if (PyFloat_Check(object.ptr())) return Value::real(nb::cast<double>(object));
+  if (PyUnicode_Check(object.ptr())) return Value::text(nb::cast<std::string>(object));
+  if (PyBytes_Check(object.ptr())) {
+    const auto bytes = nb::cast<nb::bytes>(object);
+    const auto* first = reinterpret_cast<const std::byte*>(bytes.c_str());
+    return Value::bytes({first, first + bytes.size()});
+  }
+  if (PyDict_Check(object.ptr())) {
+    std::vector<Value::Entry> out;
+    for (auto [key, value] : nb::cast<nb::dict>(object)) out.emplace_back(nb::cast<std::string>(key), to_value(value));
+    return Value::map(std::move(out));
+  }
+  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
+    std::vector<Value> out;
+    for (const nb::handle item : object) out.push_back(to_value(item));
+    return Value::list(std::move(out));
+  }
+  throw nb::type_error(("metadata: cannot hold a " + nb::cast<std::string>(object.type().attr("__name__"))).c_str());
+}
+
+}  // namespace weighbridge::python

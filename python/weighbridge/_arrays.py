@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements as arrays of NumPy, PyTorch and JAX, and their arrays as elements. Imports each of these when it is first needed."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ._errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# The names of NumPy's own dtypes, by ours.
+NUMPY_NAMES = {
+    "boolean": "bool", "bool": "bool", "u8": "uint8", "i8": "int8", "u16": "uint16", "i16": "int16", "u32": "uint32", "i32": "int32",
+    "u64": "uint64", "i64": "int64", "f16": "float16", "f32": "float32", "f64": "float64", "complex64": "complex64",
+    "complex128": "complex128",
+}
+# Those of ml_dtypes.
+ML_NAMES = {
+    "bf16": "bfloat16", "f8_e4m3": "float8_e4m3fn", "f8_e5m2": "float8_e5m2", "f8_e8m0": "float8_e8m0fnu",
+    "f8_e4m3fnuz": "float8_e4m3fnuz", "f8_e5m2fnuz": "float8_e5m2fnuz",
+}
+# Those of PyTorch that differ from NumPy's.
+TORCH_NAMES = {**ML_NAMES}
+_OURS = {theirs: ours for ours, theirs in {**NUMPY_NAMES, **ML_NAMES}.items() if ours != "boolean"}
+
+
+def our_name(dtype: Any) -> str:
+    """Our name ("bf16") of a dtype: ours, NumPy's, PyTorch's, or an object with that name."""
+    if isinstance(dtype, str):
+        plain = dtype.removeprefix("torch.")
+        return plain if plain in NUMPY_NAMES or plain in ML_NAMES else _OURS.get(plain, plain)
+    name = str(dtype).removeprefix("torch.")
+    if name in _OURS:
+        return _OURS[name]
+    if isinstance(dtype, type):
+        name = getattr(dtype, "__name__", name)
+        if name in _OURS:
+            return _OURS[name]
+        if name in ("float", "int"):
+            return "f64" if name == "float" else "i64"
+    raise UsageError(f"no tensor has elements of type {dtype!r}")
+
+
+def numpy_dtype(name: str) -> "np.dtype[Any]":
+    """NumPy's dtype for ours; from ml_dtypes for bf16 and the float8s."""
+    import numpy
+
+    if name in NUMPY_NAMES:
+        return numpy.dtype(NUMPY_NAMES[name])
+    if name in ML_NAMES:
+        try:
+            import ml_dtypes
+        except ImportError as error:
+            raise ImportError(f"NumPy has no {name}: install ml_dtypes, or ask for dtype='f32'") from error
+        return numpy.dtype(getattr(ml_dtypes, ML_NAMES[name]))
+    raise UsageError(f"NumPy has no {name}: ask for dtype='f32'")
+
+
+def as_numpy(bits: Any, name: str) -> Any:
+    """An array of bits (uint16 for bf16) as an array of its dtype."""
+    return bits.view(numpy_dtype(name)) if name in ML_NAMES else bits
+
+
+def torch_dtype(name: str) -> Any:
+    """PyTorch's dtype for ours."""
+    import torch
+
+    found = getattr(torch, TORCH_NAMES.get(name) or NUMPY_NAMES.get(name, ""), None)
+    if found is None:
+        raise UsageError(f"this version of PyTorch has no {name}: ask for dtype='f32'")
+    return found
+
+
+def of_array(value: Any) -> tuple[str, list[int], Any]:
+    """The dtype, the shape and the contiguous bytes of an array: of NumPy, PyTorch or JAX, with DLPack, or a buffer."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        name = our_name(value.dtype)
+        value = value.detach()
+        if value.device.type != "cpu":
+            value = value.cpu()
+        shape = list(value.shape)
+        if value.is_sparse or value.layout != torch.strided:
+            raise UsageError("a sparse tensor of PyTorch cannot be saved: make it dense first")
+        return name, shape, _bytes_of_torch(torch, value)
+    numpy = sys.modules.get("numpy")
+    if numpy is None and not isinstance(value, (bytes, bytearray, memoryview)):
+        import numpy
+    if numpy is not None:
+        if not isinstance(value, numpy.ndarray):
+            value = numpy.asarray(value) if not hasattr(value, "__dlpack__") or hasattr(value, "__array__") else numpy.from_dlpack(value)
+        name = our_name(value.dtype.newbyteorder("=").name if value.dtype.kind != "V" else value.dtype.name)
+        if value.dtype.byteorder == (">" if sys.byteorder == "little" else "<"):
+            value = value.astype(value.dtype.newbyteorder("="))
+        shape = list(value.shape)
+        return name, shape, numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8)
+    view = memoryview(value)
+    names = {"B": "u8", "b": "i8", "H": "u16", "h": "i16", "I": "u32", "i": "i32", "Q": "u64", "q": "i64", "L": "u64", "l": "i64", "e": "f16",
+             "f": "f32", "d": "f64", "?": "bool"}
+    if view.format not in names:
+        raise UsageError(f"a buffer of format {view.format!r} cannot be saved")
+    return names[view.format], list(view.shape or ()), view.cast("B") if view.contiguous else memoryview(view.tobytes())
+
+
+def _bytes_of_torch(torch: Any, value: Any) -> Any:
+    value = value.contiguous()
+    if value.numel() == 0:
+        return torch.empty(0, dtype=torch.uint8)
+    return value.reshape(-1).view(torch.uint8)

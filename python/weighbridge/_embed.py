@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sentence embeddings. Owns Embedder, which takes the arguments of sentence-transformers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._errors import UsageError
+from ._model import Model
+from ._model import open as open_model
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_TEXTS_AT_ONCE = 256  # between two looks for Ctrl-C
+
+
+class Embedder:
+    """A BERT encoder: texts to vectors.
+
+    Parameters
+    ----------
+    model : Model or path
+        Any container that holds one: a Hugging Face folder, ``.weights``, ``.zt``.
+    precision : {"f32", "f16", "int8"}
+        Of products with weights.
+    pooling : {"mean", "cls", "max"}, optional
+    normalize, lower_case, max_length, heads
+        As the model says, unless given.
+    threads : int
+        0: one for each processor.
+    prompts : dict of str, optional
+        Texts put before each text, by name (``{"query": "query: "}``).
+    default_prompt_name : str, optional
+    """
+
+    def __init__(
+        self,
+        model: Model | str | os.PathLike[str],
+        *,
+        precision: str = "f32",
+        pooling: str | None = None,
+        normalize: bool | None = None,
+        lower_case: bool | None = None,
+        max_length: int | None = None,
+        heads: int | None = None,
+        threads: int = 0,
+        prompts: dict[str, str] | None = None,
+        default_prompt_name: str | None = None,
+    ) -> None:
+        self._arguments = (model if not isinstance(model, Model) else model.name,
+                           dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case, max_length=max_length,
+                                heads=heads, threads=threads, prompts=prompts, default_prompt_name=default_prompt_name))
+        opened = model if isinstance(model, Model) else open_model(model)
+        self._embedder = _core.Embedder(opened.core, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
+                                                          max_length=max_length, heads=heads, threads=threads))
+        self.prompts = dict(prompts or {})
+        self.default_prompt_name = default_prompt_name
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+        return self._embedder.dimension
+
+    def get_embedding_dimension(self) -> int:
+        """Numbers in a vector, by the name of sentence-transformers."""
+        return self.dimension
+
+    get_sentence_embedding_dimension = get_embedding_dimension
+
+    @property
+    def max_seq_length(self) -> int:
+        """Tokens that are read of a text."""
+        return self._embedder.max_length
+
+    def encode(
+        self,
+        inputs: str | Sequence[str],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,
+        *,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+        precision: str = "float32",
+    ) -> Any:
+        """Vectors of texts.
+
+        Parameters
+        ----------
+        inputs : str or sequence of str
+        prompt_name, prompt : str, optional
+            A text to put before each: by its name in `prompts`, or itself.
+        batch_size : int
+            Has no effect on the result. Texts are computed in batches of similar length, whose tokens bound the memory.
+        show_progress_bar : bool, optional
+            Shows a bar (tqdm).
+        convert_to_tensor : bool
+            Return a tensor of PyTorch.
+        normalize_embeddings : bool
+            Scale each vector to length 1, after truncate_dim; a model may do so anyway.
+        truncate_dim : int, optional
+            Keep so many numbers of each vector.
+        precision : {"float32", "int8", "uint8", "binary", "ubinary"}
+            Of the result. ``binary`` and ``ubinary`` pack signs into bytes; ``int8`` and ``uint8`` use the range of these vectors.
+
+        Returns
+        -------
+        numpy.ndarray
+            float32 [texts, dimension], in the order of the texts; [dimension] for one str.
+        """
+        import numpy
+
+        single = isinstance(inputs, str)
+        texts = [inputs] if isinstance(inputs, str) else list(inputs)
+        prefix = prompt if prompt is not None else self._prompt(prompt_name)
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise UsageError(f"text {i} is a {type(text).__name__}, not a str")
+        if prefix:
+            texts = [prefix + text for text in texts]
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+        vectors = numpy.empty((len(texts), self.dimension), numpy.float32)
+        bar = None
+        if show_progress_bar:
+            from tqdm.auto import tqdm
+
+            bar = tqdm(total=len(texts), desc="embed", unit="text")
+        for begin in range(0, len(order), _TEXTS_AT_ONCE):
+            some = order[begin : begin + _TEXTS_AT_ONCE]
+            room = numpy.empty((len(some), self.dimension), numpy.float32)
+            self._embedder.embed([texts[i] for i in some], room)
+            vectors[some] = room
+            if bar is not None:
+                bar.update(len(some))
+        if bar is not None:
+            bar.close()
+        if truncate_dim is not None:
+            vectors = numpy.ascontiguousarray(vectors[:, :truncate_dim])
+        if normalize_embeddings:
+            vectors /= numpy.maximum(numpy.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        out: Any = _quantized(vectors, precision)
+        if single:
+            out = out[0]
+        if convert_to_tensor:
+            import torch
+
+            return torch.from_numpy(out)
+        return out if convert_to_numpy else list(out)
+
+    def encode_query(self, inputs: str | Sequence[str], **arguments: Any) -> Any:
+        """:meth:`encode` with the prompt "query", if there is one."""
+        return self.encode(inputs, prompt_name=arguments.pop("prompt_name", "query" if "query" in self.prompts else None), **arguments)
+
+    def encode_document(self, inputs: str | Sequence[str], **arguments: Any) -> Any:
+        """:meth:`encode` with the prompt "document", if there is one."""
+        return self.encode(inputs, prompt_name=arguments.pop("prompt_name", "document" if "document" in self.prompts else None), **arguments)
+
+    def similarity(self, one: np.ndarray[Any, Any], two: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The cosine of each vector of `one` with each of `two`: [len(one), len(two)]."""
+        import numpy
+
+        def unit(vectors: Any) -> Any:
+            vectors = numpy.atleast_2d(vectors)
+            return vectors / numpy.maximum(numpy.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+        return unit(one) @ unit(two).T  # type: ignore[no-any-return]
+
+    def tokenize(self, text: str, *, max_length: int = 0) -> list[int]:
+        """The ids of a text, [CLS] and [SEP] included. `max_length` 0: no limit."""
+        return self._embedder.tokenize(text, max_length)
+
+    def _prompt(self, name: str | None) -> str:
+        name = name if name is not None else self.default_prompt_name
+        if name is None:
+            return ""
+        if name not in self.prompts:
+            raise UsageError(f"no prompt is called {name!r}; there are {sorted(self.prompts)}")
+        return self.prompts[name]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, self._arguments
+
+    def __repr__(self) -> str:
+        e = self._embedder
+        return f"<weighbridge.Embedder {str(self._arguments[0])!r}, {e.dimension} numbers, {e.pooling}, {e.precision}, {e.threads} threads>"
+
+
+def _restore(model: Any, arguments: dict[str, Any]) -> Embedder:
+    return Embedder(model, **arguments)
+
+
+def _quantized(vectors: Any, precision: str) -> Any:
+    import numpy
+
+    if precision == "float32":
+        return vectors
+    if precision in ("binary", "ubinary"):
+        packed = numpy.packbits(vectors > 0, axis=1)
+        return packed if precision == "ubinary" else (packed.astype(numpy.int16) - 128).astype(numpy.int8)
+    if precision in ("int8", "uint8"):
+        low, high = vectors.min(axis=0), vectors.max(axis=0)
+        steps = (high - low) / 255
+        codes = (vectors - low) / numpy.where(steps > 0, steps, 1)
+        return codes.astype(numpy.uint8) if precision == "uint8" else (codes - 128).astype(numpy.int8)
+    raise UsageError(f"precision is float32, int8, uint8, binary or ubinary, not {precision!r}")

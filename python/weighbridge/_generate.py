@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text generation. Owns Generator, whose results have the shape of OpenAI's completions."""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from . import _core
+from ._model import Model
+from ._model import open as open_model
+from ._progress import settings
+
+_FINISH = {"eos": "stop", "text": "stop", "length": "length", "context": "length", "cancelled": "stop"}
+_ids = itertools.count(1)
+
+
+class Generator:
+    """A language model of Llama's architecture: ``.slm``, a Hugging Face folder, or any container that holds one.
+
+    Parameters
+    ----------
+    model : Model or path
+    precision : {"exact", "fast"}
+        ``fast`` rounds activations to 8 bits where weights are quantized.
+    context : int
+        Tokens that a text may have; 0: as many as the model can.
+    threads : int
+        0: one for each processor.
+    """
+
+    def __init__(self, model: Model | str | os.PathLike[str], *, precision: str = "exact", context: int = 0, threads: int = 0) -> None:
+        opened = model if isinstance(model, Model) else open_model(model)
+        self._name = opened.name
+        self._generator = _core.Generator(opened.core, threads, context, precision)
+
+    @property
+    def context(self) -> int:
+        """Tokens that a text can have."""
+        return self._generator.context
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of tokens that the model knows."""
+        return self._generator.vocabulary
+
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        max_tokens: int = 256,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 1,
+        stop: str | Sequence[str] = (),
+        stream: bool = False,
+    ) -> Any:
+        """Continues a text.
+
+        Parameters
+        ----------
+        prompt : str
+        max_tokens : int
+        temperature : float
+            0: always the likeliest token.
+        top_k, top_p, seed
+            Keep the likeliest tokens, so many or up to this probability, and draw one.
+        stop : str or sequence of str
+            Ends before the first of these.
+        stream : bool
+            Return an iterator of chunks, each with the text that was added.
+
+        Returns
+        -------
+        dict, or iterator of dict
+            As of OpenAI's completions: ``out["choices"][0]["text"]``, ``["finish_reason"]``, ``out["usage"]``.
+        """
+        stops = [stop] if isinstance(stop, str) else list(stop)
+        running = self._generator.begin(prompt, max_tokens, temperature, top_k, top_p, seed, stops)
+        chunks = self._chunks(running)
+        if stream:
+            return chunks
+        for _ in chunks:
+            pass
+        made = running.result()
+        out = self._answer(made["text"], _FINISH[made["stopped"]])
+        count = len(made["tokens"])
+        out["usage"] = {"prompt_tokens": made["prompt_tokens"], "completion_tokens": count, "total_tokens": made["prompt_tokens"] + count}
+        return out
+
+    __call__ = generate
+
+    def _chunks(self, running: _core.Stream) -> Iterator[dict[str, Any]]:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        at, more = 0, True
+        while more:
+            more = running.step()
+            piece = running.text_from(at)
+            at += len(piece)
+            text = decoder.decode(piece, final=not more)
+            finish = None if more else _FINISH[running.result()["stopped"]]
+            if text or finish:
+                yield self._answer(text, finish)
+
+    def _answer(self, text: str, finish: str | None) -> dict[str, Any]:
+        return {"id": f"cmpl-{next(_ids)}", "object": "text_completion", "created": int(time.time()), "model": self._name,
+                "choices": [{"text": text, "index": 0, "logprobs": None, "finish_reason": finish}]}
+
+    def tokenize(self, text: str, *, bos: bool = True) -> list[int]:
+        """The ids of a text."""
+        return self._generator.tokenize(text, bos)
+
+    def detokenize(self, ids: Sequence[int]) -> bytes:
+        """The bytes of ids, which may end within a character."""
+        return self._generator.detokenize(list(ids))
+
+    def perplexity(self, text: str) -> float:
+        """e to the mean negative log-likelihood of a text's tokens."""
+        return self._generator.perplexity(text, settings())[2]
+
+    def __repr__(self) -> str:
+        return f"<weighbridge.Generator {self._name!r}, {self.vocabulary:,} tokens, context {self.context:,}>"

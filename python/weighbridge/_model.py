@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models and their tensors. Owns open(), Model and Tensor."""
+
+from __future__ import annotations
+
+import html
+import io
+import mmap
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _arrays, _core
+from ._errors import Finding, MissingTensorError, UsageError
+from ._progress import settings
+from ._sources import to_input
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Limits = Mapping[str, int]
+Progress = bool | Callable[[int, int], object] | None
+_SUFFIXES = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def size_text(size: float) -> str:
+    """A size in bytes for people: ``86.7 MiB``."""
+    for suffix in _SUFFIXES:
+        if size < 1024 or suffix == _SUFFIXES[-1]:
+            return f"{size:,.0f} {suffix}" if suffix == "B" else f"{size:,.1f} {suffix}"
+        size /= 1024
+    raise AssertionError
+
+
+class Tensor:
+    """One tensor of a model: its metadata, and its elements on request.
+
+    Nothing is read until :meth:`numpy`, :meth:`torch`, :meth:`jax`, :meth:`tobytes` or an index asks for it. A tensor keeps the memory of its
+    model alive, so it may outlive ``close()``.
+    """
+
+    __slots__ = ("_model", "_tensor")
+
+    def __init__(self, model: Model, tensor: _core.Tensor) -> None:
+        self._model, self._tensor = model, tensor
+
+    @property
+    def name(self) -> str:
+        """The name in the file; an id in decimal for formats without names."""
+        return self._tensor.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Slowest dimension first."""
+        return self._tensor.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self._tensor.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        out = 1
+        for extent in self._tensor.shape:
+            out *= extent
+        return out
+
+    @property
+    def dtype(self) -> str:
+        """Of the elements: ``"f32"``, ``"bf16"``; ``"f32"`` for quantized tensors, which are dequantized."""
+        return self._tensor.dtype
+
+    @property
+    def type(self) -> str:
+        """The name in the container: ``"q4_0"``, ``"sparse_csr"``, or the dtype."""
+        return self._tensor.type_name
+
+    @property
+    def layout(self) -> str:
+        """``"dense"``, ``"sparse_csr"``, ``"quantized_group"``, ..."""
+        return self._tensor.layout
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements in memory, once they are dense."""
+        return self._tensor.nbytes
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Metadata of this tensor alone."""
+        return self._tensor.attributes
+
+    @property
+    def parts(self) -> list[_core.Part]:
+        """The stored arrays: one for a dense tensor, values and indices for a sparse one, codes and scales for a quantized one."""
+        return self._tensor.parts()
+
+    @property
+    def unsupported(self) -> Finding | None:
+        """Why the elements cannot be read; None if they can."""
+        why = self._tensor.unsupported
+        return None if why is None else Finding(**why)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether :meth:`numpy` can return the file's own memory, without a copy."""
+        return self._tensor.viewable
+
+    def numpy(self, dtype: Any = None, *, copy: bool | None = None, progress: Progress = None, limits: Limits | None = None) -> np.ndarray[Any, Any]:
+        """The elements as a NumPy array.
+
+        Parameters
+        ----------
+        dtype : str or dtype, optional
+            ``"f32"``, ``np.float32``, ...: cast to it, to the nearest value. By default the tensor's own; bf16 and the float8s are those of
+            the package ml_dtypes.
+        copy : bool, optional
+            As in ``numpy.asarray``: None returns a read-only view of the mapped file where there is one, and else a new array; True always
+            copies; False raises ValueError where a copy would be needed.
+        progress, limits
+            As in :func:`open`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the tensor's shape. A view keeps the file mapped.
+        """
+        name = self.dtype if dtype is None else _arrays.our_name(dtype)
+        target = _arrays.numpy_dtype(name)
+        if name == self.dtype and copy is not True:
+            bits = self._tensor.view(True)
+            if bits is not None:
+                return bits.view(target) if name in _arrays.ML_NAMES else bits  # type: ignore[no-any-return]
+        if copy is False:
+            why = "it is cast" if name != self.dtype else "it is not stored as an array of this machine"
+            raise ValueError(f"tensor {self.name!r} cannot be viewed without a copy: {why}")
+        if name == self.dtype and copy and self._tensor.viewable:
+            bits = self._tensor.view(True).copy()
+        else:
+            bits = self._rows(0, self.shape[0] if self.shape else 0, name, settings(limits, progress))
+        return _arrays.as_numpy(bits, name)  # type: ignore[no-any-return]
+
+    def _rows(self, first: int, count: int, name: str, given: _core.Settings) -> Any:
+        return self._tensor.rows(first, count, name, True, given)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return self.numpy(dtype, copy=copy)
+
+    def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
+        """Elements by NumPy's basic and advanced indices. Reads the rows that the first index selects, if it is an int or a slice."""
+        view = self._tensor.view(True)
+        if view is not None:
+            return _arrays.as_numpy(view, self.dtype)[key]  # type: ignore[no-any-return]
+        keys = key if isinstance(key, tuple) else (key,)
+        first = keys[0] if keys else slice(None)
+        rows = self.shape[0] if self.shape else 0
+        if self.shape and isinstance(first, slice):
+            begin, end, step = first.indices(rows)
+            chosen = range(begin, end, step)
+            low, high = (min(chosen), max(chosen) + 1) if len(chosen) else (0, 0)
+            array = _arrays.as_numpy(self._rows(low, high - low, self.dtype, settings()), self.dtype)
+            return array[(slice(None, None, step), *keys[1:])]  # type: ignore[no-any-return]
+        if self.shape and hasattr(first, "__index__") and not isinstance(first, bool):
+            at = first.__index__()
+            if not -rows <= at < rows:
+                raise IndexError(f"index {at} is out of bounds for dimension 0 of size {rows}")
+            array = _arrays.as_numpy(self._rows(at % rows, 1, self.dtype, settings()), self.dtype)
+            return array[(0, *keys[1:])]  # type: ignore[no-any-return]
+        return self.numpy()[key]  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a tensor without dimensions")
+        return self.shape[0]
+
+    def tobytes(self, dtype: Any = None) -> bytes:
+        """The elements, row-major and little-endian. Needs no NumPy."""
+        return self._tensor.bytes(self.dtype if dtype is None else _arrays.our_name(dtype), settings())
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        """The elements for ``from_dlpack`` of NumPy, PyTorch, JAX: read-only memory of the file where one is possible."""
+        return self._exchange().__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def _exchange(self) -> Any:
+        view = self._tensor.view(False)
+        if view is None:
+            view = self._tensor.rows(0, self.shape[0] if self.shape else 0, self.dtype, False, settings())
+        return view
+
+    def torch(self, dtype: Any = None, *, device: Any = None) -> Any:
+        """The elements as a tensor of PyTorch.
+
+        Over the file where that is possible, mapped copy-on-write: writing to the tensor changes neither the file nor other tensors.
+        """
+        import torch
+
+        name = self.dtype if dtype is None else _arrays.our_name(dtype)
+        kind = _arrays.torch_dtype(name)
+        place = self._model._mapped(self) if name == self.dtype and self._tensor.viewable else None
+        if place is not None and self.size:
+            buffer, offset = place
+            out = torch.frombuffer(buffer, dtype=kind, count=self.size, offset=offset).reshape(self.shape)
+        else:
+            bits = self._rows(0, self.shape[0] if self.shape else 0, name, settings())
+            out = torch.from_numpy(bits)
+            out = out.view(kind) if name in _arrays.ML_NAMES else out
+        return out if device is None else out.to(device)
+
+    def jax(self, dtype: Any = None) -> Any:
+        """The elements as an array of JAX, which always copies."""
+        import jax.numpy
+
+        return jax.numpy.asarray(self.numpy(dtype))
+
+    def hash(self, *, progress: Progress = None) -> str:
+        """The content digest of the elements, without the name: ``"wb2:"`` and 64 digits."""
+        return self._tensor.digest(settings(None, progress))
+
+    def __repr__(self) -> str:
+        try:
+            shape = "x".join(map(str, self.shape)) or "scalar"
+        except Exception:
+            shape = "unknown shape"
+        kind = self.type if self.type != self.dtype else self.dtype
+        return f"<weighbridge.Tensor {self.name!r} {kind} {shape}, {size_text(self.nbytes)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("name", self.name), ("type", self.type), ("shape", " x ".join(map(str, self.shape))), ("layout", self.layout),
+                ("size", size_text(self.nbytes))]
+        return _table([[f"<b>{html.escape(key)}</b>", html.escape(str(value))] for key, value in rows])
+
+
+class Model(Mapping[str, Tensor]):
+    """An open model: a mapping from names to tensors, in the file's order, and metadata.
+
+    Made by :func:`open`. Use it with ``with``, or leave it to the garbage collector. It may be shared between threads.
+    """
+
+    def __init__(self, model: _core.Model, name: str, reopen: tuple[Any, ...] | None = None) -> None:
+        self._core: _core.Model | None = model
+        self._name = name
+        self._names: list[str] | None = None
+        self._reopen = reopen
+        self._maps: dict[str, Any] = {}
+
+    @property
+    def core(self) -> _core.Model:
+        """The handle of the extension module. Raises ValueError after close()."""
+        if self._core is None:
+            raise ValueError("the model is closed")
+        return self._core
+
+    def close(self) -> None:
+        """Lets go of the file. Tensors and arrays that were taken from the model stay valid, and keep it open."""
+        self._core = None
+        self._maps = {}
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        return self._core is None
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """The path or address that was opened."""
+        return self._name
+
+    @property
+    def format(self) -> str:
+        """Of the container: ``"safetensors"``, ``"zt"``, ``"hf"``, ..."""
+        return self.core.format
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Metadata and header fields, as Python values."""
+        return self.core.attributes()
+
+    @property
+    def file_size(self) -> int:
+        """Bytes of the file, or of all its files."""
+        return self.core.file_size
+
+    @property
+    def files(self) -> list[str]:
+        """The files that were read: shards, sidecars."""
+        return self.core.files()
+
+    def __len__(self) -> int:
+        return len(self.core)
+
+    def __iter__(self) -> Iterator[str]:
+        if self._names is None:
+            self._names = self.core.names()
+        return iter(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.core.find(name) is not None
+
+    def __getitem__(self, name: str) -> Tensor:
+        found = self.core.find(name)
+        if found is None:
+            near = self.core.nearest(name)
+            hint = f"; similar: {', '.join(map(repr, near))}" if near else ""
+            raise MissingTensorError(f"no tensor is called {name!r} in {self._name}{hint}")
+        return Tensor(self, found)
+
+    def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All tensors as NumPy arrays, by name: views where possible, as in :meth:`Tensor.numpy`."""
+        views, others = self.core.views()
+        out: dict[str, Any] = {}
+        special = set(others)
+        for name in self.keys():
+            if name in special:
+                out[name] = self[name].numpy()
+            else:
+                out[name] = views[name]
+        for name in out:
+            if name not in special and out[name].dtype.kind == "u":
+                dtype = self.core.find(name).dtype  # type: ignore[union-attr]
+                out[name] = _arrays.as_numpy(out[name], dtype)
+        return out
+
+    def torch(self, *, device: Any = None) -> dict[str, Any]:
+        """All tensors as tensors of PyTorch, by name: a state dict."""
+        return {name: tensor.torch(device=device) for name, tensor in self.items()}
+
+    def hash(self, *, names: bool = True, progress: Progress = None) -> str:
+        """The content digest: equal for equal tensors in any container. ``"wb2:"`` and 64 digits."""
+        return _core.hash(self.core, names, 2, settings(None, progress))
+
+    def _mapped(self, tensor: Tensor) -> tuple[Any, int] | None:
+        """The file of a tensor as writable memory that changes no file, and where the tensor is in it."""
+        place = self.core.place(tensor._tensor)
+        if place is None:
+            return None
+        path, offset, _ = place
+        if path not in self._maps:
+            try:
+                with io.open(path, "rb") as file:
+                    self._maps[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            except (OSError, ValueError):
+                self._maps[path] = None
+        return None if self._maps[path] is None else (self._maps[path], offset)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._reopen is None:
+            raise TypeError("a model that was not opened from a path cannot be pickled")
+        return open, self._reopen
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<weighbridge.Model {self._name!r}, closed>"
+        count = len(self)
+        return f"<weighbridge.Model {self._name!r} ({self.format}, {count:,} tensor{'' if count == 1 else 's'}, {size_text(self.file_size)})>"
+
+    def _repr_html_(self) -> str:
+        rows = [["<b>name</b>", "<b>type</b>", "<b>shape</b>", "<b>size</b>"]]
+        for name in list(self)[:100]:
+            tensor = self[name]
+            rows.append([html.escape(name), html.escape(tensor.type), " x ".join(map(str, tensor.shape)), size_text(tensor.nbytes)])
+        more = f"<p>and {len(self) - 100:,} more</p>" if len(self) > 100 else ""
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{_table(rows)}{more}"
+
+
+def open(
+    file: Any,
+    *,
+    format: str | None = None,
+    check: Literal["all", "structure"] = "all",
+    checksum_form: str | None = None,
+    limits: Limits | None = None,
+) -> Model:
+    """Opens a model in any container. Reads and checks the header; elements are read later.
+
+    Parameters
+    ----------
+    file : path, bytes, file object or address
+        A file or a folder; a buffer; an object with ``read`` and ``seek``; or, with the package fsspec, an address (``https://...``,
+        ``s3://...``, ``hf://...``), which is read in ranges.
+    format : str, optional
+        The name of a format, in place of what the content shows: ``"safetensors"``, ``"zt"``, ...
+    check : {"all", "structure"}
+        ``"structure"`` skips the checks of payload that a specification requires for opening (SLM).
+    checksum_form : str, optional
+        In which form a ``.slm`` was checksummed.
+    limits : dict, optional
+        In bytes, by name: memory, header, decoded, work, output; and tensors, depth.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    MalformedError, UnsupportedError, LimitError, UsageError
+        What is wrong with the file, with rule and offset.
+    InputOutputError
+        It cannot be read; :class:`MissingFileError` if it is not there.
+    """
+    model = _core.open(to_input(file), format or "", check, checksum_form or "", settings(limits))
+    path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
+    reopen = None if path is None else (path,)
+    return Model(model, str(path) if path is not None else str(getattr(file, "name", "<memory>")), reopen)
+
+
+def _table(rows: list[list[str]]) -> str:
+    return "<table>" + "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows) + "</table>"

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be opened: paths, buffers, file objects, and addresses that fsspec knows."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+
+class Reader:
+    """A file object as ranges, for the extension module. Reads take turns, because a file object has one position."""
+
+    def __init__(self, file: Any, name: str, size: int) -> None:
+        self._file, self.name, self.size = file, name, size
+        self._lock = threading.Lock()
+
+    def read_at(self, offset: int, length: int) -> Any:
+        with self._lock:
+            self._file.seek(offset)
+            out = self._file.read(length)
+            if len(out) < length:  # a raw file may give less at a time
+                pieces = [out]
+                while out and sum(map(len, pieces)) < length:
+                    out = self._file.read(length - sum(map(len, pieces)))
+                    pieces.append(out)
+                return b"".join(pieces)
+            return out
+
+
+def is_address(file: Any) -> bool:
+    """Whether this is an address for fsspec (``https://...``, ``s3://...``), not a path."""
+    return isinstance(file, str) and "://" in file
+
+
+def to_input(file: Any) -> Any:
+    """What the extension module takes for `file`: a path, a buffer or a Reader."""
+    if is_address(file):
+        try:
+            import fsspec
+        except ImportError as error:
+            raise ImportError(f"opening {file} needs the package fsspec: pip install fsspec") from error
+        opened = fsspec.open(file, "rb").open()
+        size = getattr(opened, "size", None)
+        return Reader(opened, file, _size_of(opened) if size is None else int(size))
+    if isinstance(file, (str, bytes, os.PathLike)) and not isinstance(file, bytes):
+        return os.fspath(file)
+    if hasattr(file, "read") and hasattr(file, "seek"):
+        name = getattr(file, "name", None)
+        return Reader(file, name if isinstance(name, str) else "<file object>", _size_of(file))
+    return file
+
+
+def _size_of(file: Any) -> int:
+    at = file.tell()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(at)
+    return int(size if size is not None else file.tell())
