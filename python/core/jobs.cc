@@ -109,7 +109,7 @@ void define_jobs(nb::module_& m) {
       builder.tensor(name, *known, shape, to_bytes(array));
     }
     return builder.build();
-  });
+  }, nb::arg("tensors"), nb::arg("metadata").none());
   m.def("formats", [] {
     nb::list out;
     for (const FormatInfo& format : formats()) {

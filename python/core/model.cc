@@ -214,6 +214,17 @@ void define_models(nb::module_& m) {
       .def("place", [](const Model& self, const Tensor& t) -> nb::object {
         return t.part_count() == 1 ? place_of(self, t.main()) : nb::none();
       })
+      // Of each tensor, in order: (name, dtype, shape, file, offset); file -1: not stored as the elements are.
+      .def("places", [](const Model& self) {
+        nb::list out;
+        for (const Tensor& t : self) {
+          std::optional<Extent> extent;
+          if (is_viewable(t)) extent = t.main().extent();
+          out.append(nb::make_tuple(text(t.name()), text(name(t.dtype())), to_tuple(t.shape()),
+                                    extent ? static_cast<std::int64_t>(extent->source) : -1, extent ? extent->offset : 0));
+        }
+        return out;
+      })
       // All tensors that are viewable as NumPy arrays, by name: {name: array}, and the names of the others.
       .def("views", [](const Model& self) {
         nb::dict views;

@@ -23,7 +23,7 @@ ML_NAMES = {
     "f8_e4m3fnuz": "float8_e4m3fnuz", "f8_e5m2fnuz": "float8_e5m2fnuz",
 }
 # Those of PyTorch that differ from NumPy's.
-TORCH_NAMES = {**ML_NAMES}
+TORCH_NAMES = {**ML_NAMES, "f4": "float4_e2m1fn_x2"}
 _OURS = {theirs: ours for ours, theirs in {**NUMPY_NAMES, **ML_NAMES}.items() if ours != "boolean"}
 
 

@@ -204,11 +204,12 @@ class Tensor:
         place = self._model._mapped(self) if name == self.dtype and self._tensor.viewable else None
         if place is not None and self.size:
             buffer, offset = place
-            out = torch.frombuffer(buffer, dtype=kind, count=self.size, offset=offset).reshape(self.shape)
+            bytes_ = torch.frombuffer(buffer, dtype=torch.uint8, count=self.nbytes, offset=offset)
+            out = bytes_.view(kind).reshape(_torch_shape(self.shape, name))
         else:
             bits = self._rows(0, self.shape[0] if self.shape else 0, name, settings())
             out = torch.from_numpy(bits)
-            out = out.view(kind) if name in _arrays.ML_NAMES else out
+            out = out.view(kind).reshape(_torch_shape(self.shape, name)) if name in _arrays.TORCH_NAMES else out
         return out if device is None else out.to(device)
 
     def jax(self, dtype: Any = None) -> Any:
@@ -246,7 +247,7 @@ class Model(Mapping[str, Tensor]):
         self._name = name
         self._names: list[str] | None = None
         self._reopen = reopen
-        self._maps: dict[str, Any] = {}
+        self._maps: dict[str, mmap.mmap | None] = {}
 
     @property
     def core(self) -> _core.Model:
@@ -345,13 +346,18 @@ class Model(Mapping[str, Tensor]):
         if place is None:
             return None
         path, offset, _ = place
+        memory = self._map(path)
+        return None if memory is None else (memory, offset)
+
+    def _map(self, path: str) -> mmap.mmap | None:
+        """A file as writable memory that changes no file; None if it cannot be mapped."""
         if path not in self._maps:
             try:
                 with io.open(path, "rb") as file:
                     self._maps[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             except (OSError, ValueError):
                 self._maps[path] = None
-        return None if self._maps[path] is None else (self._maps[path], offset)
+        return self._maps[path]
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._reopen is None:
@@ -412,6 +418,11 @@ def open(
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     reopen = None if path is None else (path,)
     return Model(model, str(path) if path is not None else str(getattr(file, "name", "<memory>")), reopen)
+
+
+def _torch_shape(shape: tuple[int, ...], name: str) -> tuple[int, ...]:
+    """The shape in PyTorch, whose f4 are pairs."""
+    return (*shape[:-1], shape[-1] // 2) if name == "f4" else shape
 
 
 def _table(rows: list[list[str]]) -> str:
