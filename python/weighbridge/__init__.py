@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from ._core import __version__
-from ._embed import Embedder
 from ._errors import (
     Error,
     Finding,
@@ -23,9 +22,27 @@ from ._errors import (
     UnsupportedError,
     UsageError,
 )
-from ._generate import Generator
 from ._jobs import Item, Plan, Verdict, convert, formats, hash, plan, save, verify
 from ._model import Model, Tensor, open
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._embed import Embedder
+    from ._generate import Generator
+
+
+def __getattr__(name: str) -> object:
+    """The runtimes are imported when they are first used."""
+    if name == "Embedder":
+        from ._embed import Embedder
+
+        return Embedder
+    if name == "Generator":
+        from ._generate import Generator
+
+        return Generator
+    raise AttributeError(f"module 'weighbridge' has no attribute {name!r}")
+
 
 __all__ = [
     "Embedder", "Error", "Finding", "Generator", "InputOutputError", "Item", "LimitError", "MalformedError", "MissingFileError",

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._errors import UsageError
 from ._model import Model
 from ._model import open as open_model
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     import numpy as np
 
 _TEXTS_AT_ONCE = 256  # between two looks for Ctrl-C

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from ._record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Record):
     """One thing found in a file.
 
     Attributes
@@ -33,16 +35,19 @@ class Finding:
         What would help: ``("limit", name, value)`` or ``("option", name, value)``.
     """
 
-    rule: str
-    severity: str
-    kind: str
-    message: str
-    file: str | None = None
-    offset: int | None = None
-    tensor: str | None = None
-    expected: str = ""
-    found: str = ""
-    hint: tuple[str, str, str] | None = None
+    __slots__ = ("rule", "severity", "kind", "message", "file", "offset", "tensor", "expected", "found", "hint")
+    _defaults = {"file": None, "offset": None, "tensor": None, "expected": "", "found": "", "hint": None}
+    if TYPE_CHECKING:
+        rule: str
+        severity: str
+        kind: str
+        message: str
+        file: str | None
+        offset: int | None
+        tensor: str | None
+        expected: str
+        found: str
+        hint: tuple[str, str, str] | None
 
     def __str__(self) -> str:
         where = [] if self.tensor is None else [f"tensor {self.tensor!r}"]

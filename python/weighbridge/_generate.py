@@ -7,13 +7,16 @@ import codecs
 import itertools
 import os
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
 
 from . import _core
 from ._model import Model
 from ._model import open as open_model
 from ._progress import settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
 _FINISH = {"eos": "stop", "text": "stop", "length": "length", "context": "length", "cancelled": "stop"}
 _ids = itertools.count(1)

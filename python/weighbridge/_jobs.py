@@ -4,20 +4,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-
+from collections.abc import Mapping
 from . import _arrays, _core
 from ._errors import Finding, UsageError
-from ._model import Limits, Model, Progress, Tensor
+from ._model import Model, Tensor
 from ._model import open as open_model
 from ._progress import settings
+from ._record import Record
 from ._sources import to_input
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
-@dataclass(frozen=True)
-class Verdict:
+    from ._model import Limits, Progress
+
+
+class Verdict(Record):
     """What :func:`verify` found. True in a condition if the file is valid.
 
     Attributes
@@ -34,27 +38,28 @@ class Verdict:
         Counts.
     """
 
-    valid: bool
-    findings: list[Finding]
-    format: str = ""
-    checked: str = ""
-    tensors: int = 0
-    total: int = 0
-    errors: int = 0
-    warnings: int = 0
+    __slots__ = ("valid", "findings", "format", "checked", "tensors", "total", "errors", "warnings")
+    _defaults = {"format": "", "checked": "", "tensors": 0, "total": 0, "errors": 0, "warnings": 0}
+    if TYPE_CHECKING:
+        valid: bool
+        findings: list[Finding]
+        format: str
+        checked: str
+        tensors: int
+        total: int
+        errors: int
+        warnings: int
 
     def __bool__(self) -> bool:
         return self.valid
 
     def raise_if_invalid(self) -> None:
         """Raises the first error, if there is one."""
-        from dataclasses import asdict
-
         from ._errors import make
 
         for finding in self.findings:
             if finding.severity == "error":
-                raise make(asdict(finding), finding.message)
+                raise make(finding.asdict(), finding.message)
 
 
 def verify(file: Any, *, format: str | None = None, checksum_form: str | None = None, limits: Limits | None = None, progress: Progress = None) -> Verdict:
@@ -77,8 +82,7 @@ def verify(file: Any, *, format: str | None = None, checksum_form: str | None = 
     return Verdict(**found)
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(Record):
     """One thing that a conversion cannot carry over unchanged.
 
     Attributes
@@ -91,10 +95,12 @@ class Item:
         What it is, and what it becomes.
     """
 
-    kind: str
-    subject: str
-    before: str
-    after: str
+    __slots__ = ("kind", "subject", "before", "after")
+    if TYPE_CHECKING:
+        kind: str
+        subject: str
+        before: str
+        after: str
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.subject}: {self.before} -> {self.after}"
@@ -308,4 +314,4 @@ def formats() -> list[dict[str, Any]]:
     return _core.formats()
 
 
-__all__: Sequence[str] = ("Item", "Plan", "Verdict", "convert", "formats", "hash", "plan", "save", "verify")
+__all__ = ("Item", "Plan", "Verdict", "convert", "formats", "hash", "plan", "save", "verify")

@@ -3,23 +3,25 @@
 
 from __future__ import annotations
 
-import html
 import io
-import mmap
 import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
 
 from . import _arrays, _core
 from ._errors import Finding, MissingTensorError, UsageError
 from ._progress import settings
 from ._sources import to_input
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import mmap
+    from collections.abc import Callable, Iterator
+    from typing import Any, Literal, Union
+
     import numpy as np
 
-Limits = Mapping[str, int]
-Progress = bool | Callable[[int, int], object] | None
+    Limits = Mapping[str, int]
+    Progress = Union[bool, Callable[[int, int], object], None]
 _SUFFIXES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -233,7 +235,7 @@ class Tensor:
     def _repr_html_(self) -> str:
         rows = [("name", self.name), ("type", self.type), ("shape", " x ".join(map(str, self.shape))), ("layout", self.layout),
                 ("size", size_text(self.nbytes))]
-        return _table([[f"<b>{html.escape(key)}</b>", html.escape(str(value))] for key, value in rows])
+        return _table([[f"<b>{_escaped(key)}</b>", _escaped(str(value))] for key, value in rows])
 
 
 class Model(Mapping[str, Tensor]):
@@ -352,6 +354,8 @@ class Model(Mapping[str, Tensor]):
     def _map(self, path: str) -> mmap.mmap | None:
         """A file as writable memory that changes no file; None if it cannot be mapped."""
         if path not in self._maps:
+            import mmap
+
             try:
                 with io.open(path, "rb") as file:
                     self._maps[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -374,9 +378,9 @@ class Model(Mapping[str, Tensor]):
         rows = [["<b>name</b>", "<b>type</b>", "<b>shape</b>", "<b>size</b>"]]
         for name in list(self)[:100]:
             tensor = self[name]
-            rows.append([html.escape(name), html.escape(tensor.type), " x ".join(map(str, tensor.shape)), size_text(tensor.nbytes)])
+            rows.append([_escaped(name), _escaped(tensor.type), " x ".join(map(str, tensor.shape)), size_text(tensor.nbytes)])
         more = f"<p>and {len(self) - 100:,} more</p>" if len(self) > 100 else ""
-        return f"<p>{html.escape(repr(self)[1:-1])}</p>{_table(rows)}{more}"
+        return f"<p>{_escaped(repr(self)[1:-1])}</p>{_table(rows)}{more}"
 
 
 def open(
@@ -423,6 +427,10 @@ def open(
 def _torch_shape(shape: tuple[int, ...], name: str) -> tuple[int, ...]:
     """The shape in PyTorch, whose f4 are pairs."""
     return (*shape[:-1], shape[-1] // 2) if name == "f4" else shape
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _table(rows: list[list[str]]) -> str:

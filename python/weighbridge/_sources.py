@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import os
-import threading
-from typing import Any
+from threading import Lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Reader:
@@ -13,7 +16,7 @@ class Reader:
 
     def __init__(self, file: Any, name: str, size: int) -> None:
         self._file, self.name, self.size = file, name, size
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def read_at(self, offset: int, length: int) -> Any:
         with self._lock:

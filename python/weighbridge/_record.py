@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Immutable records with named fields. Like dataclasses, whose import takes longer than the rest of the package."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Record:
+    """A record. Subclasses name their fields in ``__slots__`` and give the last ones defaults in ``_defaults``."""
+
+    __slots__: tuple[str, ...] = ()
+    _defaults: dict[str, Any] = {}
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        given = dict(zip(self.__slots__, values), **named)
+        unknown = given.keys() - set(self.__slots__)
+        if len(values) > len(self.__slots__) or unknown:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown)) or 'so many values'}")
+        for field in self.__slots__:
+            if field not in given and field not in self._defaults:
+                raise TypeError(f"{type(self).__name__} needs {field}")
+            object.__setattr__(self, field, given[field] if field in given else self._defaults[field])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def asdict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {field: getattr(self, field) for field in self.__slots__}
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.asdict() == other.asdict()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(map(repr, self.asdict().values()))))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.asdict().items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(self.asdict().values())
