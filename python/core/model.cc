@@ -7,7 +7,7 @@
 namespace weighbridge::python {
 namespace {
 
-using AnyArray = nb::ndarray<nb::ro>;
+using AnyArray = nb::ndarray<nb::array_api, nb::ro>;  // with __dlpack__ and the buffer protocol
 using NumpyView = nb::ndarray<nb::numpy, nb::ro>;
 using NumpyArray = nb::ndarray<nb::numpy>;
 
@@ -107,7 +107,7 @@ nb::object rows_of(const Tensor& tensor, std::uint64_t first, std::uint64_t coun
     return out;
   });
   if (numpy) return make_array<NumpyArray>(array.data.get(), array.size, array.shape, array.dtype, array.data, false);
-  return make_array<nb::ndarray<>>(array.data.get(), array.size, array.shape, array.dtype, array.data, true);
+  return make_array<nb::ndarray<nb::array_api>>(array.data.get(), array.size, array.shape, array.dtype, array.data, true);
 }
 
 // Where the stored bytes are: (file, offset, length), or None.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from array import array
 
 from ._errors import UsageError
 
@@ -88,18 +89,27 @@ def of_array(value: Any) -> tuple[str, list[int], Any]:
         if value.is_sparse or value.layout != torch.strided:
             raise UsageError("a sparse tensor of PyTorch cannot be saved: make it dense first")
         return name, shape, _bytes_of_torch(torch, value)
-    numpy = sys.modules.get("numpy")
-    if numpy is None and not isinstance(value, (bytes, bytearray, memoryview)):
+    if isinstance(value, (bytes, bytearray, memoryview, array)):
+        return _of_buffer(value)
+    try:
         import numpy
-    if numpy is not None:
-        if not isinstance(value, numpy.ndarray):
-            value = numpy.asarray(value) if not hasattr(value, "__dlpack__") or hasattr(value, "__array__") else numpy.from_dlpack(value)
-        name = our_name(value.dtype.newbyteorder("=").name if value.dtype.kind != "V" else value.dtype.name)
-        if value.dtype.byteorder == (">" if sys.byteorder == "little" else "<"):
-            value = value.astype(value.dtype.newbyteorder("="))
-        shape = list(value.shape)
-        return name, shape, numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8)
-    view = memoryview(value)
+    except ImportError:
+        return _of_buffer(value)
+    if not isinstance(value, numpy.ndarray):
+        value = numpy.from_dlpack(value) if hasattr(value, "__dlpack__") and not hasattr(value, "__array__") else numpy.asarray(value)
+    if value.dtype.byteorder == (">" if sys.byteorder == "little" else "<"):
+        value = value.astype(value.dtype.newbyteorder("="))
+    name = our_name(value.dtype.name)
+    if name not in NUMPY_NAMES and name not in ML_NAMES:
+        raise UsageError(f"no tensor has elements of type {value.dtype.name}")
+    return name, list(value.shape), numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8)
+
+
+def _of_buffer(value: Any) -> tuple[str, list[int], Any]:
+    try:
+        view = memoryview(value)
+    except TypeError:
+        raise UsageError(f"a {type(value).__name__} cannot be saved: it has neither DLPack nor the buffer protocol") from None
     names = {"B": "u8", "b": "i8", "H": "u16", "h": "i16", "I": "u32", "i": "i32", "Q": "u64", "q": "i64", "L": "u64", "l": "i64", "e": "f16",
              "f": "f32", "d": "f64", "?": "bool"}
     if view.format not in names:

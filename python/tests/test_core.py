@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package without any other: models, errors, findings, digests, conversions, buffers."""
+import array
+import io
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import weighbridge as wb
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "a.zt"
+    wb.save(path, {"ints": array.array("i", range(6)), "bytes": b"abc"}, {"n": 3, "text": "é", "none": None, "yes": True, "real": 0.5})
+    return path
+
+
+def test_a_model_is_a_mapping(file):
+    with wb.open(file) as m:
+        assert list(m) == list(m.keys()) == ["bytes", "ints"] and len(m) == 2
+        assert "ints" in m and "other" not in m and 3 not in m
+        assert [t.name for t in m.values()] == ["bytes", "ints"]
+        assert m.metadata == {"n": 3, "text": "é", "none": None, "yes": True, "real": 0.5}
+        assert m.format == "zt" and m.file_size == file.stat().st_size and m.files == [str(file)]
+        t = m["ints"]
+        assert (t.name, t.shape, t.dtype, t.layout, t.nbytes, t.ndim, t.size, len(t)) == ("ints", (6,), "i32", "dense", 24, 1, 6, 6)
+        assert t.tobytes() == array.array("i", range(6)).tobytes()
+        assert repr(t) == "<weighbridge.Tensor 'ints' i32 6, 24 B>" and "ints" in t._repr_html_()
+        assert repr(m).startswith("<weighbridge.Model") and "<table>" in m._repr_html_()
+    assert m.closed and "closed" in repr(m)
+    with pytest.raises(ValueError, match="closed"):
+        m["ints"]
+    assert t.tobytes()[:4] == b"\0\0\0\0", "a tensor outlives close()"
+
+
+def test_names_that_are_absent_suggest_similar_ones(file):
+    with pytest.raises(KeyError) as caught:
+        wb.open(file)["int"]
+    assert isinstance(caught.value, wb.Error) and "'ints'" in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [lambda p: str(p), lambda p: p, lambda p: p.read_bytes(), lambda p: io.BytesIO(p.read_bytes()),
+                                  lambda p: open(p, "rb"), lambda p: bytearray(p.read_bytes()), lambda p: memoryview(p.read_bytes())])
+def test_paths_buffers_and_file_objects(file, make):
+    assert wb.open(make(file))["bytes"].tobytes() == b"abc"
+    assert wb.verify(make(file)).valid
+
+
+def test_errors_are_those_of_python_too(tmp_path, file):
+    with pytest.raises(FileNotFoundError) as caught:
+        wb.open(tmp_path / "nope")
+    assert isinstance(caught.value, (wb.InputOutputError, OSError)) and caught.value.rule == "io/open"
+    with pytest.raises(ValueError) as caught:
+        wb.open(b"not a tensor file at all")
+    assert caught.value.kind == "malformed" and pickle.loads(pickle.dumps(caught.value)).rule == caught.value.rule
+    with pytest.raises(wb.LimitError) as caught:
+        wb.open(file, limits={"header": 10})
+    assert caught.value.hint[:2] == ("limit", "header") and "limits={'header'" in str(caught.value)
+    with pytest.raises(wb.UsageError):
+        wb.convert(file, tmp_path / "b.safetensors", cast="nonsense")
+    with pytest.raises(ValueError, match="no limit 'heder'"):
+        wb.open(file, limits={"heder": 1})
+    with pytest.raises(wb.UsageError, match="exists"):
+        wb.convert(file, file.with_suffix(".safetensors"), allow="attribute-type")
+        wb.convert(file, file.with_suffix(".safetensors"), allow="attribute-type")
+
+
+def test_verify_says_what_is_wrong(file):
+    good = wb.verify(file)
+    assert good and good.findings == [] and good.format == "zt" and good.tensors == 2
+    broken = bytearray(file.read_bytes())
+    broken[-20] ^= 0xFF
+    bad = wb.verify(bytes(broken))
+    assert not bad and bad.errors and bad.findings[0].severity == "error" and bad.findings[0].rule in str(bad.findings[0])
+    with pytest.raises(wb.MalformedError):
+        bad.raise_if_invalid()
+
+
+def test_plans_say_what_a_conversion_loses(file, tmp_path):
+    plan = wb.plan(file, "safetensors")
+    assert not plan.possible and plan.refused[0].kind == "attribute-type" and "attribute" in str(plan.losses[0])
+    with pytest.raises(wb.UsageError):
+        plan.execute(tmp_path / "b.safetensors")
+    plan = wb.plan(wb.open(file), "safetensors", allow=["attribute-type"])
+    assert plan.possible and plan.execute(tmp_path / "b.safetensors") == []
+    assert wb.hash(tmp_path / "b.safetensors") == wb.hash(file) == wb.open(file).hash() and wb.hash(file).startswith("wb2:")
+    assert any(f["name"] == "zt" and f["writable"] for f in wb.formats())
+
+
+def test_progress_is_told_and_may_stop_the_job(tmp_path):
+    big = {"w": bytes(64 << 20)}
+    told = []
+    wb.save(tmp_path / "a.zt", big, progress=lambda done, total: told.append((done, total)))
+    assert told and told[-1][0] == told[-1][1] > 0
+
+    def stop(done, total):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        wb.save(tmp_path / "b.zt", {"w": bytes(1 << 30)}, digest="sha256", progress=stop)
+    assert os.listdir(tmp_path) == ["a.zt"]
+
+
+def test_ctrl_c_stops_a_job(tmp_path):
+    code = """if True:
+        import os, signal, threading, time, weighbridge as wb
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        try:
+            wb.save('out.zt', {str(i): bytes(256 << 20) for i in range(16)}, encoding='zstd', level=19)
+        except KeyboardInterrupt:
+            print('stopped', time.monotonic() - began < 3, os.listdir('.'))
+    """
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.stdout == "stopped True []\n", done.stderr
+
+
+def test_models_pickle_as_their_path(file):
+    assert pickle.loads(pickle.dumps(wb.open(file)))["bytes"].tobytes() == b"abc"
+    with pytest.raises(TypeError):
+        pickle.dumps(wb.open(file.read_bytes()))
+
+
+def test_eight_threads_share_a_model(file):
+    m, wrong = wb.open(file), []
+
+    def work():
+        for _ in range(200):
+            if m["ints"].tobytes()[4] != 1 or list(m) != ["bytes", "ints"]:
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_a_child_of_fork_reads_on(file):
+    m = wb.open(file)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if m["bytes"].tobytes() == b"abc" and wb.hash(m) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_importing_imports_no_numpy():
+    code = "import sys, weighbridge; sys.exit('numpy' in sys.modules or 'dataclasses' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}).returncode == 0
