@@ -242,13 +242,21 @@ void define_models(nb::module_& m) {
         new (self) Settings(to_settings(limits, threads, std::move(progress)));
       }, nb::arg("limits").none(), nb::arg("threads"), nb::arg("progress").none());
 
-  m.def("open", [](nb::handle file, std::string_view format, std::string_view checks, std::string_view checksum_form, const Settings& settings) {
+  m.def("open", [](nb::handle file, std::string_view format, std::string_view checks, std::string_view checksum_form,
+                   const Settings& settings, nb::handle sidecar, nb::handle tokenizer) {
     const Input input = to_input(file);
-    const OpenOptions options = open_options(format, checks, checksum_form);
+    OpenOptions options = open_options(format, checks, checksum_form);
+    const auto source_of = [](nb::handle given) {
+      const Input one = to_input(given);
+      return one.source ? one.source : open_file(one.path);
+    };
+    if (!sidecar.is_none()) options.sidecar = source_of(sidecar);
+    if (!tokenizer.is_none()) options.tokenizer = source_of(tokenizer);
     nb::gil_scoped_release released;
     const Context context{.limits = settings.limits};
     return input.source ? open(input.source, context, options) : open(input.path, context, options);
-  });
+  }, nb::arg("file"), nb::arg("format"), nb::arg("checks"), nb::arg("checksum_form"), nb::arg("settings"),
+     nb::arg("sidecar").none() = nb::none(), nb::arg("tokenizer").none() = nb::none());
   m.def("verify", [](nb::handle file, std::string_view format, std::string_view checksum_form, const Settings& settings) {
     const Input input = to_input(file);
     const OpenOptions options = open_options(format, "all", checksum_form);

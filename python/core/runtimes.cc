@@ -62,17 +62,29 @@ void define_runtimes(nb::module_& m) {
       .def_prop_ro("normalize", &Embedder::normalize)
       .def_prop_ro("pooling", [](const Embedder& e) { return text(name(e.pooling())); })
       .def_prop_ro("precision", [](const Embedder& e) { return text(name(e.precision())); })
-      // Writes the vectors into a writable float32 array [texts, dimension]; returns the number of tokens of each.
-      .def("embed", [](const Embedder& self, nb::list texts, nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> out) {
+      // Writes the vectors into a writable float32 array [texts, dimension]; returns the number of tokens of each. Progress
+      // counts texts. The texts of one step take less than 200 ms, so that a signal is not kept waiting.
+      .def("embed", [](const Embedder& self, nb::list texts,
+                       nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> out, const Settings& settings) {
+        constexpr std::size_t kBytesAtOnce = 8192;
         const std::vector<std::string_view> views = views_of(texts);
-        if (out.shape(0) != views.size() || out.shape(1) != self.dimension())
+        const std::size_t width = self.dimension();
+        if (out.shape(0) != views.size() || out.shape(1) != width)
           throw nb::value_error("out has another shape than the texts' vectors");
         std::vector<Embedded> what(views.size());
         const std::span<float> room(out.data(), out.size());
-        {
-          nb::gil_scoped_release released;
-          self.embed(views, room, what);
-        }
+        run_job(settings, [&](const Context& context) {
+          for (std::size_t i = 0; i < views.size();) {
+            if (!context.progress(i, views.size())) throw Cancelled();
+            std::size_t end = i, bytes = 0;
+            while (end < views.size() && (end == i || bytes + views[end].size() + 32 <= kBytesAtOnce))
+              bytes += views[end++].size() + 32;
+            self.embed(std::span(views).subspan(i, end - i), room.subspan(i * width, (end - i) * width),
+                       std::span(what).subspan(i, end - i));
+            i = end;
+          }
+          context.progress(views.size(), views.size());
+        });
         nb::list counts;
         for (const Embedded& one : what) counts.append(one.tokens);
         return counts;

@@ -9,6 +9,7 @@ from . import _core
 from ._errors import UsageError
 from ._model import Model
 from ._model import open as open_model
+from ._progress import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     import numpy as np
-
-_TEXTS_AT_ONCE = 256  # between two looks for Ctrl-C
 
 
 class Embedder:
@@ -128,21 +127,10 @@ class Embedder:
         if prefix:
             texts = [prefix + text for text in texts]
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
-        vectors = numpy.empty((len(texts), self.dimension), numpy.float32)
-        bar = None
-        if show_progress_bar:
-            from tqdm.auto import tqdm
-
-            bar = tqdm(total=len(texts), desc="embed", unit="text")
-        for begin in range(0, len(order), _TEXTS_AT_ONCE):
-            some = order[begin : begin + _TEXTS_AT_ONCE]
-            room = numpy.empty((len(some), self.dimension), numpy.float32)
-            self._embedder.embed([texts[i] for i in some], room)
-            vectors[some] = room
-            if bar is not None:
-                bar.update(len(some))
-        if bar is not None:
-            bar.close()
+        room = numpy.empty((len(texts), self.dimension), numpy.float32)
+        self._embedder.embed([texts[i] for i in order], room, settings(None, show_progress_bar or None, 1, "embed", "text"))
+        vectors = numpy.empty_like(room)
+        vectors[order] = room
         if truncate_dim is not None:
             vectors = numpy.ascontiguousarray(vectors[:, :truncate_dim])
         if normalize_embeddings:

@@ -389,6 +389,8 @@ def open(
     format: str | None = None,
     check: Literal["all", "structure"] = "all",
     checksum_form: str | None = None,
+    sidecar: Any = None,
+    tokenizer: Any = None,
     limits: Limits | None = None,
 ) -> Model:
     """Opens a model in any container. Reads and checks the header; elements are read later.
@@ -404,6 +406,8 @@ def open(
         ``"structure"`` skips the checks of payload that a specification requires for opening (SLM).
     checksum_form : str, optional
         In which form a ``.slm`` was checksummed.
+    sidecar, tokenizer : path, bytes or file object, optional
+        The sidecar of an ``.stb``, and the tokenizer file of a llama2.c checkpoint, where they are not beside the file.
     limits : dict, optional
         In bytes, by name: memory, header, decoded, work, output; and tensors, depth.
 
@@ -418,7 +422,7 @@ def open(
     InputOutputError
         It cannot be read; :class:`MissingFileError` if it is not there.
     """
-    model = _core.open(to_input(file), format or "", check, checksum_form or "", settings(limits))
+    model = _core.open(to_input(file), format or "", check, checksum_form or "", settings(limits), to_input(sidecar), to_input(tokenizer))
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     reopen = None if path is None else (path,)
     return Model(model, str(path) if path is not None else str(getattr(file, "name", "<memory>")), reopen)

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 class _Bar:
     """Shows (done, total) as a bar of tqdm."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, unit: str) -> None:
         try:
             from tqdm.auto import tqdm
         except ImportError as error:
             raise ImportError("progress=True needs the package tqdm: pip install tqdm, or give a callable") from error
-        self._bar = tqdm(desc=what or None, unit="B", unit_scale=True, unit_divisor=1024)
+        bytes_ = unit == "B"
+        self._bar = tqdm(desc=what or None, unit=unit, unit_scale=bytes_, unit_divisor=1024 if bytes_ else 1000)
 
     def __call__(self, done: int, total: int) -> None:
         self._bar.total = total or None
@@ -28,7 +29,7 @@ class _Bar:
             self._bar.close()
 
 
-def settings(limits: Mapping[str, int] | None = None, progress: bool | Callable[[int, int], Any] | None = None, threads: int = 0, what: str = "") -> _core.Settings:
+def settings(limits: Mapping[str, int] | None = None, progress: bool | Callable[[int, int], Any] | None = None, threads: int = 0, what: str = "", unit: str = "B") -> _core.Settings:
     """What the extension module takes: limits, threads (0: one for each processor), and who is told of progress."""
-    told = _Bar(what) if progress is True else (progress or None)
+    told = _Bar(what, unit) if progress is True else (progress or None)
     return _core.Settings(dict(limits) if limits is not None else None, threads, told)

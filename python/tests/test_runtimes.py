@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Embedder and Generator, on the models that `make demo` fetches and that the test data holds; each test says what is missing."""
+import os
+import pathlib
+import pickle
+import signal
+import threading
+import time
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import weighbridge as wb  # noqa: E402
+
+ROOT = pathlib.Path(os.environ.get("WEIGHBRIDGE_ROOT", pathlib.Path(__file__).parents[2]))
+DATA = pathlib.Path(os.environ.get("WEIGHBRIDGE_TEST_DATA", ROOT.parent / "shared/data"))
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    folder = ROOT / "build/demo/all-MiniLM-L6-v2"
+    if not (folder / "model.safetensors").exists():
+        pytest.skip(f"{folder} is missing: make demo fetches it")
+    return wb.Embedder(folder, prompts={"query": "query: "})
+
+
+@pytest.fixture(scope="module")
+def generator(tmp_path_factory):
+    source = DATA / "llama/stories260K.bin"
+    if not source.exists():
+        pytest.skip(f"{source} is missing: WEIGHBRIDGE_TEST_DATA can name the folder of the test data")
+    path = tmp_path_factory.mktemp("stories") / "stories.slm"
+    wb.convert(wb.open(source, tokenizer=source.with_name("tok512.bin")), path, allow="attribute")
+    return wb.Generator(path)
+
+
+def test_encode_has_the_habits_of_sentence_transformers(embedder):
+    one, many = embedder.encode("a truck"), embedder.encode(["a lorry", "a truck", ""])
+    assert one.shape == (384,) and many.shape == (3, 384) and many.dtype == np.float32
+    assert np.array_equal(many[1], one), "order is kept, and a text has the same vector in any batch"
+    assert np.allclose(np.linalg.norm(many, axis=1), 1, atol=1e-6)
+    assert embedder.encode([]).shape == (0, 384)
+    assert embedder.get_embedding_dimension() == embedder.get_sentence_embedding_dimension() == 384 and embedder.max_seq_length == 256
+    assert np.array_equal(embedder.encode_query("x"), embedder.encode("query: x")) and np.array_equal(embedder.encode_document("x"), embedder.encode("x"))
+    assert np.array_equal(embedder.encode("x", prompt="query: "), embedder.encode("x", prompt_name="query"))
+    short = embedder.encode("a truck", truncate_dim=100, normalize_embeddings=True)
+    assert short.shape == (100,) and abs(np.linalg.norm(short) - 1) < 1e-6
+    assert embedder.encode(["a", "b"], precision="ubinary").shape == (2, 48)
+    assert embedder.similarity(one, many)[0, 1] == pytest.approx(1)
+    assert isinstance(embedder.encode(["a"], convert_to_numpy=False), list)
+    with pytest.raises(wb.UsageError, match="no prompt"):
+        embedder.encode("x", prompt_name="nope")
+    with pytest.raises(wb.UsageError, match="text 1 is a int"):
+        embedder.encode(["x", 3])
+
+
+def test_an_embedder_pickles_as_its_arguments(embedder):
+    assert np.array_equal(pickle.loads(pickle.dumps(embedder)).encode("x"), embedder.encode("x"))
+    assert embedder.tokenize("hello world") == [101, 7592, 2088, 102] and "384 numbers" in repr(embedder)
+
+
+def test_ctrl_c_stops_encode_soon(embedder):
+    texts = ["a long text of many words " * 40] * 3000
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        embedder.encode(texts)
+    assert time.monotonic() - began < 3
+
+
+def test_generate_answers_like_a_completion(generator):
+    whole = generator.generate("Once upon a time", max_tokens=30)
+    assert whole["object"] == "text_completion" and whole["choices"][0]["finish_reason"] == "length"
+    assert whole["usage"]["completion_tokens"] == 30
+    pieces = list(generator("Once upon a time", max_tokens=30, stream=True))
+    assert "".join(p["choices"][0]["text"] for p in pieces) == whole["choices"][0]["text"]
+    assert [p["choices"][0]["finish_reason"] for p in pieces[:-1]] == [None] * (len(pieces) - 1)
+    stopped = generator.generate("Once upon a time", max_tokens=30, stop=" ")
+    assert stopped["choices"][0]["finish_reason"] == "stop" and " " not in stopped["choices"][0]["text"].lstrip()
+    assert generator.generate("x", temperature=1.0, seed=3)["choices"] == generator.generate("x", temperature=1.0, seed=3)["choices"]
+
+
+def test_ids_and_likelihoods(generator):
+    ids = generator.tokenize("Once upon a time")
+    assert generator.detokenize(ids).decode().strip() == "Once upon a time"
+    assert 1 < generator.perplexity("Once upon a time there was a little girl.") < 1000
+    with pytest.raises(wb.Error):
+        generator.generate("x" * 100_000)
