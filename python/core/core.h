@@ -37,7 +37,7 @@ void define_jobs(nb::module_&);
 void define_runtimes(nb::module_&);
 
 // A text of a file as str: bytes that are no UTF-8 become surrogates, as os.fsdecode() does.
-nb::object text(std::string_view);
+nb::str text(std::string_view);
 nb::object to_python(const Value&);
 Value to_value(nb::handle);
 nb::dict to_dict(std::span<const Value::Entry>);

@@ -4,10 +4,10 @@
 
 namespace weighbridge::python {
 
-nb::object text(std::string_view bytes) {
+nb::str text(std::string_view bytes) {
   PyObject* const out = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogateescape");
   if (!out) throw nb::python_error();
-  return nb::steal(out);
+  return nb::steal<nb::str>(out);
 }
 
 nb::dict to_dict(const Finding& finding) {
@@ -16,9 +16,9 @@ nb::dict to_dict(const Finding& finding) {
   out["severity"] = text(name(finding.severity));
   out["kind"] = text(name(finding.kind));
   out["message"] = text(finding.message);
-  out["file"] = finding.file.empty() ? nb::none() : text(finding.file.name);
+  out["file"] = finding.file.empty() ? nb::object(nb::none()) : nb::object(text(finding.file.name));
   out["offset"] = nb::cast(finding.offset);
-  out["tensor"] = finding.has_tensor ? text(finding.tensor) : nb::none();
+  out["tensor"] = finding.has_tensor ? nb::object(text(finding.tensor)) : nb::object(nb::none());
   out["expected"] = text(finding.expected);
   out["found"] = text(finding.found);
   nb::object hint = nb::none();

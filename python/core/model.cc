@@ -167,7 +167,7 @@ void define_models(nb::module_& m) {
         for (const Part& part : t.parts()) out.append(nb::cast(Part(part)));
         return out;
       })
-      .def("view", &view_of, nb::arg("numpy"))
+      .def("view", &view_of, nb::arg("numpy"), nb::sig("def view(self, numpy: bool) -> Any"))
       .def("rows", [](const Tensor& t, std::uint64_t first, std::uint64_t count, std::string_view dtype, bool numpy,
                       const Settings& settings) { return rows_of(t, first, count, dtype_of_name(dtype), numpy, settings); })
       .def("bytes", [](const Tensor& t, std::string_view dtype, const Settings& settings) {

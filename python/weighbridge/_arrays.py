@@ -58,7 +58,8 @@ def numpy_dtype(name: str) -> "np.dtype[Any]":
             import ml_dtypes
         except ImportError as error:
             raise ImportError(f"NumPy has no {name}: install ml_dtypes, or ask for dtype='f32'") from error
-        return numpy.dtype(getattr(ml_dtypes, ML_NAMES[name]))
+        found: np.dtype[Any] = numpy.dtype(getattr(ml_dtypes, ML_NAMES[name]))
+        return found
     raise UsageError(f"NumPy has no {name}: ask for dtype='f32'")
 
 

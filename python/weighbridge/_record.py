@@ -32,7 +32,7 @@ class Record:
         return {field: getattr(self, field) for field in self.__slots__}
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.asdict() == other.asdict()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self.asdict() == other.asdict()
 
     def __hash__(self) -> int:
         return hash((type(self), tuple(map(repr, self.asdict().values()))))
