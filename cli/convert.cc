@@ -35,6 +35,7 @@ Options options_of(const Arguments& args) {
                        FlagId::model_name, FlagId::model_version, FlagId::max_shard_size});
   options.level = args.number(FlagId::level, 0);
   options.version = args.value(FlagId::zt_version);
+  options.canonical = args.has(FlagId::canonical);
   options.replace = args.has(FlagId::force);
   return options;
 }

@@ -94,6 +94,9 @@ struct Options {
   std::string digest{};
   /// of the target container ("1.2" for zt); empty: the source's if it fits, else the default
   std::string version{};
+  /// Make the output depend on the content alone: the tensors, the metadata and the tokenizer, in an order of their
+  /// own. Equal content then gives equal bytes, whatever container held it: docs/converting.md
+  bool canonical = false;
   bool replace = false;        ///< replace an output that exists
   SlmOptions slm{};            ///< for .slm
   Zt0Options zt0{};            ///< for zTensor 0.1
@@ -104,7 +107,8 @@ struct Options {
   static constexpr int kHighestLevel = 19;
   /// Sets an option from its name and its value as text.
   /// @param option "allow" (kinds of loss, comma-separated, added to those set), "cast", "encoding", "digest",
-  ///   "quantize", or one that FormatInfo::options of a format names ("keep-gqa"; a switch is "true" or "false").
+  ///   "quantize", "canonical" (a switch), or one that FormatInfo::options of a format names ("keep-gqa"; a switch is
+  ///   "true" or "false").
   /// @throws Error misuse: an unknown option, or an invalid value; the message names the valid ones.
   void set(std::string_view option, std::string_view text);
   /// The values that set() takes for an option, for all containers together. Empty if the option takes any text or is
@@ -181,7 +185,8 @@ Plan plan(const Model&, std::string_view format, const Options& = {});
 Written save(const Model&, const std::string& path, const Options& = {}, const Context& = {});
 
 /// A new file in the container of `target`, which must support appending, with the tensors of `more` after its own. The
-/// old bytes are shared or copied, never rewritten. A name that both have is a blocker.
+/// old bytes are shared or copied, never rewritten. A name that both have is a blocker. Error{misuse} with
+/// Options::canonical, since the old bytes stay as they are.
 Plan plan_append(const Model& target, const Model& more, const Options& = {});
 
 }  // namespace weighbridge

@@ -65,7 +65,8 @@ std::vector<std::string_view> Options::words(std::string_view option) {
     for (const BlockTypeInfo& type : all_block_types())
       if (type.can_encode && std::ranges::find(out, type.name) == out.end()) out.push_back(type.name);
   const core::FormatOption* const own = core::find_format_option(option);
-  if (own != nullptr && own->is_switch) out.assign(std::begin(core::kSwitch), std::end(core::kSwitch));
+  if (option == "canonical" || (own != nullptr && own->is_switch))
+    out.assign(std::begin(core::kSwitch), std::end(core::kSwitch));
   return out;
 }
 
@@ -80,6 +81,7 @@ void Options::set(std::string_view option, std::string_view text) {
   if (option == "encoding") encoding = text;
   if (option == "digest") digest = text;
   if (option == "quantize") quantize = text;
+  if (option == "canonical") core::detail::assign(canonical, text);
 }
 
 }  // namespace weighbridge

@@ -14,6 +14,7 @@
 #include "convert/payload.h"
 #include "convert/plan_maker.h"
 #include "convert/rep.h"
+#include "core/canonical.h"
 #include "core/format_options.h"
 #include "core/plan_text.h"
 #include "core/view.h"
@@ -185,6 +186,14 @@ void name_folder_files(core::WriteLayout& layout, const Model& from) {
                                core::kFolderFile, "left out"});
 }
 
+// Puts items that no writer judged in front of the writer's.
+void add_items(core::WriteLayout& layout, std::vector<Item> losses, std::vector<Item> changes) {
+  std::move(layout.losses.begin(), layout.losses.end(), std::back_inserter(losses));
+  std::move(layout.changes.begin(), layout.changes.end(), std::back_inserter(changes));
+  layout.losses = std::move(losses);
+  layout.changes = std::move(changes);
+}
+
 // A model whose content is checked before it is copied must be copied as it was checked.
 Model as_checked(const Model& model) {
   const core::Format* const format = registry::find(model.format());
@@ -199,7 +208,13 @@ Plan plan(const Model& model, std::string_view format, const Options& options) {
   rep->format = &writer_of(format);
   check_options(rep->format->info, options);
   Model written = as_checked(model);
+  core::Canonical canonical;
+  if (options.canonical) {
+    canonical = core::canonical(written);
+    written = canonical.model;
+  }
   rep->layout = lay_out(written, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
+  add_items(rep->layout, std::move(canonical.losses), std::move(canonical.changes));
   name_folder_files(rep->layout, model);
   rep->models = {written};
   return convert::PlanMaker::make(std::move(rep), model, options);
@@ -213,6 +228,8 @@ Plan plan_append(const Model& target, const Model& more, const Options& options)
                                " cannot grow: append needs a .zt as its target");
   if (core::is_view(target))
     base::misuse("append", "a view of a file cannot grow: append to the file, and select from what is added");
+  if (options.canonical)
+    base::misuse("append", "append keeps the bytes that the file has, so that it cannot write a canonical file");
   check_options(rep->format->info, options);
   Model added = as_checked(more);
   rep->layout = lay_out(added, [&](const Model& from) { return rep->format->append(target, from, options); });

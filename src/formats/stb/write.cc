@@ -190,7 +190,8 @@ class Planner {
     const std::uint32_t twin = sharing_.first[ordinal], partly = sharing_.partly[ordinal];
     if (twin != ordinal && placed_[twin]) {
       const Placed& other = *placed_[twin];
-      if (as_it_is && other.as_it_is && core::same_elements(tensor.main(), other.tensor.main())) {
+      if (!options_.canonical && as_it_is && other.as_it_is &&
+          core::same_elements(tensor.main(), other.tensor.main())) {
         out.shared_parts = 1;
         out_.tensors.push_back(std::move(out));
         return other.offset;

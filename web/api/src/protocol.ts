@@ -50,6 +50,7 @@ export interface PlanArguments {
     readonly digest: string;
     readonly version: string;
     readonly replace: boolean;
+    readonly canonical: string;
     readonly "keep-gqa": string;
     readonly "quantize-norms": string;
     readonly "omit-layout-field": string;

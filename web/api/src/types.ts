@@ -326,6 +326,8 @@ export interface PlanOptions extends CallOptions {
   readonly digest?: string | undefined;
   /** The version of the target format. */
   readonly version?: string | undefined;
+  /** Write the same bytes for the same content, whatever the order, container and encoding of the input. */
+  readonly canonical?: boolean | undefined;
   /** Keep only tensors whose whole name matches one of these globs. */
   readonly only?: readonly string[] | undefined;
   /** Leave out tensors whose whole name matches one of these globs. */
