@@ -61,6 +61,7 @@ std::vector<std::string_view> Options::words(std::string_view option) {
       if (dtype.kind == DTypeKind::real) out.push_back(dtype.name);
   if (option == "encoding") out = {name(Encoding::raw), name(Encoding::zstd)};
   if (option == "digest") out = {"none", "sha256", "crc32c"};
+  if (option == "gptq") out = {"auto", "v1", "v2"};
   if (option == "quantize")
     for (const BlockTypeInfo& type : all_block_types())
       if (type.can_encode && std::ranges::find(out, type.name) == out.end()) out.push_back(type.name);
@@ -81,6 +82,7 @@ void Options::set(std::string_view option, std::string_view text) {
   if (option == "encoding") encoding = text;
   if (option == "digest") digest = text;
   if (option == "quantize") quantize = text;
+  if (option == "gptq") gptq = text;
   if (option == "canonical") core::detail::assign(canonical, text);
 }
 

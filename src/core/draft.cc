@@ -469,6 +469,11 @@ PartDraft& PartDraft::length(std::uint64_t bytes) {
   record.stored_length = record.size = bytes;
   return *this;
 }
+PartDraft& PartDraft::make(
+    std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>&)> make) {
+  side().make = std::move(make);
+  return *this;
+}
 PartDraft& PartDraft::pull(Builder::Pull pull) {
   side().pull = std::move(pull);
   return *this;

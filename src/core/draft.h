@@ -2,7 +2,9 @@
 // How readers and Builder make a Model. Owns Draft, TensorDraft and PartDraft, and a few accessors of a finished Model
 // that are not public. state.h, which only core includes, has the storage.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "codecs/indexed_checksum.h"
+#include "weighbridge/context.h"
 #include "weighbridge/model.h"
 #include "weighbridge/place.h"
 
@@ -68,6 +71,8 @@ class PartDraft {
   PartDraft& extra(std::string_view key, Value);  // an unknown key, behind the others
   PartDraft& length(std::uint64_t);               // stored and logical, for a part that turns out longer
   PartDraft& pull(Builder::Pull);                 // produces its bytes, if it is computed
+  // The same, by passing them to a sink, which ends it by returning false.
+  PartDraft& make(std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>&)>);
 
  private:
   friend class Draft;

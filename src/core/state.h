@@ -59,6 +59,7 @@ struct PartSide {
   std::vector<std::int64_t> strides;
   Entries extra;
   Builder::Pull pull;  // encoding computed
+  std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>&)> make;  // in its place
 };
 
 struct TensorRecord {

@@ -50,6 +50,7 @@ export interface PlanArguments {
     readonly digest: string;
     readonly version: string;
     readonly replace: boolean;
+    readonly gptq: string;
     readonly canonical: string;
     readonly "keep-gqa": string;
     readonly "quantize-norms": string;
