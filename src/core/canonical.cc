@@ -10,6 +10,8 @@
 #include "core/plan_text.h"
 #include "core/state.h"
 #include "core/widen.h"
+#include "wire/json_reader.h"
+#include "wire/json_writer.h"
 
 namespace weighbridge::core {
 namespace {
@@ -46,8 +48,97 @@ std::vector<Value::Entry> sorted(const Attributes& attributes) {
   return entries;
 }
 
-// The same vocabulary with its tokens by id, its merges by rank and its special tokens by name.
-Tokenizer sorted(Tokenizer from) {
+// The next value of JSON, with the keys of its objects in order.
+std::string sorted(wire::JsonReader& in) {
+  std::string out, scratch;
+  if (in.peek() == wire::JsonKind::object && in.enter_object()) {
+    std::vector<std::pair<std::string, std::string>> members;
+    for (wire::JsonString key; in.next_key(key);) {
+      std::string name(wire::json_text(key, scratch));
+      members.emplace_back(std::move(name), sorted(in));
+    }
+    std::ranges::stable_sort(members, {}, &std::pair<std::string, std::string>::first);
+    for (const auto& [name, value] : members) {
+      out += out.empty() ? '{' : ',';
+      wire::append_json_string(out, name);
+      (out += ':') += value;
+    }
+    return out.empty() ? "{}" : out + '}';
+  }
+  if (in.peek() == wire::JsonKind::array && in.enter_array()) {
+    while (in.next_element()) (out += out.empty() ? '[' : ',') += sorted(in);
+    return out.empty() ? "[]" : out + ']';
+  }
+  std::string_view raw;
+  in.skip_value(raw);
+  return std::string(raw);
+}
+
+// The keys of config.json are attributes, and objects inside it their texts.
+void sort_json(Value::Entry& entry) {
+  const auto text = entry.second.as_text();
+  if (!entry.first.starts_with("hf.") || !text || text->empty() || (text->front() != '{' && text->front() != '['))
+    return;
+  wire::JsonReader in(*text);
+  std::string out = sorted(in);
+  if (in.ok() && in.finish()) entry.second = Value::text(std::move(out));
+}
+
+class Maker {
+ public:
+  explicit Maker(const Model& model) : model_(model) {}
+
+  Canonical run() {
+    draft_.begin_view(model_);
+    for (const std::uint32_t i : by_name(model_)) add(model_[i]);
+    draft_.index_sorted_names();
+    add_attributes();
+    for (const auto& [key, value] : model_.extra()) lose_extra(indexed("extra", key), value);
+    draft_.set_extra({});
+    if (const auto tokenizer = model_.tokenizer()) draft_.set_tokenizer(canonical(*tokenizer));
+    out_.model = draft_.finish();
+    return std::move(out_);
+  }
+
+ private:
+  void lose(LossKind kind, std::string what, std::string from, std::string to) {
+    out_.losses.push_back({kind, std::move(what), std::move(from), std::move(to)});
+  }
+  void lose_extra(std::string what, const Value& value) {
+    lose(LossKind::extra, std::move(what), value.to_text(),
+         "dropped: an unknown key is no content of a canonical file");
+  }
+
+  void add(const Tensor& tensor) {
+    const std::uint32_t at = draft_.adopt(tensor.name(), tensor);
+    draft_.sort_parts();
+    for (const auto& [key, value] : tensor.extra()) lose_extra(subject(tensor) + "." + indexed("extra", key), value);
+    if (!tensor.extra().empty() || !tensor.attributes().empty())
+      draft_.tensor(at).extra({}).attributes(sorted(tensor.attributes()));
+  }
+
+  void add_attributes() {
+    std::vector<Value::Entry> entries = sorted(model_.attributes());
+    std::erase_if(entries, [&](const Value::Entry& entry) {
+      const auto& [key, value] = entry;
+      if (std::ranges::find(kProvenance, key) == std::end(kProvenance) && key != named_after_place(model_))
+        return false;
+      out_.changes.push_back({LossKind::attribute, indexed("attributes", key), value.to_text(),
+                              "left out: it describes how the input was made"});
+      return true;
+    });
+    std::ranges::for_each(entries, sort_json);
+    draft_.set_attributes(std::move(entries));
+  }
+
+  const Model& model_;
+  Draft draft_;
+  Canonical out_;
+};
+
+}  // namespace
+
+Tokenizer canonical(Tokenizer from) {
   std::ranges::sort(from.special);
   std::ranges::stable_sort(from.merges, {}, &Tokenizer::Merge::rank);
   if (from.ids.size() != from.tokens.size()) return from;
@@ -66,64 +157,6 @@ Tokenizer sorted(Tokenizer from) {
   if (counts_up) out.ids.clear();
   return out;
 }
-
-class Maker {
- public:
-  explicit Maker(const Model& model) : model_(model) {}
-
-  Canonical run() {
-    draft_.begin_view(model_);
-    for (const std::uint32_t i : by_name(model_)) add(model_[i]);
-    draft_.index_sorted_names();
-    if (ids_)
-      out_.changes.push_back(
-          {LossKind::name, "tensors", "numbers of the tensors", "left out: the order of the names gives new ones"});
-    add_attributes();
-    for (const auto& [key, value] : model_.extra()) lose_extra(indexed("extra", key), value);
-    draft_.set_extra({});
-    if (const auto tokenizer = model_.tokenizer()) draft_.set_tokenizer(sorted(*tokenizer));
-    out_.model = draft_.finish();
-    return std::move(out_);
-  }
-
- private:
-  void lose(LossKind kind, std::string what, std::string from, std::string to) {
-    out_.losses.push_back({kind, std::move(what), std::move(from), std::move(to)});
-  }
-  void lose_extra(std::string what, const Value& value) {
-    lose(LossKind::extra, std::move(what), value.to_text(),
-         "dropped: an unknown key is no content of a canonical file");
-  }
-
-  void add(const Tensor& tensor) {
-    const std::uint32_t at = draft_.adopt(tensor.name(), tensor);
-    draft_.sort_parts();
-    for (const auto& [key, value] : tensor.extra()) lose_extra(subject(tensor) + "." + indexed("extra", key), value);
-    ids_ |= tensor.id().value_or(at) != at;
-    if (tensor.id() || !tensor.extra().empty() || !tensor.attributes().empty())
-      draft_.tensor(at).id(std::nullopt).extra({}).attributes(sorted(tensor.attributes()));
-  }
-
-  void add_attributes() {
-    std::vector<Value::Entry> entries = sorted(model_.attributes());
-    std::erase_if(entries, [&](const Value::Entry& entry) {
-      const auto& [key, value] = entry;
-      if (std::ranges::find(kProvenance, key) == std::end(kProvenance) && key != named_after_place(model_))
-        return false;
-      out_.changes.push_back({LossKind::attribute, indexed("attributes", key), value.to_text(),
-                              "left out: it describes how the input was made"});
-      return true;
-    });
-    draft_.set_attributes(std::move(entries));
-  }
-
-  const Model& model_;
-  Draft draft_;
-  Canonical out_;
-  bool ids_ = false;  // a tensor has one that is not its place in the order
-};
-
-}  // namespace
 
 Canonical canonical(const Model& model) {
   if (Access::state(model) == nullptr) return {model, {}, {}};

@@ -16,10 +16,12 @@ struct Canonical {
   Model model;
   std::vector<Item> losses, changes;
 };
-// Tensors, parts, attributes and maps in them are in the order of the bytes of their names, a tokenizer's tokens in
-// that of their ids. Leaves out what is not content: unknown keys, which are losses; tensor ids and the attributes that
-// say when or by what the input was made, which are changes.
+// Tensors, parts, attributes and maps in them are in the order of the bytes of their names. Leaves out what is not
+// content: unknown keys, which are losses, and the attributes that say when or by what the input was made, which are
+// changes.
 Canonical canonical(const Model&);
+// The same vocabulary with its tokens by id, its merges by rank and its special tokens by name.
+Tokenizer canonical(Tokenizer);
 
 // [reads] Passes the elements of an index part to the sink as u64.
 void stream_widened(const Part&, const Context&, const std::function<void(std::span<const std::byte>)>& sink);

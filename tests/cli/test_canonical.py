@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """convert --canonical: equal content gives equal bytes, whatever its order and the container that held it."""
+import json
+import shutil
 import struct
 
 import pytest
 
-from conftest import cbor, floats, safetensors, validated, weighbridge, ztensor
+from conftest import TEST_DATA, cbor, floats, safetensors, validated, weighbridge, ztensor
 
 TENSORS = {"b": ("F32", [2], floats(1, 2)), "t10": ("I32", [3], struct.pack("<3i", 7, 8, 9)), "a": ("F32", [3], floats(3, 4, 5)),
            "t2": ("F32", [1, 2], floats(6, 7))}
@@ -31,7 +33,8 @@ def written(path, source, to, *flags):
     """What convert writes: name -> bytes."""
     format, *more = to.split()
     weighbridge("convert", source, f"{path}/" if format == "hf" else path, "--to", format, "--canonical", *more, *flags)
-    return {each.name: each.read_bytes() for each in path.iterdir()} if path.is_dir() else {"": path.read_bytes()}
+    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
+    return {each.relative_to(path).as_posix(): each.read_bytes() for each in files}
 
 
 @pytest.mark.parametrize("to", TARGETS)
@@ -92,3 +95,21 @@ def test_shared_bytes_are_a_named_loss(tmp_path):
 
 def test_append_has_no_canonical(inputs, tmp_path):
     assert "--canonical" in weighbridge("append", inputs[2], inputs[0], "--canonical", status=2).stderr
+
+
+def test_a_folder_keeps_its_other_files(tmp_path):
+    """The order of special tokens changed, so that tokenizer.json was left out as of another tokenizer."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    if not (TEST_DATA / "tiny_bert").is_dir():
+        pytest.skip("tiny_bert is not in ../shared/data or $WEIGHBRIDGE_TEST_DATA")
+    for path in (one, two):
+        shutil.copytree(TEST_DATA / "tiny_bert", path, copy_function=shutil.copyfile)
+    config = {**json.loads((two / "config.json").read_text()), "of_a_user": {"b": [1, {"y": "\u00e9", "x": 1.0}], "a": {}}}
+    (one / "config.json").write_text(json.dumps(config, indent=2))
+    config["of_a_user"] = {"a": {}, "b": [1, {"x": 1.0, "y": "\u00e9"}]}
+    (two / "config.json").write_text(json.dumps({**dict(reversed(config.items())), "transformers_version": "9.9"}))
+    made = [written(tmp_path / f"out{i}", path, "hf") for i, path in enumerate((one, two))]
+    assert made[0] == made[1]
+    for name in ["tokenizer.json", "special_tokens_map.json", "vocab.txt", "1_Pooling/config.json"]:
+        assert made[0][name] == (one / name).read_bytes()
+    assert written(tmp_path / "again", tmp_path / "out0", "hf") == made[0]
