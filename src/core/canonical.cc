@@ -127,7 +127,7 @@ class Maker {
                               "left out: it describes how the input was made"});
       return true;
     });
-    std::ranges::for_each(entries, sort_json);
+    for (Value::Entry& entry : entries) sort_json(entry);
     draft_.set_attributes(std::move(entries));
   }
 
