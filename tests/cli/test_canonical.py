@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """convert --canonical: equal content gives equal bytes, whatever its order and the container that held it."""
 import json
+import os
 import shutil
 import struct
 
@@ -113,3 +114,15 @@ def test_a_folder_keeps_its_other_files(tmp_path):
     for name in ["tokenizer.json", "special_tokens_map.json", "vocab.txt", "1_Pooling/config.json"]:
         assert made[0][name] == (one / name).read_bytes()
     assert written(tmp_path / "again", tmp_path / "out0", "hf") == made[0]
+
+
+def test_the_time_of_a_build_does_not_count(tmp_path):
+    """SOURCE_DATE_EPOCH gave a .weights without created_at another time in each build."""
+    if not (TEST_DATA / "tiny_bert").is_dir():
+        pytest.skip("tiny_bert is not in ../shared/data or $WEIGHBRIDGE_TEST_DATA")
+    made = []
+    for epoch in ["1", "1700000000"]:
+        out = tmp_path / f"{epoch}.weights"
+        weighbridge("convert", TEST_DATA / "tiny_bert", out, "--canonical", env={**os.environ, "SOURCE_DATE_EPOCH": epoch})
+        made.append(out.read_bytes())
+    assert made[0] == made[1]
