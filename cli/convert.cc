@@ -30,11 +30,12 @@ constexpr std::size_t kLongestReason = 240;  // columns of its new value, which 
 
 Options options_of(const Arguments& args) {
   Options options;
-  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize,
+  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize, FlagId::gptq,
                        FlagId::quantize_norms, FlagId::keep_gqa, FlagId::omit_layout_field, FlagId::created_at,
                        FlagId::model_name, FlagId::model_version, FlagId::max_shard_size});
   options.level = args.number(FlagId::level, 0);
   options.version = args.value(FlagId::zt_version);
+  options.canonical = args.has(FlagId::canonical);
   options.replace = args.has(FlagId::force);
   return options;
 }

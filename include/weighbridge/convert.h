@@ -94,6 +94,14 @@ struct Options {
   std::string digest{};
   /// of the target container ("1.2" for zt); empty: the source's if it fits, else the default
   std::string version{};
+  /// "auto", "v1", "v2": a target with the layout `quantized_group` gets GPTQ's tensors of each linear layer
+  /// (NAME.qweight, .qzeros, .scales, .g_idx) as one tensor NAME of that layout, any other target the reverse; both are
+  /// lossless: docs/converting.md. The word says whether qzeros are stored minus one (v1) or as they are (v2); auto: as
+  /// the model's metadata says. Empty: tensors stay what they are.
+  std::string gptq{};
+  /// Make the output depend on the content alone: the tensors, the metadata and the tokenizer, in an order of their
+  /// own. Equal content then gives equal bytes, whatever container held it: docs/converting.md
+  bool canonical = false;
   bool replace = false;        ///< replace an output that exists
   SlmOptions slm{};            ///< for .slm
   Zt0Options zt0{};            ///< for zTensor 0.1
@@ -104,7 +112,8 @@ struct Options {
   static constexpr int kHighestLevel = 19;
   /// Sets an option from its name and its value as text.
   /// @param option "allow" (kinds of loss, comma-separated, added to those set), "cast", "encoding", "digest",
-  ///   "quantize", or one that FormatInfo::options of a format names ("keep-gqa"; a switch is "true" or "false").
+  ///   "quantize", "gptq", "canonical" (a switch), or one that FormatInfo::options of a format names ("keep-gqa"; a
+  ///   switch is "true" or "false").
   /// @throws Error misuse: an unknown option, or an invalid value; the message names the valid ones.
   void set(std::string_view option, std::string_view text);
   /// The values that set() takes for an option, for all containers together. Empty if the option takes any text or is
@@ -173,15 +182,16 @@ class Plan {
 };
 
 /// What converting to `format` would do. Error{misuse}: an unknown format, a read-only one, options that it lacks.
-/// Reads no payload except `embeddings.position_ids` for EMBD (reading E14); there it may throw the same errors as
-/// members marked [reads].
+/// Reads no payload except `embeddings.position_ids` for EMBD (reading E14) and, with Options::gptq, g_idx; there it
+/// may throw the same errors as members marked [reads].
 Plan plan(const Model&, std::string_view format, const Options& = {});
 /// [reads] plan() and Plan::execute(), with the format of the path's extension. A path that ends in / means a Hugging
 /// Face folder.
 Written save(const Model&, const std::string& path, const Options& = {}, const Context& = {});
 
 /// A new file in the container of `target`, which must support appending, with the tensors of `more` after its own. The
-/// old bytes are shared or copied, never rewritten. A name that both have is a blocker.
+/// old bytes are shared or copied, never rewritten. A name that both have is a blocker. Error{misuse} with
+/// Options::canonical, since the old bytes stay as they are.
 Plan plan_append(const Model& target, const Model& more, const Options& = {});
 
 }  // namespace weighbridge

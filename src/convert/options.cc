@@ -61,11 +61,13 @@ std::vector<std::string_view> Options::words(std::string_view option) {
       if (dtype.kind == DTypeKind::real) out.push_back(dtype.name);
   if (option == "encoding") out = {name(Encoding::raw), name(Encoding::zstd)};
   if (option == "digest") out = {"none", "sha256", "crc32c"};
+  if (option == "gptq") out = {"auto", "v1", "v2"};
   if (option == "quantize")
     for (const BlockTypeInfo& type : all_block_types())
       if (type.can_encode && std::ranges::find(out, type.name) == out.end()) out.push_back(type.name);
   const core::FormatOption* const own = core::find_format_option(option);
-  if (own != nullptr && own->is_switch) out.assign(std::begin(core::kSwitch), std::end(core::kSwitch));
+  if (option == "canonical" || (own != nullptr && own->is_switch))
+    out.assign(std::begin(core::kSwitch), std::end(core::kSwitch));
   return out;
 }
 
@@ -80,6 +82,8 @@ void Options::set(std::string_view option, std::string_view text) {
   if (option == "encoding") encoding = text;
   if (option == "digest") digest = text;
   if (option == "quantize") quantize = text;
+  if (option == "gptq") gptq = text;
+  if (option == "canonical") core::detail::assign(canonical, text);
 }
 
 }  // namespace weighbridge

@@ -11,9 +11,11 @@
 #include "base/fail.h"
 #include "base/timestamp.h"
 #include "codecs/codec.h"
+#include "convert/gptq.h"
 #include "convert/payload.h"
 #include "convert/plan_maker.h"
 #include "convert/rep.h"
+#include "core/canonical.h"
 #include "core/format_options.h"
 #include "core/plan_text.h"
 #include "core/view.h"
@@ -79,6 +81,7 @@ void check_options(const FormatInfo& to, const Options& options) {
     if (std::ranges::find(holds.dtypes, options.cast) == holds.dtypes.end())
       base::misuse("cast", "the format " + format + " has no dtype " + std::string(name(options.cast)));
   }
+  if (!options.gptq.empty()) core::check_word("gptq", options.gptq, Options::words("gptq"));
   if (!options.quantize.empty() && std::ranges::none_of(holds.layouts, is_quantized))
     base::misuse("quantise", "the format " + format + " has no quantized layouts");
 }
@@ -185,6 +188,19 @@ void name_folder_files(core::WriteLayout& layout, const Model& from) {
                                core::kFolderFile, "left out"});
 }
 
+// Whether files of the format hold GPTQ's layers as quantized_group.
+bool has_groups(const FormatInfo& format) {
+  return std::ranges::find(format.holds.layouts, Layout::quantized_group) != format.holds.layouts.end();
+}
+
+// Puts items that no writer judged in front of the writer's.
+void add_items(core::WriteLayout& layout, std::vector<Item> losses, std::vector<Item> changes) {
+  std::move(layout.losses.begin(), layout.losses.end(), std::back_inserter(losses));
+  std::move(layout.changes.begin(), layout.changes.end(), std::back_inserter(changes));
+  layout.losses = std::move(losses);
+  layout.changes = std::move(changes);
+}
+
 // A model whose content is checked before it is copied must be copied as it was checked.
 Model as_checked(const Model& model) {
   const core::Format* const format = registry::find(model.format());
@@ -199,9 +215,23 @@ Plan plan(const Model& model, std::string_view format, const Options& options) {
   rep->format = &writer_of(format);
   check_options(rep->format->info, options);
   Model written = as_checked(model);
+  const Model checked = written;
+  convert::Gptq gptq;
+  if (!options.gptq.empty()) {
+    gptq = has_groups(rep->format->info) ? convert::group_gptq(written, options.gptq)
+                                         : convert::split_gptq(written, options.gptq);
+    written = gptq.model;
+  }
+  core::Canonical canonical;
+  if (options.canonical) {
+    canonical = core::canonical(written);
+    written = canonical.model;
+  }
   rep->layout = lay_out(written, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
+  add_items(rep->layout, std::move(canonical.losses), std::move(canonical.changes));
+  add_items(rep->layout, {}, std::move(gptq.changes));
   name_folder_files(rep->layout, model);
-  rep->models = {written};
+  rep->models = {options.gptq.empty() ? written : checked};  // whose parts have the digests to check
   return convert::PlanMaker::make(std::move(rep), model, options);
 }
 
@@ -213,6 +243,9 @@ Plan plan_append(const Model& target, const Model& more, const Options& options)
                                " cannot grow: append needs a .zt as its target");
   if (core::is_view(target))
     base::misuse("append", "a view of a file cannot grow: append to the file, and select from what is added");
+  if (!options.gptq.empty()) base::misuse("append", "append takes tensors as they are, GPTQ's too: convert them first");
+  if (options.canonical)
+    base::misuse("append", "append keeps the bytes that the file has, so that it cannot write a canonical file");
   check_options(rep->format->info, options);
   Model added = as_checked(more);
   rep->layout = lay_out(added, [&](const Model& from) { return rep->format->append(target, from, options); });

@@ -81,6 +81,7 @@ void Draft::adopt_metadata(const Model& from) {
   state_->extra = state->extra;
   state_->tokenizer = state->tokenizer;
 }
+void Draft::set_named_after_place(std::string_view key) { state_->named_after_place = key; }
 void Draft::begin_view(const Model& model) {
   const State& of = *Access::state(model);
   state_->format = of.format;
@@ -88,6 +89,7 @@ void Draft::begin_view(const Model& model) {
   state_->sources = of.sources;
   state_->place = of.place;
   state_->folder_files = of.folder_files;
+  state_->named_after_place = of.named_after_place;
   state_->header = of.header;  // content rules of some formats read it
   state_->extra = of.extra;
   state_->tokenizer = of.tokenizer;
@@ -243,6 +245,13 @@ std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& ten
     if (part.side != kNone) this->part(p).side() = from.part_sides[part.side];
   }
   return t;
+}
+
+void Draft::sort_parts() {
+  const TensorRecord& tensor = state_->tensors.back();
+  const auto begin = state_->parts.begin() + tensor.first_part;
+  std::sort(begin, begin + tensor.part_count,
+            [&](const PartRecord& a, const PartRecord& b) { return state_->roles[a.role] < state_->roles[b.role]; });
 }
 
 PartDraft Draft::first_part(std::uint32_t tensor) noexcept { return {*this, state_->tensors[tensor].first_part}; }
@@ -458,6 +467,11 @@ PartDraft& PartDraft::extra(std::string_view key, Value value) {
 PartDraft& PartDraft::length(std::uint64_t bytes) {
   PartRecord& record = draft_.state_->parts[at_];
   record.stored_length = record.size = bytes;
+  return *this;
+}
+PartDraft& PartDraft::make(
+    std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>&)> make) {
+  side().make = std::move(make);
   return *this;
 }
 PartDraft& PartDraft::pull(Builder::Pull pull) {

@@ -108,6 +108,14 @@ void stream_computed(const core::PartRecord& part, const Builder::Pull& pull, co
   pieces.flush();
 }
 
+template <class Make>
+void stream_made(const core::PartRecord& part, const Make& make, const Context& context, const Sink& sink) {
+  Regroup pieces(part, sink);
+  bool stopped = false;
+  make(context, [&](std::span<const std::byte> piece) { return !(stopped = !pieces.add(piece)); });
+  if (!stopped) pieces.flush();
+}
+
 }  // namespace
 
 namespace core {
@@ -187,6 +195,8 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       return;
     }
     case Encoding::computed:
+      if (const auto& make = core::Access::state(*this).part_sides[part.side].make)
+        return stream_made(part, make, context, sink);
       stream_computed(part, core::Access::state(*this).part_sides[part.side].pull, context, sink);
       return;
     case Encoding::unknown:

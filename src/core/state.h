@@ -59,6 +59,7 @@ struct PartSide {
   std::vector<std::int64_t> strides;
   Entries extra;
   Builder::Pull pull;  // encoding computed
+  std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>&)> make;  // in its place
 };
 
 struct TensorRecord {
@@ -85,6 +86,7 @@ struct State {
   std::vector<std::shared_ptr<const Source>> sources;
   std::shared_ptr<const Place> place;    // of folder_files; null: they are empty
   std::vector<FolderFile> folder_files;  // of the folder, besides the sources that hold tensors
+  std::string named_after_place;         // the key of an attribute; see Draft
   std::uint32_t asked = kNone;           // the source that is the given file; none for a folder
   std::string header;                    // retained; names point into it
   std::string arena;                     // texts that were unescaped or generated

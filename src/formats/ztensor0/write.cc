@@ -45,7 +45,10 @@ void refuse_options(const Options& options) {
 class Planner {
  public:
   Planner(const Model& model, const Options& options)
-      : model_(model), options_(options), index_(std::make_shared<OutIndex>()), from_zt0_(model.format() == "zt0") {
+      : model_(model),
+        options_(options),
+        index_(std::make_shared<OutIndex>()),
+        from_zt0_(!options.canonical && model.format() == "zt0") {
     index_->keep = std::make_shared<const Model>(model);
   }
 
@@ -80,7 +83,7 @@ class Planner {
     if (opaque(tensor)) return true;
     const Part part = tensor.main();
     // A model built in memory, which has no format, may hold parts of zTensor 0.1 files.
-    if (!from_zt0_ && !model_.format().empty()) return false;
+    if (!from_zt0_ && (options_.canonical || !model_.format().empty())) return false;
     if (tensor.layout() != Layout::dense || target_dtype(tensor) != tensor.dtype() || !part.extent()) return false;
     if (!part.strides().empty() || (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)) return false;
     if (part.encoding() == Encoding::raw && part.extent()->length != part.size()) return false;
@@ -211,7 +214,7 @@ class Planner {
     core::Payload p = payload_of(tensor, main);
     std::uint32_t& own = payload_of_[ordinal];
     const std::uint32_t twin = payload_of_[sharing_.first[ordinal]], partly = sharing_.partly[ordinal];
-    const bool shares = twin != core::kNone && same_bytes(out_.payloads[twin], p);
+    const bool shares = !options_.canonical && twin != core::kNone && same_bytes(out_.payloads[twin], p);
     if (twin != core::kNone && !shares) core::name_copy(ledger_, tensor, out_.payloads[twin].tensor);
     if (partly != core::kNone) core::name_partial_copy(ledger_, tensor, model_[sharing_.tensor[partly]]);
     own = shares ? twin : static_cast<std::uint32_t>(out_.payloads.size());
