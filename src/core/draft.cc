@@ -435,6 +435,10 @@ PartDraft& PartDraft::strides(std::vector<std::int64_t> strides) {
   side().strides = std::move(strides);
   return *this;
 }
+PartDraft& PartDraft::cut(const Cut& cut) {
+  side().cut = cut;
+  return *this;
+}
 PartDraft& PartDraft::digest(std::string_view digest) {
   side().digest = digest;
   return *this;

@@ -29,6 +29,7 @@ class Draft;
 struct TensorSide;
 struct TextRef;
 struct PartSide;
+struct Cut;
 
 inline constexpr std::uint32_t kNone = UINT32_MAX;
 
@@ -61,6 +62,7 @@ class PartDraft {
  public:
   PartDraft& order(Order);                        // of its stored elements
   PartDraft& strides(std::vector<std::int64_t>);  // as Part::strides()
+  PartDraft& cut(const Cut&);                     // its bytes are among others; its extent is that of all
   PartDraft& digest(std::string_view);            // as declared
   PartDraft& dtype_name(std::string_view);        // as in the file, if the dtype is unknown
   PartDraft& encoding(Encoding);                  // replaces the one given when it was added
