@@ -16,6 +16,7 @@
 #include "convert/rep.h"
 #include "core/format_options.h"
 #include "core/plan_text.h"
+#include "core/sparsify.h"
 #include "core/view.h"
 #include "core/witness.h"
 #include "registry/lay_out.h"
@@ -79,6 +80,14 @@ void check_options(const FormatInfo& to, const Options& options) {
     if (std::ranges::find(holds.dtypes, options.cast) == holds.dtypes.end())
       base::misuse("cast", "the format " + format + " has no dtype " + std::string(name(options.cast)));
   }
+  const ZtOptions& zt = options.zt;
+  if (!zt.sparse.empty()) core::check_word("sparse", zt.sparse, core::kSparseLayouts);
+  if (zt.sparse.empty() && zt.sparse_density != 0)
+    base::misuse("share", "a density without a sparse layout says nothing");
+  if (!(zt.sparse_density >= 0 && zt.sparse_density <= 1))
+    base::misuse("share", "the density of sparse tensors is above 0 and at most 1");
+  if (!zt.sparse.empty() && options.cast != DType::unknown)
+    base::misuse("cast", "sparse tensors are not cast: cast first, and make the result sparse");
   if (!options.quantize.empty() && std::ranges::none_of(holds.layouts, is_quantized))
     base::misuse("quantise", "the format " + format + " has no quantized layouts");
 }
@@ -192,20 +201,37 @@ Model as_checked(const Model& model) {
   return checked ? core::witnessed(model) : model;
 }
 
+// What is laid out. Sparse tensors are made of the model's; the model itself is what is checked.
+using Input = core::Sparsified;
+Input input_of(const Model& model, const Options& options, const Context& context) {
+  if (options.zt.sparse.empty()) return {model, {}};
+  const bool csr = options.zt.sparse == core::kSparseLayouts[0];
+  const bool digests = !options.digest.empty() && options.digest != "none";
+  return core::sparsified(model, csr ? Layout::sparse_csr : Layout::sparse_coo, options.zt.sparse_density,
+                          digests ? "a digest of the new bytes" : "no digest", context);
+}
+
+void add_changes(core::WriteLayout& layout, std::vector<Item> changes) {
+  layout.changes.insert(layout.changes.begin(), std::make_move_iterator(changes.begin()),
+                        std::make_move_iterator(changes.end()));
+}
+
 }  // namespace
 
-Plan plan(const Model& model, std::string_view format, const Options& options) {
+Plan plan(const Model& model, std::string_view format, const Options& options, const Context& context) {
   auto rep = std::make_shared<convert::PlanRep>();
   rep->format = &writer_of(format);
   check_options(rep->format->info, options);
-  Model written = as_checked(model);
-  rep->layout = lay_out(written, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
+  const Model checked = as_checked(model);
+  Input input = input_of(checked, options, context);
+  rep->layout = lay_out(input.model, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
   name_folder_files(rep->layout, model);
-  rep->models = {written};
+  add_changes(rep->layout, std::move(input.changes));
+  rep->models = {options.zt.sparse.empty() ? input.model : checked};
   return convert::PlanMaker::make(std::move(rep), model, options);
 }
 
-Plan plan_append(const Model& target, const Model& more, const Options& options) {
+Plan plan_append(const Model& target, const Model& more, const Options& options, const Context& context) {
   auto rep = std::make_shared<convert::PlanRep>();
   rep->format = &writer_of(target.format());
   if (!rep->format->append)
@@ -214,10 +240,12 @@ Plan plan_append(const Model& target, const Model& more, const Options& options)
   if (core::is_view(target))
     base::misuse("append", "a view of a file cannot grow: append to the file, and select from what is added");
   check_options(rep->format->info, options);
-  Model added = as_checked(more);
-  rep->layout = lay_out(added, [&](const Model& from) { return rep->format->append(target, from, options); });
+  const Model checked = as_checked(more);
+  Input input = input_of(checked, options, context);
+  rep->layout = lay_out(input.model, [&](const Model& from) { return rep->format->append(target, from, options); });
   name_folder_files(rep->layout, more);
-  rep->models = {target, added};
+  add_changes(rep->layout, std::move(input.changes));
+  rep->models = {target, options.zt.sparse.empty() ? input.model : checked};
   rep->kept_tensors = target.size();
   return convert::PlanMaker::make(std::move(rep), more, options);
 }
@@ -230,7 +258,7 @@ Written save(const Model& model, const std::string& path, const Options& options
   const FormatInfo* format = path.ends_with('/') ? find_format("hf") : format_for_extension(extension);
   if (!format)
     base::misuse("unknown-extension", "no format is written to files called " + quoted(path) + ": give the format");
-  return plan(model, format->name, options).execute(path, context);
+  return plan(model, format->name, options, context).execute(path, context);
 }
 
 }  // namespace weighbridge

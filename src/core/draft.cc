@@ -435,6 +435,11 @@ PartDraft& PartDraft::strides(std::vector<std::int64_t> strides) {
   side().strides = std::move(strides);
   return *this;
 }
+PartDraft& PartDraft::make(
+    std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>& sink)> make) {
+  side().make = std::move(make);
+  return *this;
+}
 PartDraft& PartDraft::cut(const Cut& cut) {
   side().cut = cut;
   return *this;

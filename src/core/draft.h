@@ -70,6 +70,8 @@ class PartDraft {
   PartDraft& extra(std::string_view key, Value);  // an unknown key, behind the others
   PartDraft& length(std::uint64_t);               // stored and logical, for a part that turns out longer
   PartDraft& pull(Builder::Pull);                 // produces its bytes, if it is computed
+  // The same, in pieces of any length, whole on each call unless the sink returns false.
+  PartDraft& make(std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>& sink)>);
 
  private:
   friend class Draft;

@@ -109,6 +109,22 @@ void stream_computed(const core::PartRecord& part, const Builder::Pull& pull, co
   pieces.flush();
 }
 
+void stream_made(const Part& part, const core::PartSide& side, const Context& context, const Sink& sink) {
+  Regroup pieces(core::Access::record(part), sink);
+  std::uint64_t made = 0;
+  bool stopped = false;
+  side.make(context, [&](std::span<const std::byte> piece) {
+    core::ask(context);
+    made += piece.size();
+    // What it is made from was other content when it was measured.
+    if (made > part.size()) base::malformed("part/size", "a tensor changed while it was read");
+    return !(stopped = !pieces.add(piece));
+  });
+  if (stopped) return;
+  if (made != part.size()) base::malformed("part/size", "a tensor changed while it was read");
+  pieces.flush();
+}
+
 }  // namespace
 
 namespace core {
@@ -196,7 +212,10 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       return;
     }
     case Encoding::computed:
-      stream_computed(part, core::Access::state(*this).part_sides[part.side].pull, context, sink);
+      if (const core::PartSide& side = core::Access::state(*this).part_sides[part.side]; side.make)
+        stream_made(*this, side, context, sink);
+      else
+        stream_computed(part, side.pull, context, sink);
       return;
     case Encoding::unknown:
       base::unsupported("unsupported/encoding",

@@ -60,7 +60,8 @@ struct PartSide {
   std::vector<std::int64_t> strides;
   std::optional<Cut> cut;
   Entries extra;
-  Builder::Pull pull;  // encoding computed
+  Builder::Pull pull;  // encoding computed: this, or `make`
+  std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>& sink)> make;
 };
 
 struct TensorRecord {
