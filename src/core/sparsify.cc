@@ -56,7 +56,7 @@ template <class Use> void visit_set(std::uint64_t width, std::span<const std::by
     default: return visit<16>(piece, use);
   }
 }
-std::uint64_t width_of(const Tensor& tensor) noexcept { return info(tensor.dtype()).bits / 8; }
+std::size_t width_of(const Tensor& tensor) noexcept { return info(tensor.dtype()).bits / 8; }
 
 // Passes bytes on in pieces.
 class Out {
@@ -86,7 +86,7 @@ class Out {
 
 // Calls use(element, bytes of the piece, index in it) for each element of a dense tensor that is not zero.
 template <class Use> void each_set(const Tensor& tensor, const Context& context, Use use) {
-  const std::uint64_t width = width_of(tensor);
+  const std::size_t width = width_of(tensor);
   std::uint64_t before = 0;
   tensor.main().stream(context, [&](std::span<const std::byte> piece) {
     visit_set(width, piece, [&](std::size_t i) { use(before + i, piece.subspan(i * width, width)); });
@@ -144,7 +144,7 @@ Make dense_coords(const Tensor& tensor, std::uint64_t count) {
       if (size == 1)
         for (std::uint64_t i = 0; i < count && !out.stopped(); ++i) out.index(0);
       else if (count <= kHeld)
-        std::ranges::for_each(held, coordinate);
+        for (const std::uint64_t element : held) coordinate(element);
       else
         each_set(tensor, context, [&](std::uint64_t element, std::span<const std::byte>) { coordinate(element); });
     }
@@ -256,7 +256,7 @@ Make columns_of_coo(const Tensor& tensor) {
 Make values_of_coo(const Tensor& tensor) {
   return [tensor](const Context& context, const Sink& sink) {
     Out out(sink);
-    const std::size_t width = base::to_size(width_of(tensor));
+    const std::size_t width = width_of(tensor);
     const WholePart values = whole_part(tensor, kValues, context);
     ByRow(tensor, context).each([&](std::uint64_t entry, std::uint64_t, std::uint64_t) {
       out.bytes(values.span().subspan(base::to_size(entry) * width, width));
