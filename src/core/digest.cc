@@ -20,6 +20,7 @@
 #include "codecs/checksum.h"
 #include "codecs/sha256_lanes.h"
 #include "core/buffers.h"
+#include "core/cut.h"
 #include "core/extents.h"
 #include "core/logical.h"
 #include "core/progress.h"
@@ -465,7 +466,8 @@ bool is_twin(const Tensor& a, const Tensor& b) {
     const Part p = a.part(i), q = b.part(i);
     if (!p.extent() || p.extent() != q.extent() || p.role() != q.role() || p.dtype() != q.dtype() ||
         p.encoding() != q.encoding() || p.order() != q.order() || p.size() != q.size() ||
-        !std::ranges::equal(p.shape(), q.shape()) || !std::ranges::equal(p.strides(), q.strides()))
+        !std::ranges::equal(p.shape(), q.shape()) || !std::ranges::equal(p.strides(), q.strides()) ||
+        core::cut_of(p) != core::cut_of(q))
       return false;
   }
   return true;

@@ -444,6 +444,15 @@ PartDraft& PartDraft::strides(std::vector<std::int64_t> strides) {
   side().strides = std::move(strides);
   return *this;
 }
+PartDraft& PartDraft::make(
+    std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>& sink)> make) {
+  side().make = std::move(make);
+  return *this;
+}
+PartDraft& PartDraft::cut(const Cut& cut) {
+  side().cut = cut;
+  return *this;
+}
 PartDraft& PartDraft::digest(std::string_view digest) {
   side().digest = digest;
   return *this;
@@ -467,11 +476,6 @@ PartDraft& PartDraft::extra(std::string_view key, Value value) {
 PartDraft& PartDraft::length(std::uint64_t bytes) {
   PartRecord& record = draft_.state_->parts[at_];
   record.stored_length = record.size = bytes;
-  return *this;
-}
-PartDraft& PartDraft::make(
-    std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>&)> make) {
-  side().make = std::move(make);
   return *this;
 }
 PartDraft& PartDraft::pull(Builder::Pull pull) {

@@ -32,6 +32,7 @@ class Draft;
 struct TensorSide;
 struct TextRef;
 struct PartSide;
+struct Cut;
 
 inline constexpr std::uint32_t kNone = UINT32_MAX;
 
@@ -64,6 +65,7 @@ class PartDraft {
  public:
   PartDraft& order(Order);                        // of its stored elements
   PartDraft& strides(std::vector<std::int64_t>);  // as Part::strides()
+  PartDraft& cut(const Cut&);                     // its bytes are among others; its extent is that of all
   PartDraft& digest(std::string_view);            // as declared
   PartDraft& dtype_name(std::string_view);        // as in the file, if the dtype is unknown
   PartDraft& encoding(Encoding);                  // replaces the one given when it was added
@@ -71,8 +73,8 @@ class PartDraft {
   PartDraft& extra(std::string_view key, Value);  // an unknown key, behind the others
   PartDraft& length(std::uint64_t);               // stored and logical, for a part that turns out longer
   PartDraft& pull(Builder::Pull);                 // produces its bytes, if it is computed
-  // The same, by passing them to a sink, which ends it by returning false.
-  PartDraft& make(std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>&)>);
+  // The same, in pieces of any length, whole on each call unless the sink returns false.
+  PartDraft& make(std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>& sink)>);
 
  private:
   friend class Draft;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cut.h"
 #include "core/draft.h"
 #include "weighbridge/model.h"
 
@@ -57,9 +58,10 @@ struct PartSide {
   std::string dtype_name, encoding_name;  // as in the file, if the enumerators are `unknown`
   std::string digest;
   std::vector<std::int64_t> strides;
+  std::optional<Cut> cut;
   Entries extra;
-  Builder::Pull pull;  // encoding computed
-  std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>&)> make;  // in its place
+  Builder::Pull pull;  // encoding computed: this, or `make`
+  std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>& sink)> make;
 };
 
 struct TensorRecord {

@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "core/canonical.h"
 #include "core/cbor_value.h"
+#include "core/cut.h"
 #include "core/encoding.h"
 #include "core/extents.h"
 #include "core/part_digest.h"
@@ -91,7 +92,7 @@ DType Planner::cast_of(const Tensor& tensor) const {
 
 // Whether the stored bytes can be copied to the file.
 bool Planner::stores(const Tensor& tensor, const Part& part) const {
-  if (!from_zt_ || !part.extent() || !part.strides().empty()) return false;
+  if (!from_zt_ || !part.extent() || !part.strides().empty() || core::cut_of(part)) return false;
   if (part.encoding() == Encoding::unknown) return true;
   if (part.order() != Order::little && info(part.dtype()).swap_bytes > 1) return false;
   // Bools of other containers may be any byte.
@@ -219,6 +220,8 @@ void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
   if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
     change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
   if (!part.strides().empty()) change(LossKind::layout, subject(tensor, part), "strided", "row-major");
+  if (core::cut_of(part))
+    change(LossKind::layout, subject(tensor, part), "in one run of bytes with the others", "in a component of its own");
 }
 
 // False if the file would exceed 2^64 bytes.
