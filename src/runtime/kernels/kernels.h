@@ -119,20 +119,28 @@ struct ProductQ4 : Product {
   std::uint8_t* wide;  // q4_wide_size(k) bytes of scratch; not needed for one row
 };
 
-// Products of f32 activations with the values that quantized weights stand for, code * scale in f32. The bits are those
-// of product_f32 on these values. `wide` is scratch for a panel of them, kPanel * k floats; not needed for one row.
-struct ProductF32Q8 : Product {
-  const float* a;
-  std::size_t a_stride;
-  const std::int8_t* w;  // packed as for product_f32
-  const float* w_scale;  // of each row; padded to 16
-  float* wide;
+// Products of f32 activations with quantized weights, without rounding the activations to few bits. A row becomes fixed
+// point: x[i] is X[i] * unit, unit a power of two, |X| < 2^30. So an element at least 1/64 of the row's largest is
+// exact, and every other is within 2^-30 of the largest: less than what a sum in f32 rounds. X is d0 + 256 d1 + 65536
+// d2
+// + 2^24 d3 with digits from -128 to 127, and each digit is multiplied with the codes of the weights, exactly. Rows
+// give the same bits alone and among others. A row with an infinity or a NaN has the unit NaN, and so gives NaN.
+struct ProductFixedQ8 : Product {
+  const std::uint8_t* a;      // 4 rows for each: 128 + d0, 128 + d1, ..., filled by fix_row_q8()
+  std::size_t a_stride;       // of one of these, in bytes
+  const float* unit;          // of each row
+  const std::int8_t* w;       // packed as for product_i8
+  const float* w_scale;       // padded to 16
+  const std::int32_t* w_sum;  // padded to 16
 };
-struct ProductF32Q4 : Product {
-  const float* a;
-  std::size_t a_stride;
-  const std::uint8_t* w;  // packed as for product_q4
-  float* wide;
+// k is a multiple of kBlock. For each block a row holds the digits, d0 of all elements first, and -8 times their sums.
+inline constexpr std::size_t kFixedQ4Bytes = 4 * (kBlock + sizeof(std::int32_t));
+constexpr std::size_t fixed_q4_size(std::size_t k) noexcept { return k / kBlock * kFixedQ4Bytes; }
+struct ProductFixedQ4 : Product {
+  const std::byte* a;  // fixed_q4_size(k) bytes for each row, filled by fix_row_q4()
+  const float* unit;   // of each row
+  const std::uint8_t* w;
+  std::uint8_t* wide;  // q4_wide_size(k) bytes of scratch; not needed for one row
 };
 
 // The heads of one sequence that read the same cached keys and values: row r sees the first `first` + r keys. Queries
@@ -189,8 +197,12 @@ struct Kernels {
   // Quantizes row `row` into `out`, where all rows begin. `group` is ProductQ4::group.
   void (*quantize_blocks)(const float* x, std::size_t k, std::size_t row, std::size_t group, std::byte* out);
   void (*product_q4)(const ProductQ4&, const Range&);
-  void (*product_f32_q8)(const ProductF32Q8&, const Range&);
-  void (*product_f32_q4)(const ProductF32Q4&, const Range&);
+  // Writes the digits of a row for product_fixed_q8, `stride` bytes apart, padded to int8_depth(k). Returns the unit.
+  float (*fix_row_q8)(const float* x, std::size_t k, std::size_t stride, std::uint8_t* out);
+  void (*product_fixed_q8)(const ProductFixedQ8&, const Range&);
+  // The same for product_fixed_q4.
+  float (*fix_row_q4)(const float* x, std::size_t k, std::byte* out);
+  void (*product_fixed_q4)(const ProductFixedQ4&, const Range&);
   void (*causal_attention)(const CausalAttention&);
 };
 
@@ -199,13 +211,11 @@ const Kernels& kernels() noexcept;
 // Every set that this processor supports, the plain one first. For tests.
 std::span<const Kernels* const> all_kernels() noexcept;
 
-// Packs existing codes of a matrix [n, k] for product_i8: `rows` rows from row `first`, a multiple of kPanel.
+// Packs existing codes of a matrix [n, k] for product_i8 and product_fixed_q8: `rows` rows from row `first`, a multiple
+// of kPanel.
 void pack_codes_i8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
                    std::int8_t* out, std::int32_t* sum);
-// The same for product_f32_q8.
-void pack_codes_q8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
-                   std::int8_t* out);
-// Packs 4-bit codes for product_q4 and product_f32_q4: two's complement, element 2i in the low half of a byte, with
+// Packs 4-bit codes for product_q4 and product_fixed_q4: two's complement, element 2i in the low half of a byte, with
 // scales [n, k / block]. block is a multiple of kBlock.
 void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t block, std::size_t n, std::size_t k,
                    std::size_t first, std::size_t rows, std::uint8_t* out);
