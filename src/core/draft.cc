@@ -249,7 +249,7 @@ std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& ten
 
 void Draft::sort_parts() {
   const TensorRecord& tensor = state_->tensors.back();
-  const auto begin = state_->parts.begin() + tensor.first_part;
+  PartRecord* const begin = state_->parts.data() + tensor.first_part;
   std::sort(begin, begin + tensor.part_count,
             [&](const PartRecord& a, const PartRecord& b) { return state_->roles[a.role] < state_->roles[b.role]; });
 }
