@@ -21,7 +21,7 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{1, 1, 32, 32},   {1, 48, 64, 32},  {1, 100, 288, 32}, {2, 17, 96, 96},  {3, 100, 288, 32},
                              {8, 144, 32, 32}, {9, 33, 128, 64}, {13, 16, 64, 32},  {17, 97, 160, 32}};
-constexpr Shape kRowShapes[] = {{1, 1, 1, 0}, {1, 50, 7, 0}, {2, 33, 172, 0}, {11, 96, 65, 0}};
+constexpr Shape kRowShapes[] = {{1, 1, 1, 0}, {1, 50, 7, 0}, {2, 33, 172, 0}, {11, 96, 65, 0}, {6, 17, 1100, 0}};
 
 // Rows that an 8-bit or a careless fixed point would lose, after one of ordinary numbers.
 std::vector<float> activations(std::size_t m, std::size_t k) {
@@ -99,12 +99,11 @@ struct EightBits {
   std::vector<std::int32_t> sums;
 
   void operator()(const Case& one, const Kernels& set, std::vector<float>& c, const Range& range) const {
-    const std::size_t stride = round_up(one.shape.k, 64);
-    std::vector<std::uint8_t> digits(4 * one.shape.m * stride);
+    const std::size_t stride = fixed_q8_size(one.shape.k);
+    std::vector<std::byte> digits(one.shape.m * stride);
     std::vector<float> units;
     for (std::size_t i = 0; i < one.shape.m; ++i)
-      units.push_back(
-          set.fix_row_q8(one.a.data() + i * one.shape.k, one.shape.k, stride, digits.data() + 4 * i * stride));
+      units.push_back(set.fix_row_q8(one.a.data() + i * one.shape.k, one.shape.k, digits.data() + i * stride));
     set.product_fixed_q8(
         {one.common(c), digits.data(), stride, units.data(), packed.data(), scales.data(), sums.data()}, range);
   }
@@ -176,6 +175,50 @@ TEST(FixedPoint, TheWidestRowOfTheLargestNumbersIsExact) {
     std::vector<float> c(16);
     run(one, *set, c, one.all());
     for (const float value : c) EXPECT_EQ(value, 127.0F * 65536 * 1.9999999F) << set->name;
+  }
+}
+
+// A unit below the smallest normal number lost them.
+TEST(FixedPoint, RowsOfTheSmallestNumbersAreExact) {
+  const Shape s{2, 20, 32, 32};
+  std::vector<std::int8_t> codes(s.n * s.k, 3), packed(packed_size(s.n, s.k));
+  std::vector<std::uint8_t> nibbles(codes.size() / 2, 0x33), packed_nibbles(packed_q4_size(s.n, s.k));
+  const std::vector<float> ones(round_up(s.n, kPanel), 1.0F), zeros(ones.size(), 0.0F);
+  std::vector<std::int32_t> sums(ones.size());
+  pack_codes_i8(codes.data(), s.n, s.k, 0, kPanel, packed.data(), sums.data());
+  pack_codes_q4(nibbles.data(), ones.data(), 32, s.n, s.k, 0, kPanel, packed_nibbles.data());
+  const float least = std::numeric_limits<float>::denorm_min();
+  std::vector<float> a(s.m * s.k, least);
+  for (std::size_t i = 0; i < s.k; ++i) a[s.k + i] = 12345.0F * least * (i % 2 == 0 ? 1.0F : -0.5F);
+  const float expected[] = {3 * 32 * least, 3 * 16 * (12345.0F * least + -0.5F * 12345.0F * least)};
+  std::vector<std::uint8_t> wide(q4_wide_size(s.k));
+  for (const Kernels* set : all_kernels()) {
+    std::vector<std::byte> digits(s.m * fixed_q8_size(s.k)), blocks(s.m * fixed_q4_size(s.k));
+    float units[2], block_units[2];
+    for (std::size_t i = 0; i < s.m; ++i) {
+      units[i] = set->fix_row_q8(a.data() + i * s.k, s.k, digits.data() + i * fixed_q8_size(s.k));
+      block_units[i] = set->fix_row_q4(a.data() + i * s.k, s.k, blocks.data() + i * fixed_q4_size(s.k));
+    }
+    std::vector<float> c(s.m * s.n), d(c);
+    const Range all{0, s.m, 0, 1};
+    set->product_fixed_q8({{s.n, s.k, zeros.data(), Activation::none, nullptr, s.n, c.data(), s.n},
+                           digits.data(),
+                           fixed_q8_size(s.k),
+                           units,
+                           packed.data(),
+                           ones.data(),
+                           sums.data()},
+                          all);
+    set->product_fixed_q4({{s.n, s.k, zeros.data(), Activation::none, nullptr, s.n, d.data(), s.n},
+                           blocks.data(),
+                           block_units,
+                           packed_nibbles.data(),
+                           wide.data()},
+                          all);
+    for (std::size_t i = 0; i < c.size(); ++i) {
+      EXPECT_EQ(c[i], expected[i / s.n]) << set->name << " " << i;
+      EXPECT_EQ(d[i], expected[i / s.n]) << set->name << " " << i;
+    }
   }
 }
 

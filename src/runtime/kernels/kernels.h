@@ -3,9 +3,10 @@
 // computes and in which order; leaves models, memory and threads to its callers (team.h has threads).
 //
 // SAME BITS  All sets of a build give the same bits. An element of a product is one chain of fused multiply-adds over k
-//            in ascending order, so it depends on neither the other rows nor how the work is shared. A sum over a row
-//            is 16 partial sums (element i goes to i mod 16), added as one tree: 8 apart, 4, 2, 1. exp, erf and the
-//            like are polynomials of this file's own, evaluated alike everywhere, never the C library's functions.
+//            in ascending order, so it depends on neither the other rows nor how the work is shared. With quantized
+//            weights it is an exact sum of integers, or one for each block, added in ascending order. A sum over a
+//            row is 16 partial sums (element i goes to i mod 16), added as one tree: 8 apart, 4, 2, 1. exp, erf and
+//            the like are polynomials of this file's own, evaluated alike everywhere, never the C library's functions.
 // WEIGHTS    A matrix [n, k], row-major, is packed once into panels of 48 columns of its transpose. Panel j begins at
 //            element j * 48 * k and holds [k][width] with width = 48; the last one has the rest, rounded up to 16
 //            (filled with zeros). Vectors then run over output columns.
@@ -120,24 +121,25 @@ struct ProductQ4 : Product {
 };
 
 // Products of f32 activations with quantized weights, without rounding the activations to few bits. A row becomes fixed
-// point: x[i] is X[i] * unit, unit a power of two, |X| < 2^30. So an element at least 1/64 of the row's largest is
-// exact, and every other is within 2^-30 of the largest: less than what a sum in f32 rounds. X is d0 + 256 d1 + 65536
-// d2
-// + 2^24 d3 with digits from -128 to 127, and each digit is multiplied with the codes of the weights, exactly. Rows
-// give the same bits alone and among others. A row with an infinity or a NaN has the unit NaN, and so gives NaN.
+// point: x[i] is X[i] * unit, unit a power of two, |X| < 2^29. So an element at least 1/32 of the row's largest is
+// exact, and every other is within 2^-29 of the largest: less than what a sum in f32 rounds. X is L + 2^15 H, and both
+// are multiplied with the codes of the weights, exactly: as words of 16 bits, or, where an instruction multiplies
+// bytes, as two digits each. All give the same integers, and so the same bits. Rows give the same bits alone and among
+// others. A row with an infinity or a NaN has the unit NaN, and so gives NaN.
 struct ProductFixedQ8 : Product {
-  const std::uint8_t* a;      // 4 rows for each: 128 + d0, 128 + d1, ..., filled by fix_row_q8()
-  std::size_t a_stride;       // of one of these, in bytes
+  const std::byte* a;         // rows of fixed_q8_size(k) bytes, filled by fix_row_q8() of the same set
+  std::size_t a_stride;       // in bytes
   const float* unit;          // of each row
-  const std::int8_t* w;       // packed as for product_i8
+  const std::int8_t* w;       // packed as for product_i8; k is at most 65,536
   const float* w_scale;       // padded to 16
   const std::int32_t* w_sum;  // padded to 16
 };
-// k is a multiple of kBlock. For each block a row holds the digits, d0 of all elements first, and -8 times their sums.
-inline constexpr std::size_t kFixedQ4Bytes = 4 * (kBlock + sizeof(std::int32_t));
+constexpr std::size_t fixed_q8_size(std::size_t k) noexcept { return 4 * int8_depth(k); }
+// k is a multiple of kBlock. For each block a row holds the digits, and -8 times the sums of L and of H.
+inline constexpr std::size_t kFixedQ4Bytes = 4 * kBlock + 2 * sizeof(std::int32_t);
 constexpr std::size_t fixed_q4_size(std::size_t k) noexcept { return k / kBlock * kFixedQ4Bytes; }
 struct ProductFixedQ4 : Product {
-  const std::byte* a;  // fixed_q4_size(k) bytes for each row, filled by fix_row_q4()
+  const std::byte* a;  // rows of fixed_q4_size(k) bytes, one after the other, filled by fix_row_q4() of the same set
   const float* unit;   // of each row
   const std::uint8_t* w;
   std::uint8_t* wide;  // q4_wide_size(k) bytes of scratch; not needed for one row
@@ -197,8 +199,8 @@ struct Kernels {
   // Quantizes row `row` into `out`, where all rows begin. `group` is ProductQ4::group.
   void (*quantize_blocks)(const float* x, std::size_t k, std::size_t row, std::size_t group, std::byte* out);
   void (*product_q4)(const ProductQ4&, const Range&);
-  // Writes the digits of a row for product_fixed_q8, `stride` bytes apart, padded to int8_depth(k). Returns the unit.
-  float (*fix_row_q8)(const float* x, std::size_t k, std::size_t stride, std::uint8_t* out);
+  // Turns a row into fixed point for product_fixed_q8 of the same set. Returns the unit.
+  float (*fix_row_q8)(const float* x, std::size_t k, std::byte* out);
   void (*product_fixed_q8)(const ProductFixedQ8&, const Range&);
   // The same for product_fixed_q4.
   float (*fix_row_q4)(const float* x, std::size_t k, std::byte* out);

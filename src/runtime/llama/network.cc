@@ -107,7 +107,8 @@ Network::Operand Network::prepare(const float* in, std::size_t width, const floa
       from = codes.normed + row * width;
     }
     if (bytes && fast) codes.rows[row] = set.quantize_row(from, width, codes.bytes + row * stride);
-    if (bytes && !fast) codes.units[row] = set.fix_row_q8(from, width, stride, codes.bytes + 4 * row * stride);
+    if (bytes && !fast)
+      codes.units[row] = set.fix_row_q8(from, width, reinterpret_cast<std::byte*>(codes.bytes) + 4 * row * stride);
     if (blocks && fast) set.quantize_blocks(from, width, row, kernels::q4_group(rows), codes.blocks);
     if (blocks && !fast)
       codes.units[row] = set.fix_row_q4(from, width, codes.blocks + row * kernels::fixed_q4_size(width));
@@ -131,8 +132,9 @@ void Network::product(const Linear& linear, const Operand& in, const float* resi
       const auto* w = reinterpret_cast<const std::int8_t*>(bytes);
       const std::size_t stride = round_up(in.width, 64);
       if (!fast)
-        return set.product_fixed_q8(
-            {common, in.codes->bytes, stride, in.codes->units, w, linear.scale.data(), linear.sum.data()}, range);
+        return set.product_fixed_q8({common, reinterpret_cast<const std::byte*>(in.codes->bytes), 4 * stride,
+                                     in.codes->units, w, linear.scale.data(), linear.sum.data()},
+                                    range);
       return set.product_i8(
           {common, in.codes->bytes, stride, in.codes->rows, w, linear.scale.data(), linear.sum.data()}, range);
     }
