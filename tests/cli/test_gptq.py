@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""convert --gptq: what a person reads. tests/interop/test_gptq.py has the numbers."""
+"""convert --gptq: what a person reads. tests/interop/test_gptq_numbers.py has the numbers."""
 import random
 import struct
 
