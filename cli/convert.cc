@@ -30,11 +30,13 @@ constexpr std::size_t kLongestReason = 240;  // columns of its new value, which 
 
 Options options_of(const Arguments& args) {
   Options options;
-  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize,
-                       FlagId::quantize_norms, FlagId::keep_gqa, FlagId::omit_layout_field, FlagId::created_at,
-                       FlagId::model_name, FlagId::model_version, FlagId::max_shard_size});
+  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize, FlagId::gptq,
+                       FlagId::quantize_norms, FlagId::keep_gqa, FlagId::sparse, FlagId::sparse_density,
+                       FlagId::omit_layout_field, FlagId::created_at, FlagId::model_name, FlagId::model_version,
+                       FlagId::max_shard_size});
   options.level = args.number(FlagId::level, 0);
   options.version = args.value(FlagId::zt_version);
+  options.canonical = args.has(FlagId::canonical);
   options.replace = args.has(FlagId::force);
   return options;
 }
@@ -268,6 +270,12 @@ Context in_two_parts(Session& session) {
   return context;
 }
 
+// For a plan, which counts the elements that are not zero if tensors are to become sparse.
+const Context& counting(Session& session, const Options& options) {
+  if (!options.zt.sparse.empty()) session.progress().about("counting");
+  return session.context();
+}
+
 Status carry_out(Session& session, const std::string& path, const std::string& output, const Plan& plan,
                  std::uint64_t before) {
   const bool dry_run = session.args.has(FlagId::dry_run), possible = plan.possible();
@@ -351,7 +359,9 @@ Status run_convert(Session& session) {
     if (tokenizer && !input.model->tokenizer())
       taken.tokenizer = in_file(std::string(session.args.value(FlagId::tokenizer)),
                                 [&] { return WordPiece::vocabulary(*tokenizer, session.context().limits); });
-    return carry_out(session, path, output, plan(view(*input.model, taken), format, options), input.model->file_size());
+    return carry_out(session, path, output,
+                     plan(view(*input.model, taken), format, options, counting(session, options)),
+                     input.model->file_size());
   } catch (const Error& error) {
     return session.fail(path, error);
   }
@@ -372,7 +382,8 @@ Status run_append(Session& session) {
     const ViewOptions taken = view_of(session);
     const Input more = open_input(session, source);
     if (!more.model) return more.status;
-    return carry_out(session, source, output, plan_append(*base.model, view(*more.model, taken), options),
+    return carry_out(session, source, output,
+                     plan_append(*base.model, view(*more.model, taken), options, counting(session, options)),
                      base.model->file_size());
   } catch (const Error& error) {
     return session.fail(error.finding().rule == "misuse/append" ? target : source, error);

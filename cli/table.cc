@@ -104,7 +104,9 @@ void append_layout(std::string& to, const Listing& list, std::size_t at) {
   const auto add = [&](const Tensor& each) {
     for (std::uint32_t i = 0; i < each.part_count(); ++i) {
       const Part part = each.part(i);
-      if (const std::optional<Extent> extent = part.extent()) stored += extent->length;
+      // Parts of a sparse tensor can be in one run of bytes.
+      if (const std::optional<Extent> extent = part.extent(); extent && (i == 0 || extent != each.part(0).extent()))
+        stored += extent->length;
       if (part.encoding() != Encoding::raw) encoding = part.encoding_name();
     }
   };

@@ -61,7 +61,8 @@ void append_row(std::string& page, const Row& row) {
 
 constexpr Row kElsewhere[] = {
     {"`file/sha256`", "`verify --sha256`: the file has another SHA-256", "[checking.md](checking.md#check-a-download)"},
-    {"`io/...`, `misuse/...`, `convert/overflow`", "errors of the system; usage errors; a cast that overflows",
+    {"`io/...`, `misuse/...`, `convert/...`",
+     "errors of the system; usage errors; values that a conversion cannot store: a cast that overflows, GPTQ's zeros",
      "[checking.md](checking.md#read-a-rejection)"},
     {"`unsupported/...`", "elements of a tensor that this build does not support, when they are requested",
      "[checking.md](checking.md#read-a-rejection)"},

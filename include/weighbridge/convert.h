@@ -64,6 +64,18 @@ struct Zt0Options {
   bool operator==(const Zt0Options&) const = default;
 };
 
+/// Options for zTensor 1.x only.
+struct ZtOptions {
+  /// "csr" or "coo": write tensors as sparse that fit, without loss: an element is left out only if all of its bits are
+  /// zero. "csr" takes those of rank 2, "coo" of any rank but 0; a sparse tensor of the other layout changes to this
+  /// one. Not with Options::cast. plan() then reads the tensors, to count. Empty: tensors keep their layout
+  std::string sparse{};
+  /// with `sparse`: the largest share of elements that are not zero, above 0 and at most 1. 0: a tensor becomes sparse
+  /// where it then takes fewer bytes
+  double sparse_density = 0;
+  bool operator==(const ZtOptions&) const = default;
+};
+
 /// Options for EMBD and Hugging Face folders: metadata to set, in place of the source's if it has any.
 struct MetadataOptions {
   std::string created_at{};     ///< an ISO 8601 time; in all three, empty: not set
@@ -94,8 +106,17 @@ struct Options {
   std::string digest{};
   /// of the target container ("1.2" for zt); empty: the source's if it fits, else the default
   std::string version{};
+  /// "auto", "v1", "v2": a target with the layout `quantized_group` gets GPTQ's tensors of each linear layer
+  /// (NAME.qweight, .qzeros, .scales, .g_idx) as one tensor NAME of that layout, any other target the reverse; both are
+  /// lossless: docs/converting.md. The word says whether qzeros are stored minus one (v1) or as they are (v2); auto: as
+  /// the model's metadata says. Empty: tensors stay what they are.
+  std::string gptq{};
+  /// Make the output depend on the content alone: the tensors, the metadata and the tokenizer, in an order of their
+  /// own. Equal content then gives equal bytes, whatever container held it: docs/converting.md
+  bool canonical = false;
   bool replace = false;        ///< replace an output that exists
   SlmOptions slm{};            ///< for .slm
+  ZtOptions zt{};              ///< for zTensor 1.x
   Zt0Options zt0{};            ///< for zTensor 0.1
   MetadataOptions metadata{};  ///< for EMBD and Hugging Face folders
   ShardOptions shards{};       ///< for safetensors and Hugging Face folders
@@ -104,7 +125,8 @@ struct Options {
   static constexpr int kHighestLevel = 19;
   /// Sets an option from its name and its value as text.
   /// @param option "allow" (kinds of loss, comma-separated, added to those set), "cast", "encoding", "digest",
-  ///   "quantize", or one that FormatInfo::options of a format names ("keep-gqa"; a switch is "true" or "false").
+  ///   "quantize", "gptq", "canonical" (a switch), or one that FormatInfo::options of a format names ("keep-gqa"; a
+  ///   switch is "true" or "false").
   /// @throws Error misuse: an unknown option, or an invalid value; the message names the valid ones.
   void set(std::string_view option, std::string_view text);
   /// The values that set() takes for an option, for all containers together. Empty if the option takes any text or is
@@ -173,15 +195,16 @@ class Plan {
 };
 
 /// What converting to `format` would do. Error{misuse}: an unknown format, a read-only one, options that it lacks.
-/// Reads no payload except `embeddings.position_ids` for EMBD (reading E14); there it may throw the same errors as
-/// members marked [reads].
-Plan plan(const Model&, std::string_view format, const Options& = {});
+/// Reads no payload except `embeddings.position_ids` for EMBD (reading E14), g_idx with Options::gptq, and all with
+/// ZtOptions::sparse; there it may throw the same errors as members marked [reads], and uses the context.
+Plan plan(const Model&, std::string_view format, const Options& = {}, const Context& = {});
 /// [reads] plan() and Plan::execute(), with the format of the path's extension. A path that ends in / means a Hugging
 /// Face folder.
 Written save(const Model&, const std::string& path, const Options& = {}, const Context& = {});
 
 /// A new file in the container of `target`, which must support appending, with the tensors of `more` after its own. The
-/// old bytes are shared or copied, never rewritten. A name that both have is a blocker.
-Plan plan_append(const Model& target, const Model& more, const Options& = {});
+/// old bytes are shared or copied, never rewritten. A name that both have is a blocker. Error{misuse} with
+/// Options::canonical, since the old bytes stay as they are. The context is that of plan().
+Plan plan_append(const Model& target, const Model& more, const Options& = {}, const Context& = {});
 
 }  // namespace weighbridge

@@ -7,7 +7,8 @@
 ///   ("slm.hidden_size" and so on), and tensors by name in f32, q8_0, q4_0 or a mix (readings M4, M8, M9). The
 ///   architecture is Llama's: RMSNorm, rotary pairs, grouped-query attention, SwiGLU.
 /// - **Precision.** Products are in f32. A q8_0 or q4_0 weight is multiplied as the number that it stands for, so the
-///   results are those of the dequantized model, bit for bit. GeneratorPrecision::fast rounds activations to 8 bits.
+///   results are those of the dequantized model, as closely as f32 computes them. GeneratorPrecision::fast rounds
+///   activations to 8 bits.
 /// - **Same bits.** Logits depend only on the ids, not on how they were fed, the number of threads or the processor.
 ///   For a given Sampling, so does the text.
 /// - **Threads.** A Generator is immutable and may serve any number of sessions at once; their steps take turns, and

@@ -52,6 +52,13 @@ void core::detail::assign(std::uint64_t& to, std::string_view text) {
   to = static_cast<std::uint64_t>(*number * factor);
 }
 
+void core::detail::assign(double& to, std::string_view text) {
+  const auto number = wire::as_double(text);
+  if (!number || !(*number > 0 && *number <= 1))
+    base::misuse("share", core::quoted(core::excerpt(text)) + " is not a share above 0 and at most 1, such as 0.25");
+  to = *number;
+}
+
 std::vector<std::string_view> Options::words(std::string_view option) {
   std::vector<std::string_view> out;
   if (option == "allow")
@@ -61,18 +68,21 @@ std::vector<std::string_view> Options::words(std::string_view option) {
       if (dtype.kind == DTypeKind::real) out.push_back(dtype.name);
   if (option == "encoding") out = {name(Encoding::raw), name(Encoding::zstd)};
   if (option == "digest") out = {"none", "sha256", "crc32c"};
+  if (option == "gptq") out = {"auto", "v1", "v2"};
   if (option == "quantize")
     for (const BlockTypeInfo& type : all_block_types())
       if (type.can_encode && std::ranges::find(out, type.name) == out.end()) out.push_back(type.name);
   const core::FormatOption* const own = core::find_format_option(option);
-  if (own != nullptr && own->is_switch) out.assign(std::begin(core::kSwitch), std::end(core::kSwitch));
+  if (option == "sparse") out.assign(std::begin(core::kSparseLayouts), std::end(core::kSparseLayouts));
+  if (option == "canonical" || (own != nullptr && own->is_switch))
+    out.assign(std::begin(core::kSwitch), std::end(core::kSwitch));
   return out;
 }
 
 void Options::set(std::string_view option, std::string_view text) {
   if (option == "allow") return allow_kinds(*this, text);
   if (const core::FormatOption* const own = core::find_format_option(option)) {
-    if (own->is_switch) core::check_word(option, text, core::kSwitch);
+    if (const auto known = words(option); !known.empty()) core::check_word(option, text, known);
     return own->set(*this, text);
   }
   core::check_word(option, text, words(option));
@@ -80,6 +90,8 @@ void Options::set(std::string_view option, std::string_view text) {
   if (option == "encoding") encoding = text;
   if (option == "digest") digest = text;
   if (option == "quantize") quantize = text;
+  if (option == "gptq") gptq = text;
+  if (option == "canonical") core::detail::assign(canonical, text);
 }
 
 }  // namespace weighbridge

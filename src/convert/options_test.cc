@@ -42,12 +42,12 @@ TEST(Options, ThatOneContainerTakesAreSetByTheNamesThatItSays) {
     for (const std::string_view name : format.options) {
       const auto words = Options::words(name);
       Options options;
-      const bool size = name == "max-shard-size";
-      const auto own = [&] { return std::tie(options.slm, options.zt0, options.metadata, options.shards); };
-      const auto none = std::tuple(SlmOptions{}, Zt0Options{}, MetadataOptions{}, ShardOptions{});
-      options.set(name, size ? "5GB" : words.empty() ? "2026-05-04" : words[0]);
+      const bool size = name == "max-shard-size", share = name == "sparse-density";
+      const auto own = [&] { return std::tie(options.slm, options.zt, options.zt0, options.metadata, options.shards); };
+      const auto none = std::tuple(SlmOptions{}, ZtOptions{}, Zt0Options{}, MetadataOptions{}, ShardOptions{});
+      options.set(name, size ? "5GB" : share ? "0.25" : words.empty() ? "2026-05-04" : words[0]);
       EXPECT_NE(own(), none) << name;
-      if (size) continue;
+      if (size || share || name == "sparse") continue;  // these have no text for the default
       EXPECT_NO_THROW(options.set(name, words.empty() ? "" : words[1]));
       EXPECT_EQ(own(), none) << name;
     }
@@ -58,6 +58,25 @@ TEST(Options, ThatOneContainerTakesAreSetByTheNamesThatItSays) {
   EXPECT_EQ(options.metadata, (MetadataOptions{.model_version = "3"}));
   EXPECT_EQ(thrown([&] { options.set("keep-gqa", "yes"); }).message,
             "keep-gqa cannot be \"yes\": it is one of true false");
+}
+
+// Issue 16, A.8.
+TEST(Options, SparseTensorsNeedALayoutAndAShare) {
+  for (const char* wrong : {"0", "-0.5", "1.01", "nan", "inf", "", "half", "0.5x"})
+    EXPECT_EQ(thrown([&] { Options().set("sparse-density", wrong); }).kind, Kind::misuse) << wrong;
+  EXPECT_EQ(thrown([] { Options().set("sparse", "ccs"); }).kind, Kind::misuse);
+  Builder builder;
+  const Model model = builder.build();
+  const auto refused = [&](const char* to, const Options& options) {
+    return thrown([&] { plan(model, to, options); }).kind == Kind::misuse;
+  };
+  EXPECT_NO_THROW(plan(model, "zt", {.zt = {.sparse = "csr", .sparse_density = 1}}));
+  EXPECT_TRUE(refused("zt", {.zt = {.sparse = "ccs"}}));
+  EXPECT_TRUE(refused("zt", {.zt = {.sparse_density = 0.5}}));
+  EXPECT_TRUE(refused("zt", {.zt = {.sparse = "csr", .sparse_density = 2}}));
+  EXPECT_TRUE(refused("zt", {.cast = DType::f16, .zt = {.sparse = "csr"}}));
+  for (const char* other : {"safetensors", "zt0", "stb", "slm", "hf"})
+    EXPECT_TRUE(refused(other, {.zt = {.sparse = "coo"}})) << other;
 }
 
 TEST(Options, SizesOfShardsAreDecimalUnlessTheirUnitIsBinary) {

@@ -14,9 +14,7 @@ namespace weighbridge::convert {
 
 using Form = core::Payload::Form;
 
-bool needs_encoding(const core::Payload& p) noexcept {
-  return p.encoding != Encoding::raw && (p.form == Form::logical || p.form == Form::dense);
-}
+bool needs_encoding(const core::Payload& p) noexcept { return p.encoding != Encoding::raw && p.form != Form::stored; }
 
 bool has_ranges(const core::Payload& p) noexcept {
   switch (p.form) {

@@ -11,11 +11,14 @@
 #include "base/fail.h"
 #include "base/timestamp.h"
 #include "codecs/codec.h"
+#include "convert/gptq.h"
 #include "convert/payload.h"
 #include "convert/plan_maker.h"
 #include "convert/rep.h"
+#include "core/canonical.h"
 #include "core/format_options.h"
 #include "core/plan_text.h"
+#include "core/sparsify.h"
 #include "core/view.h"
 #include "core/witness.h"
 #include "registry/lay_out.h"
@@ -79,6 +82,15 @@ void check_options(const FormatInfo& to, const Options& options) {
     if (std::ranges::find(holds.dtypes, options.cast) == holds.dtypes.end())
       base::misuse("cast", "the format " + format + " has no dtype " + std::string(name(options.cast)));
   }
+  if (!options.gptq.empty()) core::check_word("gptq", options.gptq, Options::words("gptq"));
+  const ZtOptions& zt = options.zt;
+  if (!zt.sparse.empty()) core::check_word("sparse", zt.sparse, core::kSparseLayouts);
+  if (zt.sparse.empty() && zt.sparse_density != 0)
+    base::misuse("share", "a density without a sparse layout says nothing");
+  if (!(zt.sparse_density >= 0 && zt.sparse_density <= 1))
+    base::misuse("share", "the density of sparse tensors is above 0 and at most 1");
+  if (!zt.sparse.empty() && options.cast != DType::unknown)
+    base::misuse("cast", "sparse tensors are not cast: cast first, and make the result sparse");
   if (!options.quantize.empty() && std::ranges::none_of(holds.layouts, is_quantized))
     base::misuse("quantise", "the format " + format + " has no quantized layouts");
 }
@@ -185,6 +197,19 @@ void name_folder_files(core::WriteLayout& layout, const Model& from) {
                                core::kFolderFile, "left out"});
 }
 
+// Whether files of the format hold GPTQ's layers as quantized_group.
+bool has_groups(const FormatInfo& format) {
+  return std::ranges::find(format.holds.layouts, Layout::quantized_group) != format.holds.layouts.end();
+}
+
+// Puts items that no writer judged in front of the writer's.
+void add_items(core::WriteLayout& layout, std::vector<Item> losses, std::vector<Item> changes) {
+  std::move(layout.losses.begin(), layout.losses.end(), std::back_inserter(losses));
+  std::move(layout.changes.begin(), layout.changes.end(), std::back_inserter(changes));
+  layout.losses = std::move(losses);
+  layout.changes = std::move(changes);
+}
+
 // A model whose content is checked before it is copied must be copied as it was checked.
 Model as_checked(const Model& model) {
   const core::Format* const format = registry::find(model.format());
@@ -192,20 +217,59 @@ Model as_checked(const Model& model) {
   return checked ? core::witnessed(model) : model;
 }
 
+// What is laid out in place of the model, and what that changes.
+struct Input {
+  Model model;
+  std::vector<Item> losses{}, changes{};
+  bool computed = false;  // from the model's parts, which have the digests to check
+};
+Input input_of(const Model& model, const FormatInfo& to, const Options& options, const Context& context) {
+  Input out{.model = model};
+  const auto add = [](std::vector<Item>& items, std::vector<Item> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(items));
+  };
+  if (!options.gptq.empty()) {
+    convert::Gptq made =
+        has_groups(to) ? convert::group_gptq(out.model, options.gptq) : convert::split_gptq(out.model, options.gptq);
+    out.model = std::move(made.model);
+    add(out.changes, std::move(made.changes));
+    out.computed = true;
+  }
+  if (!options.zt.sparse.empty()) {
+    const bool csr = options.zt.sparse == core::kSparseLayouts[0];
+    const bool digests = !options.digest.empty() && options.digest != "none";
+    core::Sparsified made =
+        core::sparsified(out.model, csr ? Layout::sparse_csr : Layout::sparse_coo, options.zt.sparse_density,
+                         digests ? "a digest of the new bytes" : "no digest", context);
+    out.model = std::move(made.model);
+    add(out.changes, std::move(made.changes));
+    out.computed = true;
+  }
+  if (options.canonical) {
+    core::Canonical made = core::canonical(out.model);
+    out.model = std::move(made.model);
+    add(out.losses, std::move(made.losses));
+    add(out.changes, std::move(made.changes));
+  }
+  return out;
+}
+
 }  // namespace
 
-Plan plan(const Model& model, std::string_view format, const Options& options) {
+Plan plan(const Model& model, std::string_view format, const Options& options, const Context& context) {
   auto rep = std::make_shared<convert::PlanRep>();
   rep->format = &writer_of(format);
   check_options(rep->format->info, options);
-  Model written = as_checked(model);
-  rep->layout = lay_out(written, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
+  const Model checked = as_checked(model);
+  Input input = input_of(checked, rep->format->info, options, context);
+  rep->layout = lay_out(input.model, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
+  add_items(rep->layout, std::move(input.losses), std::move(input.changes));
   name_folder_files(rep->layout, model);
-  rep->models = {written};
+  rep->models = {input.computed ? checked : input.model};  // whose parts have the digests to check
   return convert::PlanMaker::make(std::move(rep), model, options);
 }
 
-Plan plan_append(const Model& target, const Model& more, const Options& options) {
+Plan plan_append(const Model& target, const Model& more, const Options& options, const Context& context) {
   auto rep = std::make_shared<convert::PlanRep>();
   rep->format = &writer_of(target.format());
   if (!rep->format->append)
@@ -213,11 +277,16 @@ Plan plan_append(const Model& target, const Model& more, const Options& options)
                                " cannot grow: append needs a .zt as its target");
   if (core::is_view(target))
     base::misuse("append", "a view of a file cannot grow: append to the file, and select from what is added");
+  if (!options.gptq.empty()) base::misuse("append", "append takes tensors as they are, GPTQ's too: convert them first");
+  if (options.canonical)
+    base::misuse("append", "append keeps the bytes that the file has, so that it cannot write a canonical file");
   check_options(rep->format->info, options);
-  Model added = as_checked(more);
-  rep->layout = lay_out(added, [&](const Model& from) { return rep->format->append(target, from, options); });
+  const Model checked = as_checked(more);
+  Input input = input_of(checked, rep->format->info, options, context);
+  rep->layout = lay_out(input.model, [&](const Model& from) { return rep->format->append(target, from, options); });
+  add_items(rep->layout, std::move(input.losses), std::move(input.changes));
   name_folder_files(rep->layout, more);
-  rep->models = {target, added};
+  rep->models = {target, input.computed ? checked : input.model};
   rep->kept_tensors = target.size();
   return convert::PlanMaker::make(std::move(rep), more, options);
 }
@@ -230,7 +299,7 @@ Written save(const Model& model, const std::string& path, const Options& options
   const FormatInfo* format = path.ends_with('/') ? find_format("hf") : format_for_extension(extension);
   if (!format)
     base::misuse("unknown-extension", "no format is written to files called " + quoted(path) + ": give the format");
-  return plan(model, format->name, options).execute(path, context);
+  return plan(model, format->name, options, context).execute(path, context);
 }
 
 }  // namespace weighbridge

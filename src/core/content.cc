@@ -153,7 +153,7 @@ class Pass {
     const PartJob& job = jobs_[index];
     Run& run = runs_.back();
     ++run.count;
-    run.size = std::max(run.size, Access::record(job.part).size);
+    run.size = std::max(run.size, decoded_size(job.part));
     run.sha256 |= job.digest == PartDigest::sha256;
     run.crc32c |= job.digest == PartDigest::crc32c;
     run.boolean |= job.bool_rule != nullptr;
@@ -425,7 +425,7 @@ class Pass {
           job.digest == PartDigest::sha256 ? codecs::to_hex(outcome.sha256) : codecs::to_hex(outcome.crc32c);
       if (expected != found) add(job, Findings::make(*job.digest_rule, at, expected, found, part_text(job)));
     }
-    const std::uint64_t size = Access::record(job.part).size;
+    const std::uint64_t size = decoded_size(job.part);
     std::string broken = outcome.broken;
     if (outcome.held && *outcome.held != size)
       broken = "the " + std::string(name(job.part.encoding())) + " frame holds " + std::to_string(*outcome.held) +

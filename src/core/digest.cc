@@ -20,9 +20,11 @@
 #include "codecs/checksum.h"
 #include "codecs/sha256_lanes.h"
 #include "core/buffers.h"
+#include "core/cut.h"
 #include "core/extents.h"
 #include "core/logical.h"
 #include "core/progress.h"
+#include "core/widen.h"
 #include "core/work.h"
 #include "weighbridge/hash.h"
 
@@ -89,11 +91,6 @@ class Leaves {
   std::vector<Digest256> digests_;
 };
 
-bool is_index(Layout layout, std::string_view role) noexcept {
-  return (layout == Layout::sparse_csr && (role == "indices" || role == "indptr")) ||
-         (layout == Layout::sparse_coo && role == "coords");
-}
-
 // A part as the digest sees it.
 struct Seen {
   Tensor tensor;
@@ -105,7 +102,7 @@ struct Seen {
 };
 
 Seen see(const Tensor& tensor, const Part& part, std::uint32_t version) {
-  const bool index = is_index(tensor.layout(), part.role());
+  const bool index = core::is_index(tensor.layout(), part.role());
   return {tensor, part, index, index ? part.count() * 8 : part.size(), version};
 }
 
@@ -152,46 +149,6 @@ class LeafCutter {
   const std::span<std::byte> room_;
   std::size_t used_ = 0;
   Leaves leaves_;
-};
-
-// Integers of any width to u64. Pieces may split an element.
-class Widener {
- public:
-  Widener(DType dtype, LeafCutter& to)
-      : width_(info(dtype).bits / 8), is_signed_(info(dtype).kind == DTypeKind::signed_integer), to_(to) {
-    if (width_ == 0 || width_ > 8)
-      base::unsupported("unsupported/index-dtype",
-                        "the content digest needs integer indices, not " + std::string(name(dtype)));
-  }
-  void update(std::span<const std::byte> data) {
-    for (const std::byte b : data) {
-      element_[filled_++] = b;
-      if (filled_ == width_) emit();
-    }
-    to_.update(std::span(out_).first(out_size_));
-    out_size_ = 0;
-  }
-
- private:
-  void emit() {
-    const bool negative = is_signed_ && (element_[width_ - 1] & std::byte{0x80}) != std::byte{0};
-    std::fill(element_.begin() + static_cast<std::ptrdiff_t>(width_), element_.end(),
-              negative ? std::byte{0xff} : std::byte{0});
-    std::memcpy(out_.data() + out_size_, element_.data(), 8);
-    out_size_ += 8;
-    filled_ = 0;
-    if (out_size_ == out_.size()) {
-      to_.update(out_);
-      out_size_ = 0;
-    }
-  }
-  std::size_t width_;
-  bool is_signed_;
-  LeafCutter& to_;
-  std::array<std::byte, 8> element_{};
-  std::size_t filled_ = 0;
-  std::array<std::byte, 4096> out_{};
-  std::size_t out_size_ = 0;
 };
 
 // A tensor's type in version 1: a display name, and parameters that depend on the layout.
@@ -359,7 +316,7 @@ class Hasher {
     const auto key = [this](const Known& k) {
       const Part part = tensors_[k.tensor].part(k.part);
       return std::tuple(k.range.source, k.range.offset, k.range.length, part.size(), part.dtype(), part.encoding(),
-                        part.order(), is_index(tensors_[k.tensor].layout(), part.role()), part.strides().empty());
+                        part.order(), core::is_index(tensors_[k.tensor].layout(), part.role()), part.strides().empty());
     };
     std::ranges::sort(known, [&](const Known& a, const Known& b) {
       if (const auto order = a.range <=> b.range; order != 0 && !a.range.same_bytes(b.range)) return order < 0;
@@ -408,8 +365,8 @@ class Hasher {
   void stream(const Seen& seen, std::span<Node> nodes) {
     const core::BufferPool::Lease room(reads_);
     LeafCutter cutter(nodes, version_, room.span());
-    std::unique_ptr<Widener> widener;
-    if (seen.index) widener = std::make_unique<Widener>(seen.part.dtype(), cutter);
+    std::unique_ptr<core::Widener<LeafCutter>> widener;
+    if (seen.index) widener = std::make_unique<core::Widener<LeafCutter>>(seen.part.dtype(), cutter);
     seen.part.stream(progress_.inner(), [&](std::span<const std::byte> piece) {
       widener ? widener->update(piece) : cutter.update(piece);
       progress_.add(piece.size());
@@ -454,7 +411,7 @@ class Hasher {
         if (!core::is_direct(part)) continue;
         reads.push_back({part, memory.span().subspan(used, base::to_size(part.size()))});
         used += base::to_size(part.size());
-        if (!is_index(tensors_[t].layout(), part.role())) leaves.add(reads.back().out);
+        if (!core::is_index(tensors_[t].layout(), part.role())) leaves.add(reads.back().out);
       }
     }
     core::read_direct(reads);
@@ -471,7 +428,7 @@ class Hasher {
           stream(seen, std::span(&node, 1));
         } else if (seen.index) {
           LeafCutter cutter(std::span(&node, 1), version_, scratch.span());
-          Widener(seen.part.dtype(), cutter).update(reads[next++].out);
+          core::Widener(seen.part.dtype(), cutter).update(reads[next++].out);
           cutter.finish();
         } else {
           const auto count = base::to_size(seen.leaves());
@@ -509,7 +466,8 @@ bool is_twin(const Tensor& a, const Tensor& b) {
     const Part p = a.part(i), q = b.part(i);
     if (!p.extent() || p.extent() != q.extent() || p.role() != q.role() || p.dtype() != q.dtype() ||
         p.encoding() != q.encoding() || p.order() != q.order() || p.size() != q.size() ||
-        !std::ranges::equal(p.shape(), q.shape()) || !std::ranges::equal(p.strides(), q.strides()))
+        !std::ranges::equal(p.shape(), q.shape()) || !std::ranges::equal(p.strides(), q.strides()) ||
+        core::cut_of(p) != core::cut_of(q))
       return false;
   }
   return true;

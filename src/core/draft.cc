@@ -81,6 +81,7 @@ void Draft::adopt_metadata(const Model& from) {
   state_->extra = state->extra;
   state_->tokenizer = state->tokenizer;
 }
+void Draft::set_named_after_place(std::string_view key) { state_->named_after_place = key; }
 void Draft::begin_view(const Model& model) {
   const State& of = *Access::state(model);
   state_->format = of.format;
@@ -88,6 +89,7 @@ void Draft::begin_view(const Model& model) {
   state_->sources = of.sources;
   state_->place = of.place;
   state_->folder_files = of.folder_files;
+  state_->named_after_place = of.named_after_place;
   state_->header = of.header;  // content rules of some formats read it
   state_->extra = of.extra;
   state_->tokenizer = of.tokenizer;
@@ -243,6 +245,13 @@ std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& ten
     if (part.side != kNone) this->part(p).side() = from.part_sides[part.side];
   }
   return t;
+}
+
+void Draft::sort_parts() {
+  const TensorRecord& tensor = state_->tensors.back();
+  PartRecord* const begin = state_->parts.data() + tensor.first_part;
+  std::sort(begin, begin + tensor.part_count,
+            [&](const PartRecord& a, const PartRecord& b) { return state_->roles[a.role] < state_->roles[b.role]; });
 }
 
 PartDraft Draft::first_part(std::uint32_t tensor) noexcept { return {*this, state_->tensors[tensor].first_part}; }
@@ -433,6 +442,15 @@ PartDraft& PartDraft::order(Order order) {
 }
 PartDraft& PartDraft::strides(std::vector<std::int64_t> strides) {
   side().strides = std::move(strides);
+  return *this;
+}
+PartDraft& PartDraft::make(
+    std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>& sink)> make) {
+  side().make = std::move(make);
+  return *this;
+}
+PartDraft& PartDraft::cut(const Cut& cut) {
+  side().cut = cut;
   return *this;
 }
 PartDraft& PartDraft::digest(std::string_view digest) {

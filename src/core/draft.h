@@ -2,7 +2,9 @@
 // How readers and Builder make a Model. Owns Draft, TensorDraft and PartDraft, and a few accessors of a finished Model
 // that are not public. state.h, which only core includes, has the storage.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "codecs/indexed_checksum.h"
+#include "weighbridge/context.h"
 #include "weighbridge/model.h"
 #include "weighbridge/place.h"
 
@@ -29,6 +32,7 @@ class Draft;
 struct TensorSide;
 struct TextRef;
 struct PartSide;
+struct Cut;
 
 inline constexpr std::uint32_t kNone = UINT32_MAX;
 
@@ -61,6 +65,7 @@ class PartDraft {
  public:
   PartDraft& order(Order);                        // of its stored elements
   PartDraft& strides(std::vector<std::int64_t>);  // as Part::strides()
+  PartDraft& cut(const Cut&);                     // its bytes are among others; its extent is that of all
   PartDraft& digest(std::string_view);            // as declared
   PartDraft& dtype_name(std::string_view);        // as in the file, if the dtype is unknown
   PartDraft& encoding(Encoding);                  // replaces the one given when it was added
@@ -68,6 +73,8 @@ class PartDraft {
   PartDraft& extra(std::string_view key, Value);  // an unknown key, behind the others
   PartDraft& length(std::uint64_t);               // stored and logical, for a part that turns out longer
   PartDraft& pull(Builder::Pull);                 // produces its bytes, if it is computed
+  // The same, in pieces of any length, whole on each call unless the sink returns false.
+  PartDraft& make(std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>& sink)>);
 
  private:
   friend class Draft;
@@ -105,6 +112,8 @@ class Draft {
   void add_checksum(std::string name, std::string value);  // in the container's order
   // Attributes, unknown keys and tokenizer of another model.
   void adopt_metadata(const Model& from);
+  // The attribute with this key follows from the name of the place: a copy under another name has another value.
+  void set_named_after_place(std::string_view key);
 
   // Makes this a view of another model, without tensors and attributes, which the caller adds. Call it first. Does not
   // take over checksums, which cover the file.
@@ -134,6 +143,8 @@ class Draft {
   std::uint32_t add_part(std::string_view role, DType, Shape, Encoding, const Extent&, std::uint64_t size);
   // Adds a tensor of another model with all its properties, under a new name; shares its payload.
   std::uint32_t adopt(std::string_view name, const weighbridge::Tensor&);
+  // Orders the parts of the last tensor by the bytes of their roles.
+  void sort_parts();
   TensorDraft tensor(std::uint32_t i) noexcept { return {*this, i}; }
   PartDraft part(std::uint32_t i) noexcept { return {*this, i}; }  // by the index that add_part() returned
   PartDraft first_part(std::uint32_t tensor) noexcept;             // there must be one
@@ -204,6 +215,8 @@ bool is_view(const Model&) noexcept;
 std::span<const FolderFile> folder_files(const Model&) noexcept;
 // One of them. Null if it is gone. Throws Error, as Place::open().
 std::shared_ptr<const Source> open_folder_file(const Model&, std::string_view name);
+// The key given to Draft::set_named_after_place(), also for a view that did not set another value; or empty.
+std::string_view named_after_place(const Model&) noexcept;
 // The source of a part's stored bytes. The part must have an extent.
 const Source& source_of(const Part&) noexcept;
 

@@ -61,8 +61,7 @@ struct Payload {
     stored,   // the part's stored bytes verbatim: encoding and digest stay what they are
     logical,  // Part::stream(), then `encoding`
     dense,    // Tensor::stream_dense(dtype), then `encoding`: casts, densified, dequantized
-    // the output of `make`, unchanged: codes and scales, rows in another order. Stored and logical size are equal
-    made,
+    made,     // the output of `make`, then `encoding`: codes and scales, rows in another order
   };
   Form form = Form::logical;
   Encoding encoding = Encoding::raw;  // of the output

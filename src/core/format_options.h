@@ -30,6 +30,8 @@ inline void assign(std::string& to, std::string_view text) { to = text; }
 // "5GB" and "5G" are 5 * 10^9 bytes, as in huggingface_hub; "5GiB" is 5 * 2^30. Also K, M, T, or plain bytes, in
 // letters of either case. Error{misuse}.
 void assign(std::uint64_t& to, std::string_view text);
+// A share above 0 and at most 1. Error{misuse}.
+void assign(double& to, std::string_view text);
 }  // namespace detail
 
 // `Group` is a member of Options, `Member` one of that.
@@ -43,6 +45,11 @@ inline constexpr FormatOption kSlmOptions[] = {
     format_option<&Options::slm, &SlmOptions::keep_gqa>("keep-gqa"),
     format_option<&Options::slm, &SlmOptions::quantize_norms>("quantize-norms"),
 };
+inline constexpr std::string_view kSparseLayouts[] = {"csr", "coo"};
+inline constexpr FormatOption kZtOptions[] = {
+    format_option<&Options::zt, &ZtOptions::sparse>("sparse"),
+    format_option<&Options::zt, &ZtOptions::sparse_density>("sparse-density"),
+};
 inline constexpr FormatOption kZt0Options[] = {
     format_option<&Options::zt0, &Zt0Options::omit_layout_field>("omit-layout-field"),
 };
@@ -54,8 +61,8 @@ inline constexpr FormatOption kMetadataOptions[] = {
 inline constexpr FormatOption kShardOptions[] = {
     format_option<&Options::shards, &ShardOptions::max_size>("max-shard-size"),
 };
-inline constexpr std::span<const FormatOption> kFormatOptions[] = {kSlmOptions, kZt0Options, kMetadataOptions,
-                                                                   kShardOptions};
+inline constexpr std::span<const FormatOption> kFormatOptions[] = {kSlmOptions, kZtOptions, kZt0Options,
+                                                                   kMetadataOptions, kShardOptions};
 
 // The names of a table's options, for FormatInfo::options.
 template <std::size_t N> constexpr std::array<std::string_view, N> names_of(const FormatOption (&table)[N]) {

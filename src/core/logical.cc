@@ -23,7 +23,7 @@ void make_logical(const Part& part, std::span<std::byte> bytes) {
 bool is_direct(const Part& part) noexcept {
   const auto extent = part.extent();
   return part.encoding() == Encoding::raw && extent && extent->length == part.size() &&
-         part.dtype() != DType::unknown && part.strides().empty();
+         part.dtype() != DType::unknown && part.strides().empty() && !cut_of(part);
 }
 
 void read_direct(const Part& part, std::uint64_t offset, std::span<std::byte> out) {

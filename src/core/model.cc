@@ -94,7 +94,7 @@ NoView Part::why_no_view() const noexcept {
   const auto& r = record(*this);
   if (r.encoding == Encoding::computed) return NoView::computed;
   if (r.encoding != Encoding::raw) return NoView::encoded;
-  if (!strides().empty()) return NoView::strided;
+  if (!strides().empty() || core::cut_of(*this)) return NoView::strided;
   const bool native = (r.order == Order::little) == (std::endian::native == std::endian::little);
   if (!native && info(r.dtype).swap_bytes > 1) return NoView::byte_order;
   try {

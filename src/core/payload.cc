@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "codecs/bytes.h"
 #include "core/asking_source.h"
+#include "core/cut.h"
 #include "core/encoding.h"
 #include "core/logical.h"
 #include "core/payload.h"
@@ -108,6 +109,22 @@ void stream_computed(const core::PartRecord& part, const Builder::Pull& pull, co
   pieces.flush();
 }
 
+void stream_made(const Part& part, const core::PartSide& side, const Context& context, const Sink& sink) {
+  Regroup pieces(core::Access::record(part), sink);
+  std::uint64_t made = 0;
+  bool stopped = false;
+  side.make(context, [&](std::span<const std::byte> piece) {
+    core::ask(context);
+    made += piece.size();
+    // What it is made from was other content when it was measured.
+    if (made > part.size()) base::malformed("part/size", "a tensor changed while it was read");
+    return !(stopped = !pieces.add(piece));
+  });
+  if (stopped) return;
+  if (made != part.size()) base::malformed("part/size", "a tensor changed while it was read");
+  pieces.flush();
+}
+
 }  // namespace
 
 namespace core {
@@ -127,7 +144,7 @@ void decode_part(const Part& part, const Context& context,
   };
   const codecs::LentDecoder decoder(codec);
   const codecs::DecodeResult result =
-      decoder->decode(record.size, context.limits.memory, pull, [&](std::span<const std::byte> piece) {
+      decoder->decode(decoded_size(part), context.limits.memory, pull, [&](std::span<const std::byte> piece) {
         // A little input may decode to a lot, so decoded bytes count like bytes read.
         if ((made += piece.size()) >= kPiece) {
           made = 0;
@@ -153,6 +170,20 @@ void decode_part(const Part& part, const Context& context,
 
 void Part::stream(const Context& context, const std::function<bool(std::span<const std::byte>)>& sink) const {
   const core::PartRecord& part = core::Access::record(*this);
+  const std::uint64_t decoded = core::decoded_size(*this);
+  if (core::is_coded(part.encoding) && decoded > context.limits.decoded) {
+    base::over_limit(
+        "decoded",
+        fmt::format("a part decodes to {} bytes, more than the limit of {}", decoded, context.limits.decoded), decoded);
+  }
+  if (const auto cut = core::cut_of(*this)) {
+    Regroup pieces(part, sink);
+    bool stopped = false;
+    core::stream_cut(*this, *cut, context,
+                     [&](std::span<const std::byte> piece) { return !(stopped = !pieces.add(piece)); });
+    if (!stopped) pieces.flush();
+    return;
+  }
   switch (part.encoding) {
     case Encoding::raw:
       if (const auto steps = strides(); !steps.empty()) {
@@ -173,12 +204,6 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       return;
     case Encoding::zstd:
     case Encoding::deflate: {
-      if (part.size > context.limits.decoded) {
-        base::over_limit(
-            "decoded",
-            fmt::format("a part decodes to {} bytes, more than the limit of {}", part.size, context.limits.decoded),
-            part.size);
-      }
       Regroup pieces(part, sink);
       bool stopped = false;
       core::decode_part(*this, context,
@@ -187,7 +212,10 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       return;
     }
     case Encoding::computed:
-      stream_computed(part, core::Access::state(*this).part_sides[part.side].pull, context, sink);
+      if (const core::PartSide& side = core::Access::state(*this).part_sides[part.side]; side.make)
+        stream_made(*this, side, context, sink);
+      else
+        stream_computed(part, side.pull, context, sink);
       return;
     case Encoding::unknown:
       base::unsupported("unsupported/encoding",

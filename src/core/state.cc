@@ -84,6 +84,11 @@ bool is_view(const Model& model) noexcept {
   return state && state->is_view;
 }
 
+std::string_view named_after_place(const Model& model) noexcept {
+  const State* const state = Access::state(model);
+  return state ? std::string_view(state->named_after_place) : std::string_view{};
+}
+
 std::span<const FolderFile> folder_files(const Model& model) noexcept {
   const State* const state = Access::state(model);
   return state && state->place ? std::span<const FolderFile>(state->folder_files) : std::span<const FolderFile>{};

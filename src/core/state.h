@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cut.h"
 #include "core/draft.h"
 #include "weighbridge/model.h"
 
@@ -57,8 +58,10 @@ struct PartSide {
   std::string dtype_name, encoding_name;  // as in the file, if the enumerators are `unknown`
   std::string digest;
   std::vector<std::int64_t> strides;
+  std::optional<Cut> cut;
   Entries extra;
-  Builder::Pull pull;  // encoding computed
+  Builder::Pull pull;  // encoding computed: this, or `make`
+  std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>& sink)> make;
 };
 
 struct TensorRecord {
@@ -85,6 +88,7 @@ struct State {
   std::vector<std::shared_ptr<const Source>> sources;
   std::shared_ptr<const Place> place;    // of folder_files; null: they are empty
   std::vector<FolderFile> folder_files;  // of the folder, besides the sources that hold tensors
+  std::string named_after_place;         // the key of an attribute; see Draft
   std::uint32_t asked = kNone;           // the source that is the given file; none for a folder
   std::string header;                    // retained; names point into it
   std::string arena;                     // texts that were unescaped or generated

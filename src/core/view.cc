@@ -134,6 +134,7 @@ class Maker {
       check_text("value", value);
       once(set.emplace(key, &value).second, key);
     }
+    if (set.contains(core::named_after_place(model_))) draft_.set_named_after_place({});
     for (const std::string& key : options_.unset) {
       once(!set.contains(key) && unset.insert(key).second, key);
       if (state_.attributes.find(key) == nullptr)

@@ -28,6 +28,8 @@ void Work::add(const Part& part, std::uint64_t bytes) {
   const auto extent = part.extent();
   // Many small frames take as long as their stored bytes.
   if (extent && is_coded(record.encoding)) bytes = std::max(bytes, extent->length);
+  const auto cut = cut_of(part);
+  if (cut) bytes = std::max(bytes, cut_work(*cut, part));
   wanted_ = add_to(wanted_, bytes);
   if (!extent) {
     computed_ = add_to(computed_, part.size());
@@ -35,7 +37,7 @@ void Work::add(const Part& part, std::uint64_t bytes) {
   }
   const Range range{extent->source, extent->offset, extent->length, 0};
   if (is_coded(record.encoding)) {
-    coded_.push_back({range, std::max(part.size(), extent->length)});
+    coded_.push_back({range, std::max(decoded_size(part), extent->length)});
   } else {
     raw_.push_back(range);
   }

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "core/common_rules.h"
+#include "core/cut.h"
 #include "core/words.h"
 
 namespace weighbridge::registry {
@@ -30,6 +31,13 @@ std::uint64_t zeros_from(const Source& source) {
   return end - static_cast<std::uint64_t>(last - tail.rbegin());
 }
 
+// Whether a digest covers the part: its own, or that of the bytes in which it lies among other parts of the tensor.
+bool has_digest(const Tensor& tensor, const Part& part) {
+  if (!part.digest().empty()) return true;
+  const Part main = tensor.main();
+  return core::cut_of(part) && part.extent() == main.extent() && !main.digest().empty();
+}
+
 }  // namespace
 
 void say_what_was_checked(const core::Format& format, Verdict& verdict) {
@@ -37,7 +45,7 @@ void say_what_was_checked(const core::Format& format, Verdict& verdict) {
   for (std::uint32_t i = 0; i < model.size(); ++i)
     for (const Part& part : model[i].parts()) {
       ++verdict.parts;
-      if (!part.digest().empty()) ++verdict.digests;
+      if (has_digest(model[i], part)) ++verdict.digests;
     }
   if (!verdict.report.valid()) return;
   const bool whole = has_checksum(model);

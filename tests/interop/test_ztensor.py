@@ -177,6 +177,25 @@ def test_quantized_attributes_and_the_dense_form(tmp_path):
         assert extracted(path, "q", "--part", role) == array.tobytes()
 
 
+@pytest.mark.parametrize("flags", [[], ["--encoding", "zstd"]])
+@pytest.mark.parametrize("layout", ["csr", "coo"])
+@pytest.mark.parametrize("package", PACKAGES)
+def test_tensors_made_sparse_open_there(tmp_path, package, layout, flags):
+    """Issue 16, A.8."""
+    path = tmp_path / "out.zt"
+    dense = np.zeros((20, 30), np.float32)
+    dense[3, 7], dense[3, 9], dense[19, 29], dense[0, 0] = 1.5, np.nan, -2, -0.0
+    rows, columns = np.nonzero(dense.view(np.uint32))
+    parts = {"values": dense[rows, columns]}
+    if layout == "csr":
+        parts |= {"indices": columns.astype(np.uint64), "indptr": np.searchsorted(rows, np.arange(21)).astype(np.uint64)}
+    else:
+        parts |= {"coords": np.concatenate([rows, columns]).astype(np.uint64)}
+    weighbridge("convert", source_of(path, {"w": ((20, 30), "dense", {"data": dense}, None)}), path, "--sparse", layout, *flags)
+    expect_package_reads(package, path, {"w": ((20, 30), "sparse_" + layout, parts)})
+    assert extracted(path, "w", "--dense", "--raw") == dense.tobytes()
+
+
 def test_sparse_dense_forms(tmp_path):
     generator = np.random.Generator(np.random.PCG64(8))
     for index_dtype in ("u64", "i32", "u8"):

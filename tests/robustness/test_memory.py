@@ -8,7 +8,7 @@ import pytest
 
 from chain_jobs import fill
 from jobs import bert, embd
-from robustness import MIB, Measured, run, write_safetensors, write_sparse_file
+from robustness import MIB, Measured, run, safetensors_header, write_safetensors, write_sparse_file
 from sparse_models import write_sparse_checkpoint, write_sparse_embd
 
 LIMIT = 512 * MIB
@@ -63,6 +63,21 @@ def test_compressed_and_back(roomy):
 
 
 SMALLER = 600 * MIB  # and yet past the limit
+
+
+@pytest.mark.parametrize("layout", ["csr", "coo"])
+def test_a_tensor_made_sparse(roomy, layout):
+    """Issue 16, A.8: nearly 160 million elements, one of 1,024 of which is not zero."""
+    block = bytes(4092) + b"\0\0\x80\x3f"
+    model = roomy / "model.safetensors"
+    with open(model, "wb") as file:
+        file.write(safetensors_header({"w": ("F32", [SMALLER // 4096, 1024], SMALLER)}))
+        for _ in range(SMALLER // MIB):
+            file.write(block * (MIB // 4096))
+    target = roomy / "model.zt"
+    within_the_limit("convert", model, target, "--sparse", layout)
+    assert target.stat().st_size < SMALLER / 100
+    within_the_limit("verify", target)
 
 
 def test_zt0(roomy):

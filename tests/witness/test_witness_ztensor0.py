@@ -403,7 +403,7 @@ def test_zt_accepts():
         fields_of(dtype="float8"),
         fields_of(dtype="f32"),
         fields_of(encoding="lz4"),
-        fields_of(layout="sparsecoo", shape=[9, 9]),
+        fields_of(layout="sparsecoo", dtype="float8", shape=[9, 9]),
     ):
         entry = ztensor0.parse(one(fields)).entries[0]
         assert entry.reason and len(entry.stored) == 8
@@ -424,6 +424,27 @@ def test_zt_bools_and_checksums():
         data[64] ^= 1
         with pytest.raises(ValueError, match="checksum"):
             ztensor0.verify(ztensor0.parse(bytes(data)).entries[0])
+
+
+def test_zt_refuses_sparse_blobs_that_do_not_fit():
+    place = struct.pack("<Q", 0)
+    for layout, shape, blob in (
+        ("sparsecoo", [], bytes(4)),
+        ("sparsecoo", [9], bytes(13)),
+        ("sparsecsr", [9], bytes(20)),
+        ("sparsecsr", [1, 9], bytes(8)),
+        ("sparsecsr", [1, 9], bytes(17)),
+    ):
+        with pytest.raises(ValueError, match=r"\.$"):
+            ztensor0.parse(one(fields_of(layout=layout, shape=shape, size=len(blob)), payload=bytes(56) + blob))
+    for layout, shape, blob in (
+        ("sparsecoo", [9], struct.pack("<Q", 9) + bytes(4)),
+        ("sparsecsr", [1, 9], place + place + place + bytes(4)),
+        ("sparsecsr", [1, 9], place + struct.pack("<QQ", 1, 9) + bytes(4)),
+    ):
+        entry = ztensor0.parse(one(fields_of(layout=layout, shape=shape, size=len(blob)), payload=bytes(56) + blob)).entries[0]
+        with pytest.raises(ValueError, match=r"\.$"):
+            ztensor0.verify(entry)
 
 
 def skippable(data):
@@ -478,8 +499,9 @@ def test_zt_real_files(entry):
         if found.encoding == "zstd" and ztensor0.zstandard is None:
             pytest.skip("the Python package zstandard is missing")
         ztensor0.verify(found)
-        assert (found.reason is None) == tensor.get("supported", True)
-        if found.reason is None:
+        if found.layout not in ztensor0.SPARSE:  # the list dates from before they were read
+            assert (found.reason is None) == tensor.get("supported", True)
+        if found.reason is None and found.layout == "dense":
             assert found.encoding == tensor["encoding"]
             assert sha256(ztensor0.logical_bytes(found)) == tensor["sha256"]
         else:
@@ -509,7 +531,7 @@ def test_zt_real_files_written_again(entry):
         pytest.skip("a zstd frame depends on the version of zstd")
     tensors = []
     for found in container.entries:
-        content = ztensor0.logical_bytes(found) if found.reason is None else found.stored
+        content = ztensor0.logical_bytes(found) if found.layout == "dense" and found.reason is None else found.stored
         tensors.append(
             ztensor0.Tensor(
                 found.name,

@@ -365,7 +365,7 @@ def tensor(name, array, dtype=None, **options):
 def stored_bytes(t, content_size):
     kind = DTYPES.get(LONG.get(t.dtype))
     data = t.data
-    if t.encoding == "raw" and t.endianness == "big" and kind and t.layout not in SPARSE:
+    if t.encoding == "raw" and t.endianness == "big" and kind:  # of a sparse blob all bytes, those of indices too
         data = np.frombuffer(data, kind[1]).byteswap().tobytes()
     if t.encoding == "zstd":
         if zstandard is None:
@@ -530,8 +530,6 @@ def parse_entry(data, end, number, fields, warnings):
         reason = f"dtype {dtype!r} is not defined"
     elif encoding not in ("raw", "zstd"):
         reason = f"encoding {encoding!r} is not defined"
-    elif layout in SPARSE:
-        reason = f"layout {layout!r} is not defined in 0.1"
     entry = Entry(
         name,
         dtype,
@@ -547,6 +545,8 @@ def parse_entry(data, end, number, fields, warnings):
         reason,
     )
     product(entry.shape)
+    if layout in SPARSE and reason is None and encoding == "raw":
+        check_blob(entry, size)
     if known and layout == "dense":
         demanded = dense_size(entry)
         if encoding == "raw" and size != demanded:
@@ -554,6 +554,19 @@ def parse_entry(data, end, number, fields, warnings):
                 f"{what}: the shape {list(entry.shape)} of {dtype} takes {demanded} bytes, size says {size}."
             )
     return entry
+
+
+def check_blob(entry, size):
+    """The number of entries in a blob of `size` bytes."""
+    what, rank, width = f"Tensor {entry.name!r}", len(entry.shape), np.dtype(DTYPES[LONG[entry.dtype]][1]).itemsize
+    csr = entry.layout == "sparsecsr"
+    if csr and rank != 2 or rank == 0:
+        raise ValueError(f"{what}: {rank} dimensions do not fit the layout {entry.layout}.")
+    bounds = 8 * (entry.shape[0] + 1) if csr else 0
+    count, rest = divmod(size - bounds, 8 * (1 if csr else rank) + width)
+    if size < bounds or rest:
+        raise ValueError(f"{what}: {size} bytes are no whole number of entries.")
+    return count
 
 
 def check_checksum(what, checksum, warnings):
@@ -573,14 +586,16 @@ def verify(entry):
         found = checksum_of(entry.checksum.partition(":")[0], entry.stored)
         if found.lower() != entry.checksum.lower():
             raise ValueError(f"Tensor {entry.name!r}: the checksum is {entry.checksum}, the stored bytes give {found}.")
-    if entry.reason is None and entry.encoding == "zstd":
+    if entry.reason is None and entry.layout in SPARSE:
+        densified(entry)
+    elif entry.reason is None and entry.encoding == "zstd":
         logical_bytes(entry)
 
 
 def logical_bytes(entry, limit=DECODED_LIMIT):
     """The elements of a dense tensor: little-endian, row-major, bools 0 and 1."""
-    if entry.reason:
-        raise ValueError(f"Tensor {entry.name!r} is unsupported: {entry.reason}.")
+    if entry.reason or entry.layout in SPARSE:
+        raise ValueError(f"Tensor {entry.name!r} is unsupported: {entry.reason or 'it is sparse'}.")
     kind = np.dtype(DTYPES[LONG[entry.dtype]][1])
     size = dense_size(entry)
     if size > limit:
@@ -598,30 +613,29 @@ def array(entry):
 
 def densified(entry):
     """The little-endian dense form of a sparse blob, as reading Z1 describes what real 0.1 writers store."""
-    if entry.layout not in SPARSE or entry.encoding != "raw" or entry.dtype not in LONG:
-        raise ValueError(f"Tensor {entry.name!r} is no raw sparse tensor.")
-    size, data = np.dtype(DTYPES[LONG[entry.dtype]][1]).itemsize, entry.stored
-    out = np.zeros(entry.shape, f"V{size}")
+    if entry.layout not in SPARSE or entry.reason:
+        raise ValueError(f"Tensor {entry.name!r} is no sparse tensor that can be read.")
+    kind = np.dtype(DTYPES[LONG[entry.dtype]][1])
+    data = zstandard.ZstdDecompressor().decompressobj().decompress(entry.stored) if entry.encoding == "zstd" else entry.stored
+    if entry.encoding == "raw" and entry.endianness == "big":
+        data = np.frombuffer(data, kind).byteswap().tobytes()
+    count, rank = check_blob(entry, len(data)), len(entry.shape)
     if entry.layout == "sparsecoo":
-        width = 8 * len(entry.shape) + size
-        if len(data) % width:
-            raise ValueError(f"Tensor {entry.name!r}: {len(data)} bytes are no whole number of records of {width}.")
-        for at in range(0, len(data), width):
-            place = struct.unpack_from(f"<{len(entry.shape)}Q", data, at)
-            if any(i >= dim for i, dim in zip(place, entry.shape)):
-                raise ValueError(f"Tensor {entry.name!r}: the place {place} is outside the shape.")
-            out[place] = data[at + width - size : at + width]
+        entries = np.frombuffer(data, np.dtype([("place", "<u8", (rank,)), ("value", f"V{kind.itemsize}")]))
+        places, values = entries["place"].reshape(count, rank), entries["value"]
     else:
         rows = entry.shape[0]
-        starts = struct.unpack_from(f"<{rows + 1}Q", data)
-        count, rest = divmod(len(data) - 8 * (rows + 1), 8 + size)
-        if rest or starts[0] or starts[-1] != count or list(starts) != sorted(starts):
+        starts = [int(start) for start in np.frombuffer(data, "<u8", rows + 1)]
+        if starts[0] or starts[-1] != count or starts != sorted(starts):
             raise ValueError(f"Tensor {entry.name!r}: the row starts do not fit {count} values.")
-        columns = struct.unpack_from(f"<{count}Q", data, 8 * (rows + 1))
-        for row in range(rows):
-            for i in range(starts[row], starts[row + 1]):
-                at = 8 * (rows + 1 + count) + size * i
-                out[row, columns[i]] = data[at : at + size]
+        columns = np.frombuffer(data, "<u8", count, 8 * (rows + 1))
+        places = np.stack([np.repeat(np.arange(rows, dtype=np.uint64), np.diff(starts)), columns], 1)
+        values = np.frombuffer(data, f"V{kind.itemsize}", count, 8 * (rows + 1 + count))
+    if (places >= np.array(entry.shape, np.uint64)).any():
+        raise ValueError(f"Tensor {entry.name!r}: an index is outside the shape.")
+    out = np.zeros(entry.shape, f"V{kind.itemsize}")
+    for place, value in zip(places, values):
+        out[tuple(int(i) for i in place)] = value
     return out.tobytes()
 
 

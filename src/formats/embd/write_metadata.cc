@@ -84,7 +84,7 @@ class Planner {
     }
     auto text = own ? text_of(key, *own) : std::nullopt;
     if (!text) {
-      text = fallback(key);
+      text = options_.canonical && key == kCreatedAtKey ? base::utc_time(0) : fallback(key);
       ledger_.change(LossKind::attribute, subject, core::kAbsent, *text);
     }
     add(key, *std::move(text));

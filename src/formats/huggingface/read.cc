@@ -125,7 +125,9 @@ class Loader {
   // Sets EMBD's keys in EMBD's order, the rest of config.json, then the weights' own metadata.
   void set_attributes(std::vector<Value::Entry> metadata) {
     if (config_.bert) {
-      set(kModelName, taken(metadata, kModelName).value_or(last_component(opening_.place.name())));
+      auto named = taken(metadata, kModelName);
+      if (!named) draft_.set_named_after_place(kModelName);
+      set(kModelName, named ? *std::move(named) : last_component(opening_.place.name()));
       set(kModelVersion, taken(metadata, kModelVersion).value_or(std::string(kFirstVersion)));
       for (auto& [key, value] : config_.named) draft_.set_attribute(std::move(key), std::move(value));
       if (settings_.max_seq_length) set(kMaxSeqLength, std::to_string(*settings_.max_seq_length));

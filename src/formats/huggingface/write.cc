@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "base/utf8.h"
+#include "core/canonical.h"
 #include "core/plan_items.h"
 #include "core/value_json.h"
 #include "formats/huggingface/config.h"
@@ -175,6 +176,11 @@ class Planner {
       complete("type_vocab_size", std::to_string(types->shape()[0]));
   }
 
+  // The order of the model's own.
+  Tokenizer ordered(Tokenizer tokenizer) const {
+    return options_.canonical ? core::canonical(std::move(tokenizer)) : tokenizer;
+  }
+
   // A file of the source's folder is written as it is if it says what the model says.
   void take_over_files() {
     out_.judges_folder_files = true;
@@ -188,7 +194,7 @@ class Planner {
       const auto tokenizer = model_.tokenizer();
       const auto& found = beside->tokenizer;
       tokenizer_kept_ = any(is_tokenizer_file) && found.tokenizer.has_value() == (tokenizer != nullptr) &&
-                        (!found.tokenizer || *found.tokenizer == *tokenizer) &&
+                        (!found.tokenizer || ordered(*found.tokenizer) == *tokenizer) &&
                         (!bert_ || found.lower_case == lower_case_) &&
                         found.unheld == text_of(kTokenizerUnheld).value_or("");
       if (tokenizer_kept_) expected_tokenizer_ = found.tokenizer;

@@ -76,6 +76,7 @@ class Planner {
     check_required();
     name_aliases();
     out_.keep = kept_;
+    if (options_.canonical) std::ranges::sort(outs_, {}, &Out::name);  // not those of the source
     if (out_.blockers.empty()) lay_out();
     return std::move(out_);
   }

@@ -118,7 +118,7 @@ class Planner {
   std::vector<std::uint8_t> choose_ids() {
     std::vector<std::uint8_t> ids(model_.size());
     std::bitset<kMaxTensors> taken;
-    bool own = true, any = false;
+    bool own = !options_.canonical, any = false, new_ones = false;
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const std::uint64_t id = model_[i].id().value_or(UINT64_MAX);
       any |= id < kMaxTensors;
@@ -128,9 +128,15 @@ class Planner {
       ids[i] = static_cast<std::uint8_t>(id);
     }
     if (own) return ids;
-    for (std::uint32_t i = 0; i < model_.size(); ++i) ids[i] = static_cast<std::uint8_t>(i);
-    if (any)
-      ledger_.change(LossKind::name, "tensors", "tensor ids that not all tensors have, or some share", "ids from 0");
+    for (std::uint32_t i = 0; i < model_.size(); ++i) {
+      ids[i] = static_cast<std::uint8_t>(i);
+      new_ones |= model_[i].id() != i;
+    }
+    if (any && new_ones)
+      ledger_.change(LossKind::name, "tensors",
+                     options_.canonical ? "tensor ids in another order than the names"
+                                        : "tensor ids that not all tensors have, or some share",
+                     "ids from 0");
     return ids;
   }
 
@@ -190,7 +196,8 @@ class Planner {
     const std::uint32_t twin = sharing_.first[ordinal], partly = sharing_.partly[ordinal];
     if (twin != ordinal && placed_[twin]) {
       const Placed& other = *placed_[twin];
-      if (as_it_is && other.as_it_is && core::same_elements(tensor.main(), other.tensor.main())) {
+      if (!options_.canonical && as_it_is && other.as_it_is &&
+          core::same_elements(tensor.main(), other.tensor.main())) {
         out.shared_parts = 1;
         out_.tensors.push_back(std::move(out));
         return other.offset;

@@ -230,9 +230,10 @@ void add_kinds(Corpus& c) {
   c.one("unknown-dtype", "unknown-dtype", {.dtype = t("float8"), .more = {{t(kEndianness), t(kBig)}}});
   c.one("unknown-dtype-short-name", "unknown-dtype", {.dtype = t("f32")});
   c.one("unknown-encoding", "unknown-encoding", {.encoding = t("lz4")});
-  c.one("sparse", "sparse", {.shape = array({u(9), u(9)}), .more = {{t(kLayout), t(kSparseCoo)}}});
-  c.one("sparse-zstd", "sparse",
-        {.dtype = t("float32"), .shape = array({u(9)}), .encoding = t(kZstd), .more = {{t(kLayout), t(kSparseCsr)}}});
+  c.one("unknown-dtype-sparse", "unknown-dtype",
+        {.dtype = t("float8"), .shape = array({u(9), u(9)}), .more = {{t(kLayout), t(kSparseCoo)}}});
+  c.one("unknown-encoding-sparse", "unknown-encoding",
+        {.dtype = t("float32"), .shape = array({u(9)}), .encoding = t("lz4"), .more = {{t(kLayout), t(kSparseCsr)}}});
   c.more("valid-layout", "", {{t(kLayout), t(kDense)}});
   c.more("valid-other-layout", "", {{t(kLayout), t("tiled")}});
   c.more("valid-custom-fields", "",
@@ -241,6 +242,107 @@ void add_kinds(Corpus& c) {
           {t("single"), "\xfa\x3d\xcc\xcc\xcd"},
           {t("tagged"), "\xc1\x04"},
           {t("map"), indefinite(map({{t("k"), map({{u(1), u(2)}})}}))}});
+}
+
+std::string words(std::initializer_list<std::uint64_t> values) {
+  std::string out;
+  for (const std::uint64_t value : values) out += le(value);
+  return out;
+}
+std::string reversed(std::string_view bytes, std::size_t unit) {
+  std::string out;
+  for (std::size_t at = 0; at < bytes.size(); at += unit)
+    out.append(bytes.substr(at, unit).rbegin(), bytes.substr(at, unit).rend());
+  return out;
+}
+// u16 [3, 4] with the elements 7 at [2, 1] and 9 at [0, 3].
+const std::string kCoo = words({2, 1}) + std::string("\x07\0", 2) + words({0, 3}) + std::string("\x09\0", 2);
+const std::string kCsr = words({0, 1, 1, 2, 3, 1}) + std::string("\x09\0\x07\0", 4);
+
+struct Blob {
+  std::string_view layout = kSparseCoo;
+  std::string bytes = kCoo;
+  std::vector<std::uint64_t> shape{3, 4};
+  std::string_view encoding = kRaw;
+  Fields more{};
+};
+std::string sparse_file(const Blob& blob) {
+  std::vector<std::string> dims;
+  for (const std::uint64_t dim : blob.shape) dims.push_back(u(dim));
+  Item item{.size = u(blob.bytes.size()),
+            .dtype = t("uint16"),
+            .shape = array(dims),
+            .encoding = t(blob.encoding),
+            .more = {{t(kLayout), t(blob.layout)}}};
+  item.more.insert(item.more.end(), blob.more.begin(), blob.more.end());
+  return file(array({item.cbor()}), {blob.bytes});
+}
+
+void add_sparse(Corpus& c) {
+  const auto coo = [&](std::string name, std::string_view rule, std::string bytes) {
+    c.add(std::move(name), rule, sparse_file({.bytes = std::move(bytes)}));
+  };
+  const auto csr = [&](std::string name, std::string_view rule, std::string bytes) {
+    c.add(std::move(name), rule, sparse_file({.layout = kSparseCsr, .bytes = std::move(bytes)}));
+  };
+  const std::string one("\1\0", 2), two = one + one;
+  coo("valid-sparse-coo", "", kCoo);
+  csr("valid-sparse-csr", "", kCsr);
+  coo("valid-sparse-coo-empty", "", {});
+  csr("valid-sparse-csr-empty", "", words({0, 0, 0, 0}));
+  c.add("valid-sparse-coo-rank-1", "", sparse_file({.bytes = words({8}) + one, .shape = {9}}));
+  c.add("valid-sparse-csr-no-rows", "", sparse_file({.layout = kSparseCsr, .bytes = words({0}), .shape = {0, 4}}));
+  csr("valid-sparse-csr-columns-in-any-order", "", words({0, 2, 2, 2, 3, 1}) + two);
+  c.add("valid-sparse-coo-zstd", "", sparse_file({.bytes = frame(kCoo), .encoding = kZstd}));
+  c.add("valid-sparse-csr-zstd", "",
+        sparse_file({.layout = kSparseCsr,
+                     .bytes = frame(kCsr.substr(0, 30)) + kSkippable + frame(kCsr.substr(30)),
+                     .encoding = kZstd}));
+  c.add("valid-sparse-coo-big-endian", "",
+        sparse_file({.bytes = reversed(kCoo, 2), .more = {{t(kEndianness), t(kBig)}}}));
+  c.add("valid-sparse-csr-big-endian", "",
+        sparse_file({.layout = kSparseCsr, .bytes = reversed(kCsr, 2), .more = {{t(kEndianness), t(kBig)}}}));
+  c.add("valid-sparse-coo-checksum", "", sparse_file({.more = {{t(kChecksum), t(crc32c(kCoo))}}}));
+  c.add("sparse-checksum", "checksum", sparse_file({.more = {{t(kChecksum), t(crc32c("other"))}}}));
+  const auto twins = [&](std::string_view layout) {
+    const auto item = [&](std::string_view name, std::string_view kind) {
+      return Item{.name = t(name),
+                  .size = u(kCoo.size()),
+                  .dtype = t("uint16"),
+                  .shape = array({u(3), u(4)}),
+                  .more = {{t(kLayout), t(kind)}}}
+          .cbor();
+    };
+    return file(array({item("a", kSparseCoo), item("b", layout)}), {kCoo});
+  };
+  c.add("valid-sparse-alias", "", twins(kSparseCoo));
+
+  c.add("sparse-rank", "sparse-rank", sparse_file({.layout = kSparseCsr, .bytes = kCsr, .shape = {12}}));
+  c.add("sparse-rank-3", "sparse-rank", sparse_file({.layout = kSparseCsr, .bytes = kCsr, .shape = {3, 2, 2}}));
+  c.add("sparse-rank-scalar", "sparse-rank", sparse_file({.shape = {}}));
+  coo("sparse-size", "sparse-size", kCoo.substr(0, 35));
+  coo("sparse-size-long", "sparse-size", kCoo + '\0');
+  csr("sparse-size-bounds", "sparse-size", kCsr.substr(0, 31));
+  csr("sparse-size-entries", "sparse-size", kCsr.substr(0, 51));
+  c.add("sparse-size-zstd", "sparse-size", sparse_file({.bytes = frame(kCoo.substr(1)), .encoding = kZstd}));
+  c.add("sparse-size-2-64", "sparse-size",
+        sparse_file({.layout = kSparseCsr, .bytes = kCsr, .shape = {UINT64_MAX, 0}}));
+  c.add("sparse-zstd", "zstd", sparse_file({.encoding = kZstd}));
+  c.add("sparse-zstd-cut", "zstd", sparse_file({.bytes = frame(kCoo).substr(0, 20), .encoding = kZstd}));
+  c.add("sparse-shape-overflow", "shape-overflow", sparse_file({.shape = {UINT64_MAX, 2}}));
+
+  csr("indptr-start", "indptr", words({1, 1, 1, 2, 3, 1}) + two);
+  csr("indptr-order", "indptr", words({0, 2, 1, 2, 3, 1}) + two);
+  csr("indptr-end", "indptr", words({0, 1, 1, 1, 3, 1}) + two);
+  csr("indptr-end-past", "indptr", words({0, 1, 1, 3, 3, 1}) + two);
+  csr("indptr-2-64", "indptr", words({0, 1, 1, UINT64_MAX, 3, 1}) + two);
+  csr("entry-range-csr", "entry-range", words({0, 1, 1, 2, 4, 1}) + two);
+  coo("entry-range-coo", "entry-range", words({3, 0}) + one);
+  coo("entry-range-last-dimension", "entry-range", words({0, UINT64_MAX}) + one);
+  c.add("entry-range-zstd", "entry-range", sparse_file({.bytes = frame(words({0, 4}) + one), .encoding = kZstd}));
+  c.add("entry-range-empty-dimension", "entry-range", sparse_file({.bytes = words({0, 0}) + one, .shape = {3, 0}}));
+  coo("duplicate-entries-coo", "duplicate-entries", words({1, 1}) + one + words({0, 1}) + one + words({1, 1}) + one);
+  csr("duplicate-entries-csr", "duplicate-entries", words({0, 2, 2, 2, 1, 1}) + two);
 }
 
 // Files that are valid except under the low limits that the caller sets, so none of them is committed.
@@ -261,6 +363,13 @@ void add_limits(Corpus& c) {
   const std::string stored = frame(kFour);
   c.limited("limit-decoded", "limit/decoded",
             file(array({Item{.size = u(stored.size()), .encoding = t(kZstd)}.cbor()}), {stored}), limits);
+  c.limited("limit-decoded-sparse", "limit/decoded", sparse_file({.bytes = frame(kCoo), .encoding = kZstd}), limits);
+  limits = {};
+  limits.memory = 1200;
+  std::string entries;
+  for (std::uint64_t i = 0; i < 64; ++i) entries += words({0, i}) + std::string("\1\0", 2);
+  c.limited("duplicate-entries-unchecked", "duplicate-entries-unchecked",
+            sparse_file({.bytes = entries, .shape = {1, 64}}), limits);
   limits = {};
   limits.memory = 100;
   c.limited("limit-memory", "limit/memory", file(array({Item{.more = {{t("a"), t("b")}}}.cbor()}), {kFour}), limits);
@@ -276,6 +385,7 @@ std::vector<core::CorpusCase> cases() {
   add_places(corpus);
   add_contents(corpus);
   add_kinds(corpus);
+  add_sparse(corpus);
   add_limits(corpus);
   return corpus.take();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content rules of zTensor 0.1: checksums of stored bytes and zstd frames in one pass over the payload. Bools and
-// padding may be any byte (readings Z7, Z8). Overlaps are checked here too, so that opening need not sort.
+// The content rules of zTensor 0.1: checksums of stored bytes and zstd frames in one pass over the payload, then the
+// indices of sparse tensors. Bools and padding may be any byte (readings Z7, Z8). Overlaps are checked here too, so
+// that opening need not sort.
 #include <algorithm>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "core/draft.h"
 #include "core/encoding.h"
 #include "core/extents.h"
+#include "core/sparse_content.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/judge.h"
 #include "formats/ztensor0/rules.h"
@@ -33,11 +35,12 @@ std::vector<core::PartJob> jobs_of(const Model& model) {
 
 // G6: equal ranges are aliases; any other shared byte is a warning.
 void find_overlaps(const Model& model, std::vector<Finding>& out) {
-  const core::Extents extents = core::Extents::of(model);  // a tensor of zTensor 0.1 has one part
-  extents.walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
+  const core::Sharing owners = core::sharing(model);
+  core::Extents::of(model).walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
     if (meeting == core::Meeting::overlap)
-      out.push_back(core::Findings::make(rules::kOverlap, {.offset = range.offset, .tensor = model.name(range.item)},
-                                         {}, "the bytes before " + std::to_string(widest->end())));
+      out.push_back(core::Findings::make(rules::kOverlap,
+                                         {.offset = range.offset, .tensor = model.name(owners.tensor[range.item])}, {},
+                                         "the bytes before " + std::to_string(widest->end())));
   });
 }
 
@@ -45,8 +48,14 @@ void find_overlaps(const Model& model, std::vector<Finding>& out) {
 
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
   std::vector<Finding> found;
-  core::check_parts(jobs_of(model), context, found);
+  const std::vector<core::PartJob> jobs = jobs_of(model);
+  constexpr core::SparseRules kSparse{rules::kIndptr, rules::kEntryRange, rules::kDuplicateEntries,
+                                      rules::kDuplicatesUnchecked};
+  core::Progress progress(context, core::stored_bytes(jobs) + core::sparse_bytes(model));
+  core::check_parts(jobs, context, progress, found);
+  core::check_sparse(model, kSparse, context, progress, found);
   find_overlaps(model, found);
+  progress.finish();
   core::sort_findings(found);
   for (Finding& finding : found) findings.report(std::move(finding));
 }

@@ -27,7 +27,8 @@ void text_field(wire::CborWriter& out, std::string_view key, std::string_view va
 void write_entry(wire::CborWriter& out, const OutEntry& e, const core::Stored& stored) {
   const std::string checksum = e.keep_checksum ? std::string(e.part.digest()) : spell(stored.digest);
   const auto extra = e.keep_extra ? e.part.extra() : Attributes();
-  out.map(6 + (e.layout.empty() ? 0U : 1U) + extra.size() + (checksum.empty() ? 0U : 1U) + e.attribute_count);
+  out.map(6 + (e.layout.empty() ? 0U : 1U) + extra.size() + (e.big_endian ? 1U : 0U) + (checksum.empty() ? 0U : 1U) +
+          e.attribute_count);
   text_field(out, kName, e.from.name());
   out.text(kOffset);
   out.u64(stored.offset);
@@ -44,6 +45,7 @@ void write_entry(wire::CborWriter& out, const OutEntry& e, const core::Stored& s
     out.text(key);
     core::write_value(out, value);
   }
+  if (e.big_endian) text_field(out, kEndianness, kBig);
   if (!checksum.empty()) text_field(out, kChecksum, checksum);
   out.raw(e.attributes);
 }

@@ -20,7 +20,7 @@ struct OutEntry {
   DType dtype = DType::unknown;       // unknown: from.type_name()
   Encoding encoding = Encoding::raw;  // unknown: part.encoding_name()
   std::string_view layout;            // empty: the field is not written
-  bool keep_checksum = false, keep_extra = false;
+  bool keep_checksum = false, keep_extra = false, big_endian = false;
   std::string attributes;  // custom fields: alternating keys and values
   std::uint64_t attribute_count = 0;
 };

@@ -2,11 +2,14 @@
 // The rules of one tensor's map, in the order in which they are reported.
 #include "formats/ztensor0/judge.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/checked.h"
 #include "codecs/checksum.h"
 #include "core/common_rules.h"
+#include "core/cut.h"
+#include "core/sparse_content.h"
 #include "formats/ztensor0/rules.h"
 
 namespace weighbridge::ztensor0 {
@@ -35,11 +38,14 @@ void Judge::judge(Entry& e) {
   const DType dtype = lookup(e.dtype);
   if (dtype == DType::unknown) doubt(rules::kUnknownDtype, e, e.dtype);
   if (e.encoding != kRaw && e.encoding != kZstd) doubt(rules::kUnknownEncoding, e, e.encoding);
-  if (e.layout != kDense) doubt(rules::kSparse, e, e.layout);
   check_texts(e);
   check_place(e);
   const Size size = check_size(e, dtype);
-  if (!e.broken) add(e, dtype, size);
+  if (e.broken) return;
+  if (e.layout != kDense && !doubt_)
+    add_sparse(e, dtype);
+  else
+    add(e, dtype, size);
 }
 
 void Judge::check_missing(Entry& e) {
@@ -124,6 +130,63 @@ void Judge::add(Entry& e, DType dtype, Size size) {
   if (dtype == DType::unknown) draft_.tensor(tensor).type_name(e.dtype);
   findings_.report(*doubt_);
   draft_.tensor(tensor).unsupported(std::move(*doubt_));
+}
+
+std::optional<std::uint64_t> Judge::blob_size(Entry& e) {
+  if (e.encoding == kRaw) return e.size;
+  core::Probed probed = probe_.size_of(e.offset, e.size);
+  if (!probed.size) {
+    e.broken = true;
+    findings_.report(probed.limit ? *probed.limit : rules::kZstdRule,
+                     {.offset = probed.offset.value_or(e.at), .tensor = e.name}, std::move(probed.expected), {},
+                     "the data" + probed.why);
+  }
+  return probed.size;
+}
+
+// Z1: a COO blob has for each entry its indices and its value; a CSR blob has the row bounds, the column indices and
+// the values.
+void Judge::add_sparse(Entry& e, DType dtype) {
+  constexpr std::uint64_t kIndex = 8;
+  const bool csr = e.layout == kSparseCsr;
+  if (csr ? e.rank != 2 : e.rank == 0)
+    return reject(rules::kSparseRank, e, e.layout, csr ? "2" : "at least 1", std::to_string(e.rank));
+  const auto whole = blob_size(e);
+  if (!whole) return;
+  const std::uint64_t width = info(dtype).bits / 8, entry = kIndex * (csr ? 1 : e.rank) + width;
+  const auto rows = base::checked_add(csr ? e.dims[0] : 0, csr ? 1 : 0);
+  const auto bounds = rows ? base::checked_mul(*rows, kIndex) : std::nullopt;
+  if (!bounds || *bounds > *whole || (*whole - *bounds) % entry != 0)
+    return reject(rules::kSparseSize, e, {},
+                  (csr && bounds ? std::to_string(*bounds) + " and " : std::string()) + "a multiple of " +
+                      std::to_string(entry) + " bytes",
+                  std::to_string(*whole));
+  const std::uint64_t count = (*whole - *bounds) / entry;
+  // The packages write big-endian data by reversing all bytes, those of the indices too, in units of the dtype's size.
+  const bool big = e.encoding == kRaw && e.endianness == kBig;
+  const std::uint32_t swap = big ? std::max(info(dtype).swap_bytes, 1U) : 1;
+  const Encoding encoding = e.encoding == kRaw ? Encoding::raw : Encoding::zstd;
+  const auto part = [&](std::string_view role, DType type, Shape shape, std::uint64_t first, std::uint64_t step,
+                        std::uint64_t row) {
+    const std::uint64_t size = *base::element_count(shape) * (info(type).bits / 8);
+    const std::uint32_t at = draft_.add_part(role, type, shape, encoding, {0, e.offset, e.size}, size);
+    draft_.part(at).cut({.whole = *whole, .first = first, .step = step, .row = row, .swap = swap});
+    return at;
+  };
+  const std::uint32_t tensor =
+      draft_.add_tensor(e.name, csr ? Layout::sparse_csr : Layout::sparse_coo, dtype, e.shape());
+  const std::uint64_t counts[] = {count}, row_bounds[] = {rows.value_or(0)}, places[] = {e.rank, count};
+  std::uint32_t values = 0;
+  if (csr) {
+    values = part(core::kValues, dtype, counts, *bounds + kIndex * count, width, 0);
+    part(core::kIndices, DType::u64, counts, *bounds, kIndex, 0);
+    part(core::kIndptr, DType::u64, row_bounds, 0, kIndex, 0);
+  } else {
+    values = part(core::kValues, dtype, counts, kIndex * e.rank, entry, 0);
+    part(core::kCoords, DType::u64, places, 0, entry, kIndex);
+  }
+  if (e.has_checksum) draft_.part(values).digest(e.checksum);  // of the whole blob
+  if (!e.attributes.empty()) draft_.tensor(tensor).attributes(std::move(e.attributes));
 }
 
 }  // namespace weighbridge::ztensor0

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns a tensor's map into a tensor of the model, or into findings. Has the rules of sections 3.2, 4 and 5.
+// Turns a tensor's map into a tensor of the model, or into findings. Has the rules of sections 3.2, 4 and 5, and of
+// reading Z1.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "core/draft.h"
 #include "core/findings.h"
 #include "core/part_digest.h"
+#include "core/probe.h"
 #include "formats/ztensor0/entry.h"
 #include "weighbridge/context.h"
 
@@ -21,8 +23,9 @@ core::DigestText parse_checksum(std::string_view text) noexcept;
 class Judge {
  public:
   // The data of tensors must end at index_begin or before.
-  Judge(const Context& context, core::Findings& findings, core::Draft& draft, std::uint64_t index_begin)
-      : context_(context), findings_(findings), draft_(draft), end_(index_begin) {}
+  Judge(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft,
+        std::uint64_t index_begin)
+      : context_(context), findings_(findings), draft_(draft), end_(index_begin), probe_(source, context) {}
 
   // Adds the tensor to the draft unless it is broken. Moves the values out of the entry.
   void judge(Entry&);
@@ -42,6 +45,9 @@ class Judge {
   Size check_size(Entry&, DType);
   DType lookup(std::string_view dtype) noexcept;
   void add(Entry&, DType, Size);
+  // The bytes to which the blob of a sparse tensor decodes; nullopt if the tensor is broken.
+  std::optional<std::uint64_t> blob_size(Entry&);
+  void add_sparse(Entry&, DType);
 
   const Context& context_;
   core::Findings& findings_;
@@ -50,6 +56,7 @@ class Judge {
   std::optional<Finding> doubt_;  // why the tensor's elements cannot be read
   std::string_view last_name_;    // the cache of lookup()
   DType last_dtype_ = DType::unknown;
+  core::SizeProbe probe_;
 };
 
 }  // namespace weighbridge::ztensor0

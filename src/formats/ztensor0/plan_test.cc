@@ -118,13 +118,11 @@ TEST(Ztensor0Read, LayoutsInChunksAndFieldsTwice) {
   for (const char* name : {"sparsecoo", "sparsecsr"}) {
     const std::string item = "\x69" + std::string(name);
     const auto in_one = replaced(dense, item), in_chunks = replaced(dense, "\x7f" + item + "\xff");
-    const Tensor one = in_one.model["w"], joined = in_chunks.model["w"];
-    EXPECT_EQ(one.layout_name(), name);
-    EXPECT_EQ(joined.layout_name(), name);
-    ASSERT_EQ(in_chunks.report.total(), in_one.report.total());
-    for (std::size_t i = 0; i < in_one.report.total(); ++i)
-      EXPECT_EQ(in_chunks.report.findings()[i].rule, in_one.report.findings()[i].rule);
-    EXPECT_EQ(in_chunks.model["w"].layout(), in_one.model["w"].layout());
+    ASSERT_EQ(in_one.report.total(), 1U);
+    ASSERT_EQ(in_chunks.report.total(), 1U);
+    EXPECT_EQ(in_one.report.findings()[0].rule,
+              std::string_view(name) == "sparsecoo" ? "zt0/sparse-size" : "zt0/sparse-rank");
+    EXPECT_EQ(in_chunks.report.findings()[0].rule, in_one.report.findings()[0].rule);
   }
   const auto rule = [&](std::string_view from, std::string_view to) {
     const Report report = replaced(from, to).report;

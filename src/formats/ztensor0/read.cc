@@ -33,7 +33,7 @@ class Walk : private core::CborWalk {
     draft_.set_version(kVersion);
     const std::uint64_t begin = source_.size() - kFooterSize - index->size();
     enter(std::move(*index), begin, kShortestEntry);
-    Judge judge(context_, findings_, draft_, begin);
+    Judge judge(source_, context_, findings_, draft_, begin);
     judge_ = &judge;
     try {
       walk();

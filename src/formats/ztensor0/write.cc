@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "core/cbor_value.h"
+#include "core/cut.h"
 #include "core/encoding.h"
 #include "core/extents.h"
 #include "core/part_digest.h"
@@ -45,7 +46,10 @@ void refuse_options(const Options& options) {
 class Planner {
  public:
   Planner(const Model& model, const Options& options)
-      : model_(model), options_(options), index_(std::make_shared<OutIndex>()), from_zt0_(model.format() == "zt0") {
+      : model_(model),
+        options_(options),
+        index_(std::make_shared<OutIndex>()),
+        from_zt0_(!options.canonical && model.format() == "zt0") {
     index_->keep = std::make_shared<const Model>(model);
   }
 
@@ -68,8 +72,12 @@ class Planner {
       ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: zTensor 0.1 has no place for it");
   }
 
-  // Whether the tensor is from a zTensor 0.1 file and unsupported, so that it is copied unchanged.
-  bool opaque(const Tensor& tensor) const { return from_zt0_ && tensor.unsupported(); }
+  // Whether the tensor is from a zTensor 0.1 file and is copied unchanged: unsupported ones and sparse ones are.
+  bool opaque(const Tensor& tensor) const { return from_zt0_ && (tensor.unsupported() || is_blob(tensor)); }
+  // Whether it is a sparse tensor in one blob.
+  static bool is_blob(const Tensor& tensor) {
+    return tensor.layout() != Layout::structural && core::cut_of(tensor.main()).has_value();
+  }
 
   DType target_dtype(const Tensor& tensor) const {
     return opaque(tensor) ? tensor.dtype() : core::target_dtype(tensor, options_);
@@ -80,7 +88,7 @@ class Planner {
     if (opaque(tensor)) return true;
     const Part part = tensor.main();
     // A model built in memory, which has no format, may hold parts of zTensor 0.1 files.
-    if (!from_zt0_ && !model_.format().empty()) return false;
+    if (!from_zt0_ && (options_.canonical || !model_.format().empty())) return false;
     if (tensor.layout() != Layout::dense || target_dtype(tensor) != tensor.dtype() || !part.extent()) return false;
     if (!part.strides().empty() || (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)) return false;
     if (part.encoding() == Encoding::raw && part.extent()->length != part.size()) return false;
@@ -182,7 +190,7 @@ class Planner {
     p.tensor = tensor;
     p.part = main;
     p.alignment = static_cast<std::uint32_t>(kAlignment);
-    p.role = "data";
+    p.role = opaque(tensor) ? part.role() : "data";
     p.digest = core::digest_of(options_.digest);
     p.dtype = target_dtype(tensor);
     if (stores(tensor)) {
@@ -211,7 +219,7 @@ class Planner {
     core::Payload p = payload_of(tensor, main);
     std::uint32_t& own = payload_of_[ordinal];
     const std::uint32_t twin = payload_of_[sharing_.first[ordinal]], partly = sharing_.partly[ordinal];
-    const bool shares = twin != core::kNone && same_bytes(out_.payloads[twin], p);
+    const bool shares = !options_.canonical && twin != core::kNone && same_bytes(out_.payloads[twin], p);
     if (twin != core::kNone && !shares) core::name_copy(ledger_, tensor, out_.payloads[twin].tensor);
     if (partly != core::kNone) core::name_partial_copy(ledger_, tensor, model_[sharing_.tensor[partly]]);
     own = shares ? twin : static_cast<std::uint32_t>(out_.payloads.size());
@@ -220,7 +228,7 @@ class Planner {
                             .from = tensor,
                             .layout = opaque(tensor) ? tensor.layout() : Layout::dense,
                             .dtype = target_dtype(tensor),
-                            .shared_parts = shares ? 1U : 0U});
+                            .shared_parts = (opaque(tensor) ? tensor.part_count() - 1 : 0U) + (shares ? 1U : 0U)});
     if (shares) return true;
     const auto start = base::align_up(at_, kAlignment);
     const auto end = start ? base::checked_add(*start, p.stored_size) : std::nullopt;
@@ -243,8 +251,11 @@ class Planner {
     e.encoding = p.encoding;
     e.keep_checksum = keeps_checksum(tensor);
     e.keep_extra = p.form == Form::stored && opaque(tensor);
-    if (opaque(tensor) && tensor.layout() == Layout::structural)
-      e.layout = tensor.layout_name();
+    e.big_endian = opaque(tensor) && is_blob(tensor) && core::cut_of(e.part)->swap > 1;
+    if (has_layout_field(tensor))
+      e.layout = !is_blob(tensor)                        ? tensor.layout_name()
+                 : tensor.layout() == Layout::sparse_csr ? kSparseCsr
+                                                         : kSparseCoo;
     else if (!options_.zt0.omit_layout_field)
       e.layout = kDense;
     encode_attributes(tensor, e, {});
@@ -285,11 +296,13 @@ class Planner {
     const auto text = value.as_text();
     if (!base::is_utf8(key) || (text && !base::is_utf8(*text))) return "it is not UTF-8";
     if (is_field(key)) return "zTensor 0.1 has a field of this name";
-    const bool has_layout_field = opaque(tensor) && tensor.layout() == Layout::structural;
-    if (key == kLayout && ((text && is_layout(*text)) || has_layout_field))
+    if (key == kLayout && ((text && is_layout(*text)) || has_layout_field(tensor)))
       return "it would say how the data is laid out";
     return {};
   }
+
+  // Whether the file must say how the tensor is laid out.
+  bool has_layout_field(const Tensor& tensor) const { return opaque(tensor) && tensor.layout() != Layout::dense; }
 
   // Whether reading gives the same value with the same type.
   static bool comes_back(const Value& value) {

@@ -205,7 +205,7 @@ TEST(Ztensor0Write, WhatItCannotInterpretGoesOverAsItIs) {
   options.encoding = "zstd";
   options.cast = DType::f16;
   options.zt0.omit_layout_field = true;
-  for (const char* name : {"unknown-dtype", "unknown-encoding", "sparse", "sparse-zstd"}) {
+  for (const char* name : {"unknown-dtype", "unknown-encoding", "unknown-dtype-sparse", "unknown-encoding-sparse"}) {
     SCOPED_TRACE(name);
     const Model model = walk(test::case_of(all, name).bytes).model;
     const core::WriteLayout made = layout(model, options);
@@ -215,6 +215,29 @@ TEST(Ztensor0Write, WhatItCannotInterpretGoesOverAsItIs) {
     EXPECT_EQ(again["w"].main().stored().span.size(), 4U);
   }
   EXPECT_NE(write(walk(test::case_of(all, "unknown-dtype").bytes).model).find("data_endianness"), std::string::npos);
+}
+
+// Issue 16, A.7: one that could be read would otherwise become dense.
+TEST(Ztensor0Write, SparseTensorsOfThisFormatGoOverAsTheyAre) {
+  static const std::vector<core::CorpusCase> all = cases();
+  Options options;
+  options.encoding = "zstd";
+  options.cast = DType::f16;
+  options.zt0.omit_layout_field = true;
+  for (const core::CorpusCase& each : all) {
+    if (!each.name.starts_with("valid-sparse")) continue;
+    SCOPED_TRACE(each.name);
+    const Model model = walk(each.bytes).model;
+    for (const Options& o : {Options{}, options}) {
+      const core::WriteLayout made = layout(model, o);
+      EXPECT_TRUE(made.losses.empty());
+      const Model again = walk(render(made)).model;
+      EXPECT_TRUE(core::compare(model, again).empty());
+      const Tensor from = model[0], to = again[0];
+      EXPECT_TRUE(std::ranges::equal(from.main().stored().span, to.main().stored().span));
+      EXPECT_EQ(made.payloads.size(), 1U);
+    }
+  }
 }
 
 TEST(Ztensor0Write, StoredBytesGoOverWithTheirChecksum) {

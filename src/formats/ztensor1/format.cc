@@ -3,7 +3,9 @@
 #include "formats/ztensor1/format.h"
 
 #include <algorithm>
+#include <array>
 
+#include "core/format_options.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/rules.h"
 
@@ -14,6 +16,7 @@ constexpr std::string_view kExtensions[] = {"zt"};
 constexpr Layout kLayouts[] = {Layout::dense,           Layout::sparse_csr,    Layout::sparse_coo,
                                Layout::quantized_group, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd};
+constexpr auto kOptions = core::names_of(core::kZtOptions);
 constexpr std::string_view kDigests[] = {"sha256", "crc32c"};
 
 bool is_magic(std::span<const std::byte> bytes) noexcept {
@@ -44,7 +47,7 @@ constexpr core::Format kFormat = {
                        .names = true,
                        .tokenizer = true,
                        .max_tensors = UINT64_MAX},
-             .options = {},
+             .options = kOptions,
              .rules = rules::kAll},
     .matches = matches,
     .read = read,

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "codecs/zstd.h"
 #include "core/common_rules.h"
 #include "core/part_digest.h"
 #include "core/plan_text.h"
@@ -247,58 +246,16 @@ std::optional<std::uint64_t> Judge::stated_count(Entry& e, const Component& c) {
 // Version 1.1 does not state the size of compressed sparse parts, and real frames often do not either. Then only
 // decoding can tell the number of values.
 std::optional<std::uint64_t> Judge::probed_count(Entry& e, const Component& c) {
-  const auto size = probe(e, c);
-  if (!size) return std::nullopt;
+  core::Probed probed = probe_.size_of(c.offset, c.length);
+  if (!probed.size) {
+    reject(probed.limit ? *probed.limit : rules::kZstd, e, probed.offset.value_or(c.at), role_text(c) + probed.why,
+           std::move(probed.expected));
+    return std::nullopt;
+  }
+  const auto size = probed.size;
   if (*size % element_size(c) == 0) return *size / element_size(c);
   reject(rules::kZstd, e, c.offset, role_text(c), "a multiple of " + std::to_string(element_size(c)) + " bytes",
          std::to_string(*size));
-  return std::nullopt;
-}
-
-std::optional<std::uint64_t> Judge::probe(Entry& e, const Component& c) {
-  for (const Probe& p : probes_)
-    if (p.offset == c.offset && p.length == c.length) return p.size;
-  const std::uint64_t limit = std::min(context_.limits.decoded, probes_may_decode_);
-  if (c.length > probes_left_ || probes_.size() >= 4096) {
-    reject(core::rules::kLimitMemory, e, c.at, role_text(c) + " does not state its size, and too many do not");
-    return std::nullopt;
-  }
-  probes_left_ -= c.length;
-  std::uint64_t taken = 0;
-  const codecs::Decoder::Pull pull = [&](std::span<std::byte> room) {
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), c.length - taken));
-    if (n > 0) source_.read_at(c.offset + taken, room.first(n));
-    taken += n;
-    return n;
-  };
-  if (const auto stated = codecs::zstd_stated_size(pull); stated && *stated <= limit) {
-    probes_.push_back({c.offset, c.length, *stated});
-    return stated;
-  }
-  taken = 0;
-  const codecs::LentDecoder decoder(codecs::kZstd);
-  const auto result =
-      decoder->decode(limit, context_.limits.memory, pull, [](std::span<const std::byte>) { return true; });
-  switch (result.fault) {
-    case codecs::DecodeFault::none:
-    case codecs::DecodeFault::too_short: {
-      const std::uint64_t size = result.ok() ? limit : result.found;
-      probes_may_decode_ -= size;
-      probes_.push_back({c.offset, c.length, size});
-      return size;
-    }
-    case codecs::DecodeFault::content_size:
-    case codecs::DecodeFault::too_long: break;
-    case codecs::DecodeFault::memory:
-      reject(core::rules::kLimitMemory, e, c.offset, role_text(c) + ", " + result.sentence);
-      return std::nullopt;
-    default:
-      reject(rules::kZstd, e, c.offset + result.offset, role_text(c) + ", " + result.sentence);
-      return std::nullopt;
-  }
-  reject(limit < context_.limits.decoded ? core::rules::kLimitWork : core::rules::kLimitDecoded, e, c.at,
-         role_text(c) + " does not state its size, and decoding takes too long to learn it",
-         "at most " + std::to_string(limit) + " bytes");
   return std::nullopt;
 }
 

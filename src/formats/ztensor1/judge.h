@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "core/draft.h"
 #include "core/findings.h"
-#include "core/work.h"
+#include "core/probe.h"
 #include "formats/ztensor1/entry.h"
 #include "weighbridge/context.h"
 
@@ -23,13 +23,7 @@ class Judge {
  public:
   Judge(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft,
         std::uint64_t manifest_begin)
-      : source_(source),
-        context_(context),
-        findings_(findings),
-        draft_(draft),
-        end_(manifest_begin),
-        probes_left_(source.size()),
-        probes_may_decode_(core::allowed_work(source.size(), context.limits.work)) {}
+      : context_(context), findings_(findings), draft_(draft), end_(manifest_begin), probe_(source, context) {}
 
   // Adds the object to the draft unless it is broken. Moves the values out of the entry.
   void judge(Entry&);
@@ -66,12 +60,10 @@ class Judge {
   // broken.
   std::optional<std::uint64_t> stated_count(Entry&, const Component&);
   std::optional<std::uint64_t> probed_count(Entry&, const Component&);
-  std::optional<std::uint64_t> probe(Entry&, const Component&);
 
   void add(Entry&, Layout);
   void add_part(Entry&, Component&);
 
-  const Source& source_;
   const Context& context_;
   core::Findings& findings_;
   core::Draft& draft_;
@@ -79,12 +71,7 @@ class Judge {
   std::optional<Finding> doubt_;  // why the object's elements cannot be read
   std::string_view last_name_;    // the cache of lookup()
   DType last_dtype_ = DType::unknown;
-  struct Probe {
-    std::uint64_t offset, length, size;
-  };
-  std::vector<Probe> probes_;
-  std::uint64_t probes_left_;  // stored bytes that open may still decode, so that overlaps cannot make it quadratic
-  std::uint64_t probes_may_decode_;  // to so many bytes
+  core::SizeProbe probe_;
 };
 
 }  // namespace weighbridge::ztensor1

@@ -42,6 +42,7 @@ class Planner {
   DType cast_of(const Tensor&) const;
   bool stores(const Tensor&, const Part&) const;
   bool may_compress(const Tensor&, const Part&) const;
+  void widen(core::Payload&, OutComponent&);
   PartPlan plan_part(const Tensor&, std::uint32_t part, DType cast);
   void name_changes(const Tensor&, const PartPlan&);
   void place(const Tensor&);

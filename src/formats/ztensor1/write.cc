@@ -10,11 +10,14 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
+#include "core/canonical.h"
 #include "core/cbor_value.h"
+#include "core/cut.h"
 #include "core/encoding.h"
 #include "core/extents.h"
 #include "core/part_digest.h"
 #include "core/plan_items.h"
+#include "core/widen.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/plan.h"
@@ -39,7 +42,8 @@ bool has_layout(Layout layout) noexcept {
 std::string version_of(const Model& model, const Options& options) {
   if (options.version == "1.1" || options.version == "1.1.0") return "1.1.0";
   if (options.version == "1.2" || options.version == "1.2.0") return "1.2.0";
-  return model.format() == "zt" && !model.version().empty() ? std::string(model.version()) : "1.1.0";
+  return model.format() == "zt" && !options.canonical && !model.version().empty() ? std::string(model.version())
+                                                                                  : "1.1.0";
 }
 
 }  // namespace
@@ -63,7 +67,7 @@ Planner::Planner(const Model& model, const Options& options, std::string version
     : model_(model),
       options_(options),
       manifest_(std::make_shared<Manifest>()),
-      from_zt_(model.format() == "zt" || model.format().empty()) {
+      from_zt_(!options.canonical && (model.format() == "zt" || model.format().empty())) {
   manifest_->keys_of_1_2 = has_keys_of_1_2(version);
   manifest_->version = std::move(version);
   manifest_->keep = std::make_shared<const Model>(model);
@@ -88,7 +92,7 @@ DType Planner::cast_of(const Tensor& tensor) const {
 
 // Whether the stored bytes can be copied to the file.
 bool Planner::stores(const Tensor& tensor, const Part& part) const {
-  if (!from_zt_ || !part.extent() || !part.strides().empty()) return false;
+  if (!from_zt_ || !part.extent() || !part.strides().empty() || core::cut_of(part)) return false;
   if (part.encoding() == Encoding::unknown) return true;
   if (part.order() != Order::little && info(part.dtype()).swap_bytes > 1) return false;
   // Bools of other containers may be any byte.
@@ -155,6 +159,15 @@ void Planner::judge_metadata(const Tensor& tensor) {
   }
 }
 
+// The integer type of indices is no content.
+void Planner::widen(core::Payload& p, OutComponent& c) {
+  change(LossKind::dtype, subject(p.tensor, c.part), std::string(name(c.part.dtype())), "u64");
+  p.form = Form::made;
+  p.make = [part = c.part](const Context& context, const auto& sink) { core::stream_widened(part, context, sink); };
+  p.logical_size = base::checked_mul(c.part.count(), 8).value_or(kMost);
+  c.dtype = p.dtype = DType::u64;
+}
+
 Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, DType cast) {
   PartPlan plan;
   core::Payload& p = plan.payload;
@@ -172,6 +185,7 @@ Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, 
   } else {
     p.form = stores(tensor, c.part) ? Form::stored : Form::logical;
     p.logical_size = c.part.size();
+    if (options_.canonical && core::is_index(tensor.layout(), c.part.role()) && c.dtype != DType::u64) widen(p, c);
   }
   if (p.form == Form::stored) {
     p.encoding = c.part.encoding();
@@ -206,6 +220,8 @@ void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
   if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
     change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
   if (!part.strides().empty()) change(LossKind::layout, subject(tensor, part), "strided", "row-major");
+  if (core::cut_of(part))
+    change(LossKind::layout, subject(tensor, part), "in one run of bytes with the others", "in a component of its own");
 }
 
 // False if the file would exceed 2^64 bytes.
@@ -216,8 +232,8 @@ bool Planner::place_part(const Tensor& tensor, std::uint32_t index, DType cast) 
   const std::uint32_t twin = payload_of_[sharing_.first[ordinal]];
   if (twin != UINT32_MAX) {
     const core::Payload &a = out_.payloads[twin], &b = plan.payload;
-    const bool same = a.form == b.form && a.form != Form::dense && a.encoding == b.encoding && a.dtype == b.dtype &&
-                      a.logical_size == b.logical_size &&
+    const bool same = !options_.canonical && a.form == b.form && a.form != Form::dense && a.encoding == b.encoding &&
+                      a.dtype == b.dtype && a.logical_size == b.logical_size &&
                       core::same_elements(a.tensor.part(a.part), plan.component.part);
     if (same) {
       plan.component.payload = payload_of_[ordinal] = twin;

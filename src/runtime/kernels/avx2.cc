@@ -28,7 +28,7 @@ namespace {
 
 #include "runtime/kernels/generate.inc"
 
-#include "runtime/kernels/dequantize.inc"
+#include "runtime/kernels/fixed.inc"
 
 #include "runtime/kernels/table.inc"
 constexpr Kernels kKernels = make_kernels("avx2");

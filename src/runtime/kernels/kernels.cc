@@ -80,16 +80,6 @@ void pack_codes_i8(const std::int8_t* codes, std::size_t n, std::size_t k, std::
   }
 }
 
-void pack_codes_q8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
-                   std::int8_t* out) {
-  const std::size_t end = std::min(first + rows, n);
-  for (std::size_t row = first; row < round_up(end, kLanes); ++row) {
-    const std::size_t panel = row / kPanel, width = panel_width(n, panel);
-    std::int8_t* to = out + panel * kPanel * k + row % kPanel;
-    for (std::size_t p = 0; p < k; ++p, to += width) *to = row < n ? codes[row * k + p] : std::int8_t{0};
-  }
-}
-
 void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t block, std::size_t n, std::size_t k,
                    std::size_t first, std::size_t rows, std::uint8_t* out) {
   const std::size_t blocks = k / kBlock, end = std::min(first + rows, n);

@@ -3,9 +3,10 @@
 // computes and in which order; leaves models, memory and threads to its callers (team.h has threads).
 //
 // SAME BITS  All sets of a build give the same bits. An element of a product is one chain of fused multiply-adds over k
-//            in ascending order, so it depends on neither the other rows nor how the work is shared. A sum over a row
-//            is 16 partial sums (element i goes to i mod 16), added as one tree: 8 apart, 4, 2, 1. exp, erf and the
-//            like are polynomials of this file's own, evaluated alike everywhere, never the C library's functions.
+//            in ascending order, so it depends on neither the other rows nor how the work is shared. With quantized
+//            weights it is an exact sum of integers, or one for each block, added in ascending order. A sum over a
+//            row is 16 partial sums (element i goes to i mod 16), added as one tree: 8 apart, 4, 2, 1. exp, erf and
+//            the like are polynomials of this file's own, evaluated alike everywhere, never the C library's functions.
 // WEIGHTS    A matrix [n, k], row-major, is packed once into panels of 48 columns of its transpose. Panel j begins at
 //            element j * 48 * k and holds [k][width] with width = 48; the last one has the rest, rounded up to 16
 //            (filled with zeros). Vectors then run over output columns.
@@ -119,20 +120,29 @@ struct ProductQ4 : Product {
   std::uint8_t* wide;  // q4_wide_size(k) bytes of scratch; not needed for one row
 };
 
-// Products of f32 activations with the values that quantized weights stand for, code * scale in f32. The bits are those
-// of product_f32 on these values. `wide` is scratch for a panel of them, kPanel * k floats; not needed for one row.
-struct ProductF32Q8 : Product {
-  const float* a;
-  std::size_t a_stride;
-  const std::int8_t* w;  // packed as for product_f32
-  const float* w_scale;  // of each row; padded to 16
-  float* wide;
+// Products of f32 activations with quantized weights, without rounding the activations to few bits. A row becomes fixed
+// point: x[i] is X[i] * unit, unit a power of two, |X| < 2^29. So an element at least 1/32 of the row's largest is
+// exact, and every other is within 2^-29 of the largest: less than what a sum in f32 rounds. X is L + 2^15 H, and both
+// are multiplied with the codes of the weights, exactly: as words of 16 bits, or, where an instruction multiplies
+// bytes, as two digits each. All give the same integers, and so the same bits. Rows give the same bits alone and among
+// others. A row with an infinity or a NaN has the unit NaN, and so gives NaN.
+struct ProductFixedQ8 : Product {
+  const std::byte* a;         // rows of fixed_q8_size(k) bytes, filled by fix_row_q8() of the same set
+  std::size_t a_stride;       // in bytes
+  const float* unit;          // of each row
+  const std::int8_t* w;       // packed as for product_i8; k is at most 65,536
+  const float* w_scale;       // padded to 16
+  const std::int32_t* w_sum;  // padded to 16
 };
-struct ProductF32Q4 : Product {
-  const float* a;
-  std::size_t a_stride;
-  const std::uint8_t* w;  // packed as for product_q4
-  float* wide;
+constexpr std::size_t fixed_q8_size(std::size_t k) noexcept { return 4 * int8_depth(k); }
+// k is a multiple of kBlock. For each block a row holds the digits, and -8 times the sums of L and of H.
+inline constexpr std::size_t kFixedQ4Bytes = 4 * kBlock + 2 * sizeof(std::int32_t);
+constexpr std::size_t fixed_q4_size(std::size_t k) noexcept { return k / kBlock * kFixedQ4Bytes; }
+struct ProductFixedQ4 : Product {
+  const std::byte* a;  // rows of fixed_q4_size(k) bytes, one after the other, filled by fix_row_q4() of the same set
+  const float* unit;   // of each row
+  const std::uint8_t* w;
+  std::uint8_t* wide;  // q4_wide_size(k) bytes of scratch; not needed for one row
 };
 
 // The heads of one sequence that read the same cached keys and values: row r sees the first `first` + r keys. Queries
@@ -189,8 +199,12 @@ struct Kernels {
   // Quantizes row `row` into `out`, where all rows begin. `group` is ProductQ4::group.
   void (*quantize_blocks)(const float* x, std::size_t k, std::size_t row, std::size_t group, std::byte* out);
   void (*product_q4)(const ProductQ4&, const Range&);
-  void (*product_f32_q8)(const ProductF32Q8&, const Range&);
-  void (*product_f32_q4)(const ProductF32Q4&, const Range&);
+  // Turns a row into fixed point for product_fixed_q8 of the same set. Returns the unit.
+  float (*fix_row_q8)(const float* x, std::size_t k, std::byte* out);
+  void (*product_fixed_q8)(const ProductFixedQ8&, const Range&);
+  // The same for product_fixed_q4.
+  float (*fix_row_q4)(const float* x, std::size_t k, std::byte* out);
+  void (*product_fixed_q4)(const ProductFixedQ4&, const Range&);
   void (*causal_attention)(const CausalAttention&);
 };
 
@@ -199,13 +213,11 @@ const Kernels& kernels() noexcept;
 // Every set that this processor supports, the plain one first. For tests.
 std::span<const Kernels* const> all_kernels() noexcept;
 
-// Packs existing codes of a matrix [n, k] for product_i8: `rows` rows from row `first`, a multiple of kPanel.
+// Packs existing codes of a matrix [n, k] for product_i8 and product_fixed_q8: `rows` rows from row `first`, a multiple
+// of kPanel.
 void pack_codes_i8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
                    std::int8_t* out, std::int32_t* sum);
-// The same for product_f32_q8.
-void pack_codes_q8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
-                   std::int8_t* out);
-// Packs 4-bit codes for product_q4 and product_f32_q4: two's complement, element 2i in the low half of a byte, with
+// Packs 4-bit codes for product_q4 and product_fixed_q4: two's complement, element 2i in the low half of a byte, with
 // scales [n, k / block]. block is a multiple of kBlock.
 void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t block, std::size_t n, std::size_t k,
                    std::size_t first, std::size_t rows, std::uint8_t* out);

@@ -48,12 +48,13 @@ Workspace::Workspace(const Config& config, std::size_t members) {
       floats(m * config.kv_width()), floats(m * config.hidden),   floats(m * config.ffn),
       floats(m * config.ffn),        floats(m * 2 * config.head), floats(kMostLogits * config.vocabulary)};
   struct Places {
-    std::size_t normed, bytes, rows, blocks;
+    std::size_t normed, bytes, rows, units, blocks;
   };
   const auto places = [&](std::size_t rows) {
-    return Places{floats(rows * config.hidden), plan.add(rows * round_up(wide, 64)),
-                  plan.add(rows * sizeof(kernels::CodedRow)),
-                  plan.add(kernels::q4_rows_size(rows, round_up(wide, kBlock)))};
+    return Places{floats(rows * config.hidden), plan.add(4 * rows * round_up(wide, 64)),
+                  plan.add(rows * sizeof(kernels::CodedRow)), floats(rows),
+                  plan.add(std::max(kernels::q4_rows_size(rows, round_up(wide, kBlock)),
+                                    rows * kernels::fixed_q4_size(round_up(wide, kBlock))))};
   };
   const Places common = places(m);
   std::vector<Places> each(members);
@@ -68,7 +69,8 @@ Workspace::Workspace(const Config& config, std::size_t members) {
   for (std::size_t i = 0; i < at.size(); ++i) *arrays[i] = reinterpret_cast<float*>(base + at[i]);
   const auto codes = [&](const Places& p) {
     return Codes{reinterpret_cast<float*>(base + p.normed), reinterpret_cast<std::uint8_t*>(base + p.bytes),
-                 reinterpret_cast<kernels::CodedRow*>(base + p.rows), base + p.blocks};
+                 reinterpret_cast<kernels::CodedRow*>(base + p.rows), reinterpret_cast<float*>(base + p.units),
+                 base + p.blocks};
   };
   shared = codes(common);
   for (const Places& one : each) own.push_back(codes(one));
@@ -95,7 +97,8 @@ Network::Operand Network::prepare(const float* in, std::size_t width, const floa
     return std::ranges::any_of(users, [&](const Linear* linear) { return linear->form == form; });
   };
   const bool fast = weights_.precision == GeneratorPrecision::fast;
-  const bool bytes = fast && uses(Form::q8_0), blocks = fast && uses(Form::q4_0);
+  const bool bytes = uses(Form::q8_0), blocks = uses(Form::q4_0);
+  const std::size_t stride = round_up(width, 64);
   const auto [begin, end] = alone ? std::pair<std::size_t, std::size_t>{0, 1} : crew.share(rows);
   for (std::size_t row = begin; row < end; ++row) {
     const float* from = in + row * width;
@@ -103,8 +106,12 @@ Network::Operand Network::prepare(const float* in, std::size_t width, const floa
       set.rms_norm(from, width, norm, config_.epsilon, codes.normed + row * width);
       from = codes.normed + row * width;
     }
-    if (bytes) codes.rows[row] = set.quantize_row(from, width, codes.bytes + row * round_up(width, 64));
-    if (blocks) set.quantize_blocks(from, width, row, kernels::q4_group(rows), codes.blocks);
+    if (bytes && fast) codes.rows[row] = set.quantize_row(from, width, codes.bytes + row * stride);
+    if (bytes && !fast)
+      codes.units[row] = set.fix_row_q8(from, width, reinterpret_cast<std::byte*>(codes.bytes) + 4 * row * stride);
+    if (blocks && fast) set.quantize_blocks(from, width, row, kernels::q4_group(rows), codes.blocks);
+    if (blocks && !fast)
+      codes.units[row] = set.fix_row_q4(from, width, codes.blocks + row * kernels::fixed_q4_size(width));
   }
   if (!alone && (norm != nullptr || bytes || blocks)) crew.sync();
   return {rows, width, norm != nullptr ? codes.normed : in, width, &codes, space.scratch(crew.rank)};
@@ -121,16 +128,20 @@ void Network::product(const Linear& linear, const Operand& in, const float* resi
   switch (linear.form) {
     case Form::f32:
       return set.product_f32({common, in.values, in.stride, reinterpret_cast<const float*>(linear.packed)}, range);
-    case Form::q8_0:
+    case Form::q8_0: {
+      const auto* w = reinterpret_cast<const std::int8_t*>(bytes);
+      const std::size_t stride = round_up(in.width, 64);
       if (!fast)
-        return set.product_f32_q8({common, in.values, in.stride, reinterpret_cast<const std::int8_t*>(bytes),
-                                   linear.scale.data(), in.scratch},
-                                  range);
-      return set.product_i8({common, in.codes->bytes, round_up(in.width, 64), in.codes->rows,
-                             reinterpret_cast<const std::int8_t*>(bytes), linear.scale.data(), linear.sum.data()},
-                            range);
+        return set.product_fixed_q8({common, reinterpret_cast<const std::byte*>(in.codes->bytes), 4 * stride,
+                                     in.codes->units, w, linear.scale.data(), linear.sum.data()},
+                                    range);
+      return set.product_i8(
+          {common, in.codes->bytes, stride, in.codes->rows, w, linear.scale.data(), linear.sum.data()}, range);
+    }
     case Form::q4_0:
-      if (!fast) return set.product_f32_q4({common, in.values, in.stride, bytes, in.scratch}, range);
+      if (!fast)
+        return set.product_fixed_q4(
+            {common, in.codes->blocks, in.codes->units, bytes, reinterpret_cast<std::uint8_t*>(in.scratch)}, range);
       return set.product_q4(
           {common, in.codes->blocks, kernels::q4_group(in.rows), bytes, reinterpret_cast<std::uint8_t*>(in.scratch)},
           range);

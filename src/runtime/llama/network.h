@@ -43,8 +43,9 @@ class Workspace {
   struct Codes {
     float* normed;
     std::uint8_t* bytes;
-    kernels::CodedRow* rows;  // what `bytes` mean
-    std::byte* blocks;        // in the layout of ProductQ4
+    kernels::CodedRow* rows;  // what `bytes` mean, with GeneratorPrecision::fast
+    float* units;             // what they mean otherwise: ProductFixedQ8::unit
+    std::byte* blocks;        // in the layout of ProductQ4 or ProductFixedQ4
   };
   Codes shared{};
   std::vector<Codes> own;

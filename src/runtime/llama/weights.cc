@@ -91,10 +91,10 @@ std::vector<float> scales_of(const Tensor& tensor, const Found& found) {
   return out;
 }
 
-std::size_t packed_bytes(const Linear& linear, bool fast) {
+std::size_t packed_bytes(const Linear& linear) {
   switch (linear.form) {
     case Form::f32: return kernels::packed_size(linear.n, linear.k) * sizeof(float);
-    case Form::q8_0: return kernels::packed_size(linear.n, fast ? kernels::int8_depth(linear.k) : linear.k);
+    case Form::q8_0: return kernels::packed_size(linear.n, kernels::int8_depth(linear.k));
     case Form::q4_0: return kernels::packed_q4_size(linear.n, linear.k);
   }
   return 0;
@@ -131,7 +131,6 @@ struct Job {
   Tensor tensor;
   Found found;
   Heads heads;
-  bool fast;
   std::size_t bytes;  // packed
   std::size_t at;     // offset in the panels
   // Set by prepare().
@@ -156,7 +155,7 @@ struct Job {
     if (to->form == Form::q8_0) {
       to->scale = *scales;
       to->scale.resize(kernels::round_up(to->n, kernels::kLanes));
-      if (fast) to->sum.resize(to->scale.size());
+      to->sum.resize(to->scale.size());
     }
   }
   // `first` is a multiple of kPanel.
@@ -172,8 +171,7 @@ struct Job {
       case Form::q8_0: {
         const auto* from = reinterpret_cast<const std::int8_t*>(codes->data());
         auto* out = reinterpret_cast<std::int8_t*>(to->packed);
-        if (fast) return kernels::pack_codes_i8(from, n, k, first, rows, out, to->sum.data());
-        return kernels::pack_codes_q8(from, n, k, first, rows, out);
+        return kernels::pack_codes_i8(from, n, k, first, rows, out, to->sum.data());
       }
       case Form::q4_0:
         kernels::pack_codes_q4(reinterpret_cast<const std::uint8_t*>(codes->data()), scales->data(), found.block, n, k,
@@ -237,9 +235,8 @@ class Loader {
     const Found found = form_of(tensor);
     // Blocks of a size that the kernel does not support are computed as f32.
     to.form = found.form == Form::q4_0 && found.block % kernels::kBlock != 0 ? Form::f32 : found.form;
-    const bool fast = out_.precision == GeneratorPrecision::fast;
-    const std::size_t bytes = packed_bytes(to, fast);
-    jobs_.push_back({&to, tensor, found, heads, fast, bytes, plan_.add(bytes)});
+    const std::size_t bytes = packed_bytes(to);
+    jobs_.push_back({&to, tensor, found, heads, bytes, plan_.add(bytes)});
   }
 
   void pack(Executor& executor) {

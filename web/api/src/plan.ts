@@ -31,6 +31,8 @@ export class Plan {
         level: options.level ?? 0,
         digest: options.digest ?? "",
         version: options.version ?? "",
+        gptq: options.gptq ?? "",
+        canonical: options.canonical ? "true" : "",
         replace: true,
         "keep-gqa": options.keepGqa ? "true" : "",
         "quantize-norms": options.quantizeNorms ? "true" : "",

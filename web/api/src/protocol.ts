@@ -50,6 +50,8 @@ export interface PlanArguments {
     readonly digest: string;
     readonly version: string;
     readonly replace: boolean;
+    readonly gptq: string;
+    readonly canonical: string;
     readonly "keep-gqa": string;
     readonly "quantize-norms": string;
     readonly "omit-layout-field": string;

@@ -326,6 +326,13 @@ export interface PlanOptions extends CallOptions {
   readonly digest?: string | undefined;
   /** The version of the target format. */
   readonly version?: string | undefined;
+  /**
+   * `zt`: make GPTQ's tensors of each layer a `quantized_group`; other formats: restore them. How zeros are stored: minus
+   * one (v1), as they are (v2), or as the metadata says (auto).
+   */
+  readonly gptq?: "auto" | "v1" | "v2" | undefined;
+  /** Write the same bytes for the same content, whatever the order, container and encoding of the input. */
+  readonly canonical?: boolean | undefined;
   /** Keep only tensors whose whole name matches one of these globs. */
   readonly only?: readonly string[] | undefined;
   /** Leave out tensors whose whole name matches one of these globs. */

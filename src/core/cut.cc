@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the elements of a part from its blob, in one pass for a small part and in one per row for a large one.
+#include "core/cut.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "core/asking_source.h"
+#include "core/payload.h"
+#include "core/state.h"
+
+namespace weighbridge::core {
+namespace {
+
+using Sink = std::function<bool(std::span<const std::byte>)>;
+
+struct Rows {
+  std::uint64_t count = 1, elements = 0;  // rows; elements of each
+};
+Rows rows_of(const Part& part) noexcept {
+  const Shape shape = part.shape();
+  return shape.size() < 2 ? Rows{1, part.count()} : Rows{shape[0], shape[1]};
+}
+
+// Delivers the blob's decoded bytes from `begin` to `end`; use(offset, bytes) returns false to stop.
+template <class Use>
+void read_blob(const Part& part, const Context& context, std::uint64_t begin, std::uint64_t end, Use use) {
+  if (part.encoding() != Encoding::raw) {
+    std::uint64_t at = 0;
+    decode_part(part, context, [&](std::span<const std::byte> piece) {
+      const std::uint64_t from = at;
+      at += piece.size();
+      return use(from, piece);
+    });
+    return;
+  }
+  const AskingSource source(source_of(part), context);
+  std::vector<std::byte> buffer(base::to_size(std::min(kPiece, end - begin)));
+  const std::uint64_t offset = part.extent()->offset;
+  while (begin < end) {
+    const auto piece = std::span(buffer).first(base::to_size(std::min<std::uint64_t>(buffer.size(), end - begin)));
+    source.read_at(offset + begin, piece);
+    if (!use(begin, std::span<const std::byte>(piece))) return;
+    begin += piece.size();
+  }
+}
+
+// The bytes of one row, in order.
+class Row {
+ public:
+  Row(const Cut& cut, std::uint64_t row, std::uint64_t elements, std::uint64_t width)
+      : begin_(cut.first + row * cut.row), step_(cut.step), width_(width), left_(elements * width) {}
+
+  std::uint64_t begin() const noexcept { return begin_; }
+  std::uint64_t end() const noexcept { return left_ == 0 ? begin_ : begin_ + (left_ / width_ - 1) * step_ + width_; }
+  std::uint64_t left() const noexcept { return left_; }
+
+  // Copies what [at, at + piece) has of the row behind what was copied before. Returns the number of bytes; less than
+  // there is if `out` is full.
+  std::size_t take(std::uint64_t at, std::span<const std::byte> piece, std::span<std::byte> out) {
+    const std::uint64_t end = at + piece.size();
+    std::size_t taken = 0;
+    while (left_ > 0 && taken < out.size()) {
+      const std::uint64_t inside = done_ % width_, from = begin_ + done_ / width_ * step_ + inside;
+      if (from < at || from >= end) break;
+      const std::uint64_t run = step_ == width_ ? left_ : width_ - inside;
+      const auto n = base::to_size(std::min({run, end - from, std::uint64_t{out.size() - taken}}));
+      std::memcpy(out.data() + taken, piece.data() + (from - at), n);
+      taken += n;
+      done_ += n;
+      left_ -= n;
+    }
+    return taken;
+  }
+
+ private:
+  std::uint64_t begin_, step_, width_, left_, done_ = 0;
+};
+
+// Delivers whole elements, with their bytes in order.
+class Elements {
+ public:
+  Elements(const Cut& cut, std::uint64_t size, const Sink& sink)
+      : swap_(cut.swap), sink_(sink), buffer_(base::to_size(std::min(kPiece, size))) {}
+  std::span<std::byte> room() { return std::span(buffer_).subspan(used_); }
+  bool commit(std::size_t n) {
+    used_ += n;
+    return used_ < buffer_.size() || flush();
+  }
+  bool flush() {
+    const auto piece = std::span(buffer_).first(std::exchange(used_, 0));
+    base::swap_units(piece, swap_);
+    return piece.empty() || sink_(piece);
+  }
+
+ private:
+  const std::uint32_t swap_;
+  const Sink& sink_;
+  std::vector<std::byte> buffer_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace
+
+std::optional<Cut> cut_of(const Part& part) noexcept {
+  const PartRecord& record = Access::record(part);
+  return record.side == kNone ? std::nullopt : Access::state(part).part_sides[record.side].cut;
+}
+
+std::uint64_t decoded_size(const Part& part) noexcept {
+  const auto cut = cut_of(part);
+  return cut ? cut->whole : part.size();
+}
+
+std::uint64_t place_in(const Cut& cut, const Part& part, std::uint64_t element) noexcept {
+  const std::uint64_t per_row = std::max<std::uint64_t>(1, rows_of(part).elements);
+  return cut.first + element / per_row * cut.row + element % per_row * cut.step;
+}
+
+std::uint64_t cut_work(const Cut& cut, const Part& part) noexcept {
+  return base::checked_mul(part.size() <= kPiece ? 1 : rows_of(part).count, cut.whole).value_or(UINT64_MAX);
+}
+
+void stream_cut(const Part& part, const Cut& cut, const Context& context, const Sink& sink) {
+  const Rows rows = rows_of(part);
+  const std::uint64_t width = info(part.dtype()).bits / 8, size = part.size();
+  if (size == 0) return;
+  if (size <= kPiece) {
+    std::vector<Row> all;
+    for (std::uint64_t r = 0; r < rows.count; ++r) all.emplace_back(cut, r, rows.elements, width);
+    std::vector<std::byte> out(base::to_size(size));
+    const std::size_t each = base::to_size(rows.elements * width);
+    std::uint64_t left = size;
+    read_blob(part, context, all.front().begin(), all.back().end(),
+              [&](std::uint64_t at, std::span<const std::byte> piece) {
+                for (std::size_t r = 0; r < all.size(); ++r) {
+                  const auto mine = std::span(out).subspan(r * each, each);
+                  left -= all[r].take(at, piece, mine.last(base::to_size(all[r].left())));
+                }
+                return true;  // a frame is decoded to its end, which shows whether it is sound
+              });
+    base::swap_units(out, cut.swap);
+    if (left == 0) sink(out);
+    return;
+  }
+  Elements out(cut, size, sink);
+  for (std::uint64_t r = 0; r < rows.count; ++r) {
+    Row row(cut, r, rows.elements, width);
+    bool wanted = true;
+    read_blob(part, context, row.begin(), row.end(), [&](std::uint64_t at, std::span<const std::byte> piece) {
+      while (wanted && row.left() > 0) {
+        const std::size_t n = row.take(at, piece, out.room());
+        if (n == 0) break;
+        wanted = out.commit(n);
+      }
+      return wanted;
+    });
+    if (!wanted) return;
+  }
+  out.flush();
+}
+
+}  // namespace weighbridge::core
