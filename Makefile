@@ -11,7 +11,7 @@ STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
 .PHONY: help setup setup-test setup-check build build-demo demo test check check-long test-house test-unit test-command test-reference \
-  test-release test-interop test-web test-fuzz test-threads test-all-threads test-malformed test-shared bench bench-report fuzz corpus docs reference unicode format \
+  test-release test-interop test-python wheel test-web test-fuzz test-threads test-all-threads test-malformed test-shared bench bench-report fuzz corpus docs reference unicode format \
   format-check tidy install package web web-serve clean
 .NOTPARALLEL:
 
@@ -52,6 +52,7 @@ check: ## everything else that must be green: release, published packages, brows
 	@$(STAGE) "a word for each public name" $(MAKE) --no-print-directory test-reference
 	@$(STAGE) "release: all tests, and the packages made of it (GCC, -O2, no precompiled headers)" $(MAKE) --no-print-directory test-release
 	@$(STAGE) "interop with the published packages, and robustness" $(MAKE) --no-print-directory test-interop
+	@$(STAGE) "the Python package" $(MAKE) --no-print-directory test-python
 	@$(STAGE) "the shared library" $(MAKE) --no-print-directory test-shared
 	@$(STAGE) "the browser: core, npm package and page" $(MAKE) --no-print-directory test-web
 	@$(STAGE) "clang 16: address and undefined-behavior sanitizers, and a short fuzz run" $(MAKE) --no-print-directory test-fuzz
@@ -88,6 +89,15 @@ test-release: ## build what is released and run ctest
 
 test-interop: ## run all Python tests against the release build
 	@tools/run-pytest.sh published tests
+
+wheel: ## build the Python package with this machine's compiler: build/wheels
+	@tools/install-packages.sh test
+	@tools/python-environments.sh
+	build/venv-python/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -Cbuild-dir=build/wheel \
+	  --wheel-dir build/wheels .
+
+test-python: wheel ## install the wheel where nothing else is, and with NumPy; run its tests
+	@tools/test-python.sh
 
 test-web: web ## build for the browser; run the npm package under Node and the page in Chromium
 	@tools/test-web.sh

@@ -36,7 +36,8 @@ nb::list to_list(const Report& report) {
 namespace {
 
 void raise(const Error& error) {
-  const nb::object made = nb::module_::import_("weighbridge._errors").attr("make")(to_dict(error.finding()), text(error.what()));
+  const nb::object made =
+      nb::module_::import_("weighbridge._errors").attr("make")(to_dict(error.finding()), text(error.what()));
   PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 
@@ -110,14 +111,24 @@ Settings to_settings(nb::handle limits, unsigned threads, nb::object progress) {
   for (auto [key, value] : nb::cast<nb::dict>(limits)) {
     const auto name = nb::cast<std::string>(key);
     const auto number = nb::cast<std::uint64_t>(value);
-    if (name == "memory") out.limits.memory = number;
-    else if (name == "header") out.limits.header = number;
-    else if (name == "tensors") out.limits.tensors = number;
-    else if (name == "decoded") out.limits.decoded = number;
-    else if (name == "work") out.limits.work = number;
-    else if (name == "output") out.limits.output = number;
-    else if (name == "depth") out.limits.depth = static_cast<std::uint32_t>(number);
-    else throw nb::value_error(("limits: no limit '" + name + "'; there are memory, header, tensors, decoded, work, output and depth").c_str());
+    if (name == "memory")
+      out.limits.memory = number;
+    else if (name == "header")
+      out.limits.header = number;
+    else if (name == "tensors")
+      out.limits.tensors = number;
+    else if (name == "decoded")
+      out.limits.decoded = number;
+    else if (name == "work")
+      out.limits.work = number;
+    else if (name == "output")
+      out.limits.output = number;
+    else if (name == "depth")
+      out.limits.depth = static_cast<std::uint32_t>(number);
+    else
+      throw nb::value_error(
+          ("limits: no limit '" + name + "'; there are memory, header, tensors, decoded, work, output and depth")
+              .c_str());
   }
   return out;
 }

@@ -7,7 +7,8 @@ namespace {
 
 nb::list items(const std::vector<Item>& list) {
   nb::list out;
-  for (const Item& item : list) out.append(nb::make_tuple(text(name(item.kind)), text(item.subject), text(item.from), text(item.to)));
+  for (const Item& item : list)
+    out.append(nb::make_tuple(text(name(item.kind)), text(item.subject), text(item.from), text(item.to)));
   return out;
 }
 
@@ -16,11 +17,16 @@ Options to_options(nb::handle options) {
   Options out;
   for (auto [key, value] : nb::cast<nb::dict>(options)) {
     const auto name = nb::cast<std::string>(key);
-    if (name == "level") out.level = nb::cast<int>(value);
-    else if (name == "replace") out.replace = nb::cast<bool>(value);
-    else if (name == "version") out.version = nb::cast<std::string>(value);
-    else if (name == "shard-size") out.shards.max_size = nb::cast<std::uint64_t>(value);
-    else out.set(name, nb::cast<std::string>(value));
+    if (name == "level")
+      out.level = nb::cast<int>(value);
+    else if (name == "replace")
+      out.replace = nb::cast<bool>(value);
+    else if (name == "version")
+      out.version = nb::cast<std::string>(value);
+    else if (name == "shard-size")
+      out.shards.max_size = nb::cast<std::uint64_t>(value);
+    else
+      out.set(name, nb::cast<std::string>(value));
   }
   return out;
 }
@@ -91,25 +97,31 @@ void define_jobs(nb::module_& m) {
   });
   m.def("file_sha256", [](nb::handle file, const Settings& settings) {
     const Input input = to_input(file);
-    return run(settings, [&](const Context& context) {
-      return file_sha256(input.source ? *input.source : *open_file(input.path), context);
-    }).hex();
+    return run(settings,
+               [&](const Context& context) {
+                 return file_sha256(input.source ? *input.source : *open_file(input.path), context);
+               })
+        .hex();
   });
   // [(name, dtype, shape, array)], metadata -> Model over the arrays' memory.
-  m.def("build", [](nb::handle tensors, nb::handle metadata) {
-    Builder builder;
-    if (!metadata.is_none())
-      for (auto [key, value] : nb::cast<nb::dict>(metadata)) builder.attribute(nb::cast<std::string>(key), to_value(value));
-    for (const nb::handle item : tensors) {
-      const auto [name, dtype, shape, array] =
-          nb::cast<std::tuple<std::string, std::string, std::vector<std::uint64_t>,
-                              nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>>(item);
-      const auto known = dtype_from_name(dtype);
-      if (!known) throw nb::value_error(("no dtype '" + dtype + "'").c_str());
-      builder.tensor(name, *known, shape, to_bytes(array));
-    }
-    return builder.build();
-  }, nb::arg("tensors"), nb::arg("metadata").none());
+  m.def(
+      "build",
+      [](nb::handle tensors, nb::handle metadata) {
+        Builder builder;
+        if (!metadata.is_none())
+          for (auto [key, value] : nb::cast<nb::dict>(metadata))
+            builder.attribute(nb::cast<std::string>(key), to_value(value));
+        for (const nb::handle item : tensors) {
+          const auto [name, dtype, shape, array] =
+              nb::cast<std::tuple<std::string, std::string, std::vector<std::uint64_t>,
+                                  nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>>(item);
+          const auto known = dtype_from_name(dtype);
+          if (!known) throw nb::value_error(("no dtype '" + dtype + "'").c_str());
+          builder.tensor(name, *known, shape, to_bytes(array));
+        }
+        return builder.build();
+      },
+      nb::arg("tensors"), nb::arg("metadata").none());
   m.def("formats", [] {
     nb::list out;
     for (const FormatInfo& format : formats()) {

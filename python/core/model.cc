@@ -85,7 +85,8 @@ nb::object view_of(const Tensor& tensor, bool numpy) {
   Bytes bytes = tensor.main().view();
   // The memory outlives the model's handles: `bytes.keep` holds the mapping.
   auto keep = std::make_shared<std::pair<Tensor, Bytes>>(tensor, bytes);
-  if (numpy) return make_array<NumpyView>(bytes.span.data(), bytes.span.size(), tensor.shape(), tensor.dtype(), keep, false);
+  if (numpy)
+    return make_array<NumpyView>(bytes.span.data(), bytes.span.size(), tensor.shape(), tensor.dtype(), keep, false);
   return make_array<AnyArray>(bytes.span.data(), bytes.span.size(), tensor.shape(), tensor.dtype(), keep, true);
 }
 
@@ -107,7 +108,8 @@ nb::object rows_of(const Tensor& tensor, std::uint64_t first, std::uint64_t coun
     return out;
   });
   if (numpy) return make_array<NumpyArray>(array.data.get(), array.size, array.shape, array.dtype, array.data, false);
-  return make_array<nb::ndarray<nb::array_api>>(array.data.get(), array.size, array.shape, array.dtype, array.data, true);
+  return make_array<nb::ndarray<nb::array_api>>(array.data.get(), array.size, array.shape, array.dtype, array.data,
+                                                true);
 }
 
 // Where the stored bytes are: (file, offset, length), or None.
@@ -121,8 +123,10 @@ OpenOptions open_options(std::string_view format, std::string_view checks, std::
   OpenOptions out;
   out.format = format;
   out.checksum_form = checksum_form;
-  if (checks == "structure") out.checks = Checks::structure;
-  else if (checks != "all") throw nb::value_error("checks is 'all' or 'structure'");
+  if (checks == "structure")
+    out.checks = Checks::structure;
+  else if (checks != "all")
+    throw nb::value_error("checks is 'all' or 'structure'");
   return out;
 }
 
@@ -131,7 +135,8 @@ OpenOptions open_options(std::string_view format, std::string_view checks, std::
 void define_models(nb::module_& m) {
   nb::class_<Part>(m, "Part")
       .def_prop_ro("role", [](const Part& p) { return text(p.role()); })
-      .def_prop_ro("dtype", [](const Part& p) { return text(p.dtype() == DType::unknown ? p.dtype_name() : name(p.dtype())); })
+      .def_prop_ro("dtype",
+                   [](const Part& p) { return text(p.dtype() == DType::unknown ? p.dtype_name() : name(p.dtype())); })
       .def_prop_ro("shape", [](const Part& p) { return to_tuple(p.shape()); })
       .def_prop_ro("nbytes", &Part::size)
       .def_prop_ro("encoding", [](const Part& p) { return text(p.encoding_name()); })
@@ -157,31 +162,35 @@ void define_models(nb::module_& m) {
       .def_prop_ro("layout", [](const Tensor& t) { return text(t.layout_name()); })
       .def_prop_ro("nbytes", &dense_bytes)
       .def_prop_ro("attributes", [](const Tensor& t) { return to_dict(t.attributes()); })
-      .def_prop_ro("unsupported", [](const Tensor& t) -> nb::object {
-        const Finding* const why = t.unsupported();
-        return why ? nb::object(to_dict(*why)) : nb::none();
-      })
+      .def_prop_ro("unsupported",
+                   [](const Tensor& t) -> nb::object {
+                     const Finding* const why = t.unsupported();
+                     return why ? nb::object(to_dict(*why)) : nb::none();
+                   })
       .def_prop_ro("viewable", &is_viewable)
-      .def("parts", [](const Tensor& t) {
-        nb::list out;
-        for (const Part& part : t.parts()) out.append(nb::cast(Part(part)));
-        return out;
-      })
+      .def("parts",
+           [](const Tensor& t) {
+             nb::list out;
+             for (const Part& part : t.parts()) out.append(nb::cast(Part(part)));
+             return out;
+           })
       .def("view", &view_of, nb::arg("numpy"), nb::sig("def view(self, numpy: bool) -> Any"))
-      .def("rows", [](const Tensor& t, std::uint64_t first, std::uint64_t count, std::string_view dtype, bool numpy,
-                      const Settings& settings) { return rows_of(t, first, count, dtype_of_name(dtype), numpy, settings); })
-      .def("bytes", [](const Tensor& t, std::string_view dtype, const Settings& settings) {
-        const DType as = dtype_of_name(dtype);
-        std::string out;
-        run(settings, [&](const Context& context) {
-          t.stream_dense(as, context, [&](std::span<const std::byte> piece) {
-            out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-            return true;
-          });
-          return true;
-        });
-        return nb::bytes(out.data(), out.size());
-      })
+      .def("rows",
+           [](const Tensor& t, std::uint64_t first, std::uint64_t count, std::string_view dtype, bool numpy,
+              const Settings& settings) { return rows_of(t, first, count, dtype_of_name(dtype), numpy, settings); })
+      .def("bytes",
+           [](const Tensor& t, std::string_view dtype, const Settings& settings) {
+             const DType as = dtype_of_name(dtype);
+             std::string out;
+             run(settings, [&](const Context& context) {
+               t.stream_dense(as, context, [&](std::span<const std::byte> piece) {
+                 out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+                 return true;
+               });
+               return true;
+             });
+             return nb::bytes(out.data(), out.size());
+           })
       .def("digest", [](const Tensor& t, const Settings& settings) {
         return run(settings, [&](const Context& context) { return content_digest(t, context); }).text();
       });
@@ -194,86 +203,101 @@ void define_models(nb::module_& m) {
       .def_prop_ro("checked", &Model::checked)
       .def_prop_ro("checksum_form", [](const Model& self) { return text(self.checksum_form()); })
       .def("attributes", [](const Model& self) { return to_dict(self.attributes()); })
-      .def("names", [](const Model& self) {
-        nb::list out;
-        for (std::uint32_t i = 0; i < self.size(); ++i) out.append(text(self.name(i)));
-        return out;
-      })
-      .def("find", [](const Model& self, std::string_view name) -> std::optional<Tensor> {
-        Maybe<Tensor> found = self.find(name);
-        if (!found) return std::nullopt;
-        return std::move(found).value();
-      })
+      .def("names",
+           [](const Model& self) {
+             nb::list out;
+             for (std::uint32_t i = 0; i < self.size(); ++i) out.append(text(self.name(i)));
+             return out;
+           })
+      .def("find",
+           [](const Model& self, std::string_view name) -> std::optional<Tensor> {
+             Maybe<Tensor> found = self.find(name);
+             if (!found) return std::nullopt;
+             return std::move(found).value();
+           })
       .def("at", [](const Model& self, std::uint32_t i) { return self[i]; })
       .def("nearest", [](const Model& self, std::string_view name) { return self.nearest(name); })
-      .def("files", [](const Model& self) {
-        nb::list out;
-        for (const auto& source : self.sources()) out.append(text(source->name()));
-        return out;
-      })
-      .def("place", [](const Model& self, const Tensor& t) -> nb::object {
-        return t.part_count() == 1 ? place_of(self, t.main()) : nb::none();
-      })
+      .def("files",
+           [](const Model& self) {
+             nb::list out;
+             for (const auto& source : self.sources()) out.append(text(source->name()));
+             return out;
+           })
+      .def("place",
+           [](const Model& self, const Tensor& t) -> nb::object {
+             return t.part_count() == 1 ? place_of(self, t.main()) : nb::none();
+           })
       // Of each tensor, in order: (name, dtype, shape, file, offset); file -1: not stored as the elements are.
-      .def("places", [](const Model& self) {
-        nb::list out;
-        for (const Tensor& t : self) {
-          std::optional<Extent> extent;
-          if (is_viewable(t)) extent = t.main().extent();
-          out.append(nb::make_tuple(text(t.name()), text(name(t.dtype())), to_tuple(t.shape()),
-                                    extent ? static_cast<std::int64_t>(extent->source) : -1, extent ? extent->offset : 0));
-        }
-        return out;
-      })
+      .def("places",
+           [](const Model& self) {
+             nb::list out;
+             for (const Tensor& t : self) {
+               std::optional<Extent> extent;
+               if (is_viewable(t)) extent = t.main().extent();
+               out.append(nb::make_tuple(text(t.name()), text(name(t.dtype())), to_tuple(t.shape()),
+                                         extent ? static_cast<std::int64_t>(extent->source) : -1,
+                                         extent ? extent->offset : 0));
+             }
+             return out;
+           })
       // All tensors that are viewable as NumPy arrays, by name: {name: array}, and the names of the others.
       .def("views", [](const Model& self) {
         nb::dict views;
         nb::list others;
         for (const Tensor& t : self) {
           nb::object view = view_of(t, true);
-          if (view.is_none()) others.append(text(t.name()));
-          else views[text(t.name())] = view;
+          if (view.is_none())
+            others.append(text(t.name()));
+          else
+            views[text(t.name())] = view;
         }
         return nb::make_tuple(views, others);
       });
 
   nb::class_<Settings>(m, "Settings")
-      .def("__init__", [](Settings* self, nb::object limits, unsigned threads, nb::object progress) {
-        new (self) Settings(to_settings(limits, threads, std::move(progress)));
-      }, nb::arg("limits").none(), nb::arg("threads"), nb::arg("progress").none());
+      .def(
+          "__init__",
+          [](Settings* self, nb::object limits, unsigned threads, nb::object progress) {
+            new (self) Settings(to_settings(limits, threads, std::move(progress)));
+          },
+          nb::arg("limits").none(), nb::arg("threads"), nb::arg("progress").none());
 
-  m.def("open", [](nb::handle file, std::string_view format, std::string_view checks, std::string_view checksum_form,
-                   const Settings& settings, nb::handle sidecar, nb::handle tokenizer) {
-    const Input input = to_input(file);
-    OpenOptions options = open_options(format, checks, checksum_form);
-    const auto source_of = [](nb::handle given) {
-      const Input one = to_input(given);
-      return one.source ? one.source : open_file(one.path);
-    };
-    if (!sidecar.is_none()) options.sidecar = source_of(sidecar);
-    if (!tokenizer.is_none()) options.tokenizer = source_of(tokenizer);
-    nb::gil_scoped_release released;
-    const Context context{.limits = settings.limits};
-    return input.source ? open(input.source, context, options) : open(input.path, context, options);
-  }, nb::arg("file"), nb::arg("format"), nb::arg("checks"), nb::arg("checksum_form"), nb::arg("settings"),
-     nb::arg("sidecar").none() = nb::none(), nb::arg("tokenizer").none() = nb::none());
-  m.def("verify", [](nb::handle file, std::string_view format, std::string_view checksum_form, const Settings& settings) {
-    const Input input = to_input(file);
-    const OpenOptions options = open_options(format, "all", checksum_form);
-    Verdict verdict = run(settings, [&](const Context& context) {
-      return input.source ? verify(input.source, context, options) : verify(input.path, context, options);
-    });
-    nb::dict out;
-    out["format"] = text(verdict.format);
-    out["valid"] = verdict.report.valid();
-    out["findings"] = to_list(verdict.report);
-    out["total"] = verdict.report.total();
-    out["errors"] = verdict.report.errors();
-    out["warnings"] = verdict.report.warnings();
-    out["checked"] = text(verdict.checked);
-    out["tensors"] = verdict.model.size();
-    return out;
-  });
+  m.def(
+      "open",
+      [](nb::handle file, std::string_view format, std::string_view checks, std::string_view checksum_form,
+         const Settings& settings, nb::handle sidecar, nb::handle tokenizer) {
+        const Input input = to_input(file);
+        OpenOptions options = open_options(format, checks, checksum_form);
+        const auto source_of = [](nb::handle given) {
+          const Input one = to_input(given);
+          return one.source ? one.source : open_file(one.path);
+        };
+        if (!sidecar.is_none()) options.sidecar = source_of(sidecar);
+        if (!tokenizer.is_none()) options.tokenizer = source_of(tokenizer);
+        nb::gil_scoped_release released;
+        const Context context{.limits = settings.limits};
+        return input.source ? open(input.source, context, options) : open(input.path, context, options);
+      },
+      nb::arg("file"), nb::arg("format"), nb::arg("checks"), nb::arg("checksum_form"), nb::arg("settings"),
+      nb::arg("sidecar").none() = nb::none(), nb::arg("tokenizer").none() = nb::none());
+  m.def("verify",
+        [](nb::handle file, std::string_view format, std::string_view checksum_form, const Settings& settings) {
+          const Input input = to_input(file);
+          const OpenOptions options = open_options(format, "all", checksum_form);
+          Verdict verdict = run(settings, [&](const Context& context) {
+            return input.source ? verify(input.source, context, options) : verify(input.path, context, options);
+          });
+          nb::dict out;
+          out["format"] = text(verdict.format);
+          out["valid"] = verdict.report.valid();
+          out["findings"] = to_list(verdict.report);
+          out["total"] = verdict.report.total();
+          out["errors"] = verdict.report.errors();
+          out["warnings"] = verdict.report.warnings();
+          out["checked"] = text(verdict.checked);
+          out["tensors"] = verdict.model.size();
+          return out;
+        });
 }
 
 }  // namespace weighbridge::python

@@ -40,55 +40,64 @@ nb::dict to_dict(const Generated& made) {
 
 void define_runtimes(nb::module_& m) {
   nb::class_<Embedder>(m, "Embedder")
-      .def("__init__", [](Embedder* self, const Model& model, nb::handle options) {
-        EmbedOptions made;
-        for (auto [key, value] : nb::cast<nb::dict>(options)) {
-          const auto name = nb::cast<std::string>(key);
-          if (value.is_none()) continue;
-          if (name == "normalize") made.normalize = nb::cast<bool>(value);
-          else if (name == "lower_case") made.lower_case = nb::cast<bool>(value);
-          else if (name == "max_length") made.max_length = nb::cast<std::uint64_t>(value);
-          else if (name == "heads") made.heads = nb::cast<std::uint64_t>(value);
-          else if (name == "threads") made.threads = nb::cast<unsigned>(value);
-          else if (name == "batch_tokens") made.batch_tokens = nb::cast<std::uint64_t>(value);
-          else made.set(name, nb::cast<std::string>(value));
-        }
-        nb::gil_scoped_release released;
-        new (self) Embedder(model, made);
-      })
+      .def("__init__",
+           [](Embedder* self, const Model& model, nb::handle options) {
+             EmbedOptions made;
+             for (auto [key, value] : nb::cast<nb::dict>(options)) {
+               const auto name = nb::cast<std::string>(key);
+               if (value.is_none()) continue;
+               if (name == "normalize")
+                 made.normalize = nb::cast<bool>(value);
+               else if (name == "lower_case")
+                 made.lower_case = nb::cast<bool>(value);
+               else if (name == "max_length")
+                 made.max_length = nb::cast<std::uint64_t>(value);
+               else if (name == "heads")
+                 made.heads = nb::cast<std::uint64_t>(value);
+               else if (name == "threads")
+                 made.threads = nb::cast<unsigned>(value);
+               else if (name == "batch_tokens")
+                 made.batch_tokens = nb::cast<std::uint64_t>(value);
+               else
+                 made.set(name, nb::cast<std::string>(value));
+             }
+             nb::gil_scoped_release released;
+             new (self) Embedder(model, made);
+           })
       .def_prop_ro("dimension", &Embedder::dimension)
       .def_prop_ro("max_length", &Embedder::max_length)
       .def_prop_ro("threads", &Embedder::threads)
       .def_prop_ro("normalize", &Embedder::normalize)
       .def_prop_ro("pooling", [](const Embedder& e) { return text(name(e.pooling())); })
       .def_prop_ro("precision", [](const Embedder& e) { return text(name(e.precision())); })
-      // Writes the vectors into a writable float32 array [texts, dimension]; returns the number of tokens of each. Progress
-      // counts texts. The texts of one step take less than 200 ms, so that a signal is not kept waiting.
-      .def("embed", [](const Embedder& self, nb::list texts,
-                       nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> out, const Settings& settings) {
-        constexpr std::size_t kBytesAtOnce = 8192;
-        const std::vector<std::string_view> views = views_of(texts);
-        const std::size_t width = self.dimension();
-        if (out.shape(0) != views.size() || out.shape(1) != width)
-          throw nb::value_error("out has another shape than the texts' vectors");
-        std::vector<Embedded> what(views.size());
-        const std::span<float> room(out.data(), out.size());
-        run_job(settings, [&](const Context& context) {
-          for (std::size_t i = 0; i < views.size();) {
-            if (!context.progress(i, views.size())) throw Cancelled();
-            std::size_t end = i, bytes = 0;
-            while (end < views.size() && (end == i || bytes + views[end].size() + 32 <= kBytesAtOnce))
-              bytes += views[end++].size() + 32;
-            self.embed(std::span(views).subspan(i, end - i), room.subspan(i * width, (end - i) * width),
-                       std::span(what).subspan(i, end - i));
-            i = end;
-          }
-          context.progress(views.size(), views.size());
-        });
-        nb::list counts;
-        for (const Embedded& one : what) counts.append(one.tokens);
-        return counts;
-      })
+      // Writes the vectors into a writable float32 array [texts, dimension]; returns the number of tokens of each.
+      // Progress counts texts. The texts of one step take less than 200 ms, so that a signal is not kept waiting.
+      .def("embed",
+           [](const Embedder& self, nb::list texts, nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> out,
+              const Settings& settings) {
+             constexpr std::size_t kBytesAtOnce = 8192;
+             const std::vector<std::string_view> views = views_of(texts);
+             const std::size_t width = self.dimension();
+             if (out.shape(0) != views.size() || out.shape(1) != width)
+               throw nb::value_error("out has another shape than the texts' vectors");
+             std::vector<Embedded> what(views.size());
+             const std::span<float> room(out.data(), out.size());
+             run_job(settings, [&](const Context& context) {
+               for (std::size_t i = 0; i < views.size();) {
+                 if (!context.progress(i, views.size())) throw Cancelled();
+                 std::size_t end = i, bytes = 0;
+                 while (end < views.size() && (end == i || bytes + views[end].size() + 32 <= kBytesAtOnce))
+                   bytes += views[end++].size() + 32;
+                 self.embed(std::span(views).subspan(i, end - i), room.subspan(i * width, (end - i) * width),
+                            std::span(what).subspan(i, end - i));
+                 i = end;
+               }
+               context.progress(views.size(), views.size());
+             });
+             nb::list counts;
+             for (const Embedded& one : what) counts.append(one.tokens);
+             return counts;
+           })
       .def("tokenize", [](const Embedder& self, std::string_view one, std::uint64_t max_length) {
         const WordPiece* const tokenizer = self.tokenizer();
         if (!tokenizer) throw nb::value_error("the model has no vocabulary");
@@ -96,10 +105,11 @@ void define_runtimes(nb::module_& m) {
       });
 
   nb::class_<Stream>(m, "Stream")
-      .def("step", [](Stream& self) {
-        nb::gil_scoped_release released;
-        return self.generation->step();
-      })
+      .def("step",
+           [](Stream& self) {
+             nb::gil_scoped_release released;
+             return self.generation->step();
+           })
       .def("cancel", [](Stream& self) { self.generation->cancel(); })
       .def("result", [](const Stream& self) { return to_dict(self.generation->result()); })
       .def("text_from", [](const Stream& self, std::size_t bytes) {
@@ -111,31 +121,38 @@ void define_runtimes(nb::module_& m) {
     std::shared_ptr<const Generator> generator;
   };
   nb::class_<Held>(m, "Generator")
-      .def("__init__", [](Held* self, const Model& model, unsigned threads, std::uint64_t context, const std::string& precision) {
-        GeneratorOptions options{.threads = threads, .context = context};
-        options.set("precision", precision);
-        nb::gil_scoped_release released;
-        auto made = std::make_shared<const Generator>(model, options);
-        new (self) Held{std::move(made)};
-      })
+      .def("__init__",
+           [](Held* self, const Model& model, unsigned threads, std::uint64_t context, const std::string& precision) {
+             GeneratorOptions options{.threads = threads, .context = context};
+             options.set("precision", precision);
+             nb::gil_scoped_release released;
+             auto made = std::make_shared<const Generator>(model, options);
+             new (self) Held{std::move(made)};
+           })
       .def_prop_ro("vocabulary", [](const Held& h) { return h.generator->vocabulary(); })
       .def_prop_ro("context", [](const Held& h) { return h.generator->context(); })
       .def_prop_ro("threads", [](const Held& h) { return h.generator->threads(); })
-      .def("begin", [](const Held& h, const std::string& prompt, std::uint64_t max_tokens, double temperature, std::uint32_t top_k,
-                       double top_p, std::uint64_t seed, const std::vector<std::string>& stop) {
-        nb::gil_scoped_release released;
-        Stream out{.generator = h.generator, .session = std::make_unique<Session>(h.generator->session()), .generation = nullptr};
-        out.generation = std::make_unique<Generation>(out.session->begin(
-            prompt, {.max_tokens = max_tokens, .sampling = {temperature, top_k, top_p, seed}, .stop = stop}));
-        return out;
-      })
-      .def("tokenize", [](const Held& h, std::string_view one, bool bos) { return h.generator->tokenizer().encode(one, {.bos = bos}); })
-      .def("detokenize", [](const Held& h, const std::vector<std::uint32_t>& ids) {
-        const std::string out = h.generator->tokenizer().decode(ids);
-        return nb::bytes(out.data(), out.size());
-      })
+      .def("begin",
+           [](const Held& h, const std::string& prompt, std::uint64_t max_tokens, double temperature,
+              std::uint32_t top_k, double top_p, std::uint64_t seed, const std::vector<std::string>& stop) {
+             nb::gil_scoped_release released;
+             Stream out{.generator = h.generator,
+                        .session = std::make_unique<Session>(h.generator->session()),
+                        .generation = nullptr};
+             out.generation = std::make_unique<Generation>(out.session->begin(
+                 prompt, {.max_tokens = max_tokens, .sampling = {temperature, top_k, top_p, seed}, .stop = stop}));
+             return out;
+           })
+      .def("tokenize", [](const Held& h, std::string_view one,
+                          bool bos) { return h.generator->tokenizer().encode(one, {.bos = bos}); })
+      .def("detokenize",
+           [](const Held& h, const std::vector<std::uint32_t>& ids) {
+             const std::string out = h.generator->tokenizer().decode(ids);
+             return nb::bytes(out.data(), out.size());
+           })
       .def("perplexity", [](const Held& h, const std::string& one, const Settings& settings) {
-        const Perplexity found = run(settings, [&](const Context& context) { return perplexity(*h.generator, one, context); });
+        const Perplexity found =
+            run(settings, [&](const Context& context) { return perplexity(*h.generator, one, context); });
         return nb::make_tuple(found.tokens, found.nll, found.perplexity);
       });
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks every #include in src/, cli/, examples/, web/core/ and include/ against the order in layers.txt, and that every format folder has its files.
+"""Checks every #include in src/, cli/, examples/, web/core/, python/core/ and include/ against the order in layers.txt, and that every format folder has its files.
 
 Checks itself in the same run: each violation planted in a temporary copy must be reported. Usage: check.py [ROOT]
 """
@@ -74,21 +74,21 @@ def check_include(root, order, user, is_test, quote, target):
         used = order.headers.get(header)
         if used is None:
             return f"public header {header} has no line in layers.txt"
-        if user in ("cli", "web") or used == user or user == "umbrella":
+        if user in ("cli", "web", "python") or used == user or user == "umbrella":
             return None
         if used == "umbrella":
             return f"{target} is for users of the library"
         return None if order.may_include(user, used) else f"{user} may not include {target}, which belongs to {used}"
     if quote == '"':
-        if (root / {"cli": "cli", "web": "web/core"}.get(user, "absent") / target).is_file():
+        if (root / {"cli": "cli", "web": "web/core", "python": "python/core"}.get(user, "absent") / target).is_file():
             return None
         if is_test and (root / "tests" / target.removeprefix("tests/")).is_file():
             return None
         if not (root / "src" / target).is_file():
             return f'"{target}" is neither below src/ nor a public header (write includes from the root of src/)'
         used = layer_of(target, order)
-        if user in ("cli", "web"):
-            return f"the command and the page see public headers only, not {target}"
+        if user in ("cli", "web", "python"):
+            return f"the command, the page and the Python package see public headers only, not {target}"
         if user not in order.only.get(target, [user]):
             return f"{user} may not include {target}: it is for {' '.join(order.only[target])}"
         return None if order.may_include(user, used) else f"{user} may not include {target}"
@@ -104,7 +104,7 @@ def check(root):
     """Every violation below root, as 'path:line: sentence'."""
     order = Order((root / "tests/layering/layers.txt").read_text(encoding="utf-8"))
     found = []
-    for top in ("src", "cli", "examples", "web/core", "include"):
+    for top in ("src", "cli", "examples", "web/core", "python/core", "include"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix not in SUFFIXES or not path.is_file():
                 continue
@@ -114,8 +114,8 @@ def check(root):
                 if order.pattern(user) is None:
                     found.append(f"{name}:1: no layer '{user}' in layers.txt")
                     continue
-            elif top in ("cli", "examples", "web/core"):
-                user = "web" if top == "web/core" else "cli"
+            elif top in ("cli", "examples", "web/core", "python/core"):
+                user = {"web/core": "web", "python/core": "python"}.get(top, "cli")
             else:
                 user = order.headers.get(path.name)
                 if user is None:
@@ -136,7 +136,7 @@ def check(root):
 def check_users(root):
     """Headers that only tests include belong in tests/. A header below src/ needs its own source, or a user that is not a test."""
     users = {}
-    for top in ("src", "cli", "web/core", "tools"):
+    for top in ("src", "cli", "web/core", "python/core", "tools"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix in SUFFIXES and path.is_file():
                 for _, _, target in includes(path):
@@ -194,10 +194,13 @@ PLANTED = {
         "src/io/x_test.cc:1: io may not include core/state.h: it is for core"),
     "the command includes an internal header": (
         lambda root: (append_line(root / "src/base/x.h", ""), append_line(root / "cli/x.cc", '#include "base/x.h"')),
-        "cli/x.cc:1: the command and the page see public headers only"),
+        "cli/x.cc:1: the command, the page and the Python package see public headers only"),
     "the page seeing the inside": (
         lambda root: (append_line(root / "src/base/x.h", ""), append_line(root / "web/core/x.cc", '#include "base/x.h"')),
-        "web/core/x.cc:1: the command and the page see public headers only"),
+        "web/core/x.cc:1: the command, the page and the Python package see public headers only"),
+    "the Python package seeing the inside": (
+        lambda root: (append_line(root / "src/base/x.h", ""), append_line(root / "python/core/x.cc", '#include "base/x.h"')),
+        "python/core/x.cc:1: the command, the page and the Python package see public headers only"),
     "a public header includes an external one": (
         lambda root: append_line(root / "include/weighbridge/dtype.h", "#include <fmt/core.h>"),
         "a public header includes the standard library and public headers only, not fmt/core.h"),
@@ -231,7 +234,7 @@ def prove(root):
     for name, (plant, words) in PLANTED.items():
         with tempfile.TemporaryDirectory() as folder:
             copy = pathlib.Path(folder)
-            for part in ("src", "cli", "examples", "web/core", "include", "tests/layering"):
+            for part in ("src", "cli", "examples", "web/core", "python/core", "include", "tests/layering"):
                 if (root / part).exists():
                     shutil.copytree(root / part, copy / part)
             plant(copy)

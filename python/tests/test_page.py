@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the Python of docs/python.md, with the models that it names."""
+import os
+import pathlib
+import re
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import weighbridge as wb  # noqa: E402
+
+ROOT = pathlib.Path(os.environ.get("WEIGHBRIDGE_ROOT", pathlib.Path(__file__).parents[2]))
+DATA = pathlib.Path(os.environ.get("WEIGHBRIDGE_TEST_DATA", ROOT.parent / "shared/data"))
+BLOCKS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/python.md").read_text(), re.M | re.S)
+
+
+def needs(path):
+    if not path.exists():
+        pytest.skip(f"{path} is missing: make demo fetches MiniLM, WEIGHBRIDGE_TEST_DATA names the folder of the test data")
+    return path
+
+
+def test_the_page_has_its_blocks():
+    assert len(BLOCKS) == 4
+
+
+def run(block, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    names = {"wb": wb}
+    exec(compile(block, "docs/python.md", "exec"), names)
+    return names, capsys.readouterr().out
+
+
+def test_looking_into_a_file(tmp_path, monkeypatch, capsys):
+    source = needs(ROOT / "build/demo/all-MiniLM-L6-v2/model.safetensors")
+    (tmp_path / "model.safetensors").symlink_to(source)
+    names, said = run(BLOCKS[0], tmp_path, monkeypatch, capsys)
+    assert "safetensors, 104 tensors" in said and "f32" in said and names["rows"].shape == (10, names["array"].shape[1] // 2)
+
+
+def test_proving_and_moving_one(tmp_path, monkeypatch, capsys):
+    wb.save(tmp_path / "model.safetensors", {"w": np.arange(100, dtype=np.float32)})
+    _, said = run(BLOCKS[1], tmp_path, monkeypatch, capsys)
+    assert said == "[]\n" and wb.verify(tmp_path / "model.zt").checked == "structure and digests"
+
+
+def test_running_models(tmp_path, monkeypatch, capsys):
+    (tmp_path / "all-MiniLM-L6-v2").symlink_to(needs(ROOT / "build/demo/all-MiniLM-L6-v2"))
+    llama = needs(DATA / "llama/stories260K.bin")
+    wb.convert(wb.open(llama, tokenizer=llama.with_name("tok512.bin")), tmp_path / "stories15M.slm", allow="attribute")
+    names, said = run(BLOCKS[2], tmp_path, monkeypatch, capsys)
+    assert names["vectors"].shape == (2, 384) and len(said) > 100
