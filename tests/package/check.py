@@ -21,6 +21,7 @@ CONSUMER = pathlib.Path(__file__).resolve().parents[1] / "consumer"
 # Everything that the command's package installs below its prefix, except the manual pages, which are counted.
 COMMAND_FILES = {
     "bin/weighbridge", "share/bash-completion/completions/weighbridge", "share/fish/vendor_completions.d/weighbridge.fish",
+    "share/sbom/weighbridge.spdx.json",
 }
 
 
