@@ -31,6 +31,7 @@ namespace weighbridge::python {
 namespace nb = nanobind;
 
 // One function for each file, called by module.cc.
+void define_arrow(nb::module_&);
 void define_errors(nb::module_&);
 void define_models(nb::module_&);
 void define_jobs(nb::module_&);
@@ -67,5 +68,10 @@ template <class Job> auto run(const Settings& settings, Job job) {
   run_job(settings, [&](const Context& context) { result.emplace(job(context)); });
   return std::move(*result);
 }
+
+// Writes the vector of text i at out[i * dimension()]. Progress counts texts. Texts of similar length are computed
+// together, so their order has no effect on speed.
+std::vector<Embedded> embed_texts(const Embedder&, std::span<const std::string_view> texts, std::span<float> out,
+                                  const Settings&);
 
 }  // namespace weighbridge::python

@@ -87,9 +87,12 @@ void define_jobs(nb::module_& m) {
     const Options made = to_options(options);
     return casts(run(settings, [&](const Context& context) { return save(model, output.path, made, context); }));
   });
-  m.def("view", [](const Model& model, const std::vector<std::pair<std::string, std::string>>& changes) {
-    ViewOptions options;
-    for (const auto& [option, value] : changes) options.add(option, value);
+  m.def("view", [](const Model& model, const std::vector<std::string>& only, const std::vector<std::string>& without,
+                   const std::vector<std::pair<std::string, std::string>>& rename,
+                   const std::vector<std::pair<std::string, std::string>>& set, const std::vector<std::string>& unset) {
+    ViewOptions options{.only = only, .without = without, .set = set, .unset = unset};
+    for (const auto& [from, to] : rename) options.rename.push_back({.from = from, .to = to});
+    nb::gil_scoped_release released;
     return view(model, options);
   });
   m.def("hash", [](const Model& model, bool names, std::uint32_t version, const Settings& settings) {

@@ -5,6 +5,7 @@
 NB_MODULE(_core, m) {
   using namespace weighbridge::python;
   m.attr("__version__") = text(weighbridge::version());
+  define_arrow(m);
   define_errors(m);
   define_models(m);
   define_jobs(m);

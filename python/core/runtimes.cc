@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Embedders and generators.
-#include <cstring>
+#include <algorithm>
+#include <numeric>
 
 #include "core.h"
 
@@ -38,6 +39,42 @@ nb::dict to_dict(const Generated& made) {
 
 }  // namespace
 
+std::vector<Embedded> embed_texts(const Embedder& embedder, std::span<const std::string_view> texts,
+                                  std::span<float> out, const Settings& settings) {
+  constexpr std::size_t kBytesAtOnce = 8192;  // less than 200 ms, so that a signal is not kept waiting
+  const std::size_t width = embedder.dimension();
+  std::vector<std::size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return texts[a].size() > texts[b].size(); });
+  std::vector<Embedded> what(texts.size());
+  run_job(settings, [&](const Context& context) {
+    std::vector<std::string_view> some;
+    std::vector<float> vectors;
+    std::vector<Embedded> found;
+    for (std::size_t i = 0; i < texts.size(); i += some.size()) {
+      if (!context.progress(i, texts.size())) throw Cancelled();
+      std::size_t bytes = 0;
+      some.clear();
+      for (std::size_t k = i; k < texts.size(); ++k) {
+        const std::string_view text = texts[order[k]];
+        if (!some.empty() && bytes + text.size() + 32 > kBytesAtOnce) break;
+        bytes += text.size() + 32;
+        some.push_back(text);
+      }
+      vectors.resize(some.size() * width);
+      found.resize(some.size());
+      embedder.embed(some, vectors, found);
+      for (std::size_t k = 0; k < some.size(); ++k) {
+        std::copy_n(vectors.data() + k * width, width, out.data() + order[i + k] * width);
+        what[order[i + k]] = found[k];
+      }
+    }
+    context.progress(texts.size(), texts.size());
+  });
+  return what;
+}
+
 void define_runtimes(nb::module_& m) {
   nb::class_<Embedder>(m, "Embedder")
       .def("__init__",
@@ -71,31 +108,15 @@ void define_runtimes(nb::module_& m) {
       .def_prop_ro("pooling", [](const Embedder& e) { return text(name(e.pooling())); })
       .def_prop_ro("precision", [](const Embedder& e) { return text(name(e.precision())); })
       // Writes the vectors into a writable float32 array [texts, dimension]; returns the number of tokens of each.
-      // Progress counts texts. The texts of one step take less than 200 ms, so that a signal is not kept waiting.
       .def("embed",
            [](const Embedder& self, nb::list texts, nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> out,
               const Settings& settings) {
-             constexpr std::size_t kBytesAtOnce = 8192;
              const std::vector<std::string_view> views = views_of(texts);
-             const std::size_t width = self.dimension();
-             if (out.shape(0) != views.size() || out.shape(1) != width)
+             if (out.shape(0) != views.size() || out.shape(1) != self.dimension())
                throw nb::value_error("out has another shape than the texts' vectors");
-             std::vector<Embedded> what(views.size());
-             const std::span<float> room(out.data(), out.size());
-             run_job(settings, [&](const Context& context) {
-               for (std::size_t i = 0; i < views.size();) {
-                 if (!context.progress(i, views.size())) throw Cancelled();
-                 std::size_t end = i, bytes = 0;
-                 while (end < views.size() && (end == i || bytes + views[end].size() + 32 <= kBytesAtOnce))
-                   bytes += views[end++].size() + 32;
-                 self.embed(std::span(views).subspan(i, end - i), room.subspan(i * width, (end - i) * width),
-                            std::span(what).subspan(i, end - i));
-                 i = end;
-               }
-               context.progress(views.size(), views.size());
-             });
              nb::list counts;
-             for (const Embedded& one : what) counts.append(one.tokens);
+             for (const Embedded& one : embed_texts(self, views, {out.data(), out.size()}, settings))
+               counts.append(one.tokens);
              return counts;
            })
       .def("tokenize", [](const Embedder& self, std::string_view one, std::uint64_t max_length) {

@@ -88,6 +88,14 @@ Value to_value(nb::handle object) {
     const auto* first = reinterpret_cast<const std::byte*>(bytes.c_str());
     return Value::bytes({first, first + bytes.size()});
   }
+  struct Level {  // raises RecursionError for what contains itself
+    Level() {
+      if (Py_EnterRecursiveCall(" in metadata")) throw nb::python_error();
+    }
+    ~Level() { Py_LeaveRecursiveCall(); }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+  } const level;
   if (PyDict_Check(object.ptr())) {
     std::vector<Value::Entry> out;
     for (auto [key, value] : nb::cast<nb::dict>(object)) out.emplace_back(nb::cast<std::string>(key), to_value(value));

@@ -20,7 +20,7 @@ def arrays():
 
 def test_a_file_has_the_bytes_of_the_original(arrays, tmp_path):
     original = pytest.importorskip("safetensors.numpy")
-    for metadata in (None, {"format": "np", "é": "ü"}):
+    for metadata in (None, {"format": "np"}, {"é": "ü"}):  # several keys are in random order there
         assert ours_numpy.save(arrays, metadata) == original.save(arrays, metadata)
         ours_numpy.save_file(arrays, tmp_path / "o.safetensors", metadata)
         if metadata is None:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from ._core import ArrowVectors
+    from ._model import Progress
+
 
 class Embedder:
     """A BERT encoder: texts to vectors.
@@ -56,7 +59,9 @@ class Embedder:
                            dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case, max_length=max_length,
                                 heads=heads, threads=threads, prompts=prompts, default_prompt_name=default_prompt_name))
         opened = model if isinstance(model, Model) else open_model(model)
-        self._embedder = _core.Embedder(opened.core, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
+        self._model = opened.core  # stays open when `model` is closed
+        self._digest: str | None = None
+        self._embedder = _core.Embedder(self._model, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
                                                           max_length=max_length, heads=heads, threads=threads))
         self.prompts = dict(prompts or {})
         self.default_prompt_name = default_prompt_name
@@ -126,11 +131,8 @@ class Embedder:
                 raise UsageError(f"text {i} is a {type(text).__name__}, not a str")
         if prefix:
             texts = [prefix + text for text in texts]
-        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
-        room = numpy.empty((len(texts), self.dimension), numpy.float32)
-        self._embedder.embed([texts[i] for i in order], room, settings(None, show_progress_bar or None, 1, "embed", "text"))
-        vectors = numpy.empty_like(room)
-        vectors[order] = room
+        vectors = numpy.empty((len(texts), self.dimension), numpy.float32)
+        self._embedder.embed(texts, vectors, settings(None, show_progress_bar or None, 1, "embed", "text"))
         if truncate_dim is not None:
             vectors = numpy.ascontiguousarray(vectors[:, :truncate_dim])
         if normalize_embeddings:
@@ -151,6 +153,28 @@ class Embedder:
     def encode_document(self, inputs: str | Sequence[str], **arguments: Any) -> Any:
         """:meth:`encode` with the prompt "document", if there is one."""
         return self.encode(inputs, prompt_name=arguments.pop("prompt_name", "document" if "document" in self.prompts else None), **arguments)
+
+    def embed_arrow(self, texts: Any, *, progress: Progress = None) -> ArrowVectors:
+        """Vectors of a column of texts, by the Arrow C data interface. Needs neither NumPy nor pyarrow.
+
+        Parameters
+        ----------
+        texts : array or stream of Arrow
+            What has ``__arrow_c_array__`` or ``__arrow_c_stream__``: an array or a chunked array of pyarrow, a column of Polars, ... of
+            utf8, large_utf8 or string_view.
+        progress : bool or callable
+            As for :func:`weighbridge.verify`, of texts in a chunk.
+
+        Returns
+        -------
+        ArrowVectors
+            A column of ``FixedSizeList<float32>[dimension]`` with the chunks of `texts`, for ``pyarrow.array()``,
+            ``pyarrow.chunked_array()``, ``polars.Series()``. A null text has a null vector. The metadata of its type has the content digest
+            of the model as ``weighbridge.model``.
+        """
+        if self._digest is None:
+            self._digest = _core.hash(self._model, True, 2, settings())
+        return _core.embed_arrow(self._embedder, texts, self._digest, settings(None, progress, 1, "embed", "text"))
 
     def similarity(self, one: np.ndarray[Any, Any], two: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The cosine of each vector of `one` with each of `two`: [len(one), len(two)]."""

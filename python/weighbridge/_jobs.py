@@ -182,12 +182,18 @@ def _options(allow: Iterable[str] | str, given: Mapping[str, Any]) -> dict[str, 
     return out
 
 
-def _model_of(source: Any, limits: Limits | None) -> _core.Model:
-    if isinstance(source, Model):
-        return source.core
-    if isinstance(source, Mapping):
-        return _core.build([(name, *_tensor_spec(name, value)) for name, value in source.items()], None)
-    return open_model(source, limits=limits).core
+_VIEW = ("only", "without", "rename", "set", "unset")
+
+
+def _model_of(source: Any, limits: Limits | None, options: dict[str, Any] | None = None) -> _core.Model:
+    """The model of what a caller gave, with the changes of Model.view() that are taken out of `options`."""
+    if not isinstance(source, Model):
+        if isinstance(source, Mapping):
+            source = Model(_core.build([(name, *_tensor_spec(name, value)) for name, value in source.items()], None), "<arrays>")
+        else:
+            source = open_model(source, limits=limits)
+    changes = {name: options.pop(name) for name in _VIEW if name in options} if options else {}
+    return (source.view(**changes) if any(changes.values()) else source).core
 
 
 def plan(
@@ -220,10 +226,11 @@ def plan(
     encoding, level, digest, quantize, version, shard_size
         As the flags of ``weighbridge convert``.
     **more
-        Options of one format: ``keep_gqa=True`` for slm.
+        Options of one format (``keep_gqa=True`` for slm), and what :meth:`Model.view` takes: only, without, rename, set, unset.
     """
+    model = _model_of(source, limits, more)
     given = dict(cast=cast, encoding=encoding, level=level, digest=digest, quantize=quantize, version=version, shard_size=shard_size, **more)
-    return Plan(_core.plan(_model_of(source, limits), format, _options(allow, given)))
+    return Plan(_core.plan(model, format, _options(allow, given)))
 
 
 def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = None, overwrite: bool = False, allow: Iterable[str] | str = (),
@@ -252,8 +259,8 @@ def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = N
     >>> wb.convert("model.safetensors", "model.zt", encoding="zstd")  # doctest: +SKIP
     """
     output = os.fspath(path)
+    model = _model_of(source, limits, options)
     made = _options(allow, dict(options, replace=overwrite))
-    model = _model_of(source, limits)
     given = settings(limits, progress, what="convert")
     if format is None:
         return _core.save(model, output, made, given)

@@ -15,7 +15,7 @@ from ._sources import to_input
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import mmap
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Literal, Union
 
     import numpy as np
@@ -338,6 +338,44 @@ class Model(Mapping[str, Tensor]):
         """All tensors as tensors of PyTorch, by name: a state dict."""
         return {name: tensor.torch(device=device) for name, tensor in self.items()}
 
+    def view(
+        self,
+        *,
+        only: str | Iterable[str] = (),
+        without: str | Iterable[str] = (),
+        rename: Mapping[str, str] | Callable[[str], str] | None = None,
+        set: Mapping[str, str] | None = None,
+        unset: str | Iterable[str] = (),
+    ) -> Model:
+        """Some of the tensors, other names, other metadata: a model that reads from this one.
+
+        Parameters
+        ----------
+        only, without : str or iterable of str
+            Globs of the tensors to keep, and to leave out. ``*`` matches any text, dots included.
+        rename : mapping or callable
+            From names to new names, all at once; a callable gets each name that is kept.
+        set : mapping from str to str
+            Metadata to set, as text.
+        unset : str or iterable of str
+            Keys of metadata to leave out.
+
+        Raises
+        ------
+        UsageError
+            A glob that matches no tensor, a tensor or key that is not there, two tensors of one name.
+        """
+        kept, left, gone = _texts(only), _texts(without), _texts(unset)
+        if callable(rename):
+            chosen = _core.view(self.core, kept, left, [], [], []).names() if kept or left else list(self)
+            pairs = [(name, str(rename(name))) for name in chosen]
+        else:
+            pairs = list((rename or {}).items())
+        changed = _core.view(self.core, kept, left, [pair for pair in pairs if pair[0] != pair[1]], list((set or {}).items()), gone)
+        out = Model(changed, self._name)
+        out._maps = self._maps
+        return out
+
     def hash(self, *, names: bool = True, progress: Progress = None) -> str:
         """The content digest: equal for equal tensors in any container. ``"wb2:"`` and 64 digits."""
         return _core.hash(self.core, names, 2, settings(None, progress))
@@ -426,6 +464,10 @@ def open(
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     reopen = None if path is None else (path,)
     return Model(model, str(path) if path is not None else str(getattr(file, "name", "<memory>")), reopen)
+
+
+def _texts(given: str | Iterable[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
 
 
 def _torch_shape(shape: tuple[int, ...], name: str) -> tuple[int, ...]:
