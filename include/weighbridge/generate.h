@@ -13,7 +13,7 @@
 ///   For a given Sampling, so does the text.
 /// - **Threads.** A Generator is immutable and may serve any number of sessions at once; their steps take turns, and
 ///   each uses all threads of GeneratorOptions. Only one thread may use a Session at a time. There is no Context: stop
-///   a text through on_text, or with Generation::step() and cancel(). perplexity() takes one.
+///   a text through on_prompt and on_text, or with Generation::step() and cancel(). perplexity() takes one.
 /// - **Memory.** Weights are packed once, in the compute precision. If the model was opened with Access::mapped, the
 ///   embedding table is used in place. A session keeps 2 * layers * kv_heads * head_dim floats per token.
 /// - **Errors.** Error{malformed} with rule "generate/..." names a tensor or key that is missing, has a wrong shape or
@@ -92,6 +92,9 @@ struct GenerateOptions {
   std::vector<std::string> stop{};  ///< nonempty texts; generation ends at the first one, which is not part of the text
   /// Called with each piece of text as soon as it is final, never with part of a character; return false to cancel.
   std::function<bool(std::string_view piece)> on_text{};
+  /// Called before each part of the prompt is computed, with the tokens before it and those of the whole prompt; return
+  /// false to cancel. The session is then as before.
+  std::function<bool(std::uint64_t done, std::uint64_t total)> on_prompt{};
 };
 
 /// The result of generation.

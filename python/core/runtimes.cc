@@ -156,13 +156,23 @@ void define_runtimes(nb::module_& m) {
       .def("begin",
            [](const Held& h, const std::string& prompt, std::uint64_t max_tokens, double temperature,
               std::uint32_t top_k, double top_p, std::uint64_t seed, const std::vector<std::string>& stop) {
-             nb::gil_scoped_release released;
-             Stream out{.generator = h.generator,
-                        .session = std::make_unique<Session>(h.generator->session()),
-                        .generation = nullptr};
-             out.generation = std::make_unique<Generation>(out.session->begin(
-                 prompt, {.max_tokens = max_tokens, .sampling = {temperature, top_k, top_p, seed}, .stop = stop}));
-             return out;
+             // One step takes less time than a signal may wait; a prompt takes more.
+             return run(Settings{}, [&](const Context& context) {
+               Stream out{.generator = h.generator,
+                          .session = std::make_unique<Session>(h.generator->session()),
+                          .generation = nullptr};
+               const auto proceed = [&](std::uint64_t done, std::uint64_t total) {
+                 if (!context.progress(done, total)) throw Cancelled();
+                 return true;
+               };
+               GenerateOptions options{.max_tokens = max_tokens,
+                                       .sampling = {temperature, top_k, top_p, seed},
+                                       .stop = stop,
+                                       .on_text = {},
+                                       .on_prompt = proceed};
+               out.generation = std::make_unique<Generation>(out.session->begin(prompt, options));
+               return out;
+             });
            })
       .def("tokenize", [](const Held& h, std::string_view one,
                           bool bos) { return h.generator->tokenizer().encode(one, {.bos = bos}); })

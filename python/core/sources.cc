@@ -60,8 +60,8 @@ class Ranges final : public Source {
         }
         why = "gave " + std::to_string(buffer.bytes().size()) + " bytes of " + std::to_string(out.size());
       } catch (nb::python_error& error) {
-        why = error.what();
-        if (const std::size_t line = why.find('\n'); line != why.npos) why.resize(line);
+        if (!PyErr_GivenExceptionMatches(error.type().ptr(), PyExc_Exception)) throw;  // KeyboardInterrupt
+        why = std::string(nb::str(error.type().attr("__name__")).c_str()) + ": " + nb::str(error.value()).c_str();
       }
     }
     Finding finding;

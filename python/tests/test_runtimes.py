@@ -79,3 +79,56 @@ def test_ids_and_likelihoods(generator):
     assert 1 < generator.perplexity("Once upon a time there was a little girl.") < 1000
     with pytest.raises(wb.Error):
         generator.generate("x" * 100_000)
+
+
+def in_child(job):
+    """Runs the job in a forked process and says whether it returned True within ten seconds."""
+    child = os.fork()
+    if child == 0:
+        done = False
+        try:
+            done = job()
+        finally:
+            os._exit(0 if done else 1)
+    for _ in range(200):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status == 0
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_an_embedder_works_after_fork(embedder):
+    texts = ["a truck on the road"] * 100
+    before = embedder.encode(texts)
+    assert in_child(lambda: np.array_equal(embedder.encode(texts), before))
+    assert np.array_equal(embedder.encode(texts), before)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_generator_works_after_fork(generator):
+    before = generator.generate("Once", max_tokens=20)["choices"]
+    assert in_child(lambda: generator.generate("Once", max_tokens=20)["choices"] == before)
+
+
+def test_eight_threads_share_an_embedder_and_a_generator(embedder, generator):
+    texts = ["a truck", "the road", "a lorry on the road"]
+    vectors, answer = embedder.encode(texts), generator.generate("Once", max_tokens=10)["choices"]
+    wrong = []
+
+    def hammer():
+        for _ in range(20):
+            if not np.array_equal(embedder.encode(texts), vectors):
+                wrong.append("vectors")
+            if generator.generate("Once", max_tokens=10)["choices"] != answer:
+                wrong.append("text")
+
+    threads = [threading.Thread(target=hammer) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

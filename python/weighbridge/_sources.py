@@ -36,16 +36,33 @@ def is_address(file: Any) -> bool:
     return isinstance(file, str) and "://" in file
 
 
-def to_input(file: Any) -> Any:
-    """What the extension module takes for `file`: a path, a buffer or a Reader."""
-    if is_address(file):
+class Remote:
+    """A file of fsspec as ranges, for the extension module. Each range is a request of its own, from any thread."""
+
+    def __init__(self, address: str) -> None:
         try:
-            import fsspec
+            from fsspec.core import url_to_fs
         except ImportError as error:
-            raise ImportError(f"opening {file} needs the package fsspec: pip install fsspec") from error
-        opened = fsspec.open(file, "rb").open()
-        size = getattr(opened, "size", None)
-        return Reader(opened, file, _size_of(opened) if size is None else int(size))
+            raise ImportError(f"opening {address} needs the package fsspec: pip install fsspec") from error
+        self.name = address
+        self._files, self._path = url_to_fs(address)
+        size = self._files.info(self._path).get("size")
+        self._whole = None if size is not None else self._files.cat_file(self._path)  # a server that does not know it
+        self.size = int(size) if self._whole is None else len(self._whole)
+
+    def read_at(self, offset: int, length: int) -> Any:
+        if self._whole is None:
+            out = self._files.cat_file(self._path, start=offset, end=offset + length)
+            if len(out) != self.size:
+                return out
+            self._whole = out  # the server ignores ranges
+        return self._whole[offset:offset + length]
+
+
+def to_input(file: Any) -> Any:
+    """What the extension module takes for `file`: a path, a buffer or an object with ranges."""
+    if is_address(file):
+        return Remote(file)
     if isinstance(file, (str, bytes, os.PathLike)) and not isinstance(file, bytes):
         return os.fspath(file)
     if hasattr(file, "read") and hasattr(file, "seek"):

@@ -6,8 +6,13 @@
 #include <immintrin.h>
 #endif
 
+#ifdef __linux__
+#include <pthread.h>
+#endif
+
 #include <chrono>
 #include <exception>
+#include <new>
 
 namespace weighbridge::kernels {
 namespace {
@@ -41,6 +46,15 @@ void wait_while(const std::atomic<unsigned>& word, unsigned old, microseconds aw
   while (word.load(std::memory_order_acquire) == old) word.wait(old, std::memory_order_acquire);
 }
 
+// How many forks were between the first process and this one.
+std::atomic<unsigned> forks{0};
+void count_forks() noexcept {
+#ifdef __linux__
+  static const int once = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  static_cast<void>(once);
+#endif
+}
+
 }  // namespace
 
 void Barrier::arrive_and_wait() noexcept {
@@ -55,8 +69,14 @@ void Barrier::arrive_and_wait() noexcept {
 }
 
 Team::Team(unsigned threads) {
-  if (threads > 1) threads_.reserve(threads - 1);
+  count_forks();
+  start(threads);
+}
+
+void Team::start(unsigned threads) noexcept {
+  process_ = forks.load(std::memory_order_relaxed);
   try {
+    if (threads > 1) threads_.reserve(threads - 1);
     for (unsigned rank = 1; rank < threads; ++rank) threads_.emplace_back([this, rank] { work(rank); });
   } catch (const std::exception&) {
     // Continue with the threads that exist.
@@ -64,7 +84,15 @@ Team::Team(unsigned threads) {
   barrier_.emplace(size());
 }
 
+// Nothing may be done with handles of threads that only the parent has, so they are not destroyed.
+void Team::forget_threads_of_parent() noexcept {
+  if (process_ == forks.load(std::memory_order_relaxed)) return;
+  static_cast<void>(new (std::nothrow) std::vector<std::thread>(std::move(threads_)));
+  threads_.clear();
+}
+
 Team::~Team() {
+  forget_threads_of_parent();
   stopping_.store(true);
   job_.fetch_add(1);
   job_.notify_all();
@@ -72,6 +100,12 @@ Team::~Team() {
 }
 
 void Team::run(const std::function<void(const Crew&)>& body) noexcept {
+  if (process_ != forks.load(std::memory_order_relaxed)) {
+    const unsigned threads = size();
+    forget_threads_of_parent();
+    job_.store(0);
+    start(threads);
+  }
   if (threads_.empty()) return body(Crew{});
   body_ = &body;
   busy_.store(size() - 1, std::memory_order_relaxed);

@@ -42,7 +42,8 @@ struct Crew {
 
 class Team {
  public:
-  // `threads` includes the caller and is at least 1. The team is smaller if the system cannot create that many.
+  // `threads` includes the caller and is at least 1. The team is smaller if the system cannot create that many. A
+  // process that was forked has a copy of the team but none of its threads: the first job there starts them anew.
   explicit Team(unsigned threads);
   ~Team();
   Team(const Team&) = delete;
@@ -54,8 +55,11 @@ class Team {
   void run(const std::function<void(const Crew&)>& body) noexcept;
 
  private:
+  void start(unsigned threads) noexcept;
+  void forget_threads_of_parent() noexcept;
   void work(unsigned rank) noexcept;
 
+  unsigned process_ = 0;            // in which the threads are: how many forks were before it
   std::optional<Barrier> barrier_;  // for the threads that could be created
   const std::function<void(const Crew&)>* body_ = nullptr;
   alignas(64) std::atomic<unsigned> job_{0};  // counts the jobs started

@@ -3,11 +3,17 @@
 #include "runtime/kernels/team.h"
 
 #include <gtest/gtest.h>
+#ifdef __linux__
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 #include <chrono>
 #include <numeric>
 #include <thread>
 #include <vector>
+
+#include "support/sanitized.h"
 
 namespace weighbridge::kernels {
 namespace {
@@ -53,6 +59,32 @@ TEST(Team, WakesFromSleep) {
   }
   EXPECT_EQ(total, 3);
 }
+
+#ifdef __linux__
+TEST(Team, WorksInAForkedProcess) {
+  if (test::kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer cannot start threads in a forked process";
+  Team team(3);
+  const auto runs = [&team] {
+    std::vector<int> out(3);
+    team.run([&](const Crew& crew) {
+      crew.sync();
+      ++out[crew.rank];
+    });
+    return out == std::vector<int>(3, 1);
+  };
+  ASSERT_TRUE(runs());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    bool right = runs() && runs();
+    { const Team unused(2); }
+    ::_exit(right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(runs());
+}
+#endif
 
 TEST(Team, SharesCoverEverythingOnce) {
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{100}}) {

@@ -115,7 +115,9 @@ struct Session::Rep {
   void require_logits() const;
   void check(std::span<const std::uint32_t> more) const;
   void require_numbers(const float* logits, std::size_t rows) const;
-  void feed(std::span<const std::uint32_t> more, const std::function<void(std::span<const float>)>* sink);
+  // False if `proceed` was called and said no; the ids before that part are in the session then.
+  bool feed(std::span<const std::uint32_t> more, const std::function<void(std::span<const float>)>* sink,
+            const std::function<bool(std::uint64_t, std::uint64_t)>& proceed = {});
   void feed_piece(std::span<const std::uint32_t> piece, bool last,
                   const std::function<void(std::span<const float>)>* sink);
 };
@@ -163,16 +165,19 @@ void Session::Rep::check(std::span<const std::uint32_t> more) const {
                                    std::to_string(generator.config.vocabulary) + " of the vocabulary");
 }
 
-void Session::Rep::feed(std::span<const std::uint32_t> more, const std::function<void(std::span<const float>)>* sink) {
+bool Session::Rep::feed(std::span<const std::uint32_t> more, const std::function<void(std::span<const float>)>* sink,
+                        const std::function<bool(std::uint64_t, std::uint64_t)>& proceed) {
   check(more);
   ids.reserve(ids.size() + more.size());
   has_logits = false;
   for (std::size_t at = 0; at < more.size(); at += llama::Workspace::kMostTokens) {
     const auto piece = more.subspan(at, std::min(more.size() - at, llama::Workspace::kMostTokens));
+    if (proceed && !proceed(at, more.size())) return false;
     feed_piece(piece, at + piece.size() == more.size(), sink);
     ids.insert(ids.end(), piece.begin(), piece.end());
   }
   has_logits = true;
+  return true;
 }
 
 void Session::Rep::require_numbers(const float* logits, std::size_t rows) const {
@@ -269,11 +274,14 @@ void Generation::Rep::begin(std::string_view prompt) {
   // An incomplete character at the end of the prompt is not part of the output. Directly after BOS a leading space is
   // dropped, so keep the decoder's state.
   if (fed.empty() || fed.back() != tokenizer().bos()) static_cast<void>(decoder.finish());
-  if (!fed.empty())
-    session.feed(fed, nullptr);
-  else
-    session.require_logits();
   out.prompt_tokens = fed.size();
+  began = std::chrono::steady_clock::now();
+  if (fed.empty()) {
+    session.require_logits();
+  } else if (const std::size_t before = session.ids.size(); !session.feed(fed, nullptr, options.on_prompt)) {
+    session.ids.resize(before);
+    return end(Stopped::cancelled);
+  }
   began = std::chrono::steady_clock::now();
 }
 

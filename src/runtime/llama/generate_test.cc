@@ -164,6 +164,29 @@ TEST(Generate, ACallbackThatSaysNoCancels) {
   EXPECT_LT(text.tokens.size(), 50U);
 }
 
+TEST(Generate, APromptIsComputedInPartsAndCanBeCancelledBetweenThem) {
+  const Generator generator(slm::fixture(slm::Fixture::tinylm16m), {});
+  Session session = generator.session();
+  const std::string prompt(generator.context() - 10, 'a');
+  const std::size_t tokens = generator.tokenizer().encode(prompt, {.bos = true}).size();
+  ASSERT_GT(tokens, 128U);
+  std::vector<std::uint64_t> told;
+  GenerateOptions options;
+  options.on_prompt = [&](std::uint64_t done, std::uint64_t total) {
+    EXPECT_EQ(total, tokens);
+    told.push_back(done);
+    return told.size() < 2;
+  };
+  const Generated text = session.generate(prompt, options);
+  EXPECT_EQ(told, (std::vector<std::uint64_t>{0, 128}));
+  EXPECT_EQ(text.stopped, Stopped::cancelled);
+  EXPECT_TRUE(text.tokens.empty());
+  EXPECT_TRUE(session.ids().empty());
+  // The session can be used as if nothing had been asked.
+  EXPECT_EQ(session.generate("b", {.max_tokens = 3}).tokens,
+            generator.session().generate("b", {.max_tokens = 3}).tokens);
+}
+
 TEST(Generate, StepByStepIsTheSameText) {
   const Generator generator(slm::fixture(slm::Fixture::tinylm16m));
   const GenerateOptions options{.max_tokens = 20, .sampling = {.temperature = 1, .seed = 3}};

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be opened beside paths: file objects that count what is read of them, and addresses by fsspec."""
+import array
+import functools
+import http.server
+import io
+import threading
+
+import pytest
+
+import weighbridge as wb
+
+
+@pytest.fixture(scope="module", params=["zt", "safetensors"])
+def file(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("sources") / f"a.{request.param}"
+    wb.save(path, {f"w{i}": array.array("f", [i] * 100_000) for i in range(20)})
+    return path
+
+
+class Counted(io.BytesIO):
+    bytes_read = calls = 0
+
+    def read(self, size=-1):
+        out = super().read(size)
+        self.bytes_read += len(out)
+        self.calls += 1
+        return out
+
+
+def test_opening_reads_the_header_and_a_tensor_reads_its_range(file):
+    source = Counted(file.read_bytes())
+    with wb.open(source) as m:
+        assert len(m) == 20 and source.bytes_read < 100_000
+        before = source.bytes_read
+        assert m["w7"].tobytes()[:4] == array.array("f", [7]).tobytes()
+        assert source.bytes_read - before < 500_000
+
+
+def test_a_file_object_that_fails_says_so(file):
+    class Failing(Counted):
+        def read(self, size=-1):
+            if self.calls > 2:
+                raise OSError("the cable was pulled")
+            return super().read(size)
+
+    with pytest.raises(OSError, match="the cable was pulled") as caught:
+        wb.open(Failing(file.read_bytes()))["w3"].tobytes()
+
+    assert isinstance(caught.value, wb.InputOutputError)
+
+    class Short(Counted):
+        def read(self, size=-1):
+            return super().read(min(size, 10_000))
+
+    source = Short(file.read_bytes())
+    assert wb.open(source)["w3"].tobytes()[:4] == array.array("f", [3]).tobytes(), "a read may give less at a time"
+
+
+def test_an_address_of_fsspec(file):
+    fsspec = pytest.importorskip("fsspec", reason="needs fsspec")
+    with fsspec.open(f"memory://folder/{file.name}", "wb") as out:
+        out.write(file.read_bytes())
+    with wb.open(f"memory://folder/{file.name}") as m:
+        assert m["w19"].shape == (100_000,) and m.name.startswith("memory://")
+    assert wb.verify(f"memory://folder/{file.name}").valid
+    assert wb.hash(f"memory://folder/{file.name}") == wb.hash(file)
+    with pytest.raises(FileNotFoundError):
+        wb.open("memory://folder/nope")
+
+
+def test_http_is_read_in_ranges(file):
+    pytest.importorskip("fsspec", reason="needs fsspec")
+    pytest.importorskip("aiohttp", reason="needs aiohttp")
+    served, ranges = [], []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self):
+            data = file.read_bytes()
+            first, last = 0, len(data) - 1
+            if (wanted := self.headers.get("Range")) and "ranges" in self.path:
+                first, _, end = wanted.removeprefix("bytes=").partition("-")
+                first, last = int(first), min(last, int(end or last))
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
+            else:
+                self.send_response(200)
+            body = data[first:last + 1]
+            served.append(len(body))
+            ranges.append(wanted)
+            self.send_header("Accept-Ranges", "bytes")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_HEAD(self):
+            self.send_response(200)
+            self.send_header("Accept-Ranges", "bytes")
+            self.send_header("Content-Length", str(file.stat().st_size))
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(file.parent)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        m = wb.open(f"http://127.0.0.1:{server.server_address[1]}/ranges/{file.name}")
+        assert m["w3"].tobytes()[:4] == array.array("f", [3]).tobytes()
+        assert 0 < sum(served) < 600_000 and len(served) < 10 and None not in ranges
+        served.clear()
+        m = wb.open(f"http://127.0.0.1:{server.server_address[1]}/without/{file.name}")
+        assert m["w3"].tobytes()[:4] == array.array("f", [3]).tobytes()
+        assert len(served) == 1, "a server that ignores ranges is asked once"
+    finally:
+        server.shutdown()
+        server.server_close()
