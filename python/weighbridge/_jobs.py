@@ -187,13 +187,14 @@ _VIEW = ("only", "without", "rename", "set", "unset")
 
 def _model_of(source: Any, limits: Limits | None, options: dict[str, Any] | None = None) -> _core.Model:
     """The model of what a caller gave, with the changes of Model.view() that are taken out of `options`."""
-    if not isinstance(source, Model):
-        if isinstance(source, Mapping):
-            source = Model(_core.build([(name, *_tensor_spec(name, value)) for name, value in source.items()], None), "<arrays>")
-        else:
-            source = open_model(source, limits=limits)
+    if isinstance(source, Model):
+        model = source
+    elif isinstance(source, Mapping):
+        model = Model(_core.build([(name, *_tensor_spec(name, value)) for name, value in source.items()], None), "<arrays>")
+    else:
+        model = open_model(source, limits=limits)
     changes = {name: options.pop(name) for name in _VIEW if name in options} if options else {}
-    return (source.view(**changes) if any(changes.values()) else source).core
+    return (model.view(**changes) if any(changes.values()) else model).core
 
 
 def plan(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import operator
 import os
 from collections.abc import Mapping
 
@@ -164,8 +165,8 @@ class Tensor:
             low, high = (min(chosen), max(chosen) + 1) if len(chosen) else (0, 0)
             array = _arrays.as_numpy(self._rows(low, high - low, self.dtype, settings()), self.dtype)
             return array[(slice(None, None, step), *keys[1:])]  # type: ignore[no-any-return]
-        if self.shape and hasattr(first, "__index__") and not isinstance(first, bool):
-            at = first.__index__()
+        if self.shape and not isinstance(first, (bool, slice)) and hasattr(first, "__index__"):
+            at = operator.index(first)
             if not -rows <= at < rows:
                 raise IndexError(f"index {at} is out of bounds for dimension 0 of size {rows}")
             array = _arrays.as_numpy(self._rows(at % rows, 1, self.dtype, settings()), self.dtype)

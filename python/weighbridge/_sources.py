@@ -46,9 +46,12 @@ class Remote:
             raise ImportError(f"opening {address} needs the package fsspec: pip install fsspec") from error
         self.name = address
         self._files, self._path = url_to_fs(address)
-        size = self._files.info(self._path).get("size")
-        self._whole = None if size is not None else self._files.cat_file(self._path)  # a server that does not know it
-        self.size = int(size) if self._whole is None else len(self._whole)
+        size: int | None = self._files.info(self._path).get("size")
+        self._whole: bytes | None = None
+        if size is None:  # the server does not know it
+            self._whole = whole = self._files.cat_file(self._path)
+            size = len(whole)
+        self.size: int = size
 
     def read_at(self, offset: int, length: int) -> Any:
         if self._whole is None:
