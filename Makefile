@@ -70,6 +70,7 @@ test-house: format-check ## layering, license lines, formatting, links of the pa
 	python3 tests/repository/readings.py
 	python3 tests/repository/performance.py
 	python3 tools/exports.py --check
+	python3 tools/python_reference.py --check
 
 test-reference:
 	python3 tests/repository/reference.py
@@ -143,6 +144,7 @@ corpus: setup-test ## write the corpus anew from the code that builds it
 docs: setup ## write the generated pages of docs/ anew
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
 	cmake --build build/release -j $(JOBS) --target docs
+	python3 tools/python_reference.py
 
 reference: ## make the reference of the C++ API: build/reference/index.html
 	@tools/install-packages.sh reference

@@ -43,11 +43,18 @@ std::vector<Embedded> embed_texts(const Embedder& embedder, std::span<const std:
                                   std::span<float> out, const Settings& settings) {
   constexpr std::size_t kBytesAtOnce = 8192;  // less than 200 ms, so that a signal is not kept waiting
   const std::size_t width = embedder.dimension();
+  std::vector<Embedded> what(texts.size());
+  const auto cost = [](std::size_t sum, std::string_view text) { return sum + text.size() + 32; };
+  if (std::accumulate(texts.begin(), texts.end(), std::size_t{0}, cost) <= kBytesAtOnce &&
+      settings.progress.is_none()) {
+    nb::gil_scoped_release released;
+    embedder.embed(texts, out, what);
+    return what;
+  }
   std::vector<std::size_t> order(texts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return texts[a].size() > texts[b].size(); });
-  std::vector<Embedded> what(texts.size());
   run_job(settings, [&](const Context& context) {
     std::vector<std::string_view> some;
     std::vector<float> vectors;
@@ -58,8 +65,8 @@ std::vector<Embedded> embed_texts(const Embedder& embedder, std::span<const std:
       some.clear();
       for (std::size_t k = i; k < texts.size(); ++k) {
         const std::string_view text = texts[order[k]];
-        if (!some.empty() && bytes + text.size() + 32 > kBytesAtOnce) break;
-        bytes += text.size() + 32;
+        bytes = cost(bytes, text);
+        if (!some.empty() && bytes > kBytesAtOnce) break;
         some.push_back(text);
       }
       vectors.resize(some.size() * width);

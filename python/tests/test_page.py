@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the Python of docs/python.md, with the models that it names."""
+"""Runs the Python of README.md and docs/python.md, with the models that they name."""
 import os
 import pathlib
 import re
@@ -12,6 +12,7 @@ import weighbridge as wb  # noqa: E402
 
 ROOT = pathlib.Path(os.environ.get("WEIGHBRIDGE_ROOT", pathlib.Path(__file__).parents[2]))
 DATA = pathlib.Path(os.environ.get("WEIGHBRIDGE_TEST_DATA", ROOT.parent / "shared/data"))
+README = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)[1]
 BLOCKS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/python.md").read_text(), re.M | re.S)
 
 
@@ -22,7 +23,7 @@ def needs(path):
 
 
 def test_the_page_has_its_blocks():
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
 
 
 def run(block, folder, monkeypatch, capsys):
@@ -30,6 +31,12 @@ def run(block, folder, monkeypatch, capsys):
     names = {"wb": wb}
     exec(compile(block, "docs/python.md", "exec"), names)
     return names, capsys.readouterr().out
+
+
+def test_the_readme(tmp_path, monkeypatch, capsys):
+    wb.save(tmp_path / "model.safetensors", {"w": np.arange(100, dtype=np.float32)})
+    _, said = run(README, tmp_path, monkeypatch, capsys)
+    assert said.splitlines() == ["<weighbridge.Model 'model.safetensors' (safetensors, 1 tensor, 472 B)>", r"w f32 (100,) b'\x00\x00\x00\x00'"]
 
 
 def test_looking_into_a_file(tmp_path, monkeypatch, capsys):
@@ -51,3 +58,10 @@ def test_running_models(tmp_path, monkeypatch, capsys):
     wb.convert(wb.open(llama, tokenizer=llama.with_name("tok512.bin")), tmp_path / "stories15M.slm", allow="attribute")
     names, said = run(BLOCKS[2], tmp_path, monkeypatch, capsys)
     assert names["vectors"].shape == (2, 384) and len(said) > 100
+
+
+def test_columns_of_arrow(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    (tmp_path / "all-MiniLM-L6-v2").symlink_to(needs(ROOT / "build/demo/all-MiniLM-L6-v2"))
+    _, said = run(BLOCKS[3], tmp_path, monkeypatch, capsys)
+    assert said == "fixed_size_list<item: float>[384]\n"

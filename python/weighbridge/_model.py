@@ -312,6 +312,7 @@ class Model(Mapping[str, Tensor]):
         return isinstance(name, str) and self.core.find(name) is not None
 
     def __getitem__(self, name: str) -> Tensor:
+        """The tensor of this name. Raises :class:`MissingTensorError`, a KeyError, which suggests similar names."""
         found = self.core.find(name)
         if found is None:
             near = self.core.nearest(name)

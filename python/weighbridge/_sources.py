@@ -54,12 +54,13 @@ class Remote:
         self.size: int = size
 
     def read_at(self, offset: int, length: int) -> Any:
-        if self._whole is None:
+        whole = self._whole
+        if whole is None:
             out = self._files.cat_file(self._path, start=offset, end=offset + length)
             if len(out) != self.size:
                 return out
-            self._whole = out  # the server ignores ranges
-        return self._whole[offset:offset + length]
+            self._whole = whole = out  # the server ignores ranges
+        return whole[offset:offset + length]
 
 
 def to_input(file: Any) -> Any:

@@ -246,6 +246,7 @@ class PySafeSlice:
         return _HEADER_NAMES.get(self._tensor.dtype, self._tensor.dtype)
 
     def __getitem__(self, key: Any) -> Any:
+        """Elements by ints, slices of step 1 and ``...``. Unlike NumPy, a slice that ends outside raises :class:`SafetensorError`."""
         shape = self._tensor.shape
         if isinstance(key, list):
             if key:
