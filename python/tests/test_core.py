@@ -174,10 +174,10 @@ def test_what_a_caller_gets_wrong_is_said_in_words(tmp_path, file):
         wb.save(tmp_path / "x.zt", {"a": b"a"}, {"k": loop})
     with pytest.raises(wb.UsageError, match="overwrite=True replaces it"):
         wb.plan(file, "zt").execute(file.with_name("a.zt").rename(tmp_path / "old.zt"))
-    (tmp_path / "t.bin").write_text("This is a text about tensors, not tensors.")
-    with pytest.raises(wb.MalformedError, match=f"^{tmp_path}/t.bin: the file is text") as caught:
-        wb.hash(tmp_path / "t.bin")
-    assert caught.value.file == str(tmp_path / "t.bin")
+    (tmp_path / "t.txt").write_text("This is a text about tensors, not tensors.")
+    with pytest.raises(wb.MalformedError, match=f"^{tmp_path}/t.txt: the file is text") as caught:
+        wb.hash(tmp_path / "t.txt")
+    assert caught.value.file == str(tmp_path / "t.txt")
 
 
 def test_a_refused_loss_says_what_would_accept_it(tmp_path, file):
