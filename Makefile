@@ -59,6 +59,7 @@ check: ## everything else that must be green: release, published packages, brows
 	@$(STAGE) "clang 16: thread sanitizer over what has threads" $(MAKE) --no-print-directory test-threads
 
 check-long: setup-check ## what does not fit, before a release: fuzzing for long, threads and malformed files without a sample
+	@$(STAGE) "the Python package under the address sanitizer" tools/test-python-asan.sh
 	@$(STAGE) "100,000 malformed files of each format" $(MAKE) --no-print-directory test-malformed
 	@$(STAGE) "clang 16: each fuzz target for ten minutes" $(MAKE) --no-print-directory test-fuzz FUZZ_SECONDS=600
 	@$(STAGE) "clang 16: thread sanitizer over everything" $(MAKE) --no-print-directory test-all-threads
