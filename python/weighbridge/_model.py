@@ -140,7 +140,7 @@ class Tensor:
             why = "it is cast" if name != self.dtype else "it is not stored as an array of this machine"
             raise ValueError(f"tensor {self.name!r} cannot be viewed without a copy: {why}")
         if name == self.dtype and copy and self._tensor.viewable:
-            bits = self._tensor.view(True).copy()
+            bits = _core.Tensor.copies([self._tensor], settings(limits, progress))[0]
         else:
             bits = self._rows(0, self.shape[0] if self.shape else 0, name, settings(limits, progress))
         return _arrays.as_numpy(bits, name)  # type: ignore[no-any-return]
@@ -324,17 +324,25 @@ class Model(Mapping[str, Tensor]):
             raise MissingTensorError(f"no tensor is called {name!r} in {self._name}{hint}")
         return Tensor(self, found)
 
-    def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All tensors as NumPy arrays, by name: views where possible, as in :meth:`Tensor.numpy`."""
+    def numpy(self, *, copy: bool | None = None, progress: Progress = None, limits: Limits | None = None) -> dict[str, np.ndarray[Any, Any]]:
+        """All tensors as NumPy arrays, by name.
+
+        Parameters
+        ----------
+        copy : bool, optional
+            As in :meth:`Tensor.numpy`. Copies are read by all threads; small arrays share their memory, so one keeps up to 32 MiB.
+        progress, limits
+            As in :func:`open`.
+        """
+        if copy is True:
+            tensors = [self.core.at(i) for i in range(len(self))]
+            arrays = _core.Tensor.copies(tensors, settings(limits, progress, what="read"))
+            return {tensor.name: _arrays.as_numpy(array, tensor.dtype) for tensor, array in zip(tensors, arrays)}
         views, others = self.core.views()
         out: dict[str, Any] = {}
         special = set(others)
         for name in self.keys():
-            if name in special:
-                out[name] = self[name].numpy()
-            else:
-                out[name] = views[name]
-        for name in out:
+            out[name] = self[name].numpy(copy=copy, progress=progress, limits=limits) if name in special else views[name]
             if name not in special and out[name].dtype.kind == "u":
                 dtype = self.core.find(name).dtype  # type: ignore[union-attr]
                 out[name] = _arrays.as_numpy(out[name], dtype)

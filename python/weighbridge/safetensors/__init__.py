@@ -167,6 +167,7 @@ class safe_open:  # noqa: N801 - the name of the original
             raise SafetensorError(f"device {device} is invalid")
         self._backend = backend
         self._model: Model | None = _opened(filename, str(filename))
+        self._base: int | None = None  # where the first tensor begins, once it is asked for
 
     def _open(self) -> Model:
         if self._model is None:
@@ -197,9 +198,10 @@ class safe_open:  # noqa: N801 - the name of the original
         """What the header says of a tensor. Reads nothing."""
         model = self._open()
         tensor = self._find(name)
-        places = {place[0]: place for place in model.core.places()}
-        base = min((place[4] for place in places.values() if place[3] >= 0), default=0)
-        offset = places[name][4] - base
+        if self._base is None:
+            self._base = min((place[4] for place in model.core.places() if place[3] >= 0), default=0)
+        place = model.core.place(tensor._tensor)
+        offset = 0 if place is None else place[1] - self._base
         return TensorMeta(_HEADER_NAMES.get(tensor.dtype, tensor.dtype), list(tensor.shape), (offset, offset + tensor.nbytes))
 
     def _find(self, name: str) -> Tensor:
@@ -215,8 +217,8 @@ class safe_open:  # noqa: N801 - the name of the original
     def get_tensors(self) -> dict[str, Any]:
         """All of them, by name."""
         model = self._open()
-        if self._framework == "np" and self._backend == "mmap":
-            return _all_numpy(model)
+        if self._framework == "np":
+            return _all_numpy(model) if self._backend == "mmap" else model.numpy(copy=True)
         return {name: _given(tensor, self._framework, self._device, self._backend) for name, tensor in model.items()}
 
     def get_slice(self, name: str) -> PySafeSlice:
