@@ -11,7 +11,7 @@ STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
 .PHONY: help setup setup-test setup-check build build-demo demo test check check-long test-house test-unit test-command test-reference \
-  test-release test-interop test-python wheel test-web test-fuzz test-threads test-all-threads test-malformed test-shared bench bench-report fuzz corpus docs reference unicode format \
+  test-release test-interop test-python check-torch wheel test-web test-fuzz test-threads test-all-threads test-malformed test-shared bench bench-report fuzz corpus docs reference unicode format \
   format-check tidy install package web web-serve clean
 .NOTPARALLEL:
 
@@ -100,6 +100,9 @@ wheel: ## build the Python package with this machine's compiler: build/wheels
 
 test-python: wheel ## install the wheel where nothing else is, and with NumPy; run its tests
 	@tools/test-python.sh
+
+check-torch: wheel ## what needs PyTorch (5.4 GB): safetensors' own tests, transformers, sentence-transformers with weighbridge in its place
+	@tools/test-torch.sh
 
 test-web: web ## build for the browser; run the npm package under Node and the page in Chromium
 	@tools/test-web.sh

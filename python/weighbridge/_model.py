@@ -7,6 +7,7 @@ import io
 import operator
 import os
 from collections.abc import Mapping
+from math import prod
 
 from . import _arrays, _core
 from ._errors import Error, Finding, MissingTensorError, UsageError
@@ -65,10 +66,7 @@ class Tensor:
     @property
     def size(self) -> int:
         """Number of elements."""
-        out = 1
-        for extent in self._tensor.shape:
-            out *= extent
-        return out
+        return prod(self._tensor.shape)
 
     @property
     def dtype(self) -> str:
@@ -349,8 +347,25 @@ class Model(Mapping[str, Tensor]):
         return out
 
     def torch(self, *, device: Any = None) -> dict[str, Any]:
-        """All tensors as tensors of PyTorch, by name: a state dict."""
-        return {name: tensor.torch(device=device) for name, tensor in self.items()}
+        """All tensors as tensors of PyTorch, by name: a state dict. As :meth:`Tensor.torch`."""
+        import torch
+
+        files, memories, kinds = self.files, {}, {}
+        out: dict[str, Any] = {}
+        for name, dtype, shape, source, offset in self.core.places():
+            if source >= 0 and source not in memories:
+                memories[source] = self._map(files[source])
+            memory = memories.get(source)
+            if memory is None or 0 in shape or dtype == "f4":
+                out[name] = self[name].torch(device=device)
+                continue
+            if dtype not in kinds:
+                kinds[dtype] = _arrays.torch_dtype(dtype)
+            tensor = torch.frombuffer(memory, dtype=kinds[dtype], count=prod(shape), offset=offset)
+            if len(shape) != 1:
+                tensor = tensor.view(shape)
+            out[name] = tensor if device is None else tensor.to(device)
+        return out
 
     def view(
         self,
