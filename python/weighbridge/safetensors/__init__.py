@@ -110,7 +110,7 @@ def deserialize(data: bytes) -> list[tuple[str, dict[str, Any]]]:
     """The tensors of a file in memory: ``(name, {"shape", "dtype", "data"})``, by offset."""
     model = _opened(data, "<bytes>")
     return [(name, {"shape": list(shape), "dtype": _HEADER_NAMES[dtype], "data": bytearray(model[name].tobytes())})
-            for name, dtype, shape, _, _ in sorted(model.core.places(), key=lambda place: place[4])]
+            for name, dtype, shape, _, _ in sorted(model._handle.places(), key=lambda place: place[4])]
 
 
 _HEADER_ERRORS = {"limit/header": "HeaderTooLarge", "safetensors/header-size": "HeaderTooLarge", "safetensors/truncated": "InvalidHeaderLength",
@@ -187,7 +187,7 @@ class safe_open:  # noqa: N801 - the name of the original
 
     def offset_keys(self) -> list[str]:
         """The names in the order of their bytes."""
-        return [place[0] for place in sorted(self._open().core.places(), key=lambda place: (place[3], place[4]))]
+        return [place[0] for place in sorted(self._open()._handle.places(), key=lambda place: (place[3], place[4]))]
 
     def metadata(self) -> dict[str, str] | None:
         """The metadata as texts; None if there is none."""
@@ -199,8 +199,8 @@ class safe_open:  # noqa: N801 - the name of the original
         model = self._open()
         tensor = self._find(name)
         if self._base is None:
-            self._base = min((place[4] for place in model.core.places() if place[3] >= 0), default=0)
-        place = model.core.place(tensor._tensor)
+            self._base = min((place[4] for place in model._handle.places() if place[3] >= 0), default=0)
+        place = model._handle.place(tensor._tensor)
         offset = 0 if place is None else place[1] - self._base
         return TensorMeta(_HEADER_NAMES.get(tensor.dtype, tensor.dtype), list(tensor.shape), (offset, offset + tensor.nbytes))
 
@@ -246,7 +246,7 @@ class safe_open:  # noqa: N801 - the name of the original
         return PrefetchLoader(model, rows, target, threads)
 
     def _find(self, name: str) -> Tensor:
-        found = self._open().core.find(name)
+        found = self._open()._handle.find(name)
         if found is None:
             raise SafetensorError(f"File does not contain tensor {name}")
         return Tensor(self._open(), found)
@@ -404,7 +404,7 @@ def _all_numpy(model: Model) -> dict[str, Any]:
     memories: dict[int, Any] = {}
     dtypes: dict[str, Any] = {}
     out: dict[str, Any] = {}
-    for name, dtype, shape, source, offset in model.core.places():
+    for name, dtype, shape, source, offset in model._handle.places():
         if source >= 0 and source not in memories:
             memories[source] = model._map(files[source])
         memory = memories.get(source) if source >= 0 else None
