@@ -131,6 +131,9 @@ void define_jobs(nb::module_& m) {
       nb::dict one;
       one["name"] = text(format.name);
       one["title"] = text(format.title);
+      nb::list extensions;
+      for (const std::string_view extension : format.extensions) extensions.append(text(extension));
+      one["extensions"] = extensions;
       one["readable"] = format.reads;
       one["writable"] = format.writes;
       out.append(one);

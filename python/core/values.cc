@@ -106,7 +106,8 @@ Value to_value(nb::handle object) {
     for (const nb::handle item : object) out.push_back(to_value(item));
     return Value::list(std::move(out));
   }
-  throw nb::type_error(("metadata: cannot hold a " + nb::cast<std::string>(object.type().attr("__name__"))).c_str());
+  throw nb::type_error(
+      ("metadata cannot hold a value of type " + nb::cast<std::string>(object.type().attr("__name__"))).c_str());
 }
 
 }  // namespace weighbridge::python

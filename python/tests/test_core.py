@@ -154,3 +154,53 @@ def test_a_child_of_fork_reads_on(file):
 def test_importing_imports_no_numpy():
     code = "import sys, weighbridge; sys.exit('numpy' in sys.modules or 'dataclasses' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}).returncode == 0
+
+
+def test_what_a_caller_gets_wrong_is_said_in_words(tmp_path, file):
+    for wrong in (None, 3, object()):
+        with pytest.raises(TypeError, match="is expected, not"):
+            wb.open(wrong)
+        with pytest.raises(TypeError, match="is expected, not"):
+            wb.verify(wrong)
+    with pytest.raises(TypeError, match="a str, not 3"):
+        wb.save(tmp_path / "x.zt", {3: b"a"})
+    with pytest.raises(TypeError, match="a mapping from names to arrays, not a list"):
+        wb.save(tmp_path / "x.zt", [b"a"])
+    with pytest.raises(TypeError, match="cannot hold a value of type object"):
+        wb.save(tmp_path / "x.zt", {"a": b"a"}, {"k": object()})
+    loop = []
+    loop.append(loop)
+    with pytest.raises(RecursionError):
+        wb.save(tmp_path / "x.zt", {"a": b"a"}, {"k": loop})
+    with pytest.raises(wb.UsageError, match="overwrite=True replaces it"):
+        wb.plan(file, "zt").execute(file.with_name("a.zt").rename(tmp_path / "old.zt"))
+    (tmp_path / "t.txt").write_text("This is a text about tensors, not tensors.")
+    with pytest.raises(wb.MalformedError, match=f"^{tmp_path}/t.txt: the file is text") as caught:
+        wb.hash(tmp_path / "t.txt")
+    assert caught.value.file == str(tmp_path / "t.txt")
+
+
+def test_a_refused_loss_says_what_would_accept_it(tmp_path, file):
+    with pytest.raises(wb.UsageError, match="allow='attribute-type' accepts it") as caught:
+        wb.convert(file, tmp_path / "b.safetensors")
+    wb.convert(file, tmp_path / "b.safetensors", allow=caught.value.hint[2])
+
+
+def test_a_view_selects_renames_and_edits(tmp_path, file):
+    with wb.open(file) as m:
+        assert list(m.view(only="b*")) == ["bytes"] and list(m.view(without=["b*"])) == ["ints"]
+        assert list(m.view(rename=str.upper)) == ["BYTES", "INTS"]
+        assert list(m.view(only="ints", rename={"ints": "bytes"})) == ["bytes"]
+        edited = m.view(set={"text": "new", "more": "x"}, unset="n")
+        assert edited.metadata["text"] == "new" and edited.metadata["more"] == "x" and "n" not in edited.metadata and m.metadata["n"] == 3
+        assert edited["ints"].tobytes() == m["ints"].tobytes()
+        with pytest.raises(wb.UsageError, match="no tensor matches"):
+            m.view(only="z*")
+    wb.convert(file, tmp_path / "c.zt", only="ints", rename={"ints": "numbers"})
+    assert list(wb.open(tmp_path / "c.zt")) == ["numbers"]
+    assert wb.plan(file, "zt", without="ints").possible
+
+
+def test_a_model_is_equal_to_itself_and_can_be_a_key(file):
+    one, two = wb.open(file), wb.open(file)
+    assert one == one and one != two and len({one, two}) == 2

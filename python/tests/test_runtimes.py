@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Embedder, on a random model, and Generator, on the model that the test data holds."""
+import json
 import os
 import pathlib
 import pickle
+import shutil
 import signal
 import threading
 import time
@@ -36,6 +38,9 @@ def test_encode_has_the_habits_of_sentence_transformers(embedder):
     assert embedder.get_embedding_dimension() == embedder.get_sentence_embedding_dimension() == 32 and embedder.max_seq_length == 128
     assert np.array_equal(embedder.encode_query("x"), embedder.encode("query: x")) and np.array_equal(embedder.encode_document("x"), embedder.encode("x"))
     assert np.array_equal(embedder.encode("x", prompt="query: "), embedder.encode("x", prompt_name="query"))
+    assert np.array_equal(embedder.encode(sentences=["x"]), embedder.encode(["x"]))
+    with pytest.raises(TypeError, match="needs texts"):
+        embedder.encode()
     short = embedder.encode("a truck", truncate_dim=10, normalize_embeddings=True)
     assert short.shape == (10,) and abs(np.linalg.norm(short) - 1) < 1e-6
     assert embedder.encode(["a", "b"], precision="ubinary").shape == (2, 4)
@@ -45,6 +50,25 @@ def test_encode_has_the_habits_of_sentence_transformers(embedder):
         embedder.encode("x", prompt_name="nope")
     with pytest.raises(wb.UsageError, match="text 1 is a int"):
         embedder.encode(["x", 3])
+
+
+def test_prompts_of_the_folder(encoder_folder, tmp_path):
+    folder = tmp_path / "tiny"
+    shutil.copytree(encoder_folder, folder)
+    stored = folder / "config_sentence_transformers.json"
+    stored.write_text(json.dumps({"prompts": {"query": "query: ", "document": ""}, "default_prompt_name": "query", "similarity_fn_name": "cosine"}))
+    embedder = wb.Embedder(folder, truncate_dim=8)
+    assert embedder.prompts == {"query": "query: ", "document": ""} and embedder.encode("x").shape == (8,)
+    assert np.array_equal(embedder.encode("x"), wb.Embedder(folder, prompts={}, truncate_dim=8).encode("query: x"))
+    assert pickle.loads(pickle.dumps(embedder)).default_prompt_name == "query"
+    for wrong in ("[1]", "{", '{"prompts": {"a": 1}}', '{"default_prompt_name": "x"}', "[" * 100_000):
+        stored.write_text(wrong)
+        with pytest.raises(wb.MalformedError, match="config_sentence_transformers.json"):
+            wb.Embedder(folder)
+    with pytest.raises(wb.UsageError, match="on the CPU"):
+        embedder.encode("x", device="cuda")
+    one = embedder.encode(["a truck", "a lorry"])
+    assert np.allclose(embedder.similarity_pairwise(one, one), 1) and embedder.similarity_pairwise(one, one[::-1])[0] < 1
 
 
 def test_an_embedder_pickles_as_its_arguments(embedder):

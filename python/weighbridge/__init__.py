@@ -44,6 +44,10 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'weighbridge' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 __all__ = [
     "Embedder", "Error", "Finding", "Generator", "InputOutputError", "Item", "LimitError", "MalformedError", "MissingFileError",
     "MissingTensorError", "Model", "Plan", "Tensor", "UnsupportedError", "UsageError", "Verdict", "__version__", "convert", "formats",

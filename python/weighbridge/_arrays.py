@@ -34,7 +34,7 @@ def our_name(dtype: Any) -> str:
     """Our name ("bf16") of a dtype: ours, NumPy's, PyTorch's, or an object with that name."""
     if isinstance(dtype, str):
         plain = dtype.removeprefix("torch.")
-        return plain if plain in NUMPY_NAMES or plain in ML_NAMES else _OURS.get(plain, plain)
+        return _OURS.get(plain, plain)
     name = str(dtype).removeprefix("torch.")
     if name in _OURS:
         return _OURS[name]
@@ -60,6 +60,8 @@ def numpy_dtype(name: str) -> "np.dtype[Any]":
             raise ImportError(f"NumPy has no {name}: install ml_dtypes, or ask for dtype='f32'") from error
         found: np.dtype[Any] = numpy.dtype(getattr(ml_dtypes, ML_NAMES[name]))
         return found
+    if name not in TORCH_NAMES and not name.startswith("f6_"):
+        raise UsageError(f"no dtype is called {name!r}: there are {', '.join([*NUMPY_NAMES, *TORCH_NAMES])}")
     raise UsageError(f"NumPy has no {name}: ask for dtype='f32'")
 
 

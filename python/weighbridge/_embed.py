@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from . import _core
-from ._errors import UsageError
+from ._errors import MalformedError, UsageError
 from ._model import Model
 from ._model import open as open_model
 from ._progress import settings
@@ -37,8 +37,10 @@ class Embedder:
     threads : int
         0: one for each processor.
     prompts : dict of str, optional
-        Texts put before each text, by name (``{"query": "query: "}``).
+        Texts put before each text, by name (``{"query": "query: "}``). By default those of the folder's config_sentence_transformers.json.
     default_prompt_name : str, optional
+    truncate_dim : int, optional
+        Keep so many numbers of each vector, unless :meth:`encode` says otherwise.
     """
 
     def __init__(
@@ -54,17 +56,21 @@ class Embedder:
         threads: int = 0,
         prompts: dict[str, str] | None = None,
         default_prompt_name: str | None = None,
+        truncate_dim: int | None = None,
     ) -> None:
         self._arguments = (model if not isinstance(model, Model) else model.name,
                            dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case, max_length=max_length,
-                                heads=heads, threads=threads, prompts=prompts, default_prompt_name=default_prompt_name))
+                                heads=heads, threads=threads, prompts=prompts, default_prompt_name=default_prompt_name,
+                                truncate_dim=truncate_dim))
         opened = model if isinstance(model, Model) else open_model(model)
         self._model = opened.core  # stays open when `model` is closed
         self._digest: str | None = None
         self._embedder = _core.Embedder(self._model, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
                                                           max_length=max_length, heads=heads, threads=threads))
-        self.prompts = dict(prompts or {})
-        self.default_prompt_name = default_prompt_name
+        stored, default = _prompts_beside(opened.name) if prompts is None else ({}, None)
+        self.prompts = dict(stored if prompts is None else prompts)
+        self.default_prompt_name = default_prompt_name if default_prompt_name is not None else default
+        self.truncate_dim = truncate_dim
 
     @property
     def dimension(self) -> int:
@@ -84,7 +90,7 @@ class Embedder:
 
     def encode(
         self,
-        inputs: str | Sequence[str],
+        inputs: str | Sequence[str] | None = None,
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
@@ -95,6 +101,8 @@ class Embedder:
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         precision: str = "float32",
+        device: str | None = None,
+        sentences: str | Sequence[str] | None = None,
     ) -> Any:
         """Vectors of texts.
 
@@ -115,6 +123,10 @@ class Embedder:
             Keep so many numbers of each vector.
         precision : {"float32", "int8", "uint8", "binary", "ubinary"}
             Of the result. ``binary`` and ``ubinary`` pack signs into bytes; ``int8`` and ``uint8`` use the range of these vectors.
+        device : {"cpu"}, optional
+            There is no other.
+        sentences : str or sequence of str, optional
+            The name of `inputs` in older versions of sentence-transformers.
 
         Returns
         -------
@@ -123,6 +135,12 @@ class Embedder:
         """
         import numpy
 
+        if device not in (None, "cpu"):
+            raise UsageError(f"vectors are computed on the CPU, not on {device!r}")
+        truncate_dim = truncate_dim if truncate_dim is not None else self.truncate_dim
+        inputs = inputs if inputs is not None else sentences
+        if inputs is None:
+            raise TypeError("encode() needs texts")
         single = isinstance(inputs, str)
         texts = [inputs] if isinstance(inputs, str) else list(inputs)
         prefix = prompt if prompt is not None else self._prompt(prompt_name)
@@ -186,6 +204,14 @@ class Embedder:
 
         return unit(one) @ unit(two).T  # type: ignore[no-any-return]
 
+    def similarity_pairwise(self, one: np.ndarray[Any, Any], two: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The cosine of each vector of `one` with that of `two` at its place: [len(one)]."""
+        import numpy
+
+        one, two = numpy.atleast_2d(one), numpy.atleast_2d(two)
+        lengths = numpy.linalg.norm(one, axis=1) * numpy.linalg.norm(two, axis=1)
+        return (one * two).sum(axis=1) / numpy.maximum(lengths, 1e-12)  # type: ignore[no-any-return]
+
     def tokenize(self, text: str, *, max_length: int = 0) -> list[int]:
         """The ids of a text, [CLS] and [SEP] included. `max_length` 0: no limit."""
         return self._embedder.tokenize(text, max_length)
@@ -204,6 +230,26 @@ class Embedder:
     def __repr__(self) -> str:
         e = self._embedder
         return f"<weighbridge.Embedder {str(self._arguments[0])!r}, {e.dimension} numbers, {e.pooling}, {e.precision}, {e.threads} threads>"
+
+
+def _prompts_beside(folder: str) -> tuple[dict[str, str], str | None]:
+    """The prompts of a folder that sentence-transformers saved, and the name of the default one."""
+    path = os.path.join(folder, "config_sentence_transformers.json")
+    try:
+        if os.path.getsize(path) > 1 << 20:
+            raise UsageError(f"{path}: prompts of more than 1 MiB are not read: give prompts=")
+        with open(path, encoding="utf-8") as file:
+            import json
+
+            stored = json.load(file)
+        prompts, default = stored.get("prompts") or {}, stored.get("default_prompt_name")
+        if all(isinstance(text, str) for text in prompts.values()) and (default is None or default in prompts):
+            return prompts, default
+    except OSError:
+        return {}, None
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise MalformedError(f"{path}: this is no JSON object with prompts: {error}") from None
+    raise MalformedError(f"{path}: prompts are texts by name, and the default one is among them")
 
 
 def _restore(model: Any, arguments: dict[str, Any]) -> Embedder:

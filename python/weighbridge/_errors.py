@@ -66,6 +66,12 @@ class Error(Exception):
         super().__init__(message)
         self.finding = finding or Finding("misuse/argument", "error", "misuse", message)
 
+    def in_file(self, name: str) -> Error:
+        """This error, about a file by its name unless it names one."""
+        if self.finding.file is not None:
+            return self
+        return type(self)(f"{name}: {self.args[0]}", Finding(**{**self.finding.asdict(), "file": name}))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.args[0], self.finding)
 
@@ -124,6 +130,11 @@ def make(fields: dict[str, Any], text: str) -> Error:
     message = text
     if finding.rule and not finding.rule.startswith("misuse/"):
         message += f" ({finding.rule})"
-    if finding.hint is not None and finding.hint[0] == "limit":
-        message += f"; limits={{{finding.hint[1]!r}: {finding.hint[2] or 'BYTES'}}} raises it"
+    what, name, value = finding.hint or ("", "", "")
+    if what == "limit":
+        message += f"; limits={{{name!r}: {value or 'BYTES'}}} raises it"
+    elif name == "replace":
+        message += "; overwrite=True replaces it"
+    elif name == "allow":
+        message += f"; allow={value!r} accepts it"
     return kind(message, finding)

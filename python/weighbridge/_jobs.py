@@ -77,6 +77,8 @@ def verify(file: Any, *, format: str | None = None, checksum_form: str | None = 
     Verdict
         An invalid file raises nothing: its findings say what is wrong. Only what cannot be read raises.
     """
+    if file is None:
+        raise TypeError("a path, a buffer or a file object is expected, not None")
     found = _core.verify(to_input(file), format or "", checksum_form or "", settings(limits, progress, what="verify"))
     found["findings"] = [Finding(**finding) for finding in found["findings"]]
     return Verdict(**found)
@@ -190,7 +192,7 @@ def _model_of(source: Any, limits: Limits | None, options: dict[str, Any] | None
     if isinstance(source, Model):
         model = source
     elif isinstance(source, Mapping):
-        model = Model(_core.build([(name, *_tensor_spec(name, value)) for name, value in source.items()], None), "<arrays>")
+        model = Model(_core.build(_specs(source), None), "<arrays>")
     else:
         model = open_model(source, limits=limits)
     changes = {name: options.pop(name) for name in _VIEW if name in options} if options else {}
@@ -201,6 +203,7 @@ def plan(
     source: Any,
     format: str,
     *,
+    overwrite: bool = False,
     allow: Iterable[str] | str = (),
     cast: Any = None,
     encoding: str | None = None,
@@ -220,6 +223,8 @@ def plan(
         The model.
     format : str
         The name of the target: ``"zt"``, ``"safetensors"``, ``"embd"``, ``"slm"``, ``"stb"``, ``"hf"``, ...
+    overwrite : bool
+        Let :meth:`Plan.execute` replace a file that exists.
     allow : str or list of str
         Kinds of loss to accept: ``"alias"``, ``"attribute"``, ``"tokenizer"``, ``"precision"``, ...
     cast : str or dtype, optional
@@ -230,7 +235,8 @@ def plan(
         Options of one format (``keep_gqa=True`` for slm), and what :meth:`Model.view` takes: only, without, rename, set, unset.
     """
     model = _model_of(source, limits, more)
-    given = dict(cast=cast, encoding=encoding, level=level, digest=digest, quantize=quantize, version=version, shard_size=shard_size, **more)
+    given = dict(cast=cast, encoding=encoding, level=level, digest=digest, quantize=quantize, version=version, shard_size=shard_size,
+                 replace=overwrite, **more)
     return Plan(_core.plan(model, format, _options(allow, given)))
 
 
@@ -277,6 +283,15 @@ def _tensor_spec(name: str, value: Any) -> tuple[str, list[int], Any]:
         raise UsageError(f"tensor {name!r}: {error}") from None
 
 
+def _specs(tensors: Mapping[str, Any]) -> list[tuple[str, str, list[int], Any]]:
+    if not isinstance(tensors, Mapping):
+        raise TypeError(f"tensors are a mapping from names to arrays, not a {type(tensors).__name__}")
+    for name in tensors:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a tensor is a str, not {name!r}")
+    return [(name, *_tensor_spec(name, value)) for name, value in tensors.items()]
+
+
 def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metadata: Mapping[str, Any] | None = None, *, format: str | None = None,
          overwrite: bool = True, allow: Iterable[str] | str = (), progress: Progress = None, limits: Limits | None = None, **options: Any) -> None:
     """Saves arrays as a file of any container, by its extension.
@@ -297,7 +312,7 @@ def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metad
         if metadata is not None:
             raise UsageError("metadata is for arrays: a model has its own")
     else:
-        model = _core.build([(name, *_tensor_spec(name, value)) for name, value in tensors.items()], dict(metadata) if metadata else None)
+        model = _core.build(_specs(tensors), dict(metadata) if metadata else None)
     made = _options(allow, dict(options, replace=overwrite))
     given = settings(limits, progress, what="save")
     if format is None:
@@ -318,7 +333,7 @@ def hash(file: Any, *, names: bool = True, version: int = 2, progress: Progress 
 
 
 def formats() -> list[dict[str, Any]]:
-    """The containers that this build knows: name, title, readable, writable."""
+    """The containers that this build knows: name, title, extensions, readable, writable."""
     return _core.formats()
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 
 from . import _arrays, _core
-from ._errors import Finding, MissingTensorError, UsageError
+from ._errors import Error, Finding, MissingTensorError, UsageError
 from ._progress import settings
 from ._sources import to_input
 
@@ -300,6 +300,10 @@ class Model(Mapping[str, Tensor]):
         """The files that were read: shards, sidecars."""
         return self.core.files()
 
+    # A model is itself and no other, as a file is; Mapping would compare all tensors.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def __len__(self) -> int:
         return len(self.core)
 
@@ -462,10 +466,15 @@ def open(
     InputOutputError
         It cannot be read; :class:`MissingFileError` if it is not there.
     """
-    model = _core.open(to_input(file), format or "", check, checksum_form or "", settings(limits), to_input(sidecar), to_input(tokenizer))
+    if file is None:
+        raise TypeError("a path, a buffer or a file object is expected, not None")
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
-    reopen = None if path is None else (path,)
-    return Model(model, str(path) if path is not None else str(getattr(file, "name", "<memory>")), reopen)
+    name = str(path) if path is not None else str(getattr(file, "name", "<memory>"))
+    try:
+        model = _core.open(to_input(file), format or "", check, checksum_form or "", settings(limits), to_input(sidecar), to_input(tokenizer))
+    except Error as error:
+        raise error.in_file(name) from None
+    return Model(model, name, None if path is None else (path,))
 
 
 def _texts(given: str | Iterable[str]) -> list[str]:

@@ -72,7 +72,10 @@ def to_input(file: Any) -> Any:
     if hasattr(file, "read") and hasattr(file, "seek"):
         name = getattr(file, "name", None)
         return Reader(file, name if isinstance(name, str) else "<file object>", _size_of(file))
-    return file
+    try:
+        return None if file is None else memoryview(file)
+    except TypeError:
+        raise TypeError(f"a path, a buffer or a file object is expected, not {type(file).__name__}") from None
 
 
 def _size_of(file: Any) -> int:

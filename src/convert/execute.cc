@@ -46,8 +46,15 @@ std::string list(const std::vector<Item>& items) {
 void require_possible(const Plan& plan) {
   const std::string to(plan.to());
   if (!plan.blockers().empty()) base::misuse("blocked", "this cannot be written as " + to + list(plan.blockers()));
-  if (const std::vector<Item> refused = plan.refused(); !refused.empty())
-    base::misuse("loss", "writing " + to + " would lose data that is not allowed to be lost" + list(refused));
+  const std::vector<Item> refused = plan.refused();
+  if (refused.empty()) return;
+  std::string kinds;
+  for (const Item& item : refused) {
+    const std::string kind(name(item.kind));
+    if (("," + kinds + ",").find("," + kind + ",") == kinds.npos) kinds += (kinds.empty() ? "" : ",") + kind;
+  }
+  base::misuse("loss", "writing " + to + " would lose data that is not allowed to be lost" + list(refused),
+               base::option_hint("allow", kinds));
 }
 
 // Only the file being appended to may also be the output: the new file begins with all its bytes and replaces it.

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of README.md and docs/python.md for the type checkers, as a user's strict project runs them."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+
+import weighbridge as wb
+
+ROOT = pathlib.Path(os.environ.get("WEIGHBRIDGE_ROOT", pathlib.Path(__file__).parents[2]))
+WHERE = pathlib.Path(wb.__file__).parents[1]  # not always where this interpreter's packages are
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("examples")
+    for page in ("README.md", "docs/python.md"):
+        for i, block in enumerate(re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)):
+            if "from_pretrained" in block or "load_file" in block:
+                continue  # of other packages
+            head = "" if "import weighbridge" in block else "import weighbridge as wb\n\n"
+            (folder / f"{pathlib.Path(page).stem.lower()}_{i}.py").write_text(head + block)
+    assert len(list(folder.iterdir())) >= 5
+    (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(WHERE)]}))
+    return folder
+
+
+def found(*command, folder):
+    there = sysconfig.get_path("purelib") == str(WHERE)
+    environment = {**os.environ, "PYTHONPATH": "", "MYPYPATH": "" if there else str(WHERE)}
+    done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True, env=environment)
+    # Not of the package itself, where the checker takes it for a part of the project.
+    return [line for line in (done.stdout + done.stderr).splitlines() if re.match(rf"\s*({re.escape(str(folder))}/)?\w+\.py:.*error", line)]
+
+
+def test_mypy_strict(examples):
+    pytest.importorskip("mypy", reason="needs mypy")
+    (examples / "mypy.ini").write_text("[mypy]\nstrict = true\n[mypy-pyarrow.*]\nignore_missing_imports = true\n")
+    assert found(sys.executable, "-m", "mypy", ".", folder=examples) == []
+
+
+def test_mypy_finds_what_is_wrong(examples, tmp_path):
+    pytest.importorskip("mypy", reason="needs mypy")
+    (tmp_path / "wrong.py").write_text("import weighbridge as wb\nwb.open(1, nonsense=2)\nx: int = wb.hash('a')\n")
+    assert len(found(sys.executable, "-m", "mypy", "--strict", ".", folder=tmp_path)) == 2
+
+
+def test_pyright(examples):
+    pyright = shutil.which("pyright", path=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}")
+    if not pyright:
+        pytest.skip("needs pyright")
+    lines = found(pyright, "--pythonpath", sys.executable, ".", folder=examples)
+    assert [line for line in lines if "could not be resolved" not in line] == []
