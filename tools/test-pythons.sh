@@ -18,7 +18,7 @@ for version in 3.10 3.11 3.12 3.13; do
     continue
   fi
   wheel=$stable
-  [ -n "$wheel" ] || wheel=$(tools/make-wheel.sh "$tools/bin/python") || { failed+=($version); continue; }
+  [ -n "$wheel" ] || wheel=$(WHEELS=build/wheels/pythons tools/make-wheel.sh "$tools/bin/python") || { failed+=($version); continue; }
   [[ $wheel == *-abi3-* ]] && stable=$wheel
   if tools/test-python.sh "$tools" "$wheel"; then
     tested+=($version)

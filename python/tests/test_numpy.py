@@ -126,3 +126,23 @@ def test_arrays_die_with_their_last_user(tmp_path):
     del view
     gc.collect()
     assert gone() is None
+
+
+def test_copies_of_a_whole_model_are_read_by_all_threads(tmp_path):
+    arrays = {"large": np.arange(3_000_000, dtype=np.float32).reshape(3, -1), "empty": np.zeros((0, 4), np.int16), "scalar": np.array(7, np.uint8),
+              "yes": np.array([True, False]), **{f"small{i}": np.full(i, i, np.float64) for i in range(50)}}
+    for encoding in (None, "zstd"):
+        path = tmp_path / f"{encoding}.zt"
+        wb.save(path, arrays, encoding=encoding)
+        told = []
+        with wb.open(path) as m:
+            copies = m.numpy(copy=True, progress=lambda done, total: told.append((done, total)))
+            views = m.numpy()
+        assert told[-1][0] == told[-1][1] == sum(array.nbytes for array in arrays.values())
+        for name, array in arrays.items():
+            assert copies[name].dtype == array.dtype and copies[name].flags.writeable and np.array_equal(copies[name], array)
+            assert not np.shares_memory(copies[name], views[name]) or not array.size
+            copies[name][...] = 0
+        assert np.array_equal(wb.open(path)["large"].numpy(), arrays["large"])
+    with pytest.raises(ZeroDivisionError):
+        wb.open(path).numpy(copy=True, progress=lambda done, total: 1 // 0)

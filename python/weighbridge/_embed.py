@@ -63,7 +63,7 @@ class Embedder:
                                 heads=heads, threads=threads, prompts=prompts, default_prompt_name=default_prompt_name,
                                 truncate_dim=truncate_dim))
         opened = model if isinstance(model, Model) else open_model(model)
-        self._model = opened.core  # stays open when `model` is closed
+        self._model = opened._handle  # stays open when `model` is closed
         self._digest: str | None = None
         self._embedder = _core.Embedder(self._model, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
                                                           max_length=max_length, heads=heads, threads=threads))

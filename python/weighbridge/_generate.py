@@ -39,7 +39,7 @@ class Generator:
     def __init__(self, model: Model | str | os.PathLike[str], *, precision: str = "exact", context: int = 0, threads: int = 0) -> None:
         opened = model if isinstance(model, Model) else open_model(model)
         self._name = opened.name
-        self._generator = _core.Generator(opened.core, threads, context, precision)
+        self._generator = _core.Generator(opened._handle, threads, context, precision)
 
     @property
     def context(self) -> int:

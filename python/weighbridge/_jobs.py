@@ -196,7 +196,7 @@ def _model_of(source: Any, limits: Limits | None, options: dict[str, Any] | None
     else:
         model = open_model(source, limits=limits)
     changes = {name: options.pop(name) for name in _VIEW if name in options} if options else {}
-    return (model.view(**changes) if any(changes.values()) else model).core
+    return (model.view(**changes) if any(changes.values()) else model)._handle
 
 
 def plan(
@@ -308,7 +308,7 @@ def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metad
         Replace a file that exists. The old one stays until the new one is complete.
     """
     if isinstance(tensors, Model):
-        model = tensors.core
+        model = tensors._handle
         if metadata is not None:
             raise UsageError("metadata is for arrays: a model has its own")
     else:

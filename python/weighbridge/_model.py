@@ -7,6 +7,7 @@ import io
 import operator
 import os
 from collections.abc import Mapping
+from math import prod
 
 from . import _arrays, _core
 from ._errors import Error, Finding, MissingTensorError, UsageError
@@ -65,10 +66,7 @@ class Tensor:
     @property
     def size(self) -> int:
         """Number of elements."""
-        out = 1
-        for extent in self._tensor.shape:
-            out *= extent
-        return out
+        return prod(self._tensor.shape)
 
     @property
     def dtype(self) -> str:
@@ -140,7 +138,7 @@ class Tensor:
             why = "it is cast" if name != self.dtype else "it is not stored as an array of this machine"
             raise ValueError(f"tensor {self.name!r} cannot be viewed without a copy: {why}")
         if name == self.dtype and copy and self._tensor.viewable:
-            bits = self._tensor.view(True).copy()
+            bits = _core.Tensor.copies([self._tensor], settings(limits, progress))[0]
         else:
             bits = self._rows(0, self.shape[0] if self.shape else 0, name, settings(limits, progress))
         return _arrays.as_numpy(bits, name)  # type: ignore[no-any-return]
@@ -253,7 +251,7 @@ class Model(Mapping[str, Tensor]):
         self._maps: dict[str, mmap.mmap | None] = {}
 
     @property
-    def core(self) -> _core.Model:
+    def _handle(self) -> _core.Model:
         """The handle of the extension module. Raises ValueError after close()."""
         if self._core is None:
             raise ValueError("the model is closed")
@@ -283,66 +281,91 @@ class Model(Mapping[str, Tensor]):
     @property
     def format(self) -> str:
         """Of the container: ``"safetensors"``, ``"zt"``, ``"hf"``, ..."""
-        return self.core.format
+        return self._handle.format
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Metadata and header fields, as Python values."""
-        return self.core.attributes()
+        return self._handle.attributes()
 
     @property
     def file_size(self) -> int:
         """Bytes of the file, or of all its files."""
-        return self.core.file_size
+        return self._handle.file_size
 
     @property
     def files(self) -> list[str]:
         """The files that were read: shards, sidecars."""
-        return self.core.files()
+        return self._handle.files()
 
     # A model is itself and no other, as a file is; Mapping would compare all tensors.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
     def __len__(self) -> int:
-        return len(self.core)
+        return len(self._handle)
 
     def __iter__(self) -> Iterator[str]:
         if self._names is None:
-            self._names = self.core.names()
+            self._names = self._handle.names()
         return iter(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.core.find(name) is not None
+        return isinstance(name, str) and self._handle.find(name) is not None
 
     def __getitem__(self, name: str) -> Tensor:
         """The tensor of this name. Raises :class:`MissingTensorError`, a KeyError, which suggests similar names."""
-        found = self.core.find(name)
+        found = self._handle.find(name)
         if found is None:
-            near = self.core.nearest(name)
+            near = self._handle.nearest(name)
             hint = f"; similar: {', '.join(map(repr, near))}" if near else ""
             raise MissingTensorError(f"no tensor is called {name!r} in {self._name}{hint}")
         return Tensor(self, found)
 
-    def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All tensors as NumPy arrays, by name: views where possible, as in :meth:`Tensor.numpy`."""
-        views, others = self.core.views()
+    def numpy(self, *, copy: bool | None = None, progress: Progress = None, limits: Limits | None = None) -> dict[str, np.ndarray[Any, Any]]:
+        """All tensors as NumPy arrays, by name.
+
+        Parameters
+        ----------
+        copy : bool, optional
+            As in :meth:`Tensor.numpy`. Copies are read by all threads; small arrays share their memory, so one keeps up to 32 MiB.
+        progress, limits
+            As in :func:`open`.
+        """
+        if copy is True:
+            tensors = [self._handle.at(i) for i in range(len(self))]
+            arrays = _core.Tensor.copies(tensors, settings(limits, progress, what="read"))
+            return {tensor.name: _arrays.as_numpy(array, tensor.dtype) for tensor, array in zip(tensors, arrays)}
+        views, others = self._handle.views()
         out: dict[str, Any] = {}
         special = set(others)
         for name in self.keys():
-            if name in special:
-                out[name] = self[name].numpy()
-            else:
-                out[name] = views[name]
-        for name in out:
+            out[name] = self[name].numpy(copy=copy, progress=progress, limits=limits) if name in special else views[name]
             if name not in special and out[name].dtype.kind == "u":
-                dtype = self.core.find(name).dtype  # type: ignore[union-attr]
+                dtype = self._handle.find(name).dtype  # type: ignore[union-attr]
                 out[name] = _arrays.as_numpy(out[name], dtype)
         return out
 
     def torch(self, *, device: Any = None) -> dict[str, Any]:
-        """All tensors as tensors of PyTorch, by name: a state dict."""
-        return {name: tensor.torch(device=device) for name, tensor in self.items()}
+        """All tensors as tensors of PyTorch, by name: a state dict. As :meth:`Tensor.torch`."""
+        import torch
+
+        files, memories, kinds = self.files, {}, {}
+        out: dict[str, Any] = {}
+        for name, dtype, shape, source, offset in self._handle.places():
+            if source >= 0 and source not in memories:
+                memories[source] = self._map(files[source])
+            memory = memories.get(source)
+            if memory is None or 0 in shape or dtype == "f4":
+                out[name] = self[name].torch(device=device)
+                continue
+            if dtype not in kinds:
+                kinds[dtype] = _arrays.torch_dtype(dtype)
+            tensor = torch.frombuffer(memory, dtype=kinds[dtype], count=prod(shape), offset=offset)
+            if len(shape) != 1:
+                tensor = tensor.view(shape)
+            out[name] = tensor if device is None else tensor.to(device)
+        return out
 
     def view(
         self,
@@ -373,22 +396,22 @@ class Model(Mapping[str, Tensor]):
         """
         kept, left, gone = _texts(only), _texts(without), _texts(unset)
         if callable(rename):
-            chosen = _core.view(self.core, kept, left, [], [], []).names() if kept or left else list(self)
+            chosen = _core.view(self._handle, kept, left, [], [], []).names() if kept or left else list(self)
             pairs = [(name, str(rename(name))) for name in chosen]
         else:
             pairs = list((rename or {}).items())
-        changed = _core.view(self.core, kept, left, [pair for pair in pairs if pair[0] != pair[1]], list((set or {}).items()), gone)
+        changed = _core.view(self._handle, kept, left, [pair for pair in pairs if pair[0] != pair[1]], list((set or {}).items()), gone)
         out = Model(changed, self._name)
         out._maps = self._maps
         return out
 
     def hash(self, *, names: bool = True, progress: Progress = None) -> str:
         """The content digest: equal for equal tensors in any container. ``"wb2:"`` and 64 digits."""
-        return _core.hash(self.core, names, 2, settings(None, progress))
+        return _core.hash(self._handle, names, 2, settings(None, progress))
 
     def _mapped(self, tensor: Tensor) -> tuple[Any, int] | None:
         """The file of a tensor as writable memory that changes no file, and where the tensor is in it."""
-        place = self.core.place(tensor._tensor)
+        place = self._handle.place(tensor._tensor)
         if place is None:
             return None
         path, offset, _ = place

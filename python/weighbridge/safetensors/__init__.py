@@ -11,7 +11,7 @@ import ctypes
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import _arrays, _core
@@ -21,7 +21,7 @@ from .._model import Model, Tensor
 from .._model import open as _open
 from .._progress import settings
 
-__all__ = ["PySafeSlice", "SafetensorError", "TensorMeta", "TensorSpec", "deserialize", "safe_open", "serialize", "serialize_file"]
+__all__ = ["PrefetchLoader", "PySafeSlice", "SafetensorError", "TensorMeta", "TensorSpec", "deserialize", "safe_open", "serialize", "serialize_file"]
 
 # The names that the format has for our dtypes, and those that TensorSpec takes: NumPy's and PyTorch's.
 _HEADER_NAMES = {
@@ -110,7 +110,7 @@ def deserialize(data: bytes) -> list[tuple[str, dict[str, Any]]]:
     """The tensors of a file in memory: ``(name, {"shape", "dtype", "data"})``, by offset."""
     model = _opened(data, "<bytes>")
     return [(name, {"shape": list(shape), "dtype": _HEADER_NAMES[dtype], "data": bytearray(model[name].tobytes())})
-            for name, dtype, shape, _, _ in sorted(model.core.places(), key=lambda place: place[4])]
+            for name, dtype, shape, _, _ in sorted(model._handle.places(), key=lambda place: place[4])]
 
 
 _HEADER_ERRORS = {"limit/header": "HeaderTooLarge", "safetensors/header-size": "HeaderTooLarge", "safetensors/truncated": "InvalidHeaderLength",
@@ -167,6 +167,7 @@ class safe_open:  # noqa: N801 - the name of the original
             raise SafetensorError(f"device {device} is invalid")
         self._backend = backend
         self._model: Model | None = _opened(filename, str(filename))
+        self._base: int | None = None  # where the first tensor begins, once it is asked for
 
     def _open(self) -> Model:
         if self._model is None:
@@ -186,7 +187,7 @@ class safe_open:  # noqa: N801 - the name of the original
 
     def offset_keys(self) -> list[str]:
         """The names in the order of their bytes."""
-        return [place[0] for place in sorted(self._open().core.places(), key=lambda place: (place[3], place[4]))]
+        return [place[0] for place in sorted(self._open()._handle.places(), key=lambda place: (place[3], place[4]))]
 
     def metadata(self) -> dict[str, str] | None:
         """The metadata as texts; None if there is none."""
@@ -197,13 +198,55 @@ class safe_open:  # noqa: N801 - the name of the original
         """What the header says of a tensor. Reads nothing."""
         model = self._open()
         tensor = self._find(name)
-        places = {place[0]: place for place in model.core.places()}
-        base = min((place[4] for place in places.values() if place[3] >= 0), default=0)
-        offset = places[name][4] - base
+        if self._base is None:
+            self._base = min((place[4] for place in model._handle.places() if place[3] >= 0), default=0)
+        place = model._handle.place(tensor._tensor)
+        offset = 0 if place is None else place[1] - self._base
         return TensorMeta(_HEADER_NAMES.get(tensor.dtype, tensor.dtype), list(tensor.shape), (offset, offset + tensor.nbytes))
 
+    def prefetch(self, plan: Mapping[str, slice | None] | None = None, *, device: Any = None, threads: int = 8) -> PrefetchLoader:
+        """Reads tensors into the memory of a CUDA device in the background.
+
+        Parameters
+        ----------
+        plan : mapping from str to slice or None, optional
+            Names, each with the rows to read or None for all; by default every tensor.
+        device : str or int, optional
+            ``"cuda"``, ``"cuda:1"``, 1; by default that of this object.
+        threads : int
+            How many read at once.
+        """
+        model = self._open()
+        if self._framework != "pt":
+            raise SafetensorError('prefetch needs framework="pt"')
+        rows: dict[str, slice | None] = {}
+        for name in self.offset_keys() if plan is None else plan:
+            tensor = self._find(name)
+            chosen = None if plan is None else plan[name]
+            if chosen is not None and not isinstance(chosen, slice):
+                raise SafetensorError(f"the prefetch plan has None or a slice for each name, not {chosen!r} for {name}")
+            if chosen is not None and not tensor.shape:
+                raise SafetensorError(f"invalid prefetch plan slice for {name}: it is 0-d")
+            if chosen is not None and chosen.step not in (None, 1):
+                raise SafetensorError(f"invalid prefetch plan slice for {name}: only step 1 is supported")
+            if tensor.dtype not in _arrays.NUMPY_NAMES and tensor.dtype not in _arrays.TORCH_NAMES:
+                raise SafetensorError(f"{name}: PyTorch has no {_HEADER_NAMES.get(tensor.dtype, tensor.dtype)}")
+            if chosen is not None:
+                size = tensor.shape[0]
+                first, last = chosen.start or 0, size if chosen.stop is None else chosen.stop
+                first, last = first + size if first < 0 else first, last + size if last < 0 else last
+                if not 0 <= first <= last <= size:
+                    raise SafetensorError(f"invalid prefetch plan slice for {name}: {first} to {last} of {size} rows")
+                rows[name] = slice(first, last)
+            else:
+                rows[name] = None
+        target = self._device if device is None else f"cuda:{device}" if isinstance(device, int) else str(device)
+        if not str(target).startswith("cuda"):
+            raise SafetensorError(f"prefetch is for cuda devices, not {target}")
+        return PrefetchLoader(model, rows, target, threads)
+
     def _find(self, name: str) -> Tensor:
-        found = self._open().core.find(name)
+        found = self._open()._handle.find(name)
         if found is None:
             raise SafetensorError(f"File does not contain tensor {name}")
         return Tensor(self._open(), found)
@@ -215,13 +258,63 @@ class safe_open:  # noqa: N801 - the name of the original
     def get_tensors(self) -> dict[str, Any]:
         """All of them, by name."""
         model = self._open()
-        if self._framework == "np" and self._backend == "mmap":
-            return _all_numpy(model)
+        if self._framework == "np":
+            return _all_numpy(model) if self._backend == "mmap" else model.numpy(copy=True)
+        if self._framework == "pt" and self._backend == "mmap":
+            return model.torch(device=None if str(self._device) == "cpu" else self._device)
         return {name: _given(tensor, self._framework, self._device, self._backend) for name, tensor in model.items()}
 
     def get_slice(self, name: str) -> PySafeSlice:
         """A tensor to take slices of."""
         return PySafeSlice(self._find(name), self._framework, self._device)
+
+
+class PrefetchLoader:
+    """Tensors on their way into the memory of a device. Made by :meth:`safe_open.prefetch`; hands out each once, by name or in file order."""
+
+    def __init__(self, model: Model, rows: Mapping[str, slice | None], device: str, threads: int) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        def load(name: str, chosen: slice | None) -> Any:
+            tensor = model[name].torch()
+            return (tensor if chosen is None else tensor[chosen]).to(device)
+
+        self._names = list(rows)
+        self._pool = ThreadPoolExecutor(max(1, min(threads, len(rows))))
+        self._coming = {name: self._pool.submit(load, name, chosen) for name, chosen in rows.items()}
+        self._closed = False
+
+    def names(self) -> list[str]:
+        """Those of the plan, in its order; of the whole file in the order of their bytes."""
+        return list(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def take(self, name: str) -> Any:
+        """A tensor, once it is there. Each can be taken once."""
+        if self._closed:
+            raise SafetensorError("the loader is closed")
+        if name not in self._coming:
+            raise SafetensorError(f"{name} was taken already" if name in self._names else f"{name} is not in the prefetch plan")
+        return self._coming.pop(name).result()
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        for name in self._names:
+            if name in self._coming:
+                yield name, self.take(name)
+
+    def close(self) -> None:
+        """Stops reading. Tensors that were taken stay valid."""
+        self._closed = True
+        self._coming.clear()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def __enter__(self) -> PrefetchLoader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class _safe_open_handle(safe_open):  # noqa: N801
@@ -311,7 +404,7 @@ def _all_numpy(model: Model) -> dict[str, Any]:
     memories: dict[int, Any] = {}
     dtypes: dict[str, Any] = {}
     out: dict[str, Any] = {}
-    for name, dtype, shape, source, offset in model.core.places():
+    for name, dtype, shape, source, offset in model._handle.places():
         if source >= 0 and source not in memories:
             memories[source] = model._map(files[source])
         memory = memories.get(source) if source >= 0 else None
