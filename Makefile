@@ -11,7 +11,7 @@ STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
 .PHONY: help setup setup-test setup-check build build-demo demo test check check-long test-house test-unit test-command test-reference \
-  test-release test-interop test-python check-torch wheel test-web test-fuzz test-threads test-all-threads test-malformed test-shared bench bench-report fuzz corpus docs reference unicode format \
+  test-release test-interop test-python test-pythons check-torch wheel wheels test-web test-fuzz test-threads test-all-threads test-malformed test-shared bench bench-report fuzz corpus docs reference unicode format \
   format-check tidy install package web web-serve clean
 .NOTPARALLEL:
 
@@ -59,6 +59,7 @@ check: ## everything else that must be green: release, published packages, brows
 	@$(STAGE) "clang 16: thread sanitizer over what has threads" $(MAKE) --no-print-directory test-threads
 
 check-long: setup-check ## what does not fit, before a release: fuzzing for long, threads and malformed files without a sample
+	@$(STAGE) "the Python package with each Python that is here, and from its source archive" $(MAKE) --no-print-directory test-pythons
 	@$(STAGE) "the Python package under the address sanitizer" tools/test-python-asan.sh
 	@$(STAGE) "100,000 malformed files of each format" $(MAKE) --no-print-directory test-malformed
 	@$(STAGE) "clang 16: each fuzz target for ten minutes" $(MAKE) --no-print-directory test-fuzz FUZZ_SECONDS=600
@@ -92,14 +93,24 @@ test-release: ## build what is released and run ctest
 test-interop: ## run all Python tests against the release build
 	@tools/run-pytest.sh published tests
 
-wheel: ## build the Python package with this machine's compiler: build/wheels
-	@tools/install-packages.sh test
-	@tools/python-environments.sh
-	build/venv-python/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -Cbuild-dir=build/wheel \
-	  --wheel-dir build/wheels .
+wheel: ## build the Python package with this machine's compiler, and its source archive: build/wheels
+	@tools/install-packages.sh demo
+	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
+	cmake --build build/release -j $(JOBS) --target weighbridge weighbridge_library
+	@tools/python-environments.sh tests/interop/requirements-python.txt build/venv-python
+	@tools/make-wheel.sh build/venv-python/bin/python
+	@tools/make-sdist.sh build/venv-python/bin/python
 
 test-python: wheel ## install the wheel where nothing else is, and with NumPy; run its tests
-	@tools/test-python.sh
+	@tools/test-python.sh build/venv-python "$$(ls -t build/wheels/weighbridge-*-linux_*.whl | head -1)"
+
+test-pythons: wheel ## the same with each of Python 3.10 to 3.13 that is here; and a wheel from the source archive
+	@tools/test-pythons.sh
+	@tools/test-sdist.sh build/venv-python
+
+wheels: ## build the released wheels by the package ziglang (glibc 2.17, x86-64 and aarch64): build/wheels/released
+	@tools/install-packages.sh wheels
+	@tools/make-wheels.sh
 
 check-torch: wheel ## what needs PyTorch (5.4 GB): safetensors' own tests, transformers, sentence-transformers with weighbridge in its place
 	@tools/test-torch.sh

@@ -51,7 +51,7 @@ function(weighbridge_command target)
   target_link_libraries(${target} PRIVATE weighbridge_library wb_options)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
     INSTALL_RPATH "$<$<BOOL:${BUILD_SHARED_LIBS}>:$ORIGIN/../lib>")
-  if(WEIGHBRIDGE_STATIC)
+  if(WEIGHBRIDGE_STATIC AND NOT WEIGHBRIDGE_BUNDLED)
     check_linker_flag(CXX "LINKER:--no-warnings" WEIGHBRIDGE_LINKER_CAN_BE_QUIET)
     target_link_options(${target} PRIVATE -static-pie $<$<BOOL:${WEIGHBRIDGE_LINKER_CAN_BE_QUIET}>:LINKER:--no-warnings>)
   endif()

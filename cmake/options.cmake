@@ -5,6 +5,8 @@ option(WEIGHBRIDGE_TESTS "build the tests" ON)
 option(WEIGHBRIDGE_FUZZ "build the fuzz targets with libFuzzer (clang only)" OFF)
 option(WEIGHBRIDGE_BENCH "build the benchmarks" OFF)
 option(WEIGHBRIDGE_PYTHON "build the extension module of the Python package" OFF)
+set(WEIGHBRIDGE_BUILT "" CACHE PATH "compile only the extension module, over the library and command of this build folder")
+option(WEIGHBRIDGE_BUNDLED "compile zstd and zlib from source, and link neither OpenSSL nor a static C library" OFF)
 option(BUILD_SHARED_LIBS "make a shared library in place of the archive" OFF)
 option(WEIGHBRIDGE_STATIC "link the command statically: it starts in well under half the time" ON)
 option(WEIGHBRIDGE_HARDENED "compile in the checks that make faults in memory safety hard to exploit" ON)
@@ -68,6 +70,10 @@ target_compile_options(wb_options INTERFACE $<$<CONFIG:Release>:-ffile-prefix-ma
 if(WEIGHBRIDGE_HARDENED AND NOT EMSCRIPTEN)
   include(CheckCXXCompilerFlag)
   target_compile_definitions(wb_options INTERFACE _GLIBCXX_ASSERTIONS)
+  if(WEIGHBRIDGE_BUNDLED)  # the same of libc++; zig defines it too
+    target_compile_options(wb_options INTERFACE
+      "SHELL:-U_LIBCPP_HARDENING_MODE -D_LIBCPP_HARDENING_MODE=_LIBCPP_HARDENING_MODE_FAST")
+  endif()
   target_compile_options(wb_options INTERFACE -fstack-protector-strong -fstack-clash-protection)
   if(NOT WEIGHBRIDGE_SANITIZE)  # the sanitizers check the same
     target_compile_options(wb_options INTERFACE "$<$<CONFIG:Release>:SHELL:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3>")

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Puts the sources of zstd (one C file) and zlib into build/web. The WebAssembly build compiles them, because Debian has both only for
-# native code. They come from Python packages that bundle them; the archives are checked by digest.
+# Puts the sources of zstd (one C file) and zlib into build/sources. The WebAssembly build and the released wheels compile them
+# (cmake/bundled.cmake). They come from Python packages that bundle them; the archives are checked by digest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# fetch NAME PACKAGE VERSION DIGEST FOLDER: the folder of that package's source archive becomes build/web/NAME.
+# fetch NAME PACKAGE VERSION DIGEST FOLDER: the folder of that package's source archive becomes build/sources/NAME.
 fetch() {
-  local name=$1 package=$2 version=$3 digest=$4 folder=$5 target=build/web/$1
+  local name=$1 package=$2 version=$3 digest=$4 folder=$5 target=build/sources/$1
   [ -d "$target" ] && return
   [ -d "$work/venv" ] || python3 -m venv "$work/venv"
   echo "$package==$version --hash=sha256:$digest" >"$work/requirements.txt"
@@ -17,7 +17,7 @@ fetch() {
     exit 1
   }
   tar -xzf "$work/$package-$version.tar.gz" -C "$work"
-  mkdir -p build/web
+  mkdir -p build/sources
   mv "$work/$package-$version/$folder" "$target"
 }
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian or Ubuntu packages that weighbridge needs: `install-packages.sh build|demo|test|check|tidy|bench|web|reference`. Prints
-# them before sudo or apt-get runs, and never prompts without a terminal; does nothing if all are installed. On other systems it only lists
-# what is needed.
+# Installs the Debian or Ubuntu packages that weighbridge needs for a purpose:
+# `install-packages.sh build|demo|test|check|tidy|bench|web|wheels|aarch64|reference`. Prints them before sudo or apt-get runs, and never
+# prompts without a terminal; does nothing if all are installed. On other systems it only lists what is needed.
 set -euo pipefail
 
 build=(g++ cmake ninja-build pkg-config libzstd-dev zlib1g-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
@@ -17,6 +17,8 @@ web=("${build[@]}" emscripten node-acorn python3 python3-venv chromium)
 command -v node >/dev/null || web+=(nodejs)
 command -v npm >/dev/null || web+=(npm)
 bench=("${build[@]}" libbenchmark-dev python3 python3-venv)
+wheels=("${build[@]}" python3 python3-venv)
+aarch64=("${wheels[@]}" libgtest-dev qemu-user mmdebstrap)
 reference=(doxygen)
 
 case "${1-}" in
@@ -27,8 +29,10 @@ case "${1-}" in
   tidy) wanted=("${tidy[@]}") ;;
   bench) wanted=("${bench[@]}") ;;
   web) wanted=("${web[@]}") ;;
+  wheels) wanted=("${wheels[@]}") ;;
+  aarch64) wanted=("${aarch64[@]}") ;;
   reference) wanted=("${reference[@]}") ;;
-  *) echo "usage: $0 build|demo|test|check|tidy|bench|web|reference" >&2; exit 2 ;;
+  *) echo "usage: $0 build|demo|test|check|tidy|bench|web|wheels|aarch64|reference" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

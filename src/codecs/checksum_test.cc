@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checksums against published vectors, reference paths and each other.
 #include "codecs/checksum.h"
+#include "base/cpu.h"
 #include "codecs/xxh3_kernel.h"
 
 #include <gtest/gtest.h>
@@ -124,7 +125,7 @@ TEST(Xxh3, EveryInstructionSetGivesTheSameValue) {
     const Hash128 best = xxh3_128(std::span(data).first(size));
     ASSERT_TRUE(plain.low == best.low && plain.high == best.high) << size;
 #if defined(__x86_64__)
-    if (!__builtin_cpu_supports("avx2")) continue;
+    if (!base::cpu_has(base::Cpu::avx2)) continue;
     const auto wide = kXxh3Avx2.at_once(data.data(), size);
     ASSERT_TRUE(plain.low == wide.low && plain.high == wide.high) << size;
 #endif

@@ -8,10 +8,11 @@
 #include <bit>
 #include <cstring>
 
+#include "base/cpu.h"
 #include "base/endian.h"
 #include "codecs/checksum.h"
 
-#if defined(__x86_64__) && !defined(WEIGHBRIDGE_PORTABLE_CHECKSUMS)
+#if defined(__x86_64__)
 #define WB_CLMUL 1
 #include <immintrin.h>
 #endif
@@ -198,10 +199,9 @@ using FoldFunction = std::uint32_t (*)(CrcKind, std::uint32_t, const std::byte*,
 
 FoldFunction function_of(CrcPath path) noexcept {
 #ifdef WB_CLMUL
-  __builtin_cpu_init();
-  const bool narrow = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
-  const bool wide = narrow && __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512f") &&
-                    __builtin_cpu_supports("avx512vl");
+  using base::Cpu;
+  const bool narrow = base::cpu_has(Cpu::pclmul, Cpu::sse41);
+  const bool wide = narrow && base::cpu_has(Cpu::vpclmulqdq, Cpu::avx512f, Cpu::avx512vl);
   if (wide && (path == CrcPath::wide_clmul || path == CrcPath::automatic)) return fold_wide;
   if (narrow && (path == CrcPath::clmul || path == CrcPath::automatic)) return fold_clmul;
 #endif

@@ -40,7 +40,7 @@ PortableSha256* context(void* p) noexcept { return static_cast<PortableSha256*>(
 }  // namespace
 
 void Sha256::Free::operator()(void* p) const noexcept { delete context(p); }
-Sha256::Sha256() : context_(new PortableSha256) {}
+Sha256::Sha256() : context_(new PortableSha256(sha256_hardware())) {}
 void Sha256::reset() { context(context_.get())->reset(); }
 void Sha256::update(std::span<const std::byte> data) { context(context_.get())->update(data); }
 Digest256 Sha256::finish() { return context(context_.get())->finish(); }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/cpu.h"
 #include "base/endian.h"
 #include "codecs/small_float.h"
 
@@ -58,11 +59,10 @@ struct Choice {
 
   Choice() noexcept {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-    if (avx2) sets[count++] = &avx2::kKernels;
-    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    using base::Cpu;
+    const bool has_avx2 = base::cpu_has(Cpu::avx2, Cpu::bmi, Cpu::bmi2);
+    if (has_avx2) sets[count++] = &avx2::kKernels;
+    if (has_avx2 && base::cpu_has(Cpu::avx512f, Cpu::avx512bw, Cpu::avx512dq, Cpu::avx512vl))
       sets[count++] = &avx512::kKernels;
 #endif
   }

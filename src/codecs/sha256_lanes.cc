@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cpu.h"
 #include "base/endian.h"
 #include "codecs/sha256_portable.h"
 
@@ -166,8 +167,7 @@ void compress_vectors(State& state, const Blocks& from, std::size_t blocks) {
 
 bool has_vectors() noexcept {
 #if defined(__x86_64__)
-  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
-  return has;
+  return base::cpu_has(base::Cpu::avx512f, base::Cpu::avx512bw);
 #elif defined(WB_VECTORS)
   return true;
 #else

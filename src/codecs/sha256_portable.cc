@@ -61,10 +61,10 @@ void PortableSha256::update(std::span<const std::byte> data) noexcept {
     std::copy_n(data.begin(), take, held_.begin() + static_cast<std::ptrdiff_t>(used));
     data = data.subspan(take);
     if (used + take < kSha256Block) return;
-    sha256_compress(state_, held_.data(), 1);
+    compress_(state_, held_.data(), 1);
   }
   const std::size_t blocks = data.size() / kSha256Block;
-  sha256_compress(state_, data.data(), blocks);
+  compress_(state_, data.data(), blocks);
   const auto rest = data.subspan(blocks * kSha256Block);
   std::copy(rest.begin(), rest.end(), held_.begin());
 }
@@ -77,7 +77,7 @@ Digest256 PortableSha256::finish() noexcept {
   last[used] = std::byte{0x80};
   const std::size_t size = used < kSha256Block - 8 ? kSha256Block : 2 * kSha256Block;
   base::store_be(last.data() + size - 8, size_ * 8);
-  sha256_compress(state_, last.data(), size / kSha256Block);
+  compress_(state_, last.data(), size / kSha256Block);
   Digest256 digest;
   for (std::size_t i = 0; i < state_.size(); ++i) base::store_be(digest.data() + 4 * i, state_[i]);
   return digest;

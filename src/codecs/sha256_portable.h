@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SHA-256 (FIPS 180-4) in plain C++. Faster paths are compared with it, and builds without OpenSSL
-// (WEIGHBRIDGE_PORTABLE_CHECKSUMS) use it for class Sha256. Owns the compression function and its constants.
+// (WEIGHBRIDGE_PORTABLE_CHECKSUMS) use it for class Sha256, with the processor's instructions where it has them. Owns
+// the compression function and its constants.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -30,14 +31,21 @@ using Sha256State = std::array<std::uint32_t, 8>;
 // Section 6.2.2 over `blocks` blocks of 64 bytes from `data`.
 void sha256_compress(Sha256State& state, const std::byte* data, std::size_t blocks) noexcept;
 
+// The same by instructions of this processor; null if it has none. Defined in sha256_hardware.cc.
+using Sha256Compress = void (*)(Sha256State& state, const std::byte* data, std::size_t blocks) noexcept;
+Sha256Compress sha256_hardware() noexcept;
+
 // Same interface as class Sha256: call reset() after finish() before more data.
 class PortableSha256 {
  public:
-  void reset() noexcept { *this = {}; }
+  explicit PortableSha256(Sha256Compress compress = nullptr) noexcept
+      : compress_(compress == nullptr ? sha256_compress : compress) {}
+  void reset() noexcept { *this = PortableSha256(compress_); }
   void update(std::span<const std::byte> data) noexcept;
   Digest256 finish() noexcept;
 
  private:
+  Sha256Compress compress_;
   Sha256State state_ = kSha256Start;
   std::uint64_t size_ = 0;  // bytes so far; the last size_ % 64 of them are buffered
   std::array<std::byte, kSha256Block> held_{};

@@ -62,5 +62,21 @@ TEST(PortableSha256, TakesPiecesOfAnySizeAndIsReusable) {
     }
 }
 
+TEST(PortableSha256, GivesTheSameByTheProcessorsInstructions) {
+  const Sha256Compress hardware = sha256_hardware();
+  if (hardware == nullptr) GTEST_SKIP() << "this processor has none for SHA-256";
+  const auto data = noise(400);
+  for (std::size_t size = 0; size <= 300; ++size) {
+    const auto piece = std::span(data).subspan(size % 67, size);
+    PortableSha256 hash(hardware);
+    hash.update(piece);
+    ASSERT_EQ(hash.finish(), portable(piece)) << size << " bytes";
+    hash.reset();
+    hash.update(piece.first(size / 2));
+    hash.update(piece.subspan(size / 2));
+    ASSERT_EQ(hash.finish(), portable(piece)) << size << " bytes, in two";
+  }
+}
+
 }  // namespace
 }  // namespace weighbridge::codecs

@@ -2,6 +2,7 @@
 // XXH3 with the baseline instruction set of the architecture, and the choice among the three.
 #define WB_XXH3_KERNEL kXxh3Baseline
 #define WB_XXH3_NAME "baseline"
+#include "base/cpu.h"
 #include "codecs/xxh3_kernel.inc"
 
 namespace weighbridge::codecs {
@@ -9,9 +10,8 @@ namespace weighbridge::codecs {
 const Xxh3Kernel& xxh3_kernel() noexcept {
 #if defined(__x86_64__)
   static const Xxh3Kernel* const chosen = [] {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f")) return &kXxh3Avx512;
-    if (__builtin_cpu_supports("avx2")) return &kXxh3Avx2;
+    if (base::cpu_has(base::Cpu::avx512f)) return &kXxh3Avx512;
+    if (base::cpu_has(base::Cpu::avx2)) return &kXxh3Avx2;
     return &kXxh3Baseline;
   }();
   return *chosen;

@@ -2,8 +2,6 @@
 // The hashes of blocks, with a salt, so that nobody can prepare other bytes of the same hash.
 #include "core/witness.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -18,6 +16,7 @@
 #include "base/fail.h"
 #include "codecs/checksum.h"
 #include "core/state.h"
+#include "io/calls.h"
 #include "weighbridge/place.h"
 
 namespace weighbridge::core {
@@ -29,7 +28,7 @@ class WitnessedSource final : public Source {
  public:
   explicit WitnessedSource(std::shared_ptr<const Source> of)
       : of_(std::move(of)), id_(next_id()), seen_(base::to_size((of_->size() + kBlock - 1) / kBlock)) {
-    if (::getentropy(salt_.data(), salt_.size()) != 0)
+    if (!io::random_bytes(std::as_writable_bytes(std::span(salt_))))
       base::io_error("read", "the system gives no random numbers", errno);
   }
 

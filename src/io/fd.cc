@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "base/fail.h"
+#include "io/calls.h"
 
 namespace weighbridge::io {
 
@@ -91,7 +92,7 @@ bool not_offered(int error) noexcept {
 
 int rename_new(int from_folder, const char* from, int to_folder, const char* to) noexcept {
 #ifdef __linux__
-  if (::renameat2(from_folder, from, to_folder, to, RENAME_NOREPLACE) == 0) return 0;
+  if (rename_with(from_folder, from, to_folder, to, RENAME_NOREPLACE) == 0) return 0;
   if (!not_offered(errno)) return -1;
 #endif
   if (::linkat(from_folder, from, to_folder, to, 0) == 0) {
@@ -110,7 +111,7 @@ int rename_new(int from_folder, const char* from, int to_folder, const char* to)
 
 int exchange(int folder, const char* name, int other_folder, const char* other_name) noexcept {
 #ifdef __linux__
-  return static_cast<int>(::renameat2(folder, name, other_folder, other_name, RENAME_EXCHANGE));
+  return rename_with(folder, name, other_folder, other_name, RENAME_EXCHANGE);
 #else
   static_cast<void>(folder), static_cast<void>(name), static_cast<void>(other_folder), static_cast<void>(other_name);
   errno = ENOSYS;

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/fail.h"
+#include "io/calls.h"
 #include "io/place.h"
 
 namespace weighbridge::io {
@@ -41,7 +42,8 @@ bool is_temporary_of(std::string_view entry, std::string_view prefix) noexcept {
 
 std::string random_digits() {
   unsigned char bytes[kDigits / 2];
-  if (::getentropy(bytes, sizeof bytes) != 0) base::io_error("create", "the system provides no random numbers", errno);
+  if (!random_bytes(std::as_writable_bytes(std::span(bytes))))
+    base::io_error("create", "the system provides no random numbers", errno);
   std::string out;
   for (const unsigned char byte : bytes) {
     out += "0123456789abcdef"[byte >> 4];

@@ -16,6 +16,7 @@
 #include "codecs/kernels.h"
 #include "codecs/libraries.h"
 #include "codecs/sha256_lanes.h"
+#include "codecs/sha256_portable.h"
 #include "codecs/xxh3_kernel.h"
 #include "runtime/kernels/half.h"
 #include "runtime/kernels/kernels.h"
@@ -33,9 +34,9 @@ std::string_view crc_path() noexcept {
 
 // OpenSSL chooses among its own.
 #ifdef WEIGHBRIDGE_PORTABLE_CHECKSUMS
-constexpr std::string_view kSha256 = "portable";
+std::string_view sha256_path() noexcept { return codecs::sha256_hardware() != nullptr ? "instructions" : "portable"; }
 #else
-constexpr std::string_view kSha256 = "openssl";
+std::string_view sha256_path() noexcept { return "openssl"; }
 #endif
 
 #if defined(__wasm__)
@@ -88,7 +89,7 @@ std::span<const CpuPath> cpu_paths() noexcept {
       {"half", kernels::half_kernels() != nullptr ? "avx512fp16" : "none"},
       {"casts", codecs::kernels().name},
       {"crc", crc_path()},
-      {"sha256", kSha256},
+      {"sha256", sha256_path()},
       {"sha256-lanes", codecs::has(codecs::ShaPath::vectors) ? kShaVectors : "none"},
       {"xxh3", codecs::xxh3_kernel().name},
   }};

@@ -2,31 +2,15 @@
 // Chooses the set of kernels for this processor, and packs quantized weights, which is the same for all sets.
 #include "runtime/kernels/kernels.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "base/cpu.h"
 #include "runtime/kernels/half.h"
 
 namespace weighbridge::kernels {
 namespace {
-
-#if defined(__x86_64__)
-// f16 conversion and arithmetic, for which __builtin_cpu_supports() of clang 16 has no names. AVX512-FP16 also needs
-// the system to save the registers of AVX-512; the caller checks that first.
-bool has_f16c() noexcept {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
-}
-bool has_avx512fp16() noexcept {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & bit_AVX512FP16) != 0;
-}
-#endif
 
 struct Choice {
   const Kernels* sets[3] = {plain_kernels(), nullptr, nullptr};
@@ -38,14 +22,12 @@ struct Choice {
     sets[count++] = wasm_kernels();
 #endif
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-    if (avx2) sets[count++] = avx2_kernels();
-    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512vnni")) {
+    using enum base::Cpu;
+    const bool has_avx2 = base::cpu_has(avx2, fma, f16c);
+    if (has_avx2) sets[count++] = avx2_kernels();
+    if (has_avx2 && base::cpu_has(avx512f, avx512bw, avx512dq, avx512vl, avx512vnni)) {
       sets[count++] = avx512_kernels();
-      if (has_avx512fp16()) half = avx512fp16_kernels();
+      if (base::cpu_has(avx512fp16)) half = avx512fp16_kernels();
     }
 #endif
   }
