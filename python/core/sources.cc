@@ -28,12 +28,26 @@ class Buffer {
   Py_buffer view_{};
 };
 
+// The text of an object, whatever it is made of; "?" if it cannot be made.
+std::string utf8(nb::handle object) {
+  const auto text = nb::steal(PyObject_Str(object.ptr()));
+  const auto bytes =
+      nb::steal(text.is_valid() ? PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace") : nullptr);
+  char* data = nullptr;
+  Py_ssize_t size = 0;
+  if (!bytes.is_valid() || PyBytes_AsStringAndSize(bytes.ptr(), &data, &size) != 0) {
+    PyErr_Clear();
+    return "?";
+  }
+  return {data, static_cast<std::size_t>(size)};
+}
+
 // weighbridge._sources.Reader: name, size, read_at(offset, length) -> bytes. Called from any thread.
 class Ranges final : public Source {
  public:
   explicit Ranges(nb::handle reader)
       : reader_(new nb::object(nb::borrow(reader))),
-        name_(nb::cast<std::string>(reader.attr("name"))),
+        name_(utf8(reader.attr("name"))),
         size_(nb::cast<std::uint64_t>(reader.attr("size"))) {}
   ~Ranges() override {
     if (!nb::is_alive()) return;
@@ -61,7 +75,7 @@ class Ranges final : public Source {
         why = "gave " + std::to_string(buffer.bytes().size()) + " bytes of " + std::to_string(out.size());
       } catch (nb::python_error& error) {
         if (!PyErr_GivenExceptionMatches(error.type().ptr(), PyExc_Exception)) throw;  // KeyboardInterrupt
-        why = std::string(nb::str(error.type().attr("__name__")).c_str()) + ": " + nb::str(error.value()).c_str();
+        why = utf8(error.type().attr("__name__")) + ": " + utf8(error.value());
       }
     }
     Finding finding;

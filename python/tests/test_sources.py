@@ -57,6 +57,23 @@ def test_a_file_object_that_fails_says_so(file):
     assert wb.open(source)["w3"].tobytes()[:4] == array.array("f", [3]).tobytes(), "a read may give less at a time"
 
 
+def test_a_file_object_whose_error_or_name_is_no_text(file):
+    class Unspeakable(OSError):
+        def __str__(self):
+            return 7
+
+    for error in (Unspeakable(), OSError("\udcff"), OSError("a\0b")):
+        class Failing(Counted):
+            def read(self, size=-1):
+                raise error
+
+        with pytest.raises(wb.InputOutputError, match="cannot be read"):
+            wb.open(Failing(file.read_bytes()))
+    named = Counted(file.read_bytes())
+    named.name = "\udcff\0"
+    assert len(wb.open(named)) == 20
+
+
 def test_an_address_of_fsspec(file):
     fsspec = pytest.importorskip("fsspec", reason="needs fsspec")
     with fsspec.open(f"memory://folder/{file.name}", "wb") as out:
