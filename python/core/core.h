@@ -45,6 +45,20 @@ nb::dict to_dict(std::span<const Value::Entry>);
 nb::dict to_dict(const Finding&);
 nb::list to_list(const Report&);
 
+// Raises TypeError: `what` is expected for the argument `name`, not this object.
+[[noreturn]] void wrong_type(std::string_view name, const char* what, nb::handle object);
+// An argument as a C++ value, or TypeError.
+template <class T> T argument(std::string_view name, nb::handle object) {
+  T out{};
+  if (nb::try_cast(object, out)) return out;
+  constexpr bool kText = std::is_same_v<T, std::string>, kNumber = std::is_unsigned_v<T>;
+  wrong_type(name,
+             kText     ? "a str of valid Unicode"
+             : kNumber ? "an int of 0 or more that fits"
+                       : "another type",
+             object);
+}
+
 // A path (str, bytes, os.PathLike), bytes or another buffer, or an object with size, name and read_at(offset, length).
 struct Input {
   std::string path;                      // empty: `source`

@@ -105,12 +105,21 @@ void run_job(const Settings& settings, const std::function<void(const Context&)>
   if (!settings.progress.is_none()) settings.progress(watch.total, watch.total);
 }
 
+void wrong_type(std::string_view name, const char* what, nb::handle object) {
+  const std::string type = nb::cast<std::string>(object.type().attr("__name__"));
+  const auto shown = nb::steal(PyObject_ASCII(object.ptr()));  // a str with surrogates too
+  if (!shown.is_valid()) PyErr_Clear();
+  std::string value = shown.is_valid() ? nb::cast<std::string>(shown) : "?";
+  if (value.size() > 60) value = value.substr(0, 60) + "...";
+  throw nb::type_error((std::string(name) + ": " + what + " is expected, not " + value + " (" + type + ")").c_str());
+}
+
 Settings to_settings(nb::handle limits, unsigned threads, nb::object progress) {
   Settings out{.limits = {}, .threads = threads, .progress = std::move(progress)};
   if (limits.is_none()) return out;
   for (auto [key, value] : nb::cast<nb::dict>(limits)) {
-    const auto name = nb::cast<std::string>(key);
-    const auto number = nb::cast<std::uint64_t>(value);
+    const auto name = argument<std::string>("limits", key);
+    const auto number = argument<std::uint64_t>(name, value);
     if (name == "memory")
       out.limits.memory = number;
     else if (name == "header")

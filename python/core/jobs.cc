@@ -16,17 +16,17 @@ nb::list items(const std::vector<Item>& list) {
 Options to_options(nb::handle options) {
   Options out;
   for (auto [key, value] : nb::cast<nb::dict>(options)) {
-    const auto name = nb::cast<std::string>(key);
+    const auto name = argument<std::string>("options", key);
     if (name == "level")
-      out.level = nb::cast<int>(value);
+      out.level = argument<int>(name, value);
     else if (name == "replace")
-      out.replace = nb::cast<bool>(value);
+      out.replace = argument<bool>(name, value);
     else if (name == "version")
-      out.version = nb::cast<std::string>(value);
+      out.version = argument<std::string>(name, value);
     else if (name == "shard-size")
-      out.shards.max_size = nb::cast<std::uint64_t>(value);
+      out.shards.max_size = argument<std::uint64_t>(name, value);
     else
-      out.set(name, nb::cast<std::string>(value));
+      out.set(name, argument<std::string>(name, value));
   }
   return out;
 }
@@ -113,11 +113,13 @@ void define_jobs(nb::module_& m) {
         Builder builder;
         if (!metadata.is_none())
           for (auto [key, value] : nb::cast<nb::dict>(metadata))
-            builder.attribute(nb::cast<std::string>(key), to_value(value));
+            builder.attribute(argument<std::string>("a key of metadata", key), to_value(value));
         for (const nb::handle item : tensors) {
-          const auto [name, dtype, shape, array] =
-              nb::cast<std::tuple<std::string, std::string, std::vector<std::uint64_t>,
-                                  nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>>(item);
+          const auto fields = nb::cast<nb::tuple>(item);
+          const auto name = argument<std::string>("the name of a tensor", fields[0]);
+          const auto dtype = nb::cast<std::string>(fields[1]);
+          const auto shape = nb::cast<std::vector<std::uint64_t>>(fields[2]);
+          const auto array = nb::cast<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>(fields[3]);
           const auto known = dtype_from_name(dtype);
           if (!known) throw nb::value_error(("no dtype '" + dtype + "'").c_str());
           builder.tensor(name, *known, shape, to_bytes(array));

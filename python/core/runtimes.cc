@@ -88,22 +88,22 @@ void define_runtimes(nb::module_& m) {
            [](Embedder* self, const Model& model, nb::handle options) {
              EmbedOptions made;
              for (auto [key, value] : nb::cast<nb::dict>(options)) {
-               const auto name = nb::cast<std::string>(key);
+               const auto name = argument<std::string>("options", key);
                if (value.is_none()) continue;
                if (name == "normalize")
-                 made.normalize = nb::cast<bool>(value);
+                 made.normalize = argument<bool>(name, value);
                else if (name == "lower_case")
-                 made.lower_case = nb::cast<bool>(value);
+                 made.lower_case = argument<bool>(name, value);
                else if (name == "max_length")
-                 made.max_length = nb::cast<std::uint64_t>(value);
+                 made.max_length = argument<std::uint64_t>(name, value);
                else if (name == "heads")
-                 made.heads = nb::cast<std::uint64_t>(value);
+                 made.heads = argument<std::uint64_t>(name, value);
                else if (name == "threads")
-                 made.threads = nb::cast<unsigned>(value);
+                 made.threads = argument<unsigned>(name, value);
                else if (name == "batch_tokens")
-                 made.batch_tokens = nb::cast<std::uint64_t>(value);
+                 made.batch_tokens = argument<std::uint64_t>(name, value);
                else
-                 made.set(name, nb::cast<std::string>(value));
+                 made.set(name, argument<std::string>(name, value));
              }
              nb::gil_scoped_release released;
              new (self) Embedder(model, made);

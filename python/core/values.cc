@@ -82,7 +82,7 @@ Value to_value(nb::handle object) {
     throw nb::value_error("metadata: an integer that does not fit 64 bits");
   }
   if (PyFloat_Check(object.ptr())) return Value::real(nb::cast<double>(object));
-  if (PyUnicode_Check(object.ptr())) return Value::text(nb::cast<std::string>(object));
+  if (PyUnicode_Check(object.ptr())) return Value::text(argument<std::string>("a text of metadata", object));
   if (PyBytes_Check(object.ptr())) {
     const auto bytes = nb::cast<nb::bytes>(object);
     const auto* first = reinterpret_cast<const std::byte*>(bytes.c_str());
@@ -98,7 +98,8 @@ Value to_value(nb::handle object) {
   } const level;
   if (PyDict_Check(object.ptr())) {
     std::vector<Value::Entry> out;
-    for (auto [key, value] : nb::cast<nb::dict>(object)) out.emplace_back(nb::cast<std::string>(key), to_value(value));
+    for (auto [key, value] : nb::cast<nb::dict>(object))
+      out.emplace_back(argument<std::string>("a key of metadata", key), to_value(value));
     return Value::map(std::move(out));
   }
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {

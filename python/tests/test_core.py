@@ -169,6 +169,25 @@ def test_what_a_caller_gets_wrong_is_said_in_words(tmp_path, file):
         wb.save(tmp_path / "x.zt", [b"a"])
     with pytest.raises(TypeError, match="cannot hold a value of type object"):
         wb.save(tmp_path / "x.zt", {"a": b"a"}, {"k": object()})
+    for metadata in ({3: 1}, {"\udcff": 1}, {"k": "\udcff"}, {"k": {1: 2}}):
+        with pytest.raises(TypeError, match="a str of valid Unicode is expected, not"):
+            wb.save(tmp_path / "x.zt", {"a": b"a"}, metadata)
+    with pytest.raises(TypeError, match="the name of a tensor"):
+        wb.save(tmp_path / "x.zt", {"\udcff": b"a"})
+    for limits in ({"memory": -1}, {"memory": "x"}):
+        with pytest.raises(TypeError, match="memory: an int of 0 or more"):
+            wb.open(file, limits=limits)
+    for options in ({"level": "a"}, {"shard_size": -1}, {"encoding": "\udcff"}):
+        with pytest.raises(TypeError, match="is expected, not"):
+            wb.convert(file, tmp_path / "x.zt", **options)
+    with wb.open(file) as m:
+        assert "\udcff" not in m
+        with pytest.raises(KeyError):
+            m["\udcff"]
+        with pytest.raises(UnicodeEncodeError):
+            m.view(rename={"ints": "\udcff"})
+        with pytest.raises(TypeError, match="a str is expected, not 3"):
+            m.view(set={"a": 3})
     loop = []
     loop.append(loop)
     with pytest.raises(RecursionError):

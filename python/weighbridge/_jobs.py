@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from . import _arrays, _core
 from ._errors import Finding, UsageError
-from ._model import Model, Tensor
+from ._model import Model, Tensor, _texts
 from ._model import open as open_model
 from ._progress import settings
 from ._record import Record
@@ -166,7 +166,7 @@ class Plan:
 
 def _options(allow: Iterable[str] | str, given: Mapping[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    kinds = [allow] if isinstance(allow, str) else list(allow)
+    kinds = _texts(allow)
     if kinds:
         out["allow"] = ",".join(kinds)
     for name, value in given.items():

@@ -311,13 +311,20 @@ class Model(Mapping[str, Tensor]):
         return iter(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._handle.find(name) is not None
+        return isinstance(name, str) and self._find(name) is not None
+
+    def _find(self, name: str) -> _core.Tensor | None:
+        handle = self._handle
+        try:
+            return handle.find(name)
+        except TypeError:  # no file has a name that is not Unicode
+            return None
 
     def __getitem__(self, name: str) -> Tensor:
         """The tensor of this name. Raises :class:`MissingTensorError`, a KeyError, which suggests similar names."""
-        found = self._handle.find(name)
+        found = self._find(name)
         if found is None:
-            near = self._handle.nearest(name)
+            near = self._handle.nearest(name.encode(errors="replace").decode())
             hint = f"; similar: {', '.join(map(repr, near))}" if near else ""
             raise MissingTensorError(f"no tensor is called {name!r} in {self._name}{hint}")
         return Tensor(self, found)
@@ -397,10 +404,11 @@ class Model(Mapping[str, Tensor]):
         kept, left, gone = _texts(only), _texts(without), _texts(unset)
         if callable(rename):
             chosen = _core.view(self._handle, kept, left, [], [], []).names() if kept or left else list(self)
-            pairs = [(name, str(rename(name))) for name in chosen]
+            pairs = [(name, rename(name)) for name in chosen]
         else:
             pairs = list((rename or {}).items())
-        changed = _core.view(self._handle, kept, left, [pair for pair in pairs if pair[0] != pair[1]], list((set or {}).items()), gone)
+        pairs = [(_text(old), _text(new)) for old, new in pairs if old != new]
+        changed = _core.view(self._handle, kept, left, pairs, [(_text(key), _text(value)) for key, value in (set or {}).items()], gone)
         out = Model(changed, self._name)
         out._maps = self._maps
         return out
@@ -501,7 +509,14 @@ def open(
 
 
 def _texts(given: str | Iterable[str]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+    return [_text(text) for text in ([given] if isinstance(given, str) else given)]
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"a str is expected, not {given!r}")
+    given.encode()  # raises UnicodeEncodeError, a ValueError
+    return given
 
 
 def _torch_shape(shape: tuple[int, ...], name: str) -> tuple[int, ...]:

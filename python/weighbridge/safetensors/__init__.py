@@ -246,7 +246,7 @@ class safe_open:  # noqa: N801 - the name of the original
         return PrefetchLoader(model, rows, target, threads)
 
     def _find(self, name: str) -> Tensor:
-        found = self._open()._handle.find(name)
+        found = self._open()._find(name)
         if found is None:
             raise SafetensorError(f"File does not contain tensor {name}")
         return Tensor(self._open(), found)
