@@ -46,6 +46,7 @@ test: ## what a newcomer runs: house rules, one build, its unit, corpus and comm
 	@$(STAGE) "house rules" $(MAKE) --no-print-directory test-house
 	@$(STAGE) "unit, corpus and layering tests (GCC, -O1)" $(MAKE) --no-print-directory test-unit
 	@$(STAGE) "command and witness tests that need no foreign Python packages" $(MAKE) --no-print-directory test-command
+	@$(STAGE) "the Python package where no other is" tools/test-python-core.sh build/test
 
 check: ## everything else that must be green: release, published packages, browser, sanitizers, threads, a short fuzz run
 	@$(STAGE) "packages and Python environments" $(MAKE) --no-print-directory setup-check
@@ -94,7 +95,7 @@ test-interop: ## run all Python tests against the release build
 	@tools/run-pytest.sh published tests
 
 wheel: ## build the Python package with this machine's compiler, and its source archive: build/wheels
-	@tools/install-packages.sh demo
+	@tools/install-packages.sh python
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
 	cmake --build build/release -j $(JOBS) --target weighbridge weighbridge_library
 	@tools/python-environments.sh tests/interop/requirements-python.txt build/venv-python

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian or Ubuntu packages that weighbridge needs for a purpose:
-# `install-packages.sh build|demo|test|check|tidy|bench|web|wheels|aarch64|reference`. Prints them before sudo or apt-get runs, and never
+# `install-packages.sh build|demo|python|test|check|tidy|bench|web|wheels|aarch64|reference`. Prints them before sudo or apt-get runs, and never
 # prompts without a terminal; does nothing if all are installed. On other systems it only lists what is needed.
 set -euo pipefail
 
 build=(g++ cmake ninja-build pkg-config libzstd-dev zlib1g-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
 demo=("${build[@]}" python3 python3-venv)
+python=("${demo[@]}" python3-dev)
 # The packages for a first run, and those for the other checks.
-test=("${build[@]}" ccache clang-format-16 libgtest-dev librapidcheck-dev nlohmann-json3-dev git python3 python3-pytest python3-pytest-xdist
+test=("${python[@]}" ccache clang-format-16 libgtest-dev librapidcheck-dev nlohmann-json3-dev git python3 python3-pytest python3-pytest-xdist
       python3-jsonschema python3-numpy unicode-data)
 check=("${test[@]}" clang-16 libclang-rt-16-dev llvm-16 python3-venv strace mandoc mmdebstrap doxygen)
 tidy=("${test[@]}" clang-16 clang-tidy-16)
@@ -17,13 +18,14 @@ web=("${build[@]}" emscripten node-acorn python3 python3-venv chromium)
 command -v node >/dev/null || web+=(nodejs)
 command -v npm >/dev/null || web+=(npm)
 bench=("${build[@]}" libbenchmark-dev python3 python3-venv)
-wheels=("${build[@]}" python3 python3-venv)
+wheels=("${python[@]}")
 aarch64=("${wheels[@]}" libgtest-dev qemu-user mmdebstrap)
 reference=(doxygen)
 
 case "${1-}" in
   build) wanted=("${build[@]}") ;;
   demo) wanted=("${demo[@]}") ;;
+  python) wanted=("${python[@]}") ;;
   test) wanted=("${test[@]}") ;;
   check) wanted=("${check[@]}") ;;
   tidy) wanted=("${tidy[@]}") ;;

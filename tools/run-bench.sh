@@ -6,6 +6,7 @@
 #   PEER_PYTHON           a python3 with the peers' packages; each of these replaces it for some packages:
 #   SAFETENSORS_PYTHON    safetensors, numpy (else build/venv)          TOKENIZERS_PYTHON   tokenizers (else build/venv)
 #   LLAMA_PYTHON          llama-cpp-python, gguf, numpy                 ONNX_PYTHON         onnx, onnxruntime, tokenizers, numpy
+#   PACKAGE_PYTHON        this package, safetensors, numpy, and torch and sentence-transformers for their rows
 #   SENTENCE_PYTHON       sentence-transformers                         NETRON              a folder with netron's modules
 #   WEIGHBRIDGE_TEST_DATA texts, vocabulary and checkpoint (else ../shared/data)
 #   BENCH_TURNS           turns of every benchmark, instead of its own number; --quick is one short turn of each
@@ -24,7 +25,7 @@ if [ "${1-}" = --quick ]; then
   turns=1 quick=(--seconds 0.2)
 fi
 names=("$@")
-all=(containers growth pairs functions tokenize embed generate web)
+all=(containers growth pairs functions tokenize embed generate package web)
 [ ${#names[@]} -gt 0 ] || names=("${all[@]}")
 in_turns=(${turns:+-n "$turns"})
 processes=("$data" --ours "$ours" --roofs "$programs/library_bench" "${in_turns[@]}")
@@ -62,6 +63,15 @@ run_embed() {
 run_generate() {
   "$python" bench/generate.py --ours "$programs/generate_rates" --cli "$ours" --roofs "$programs/library_bench" --folder "$data" \
     --peer "${LLAMA_PYTHON:-${PEER_PYTHON-}}" "${in_turns[@]}" "${quick[@]}" "$@"
+}
+run_package() {
+  if [ -z "${PACKAGE_PYTHON-}" ]; then
+    echo "left out: package: no interpreter with the Python package was given (PACKAGE_PYTHON)"
+    return
+  fi
+  local more
+  mapfile -t more < <(existing --texts "$test_data/stsb/stsb-en-test.csv"; existing --model "$folder")
+  "$PACKAGE_PYTHON" bench/package.py "$data" --cli "$ours" "${more[@]}" "${in_turns[@]}" "$@"
 }
 run_web() {
   if ! command -v node >/dev/null || [ ! -d build/web ] || [ ! -f web/api/dist/index.js ]; then

@@ -19,12 +19,16 @@ export WEIGHBRIDGE_ROOT="$PWD" WEIGHBRIDGE_TEST_DATA="${WEIGHBRIDGE_TEST_DATA:-$
 cd "$work"
 "$alone/bin/weighbridge" --version
 "$alone/bin/python" -m weighbridge --version >/dev/null
-"$alone/bin/python" - <<'PYTHON'
+# The README's first lines, where no other package is.
+"$alone/bin/python" - "$root/README.md" <<'PYTHON'
+import array
+import re
+import sys
+
 import weighbridge as wb
-wb.save("a.zt", {"w": b"four"}, {"k": 1})
-with wb.open("a.zt") as m:
-    assert m["w"].tobytes() == b"four" and m.metadata == {"k": 1}
-assert wb.verify("a.zt") and wb.hash("a.zt") == wb.open("a.zt").hash()
+
+wb.save("model.safetensors", {"w": array.array("f", range(100))})
+exec(re.search(r"^```python\n(.*?)^```", open(sys.argv[1]).read(), re.M | re.S)[1])
 PYTHON
 # The packages of the other environment, and the installed wheel.
 site=$("$alone/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')

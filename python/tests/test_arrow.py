@@ -2,11 +2,11 @@
 """Columns of texts to columns of vectors by the Arrow C data interface, with pyarrow, Polars and DuckDB."""
 import gc
 
-import numpy as np
 import pytest
 
 import weighbridge as wb
 
+np = pytest.importorskip("numpy", reason="needs numpy")
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
 TEXTS = ["a truck", None, "a lorry on the road, which is longer than the others", "", "a truck"]
 

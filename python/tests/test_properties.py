@@ -5,13 +5,14 @@ import io
 import pytest
 
 import weighbridge as wb
-import weighbridge.safetensors.numpy as drop_in
 
 np = pytest.importorskip("numpy", reason="needs numpy")
 hypothesis = pytest.importorskip("hypothesis", reason="needs hypothesis")
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from hypothesis.extra import numpy as hnp  # noqa: E402
+
+import weighbridge.safetensors.numpy as drop_in  # noqa: E402
 
 PLAIN = ["?", "i1", "u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", ">i4", ">f4", ">f8", ">u2"]
 try:
