@@ -146,3 +146,16 @@ def test_copies_of_a_whole_model_are_read_by_all_threads(tmp_path):
         assert np.array_equal(wb.open(path)["large"].numpy(), arrays["large"])
     with pytest.raises(ZeroDivisionError):
         wb.open(path).numpy(copy=True, progress=lambda done, total: 1 // 0)
+
+
+def test_a_dtype_that_nobody_knows_is_unsupported_and_nothing_else(tmp_path):
+    header = b'{"a":{"dtype":"F99","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[1],"data_offsets":[8,9]}}'
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(9))
+    with wb.open(path) as m:
+        assert m["b"].numpy() == 0 and m["a"].unsupported.rule == "safetensors/unknown-dtype" and "F99" in repr(m["a"])
+        for job in (lambda: m["a"].numpy(), lambda: m["a"][0], lambda: m["a"].tobytes(), lambda: m["a"].numpy("f32"), lambda: m["a"].numpy(copy=True),
+                    lambda: m.numpy(), lambda: m.numpy(copy=True)):
+            with pytest.raises(wb.UnsupportedError, match="'a'.*dtype") as caught:
+                job()
+            assert isinstance(caught.value, NotImplementedError)

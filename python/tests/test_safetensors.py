@@ -66,7 +66,7 @@ def test_errors_have_the_sentences_of_the_original(tmp_path):
         f.get_tensor("b")
     with pytest.raises(ours.SafetensorError, match="framework nonsense is invalid"):
         ours.safe_open(path, "nonsense")
-    with pytest.raises(ours.SafetensorError, match="Error while deserializing header"):
+    with pytest.raises(ours.SafetensorError, match="Error while deserializing: invalid JSON in header"):
         ours_numpy.load(struct.pack("<Q", 5) + b"12345")
     with pytest.raises(TypeError):
         ours.serialize({"a": {"dtype": "float32", "shape": [1], "data": b"1234"}})
@@ -86,3 +86,45 @@ def test_deserialize_gives_the_header(arrays):
     header = json.loads(data[8 : 8 + struct.unpack("<Q", data[:8])[0]])
     for name, one in ours.deserialize(data):
         assert one["dtype"] == header[name]["dtype"] and one["shape"] == header[name]["shape"] and bytes(one["data"]) == arrays[name].tobytes()
+
+
+HEADER = b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}  '
+
+
+@pytest.mark.parametrize("text,data", [
+    ("header too small", b""), ("header too small", b"\x10\0"), ("header too large", b"\xff" * 16), ("invalid JSON in header", b"\x02\0\0\0\0\0\0\0[]"),
+    ("incomplete metadata, file not fully covered", len(HEADER).to_bytes(8, "little") + HEADER + bytes(4)),
+    ("incomplete metadata, file not fully covered", len(HEADER).to_bytes(8, "little") + HEADER + bytes(9)),
+    ("invalid offset for tensor", len(HEADER).to_bytes(8, "little") + HEADER.replace(b"0,8", b"8,0") + bytes(8)),
+    ("invalid shape, data type, or offset for tensor", len(HEADER).to_bytes(8, "little") + HEADER.replace(b"[2]", b"[3]") + bytes(8)),
+    ("invalid UTF-8 in header", len(HEADER).to_bytes(8, "little") + HEADER.replace(b'"a"', b'"\xff"') + bytes(8)),
+    ("invalid JSON in header", len(HEADER).to_bytes(8, "little") + HEADER.replace(b"F32", b"F99") + bytes(8)),
+])
+def test_errors_begin_as_those_of_the_original(text, data, tmp_path):
+    (tmp_path / "a.safetensors").write_bytes(data)
+    for job in (lambda: ours_numpy.load(data), lambda: ours_numpy.load_file(tmp_path / "a.safetensors"), lambda: ours.deserialize(data)):
+        with pytest.raises(ours.SafetensorError, match=text):
+            job()
+    original = pytest.importorskip("safetensors.numpy", reason="needs safetensors")
+    with pytest.raises(Exception, match=text):
+        original.load(data)
+
+
+def test_what_takes_bytes_opens_no_file(tmp_path, arrays):
+    ours_numpy.save_file(arrays, tmp_path / "a.safetensors")
+    for wrong in (str(tmp_path / "a.safetensors"), tmp_path / "a.safetensors", 5, None):
+        with pytest.raises(TypeError, match="is not an instance of 'bytes'"):
+            ours_numpy.load(wrong)
+        with pytest.raises(TypeError, match="is not an instance of 'bytes'"):
+            ours.deserialize(wrong)
+
+
+@pytest.mark.parametrize("metadata,error", [({"k": 1}, TypeError), ({1: "k"}, TypeError), ([("k", "v")], TypeError), ({"\ud800": "k"}, UnicodeEncodeError)])
+def test_metadata_are_texts(tmp_path, arrays, metadata, error):
+    for job in (lambda: ours_numpy.save(arrays, metadata), lambda: ours_numpy.save_file(arrays, tmp_path / "a.safetensors", metadata)):
+        with pytest.raises(error):
+            job()
+    with pytest.raises(TypeError):
+        ours_numpy.save({1: np.zeros(1)})
+    with pytest.raises(ours.SafetensorError, match='Unknown dtype "complex128"'):
+        ours_numpy.save({"a": np.zeros(1, np.complex128)})

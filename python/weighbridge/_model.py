@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import prod
 
 from . import _arrays, _core
-from ._errors import Error, Finding, MissingTensorError, UsageError
+from ._errors import Error, Finding, MissingTensorError, UnsupportedError, UsageError
 from ._progress import settings
 from ._sources import to_input
 
@@ -128,7 +128,7 @@ class Tensor:
         numpy.ndarray
             Of the tensor's shape. A view keeps the file mapped.
         """
-        name = self.dtype if dtype is None else _arrays.our_name(dtype)
+        name = self._readable(dtype)
         target = _arrays.numpy_dtype(name)
         if name == self.dtype and copy is not True:
             bits = self._tensor.view(True)
@@ -143,6 +143,14 @@ class Tensor:
             bits = self._rows(0, self.shape[0] if self.shape else 0, name, settings(limits, progress))
         return _arrays.as_numpy(bits, name)  # type: ignore[no-any-return]
 
+    def _readable(self, dtype: Any) -> str:
+        """The name of the dtype to read as. Raises UnsupportedError if the elements cannot be read."""
+        if self.dtype == "unknown":
+            why = self._tensor.unsupported
+            raise UnsupportedError(f"{self._model.name}: tensor {self.name!r}: {why['message'] if why else 'its layout is unknown'}",
+                                   None if why is None else Finding(**why))
+        return self.dtype if dtype is None else _arrays.our_name(dtype)
+
     def _rows(self, first: int, count: int, name: str, given: _core.Settings) -> Any:
         return self._tensor.rows(first, count, name, True, given)
 
@@ -151,6 +159,7 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
         """Elements by NumPy's basic and advanced indices. Reads the rows that the first index selects, if it is an int or a slice."""
+        self._readable(None)
         view = self._tensor.view(True)
         if view is not None:
             return _arrays.as_numpy(view, self.dtype)[key]  # type: ignore[no-any-return]
@@ -178,7 +187,7 @@ class Tensor:
 
     def tobytes(self, dtype: Any = None) -> bytes:
         """The elements, row-major and little-endian. Needs no NumPy."""
-        return self._tensor.bytes(self.dtype if dtype is None else _arrays.our_name(dtype), settings())
+        return self._tensor.bytes(self._readable(dtype), settings())
 
     def __dlpack__(self, **arguments: Any) -> Any:
         """The elements for ``from_dlpack`` of NumPy, PyTorch, JAX: read-only memory of the file where one is possible."""
@@ -200,7 +209,7 @@ class Tensor:
         """
         import torch
 
-        name = self.dtype if dtype is None else _arrays.our_name(dtype)
+        name = self._readable(dtype)
         kind = _arrays.torch_dtype(name)
         place = self._model._mapped(self) if name == self.dtype and self._tensor.viewable else None
         if place is not None and self.size:
@@ -341,6 +350,9 @@ class Model(Mapping[str, Tensor]):
         """
         if copy is True:
             tensors = [self._handle.at(i) for i in range(len(self))]
+            for tensor in tensors:
+                if tensor.dtype == "unknown":
+                    Tensor(self, tensor)._readable(None)
             arrays = _core.Tensor.copies(tensors, settings(limits, progress, what="read"))
             return {tensor.name: _arrays.as_numpy(array, tensor.dtype) for tensor, array in zip(tensors, arrays)}
         views, others = self._handle.views()

@@ -37,6 +37,9 @@ _FRAMEWORKS = {"pt": "pt", "torch": "pt", "pytorch": "pt", "np": "np", "numpy": 
                "flax": "flax", "mlx": "mlx", "paddle": "paddle"}
 
 
+_SUPPORTED = [_arrays.NUMPY_NAMES.get(name) or _arrays.TORCH_NAMES.get(name) or name for name in _HEADER_NAMES]
+
+
 class SafetensorError(Exception):
     """What goes wrong here, by the name and with the texts of safetensors. ``__cause__`` is the weighbridge.Error, if there is one."""
 
@@ -60,7 +63,7 @@ class TensorSpec:
     def __init__(self, *, dtype: str, shape: Any, data_ptr: int, data_len: int) -> None:
         name = "f4" if dtype == "float4_e2m1fn_x2" else _arrays.our_name(dtype)
         if name not in _HEADER_NAMES:
-            raise SafetensorError(f"dtype {dtype} is not covered")
+            raise SafetensorError(f'Unknown dtype "{dtype}". Supported dtypes: {", ".join(map(str, _SUPPORTED))}')
         self.dtype = _HEADER_NAMES[name]
         self.shape = [int(size) for size in shape]
         if dtype == "float4_e2m1fn_x2":
@@ -73,6 +76,9 @@ class TensorSpec:
 
 def _checked(tensors: Mapping[str, TensorSpec]) -> list[tuple[str, TensorSpec]]:
     for name, tensor in tensors.items():
+        if not isinstance(name, str):
+            raise TypeError(f"argument 'tensor_dict': '{type(name).__name__}' object is not an instance of 'str'")
+        name.encode()  # raises UnicodeEncodeError
         if not isinstance(tensor, TensorSpec):
             raise TypeError(f"tensor {name!r}: expected a TensorSpec, not a {type(tensor).__name__}")
     return sorted(tensors.items(), key=lambda item: (-_ORDER.index(item[1].dtype), item[0]))
@@ -80,7 +86,8 @@ def _checked(tensors: Mapping[str, TensorSpec]) -> list[tuple[str, TensorSpec]]:
 
 def serialize(tensor_dict: Mapping[str, TensorSpec], metadata: Mapping[str, str] | None = None) -> bytes:
     """A safetensors file in memory."""
-    header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
+    stated = _metadata(metadata)
+    header: dict[str, Any] = {} if stated is None else {"__metadata__": stated}
     pieces, at = [], 0
     for name, tensor in _checked(tensor_dict):
         header[name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [at, at + tensor.data_len]}
@@ -100,7 +107,7 @@ def serialize_file(tensor_dict: Mapping[str, TensorSpec], filename: str | os.Pat
     """Writes a safetensors file."""
     items = [(name, _OURS[tensor.dtype], tensor.shape, tensor._memory()) for name, tensor in _checked(tensor_dict)]
     try:
-        model = _core.build(items, dict(metadata) if metadata else None)
+        model = _core.build(items, _metadata(metadata) or None)
         _core.plan(model, "safetensors", {"replace": True}).execute(os.fspath(filename), settings())
     except Error as error:
         raise SafetensorError(f"Error while serializing: {error}") from error
@@ -108,25 +115,65 @@ def serialize_file(tensor_dict: Mapping[str, TensorSpec], filename: str | os.Pat
 
 def deserialize(data: bytes) -> list[tuple[str, dict[str, Any]]]:
     """The tensors of a file in memory: ``(name, {"shape", "dtype", "data"})``, by offset."""
-    model = _opened(data, "<bytes>")
-    return [(name, {"shape": list(shape), "dtype": _HEADER_NAMES[dtype], "data": bytearray(model[name].tobytes())})
+    model = _loaded(data)
+    return [(name, {"shape": list(shape), "dtype": _HEADER_NAMES.get(dtype, dtype), "data": bytearray(model[name].tobytes())})
             for name, dtype, shape, _, _ in sorted(model._handle.places(), key=lambda place: place[4])]
 
 
-_HEADER_ERRORS = {"limit/header": "HeaderTooLarge", "safetensors/header-size": "HeaderTooLarge", "safetensors/truncated": "InvalidHeaderLength",
-                  "safetensors/size": "MetadataIncompleteBuffer", "safetensors/short": "HeaderTooSmall"}
+# What the original says first, by our rule; our own sentence follows it.
+_TEXTS = {
+    "too-short": "header too small", "header-too-large": "header too large", "header-past-end": "invalid header length",
+    "header-utf8": "invalid UTF-8 in header", "size-overflow": "overflow computing buffer size from shape and/or element type",
+    "size-mismatch": "invalid shape, data type, or offset for tensor", "partial-byte": "invalid shape, data type, or offset for tensor",
+    "truncated": "incomplete metadata, file not fully covered", "data-past-end": "incomplete metadata, file not fully covered",
+    "trailing-data": "incomplete metadata, file not fully covered", "offsets-order": "invalid offset for tensor",
+    "overlap": "invalid offset for tensor", "hole": "invalid offset for tensor",
+}
 
 
-def _opened(file: Any, name: str) -> Model:
+def _opened(file: Any, name: str, doing: str = "deserializing header") -> Model:
     try:
-        return _open(file, check="structure")
+        try:
+            return _open(file, check="structure")
+        except Error as error:
+            if not error.rule.startswith("file/"):
+                raise
+            return _open(file, check="structure", format="safetensors")  # which says what a reader of safetensors would
     except FileNotFoundError:
         raise FileNotFoundError(f"No such file or directory: {name}") from None
     except Error as error:
         if isinstance(error, OSError):
             raise
-        known = _HEADER_ERRORS.get(error.rule, "InvalidHeader")
-        raise SafetensorError(f"Error while deserializing header: {known}: {error}") from error
+        text = _TEXTS.get(error.rule.removeprefix("safetensors/"), "header too large" if error.rule == "limit/header" else "invalid JSON in header")
+        raise SafetensorError(f"Error while {doing}: {text}: {error}") from error
+
+
+def _loaded(data: Any) -> Model:
+    """A file in memory. A path is refused: what reads bytes must not open files."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"argument 'bytes': '{type(data).__name__}' object is not an instance of 'bytes'")
+    model = _opened(data, "<bytes>", "deserializing")
+    for name, dtype, *_ in model._handle.places():
+        _header_name(model, name, dtype)
+    return model
+
+
+def _metadata(given: Any) -> dict[str, str] | None:
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise TypeError(f"argument 'metadata': '{type(given).__name__}' object is not an instance of 'dict'")
+    for text in (part for pair in given.items() for part in pair):
+        if not isinstance(text, str):
+            raise TypeError(f"argument 'metadata': '{type(text).__name__}' object is not an instance of 'str'")
+        text.encode()  # raises UnicodeEncodeError
+    return dict(given)
+
+
+def _header_name(model: Model, tensor: str, dtype: str) -> str:
+    if dtype == "unknown":
+        raise SafetensorError(f"Error while deserializing: invalid JSON in header: unknown variant, tensor {tensor}: {model[tensor].unsupported}")
+    return _HEADER_NAMES.get(dtype, dtype)  # other containers have more
 
 
 class TensorMeta:
@@ -409,15 +456,20 @@ def _all_numpy(model: Model) -> dict[str, Any]:
             memories[source] = model._map(files[source])
         memory = memories.get(source) if source >= 0 else None
         if dtype not in dtypes:
+            _header_name(model, name, dtype)
             dtypes[dtype] = _arrays.numpy_dtype(dtype)
         if memory is None:
             out[name] = model[name].numpy(copy=True)
         else:
-            out[name] = numpy.ndarray(shape, dtypes[dtype], memory, offset)
+            try:
+                out[name] = numpy.ndarray(shape, dtypes[dtype], memory, offset)
+            except ValueError as error:
+                raise SafetensorError(f"{name}: {_TEXTS['size-overflow']}: {error}") from error
     return out
 
 
 def _given(tensor: Tensor, framework: str, device: Any, backend: str) -> Any:
+    _header_name(tensor._model, tensor.name, tensor.dtype)
     if framework == "pt":
         out = tensor.torch()
         return _device(out.clone() if backend == "pread" else out, device)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import TensorSpec, safe_open, serialize, serialize_file
-from . import _all_numpy, _opened
+from . import _all_numpy, _loaded, _opened
 
 __all__ = ["load", "load_file", "save", "save_file"]
 
@@ -45,8 +45,7 @@ def save_file(tensor_dict: dict[str, np.ndarray[Any, Any]], filename: str | os.P
 
 def load(data: bytes) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays of a file in memory, copied."""
-    model = _opened(data, "<bytes>")
-    return {name: tensor.numpy(copy=True) for name, tensor in model.items()}
+    return _loaded(data).numpy(copy=True)
 
 
 def load_file(filename: str | os.PathLike[str], *, backend: str = "mmap") -> dict[str, np.ndarray[Any, Any]]:

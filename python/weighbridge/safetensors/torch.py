@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import TensorSpec, _opened, safe_open, serialize, serialize_file
+from . import TensorSpec, _loaded, safe_open, serialize, serialize_file
 
 __all__ = ["load", "load_file", "load_model", "save", "save_file", "save_model", "storage_ptr", "storage_size"]
 
@@ -145,7 +145,7 @@ def save_file(tensors: dict[str, torch.Tensor], filename: str | os.PathLike[str]
 
 def load(data: bytes) -> dict[str, torch.Tensor]:
     """The tensors of a file in memory, copied."""
-    return {name: tensor.torch() for name, tensor in _opened(data, "<bytes>").items()}
+    return {name: tensor.torch() for name, tensor in _loaded(data).items()}
 
 
 def load_file(filename: str | os.PathLike[str], device: Any = "cpu", *, backend: str = "mmap") -> dict[str, torch.Tensor]:
