@@ -58,7 +58,7 @@ def _find_shared_tensors(state_dict: dict[str, torch.Tensor]) -> list[set[str]]:
     for name, tensor in state_dict.items():
         if tensor.device != torch.device("meta") and storage_ptr(tensor) and storage_size(tensor):
             storages[tensor.device, storage_ptr(tensor), storage_size(tensor)].add(name)
-    return _filter_shared_not_shared(sorted(storages.values(), key=lambda names: list(state_dict).index(next(iter(names)))), state_dict)
+    return _filter_shared_not_shared(list(storages.values()), state_dict)
 
 
 def _filter_shared_not_shared(groups: list[set[str]], state_dict: dict[str, torch.Tensor]) -> list[set[str]]:
