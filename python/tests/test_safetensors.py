@@ -128,3 +128,57 @@ def test_metadata_are_texts(tmp_path, arrays, metadata, error):
         ours_numpy.save({1: np.zeros(1)})
     with pytest.raises(ours.SafetensorError, match='Unknown dtype "complex128"'):
         ours_numpy.save({"a": np.zeros(1, np.complex128)})
+
+
+def test_the_version_is_of_the_interface():
+    """huggingface_hub compares it: with weighbridge's own 0.1.0 it took another way to a device."""
+    assert tuple(map(int, ours.__version__.split("."))) >= (0, 8, 0)
+
+
+def test_slices_have_steps(arrays, tmp_path):
+    path = tmp_path / "a.safetensors"
+    ours_numpy.save_file(arrays, path)
+    for backend in ("mmap", "pread"):
+        with ours.safe_open(path, "np", backend=backend) as f:
+            s = f.get_slice("b")
+            for key in (slice(0, 10, 2), (slice(1, 8, 3), slice(0, 5, 2)), (0, ...), slice(4, 2), np.int64(2)):
+                assert np.array_equal(s[key], arrays["b"][key])
+            for key, text in (((..., ...), "Only one ellipsis"), (slice(0, 9, -1), "Slice step must be a positive integer, got -1"),
+                              ((0, 0, 0), r"slicing \[0, 0, 0\] with shape \[10, 5\]: more slicing indexes than dimensions in tensor"),
+                              (None, "Unsupported slice index at position 0: expected slice, int, or ellipsis"),
+                              ((slice(None), 1.5), "Unsupported slice index at position 1"), ([1], "Non empty lists are not implemented"),
+                              ((slice(0, 2), slice(0, 9, 2)), r"slicing \[0:2, 0:9:2\] .* index 8 out of bounds for tensor dimension #1 of size 5")):
+                with pytest.raises(ours.SafetensorError, match=text):
+                    s[key]
+
+
+def test_arguments_are_refused_as_by_the_original(arrays, tmp_path):
+    path = tmp_path / "a.safetensors"
+    ours_numpy.save_file(arrays, path)
+    for device in ("cuda", "cuda:1", "mps:0", 3, "cpu", None):
+        ours.safe_open(path, "pt", device=device)
+    for device in ("gpu", "cuda:x", "cuda:", "mps:1", -1, 1.5, "cpu:0"):
+        with pytest.raises(ours.SafetensorError, match=f"device {device} is invalid"):
+            ours.safe_open(path, "pt", device=device)
+    with pytest.raises(ours.SafetensorError, match="Device cuda:0 is not supported for framework numpy"):
+        ours.safe_open(path, "np", device="cuda")
+    with pytest.raises(ours.SafetensorError, match='backend "nope" is invalid'):
+        ours.safe_open(path, "np", backend="nope")
+    with pytest.raises(TypeError, match="argument 'framework'"):
+        ours.safe_open(path, 3)
+
+
+def test_a_plan_of_prefetch_is_checked_before_a_device_is_used(arrays, tmp_path):
+    path = tmp_path / "a.safetensors"
+    ours_numpy.save_file(arrays, path)
+    with ours.safe_open(path, "pt") as f:
+        with pytest.raises(ours.SafetensorError, match="prefetch loads to cuda devices, not cpu"):
+            f.prefetch()
+        for plan, text in (({"nope": None}, "does not contain tensor nope"), ({3: None}, "keys must be tensor names"), ({}, "selects no tensors"),
+                           ({"b": 3}, "values must be None or a slice"), ({"scalar": slice(0, 1)}, "cannot slice rows of the 0-d tensor"),
+                           ({"b": slice(0, 4, 2)}, "must have step 1, got 2"), ({"b": slice(0, 4, 0)}, "invalid prefetch plan slice for b"),
+                           ({"b": slice(0, 11)}, "stop 11 for b is out of range for 10 rows"), ({"b": slice("x")}, "must be integers or None")):
+            with pytest.raises(ours.SafetensorError, match=text):
+                f.prefetch(plan, device=0)
+    with ours.safe_open(path, "np") as f, pytest.raises(ours.SafetensorError, match='only compatible with framework="pt"'):
+        f.prefetch()

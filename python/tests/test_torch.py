@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
 import weighbridge as wb  # noqa: E402
+import weighbridge.safetensors as ours  # noqa: E402
 import weighbridge.safetensors.torch as st  # noqa: E402
 import weighbridge.torch as wt  # noqa: E402
 
@@ -59,5 +60,57 @@ def test_a_model_with_tied_weights_is_saved_once(tmp_path):
         st.save_file(source.state_dict(), tmp_path / "a.safetensors")
     st.save_model(source, tmp_path / "a.safetensors")
     assert len(wb.open(tmp_path / "a.safetensors")) == 1
-    assert st.load_model(target, tmp_path / "a.safetensors") == ([], [])
+    assert st.load_model(target, tmp_path / "a.safetensors") == (set(), [])  # as the original, which says lists
     assert torch.equal(target.b.weight, source.a.weight)
+
+
+def test_slices_of_a_mapped_tensor_take_the_indices_of_torch(tmp_path):
+    """The original gives PyTorch its mapped memory, so a slice that ends outside is clamped; read from the file, it is refused."""
+    whole = torch.arange(50.0).reshape(10, 5)
+    st.save_file({"w": whole, "b": whole.to(torch.bfloat16)}, tmp_path / "a.safetensors")
+    for name, expected in (("w", whole), ("b", whole.to(torch.bfloat16))):
+        with ours.safe_open(tmp_path / "a.safetensors", "pt") as f:
+            found = f.get_slice(name)
+            for key in (slice(None, 20), slice(1, 8, 3), (..., 0), [1, 2], slice(-3, None), None, (slice(None), slice(0, 5, 2))):
+                assert torch.equal(found[key], expected[key])
+            with pytest.raises(IndexError):
+                found[10]
+        with ours.safe_open(tmp_path / "a.safetensors", "pt", backend="pread") as f:
+            found = f.get_slice(name)
+            for key in (slice(1, 8, 3), (..., 0), (slice(None), slice(0, 5, 2)), -1):
+                assert torch.equal(found[key], expected[key])
+            with pytest.raises(ours.SafetensorError, match="index 19 out of bounds for tensor dimension #0 of size 10"):
+                found[:20]
+
+
+def test_a_loader_hands_out_each_tensor_once(tmp_path):
+    """On the CPU, which prefetch() refuses: a CUDA device differs only in where the tensors go."""
+    tensors = {"a": torch.arange(12.0).reshape(3, 4), "b": torch.arange(4), "c": torch.ones(2, dtype=torch.bfloat16)}
+    st.save_file(tensors, tmp_path / "a.safetensors")
+    with ours.safe_open(tmp_path / "a.safetensors", "pt") as f:
+        model, order = f._model, f.offset_keys()
+    with ours.PrefetchLoader(model, {name: slice(1, 3) if name == "a" else None for name in order}, "cpu", 2) as loader:
+        assert loader.names() == order and len(loader) == 3
+        assert torch.equal(loader.take("a"), tensors["a"][1:3])
+        with pytest.raises(ours.SafetensorError, match="already delivered"):
+            loader.take("a")
+        with pytest.raises(ours.SafetensorError, match="not in the prefetch plan"):
+            loader.take("d")
+        stream = iter(loader)
+        name, tensor = next(stream)
+        assert torch.equal(tensor, tensors[name]) and name != "a"
+    for use in (lambda: loader.take("b"), lambda: list(stream)):
+        with pytest.raises(ours.SafetensorError, match="prefetch loader closed"):
+            use()
+
+
+def test_names_that_others_import(tmp_path):
+    """transformers, accelerate and diffusers import helpers of safetensors.torch that are not documented."""
+    held = []
+    specs = st._flatten_as_ptr({"w": torch.ones(2, 3)}, held)
+    assert specs["w"].shape == [2, 3] and len(held) == 1
+    weight = torch.zeros(4)
+    assert st._find_shared_tensors({"a": weight, "b": weight[:2], "c": torch.zeros(4)}) == [{"a", "b"}, {"c"}]
+    assert st._remove_duplicate_names({"a": weight[:2], "b": weight}) == {"b": ["a"]}
+    assert st._is_complete(weight) and not st._is_complete(weight[:2]) and st._end_ptr(weight) == weight.data_ptr() + 16
+    assert st.storage_ptr(weight[1:]) == weight.data_ptr() and st.storage_size(weight[1:]) == 16

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import ctypes
 import json
+import operator
 import os
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import _arrays, _core
-from .. import __version__ as __version__
 from .._errors import Error
 from .._model import Model, Tensor
 from .._model import open as _open
 from .._progress import settings
 
 __all__ = ["PrefetchLoader", "PySafeSlice", "SafetensorError", "TensorMeta", "TensorSpec", "deserialize", "safe_open", "serialize", "serialize_file"]
+
+# The version of the original whose interface this is: callers compare it.
+__version__ = "0.8.0"
 
 # The names that the format has for our dtypes, and those that TensorSpec takes: NumPy's and PyTorch's.
 _HEADER_NAMES = {
@@ -37,6 +40,7 @@ _FRAMEWORKS = {"pt": "pt", "torch": "pt", "pytorch": "pt", "np": "np", "numpy": 
                "flax": "flax", "mlx": "mlx", "paddle": "paddle"}
 
 
+_DEVICES = ("cpu", "cuda", "mps", "npu", "xpu", "xla", "mlu", "hpu", "musa")
 _SUPPORTED = [_arrays.NUMPY_NAMES.get(name) or _arrays.TORCH_NAMES.get(name) or name for name in _HEADER_NAMES]
 
 
@@ -204,14 +208,18 @@ class safe_open:  # noqa: N801 - the name of the original
     """
 
     def __init__(self, filename: Any, framework: str, device: Any = "cpu", *, backend: str = "mmap") -> None:
+        for argument, value in (("framework", framework), ("backend", backend)):
+            if not isinstance(value, str):
+                raise TypeError(f"argument '{argument}': '{type(value).__name__}' object is not an instance of 'str'")
         if framework not in _FRAMEWORKS:
             raise SafetensorError(f"framework {framework} is invalid")
         if backend not in ("mmap", "pread"):
-            raise SafetensorError(f"backend {backend} is invalid")
+            raise SafetensorError(f'backend "{backend}" is invalid (expected one of: "mmap", "pread")')
         self._framework = _FRAMEWORKS[framework]
-        self._device = f"cuda:{device}" if isinstance(device, int) else device
-        if self._framework not in ("pt", "paddle") and str(self._device) != "cpu":
-            raise SafetensorError(f"device {device} is invalid")
+        self._device = _device_name(device)
+        if self._framework not in ("pt", "paddle") and self._device != "cpu":
+            long = {"np": "numpy", "tf": "tensorflow"}.get(self._framework, self._framework)
+            raise SafetensorError(f"Device {device if isinstance(device, int) else self._device} is not supported for framework {long}")
         self._backend = backend
         self._model: Model | None = _opened(filename, str(filename))
         self._base: int | None = None  # where the first tensor begins, once it is asked for
@@ -265,32 +273,45 @@ class safe_open:  # noqa: N801 - the name of the original
         """
         model = self._open()
         if self._framework != "pt":
-            raise SafetensorError('prefetch needs framework="pt"')
-        rows: dict[str, slice | None] = {}
-        for name in self.offset_keys() if plan is None else plan:
-            tensor = self._find(name)
-            chosen = None if plan is None else plan[name]
-            if chosen is not None and not isinstance(chosen, slice):
-                raise SafetensorError(f"the prefetch plan has None or a slice for each name, not {chosen!r} for {name}")
-            if chosen is not None and not tensor.shape:
-                raise SafetensorError(f"invalid prefetch plan slice for {name}: it is 0-d")
-            if chosen is not None and chosen.step not in (None, 1):
-                raise SafetensorError(f"invalid prefetch plan slice for {name}: only step 1 is supported")
-            if tensor.dtype not in _arrays.NUMPY_NAMES and tensor.dtype not in _arrays.TORCH_NAMES:
-                raise SafetensorError(f"{name}: PyTorch has no {_HEADER_NAMES.get(tensor.dtype, tensor.dtype)}")
-            if chosen is not None:
-                size = tensor.shape[0]
-                first, last = chosen.start or 0, size if chosen.stop is None else chosen.stop
-                first, last = first + size if first < 0 else first, last + size if last < 0 else last
-                if not 0 <= first <= last <= size:
-                    raise SafetensorError(f"invalid prefetch plan slice for {name}: {first} to {last} of {size} rows")
-                rows[name] = slice(first, last)
-            else:
-                rows[name] = None
-        target = self._device if device is None else f"cuda:{device}" if isinstance(device, int) else str(device)
-        if not str(target).startswith("cuda"):
-            raise SafetensorError(f"prefetch is for cuda devices, not {target}")
+            raise SafetensorError('prefetch is only compatible with framework="pt"')
+        target = self._device if device is None else _device_name(device)
+        if not target.startswith("cuda"):
+            raise SafetensorError(f"prefetch loads to cuda devices, not {target}")
+        order = self.offset_keys()
+        chosen = dict.fromkeys(order) if plan is None else {name: self._rows(name, rows) for name, rows in plan.items()}
+        if plan is not None and not chosen:
+            raise SafetensorError("prefetch plan selects no tensors")
+        rows = {name: chosen[name] for name in order if name in chosen}
+        for name in rows:
+            dtype = model[name].dtype
+            if dtype not in _arrays.NUMPY_NAMES and dtype not in _arrays.TORCH_NAMES:
+                raise SafetensorError(f"prefetch cannot hand out dtype {_HEADER_NAMES.get(dtype, dtype)}: torch has no matching dtype")
         return PrefetchLoader(model, rows, target, threads)
+
+    def _rows(self, name: Any, rows: Any) -> slice | None:
+        """The rows that a plan names, checked. Python would clamp them; a plan that misses the tensor is a mistake."""
+        if not isinstance(name, str):
+            raise SafetensorError("prefetch plan keys must be tensor names")
+        shape = self._find(name).shape
+        if rows is None:
+            return None
+        if not isinstance(rows, slice):
+            raise SafetensorError(f"prefetch plan values must be None or a slice, got {type(rows)} for {name}")
+        if not shape:
+            raise SafetensorError(f"cannot slice rows of the 0-d tensor {name}")
+        for bound in ("start", "stop"):
+            value = getattr(rows, bound)
+            if value is not None and not hasattr(value, "__index__"):
+                raise SafetensorError(f"prefetch plan slice bounds for {name} must be integers or None")
+            if value is not None and abs(operator.index(value)) > shape[0]:
+                raise SafetensorError(f"prefetch plan slice {bound} {value} for {name} is out of range for {shape[0]} rows")
+        try:
+            first, last, step = rows.indices(shape[0])
+        except (TypeError, ValueError) as error:
+            raise SafetensorError(f"invalid prefetch plan slice for {name}: {error}") from None
+        if step != 1:
+            raise SafetensorError(f"prefetch plan slices must have step 1, got {step} for {name}")
+        return slice(first, max(first, last))
 
     def _find(self, name: str) -> Tensor:
         found = self._open()._find(name)
@@ -313,7 +334,7 @@ class safe_open:  # noqa: N801 - the name of the original
 
     def get_slice(self, name: str) -> PySafeSlice:
         """A tensor to take slices of."""
-        return PySafeSlice(self._find(name), self._framework, self._device)
+        return PySafeSlice(self._find(name), self._framework, self._device, self._backend)
 
 
 class PrefetchLoader:
@@ -332,7 +353,7 @@ class PrefetchLoader:
         self._closed = False
 
     def names(self) -> list[str]:
-        """Those of the plan, in its order; of the whole file in the order of their bytes."""
+        """In the order of their bytes in the file."""
         return list(self._names)
 
     def __len__(self) -> int:
@@ -341,14 +362,16 @@ class PrefetchLoader:
     def take(self, name: str) -> Any:
         """A tensor, once it is there. Each can be taken once."""
         if self._closed:
-            raise SafetensorError("the loader is closed")
-        if name not in self._coming:
-            raise SafetensorError(f"{name} was taken already" if name in self._names else f"{name} is not in the prefetch plan")
-        return self._coming.pop(name).result()
+            raise SafetensorError(f"{name}: prefetch loader closed")
+        coming = self._coming.pop(name, None)  # once, whichever thread asks
+        if coming is None:
+            raise SafetensorError(f"{name}: tensor already delivered (prefetch hands each tensor out once, via take or iteration)"
+                                  if name in self._names else f"tensor {name} is not in the prefetch plan")
+        return coming.result()
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         for name in self._names:
-            if name in self._coming:
+            if name in self._coming or self._closed:
                 yield name, self.take(name)
 
     def close(self) -> None:
@@ -372,10 +395,14 @@ class _safe_open_handle(safe_open):  # noqa: N801
 
 
 class PySafeSlice:
-    """A tensor whose slices are read: ``f.get_slice(name)[:2, 0]``. Slices do not clamp, and have step 1."""
+    """A tensor whose slices are read: ``f.get_slice(name)[:2, 0]``.
 
-    def __init__(self, tensor: Tensor, framework: str, device: Any) -> None:
-        self._tensor, self._framework, self._device = tensor, framework, device
+    As in the original, memory of the file as a tensor of PyTorch (``framework="pt", backend="mmap"``) takes the indices of PyTorch. Everything
+    else takes ints, slices with a positive step and ``...``, and a slice that ends outside raises :class:`SafetensorError`.
+    """
+
+    def __init__(self, tensor: Tensor, framework: str, device: Any, backend: str = "mmap") -> None:
+        self._tensor, self._framework, self._device, self._backend = tensor, framework, device, backend
 
     def get_shape(self) -> list[int]:
         """The shape of the tensor."""
@@ -386,57 +413,78 @@ class PySafeSlice:
         return _HEADER_NAMES.get(self._tensor.dtype, self._tensor.dtype)
 
     def __getitem__(self, key: Any) -> Any:
-        """Elements by ints, slices of step 1 and ``...``. Unlike NumPy, a slice that ends outside raises :class:`SafetensorError`."""
+        """Elements by an index."""
+        _header_name(self._tensor._model, self._tensor.name, self._tensor.dtype)
+        if self._framework == "pt" and self._backend == "mmap" and self._tensor.is_view:
+            return _device(self._tensor.torch()[key], self._device)
+        chosen = self._indices(key)
+        if self._framework == "pt" and self._tensor.dtype in _arrays.TORCH_NAMES:
+            return _device(self._tensor.torch()[chosen].clone(), self._device)
+        import numpy
+
+        return _converted(numpy.array(self._tensor[chosen], order="C"), self._framework, self._device)
+
+    def _indices(self, key: Any) -> tuple[int | slice, ...]:
         shape = self._tensor.shape
         if isinstance(key, list):
             if key:
                 raise SafetensorError("Non empty lists are not implemented")
-            key = (slice(0, 0),)
+            key = slice(0, 0)
         keys = key if isinstance(key, tuple) else (key,)
-        if Ellipsis in keys:
-            at = keys.index(Ellipsis)
-            keys = keys[:at] + (slice(None),) * (len(shape) - len(keys) + 1) + keys[at + 1 :]
-        if len(keys) > len(shape):
-            raise SafetensorError(f"Error during slicing {_shown(keys)} with shape {list(shape)}: too many slicing indexes")
-        checked: list[Any] = []
+        dots = [i for i, one in enumerate(keys) if one is Ellipsis]
+        if len(dots) > 1:
+            raise SafetensorError("Only one ellipsis (...) is allowed in slice index")
+        if dots:
+            keys = (*keys[: dots[0]], *[slice(None)] * (len(shape) - len(keys) + 1), *keys[dots[0] + 1 :])
+        out: list[int | slice] = []
+        shown: list[str] = []
+        outside = None
         for dimension, one in enumerate(keys):
-            size = shape[dimension]
+            size = shape[dimension] if dimension < len(shape) else 0
             if isinstance(one, slice):
-                if one.step not in (None, 1):
-                    raise SafetensorError("slices with a step are not implemented")
-                begin, end = (0 if one.start is None else one.start), (size if one.stop is None else one.stop)
+                step = 1 if one.step is None else operator.index(one.step)
+                if step < 1:
+                    raise SafetensorError(f"Slice step must be a positive integer, got {step}")
+                begin = 0 if one.start is None else operator.index(one.start)
+                end = size if one.stop is None else operator.index(one.stop)
                 begin, end = (begin + size if begin < 0 else begin), (end + size if end < 0 else end)
-                if end > size or begin < 0:
-                    self._outside(keys, dimension, end - 1)
-                checked.append(slice(begin, max(begin, end)))
-            else:
-                at = one.__index__()
+                if outside is None and (begin < 0 or begin > size or end > size):
+                    outside = (dimension, begin if not 0 <= begin <= size else end - 1)
+                out.append(slice(begin, max(begin, end), step))
+                shown.append(f"{'' if one.start is None else one.start}:{'' if one.stop is None else one.stop}" + (f":{step}" if step > 1 else ""))
+            elif hasattr(one, "__index__"):
+                at = operator.index(one)
                 if at < -size:
                     raise SafetensorError(f"Invalid index {at} for dimension {dimension} of size {size}")
-                if at >= size:
-                    self._outside(keys, dimension, at)
-                checked.append(at % size)
-        name = self._tensor.dtype
-        if self._framework == "pt" and name in _arrays.ML_NAMES:
-            return _device(self._tensor.torch()[tuple(checked)].clone(), self._device)
-        array = self._tensor[tuple(checked)]
-        import numpy
-
-        return _converted(numpy.array(array, order="C"), self._framework, self._device)
-
-    def _outside(self, keys: tuple[Any, ...], dimension: int, at: int) -> None:
-        shape = self._tensor.shape
-        raise SafetensorError(f"Error during slicing {_shown(keys)} with shape {list(shape)}: "
-                              f"index {at} out of bounds for tensor dimension #{dimension} of size {shape[dimension]}")
+                at = at + size if at < 0 else at
+                if outside is None and at >= size:
+                    outside = (dimension, at)
+                out.append(at)
+                shown.append(str(at))
+            else:
+                raise SafetensorError(f"Unsupported slice index at position {dimension}: expected slice, int, or ellipsis")
+        about = f"Error during slicing [{', '.join(shown)}] with shape {list(shape)}: "
+        if len(keys) > len(shape):
+            raise SafetensorError(about + "more slicing indexes than dimensions in tensor")
+        if outside is not None:
+            raise SafetensorError(about + f"index {outside[1]} out of bounds for tensor dimension #{outside[0]} of size {shape[outside[0]]}")
+        return tuple(out)
 
 
-def _shown(keys: tuple[Any, ...]) -> str:
-    def one(key: Any) -> str:
-        if not isinstance(key, slice):
-            return str(key)
-        return ("" if key.start is None else str(key.start)) + ":" + ("" if key.stop is None else str(key.stop))
-
-    return "[" + ", ".join(map(one, keys)) + "]"
+def _device_name(device: Any) -> str:
+    """The name of a device, with its number: "cuda:0" of "cuda" and of 0."""
+    if device is None:
+        return "cpu"
+    if type(device).__module__ == "torch" and type(device).__name__ == "device":
+        device = str(device)
+    if isinstance(device, int) and not isinstance(device, bool) and device >= 0:
+        return f"cuda:{device}"
+    kind, colon, number = str(device).partition(":")
+    if not isinstance(device, str) or kind not in _DEVICES or (colon and (kind == "cpu" or not number.isdecimal())):
+        raise SafetensorError(f"device {device} is invalid")
+    if kind == "mps" and number not in ("", "0"):
+        raise SafetensorError(f"device {device} is invalid: only mps or mps:0 is supported")
+    return kind if kind in ("cpu", "mps") else f"{kind}:{number or 0}"
 
 
 def _device(tensor: Any, device: Any) -> Any:

@@ -98,7 +98,8 @@ def _remove_duplicate_names(
     return out
 
 
-def _flatten(tensors: dict[str, torch.Tensor]) -> tuple[dict[str, TensorSpec], list[torch.Tensor]]:
+def _evaluate_tensors_for_save(tensors: dict[str, torch.Tensor]) -> None:
+    """Raises for what cannot be saved: other objects than tensors, sparse ones, those that share memory."""
     if not isinstance(tensors, dict):
         raise ValueError(f"Expected a dict of [str, torch.Tensor] but received {type(tensors)}")
     sparse = []
@@ -114,7 +115,12 @@ def _flatten(tensors: dict[str, torch.Tensor]) -> tuple[dict[str, TensorSpec], l
     if shared:
         raise RuntimeError(f"Some tensors share memory, this will lead to duplicate memory on disk and potential differences when loading them "
                            f"again: {shared}. A potential way to correctly save your model is to use `save_model`.")
-    out, held = {}, []
+
+
+def _flatten_as_ptr(tensors: dict[str, torch.Tensor], keep_alive_buffer: list[Any]) -> dict[str, TensorSpec]:
+    """Where the elements of each tensor are. `keep_alive_buffer` gets what must live as long as that is used."""
+    _evaluate_tensors_for_save(tensors)
+    out = {}
     for name, tensor in tensors.items():
         if not tensor.is_contiguous():
             raise ValueError(f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. It either means you are trying to save "
@@ -122,15 +128,16 @@ def _flatten(tensors: dict[str, torch.Tensor]) -> tuple[dict[str, TensorSpec], l
                              "load time, or simply call `.contiguous()` on your tensor to pack it before saving.")
         if tensor.device.type != "cpu":
             tensor = tensor.to("cpu")
-        held.append(tensor)
+        keep_alive_buffer.append(tensor)
         out[name] = TensorSpec(dtype=str(tensor.dtype).removeprefix("torch."), shape=tensor.shape, data_ptr=tensor.data_ptr(),
                                data_len=tensor.nelement() * tensor.element_size())
-    return out, held
+    return out
 
 
 def save(tensors: dict[str, torch.Tensor], metadata: dict[str, str] | None = None) -> bytes:
     """A safetensors file in memory."""
-    specs, held = _flatten(tensors)
+    held: list[torch.Tensor] = []
+    specs = _flatten_as_ptr(tensors, held)
     out = serialize(specs, metadata)
     del held
     return out
@@ -138,7 +145,8 @@ def save(tensors: dict[str, torch.Tensor], metadata: dict[str, str] | None = Non
 
 def save_file(tensors: dict[str, torch.Tensor], filename: str | os.PathLike[str], metadata: dict[str, str] | None = None) -> None:
     """Writes a safetensors file."""
-    specs, held = _flatten(tensors)
+    held: list[torch.Tensor] = []
+    specs = _flatten_as_ptr(tensors, held)
     serialize_file(specs, filename, metadata)
     del held
 
@@ -172,19 +180,19 @@ def save_model(model: torch.nn.Module, filename: str | os.PathLike[str], metadat
 
 def load_model(
     model: torch.nn.Module, filename: str | os.PathLike[str], strict: bool = True, device: Any = "cpu", *, backend: str = "mmap"
-) -> tuple[list[str], list[str]]:
+) -> tuple[set[str], list[str]]:
     """Loads a file into a module, in any container.
 
     Returns
     -------
-    (missing, unexpected) : lists of str
+    (missing, unexpected) : set of str, list of str
         Names that the file lacks, and that the module lacks. With `strict` either raises RuntimeError.
     """
     state = load_file(filename, device=device, backend=backend)
     own = model.state_dict()
     duplicates = _remove_duplicate_names(own, preferred_names=list(state))
-    missing, unexpected = model.load_state_dict(state, strict=False)
-    missing = set(missing)
+    lacking, unexpected = model.load_state_dict(state, strict=False)
+    missing = set(lacking)
     for others in duplicates.values():
         for name in others:  # the module has it under another name
             if name in missing:
@@ -198,11 +206,12 @@ def load_model(
         if unexpected:
             lines.append("    Unexpected key(s) in state_dict: " + ", ".join(f'"{name}"' for name in sorted(unexpected)))
         raise RuntimeError("\n".join(lines))
-    return sorted(missing), list(unexpected)
+    return missing, list(unexpected)
 
 
 def _tobytes(tensor: torch.Tensor, name: str) -> bytes:
-    specs, held = _flatten({name: tensor})
+    held: list[torch.Tensor] = []
+    specs = _flatten_as_ptr({name: tensor}, held)
     out = bytes(specs[name]._memory())
     del held
     return out
