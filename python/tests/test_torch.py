@@ -2,7 +2,7 @@
 """PyTorch: tensors over a file, modules, and safetensors' functions. `make check-torch` runs it where PyTorch is installed."""
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="needs PyTorch: make check-torch runs this")
 np = pytest.importorskip("numpy")
 
 import weighbridge as wb  # noqa: E402
