@@ -122,6 +122,16 @@ def test_ctrl_c_stops_a_job(tmp_path):
     assert done.stdout == "stopped True []\n", done.stderr
 
 
+def test_a_pickled_model_opens_as_it_was_opened(file, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    m = wb.open(file.name, format="zt")
+    data = pickle.dumps(m)
+    monkeypatch.chdir("/")
+    assert pickle.loads(data)["bytes"].tobytes() == b"abc"
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(m.view(only="b*"))
+
+
 def test_models_pickle_as_their_path(file):
     assert pickle.loads(pickle.dumps(wb.open(file)))["bytes"].tobytes() == b"abc"
     with pytest.raises(TypeError):

@@ -91,6 +91,7 @@ def of_array(value: Any) -> tuple[str, list[int], Any]:
         shape = list(value.shape)
         if value.is_sparse or value.layout != torch.strided:
             raise UsageError("a sparse tensor of PyTorch cannot be saved: make it dense first")
+        value = value.resolve_conj().resolve_neg()
         return name, shape, _bytes_of_torch(torch, value)
     if isinstance(value, (bytes, bytearray, memoryview, array)):
         return _of_buffer(value)
@@ -100,6 +101,9 @@ def of_array(value: Any) -> tuple[str, list[int], Any]:
         return _of_buffer(value)
     if not isinstance(value, numpy.ndarray):
         value = numpy.from_dlpack(value) if hasattr(value, "__dlpack__") and not hasattr(value, "__array__") else numpy.asarray(value)
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and masked.is_masked(value):
+        raise UsageError("a masked array cannot be saved: fill it first, with filled()")
     if value.dtype.byteorder == (">" if sys.byteorder == "little" else "<"):
         value = value.astype(value.dtype.newbyteorder("="))
     name = our_name(value.dtype.name)

@@ -58,12 +58,13 @@ class Embedder:
         default_prompt_name: str | None = None,
         truncate_dim: int | None = None,
     ) -> None:
-        self._arguments = (model if not isinstance(model, Model) else model.name,
+        self._arguments = (model if isinstance(model, Model) else os.path.abspath(model),
                            dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case, max_length=max_length,
                                 heads=heads, threads=threads, prompts=prompts, default_prompt_name=default_prompt_name,
                                 truncate_dim=truncate_dim))
         opened = model if isinstance(model, Model) else open_model(model)
         self._model = opened._handle  # stays open when `model` is closed
+        self._name = opened.name
         self._digest: str | None = None
         self._embedder = _core.Embedder(self._model, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
                                                           max_length=max_length, heads=heads, threads=threads))
@@ -229,7 +230,7 @@ class Embedder:
 
     def __repr__(self) -> str:
         e = self._embedder
-        return f"<weighbridge.Embedder {str(self._arguments[0])!r}, {e.dimension} numbers, {e.pooling}, {e.precision}, {e.threads} threads>"
+        return f"<weighbridge.Embedder {self._name!r}, {e.dimension} numbers, {e.pooling}, {e.precision}, {e.threads} threads>"
 
 
 def _prompts_beside(folder: str) -> tuple[dict[str, str], str | None]:
