@@ -323,7 +323,7 @@ Vectors embed_arrow(const Embedder& embedder, nb::handle texts, const std::strin
   const auto ask = [&](auto call, auto* into) {
     int failed = 0;
     {
-      nb::gil_scoped_release released;
+      const WithoutGil released;
       failed = call(stream, into);
     }
     if (failed == 0) return;

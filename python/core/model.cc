@@ -103,7 +103,7 @@ nb::object over(const Tensor& tensor, nb::handle buffer, std::uint64_t offset) {
     Py_buffer view{};
     ~Held() {
       if (!nb::is_alive()) return;
-      nb::gil_scoped_acquire acquired;
+      const WithGil acquired;
       PyBuffer_Release(&view);
     }
   };
@@ -212,7 +212,7 @@ nb::list copies_of(nb::list tensors, const Settings& settings) {
   std::uint64_t bytes = 0;
   for (const Copy& one : all) bytes += one.width != 0 ? one.size : kPiece;
   if (bytes < kPiece && settings.progress.is_none()) {  // is done before a thread has started
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     const auto executor = inline_executor();
     work({.limits = settings.limits, .executor = executor, .progress = [](std::uint64_t, std::uint64_t) {
             return true;
@@ -393,7 +393,7 @@ void define_models(nb::module_& m) {
         };
         if (!sidecar.is_none()) options.sidecar = source_of(sidecar);
         if (!tokenizer.is_none()) options.tokenizer = source_of(tokenizer);
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         const Context context{.limits = settings.limits};
         return input.source ? open(input.source, context, options) : open(input.path, context, options);
       },

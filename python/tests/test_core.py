@@ -234,3 +234,23 @@ def test_a_view_selects_renames_and_edits(tmp_path, file):
 def test_a_model_is_equal_to_itself_and_can_be_a_key(file):
     one, two = wb.open(file), wb.open(file)
     assert one == one and one != two and len({one, two}) == 2
+
+
+@pytest.mark.parametrize("job", ["wb.hash('a.zt')", "wb.open('a.zt')['w'].tobytes()", "wb.verify(io.BytesIO(data))", "wb.open(io.BytesIO(data))"])
+def test_a_daemon_thread_does_not_abort_the_end_of_the_interpreter(tmp_path, job):
+    wb.save(tmp_path / "a.zt", {"w": bytes(8 << 20)})
+    code = f"""if True:
+        import io, threading, time, weighbridge as wb
+        data = open('a.zt', 'rb').read()
+        def work():
+            while True:
+                {job}
+        kept = wb.open(io.BytesIO(data)), memoryview(data)
+        for _ in range(3):
+            threading.Thread(target=work, daemon=True).start()
+        time.sleep(0.2)
+    """
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        assert (done.returncode, done.stderr) == (0, "")
