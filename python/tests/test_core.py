@@ -39,6 +39,10 @@ def test_a_model_is_a_mapping(file):
 
 
 def test_names_that_are_absent_suggest_similar_ones(file):
+    for other in (3, None, 1.5):
+        with pytest.raises(KeyError, match="by their names"):
+            wb.open(file)[other]
+        assert wb.open(file).get(other) is None
     with pytest.raises(KeyError) as caught:
         wb.open(file)["int"]
     assert isinstance(caught.value, wb.Error) and "'ints'" in str(caught.value)

@@ -184,3 +184,12 @@ def test_what_has_no_dtype_of_numpy_is_refused_in_every_way(tmp_path):
 def test_masked_arrays_are_refused(tmp_path):
     with pytest.raises(wb.UsageError, match="filled"):
         wb.save(tmp_path / "a.zt", {"w": np.ma.array([1.0, 2.0], mask=[True, False])})
+
+
+def test_dtypes_by_any_name(tmp_path):
+    wb.save(tmp_path / "a.zt", {"w": np.arange(3, dtype=np.float64)})
+    t = wb.open(tmp_path / "a.zt")["w"]
+    for name in ("f32", "F32", "float32", "<f4", "f4", "single", np.float32, np.dtype("f4"), "torch.float32"):
+        if name != "f4":  # ours: four bits
+            assert t.numpy(name).dtype == np.float32, name
+    assert t.numpy("half").dtype == np.float16 and t.numpy(float).dtype == np.float64 and t.numpy("bfloat16").dtype.name == "bfloat16"

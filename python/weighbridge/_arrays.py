@@ -34,7 +34,17 @@ def our_name(dtype: Any) -> str:
     """Our name ("bf16") of a dtype: ours, NumPy's, PyTorch's, or an object with that name."""
     if isinstance(dtype, str):
         plain = dtype.removeprefix("torch.")
-        return _OURS.get(plain, plain)
+        name = _OURS.get(plain, plain)
+        if name in NUMPY_NAMES or name in TORCH_NAMES:
+            return name
+        if plain.lower() in NUMPY_NAMES or plain.lower() in TORCH_NAMES:
+            return plain.lower()
+        try:  # NumPy's other names: "half", "<f4"
+            import numpy
+
+            return _OURS.get(numpy.dtype(plain).name, name)
+        except (ImportError, TypeError):
+            return name
     name = str(dtype).removeprefix("torch.")
     if name in _OURS:
         return _OURS[name]

@@ -342,6 +342,8 @@ class Model(Mapping[str, Tensor]):
 
     def __getitem__(self, name: str) -> Tensor:
         """The tensor of this name. Raises :class:`MissingTensorError`, a KeyError, which suggests similar names."""
+        if not isinstance(name, str):
+            raise MissingTensorError(f"tensors are found by their names, not by {name!r}")
         found = self._find(name)
         if found is None:
             near = self._handle.nearest(name.encode(errors="replace").decode())
