@@ -302,13 +302,16 @@ std::shared_ptr<const Chunk> embed_chunk(const Embedder& embedder, const ArrowAr
 template <class T> T* pointer_of(nb::handle capsule, const char* name) {
   void* const out = PyCapsule_GetPointer(capsule.ptr(), name);
   if (!out) throw nb::python_error();
+  if (!static_cast<T*>(out)->release) throw nb::value_error("the column was taken by another consumer already");
   return static_cast<T*>(out);
 }
 
 Vectors embed_arrow(const Embedder& embedder, nb::handle texts, const std::string& digest, const Settings& settings) {
   Vectors out{.chunks = {}, .width = embedder.dimension(), .digest = digest};
   if (nb::hasattr(texts, "__arrow_c_array__")) {
-    const auto pair = nb::cast<nb::tuple>(texts.attr("__arrow_c_array__")());
+    nb::tuple pair;
+    if (!nb::try_cast(texts.attr("__arrow_c_array__")(), pair) || pair.size() != 2)
+      throw nb::type_error("__arrow_c_array__() returned something other than two capsules");
     const TextReader reader = reader_of(*pointer_of<ArrowSchema>(pair[0], "arrow_schema"));
     out.chunks.push_back(embed_chunk(embedder, *pointer_of<ArrowArray>(pair[1], "arrow_array"), reader, settings));
     return out;
@@ -320,7 +323,7 @@ Vectors embed_arrow(const Embedder& embedder, nb::handle texts, const std::strin
   const auto ask = [&](auto call, auto* into) {
     int failed = 0;
     {
-      nb::gil_scoped_release released;
+      const WithoutGil released;
       failed = call(stream, into);
     }
     if (failed == 0) return;

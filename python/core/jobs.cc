@@ -52,7 +52,7 @@ Bytes to_bytes(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>& array) 
   struct Held {
     nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array;
     ~Held() {
-      nb::gil_scoped_acquire acquired;
+      const WithGil acquired;
       array = {};
     }
   };
@@ -79,7 +79,7 @@ void define_jobs(nb::module_& m) {
       });
   m.def("plan", [](const Model& model, const std::string& format, nb::handle options) {
     const Options made = to_options(options);
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     return plan(model, format, made);
   });
   m.def("save", [](const Model& model, nb::handle path, nb::handle options, const Settings& settings) {
@@ -92,7 +92,7 @@ void define_jobs(nb::module_& m) {
                    const std::vector<std::pair<std::string, std::string>>& set, const std::vector<std::string>& unset) {
     ViewOptions options{.only = only, .without = without, .set = set, .unset = unset};
     for (const auto& [from, to] : rename) options.rename.push_back({.from = from, .to = to});
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     return view(model, options);
   });
   m.def("hash", [](const Model& model, bool names, std::uint32_t version, const Settings& settings) {

@@ -97,6 +97,25 @@ nb::object view_of(const Tensor& tensor, bool numpy) {
   return make_array<AnyArray>(bytes.span.data(), bytes.span.size(), tensor.shape(), tensor.dtype(), keep, true);
 }
 
+// The elements in a writable buffer, which the array keeps.
+nb::object over(const Tensor& tensor, nb::handle buffer, std::uint64_t offset) {
+  struct Held {
+    Py_buffer view{};
+    ~Held() {
+      if (!nb::is_alive()) return;
+      const WithGil acquired;
+      PyBuffer_Release(&view);
+    }
+  };
+  auto held = std::make_shared<Held>();
+  if (PyObject_GetBuffer(buffer.ptr(), &held->view, PyBUF_WRITABLE) != 0) throw nb::python_error();
+  const auto size = static_cast<std::uint64_t>(held->view.len);
+  const std::uint64_t bytes = dense_bytes(tensor);
+  if (offset > size || bytes > size - offset) throw nb::value_error("the buffer is too small for the tensor");
+  auto* const at = static_cast<std::byte*>(held->view.buf) + offset;
+  return make_array<nb::ndarray<nb::array_api>>(at, bytes, tensor.shape(), tensor.dtype(), held, true);
+}
+
 // Rows [first, first + count) as an array of their own; all of them without a rank.
 nb::object rows_of(const Tensor& tensor, std::uint64_t first, std::uint64_t count, DType dtype, bool numpy,
                    const Settings& settings) {
@@ -206,7 +225,7 @@ nb::list copies_of(nb::list tensors, const Settings& settings) {
   std::uint64_t bytes = 0;
   for (const Copy& one : all) bytes += one.width != 0 ? one.size : kPiece;
   if (bytes < kPiece && settings.progress.is_none()) {  // is done before a thread has started
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     const auto executor = inline_executor();
     work({.limits = settings.limits, .executor = executor, .progress = [](std::uint64_t, std::uint64_t) {
             return true;
@@ -286,6 +305,7 @@ void define_models(nb::module_& m) {
              return out;
            })
       .def("view", &view_of, nb::arg("numpy"), nb::sig("def view(self, numpy: bool) -> Any"))
+      .def("over", &over)
       .def_static("copies", &copies_of)
       .def("rows",
            [](const Tensor& t, std::uint64_t first, std::uint64_t count, std::string_view dtype, bool numpy,
@@ -386,7 +406,7 @@ void define_models(nb::module_& m) {
         };
         if (!sidecar.is_none()) options.sidecar = source_of(sidecar);
         if (!tokenizer.is_none()) options.tokenizer = source_of(tokenizer);
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         const Context context{.limits = settings.limits};
         return input.source ? open(input.source, context, options) : open(input.path, context, options);
       },

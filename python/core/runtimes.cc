@@ -47,7 +47,7 @@ std::vector<Embedded> embed_texts(const Embedder& embedder, std::span<const std:
   const auto cost = [](std::size_t sum, std::string_view text) { return sum + text.size() + 32; };
   if (std::accumulate(texts.begin(), texts.end(), std::size_t{0}, cost) <= kBytesAtOnce &&
       settings.progress.is_none()) {
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     embedder.embed(texts, out, what);
     return what;
   }
@@ -105,7 +105,7 @@ void define_runtimes(nb::module_& m) {
                else
                  made.set(name, argument<std::string>(name, value));
              }
-             nb::gil_scoped_release released;
+             const WithoutGil released;
              new (self) Embedder(model, made);
            })
       .def_prop_ro("dimension", &Embedder::dimension)
@@ -135,7 +135,7 @@ void define_runtimes(nb::module_& m) {
   nb::class_<Stream>(m, "Stream")
       .def("step",
            [](Stream& self) {
-             nb::gil_scoped_release released;
+             const WithoutGil released;
              return self.generation->step();
            })
       .def("cancel", [](Stream& self) { self.generation->cancel(); })
@@ -153,7 +153,7 @@ void define_runtimes(nb::module_& m) {
            [](Held* self, const Model& model, unsigned threads, std::uint64_t context, const std::string& precision) {
              GeneratorOptions options{.threads = threads, .context = context};
              options.set("precision", precision);
-             nb::gil_scoped_release released;
+             const WithoutGil released;
              auto made = std::make_shared<const Generator>(model, options);
              new (self) Held{std::move(made)};
            })

@@ -15,7 +15,7 @@ class Buffer {
   }
   ~Buffer() {
     if (!nb::is_alive()) return;
-    nb::gil_scoped_acquire acquired;
+    const WithGil acquired;
     PyBuffer_Release(&view_);
   }
   Buffer(const Buffer&) = delete;
@@ -51,7 +51,7 @@ class Ranges final : public Source {
         size_(nb::cast<std::uint64_t>(reader.attr("size"))) {}
   ~Ranges() override {
     if (!nb::is_alive()) return;
-    nb::gil_scoped_acquire acquired;
+    const WithGil acquired;
     delete reader_;
   }
   Ranges(const Ranges&) = delete;
@@ -64,7 +64,7 @@ class Ranges final : public Source {
     if (out.empty()) return;
     std::string why;
     {
-      nb::gil_scoped_acquire acquired;
+      const WithGil acquired;
       try {
         const nb::object got = reader_->attr("read_at")(offset, out.size());
         const Buffer buffer(got);

@@ -90,3 +90,27 @@ def test_duckdb(embedder, expected):
     vectors = pa.table({"vector": pa.chunked_array(embedder.embed_arrow(column))})
     found = duckdb.sql("select vector from vectors").fetchall()
     same([None if row is None else np.array(row, np.float32) for row, in found], expected)
+
+
+def test_a_column_that_was_taken_is_refused(embedder):
+    class Taken:
+        def __init__(self, column):
+            self.stream = column.__arrow_c_stream__()
+            pa.ChunkedArray._import_from_c_capsule(self.stream)
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self.stream
+
+    with pytest.raises(ValueError, match="another consumer"):
+        embedder.embed_arrow(Taken(pa.chunked_array([["a"]])))
+
+    class Wrong:
+        def __init__(self, given):
+            self.given = given
+
+        def __arrow_c_array__(self, requested_schema=None):
+            return self.given
+
+    for given in ((), (1,), [], 3, (None, None)):
+        with pytest.raises((TypeError, ValueError)):
+            embedder.embed_arrow(Wrong(given))

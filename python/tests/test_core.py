@@ -39,6 +39,10 @@ def test_a_model_is_a_mapping(file):
 
 
 def test_names_that_are_absent_suggest_similar_ones(file):
+    for other in (3, None, 1.5):
+        with pytest.raises(KeyError, match="by their names"):
+            wb.open(file)[other]
+        assert wb.open(file).get(other) is None
     with pytest.raises(KeyError) as caught:
         wb.open(file)["int"]
     assert isinstance(caught.value, wb.Error) and "'ints'" in str(caught.value)
@@ -120,6 +124,16 @@ def test_ctrl_c_stops_a_job(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     assert done.stdout == "stopped True []\n", done.stderr
+
+
+def test_a_pickled_model_opens_as_it_was_opened(file, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    m = wb.open(file.name, format="zt")
+    data = pickle.dumps(m)
+    monkeypatch.chdir("/")
+    assert pickle.loads(data)["bytes"].tobytes() == b"abc"
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(m.view(only="b*"))
 
 
 def test_models_pickle_as_their_path(file):
@@ -224,3 +238,23 @@ def test_a_view_selects_renames_and_edits(tmp_path, file):
 def test_a_model_is_equal_to_itself_and_can_be_a_key(file):
     one, two = wb.open(file), wb.open(file)
     assert one == one and one != two and len({one, two}) == 2
+
+
+@pytest.mark.parametrize("job", ["wb.hash('a.zt')", "wb.open('a.zt')['w'].tobytes()", "wb.verify(io.BytesIO(data))", "wb.open(io.BytesIO(data))"])
+def test_a_daemon_thread_does_not_abort_the_end_of_the_interpreter(tmp_path, job):
+    wb.save(tmp_path / "a.zt", {"w": bytes(8 << 20)})
+    code = f"""if True:
+        import io, threading, time, weighbridge as wb
+        data = open('a.zt', 'rb').read()
+        def work():
+            while True:
+                {job}
+        kept = wb.open(io.BytesIO(data)), memoryview(data)
+        for _ in range(3):
+            threading.Thread(target=work, daemon=True).start()
+        time.sleep(0.2)
+    """
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        assert (done.returncode, done.stderr) == (0, "")

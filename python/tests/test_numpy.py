@@ -159,3 +159,37 @@ def test_a_dtype_that_nobody_knows_is_unsupported_and_nothing_else(tmp_path):
             with pytest.raises(wb.UnsupportedError, match="'a'.*dtype") as caught:
                 job()
             assert isinstance(caught.value, NotImplementedError)
+
+
+def test_arrays_and_masks_index_compressed_tensors_too(tmp_path):
+    array = np.arange(12).reshape(4, 3)
+    for encoding in (None, "zstd"):
+        wb.save(tmp_path / f"{encoding}.zt", {"w": array}, encoding=encoding)
+        t = wb.open(tmp_path / f"{encoding}.zt")["w"]
+        for index in (np.array([0, 2]), array[:, 0] > 3, [1, 1], np.int64(2), np.array(3)):
+            assert np.array_equal(t[index], array[index])
+
+
+def test_what_has_no_dtype_of_numpy_is_refused_in_every_way(tmp_path):
+    header = b'{"w":{"dtype":"F4","shape":[4,4],"data_offsets":[0,8]}}'
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(range(8)))
+    with wb.open(path) as m:
+        for job in (lambda: m["w"].numpy(), lambda: m["w"][0], lambda: m.numpy(), lambda: m.numpy(copy=True), lambda: np.from_dlpack(m["w"])):
+            with pytest.raises(wb.UsageError, match="f4.*dtype='f32'"):
+                job()
+        assert m["w"].numpy("f32").shape == (4, 4)
+
+
+def test_masked_arrays_are_refused(tmp_path):
+    with pytest.raises(wb.UsageError, match="filled"):
+        wb.save(tmp_path / "a.zt", {"w": np.ma.array([1.0, 2.0], mask=[True, False])})
+
+
+def test_dtypes_by_any_name(tmp_path):
+    wb.save(tmp_path / "a.zt", {"w": np.arange(3, dtype=np.float64)})
+    t = wb.open(tmp_path / "a.zt")["w"]
+    for name in ("f32", "F32", "float32", "<f4", "f4", "single", np.float32, np.dtype("f4"), "torch.float32"):
+        if name != "f4":  # ours: four bits
+            assert t.numpy(name).dtype == np.float32, name
+    assert t.numpy("half").dtype == np.float16 and t.numpy(float).dtype == np.float64 and t.numpy("bfloat16").dtype.name == "bfloat16"

@@ -65,6 +65,15 @@ def test_prompts_of_the_folder(encoder_folder, tmp_path):
         stored.write_text(wrong)
         with pytest.raises(wb.MalformedError, match="config_sentence_transformers.json"):
             wb.Embedder(folder)
+    stored.unlink()
+    with pytest.raises(wb.UsageError, match="no prompt is called 'nope'"):
+        wb.Embedder(folder, default_prompt_name="nope")
+    with pytest.raises(wb.UsageError, match="at least 1"):
+        embedder.encode("x", truncate_dim=-1)
+    for precision in ("float32", "int8", "uint8", "binary"):
+        assert len(embedder.encode([], precision=precision)) == 0
+    with pytest.raises(FileNotFoundError, match="has to be downloaded first"):
+        wb.Embedder("sentence-transformers/all-MiniLM-L6-v2")
     with pytest.raises(wb.UsageError, match="on the CPU"):
         embedder.encode("x", device="cuda")
     one = embedder.encode(["a truck", "a lorry"])
@@ -97,6 +106,16 @@ def test_generate_answers_like_a_completion(generator):
     stopped = generator.generate("Once upon a time", max_tokens=30, stop=" ")
     assert stopped["choices"][0]["finish_reason"] == "stop" and " " not in stopped["choices"][0]["text"].lstrip()
     assert generator.generate("x", temperature=1.0, seed=3)["choices"] == generator.generate("x", temperature=1.0, seed=3)["choices"]
+
+
+def test_generate_has_the_habits_of_llama_cpp(generator):
+    plain = generator.generate("Once", max_tokens=5)["choices"][0]["text"]
+    echoed = generator.generate("Once", max_tokens=5, echo=True, stop=None)["choices"][0]["text"]
+    assert echoed == "Once" + plain == "".join(c["choices"][0]["text"] for c in generator.generate("Once", max_tokens=5, echo=True, stream=True))
+    for most in (None, -1):
+        assert generator.generate("Once", max_tokens=most, seed=-1, temperature=1.0)["choices"][0]["finish_reason"] in ("stop", "length")
+    with pytest.raises(TypeError, match="the prompt is a str, not NoneType"):
+        generator.generate(None)
 
 
 def test_ids_and_likelihoods(generator):

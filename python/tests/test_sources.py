@@ -74,6 +74,14 @@ def test_a_file_object_whose_error_or_name_is_no_text(file):
     assert len(wb.open(named)) == 20
 
 
+def test_a_memory_map_is_a_file_object(file):
+    import mmap
+
+    with open(file, "rb") as opened:
+        memory = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+    assert wb.open(memory)["w3"].tobytes()[:4] == array.array("f", [3]).tobytes()
+
+
 def test_an_address_of_fsspec(file):
     fsspec = pytest.importorskip("fsspec", reason="needs fsspec")
     with fsspec.open(f"memory://folder/{file.name}", "wb") as out:

@@ -114,3 +114,58 @@ def test_names_that_others_import(tmp_path):
     assert st._remove_duplicate_names({"a": weight[:2], "b": weight}) == {"b": ["a"]}
     assert st._is_complete(weight) and not st._is_complete(weight[:2]) and st._end_ptr(weight) == weight.data_ptr() + 16
     assert st.storage_ptr(weight[1:]) == weight.data_ptr() and st.storage_size(weight[1:]) == 16
+
+
+def big(value, count=100_000):
+    return {"w": torch.full((count,), float(value))}
+
+
+def test_another_file_by_the_same_name_is_not_mapped(tmp_path, monkeypatch):
+    path = tmp_path / "a.safetensors"
+    st.save_file(big(1), path)
+    m = wb.open(path)
+    st.save_file(big(2), path)
+    assert m["w"].torch()[0] == 1 == m.torch()["w"][0] and torch.from_dlpack(m["w"])[0] == 1
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "<memory>").write_bytes(path.read_bytes())
+    st.save_file(big(3), path)
+    assert wb.open(path.read_bytes())["w"].torch()[0] == 3
+
+
+@pytest.mark.parametrize("count", [10, 100_000])
+def test_each_call_gives_a_tensor_of_its_own(tmp_path, count):
+    path = tmp_path / "a.safetensors"
+    st.save_file(big(0, count), path)
+    m = wb.open(path)
+    with st.safe_open(path, "pt") as f, st.safe_open(path, "np") as g:
+        takes = [lambda: m["w"].torch(), lambda: m.torch()["w"], lambda: torch.from_dlpack(m["w"]), lambda: f.get_tensor("w"), lambda: g.get_tensor("w"),
+                 lambda: st.load_file(path)["w"]]
+        for take in takes:
+            one, two = take(), take()
+            one[0] = 99  # a crash where the memory is read-only
+            assert two[0] == 0 and take()[0] == 0
+    assert (st.load_file(path)["w"] == 0).all()
+
+
+def test_a_tensor_outlives_its_model(tmp_path):
+    st.save_file(big(5), tmp_path / "a.safetensors")
+    m = wb.open(tmp_path / "a.safetensors")
+    t = m["w"]
+    m.close()
+    assert t.torch()[7] == 5 == torch.from_dlpack(t)[7] == t.numpy()[7]
+
+
+def test_a_module_is_not_half_loaded(tmp_path):
+    module = torch.nn.Linear(3, 2)
+    before = module.weight.clone()
+    wb.save(tmp_path / "a.zt", {"weight": torch.zeros(2, 3), "bias": torch.zeros(5)})
+    with pytest.raises(wb.UsageError, match="shape"):
+        wt.load_state_dict(module, tmp_path / "a.zt")
+    assert torch.equal(module.weight, before)
+
+
+def test_conjugates_are_saved_as_their_values(tmp_path):
+    value = torch.tensor([1 + 2j, 3 - 4j])
+    wb.save(tmp_path / "a.zt", {"w": value.conj(), "n": value.conj().imag})
+    m = wb.open(tmp_path / "a.zt")
+    assert torch.equal(m["w"].torch(), value.conj().resolve_conj()) and torch.equal(m["n"].torch(), torch.tensor([-2.0, 4.0]))

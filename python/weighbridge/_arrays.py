@@ -34,7 +34,17 @@ def our_name(dtype: Any) -> str:
     """Our name ("bf16") of a dtype: ours, NumPy's, PyTorch's, or an object with that name."""
     if isinstance(dtype, str):
         plain = dtype.removeprefix("torch.")
-        return _OURS.get(plain, plain)
+        name = _OURS.get(plain, plain)
+        if name in NUMPY_NAMES or name in TORCH_NAMES:
+            return name
+        if plain.lower() in NUMPY_NAMES or plain.lower() in TORCH_NAMES:
+            return plain.lower()
+        try:  # NumPy's other names: "half", "<f4"
+            import numpy
+
+            return _OURS.get(numpy.dtype(plain).name, name)
+        except (ImportError, TypeError):
+            return name
     name = str(dtype).removeprefix("torch.")
     if name in _OURS:
         return _OURS[name]
@@ -91,6 +101,7 @@ def of_array(value: Any) -> tuple[str, list[int], Any]:
         shape = list(value.shape)
         if value.is_sparse or value.layout != torch.strided:
             raise UsageError("a sparse tensor of PyTorch cannot be saved: make it dense first")
+        value = value.resolve_conj().resolve_neg()
         return name, shape, _bytes_of_torch(torch, value)
     if isinstance(value, (bytes, bytearray, memoryview, array)):
         return _of_buffer(value)
@@ -100,6 +111,9 @@ def of_array(value: Any) -> tuple[str, list[int], Any]:
         return _of_buffer(value)
     if not isinstance(value, numpy.ndarray):
         value = numpy.from_dlpack(value) if hasattr(value, "__dlpack__") and not hasattr(value, "__array__") else numpy.asarray(value)
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and masked.is_masked(value):
+        raise UsageError("a masked array cannot be saved: fill it first, with filled()")
     if value.dtype.byteorder == (">" if sys.byteorder == "little" else "<"):
         value = value.astype(value.dtype.newbyteorder("="))
     name = our_name(value.dtype.name)

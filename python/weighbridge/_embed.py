@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from . import _core
-from ._errors import MalformedError, UsageError
+from ._errors import MalformedError, MissingFileError, UsageError
 from ._model import Model
 from ._model import open as open_model
 from ._progress import settings
@@ -58,12 +58,13 @@ class Embedder:
         default_prompt_name: str | None = None,
         truncate_dim: int | None = None,
     ) -> None:
-        self._arguments = (model if not isinstance(model, Model) else model.name,
+        self._arguments = (model if isinstance(model, Model) else os.path.abspath(model),
                            dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case, max_length=max_length,
                                 heads=heads, threads=threads, prompts=prompts, default_prompt_name=default_prompt_name,
                                 truncate_dim=truncate_dim))
-        opened = model if isinstance(model, Model) else open_model(model)
+        opened = model if isinstance(model, Model) else _open_folder(model)
         self._model = opened._handle  # stays open when `model` is closed
+        self._name = opened.name
         self._digest: str | None = None
         self._embedder = _core.Embedder(self._model, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
                                                           max_length=max_length, heads=heads, threads=threads))
@@ -71,6 +72,7 @@ class Embedder:
         self.prompts = dict(stored if prompts is None else prompts)
         self.default_prompt_name = default_prompt_name if default_prompt_name is not None else default
         self.truncate_dim = truncate_dim
+        self._prompt(None)  # raises if the default one is not there
 
     @property
     def dimension(self) -> int:
@@ -151,6 +153,8 @@ class Embedder:
             texts = [prefix + text for text in texts]
         vectors = numpy.empty((len(texts), self.dimension), numpy.float32)
         self._embedder.embed(texts, vectors, settings(None, show_progress_bar or None, 1, "embed", "text"))
+        if truncate_dim is not None and truncate_dim < 1:
+            raise UsageError(f"truncate_dim is at least 1, not {truncate_dim}")
         if truncate_dim is not None:
             vectors = numpy.ascontiguousarray(vectors[:, :truncate_dim])
         if normalize_embeddings:
@@ -229,7 +233,14 @@ class Embedder:
 
     def __repr__(self) -> str:
         e = self._embedder
-        return f"<weighbridge.Embedder {str(self._arguments[0])!r}, {e.dimension} numbers, {e.pooling}, {e.precision}, {e.threads} threads>"
+        return f"<weighbridge.Embedder {self._name!r}, {e.dimension} numbers, {e.pooling}, {e.precision}, {e.threads} threads>"
+
+
+def _open_folder(model: str | os.PathLike[str]) -> Model:
+    try:
+        return open_model(model)
+    except MissingFileError as error:
+        raise MissingFileError(f"{error}. A model of a hub has to be downloaded first: give its folder", error.finding) from None
 
 
 def _prompts_beside(folder: str) -> tuple[dict[str, str], str | None]:
@@ -264,6 +275,8 @@ def _quantized(vectors: Any, precision: str) -> Any:
     if precision in ("binary", "ubinary"):
         packed = numpy.packbits(vectors > 0, axis=1)
         return packed if precision == "ubinary" else (packed.astype(numpy.int16) - 128).astype(numpy.int8)
+    if precision in ("int8", "uint8") and not len(vectors):
+        return vectors.astype(precision)
     if precision in ("int8", "uint8"):
         low, high = vectors.min(axis=0), vectors.max(axis=0)
         steps = (high - low) / 255

@@ -6,6 +6,7 @@ from __future__ import annotations
 import codecs
 import itertools
 import os
+import random
 import time
 
 from . import _core
@@ -55,43 +56,52 @@ class Generator:
         self,
         prompt: str = "",
         *,
-        max_tokens: int = 256,
+        max_tokens: int | None = 256,
         temperature: float = 0.0,
         top_k: int = 0,
         top_p: float = 1.0,
-        seed: int = 1,
-        stop: str | Sequence[str] = (),
+        seed: int | None = 1,
+        stop: str | Sequence[str] | None = (),
         stream: bool = False,
+        echo: bool = False,
     ) -> Any:
         """Continues a text.
 
         Parameters
         ----------
         prompt : str
-        max_tokens : int
+        max_tokens : int or None
+            None, or less than 0: until the model ends the text or the context is full.
         temperature : float
             0: always the likeliest token.
         top_k, top_p, seed
-            Keep the likeliest tokens, so many or up to this probability, and draw one.
+            Keep the likeliest tokens, so many (at most 1,024) or up to this probability, and draw one. A seed of None, or less than 0, is
+            another each time.
         stop : str or sequence of str
             Ends before the first of these.
         stream : bool
             Return an iterator of chunks, each with the text that was added.
+        echo : bool
+            Put the prompt before the text.
 
         Returns
         -------
         dict, or iterator of dict
             As of OpenAI's completions: ``out["choices"][0]["text"]``, ``["finish_reason"]``, ``out["usage"]``.
         """
-        stops = [stop] if isinstance(stop, str) else list(stop)
-        running = self._generator.begin(prompt, max_tokens, temperature, top_k, top_p, seed, stops)
+        if not isinstance(prompt, str):
+            raise TypeError(f"the prompt is a str, not {type(prompt).__name__}")
+        stops = [stop] if isinstance(stop, str) else list(stop or ())
+        most = self.context if max_tokens is None or max_tokens < 0 else max_tokens
+        drawn = random.getrandbits(63) if seed is None or seed < 0 else seed
+        running = self._generator.begin(prompt, most, temperature, max(top_k, 0), top_p, drawn, stops)
         chunks = self._chunks(running)
         if stream:
-            return chunks
+            return itertools.chain([self._answer(prompt, None)], chunks) if echo else chunks
         for _ in chunks:
             pass
         made = running.result()
-        out = self._answer(made["text"], _FINISH[made["stopped"]])
+        out = self._answer((prompt if echo else "") + made["text"], _FINISH[made["stopped"]])
         count = len(made["tokens"])
         out["usage"] = {"prompt_tokens": made["prompt_tokens"], "completion_tokens": count, "total_tokens": made["prompt_tokens"] + count}
         return out

@@ -12,7 +12,7 @@ from math import prod
 from . import _arrays, _core
 from ._errors import Error, Finding, MissingTensorError, UnsupportedError, UsageError
 from ._progress import settings
-from ._sources import to_input
+from ._sources import is_address, to_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Limits = Mapping[str, int]
     Progress = Union[bool, Callable[[int, int], object], None]
+_LEAST_MAPPED = 1 << 16  # bytes: smaller tensors are copied, because a mapping costs more
 _SUFFIXES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -43,10 +44,10 @@ class Tensor:
     model alive, so it may outlive ``close()``.
     """
 
-    __slots__ = ("_model", "_tensor")
+    __slots__ = ("_handle", "_model", "_tensor")
 
     def __init__(self, model: Model, tensor: _core.Tensor) -> None:
-        self._model, self._tensor = model, tensor
+        self._model, self._tensor, self._handle = model, tensor, model._handle
 
     @property
     def name(self) -> str:
@@ -159,7 +160,7 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
         """Elements by NumPy's basic and advanced indices. Reads the rows that the first index selects, if it is an int or a slice."""
-        self._readable(None)
+        _arrays.numpy_dtype(self._readable(None))
         view = self._tensor.view(True)
         if view is not None:
             return _arrays.as_numpy(view, self.dtype)[key]  # type: ignore[no-any-return]
@@ -172,7 +173,7 @@ class Tensor:
             low, high = (min(chosen), max(chosen) + 1) if len(chosen) else (0, 0)
             array = _arrays.as_numpy(self._rows(low, high - low, self.dtype, settings()), self.dtype)
             return array[(slice(None, None, step), *keys[1:])]  # type: ignore[no-any-return]
-        if self.shape and not isinstance(first, (bool, slice)) and hasattr(first, "__index__"):
+        if self.shape and not isinstance(first, (bool, slice)) and hasattr(first, "__index__") and getattr(first, "ndim", 0) == 0:
             at = operator.index(first)
             if not -rows <= at < rows:
                 raise IndexError(f"index {at} is out of bounds for dimension 0 of size {rows}")
@@ -190,17 +191,27 @@ class Tensor:
         return self._tensor.bytes(self._readable(dtype), settings())
 
     def __dlpack__(self, **arguments: Any) -> Any:
-        """The elements for ``from_dlpack`` of NumPy, PyTorch, JAX: read-only memory of the file where one is possible."""
+        """The elements for ``from_dlpack`` of NumPy, PyTorch, JAX: as :meth:`torch`, memory that is copied when it is written to."""
         return self._exchange().__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
     def _exchange(self) -> Any:
-        view = self._tensor.view(False)
-        if view is None:
-            view = self._tensor.rows(0, self.shape[0] if self.shape else 0, self.dtype, False, settings())
-        return view
+        name = self._readable(None)
+        if name not in _arrays.NUMPY_NAMES and name not in _arrays.ML_NAMES:
+            raise UsageError(f"tensor {self.name!r}: DLPack has no {name}: ask for numpy(dtype='f32')")
+        mapped = self._mapped()
+        if mapped is not None:
+            return self._tensor.over(*mapped)
+        return self._tensor.rows(0, self.shape[0] if self.shape else 0, name, False, settings())
+
+    def _mapped(self) -> tuple[mmap.mmap, int] | None:
+        """Memory of the file that is this tensor's alone, changes no file, and begins at an offset; None for small tensors and without a file."""
+        if self.nbytes < _LEAST_MAPPED or not self._tensor.viewable:
+            return None
+        place = self._handle.place(self._tensor)
+        return None if place is None else self._model._map(*place)
 
     def torch(self, dtype: Any = None, *, device: Any = None) -> Any:
         """The elements as a tensor of PyTorch.
@@ -211,9 +222,9 @@ class Tensor:
 
         name = self._readable(dtype)
         kind = _arrays.torch_dtype(name)
-        place = self._model._mapped(self) if name == self.dtype and self._tensor.viewable else None
-        if place is not None and self.size:
-            buffer, offset = place
+        mapped = self._mapped() if name == self.dtype else None
+        if mapped is not None:
+            buffer, offset = mapped
             bytes_ = torch.frombuffer(buffer, dtype=torch.uint8, count=self.nbytes, offset=offset)
             out = bytes_.view(kind).reshape(_torch_shape(self.shape, name))
         else:
@@ -257,7 +268,8 @@ class Model(Mapping[str, Tensor]):
         self._name = name
         self._names: list[str] | None = None
         self._reopen = reopen
-        self._maps: dict[str, mmap.mmap | None] = {}
+        # What the files were when they were opened: another one by the same name is not mapped.
+        self._files = _identities(model.files()) if reopen and not is_address(reopen[0]) else {}
 
     @property
     def _handle(self) -> _core.Model:
@@ -269,7 +281,6 @@ class Model(Mapping[str, Tensor]):
     def close(self) -> None:
         """Lets go of the file. Tensors and arrays that were taken from the model stay valid, and keep it open."""
         self._core = None
-        self._maps = {}
 
     @property
     def closed(self) -> bool:
@@ -331,6 +342,8 @@ class Model(Mapping[str, Tensor]):
 
     def __getitem__(self, name: str) -> Tensor:
         """The tensor of this name. Raises :class:`MissingTensorError`, a KeyError, which suggests similar names."""
+        if not isinstance(name, str):
+            raise MissingTensorError(f"tensors are found by their names, not by {name!r}")
         found = self._find(name)
         if found is None:
             near = self._handle.nearest(name.encode(errors="replace").decode())
@@ -351,8 +364,8 @@ class Model(Mapping[str, Tensor]):
         if copy is True:
             tensors = [self._handle.at(i) for i in range(len(self))]
             for tensor in tensors:
-                if tensor.dtype == "unknown":
-                    Tensor(self, tensor)._readable(None)
+                if tensor.dtype not in _arrays.NUMPY_NAMES:
+                    _arrays.numpy_dtype(Tensor(self, tensor)._readable(None))
             arrays = _core.Tensor.copies(tensors, settings(limits, progress, what="read"))
             return {tensor.name: _arrays.as_numpy(array, tensor.dtype) for tensor, array in zip(tensors, arrays)}
         views, others = self._handle.views()
@@ -362,7 +375,8 @@ class Model(Mapping[str, Tensor]):
             out[name] = self[name].numpy(copy=copy, progress=progress, limits=limits) if name in special else views[name]
             if name not in special and out[name].dtype.kind == "u":
                 dtype = self._handle.find(name).dtype  # type: ignore[union-attr]
-                out[name] = _arrays.as_numpy(out[name], dtype)
+                if dtype not in _arrays.NUMPY_NAMES:
+                    out[name] = out[name].view(_arrays.numpy_dtype(dtype))
         return out
 
     def torch(self, *, device: Any = None) -> dict[str, Any]:
@@ -373,7 +387,8 @@ class Model(Mapping[str, Tensor]):
         out: dict[str, Any] = {}
         for name, dtype, shape, source, offset in self._handle.places():
             if source >= 0 and source not in memories:
-                memories[source] = self._map(files[source])
+                mapped = self._map(files[source])
+                memories[source] = mapped[0] if mapped else None
             memory = memories.get(source)
             if memory is None or 0 in shape or dtype == "f4":
                 out[name] = self[name].torch(device=device)
@@ -422,38 +437,31 @@ class Model(Mapping[str, Tensor]):
         pairs = [(_text(old), _text(new)) for old, new in pairs if old != new]
         changed = _core.view(self._handle, kept, left, pairs, [(_text(key), _text(value)) for key, value in (set or {}).items()], gone)
         out = Model(changed, self._name)
-        out._maps = self._maps
+        out._files = self._files
         return out
 
     def hash(self, *, names: bool = True, progress: Progress = None) -> str:
         """The content digest: equal for equal tensors in any container. ``"wb2:"`` and 64 digits."""
         return _core.hash(self._handle, names, 2, settings(None, progress))
 
-    def _mapped(self, tensor: Tensor) -> tuple[Any, int] | None:
-        """The file of a tensor as writable memory that changes no file, and where the tensor is in it."""
-        place = self._handle.place(tensor._tensor)
-        if place is None:
+    def _map(self, path: str, offset: int = 0, length: int = 0) -> tuple[mmap.mmap, int] | None:
+        """A range of a file (0: to its end) as memory that changes no file, and where the range begins in it; None if that is impossible."""
+        import mmap
+
+        begin = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        try:
+            with io.open(path, "rb") as file:
+                if path not in self._files or _identity(os.fstat(file.fileno())) != self._files[path]:
+                    return None
+                return mmap.mmap(file.fileno(), length + offset - begin if length else 0, access=mmap.ACCESS_COPY, offset=begin), offset - begin
+        except (OSError, ValueError):
             return None
-        path, offset, _ = place
-        memory = self._map(path)
-        return None if memory is None else (memory, offset)
-
-    def _map(self, path: str) -> mmap.mmap | None:
-        """A file as writable memory that changes no file; None if it cannot be mapped."""
-        if path not in self._maps:
-            import mmap
-
-            try:
-                with io.open(path, "rb") as file:
-                    self._maps[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-            except (OSError, ValueError):
-                self._maps[path] = None
-        return self._maps[path]
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._reopen is None:
             raise TypeError("a model that was not opened from a path cannot be pickled")
-        return open, self._reopen
+        path, arguments = self._reopen
+        return _open_again, (path, arguments)
 
     def __repr__(self) -> str:
         if self.closed:
@@ -517,7 +525,25 @@ def open(
         model = _core.open(to_input(file), format or "", check, checksum_form or "", settings(limits), to_input(sidecar), to_input(tokenizer))
     except Error as error:
         raise error.in_file(name) from None
-    return Model(model, name, None if path is None else (path,))
+    if path is None or is_address(path):
+        return Model(model, name, None if path is None else (path, {}))
+    given = dict(format=format, check=check, checksum_form=checksum_form, sidecar=sidecar, tokenizer=tokenizer, limits=limits)
+    return Model(model, name, (os.path.abspath(path), {key: value for key, value in given.items() if value not in (None, "all")}))
+
+
+def _open_again(path: str, arguments: dict[str, Any]) -> Model:
+    return open(path, **arguments)
+
+
+def _identities(files: list[str]) -> dict[str, tuple[int, int, int, int]]:
+    try:
+        return {file: _identity(os.stat(file)) for file in files}
+    except OSError:  # gone already
+        return {}
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _texts(given: str | Iterable[str]) -> list[str]:

@@ -81,5 +81,7 @@ def to_input(file: Any) -> Any:
 def _size_of(file: Any) -> int:
     at = file.tell()
     size = file.seek(0, os.SEEK_END)
+    if size is None:  # as mmap's
+        size = file.tell()
     file.seek(at)
-    return int(size if size is not None else file.tell())
+    return int(size)

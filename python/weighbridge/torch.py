@@ -49,11 +49,11 @@ def load_state_dict(
         raise MissingTensorError(f"{model.name} lacks {', '.join(map(repr, missing[:5]))}{' and more' if len(missing) > 5 else ''}")
     if strict and unexpected:
         raise UsageError(f"the module lacks {', '.join(map(repr, unexpected[:5]))}{' and more' if len(unexpected) > 5 else ''}")
+    there = {name: (target, model[prefix + name]) for name, target in own.items() if prefix + name in model}
+    for name, (target, tensor) in there.items():  # before the module is changed
+        if tuple(tensor.shape) != tuple(target.shape):
+            raise UsageError(f"{name}: the file has shape {tensor.shape}, the module {tuple(target.shape)}")
     with torch.no_grad():
-        for name, target in own.items():
-            if prefix + name in model:
-                tensor = model[prefix + name]
-                if tuple(tensor.shape) != tuple(target.shape):
-                    raise UsageError(f"{name}: the file has shape {tensor.shape}, the module {tuple(target.shape)}")
-                target.copy_(tensor.torch(device=device))
+        for target, tensor in there.values():
+            target.copy_(tensor.torch(device=device))
     return missing, unexpected

@@ -68,6 +68,8 @@ class TensorSpec:
         name = "f4" if dtype == "float4_e2m1fn_x2" else _arrays.our_name(dtype)
         if name not in _HEADER_NAMES:
             raise SafetensorError(f'Unknown dtype "{dtype}". Supported dtypes: {", ".join(map(str, _SUPPORTED))}')
+        if data_ptr < 0 or data_len < 0 or (data_ptr == 0 and data_len):
+            raise ValueError(f"no {data_len} bytes are at the address {data_ptr}")
         self.dtype = _HEADER_NAMES[name]
         self.shape = [int(size) for size in shape]
         if dtype == "float4_e2m1fn_x2":
@@ -501,7 +503,8 @@ def _all_numpy(model: Model) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, dtype, shape, source, offset in model._handle.places():
         if source >= 0 and source not in memories:
-            memories[source] = model._map(files[source])
+            whole = model._map(files[source])
+            memories[source] = whole[0] if whole else None
         memory = memories.get(source) if source >= 0 else None
         if dtype not in dtypes:
             _header_name(model, name, dtype)
@@ -521,7 +524,7 @@ def _given(tensor: Tensor, framework: str, device: Any, backend: str) -> Any:
     if framework == "pt":
         out = tensor.torch()
         return _device(out.clone() if backend == "pread" else out, device)
-    mapped = tensor._model._mapped(tensor) if backend == "mmap" and tensor.is_view else None
+    mapped = tensor._mapped() if backend == "mmap" else None
     if mapped is None:
         array = tensor.numpy(copy=True)
     else:
