@@ -63,7 +63,10 @@ class WithGil {
       stay();
     }
   }
-  ~WithGil() { PyGILState_Release(state_); }
+  ~WithGil() {
+    stay_if_ending();  // it was ended inside a call of Python
+    PyGILState_Release(state_);
+  }
   WithGil(const WithGil&) = delete;
   WithGil& operator=(const WithGil&) = delete;
 
