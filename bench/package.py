@@ -66,7 +66,9 @@ class Jobs:
         if not re.search(self.o.only, job):
             return
         a, b = in_turns(ours, theirs, turns or self.o.turns)
-        self.results.asked(self.results.row(group, job, a, {peer: b}), peer, asked)
+        row = self.results.row(group, job, a, {peer: b})
+        if asked:
+            self.results.asked(row, peer, asked)
 
     def opening(self):
         def keys(path):
