@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times functions of the library inside one process: opening, finding a name, checksums on one core; and the products of the embedding
-runtime as a fraction of what one core can multiply and add in registers, measured in the same run.
+"""Times functions of the library inside one process: opening, finding a name, checksums and decoding block types on one core; and the
+products of the embedding runtime as a fraction of what one core can multiply and add in registers, measured in the same run.
 
 usage: functions.py --library LIBRARY_BENCH --embed EMBED_BENCH --cli WEIGHBRIDGE [--seconds 0.3] [-n 3] [--json FILE]
 
@@ -39,6 +39,9 @@ def library(results, o):
             continue
         _, form, count = name.split("/")
         results.row("library", f"open .{form}, {int(count):,} tensors", {**times, "asked": OPENED_IN_US[int(count)] / 1e3})
+    for name, all_ in measured(o.library, "^decode_blocks/", o).items():
+        results.row("block types to f32 on one core, in cache", name.split("/")[1],
+                    figures([one["bytes_per_second"] / 1e9 for one in all_], "GB/s"), unit="GB/s")
     for name, all_ in measured(o.library, "^roof_[a-z0-9]+/real_time/threads:1$", o).items():
         title = CHECKSUMS[name.split("/")[0].removeprefix("roof_")]
         results.row("checksums on one core, in cache", title, figures([one["bytes_per_second"] / 1e9 for one in all_], "GB/s"), unit="GB/s")

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times functions of the library: opening indexes of 1 to 100,000 tensors, and the machine's roofs, which the other
-// benchmarks are compared with. Each benchmark checks its result before the clock starts.
+// Times functions of the library: opening indexes of 1 to 100,000 tensors, decoding block types, and the machine's
+// roofs, which the other benchmarks are compared with. Each benchmark checks its result before the clock starts.
 #include <benchmark/benchmark.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "codecs/blocks.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
 #include "weighbridge/convert.h"
@@ -99,6 +101,34 @@ void roof_crc32(benchmark::State& state) {
 void roof_slm(benchmark::State& state) {
   roof(state, [](std::span<const std::byte> d) { return wb::codecs::indexed_checksum(d); });
 }
+// Decodes blocks to 256 KiB of f32, which a core has in its second cache: GB/s of f32 on one core. Scales are finite.
+void decode_blocks(benchmark::State& state, const wb::BlockTypeInfo& type) {
+  constexpr std::size_t kElements = std::size_t{1} << 16;
+  std::vector<std::byte> blocks = noise(kElements / type.block_elements * type.block_bytes);
+  for (std::byte& b : blocks) b &= std::byte{0x3B};  // an f16 below 1, whichever bytes it has
+  std::vector<float> out(kElements);
+  wb::codecs::BlockForm form;
+  form.type = &type;
+  form.rank = 1;
+  form.rows = 1;
+  form.columns = form.row = kElements;
+  form.dtypes = {wb::DType::u8};
+  if (!wb::codecs::block_problem(form).empty()) return state.SkipWithError("the blocks cannot be decoded");
+  const std::array<std::span<const std::byte>, 1> parts{blocks};
+  for (auto _ : state) {
+    type.codec->decode(form, 0, kElements, parts, out.data());
+    benchmark::DoNotOptimize(out.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kElements * sizeof(float)));
+}
+[[maybe_unused]] const int kRegistered = [] {
+  for (const wb::BlockTypeInfo& type : wb::all_block_types())
+    if (type.block_bytes != 0)
+      benchmark::RegisterBenchmark(("decode_blocks/" + std::string(type.id)).c_str(), decode_blocks, type);
+  return 0;
+}();
+
 // The sum of whole cache lines, eight at a time, in the widest registers, so that only reading takes time.
 using Line [[gnu::vector_size(64)]] = std::uint64_t;
 [[gnu::target_clones("avx512f", "avx2", "default")]] std::uint64_t sum_of_lines(const Line* lines, std::size_t count) {

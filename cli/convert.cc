@@ -195,8 +195,7 @@ void print_plan(Output& out, const Plan& plan, std::string_view from, std::strin
   const std::string heading =
       shown(from) + " (" + std::string(plan.from()) + ") -> " + shown(to) + " (" + std::string(plan.to()) + "): ";
   const bool divided = plan.files() > 1 || plan.options().shards.max_size > 0;
-  const std::string shards =
-      divided ? " in " + grouped(plan.files()) + (plan.files() == 1 ? " file" : " shards and an index") : "";
+  const std::string shards = divided ? " in " + grouped(plan.files()) + (plan.files() == 1 ? " file" : " shards") : "";
   if (plan.blockers().empty()) {
     out.text(heading + grouped(plan.tensors()) + (plan.tensors() == 1 ? " tensor, " : " tensors, ") +
              size_text(before) + " -> " + (size || plan.output_size_exact() ? "" : "at most ") + size_text(after) +

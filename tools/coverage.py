@@ -23,7 +23,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/coverage"
 LAYERS = ["base", "io", "wire", "codecs", "core", "formats", "registry", "convert"]
-TESTS = ["base", "io", "wire", "codecs", "core", "safetensors", "ztensor1", "ztensor0", "stb", "embd", "slm", "slm_adapter",
+TESTS = ["base", "io", "wire", "codecs", "core", "safetensors", "gguf", "ztensor1", "ztensor0", "stb", "embd", "slm", "slm_adapter",
          "llama2c", "registry", "huggingface", "convert", "corpus"]
 REPLAYS = ["json", "cbor", "open", "verify", "folder"]
 # The command's tests, including those of failing disks, but not those that kill the program, which then writes no counts.

@@ -75,12 +75,15 @@ constexpr Row kElsewhere[] = {
 constexpr Row kReadings[] = {
     {"G", "every format", "[readings.md](readings.md#g-every-format)"},
     {"T", "safetensors", "[readings.md](readings.md#t-safetensors)"},
+    {"U", "GGUF", "[readings.md](readings.md#u-gguf)"},
     {"S", "STB, its sidecar, and KHLNARY modules", "[readings.md](readings.md#s-stb-and-khlnary-modules)"},
     {"Z", "zTensor 0.1, and the CBOR of both zTensors", "[readings.md](readings.md#z-ztensor-01)"},
     {"Y", "zTensor 1.x", "[readings.md](readings.md#y-ztensor-1x)"},
     {"E", "EMBD, and the Hugging Face folder of a BERT",
      "[readings.md](readings.md#e-embd-and-the-hugging-face-folder)"},
     {"M", "SLM, its tokenizers and its adapters", "[readings.md](readings.md#m-slm-its-tokenizers-and-its-adapters)"},
+    {"N", "NumPy's npy and npz", "[readings.md](readings.md#n-npy-and-npz)"},
+    {"APPNOTE", "", "PKWARE's description of zip archives, 6.3"},
     {"format, transformers, RFC 8259", "",
      "the published format; the behavior of that package; the JSON specification"},
     {"layout, README", "",
@@ -123,6 +126,11 @@ struct Introduction {
 constexpr Introduction kIntroductions[] = {
     {"safetensors", "The format of Hugging Face: a JSON header, then raw tensors. Most published models use it.",
      "src/formats/safetensors"},
+    {"gguf",
+     "The format of llama.cpp and the programs around it: typed metadata with the tokenizer, then tensors, most of "
+     "them "
+     "in GGML's block types.",
+     "src/formats/gguf"},
     {"zt",
      "The format of the `ztensor` packages 1.x: raw or compressed tensors, dense, sparse or quantized, then a CBOR "
      "manifest.",
@@ -151,6 +159,11 @@ constexpr Introduction kIntroductions[] = {
      "The checkpoint of [llama2.c](https://github.com/karpathy/llama2.c), which runs Llama models in one file of C: "
      "seven integers, then f32 tensors. Its tokenizer is a second file.",
      "src/formats/llama2c"},
+    {"npy",
+     "One array as `numpy.save` writes it: a header, then the elements. It has no name, so the tensor is `array`.",
+     "src/formats/numpy"},
+    {"npz", "Arrays by name, as `numpy.savez` and `numpy.savez_compressed` write them: a zip archive of `.npy` files.",
+     "src/formats/numpy"},
     {"hf", "A folder as the packages `transformers` and `sentence-transformers` write it.", "src/formats/huggingface"},
 };
 

@@ -25,6 +25,7 @@ PARTS = [
     ("In the place of safetensors: weighbridge.safetensors", "safetensors/__init__.py", None),
     ("weighbridge.safetensors.numpy", "safetensors/numpy.py", None),
     ("weighbridge.safetensors.torch", "safetensors/torch.py", None),
+    ("In the place of gguf: weighbridge.gguf", "gguf.py", None),
 ]
 ROLE = re.compile(r":(?:func|class|meth|attr|mod):`(?:~)?([^`]+)`")
 ITEM = re.compile(r"^(?P<names>[^\s].*?)(?: : (?P<type>.+))?$")

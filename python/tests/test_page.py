@@ -23,7 +23,7 @@ def needs(path):
 
 
 def test_the_page_has_its_blocks():
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
 
 
 def run(block, folder, monkeypatch, capsys):

@@ -3,12 +3,32 @@
 #include "codecs/blocks.h"
 
 #include "base/checked.h"
+#include "codecs/ggml_encode.h"
 
 namespace weighbridge {
 namespace {
 
 constexpr std::string_view kScaledRoles[] = {"data", "scales"}, kGroupRoles[] = {"packed_weight", "scales", "zeros"};
+constexpr std::string_view kData[] = {"data"};
 constexpr std::string_view kBlockSize[] = {"block_size"}, kGroupParameters[] = {"bits", "group_size", "packing"};
+
+// The attribute `type` of GGML's types is the id, because SLM's q4_0 has the same layout and name, but other bytes.
+constexpr BlockTypeInfo ggml(std::string_view id, std::uint32_t elements, std::uint32_t bytes, bool can_encode,
+                             const codecs::BlockCodec* codec) noexcept {
+  return {.id = id,
+          .name = id.substr(id.find('.') + 1),
+          .layout = Layout::quantized_block,
+          .type_attribute = id,
+          .block_elements = elements,
+          .block_bytes = bytes,
+          .roles = kData,
+          .parameters = {},
+          .reference = id == "ggml.q8_1"
+                           ? "ggml-common.h: scale times code; neither GGML nor gguf has a decoder"
+                           : "dequantize_row_* of ggml-quants.c; gguf 0.19: tests/interop/test_ggml_blocks.py",
+          .can_encode = can_encode,
+          .codec = codec};
+}
 
 constexpr BlockTypeInfo kTable[] = {
     {.id = "slm.q8_0",
@@ -44,6 +64,10 @@ constexpr BlockTypeInfo kTable[] = {
      .reference = "zTensor 1.1, III.4: the formula, element by element (codecs/dequant_test.cc)",
      .can_encode = false,
      .codec = &codecs::kZtGroup},
+#define WB_GGML(name, elements, bytes) \
+  ggml("ggml." #name, elements, bytes, codecs::ggml_encoder(codecs::Ggml::name) != nullptr, &codecs::kGgml_##name),
+#include "codecs/ggml_types.def"
+#undef WB_GGML
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ struct BlockForm {
   std::uint32_t bits = 0;
   Packing packing;
   std::array<DType, kMostRoles> dtypes{};  // of the parts, in the order of the type's roles
+  std::uint64_t row = 0;                   // the fastest dimension
 
   std::uint64_t elements() const noexcept { return rows * columns; }  // only where block_problem() is empty
 };
@@ -54,6 +55,8 @@ struct BlockCodec {
                  std::span<const std::span<const std::byte>> parts, float* out) noexcept;
   std::uint64_t batch = 0;                // preferred number of elements per call
   const ScaledEncoder* scaled = nullptr;  // null if it has no such encoder
+  // Encodes whole blocks of finite values to the one part; null if it has no such encoder.
+  void (*encode)(std::span<const float> values, std::byte* blocks) noexcept = nullptr;
 };
 
 // As BlockCodec::problem; also checks that the size of the shape does not overflow.
@@ -63,5 +66,8 @@ std::uint64_t block_part_size(const BlockForm&, std::size_t role) noexcept;
 
 extern const BlockCodec kSlmQ8_0, kSlmQ4_0;  // blocks_slm.cc
 extern const BlockCodec kZtGroup;            // blocks_zt.cc
+#define WB_GGML(name, elements, bytes) extern const BlockCodec kGgml_##name;
+#include "codecs/ggml_types.def"  // blocks_ggml.cc
+#undef WB_GGML
 
 }  // namespace weighbridge::codecs

@@ -51,9 +51,13 @@ std::vector<float> decoded(const BlockForm& form, const std::vector<std::vector<
 // One form for each row of the table.
 std::vector<BlockForm> forms() {
   const auto of = [](const char* id) { return find_block_type(id); };
-  return {{of("slm.q8_0"), 2, 5, 12, 12, 0, {}, {DType::i8, DType::f32}},
-          {of("slm.q4_0"), 3, 4, 24, 6, 0, {}, {DType::u8, DType::f32}},
-          {of("zt.group"), 2, 12, 5, 6, 4, {8, DType::i32}, {DType::i32, DType::f32, DType::u8}}};
+  std::vector<BlockForm> out{{of("slm.q8_0"), 2, 5, 12, 12, 0, {}, {DType::i8, DType::f32}, 12},
+                             {of("slm.q4_0"), 3, 4, 24, 6, 0, {}, {DType::u8, DType::f32}, 12},
+                             {of("zt.group"), 2, 12, 5, 6, 4, {8, DType::i32}, {DType::i32, DType::f32, DType::u8}, 5}};
+  for (const BlockTypeInfo& row : all_block_types())  // the types that keep whole blocks in one part
+    if (row.block_bytes != 0)
+      out.push_back({&row, 3, 3, 4 * row.block_elements, 0, 0, {}, {DType::u8}, 2 * row.block_elements});
+  return out;
 }
 
 TEST(BlockTypes, HaveIdsOfTheirOwnWithANamespace) {
@@ -70,11 +74,13 @@ TEST(BlockTypes, HaveIdsOfTheirOwnWithANamespace) {
     EXPECT_NE(row.codec, nullptr);
     EXPECT_EQ(find_block_type(row.id), &row);
     EXPECT_EQ(find_block_type(row.layout, row.type_attribute), &row);
-    EXPECT_EQ(row.can_encode, row.codec->scaled != nullptr);
+    EXPECT_EQ(row.can_encode, row.codec->scaled != nullptr || row.codec->encode != nullptr);
   }
   EXPECT_EQ(find_block_type("q4_0"), nullptr);  // ambiguous without a namespace
-  EXPECT_EQ(find_block_type("ggml.q4_0"), nullptr);
+  EXPECT_EQ(find_block_type("gguf.q4_0"), nullptr);
   EXPECT_EQ(find_block_type(Layout::quantized_block, "q8_0"), nullptr);
+  EXPECT_EQ(find_block_type(Layout::quantized_block, "q4_0"), find_block_type("slm.q4_0"));
+  EXPECT_EQ(find_block_type(Layout::quantized_block, "ggml.q4_0"), find_block_type("ggml.q4_0"));
   EXPECT_EQ(find_block_type(Layout::dense, ""), nullptr);
   EXPECT_EQ(find_block_type(Layout::quantized_group, "whatever"), find_block_type("zt.group"));
 }
@@ -132,6 +138,10 @@ TEST(BlockTypes, SayWhatKeepsThemFromBeingRead) {
   EXPECT_EQ(problem(2, [](BlockForm& f) { f.rank = 3; }), "the shape does not have two dimensions");
   EXPECT_EQ(problem(2, [](BlockForm& f) { f.dtypes[0] = DType::u32; }), "its words are u32, not i32");
   EXPECT_EQ(problem(2, [](BlockForm& f) { f.group = 5; }), "the group size 5 does not divide the 12 rows");
+  EXPECT_EQ(problem(3, [](BlockForm& f) { f.rank = 0; }), "a scalar has no rows of blocks");
+  EXPECT_EQ(problem(3, [](BlockForm& f) { f.dtypes[0] = DType::i8; }), "its blocks are i8, not u8");
+  EXPECT_EQ(problem(3, [](BlockForm& f) { f.row = 16; }),
+            "its rows of 16 elements are no whole number of blocks of 32");
   for (std::size_t i = 0; i < forms().size(); ++i)
     EXPECT_EQ(problem(i, [](BlockForm& f) { f.rows = std::uint64_t{1} << 60; }), "the shape has no size in bytes");
 }

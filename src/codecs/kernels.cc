@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "base/endian.h"
+#include "codecs/ggml_tables.h"
 #include "codecs/small_float.h"
 
 namespace weighbridge::codecs {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "codecs/ggml.h"
 #include "weighbridge/dtype.h"
 
 namespace weighbridge::codecs {
@@ -44,6 +45,8 @@ struct Kernels {
   // the word's size in bytes.
   void (*dequantize[4])(const std::byte* words, unsigned shift, std::uint64_t mask, const double* zeros,
                         const double* scales, float* out, std::size_t n);
+  // Whole blocks of each of GGML's types.
+  void (*ggml[kGgmlCount])(const std::uint8_t* from, float* to, std::size_t blocks);
 };
 
 // The fastest set for this processor.

@@ -69,9 +69,12 @@ std::vector<std::string_view> Options::words(std::string_view option) {
   if (option == "encoding") out = {name(Encoding::raw), name(Encoding::zstd)};
   if (option == "digest") out = {"none", "sha256", "crc32c"};
   if (option == "gptq") out = {"auto", "v1", "v2"};
-  if (option == "quantize")
+  if (option == "quantize") {
     for (const BlockTypeInfo& type : all_block_types())
       if (type.can_encode && std::ranges::find(out, type.name) == out.end()) out.push_back(type.name);
+    // GGUF: matrices only, as its programs do it.
+    for (const DType dtype : {DType::bf16, DType::f16}) out.push_back(name(dtype));
+  }
   const core::FormatOption* const own = core::find_format_option(option);
   if (option == "sparse") out.assign(std::begin(core::kSparseLayouts), std::end(core::kSparseLayouts));
   if (option == "canonical" || (own != nullptr && own->is_switch))

@@ -22,6 +22,7 @@ codecs::BlockForm block_form(const BlockTypeInfo& type, Shape shape, std::span<c
   form.type = &type;
   form.rank = static_cast<std::uint32_t>(shape.size());
   if (!shape.empty()) {
+    form.row = shape.back();
     form.rows = shape.size() > 1 ? shape[0] : 1;
     // On overflow, the number of columns stays too large.
     form.columns = base::element_count(shape.size() > 1 ? shape.subspan(1) : shape).value_or(UINT64_MAX);

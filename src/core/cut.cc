@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "core/asking_source.h"
 #include "core/payload.h"
 #include "core/state.h"
+#include "core/strided.h"
 
 namespace weighbridge::core {
 namespace {
@@ -21,10 +23,12 @@ using Sink = std::function<bool(std::span<const std::byte>)>;
 struct Rows {
   std::uint64_t count = 1, elements = 0;  // rows; elements of each
 };
-Rows rows_of(const Part& part) noexcept {
+Rows rows_of(const Cut& cut, const Part& part) noexcept {
   const Shape shape = part.shape();
-  return shape.size() < 2 ? Rows{1, part.count()} : Rows{shape[0], shape[1]};
+  if (part.dtype() == DType::unknown) return {1, part.size()};
+  return shape.size() < 2 || cut.row == 0 ? Rows{1, part.count()} : Rows{shape[0], shape[1]};
 }
+std::uint64_t width_of(const Part& part) noexcept { return std::max<std::uint64_t>(1, info(part.dtype()).bits / 8); }
 
 // Delivers the blob's decoded bytes from `begin` to `end`; use(offset, bytes) returns false to stop.
 template <class Use>
@@ -104,6 +108,67 @@ class Elements {
   std::size_t used_ = 0;
 };
 
+// A block of a part in Fortran order: the first dimensions fixed, some rows of one, all of the others.
+struct Tile {
+  std::uint64_t first = 0;  // element of the blob where it begins
+  std::uint64_t step = 1;   // elements of the blob from a row to the next
+  std::uint64_t rows = 1;   // of this tile
+  std::uint64_t whole = 1;  // elements of the blob from a block of rows to the next
+  std::uint64_t elements = 0;
+  std::vector<std::uint64_t> shape{};
+  std::vector<std::int64_t> strides{};
+
+  std::uint64_t place(std::uint64_t i) const noexcept { return first + i % rows * step + i / rows * whole; }
+};
+
+// Divides a part in Fortran order into tiles that are neighbors in row-major order and fit memory. Each takes a pass
+// over the blob.
+struct Tiles {
+  static constexpr std::uint64_t kMemory = std::uint64_t{128} << 20;
+
+  explicit Tiles(const Part& part) : shape(part.shape()), width(width_of(part)) {
+    std::uint64_t inner = part.size();
+    while (dim < shape.size()) {
+      inner /= std::max<std::uint64_t>(1, shape[dim]);
+      if (inner <= kMemory) break;
+      outer *= shape[dim++];
+    }
+    if (dim == shape.size()) outer /= shape[--dim], inner = width;
+    rows = std::clamp<std::uint64_t>(kMemory / std::max<std::uint64_t>(1, inner), 1, shape[dim]);
+    per_outer = (shape[dim] - 1) / rows + 1;
+    count = outer * per_outer;
+    elements_inner = inner / width;
+  }
+  Tile tile(std::uint64_t t) const {
+    Tile out;
+    // The fixed indices, of which the last counts fastest in row-major order and slowest in the blob.
+    std::uint64_t fixed = t / per_outer, place = outer;
+    for (std::size_t d = dim; d-- > 0; fixed /= shape[d]) {
+      place /= shape[d];
+      out.first += fixed % shape[d] * place;
+    }
+    const std::uint64_t row = t % per_outer * rows;
+    out.step = outer;
+    out.first += row * out.step;
+    out.rows = std::min(rows, shape[dim] - row);
+    out.whole = outer * shape[dim];
+    out.elements = out.rows * elements_inner;
+    out.shape.assign(shape.begin() + static_cast<std::ptrdiff_t>(dim), shape.end());
+    out.shape[0] = out.rows;
+    std::int64_t stride = 1;
+    for (const std::uint64_t each : out.shape) {
+      out.strides.push_back(stride);
+      stride *= static_cast<std::int64_t>(each);
+    }
+    return out;
+  }
+
+  Shape shape;
+  std::uint64_t width = 1, count = 1, elements_inner = 1;
+  std::size_t dim = 0;  // the first dimension that is not fixed
+  std::uint64_t outer = 1, rows = 1, per_outer = 1;
+};
+
 }  // namespace
 
 std::optional<Cut> cut_of(const Part& part) noexcept {
@@ -117,17 +182,50 @@ std::uint64_t decoded_size(const Part& part) noexcept {
 }
 
 std::uint64_t place_in(const Cut& cut, const Part& part, std::uint64_t element) noexcept {
-  const std::uint64_t per_row = std::max<std::uint64_t>(1, rows_of(part).elements);
+  const std::uint64_t per_row = std::max<std::uint64_t>(1, rows_of(cut, part).elements);
   return cut.first + element / per_row * cut.row + element % per_row * cut.step;
 }
 
 std::uint64_t cut_work(const Cut& cut, const Part& part) noexcept {
-  return base::checked_mul(part.size() <= kPiece ? 1 : rows_of(part).count, cut.whole).value_or(UINT64_MAX);
+  if (!part.strides().empty()) return base::checked_mul(Tiles(part).count, cut.whole).value_or(UINT64_MAX);
+  return base::checked_mul(part.size() <= kPiece ? 1 : rows_of(cut, part).count, cut.whole).value_or(UINT64_MAX);
+}
+
+// Tile by tile: collects the elements of a tile in the order of the blob, then delivers them row-major.
+void stream_strided_cut(const Part& part, const Cut& cut, const Context& context, const Sink& sink) {
+  const Tiles tiles(part);
+  const auto buffer = std::make_shared<std::vector<std::byte>>();
+  for (std::uint64_t t = 0; t < tiles.count; ++t) {
+    const Tile tile = tiles.tile(t);
+    buffer->resize(base::to_size(tile.elements * tiles.width));
+    std::uint64_t done = 0;  // bytes
+    read_blob(part, context, cut.first, cut.first + part.size(),
+              [&](std::uint64_t at, std::span<const std::byte> piece) {
+                const std::uint64_t end = at + piece.size();
+                while (done < buffer->size()) {
+                  const std::uint64_t inside = done % tiles.width;
+                  const std::uint64_t from = cut.first + tile.place(done / tiles.width) * tiles.width + inside;
+                  if (from < at || from >= end) break;
+                  const std::uint64_t run =
+                      tile.step == 1 ? (tile.rows - done / tiles.width % tile.rows) * tiles.width : tiles.width;
+                  const auto n = base::to_size(std::min(run - inside, end - from));
+                  std::memcpy(buffer->data() + done, piece.data() + (from - at), n);
+                  done += n;
+                }
+                return true;  // decoded to its end, which shows whether it is sound
+              });
+    const std::shared_ptr<const Source> source = memory_source({*buffer, buffer});
+    if (!stream_strided(*source, {0, 0, buffer->size()}, tile.shape, tile.strides,
+                        static_cast<std::uint32_t>(tiles.width), kPiece,
+                        [&](std::span<std::byte> piece) { return sink(piece); }))
+      return;
+  }
 }
 
 void stream_cut(const Part& part, const Cut& cut, const Context& context, const Sink& sink) {
-  const Rows rows = rows_of(part);
-  const std::uint64_t width = info(part.dtype()).bits / 8, size = part.size();
+  if (!part.strides().empty()) return stream_strided_cut(part, cut, context, sink);
+  const Rows rows = rows_of(cut, part);
+  const std::uint64_t width = width_of(part), size = part.size();
   if (size == 0) return;
   if (size <= kPiece) {
     std::vector<Row> all;

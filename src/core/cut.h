@@ -12,12 +12,13 @@
 namespace weighbridge::core {
 
 // Where a part's elements are in its blob. The part's extent and encoding are those of the blob. A part has one row, or
-// rank 2. Elements begin at multiples of `swap` and do not overlap.
+// rank 2. Elements begin at multiples of `swap` and do not overlap. A part with strides is one row in
+// Fortran order: the first dimension is the fastest.
 struct Cut {
   std::uint64_t whole = 0;  // bytes of the decoded blob
   std::uint64_t first = 0;  // offset of the first element in it
   std::uint64_t step = 0;   // bytes from one element of a row to the next, at least an element
-  std::uint64_t row = 0;    // bytes from the first element of a row to that of the next row
+  std::uint64_t row = 0;    // bytes from the first element of a row to that of the next row; 0: it is one row
   std::uint32_t swap = 1;   // the blob's bytes are reversed in units of this many
   bool operator==(const Cut&) const = default;
 };

@@ -32,17 +32,22 @@ struct TextFile {
   std::shared_ptr<const std::string> text{};  // null: absent, or larger than Limits::header (reported)
 };
 
-// The context of every step of reading the JSON files of a place.
-struct JsonReading {
+// The context of every step of reading the files of a place.
+struct Reading {
   const Place& place;
   const Limits& limits;
   Findings& findings;
-  const JsonRules& rules;
   std::vector<std::shared_ptr<const Source>> sources{};  // of all files read
 
   // The sink for findings about this file. They do not name it if it is the file that was given.
   Findings in(const Source& file) const { return place.file().get() == &file ? findings : findings.in(file); }
   Findings in(const TextFile& file) const { return file.source ? in(*file.source) : findings; }
+};
+// Of its JSON files.
+struct JsonReading : Reading {
+  JsonReading(const Place& where, const Limits& most, Findings& sink, const JsonRules& json)
+      : Reading{.place = where, .limits = most, .findings = sink}, rules(json) {}
+  const JsonRules& rules;
 };
 
 // Follows links, because the format fixes the name.

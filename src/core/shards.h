@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads shards by an index, {"metadata": {"total_size": N}, "weight_map": {"tensor": "file"}}: every listed tensor must
-// exist, and every tensor must be listed. Callers give the format of the shards and the rules.
+// Reads the files of one model: those that an index names, {"metadata": {"total_size": N}, "weight_map": {"tensor":
+// "file"}}, where every listed tensor must exist and every tensor must be listed; or those that are numbered in their
+// names. Callers give the format of the files and the rules.
 //
-// Reads one shard at a time and keeps its tensors and its metadata (each key once). The headers together count against
+// Reads one file at a time and keeps its tensors and its metadata (each key once). The headers together count against
 // Limits::header, the tensors against Limits::tensors.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,28 +19,43 @@
 
 namespace weighbridge::core {
 
+// "model-00002-of-00005.gguf": how huggingface_hub and llama.cpp name the files of one model.
+struct ShardName {
+  std::string_view stem;                // "model"
+  std::uint64_t number = 0, count = 0;  // 2, 5
+};
+// `extension` begins with a dot. nullopt: the file is named in another way.
+std::optional<ShardName> parse_shard_name(std::string_view file, std::string_view extension) noexcept;
+std::string spell_shard_name(const ShardName&, std::string_view extension);
+
 struct ShardRules {
-  const Rule& format;             // a weight file has another format
-  const Rule& index_value;        // the index has no weight_map
-  const Rule& path;               // the index names a shard by something other than a plain name
-  const Rule& link;               // a shard is a link that leads out of the folder
-  const Rule& missing;            // a shard is missing
-  const Rule& tensor_missing;     // a listed tensor is not in its shard
-  const Rule& tensor_unlisted;    // a shard has a tensor that the index does not list for it
-  const Rule& total_size;         // metadata.total_size is wrong
-  const Rule& metadata_conflict;  // two shards have different values
+  const Rule& format;             // a file has another format
+  const Rule& link;               // a file is a link that leads out of the folder
+  const Rule& missing;            // a file is missing
+  const Rule& metadata_conflict;  // two files have different values
+};
+struct IndexRules {
+  const Rule& value;            // the index has no weight_map
+  const Rule& path;             // the index names a file by something other than a plain name
+  const Rule& tensor_missing;   // a listed tensor is not in its file
+  const Rule& tensor_unlisted;  // a file has a tensor that the index does not list for it
+  const Rule& total_size;       // metadata.total_size is wrong
 };
 
 // Reads the files of one model into a draft, and collects their metadata, each key once.
 class ShardReader {
  public:
   // `format` is the format that every file must have. Adds the files to reading.sources and the draft.
-  ShardReader(JsonReading&, const Opening&, const ShardRules&, std::string_view format, Draft&);
+  ShardReader(Reading&, const Opening&, const ShardRules&, std::string_view format, Draft&);
 
   // Reads a single file with all tensors.
-  void read_whole(const std::shared_ptr<const Source>&);
+  Model read_whole(const std::shared_ptr<const Source>&);
   // Reads all files that the index names.
-  void read_index(const TextFile& index);
+  void read_index(JsonReading&, const IndexRules&, const TextFile&);
+  // Reads all tensors of all files with the name's stem and count. `see` gets the model of each file that has no
+  // errors, with its number from 1. Metadata whose keys begin with `own` are each file's own, and are left out.
+  void read_numbered(const ShardName&, std::string_view extension, std::string_view own,
+                     const std::function<void(std::uint64_t number, const Model&)>& see);
 
   // The names of the files that the index names; empty for a single file.
   const std::vector<std::string>& files() const noexcept { return files_; }
@@ -45,6 +63,13 @@ class ShardReader {
   std::vector<Value::Entry> take_metadata() { return std::move(metadata_); }
 
  private:
+  struct Index {
+    JsonReading& reading;
+    const IndexRules& rules;
+    const TextFile& file;
+
+    Findings findings() const { return reading.in(file); }
+  };
   struct Entry {
     wire::JsonString name, shard;
   };
@@ -57,16 +82,17 @@ class ShardReader {
   // The file as a model; empty if it has another format. Sets `sound` if it has no errors.
   Model load(const std::shared_ptr<const Source>&, bool& sound);
   void adopt(const Model&, std::uint32_t tensor);
-  void keep_metadata(const Model&);
-  bool read_map(const TextFile&, std::string_view raw, std::vector<Entry>&);
-  void report_duplicates(const TextFile&, std::vector<Entry>&);
-  std::shared_ptr<const Source> open_shard(const TextFile&, const std::string& name, std::uint64_t at);
-  void read_shard(const TextFile&, const std::string& name, const std::shared_ptr<const Source>&,
+  void keep_metadata(const Model&, std::string_view own = {});
+  bool read_map(const Index&, std::string_view raw, std::vector<Entry>&);
+  void report_duplicates(const Index&, std::vector<Entry>&);
+  // Null if it is not there or no file, which is reported to `in`.
+  std::shared_ptr<const Source> open_shard(Findings in, std::optional<std::uint64_t> at, const std::string& name);
+  void read_shard(const Index&, const std::string& name, const std::shared_ptr<const Source>&,
                   std::span<const Entry* const> entries);
-  void report_unmatched(const TextFile& index);
-  void check_total(const JsonObject& index);
+  void report_unmatched(const Index&);
+  void check_total(const Index&, const JsonObject&);
 
-  JsonReading& reading_;
+  Reading& reading_;
   const Opening& opening_;
   const ShardRules& rules_;
   const std::string_view format_;

@@ -35,11 +35,9 @@ constexpr Signature kSignatures[] = {
     {0, "\x04\x22\x4d\x18"sv, &rules::kFileCompressed, "lz4"},
     {0, "7z\xbc\xaf\x27\x1c"sv, &rules::kFileCompressed, "7-Zip"},
     {257, "ustar"sv, &rules::kFileTar, ""},
-    {0, "GGUF"sv, &rules::kFileOtherFormat, "GGUF"},
     {0, "lmgg"sv, &rules::kFileOtherFormat, "GGML"},
     {0, "tjgg"sv, &rules::kFileOtherFormat, "GGML"},
     {0, "\x89HDF\r\n\x1a\n"sv, &rules::kFileOtherFormat, "HDF5"},
-    {0, "\x93NUMPY"sv, &rules::kFileOtherFormat, "NumPy array"},
     {4, "TFL3"sv, &rules::kFileOtherFormat, "TensorFlow Lite"},
 };
 

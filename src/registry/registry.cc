@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "formats/embd/format.h"
+#include "formats/gguf/format.h"
 #include "formats/huggingface/format.h"
 #include "formats/llama2c/format.h"
+#include "formats/numpy/format.h"
 #include "formats/safetensors/format.h"
 #include "formats/slm/format.h"
 #include "formats/slm_adapter/format.h"
@@ -19,8 +21,8 @@ namespace weighbridge::registry {
 std::span<const core::Format* const> formats() noexcept {
   static const core::Format kHuggingFace = huggingface::format(safetensors::kFormat);
   static constexpr const core::Format* kFormats[] = {
-      &safetensors::kFormat, &ztensor1::kFormat,   &ztensor0::kFormat,    &stb::kFormat,
-      &embd::kFormat,        &slm_format::kFormat, &slm_adapter::kFormat,
+      &safetensors::kFormat, &gguf::kFormat,       &ztensor1::kFormat,    &ztensor0::kFormat, &stb::kFormat,
+      &embd::kFormat,        &slm_format::kFormat, &slm_adapter::kFormat, &numpy::kNpy,       &numpy::kNpz,
       &llama2c::kFormat,  // has no magic number, so it is tried after those that do
       &kHuggingFace,
   };

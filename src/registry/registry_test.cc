@@ -58,7 +58,7 @@ TEST(Detection, AFormatThatTheCallerNamesIsNotDoubted) {
   EXPECT_EQ(test::thrown([&] { open(source("PK\x03\x04 and more"), {}, as); }).rule, "safetensors/header-too-large");
   const Finding finding = test::thrown([&] { open(source(kEmptySafetensors), {}, {.format = "sft"}); });
   EXPECT_EQ(finding.kind, Kind::misuse);
-  EXPECT_NE(finding.message.find("safetensors, zt"), std::string::npos) << finding.message;
+  EXPECT_NE(finding.message.find("safetensors, gguf, zt"), std::string::npos) << finding.message;
 }
 
 TEST(Detection, SaysWhatIsNoTensorFile) {
@@ -71,14 +71,14 @@ TEST(Detection, SaysWhatIsNoTensorFile) {
   EXPECT_EQ(rule_of("\x28\xb5\x2f\xfd\0"s, name), "file/compressed");
   EXPECT_EQ(rule_of(std::string(257, 'x') + "ustar\0"s, name), "file/tar");
   EXPECT_EQ(rule_of("\x80\x04\x95\x05}."s, name), "file/pickle");
-  EXPECT_EQ(rule_of("GGUF\x03\0\0\0"s, name), "file/other-format");
+  EXPECT_EQ(rule_of("\x89HDF\r\n\x1a\n"s, name), "file/other-format");
   EXPECT_EQ(rule_of(std::string(4096, '\0'), name), "file/zeros");
   for (const std::string text : {"Entry not found", "404: Not Found", "Not Found\n", "{\"error\":\"Entry not found\"}",
                                  "Access to model x is restricted. You must be authenticated to access it."})
     EXPECT_EQ(rule_of(text, name), "file/error-text") << text;
   EXPECT_EQ(rule_of("hello, world\n", "notes"), "file/text");
   EXPECT_EQ(rule_of("\x01\x02", "notes"), "file/unknown");
-  EXPECT_NE(test::thrown([] { open(source("GGUF\x03\0\0\0"s)); }).message.find("GGUF"), std::string::npos);
+  EXPECT_NE(test::thrown([] { open(source("\x89HDF\r\n\x1a\n"s)); }).message.find("HDF5"), std::string::npos);
 }
 
 TEST(Detection, AGitLfsPointerSaysWhatItPointsTo) {
@@ -99,7 +99,7 @@ TEST(Detection, EveryFileRuleIsReached) {
                                "BZh9",
                                std::string(257, 'x') + "ustar",
                                "\x80\x02.",
-                               "\x93NUMPY",
+                               "\0\0\0\0TFL3"s,
                                std::string(512, '\0'),
                                "Entry not found",
                                "text",

@@ -154,9 +154,9 @@ def test_n_is_a_count_where_there_is_one_to_give(sample, tmp_path):
 
 
 def test_unknown_targets_name_what_can_be_written(sample, tmp_path):
-    said = weighbridge("convert", sample, tmp_path / "x.gguf", status=2).stderr
-    assert ".safetensors, .zt," in said and "or / (a Hugging Face folder)" in said and "--to with one of safetensors zt" in said
-    assert "expected safetensors, zt" in weighbridge("convert", sample, tmp_path / "x", "--to", "onnx", status=2).stderr
+    said = weighbridge("convert", sample, tmp_path / "x.onnx", status=2).stderr
+    assert ".safetensors, .gguf, .zt," in said and "or / (a Hugging Face folder)" in said and "--to with one of safetensors gguf zt" in said
+    assert "expected safetensors, gguf, zt" in weighbridge("convert", sample, tmp_path / "x", "--to", "onnx", status=2).stderr
 
 
 def test_a_long_job_shows_its_progress_on_a_terminal_only(large):

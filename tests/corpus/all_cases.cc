@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "formats/embd/format.h"
+#include "formats/gguf/format.h"
 #include "formats/llama2c/format.h"
+#include "formats/numpy/format.h"
 #include "formats/safetensors/format.h"
 #include "formats/slm/format.h"
 #include "formats/slm_adapter/format.h"
@@ -66,6 +68,7 @@ std::shared_ptr<const Source> FormatCorpus::source(const core::CorpusCase& c) co
 const std::vector<FormatCorpus>& all_cases() {
   static const std::vector<FormatCorpus> all = {
       {&safetensors::kFormat, safetensors::cases()},
+      {&gguf::kFormat, gguf::cases()},
       {&ztensor1::kFormat, ztensor1::cases()},
       {&ztensor0::kFormat, ztensor0::cases()},
       {&stb::kFormat, stb::cases()},
@@ -73,6 +76,8 @@ const std::vector<FormatCorpus>& all_cases() {
       {&slm_format::kFormat, slm_format::cases()},
       {&slm_adapter::kFormat, slm_adapter::cases()},
       {&llama2c::kFormat, llama2c::cases()},
+      {&numpy::kNpy, numpy::npy_cases()},
+      {&numpy::kNpz, numpy::npz_cases()},
   };
   return all;
 }

@@ -66,6 +66,7 @@ class FileSubject final : public Subject {
     out.erase("safetensors/shard-link");         // no bytes make a link
     out.erase("safetensors/metadata-conflict");  // takes two shards
     out.erase("safetensors/two-weights");        // takes a folder
+    out.erase("gguf/part-link");                 // no bytes make a link
     return out;
   }
 

@@ -90,7 +90,8 @@ def part_digest(tensor, part):
 def tensor_digest(tensor):
     kind = tensor.type_name     # in version 1 what people read
     if VERSION == 2:
-        kind = BLOCK_TYPES[tensor.layout, kind] if tensor.layout.startswith("quantized") else kind
+        if tensor.layout.startswith("quantized") and not kind.startswith("ggml."):     # GGML's types say their ids
+            kind = BLOCK_TYPES[tensor.layout, kind]
     keys = PARAMETERS.get(kind, ()) if VERSION == 2 else PARAMETERS_1.get(tensor.layout, ())
     parameters = [(k, str(tensor.attributes[k])) for k in keys if k in tensor.attributes]
     parts = sorted(tensor.parts, key=lambda p: p.role.encode("utf-8"))

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 PAGE = "docs/readings.md"
-LETTERS = "GTSZYEM"
+LETTERS = "GTSZYEMN"
 ONE = rf"[{LETTERS}]\d{{1,2}}\b"
 ITEM = re.compile(rf"^- \*\*({ONE})\.\*\* ", re.M)
 # A list may continue on the next line of a comment; "S5 to S12" includes those between.

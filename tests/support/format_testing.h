@@ -80,7 +80,9 @@ inline std::string payload_bytes(const core::Payload& p) {
     take(p.tensor.part(p.part).stored().span);
     return out;
   }
-  if (p.form == core::Payload::Form::dense)
+  if (p.form == core::Payload::Form::made)
+    p.make({}, take);
+  else if (p.form == core::Payload::Form::dense)
     p.tensor.stream_dense(p.dtype, {}, take);
   else
     p.tensor.part(p.part).stream({}, take);

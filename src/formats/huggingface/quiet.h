@@ -17,7 +17,7 @@ class Quiet {
       : place_(std::move(place)),
         limits_(limits),
         findings_(report_, core::Findings::Mode::all),
-        reading{.place = *place_, .limits = limits_, .findings = findings_, .rules = kJsonRules} {}
+        reading(*place_, limits_, findings_, kJsonRules) {}
   Quiet(const Quiet&) = delete;
   Quiet& operator=(const Quiet&) = delete;
   bool sound() const noexcept { return report_.errors() == 0; }

@@ -26,14 +26,14 @@ using core::shape_text;
 constexpr core::JsonRules kJsonRules{
     .syntax = rules::kJson, .root = rules::kJsonRoot, .duplicate_key = rules::kDuplicateKey};
 constexpr core::ShardRules kShardRules{.format = rules::kWeightsFormat,
-                                       .index_value = rules::kIndexValue,
-                                       .path = rules::kShardPath,
                                        .link = rules::kShardLink,
                                        .missing = rules::kShardMissing,
+                                       .metadata_conflict = rules::kMetadataConflict};
+constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
+                                       .path = rules::kShardPath,
                                        .tensor_missing = rules::kTensorMissing,
                                        .tensor_unlisted = rules::kTensorUnlisted,
-                                       .total_size = rules::kTotalSize,
-                                       .metadata_conflict = rules::kMetadataConflict};
+                                       .total_size = rules::kTotalSize};
 
 // The model's name (reading E14).
 std::string last_component(std::string_view path) {
@@ -48,10 +48,7 @@ class Loader {
  public:
   Loader(const core::Opening& opening, core::Draft& draft)
       : opening_(opening),
-        reading_{.place = opening.place,
-                 .limits = opening.context.limits,
-                 .findings = opening.findings,
-                 .rules = kJsonRules},
+        reading_(opening.place, opening.context.limits, opening.findings, kJsonRules),
         draft_(draft) {}
 
   void run() {
@@ -99,7 +96,7 @@ class Loader {
     if (whole) {
       weights.read_whole(whole);
     } else if (index.text) {
-      weights.read_index(index);
+      weights.read_index(reading_, kIndexRules, index);
     } else if (!index.present) {
       pickle_alone_ = opening_.place.open(kPickle) != nullptr || opening_.place.open(kPickleIndex) != nullptr;
       findings.report(pickle_alone_ ? rules::kPickle : rules::kWeightsMissing, {});

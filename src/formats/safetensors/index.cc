@@ -17,16 +17,14 @@ namespace {
 constexpr core::JsonRules kJsonRules{
     .syntax = rules::kIndexJson, .root = rules::kIndexValue, .duplicate_key = rules::kIndexDuplicateKey};
 constexpr core::ShardRules kShardRules{.format = rules::kShardFormat,
-                                       .index_value = rules::kIndexValue,
-                                       .path = rules::kShardPath,
                                        .link = rules::kShardLink,
                                        .missing = rules::kShardMissing,
+                                       .metadata_conflict = rules::kMetadataConflict};
+constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
+                                       .path = rules::kShardPath,
                                        .tensor_missing = rules::kTensorMissing,
                                        .tensor_unlisted = rules::kTensorUnlisted,
-                                       .total_size = rules::kTotalSize,
-                                       .metadata_conflict = rules::kMetadataConflict};
-
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+                                       .total_size = rules::kTotalSize};
 
 std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
@@ -48,13 +46,8 @@ std::string main_file(const Place& place, core::Findings& findings) {
 bool is_index_name(std::string_view name) noexcept { return name.ends_with(kIndexSuffix); }
 
 std::string index_of_shard(std::string_view name) {
-  constexpr std::string_view kSuffix = ".safetensors", kPattern = "-00001-of-00002";
-  if (!name.ends_with(kSuffix) || name.size() <= kSuffix.size() + kPattern.size()) return {};
-  name.remove_suffix(kSuffix.size());
-  const std::string_view number = name.substr(name.size() - kPattern.size());
-  for (std::size_t i = 0; i < kPattern.size(); ++i)
-    if (is_digit(kPattern[i]) ? !is_digit(number[i]) : number[i] != kPattern[i]) return {};
-  return std::string(name.substr(0, name.size() - kPattern.size())) + std::string(kIndexSuffix);
+  const auto parsed = core::parse_shard_name(name, kSuffix);
+  return parsed ? std::string(parsed->stem) + std::string(kIndexSuffix) : std::string();
 }
 
 bool spreads(const core::Glance& glance) {
@@ -70,13 +63,12 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
   const std::string name = given ? last_component(given->name()) : main_file(opening.place, opening.findings);
   const auto source = given ? given : opening.place.open(name);
   if (!source) base::io_error_of(opening.place.name(), "open", "the file '" + name + "' is no longer there");
-  core::JsonReading reading{
-      .place = opening.place, .limits = opening.context.limits, .findings = opening.findings, .rules = kJsonRules};
+  core::JsonReading reading(opening.place, opening.context.limits, opening.findings, kJsonRules);
   core::ShardReader shards(reading, opening, kShardRules, "safetensors", draft);
   if (!is_index_name(name)) {
     shards.read_whole(source);
   } else if (const core::TextFile index = core::text_of_file(reading, name, source); index.text) {
-    shards.read_index(index);
+    shards.read_index(reading, kIndexRules, index);
   }
   for (auto& [key, value] : shards.take_metadata()) draft.set_attribute(std::move(key), std::move(value));
   draft.add_sources(std::move(reading.sources));

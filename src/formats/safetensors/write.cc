@@ -12,6 +12,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "core/plan_items.h"
+#include "core/shards.h"
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
 #include "wire/json_writer.h"
@@ -165,7 +166,9 @@ class Planner {
     std::vector<std::uint32_t> file_of(model_.size());
     std::uint64_t total_size = 0, total_elements = 0;
     for (std::size_t k = 0; k < all.size(); ++k) {
-      folder.payloads.push_back({all.size() == 1 ? std::string(kWholeName) : shard_name(k + 1, all.size()), {}});
+      folder.payloads.push_back(
+          {all.size() == 1 ? std::string(kWholeName) : core::spell_shard_name({"model", k + 1, all.size()}, kSuffix),
+           {}});
       lay_out(all[k], folder.payloads.back().layout);
       if (!out_.blockers.empty()) return;
       for (const std::uint32_t i : all[k]) {
@@ -179,14 +182,6 @@ class Planner {
     folder.last = one ? kWholeName : kIndexName;
     folder.small.push_back({std::string(one ? kIndexName : kWholeName), std::nullopt});
     if (!one) folder.small.push_back({std::string(kIndexName), index_json(file_of, total_size, total_elements)});
-  }
-
-  static std::string shard_name(std::size_t number, std::size_t count) {
-    const auto digits = [](std::size_t n) {
-      std::string out = std::to_string(n);
-      return out.insert(0, out.size() < 5 ? 5 - out.size() : 0, '0');
-    };
-    return "model-" + digits(number) + "-of-" + digits(count) + ".safetensors";
   }
 
   // As huggingface_hub writes it: keys sorted, indented by two spaces.

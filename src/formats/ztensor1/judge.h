@@ -56,6 +56,8 @@ class Judge {
   // The layout of a quantization of reading Y10. nullopt if the object does not match it, so that its format is
   // unknown.
   std::optional<Layout> scaled(Entry&);
+  // Whether the component holds the object's elements as whole blocks of this type.
+  bool whole_blocks(Entry&, const BlockTypeInfo&, Component& data);
   // The number of elements by the length or uncompressed_length; nullopt if only decoding can tell, or if the object is
   // broken.
   std::optional<std::uint64_t> stated_count(Entry&, const Component&);

@@ -64,17 +64,33 @@ void Judge::quantized(Entry& e) {
   loose_rest(e, {packed, scales, zeros});
 }
 
+bool Judge::whole_blocks(Entry& e, const BlockTypeInfo& type, Component& data) {
+  const codecs::BlockForm form = form_of(e, type, {&data});
+  if (!codecs::block_problem(form).empty()) return false;
+  const std::uint64_t bytes = codecs::block_part_size(form, 0);
+  if (!may_hold(data, bytes)) return false;
+  if (!demand(e, data, bytes, rules::kLengthRule)) return true;
+  data.part_dims[0] = bytes;
+  data.part_rank = 1;
+  loose_rest(e, {&data});
+  return true;
+}
+
 std::optional<Layout> Judge::scaled(Entry& e) {
   Layout layout = Layout::quantized_row;
   if (e.format == name(Layout::quantized_block))
     layout = Layout::quantized_block;
   else if (e.format != name(layout))
     return std::nullopt;
-  const Value *const text = find(e.attributes, kType), *const block = find(e.attributes, "block_size");
-  Component *const data = e.find(kData), *const scales = e.find(kScales);
-  if (doubt_ || !text || !text->as_text() || !block || !block->as_u64() || !data || !scales) return std::nullopt;
+  const Value* const text = find(e.attributes, kType);
+  Component* const data = e.find(kData);
+  if (doubt_ || !text || !text->as_text() || !data) return std::nullopt;
   const BlockTypeInfo* const type = find_block_type(layout, *text->as_text());
   if (!type) return std::nullopt;
+  if (type->block_bytes != 0) return whole_blocks(e, *type, *data) ? std::optional(layout) : std::nullopt;
+  const Value* const block = find(e.attributes, "block_size");
+  Component* const scales = e.find(kScales);
+  if (!block || !block->as_u64() || !scales) return std::nullopt;
   const codecs::BlockForm form = form_of(e, *type, {data, scales});
   if (!codecs::block_problem(form).empty()) return std::nullopt;
   const std::uint64_t codes = count_of(form, 0), groups = count_of(form, 1);

@@ -284,5 +284,38 @@ TEST(ZtensorWrite, CarriesQuantizedRowsAndBlocks) {
   EXPECT_NE(other.unsupported(), nullptr);
 }
 
+// Reading Y10: blocks of GGML, whose `type` is the id. A q4_0 of GGML is not one of SLM.
+TEST(ZtensorWrite, CarriesWholeBlocks) {
+  std::string blocks(36, '\x99');                   // codes 9 - 8 = 1
+  blocks.replace(0, 2, std::string("\0\x3c", 2));   // scale 1
+  blocks.replace(18, 2, std::string("\0\x40", 2));  // scale 2
+  const auto of = [&](const char* type, std::vector<std::uint64_t> shape, const std::string& data) {
+    Builder builder;
+    builder.object("w", Layout::quantized_block, std::move(shape), {{"type", Value::text(type)}},
+                   {{"data", DType::u8, {data.size()}, bytes_of(data)}});
+    return write(builder.build());
+  };
+  const auto [report, out] = walk(of("ggml.q4_0", {2, 32}, blocks));
+  EXPECT_EQ(report.findings().size(), 0U);
+  const Tensor tensor = out["w"];
+  ASSERT_EQ(tensor.block_type(), find_block_type("ggml.q4_0"));
+  EXPECT_EQ(tensor.dtype(), DType::f32);
+  const Array dense = tensor.to_dense();
+  std::vector<float> values(64);
+  ASSERT_EQ(dense.size, values.size() * sizeof(float));
+  std::memcpy(values.data(), dense.data.get(), dense.size);
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], i < 32 ? 1 : 2);
+  // An object whose shape or bytes do not fit is one of unknown format.
+  const auto unsupported = [&](const char* type, std::vector<std::uint64_t> shape) {
+    const Model model = walk(of(type, std::move(shape), blocks)).model;
+    const Tensor one = model["w"];
+    return one.unsupported() != nullptr;
+  };
+  EXPECT_FALSE(unsupported("ggml.q4_0", {2, 32}));
+  EXPECT_TRUE(unsupported("ggml.q4_0", {4, 16}));
+  EXPECT_TRUE(unsupported("ggml.q4_0", {3, 32}));
+  EXPECT_TRUE(unsupported("q4_0", {2, 32}));
+}
+
 }  // namespace
 }  // namespace weighbridge::ztensor1

@@ -16,8 +16,8 @@ const RECORDS: [RegExp, Role][] = [
   [/^(manifest_version|record|schema_version)=/m, "record"],
 ];
 
-/** The index of a model in shards: it opens the whole model, where a shard opens only its part. */
-export const INDEX = /\.safetensors\.index\.json$/i;
+/** What opens the whole of a model in several files, where another file opens only its part: an index, or the first file of a GGUF. */
+export const INDEX = /\.safetensors\.index\.json$|-00001-of-\d{5}\.gguf$/i;
 
 const NAMES: [RegExp, Role][] = [
   [INDEX, "model"],

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The directory of a zip archive, for containers that are one: npz, and others that keep each array in a member. Knows
+// nothing about what the members hold. A format passes the rules by which it reports.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/draft.h"
+#include "core/findings.h"
+#include "weighbridge/context.h"
+#include "weighbridge/model.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge::core {
+
+// Bytes that a zip archive begins with: a member, or the end of an empty archive.
+inline constexpr std::string_view kZipMember{"PK\x03\x04", 4}, kZipEmpty{"PK\x05\x06", 4};
+
+// The rules of a format about its archive. Those of the whole file are errors after which nothing is read.
+struct ZipRules {
+  // the whole file
+  const Rule& end;        // no record of the directory's end, or something follows it
+  const Rule& disks;      // a part of an archive on several disks
+  const Rule& directory;  // the directory is not where the record says
+  const Rule& entry;      // an entry of it is malformed
+  const Rule& name;       // a name is not UTF-8
+  const Rule& path;       // a name is absolute or climbs
+  const Rule& duplicate;  // two members have one name
+  const Rule& overlap;    // two members share bytes
+  // one member
+  const Rule& local;      // the header before the data is missing, or contradicts the directory
+  const Rule& size;       // the stored bytes cannot decode to the stated size
+  const Rule& encrypted;  // unsupported
+  const Rule& method;     // unsupported
+};
+
+struct ZipMember {
+  std::string_view name{};      // in the directory's text
+  std::uint64_t entry_at = 0;   // of its entry in the directory
+  std::uint64_t header_at = 0;  // of the local header
+  std::uint64_t offset = 0;     // of the stored bytes
+  std::uint64_t stored = 0;     // bytes
+  std::uint64_t size = 0;       // bytes once decoded
+  std::uint32_t crc32 = 0;      // of the decoded bytes
+  Encoding encoding = Encoding::raw;
+  const Rule* unreadable = nullptr;  // encrypted, method; null: its bytes can be read
+  std::string found{};               // for a finding by that rule
+  bool broken = false;               // has been reported
+
+  bool is_folder() const noexcept { return size == 0 && name.ends_with('/'); }
+};
+
+struct Zip {
+  std::string_view directory{};      // its text, which `names` of the members are in
+  std::vector<ZipMember> members{};  // in the order of the directory
+};
+
+// Reads the directory, which the draft retains as the header, and the local header of each member. The sizes of the
+// directory count; those of a local header may be absent. nullopt: it cannot be read, which has been reported.
+std::optional<Zip> read_zip(const Source&, const Limits&, const ZipRules&, Findings&, Draft&);
+
+// The name of the member that a file begins with, if `head` has all of it; else empty.
+std::string_view first_zip_member(std::string_view head) noexcept;
+
+// The first bytes of a member once decoded, at least `most` if it has so many. `fault` is what its decoder says, empty
+// if nothing is wrong.
+std::string zip_front(const Source&, const ZipMember&, std::size_t most, const Context&, std::string& fault);
+
+// [reads] Passes the decoded bytes of a member to the sink. Returns what is wrong with its encoding; empty: nothing.
+std::string read_zip_member(const Source&, const ZipMember&, const Context&,
+                            const std::function<bool(std::span<const std::byte>)>& sink);
+
+// Writing. A member whose data begins at a multiple of kZipAlignment has an extra field that pads its header.
+inline constexpr std::uint64_t kZipAlignment = 64;
+
+struct ZipOut {
+  std::string name{};
+  std::uint64_t header_at = 0;
+  std::uint64_t stored = 0, size = 0;
+  std::uint32_t crc32 = 0;
+  bool deflated = false;
+  bool large = false;         // with 64-bit sizes in the local header, decided before they are known
+  std::uint16_t padding = 0;  // bytes of the extra field that aligns the data; 0: none
+};
+
+// The padding of a local header at `header_at` so that what follows it begins at a multiple of kZipAlignment.
+std::uint16_t zip_padding(const ZipOut&);
+std::size_t zip_header_size(const ZipOut&) noexcept;
+std::string zip_local_header(const ZipOut&);
+// The directory, which begins at `at`, and its end. Always the same for the same members: time stamps are fixed.
+std::string zip_directory(std::span<const ZipOut>, std::uint64_t at);
+// Whether a member may have this name.
+bool is_zip_name(std::string_view) noexcept;
+// A name that leaves the folder into which an archive is unpacked.
+bool leaves_zip(std::string_view name) noexcept;
+
+}  // namespace weighbridge::core

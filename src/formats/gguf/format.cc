@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of GGUF.
+#include "formats/gguf/format.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/format_options.h"
+#include "formats/gguf/layout.h"
+#include "formats/gguf/rules.h"
+
+namespace weighbridge::gguf {
+namespace {
+
+constexpr std::string_view kExtensions[] = {"gguf"};
+constexpr auto kOptions = core::names_of(core::kShardOptions);
+constexpr std::string_view kSigns[] = {kWholeName, "*-00001-of-*.gguf"};
+constexpr Layout kLayouts[] = {Layout::dense, Layout::quantized_block};
+constexpr Encoding kEncodings[] = {Encoding::raw};
+constexpr DType kHeldDTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64,
+                                 DType::i8,  DType::i16, DType::i32,  DType::i64};
+
+}  // namespace
+
+bool matches(const core::Glance& glance) {
+  if (glance.folder) return glance.lists(kWholeName) || std::ranges::any_of(glance.listing, is_first_part);
+  return glance.head.size() >= kMagic.size() && std::memcmp(glance.head.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
+constexpr core::Format kFormat = {
+    .info = {.name = "gguf",
+             .title = "GGUF",
+             .extensions = kExtensions,
+             .versions = "2 and 3, little- and big-endian",
+             .reads = true,
+             .writes = true,
+             .holds = {.dtypes = kHeldDTypes,
+                       .layouts = kLayouts,
+                       .encodings = kEncodings,
+                       .digests = {},
+                       .attributes = "typed values and arrays",
+                       .names = true,
+                       .tokenizer = true,
+                       .max_tensors = UINT64_MAX},
+             .options = kOptions,
+             .rules = rules::kAll},
+    .matches = matches,
+    .read = read,
+    .read_files = read_files,
+    .spreads = spreads,
+    .remark = remark,
+    .signs = kSigns,
+    .check_content = nullptr,
+    .layout = layout,
+    .layout_files = layout_files,
+    .append = nullptr,
+};
+
+}  // namespace weighbridge::gguf

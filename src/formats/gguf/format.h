@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of GGUF for the registry, and the functions that it points to.
+#pragma once
+#include <vector>
+
+#include "core/corpus_case.h"
+#include "core/format.h"
+
+namespace weighbridge::gguf {
+
+extern const core::Format kFormat;
+
+// "NAME-00001-of-00005.gguf"
+bool is_first_part(std::string_view file) noexcept;
+// Whether a file begins with the magic number.
+bool matches(const core::Glance&);
+void read(const Source&, const Context&, core::Findings&, core::Draft&);
+
+// Split models (split.cc): whether this is the first file of one, the model of all its files, and the warning about one
+// of them that is opened by itself.
+bool spreads(const core::Glance&);
+void read_files(const core::Opening&, core::Draft&);
+void remark(const Place&, core::Findings&);
+
+core::WriteLayout layout(const Model&, const Options&);
+core::WriteLayout layout_files(const Model&, const Options&);
+
+// The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
+std::vector<core::CorpusCase> cases();
+
+}  // namespace weighbridge::gguf

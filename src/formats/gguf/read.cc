@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: Apache-2.0
+// GGUF to Model: the one walker behind open and verify. Nothing states where the header ends, so it is read in growing
+// pieces, each byte once, and kept. Then the tensor infos are checked, and at the end how their data lies in the file.
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "base/utf8.h"
+#include "core/common_rules.h"
+#include "core/words.h"
+#include "formats/gguf/format.h"
+#include "formats/gguf/layout.h"
+#include "formats/gguf/rules.h"
+#include "weighbridge/block_type.h"
+
+namespace weighbridge::gguf {
+namespace {
+
+using core::bytes_text;
+using core::excerpt;
+
+// Memory that one metadata value takes besides its bytes: entry, value, reference count. Limits::memory applies.
+constexpr std::uint64_t kKeptEntryCost = 256;
+
+// The start of a file in memory, as far as it was needed.
+class Head {
+ public:
+  Head(const Source& source, std::uint64_t most) : source_(source), end_(std::min(source.size(), most)) {}
+
+  // Whether bytes [at, at + length) are there; reads them if they are not yet.
+  bool has(std::uint64_t at, std::uint64_t length) {
+    if (!base::fits(at, length, end_)) return false;
+    if (at + length <= text_.size()) return true;
+    // A quarter more than there is, so that few bytes behind the header are read and few calls are made.
+    const std::uint64_t more = std::max<std::uint64_t>({at + length - text_.size(), text_.size() / 4, kPiece});
+    const std::size_t before = text_.size();
+    text_.resize(base::to_size(std::min(before + more, end_)));
+    source_.read_at(before, std::as_writable_bytes(std::span(text_).subspan(before)));
+    return true;
+  }
+  const char* at(std::uint64_t offset) const { return text_.data() + offset; }
+  std::string take(std::uint64_t length) {
+    text_.resize(base::to_size(length));
+    text_.shrink_to_fit();
+    return std::move(text_);
+  }
+
+ private:
+  static constexpr std::uint64_t kPiece = std::uint64_t{1} << 16;
+  const Source& source_;
+  const std::uint64_t end_;  // of the file, or the limit
+  std::string text_;
+};
+
+// A tensor info, by places in the header. Those of broken tensors are kept for their ranges.
+struct Info {
+  std::uint64_t name_at = 0, name_length = 0, type_at = 0, offset_at = 0;
+  std::uint64_t shape[kMaxRank] = {};  // slowest first
+  std::uint32_t rank = 0, type = 0;
+  std::uint64_t offset = 0;             // in the data
+  std::optional<std::uint64_t> size{};  // unknown: of a type that this build does not know, or broken
+  bool broken = false;
+};
+
+class Walk {
+ public:
+  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
+      : limits_(context.limits),
+        findings_(findings),
+        draft_(draft),
+        size_(source.size()),
+        head_(source, context.limits.header) {}
+
+  void run() {
+    draft_.set_format("gguf");
+    if (!read_start() || !read_values() || !read_infos()) {
+      draft_.clear();
+      return;
+    }
+    data_start_ = base::align_up(at_, alignment_).value_or(size_);
+    text_ = draft_.retain_header(head_.take(at_));
+    if (!infos_.empty()) check_places();
+    add_tensors();
+  }
+
+ private:
+  template <std::unsigned_integral T> T load(const char* from) const {
+    return big_ ? base::load_be<T>(from) : base::load_le<T>(from);
+  }
+  // The next number. Only after need().
+  template <std::unsigned_integral T> T take() {
+    const T out = load<T>(head_.at(at_));
+    at_ += sizeof(T);
+    return out;
+  }
+  // Whether `length` more bytes of the header are there. If not, that has been reported.
+  bool need(std::uint64_t length) {
+    if (head_.has(at_, length)) return true;
+    if (base::fits(at_, length, size_))
+      findings_.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
+                       "more than " + bytes_text(at_));
+    else
+      findings_.report(rules::kTruncatedHeader, {.offset = size_},
+                       "at least " + bytes_text(length) + " more at " + std::to_string(at_), bytes_text(size_ - at_));
+    return false;
+  }
+  // A text's place: its length is next. False if it is not all there, which has been reported.
+  bool take_text(std::uint64_t& begin, std::uint64_t& length) {
+    if (!need(8)) return false;
+    const std::uint64_t stated_at = at_;
+    length = take<std::uint64_t>();
+    if (length > kMaxLength) {
+      findings_.report(rules::kLength, {.offset = stated_at}, "at most " + std::to_string(kMaxLength),
+                       std::to_string(length));
+      return false;
+    }
+    if (!need(length)) return false;
+    begin = at_;
+    at_ += length;
+    return true;
+  }
+  std::string_view text_at(std::uint64_t begin, std::uint64_t length) const {
+    return {text_.empty() ? head_.at(begin) : text_.data() + begin, base::to_size(length)};
+  }
+
+  bool read_start() {
+    if (!head_.has(0, std::min<std::uint64_t>(kMagic.size(), size_)) || size_ < kMagic.size() ||
+        text_at(0, 4) != kMagic) {
+      if (size_ < kMagic.size())
+        findings_.report(rules::kTooShort, {.offset = size_}, bytes_text(kHeaderSize), bytes_text(size_));
+      else
+        findings_.report(rules::kMagicRule, {.offset = 0}, std::string(kMagic), excerpt(text_at(0, 4)));
+      return false;
+    }
+    if (size_ < kHeaderSize) {
+      findings_.report(rules::kTooShort, {.offset = size_}, bytes_text(kHeaderSize), bytes_text(size_));
+      return false;
+    }
+    at_ = kMagic.size();
+    if (!need(kHeaderSize - at_)) return false;
+    // Nothing else marks the byte order (U1).
+    const auto little = base::load_le<std::uint32_t>(head_.at(at_));
+    big_ = (little & 0xFFFF) == 0;
+    version_ = take<std::uint32_t>();
+    if (version_ < kOldestVersion || version_ > kVersion) {
+      findings_.report(rules::kVersionRule, {.offset = kMagic.size()}, "2 or 3", std::to_string(version_));
+      return false;
+    }
+    draft_.set_version(std::to_string(version_) + (big_ ? ", big-endian" : ""));
+    const std::uint64_t tensors_at = at_;
+    tensors_ = take<std::uint64_t>();
+    values_ = take<std::uint64_t>();
+    const std::uint64_t rest = size_ - kHeaderSize;
+    if (tensors_ > rest / kShortestInfo) {
+      findings_.report(rules::kTensorCount, {.offset = tensors_at}, "at most " + std::to_string(rest / kShortestInfo),
+                       std::to_string(tensors_));
+      return false;
+    }
+    if (values_ > rest / kShortestValue) {
+      findings_.report(rules::kValueCount, {.offset = tensors_at + 8},
+                       "at most " + std::to_string(rest / kShortestValue), std::to_string(values_));
+      return false;
+    }
+    if (tensors_ > limits_.tensors) {
+      findings_.report(core::rules::kLimitTensors, {.offset = tensors_at}, "at most " + std::to_string(limits_.tensors),
+                       std::to_string(tensors_));
+      return false;
+    }
+    return true;
+  }
+
+  bool read_values() {
+    if (values_ * kKeptEntryCost > limits_.memory) {
+      findings_.report(core::rules::kLimitMemory, {.offset = kHeaderSize - 8}, "at most " + bytes_text(limits_.memory),
+                       {}, "there are too many metadata values to keep");
+      return false;
+    }
+    for (std::uint64_t i = 0; i < values_; ++i) {
+      std::uint64_t begin = 0, length = 0;
+      const std::uint64_t entry_at = at_;
+      if (!take_text(begin, length) || !need(4)) return false;
+      std::string key(text_at(begin, length));
+      const std::uint64_t type_at = at_;
+      const auto type = take<std::uint32_t>();
+      if (type >= kValueTypes) {
+        findings_.report(rules::kValueTypeRule, {.offset = type_at}, "at most 12", std::to_string(type), excerpt(key));
+        return false;
+      }
+      Value value;
+      if (!read_value(static_cast<ValueType>(type), value)) return false;
+      if (!base::is_utf8(key)) {
+        findings_.report(rules::kKeyUtf8, {.offset = entry_at}, {}, excerpt(key));
+        continue;
+      }
+      if (key.empty()) findings_.report(rules::kEmptyKey, {.offset = entry_at});
+      if (draft_.attribute(key)) {
+        findings_.report(rules::kDuplicateKey, {.offset = entry_at}, {}, excerpt(key));
+        continue;
+      }
+      if (key == kAlignment) read_alignment(static_cast<ValueType>(type), value, type_at);
+      draft_.set_attribute(std::move(key), std::move(value));
+    }
+    return true;
+  }
+
+  void read_alignment(ValueType type, const Value& value, std::uint64_t type_at) {
+    if (type != ValueType::u32) {
+      findings_.report(rules::kAlignmentType, {.offset = type_at}, "4 (u32)",
+                       std::to_string(static_cast<std::uint32_t>(type)));
+      return;
+    }
+    const std::uint64_t stated = value.as_u64().value_or(0);
+    if (std::has_single_bit(stated))
+      alignment_ = stated;
+    else
+      findings_.report(rules::kAlignmentValue, {.offset = type_at + 4}, "a power of two", std::to_string(stated));
+  }
+
+  // False if the rest of the header cannot be found, which has been reported.
+  bool read_value(ValueType type, Value& out) {
+    if (type == ValueType::text) {
+      std::uint64_t begin = 0, length = 0;
+      if (!take_text(begin, length)) return false;
+      const std::string_view text = text_at(begin, length);
+      if (base::is_utf8(text)) {
+        out = Value::text(std::string(text));
+      } else {
+        findings_.report(rules::kTextUtf8, {.offset = begin});
+        const auto bytes = std::as_bytes(std::span(text));
+        out = Value::bytes({bytes.begin(), bytes.end()});
+      }
+      return true;
+    }
+    if (type == ValueType::array) return read_array(out);
+    const DType dtype = kValueDTypes[static_cast<std::size_t>(type)];
+    if (!need(info(dtype).bits / 8)) return false;
+    const std::uint64_t begin = at_;
+    switch (type) {
+      case ValueType::u8: out = Value::integer(std::uint64_t{take<std::uint8_t>()}, dtype); break;
+      case ValueType::u16: out = Value::integer(std::uint64_t{take<std::uint16_t>()}, dtype); break;
+      case ValueType::u32: out = Value::integer(std::uint64_t{take<std::uint32_t>()}, dtype); break;
+      case ValueType::u64: out = Value::integer(take<std::uint64_t>(), dtype); break;
+      case ValueType::i8:
+        out = Value::integer(std::int64_t{std::bit_cast<std::int8_t>(take<std::uint8_t>())}, dtype);
+        break;
+      case ValueType::i16:
+        out = Value::integer(std::int64_t{std::bit_cast<std::int16_t>(take<std::uint16_t>())}, dtype);
+        break;
+      case ValueType::i32:
+        out = Value::integer(std::int64_t{std::bit_cast<std::int32_t>(take<std::uint32_t>())}, dtype);
+        break;
+      case ValueType::i64: out = Value::integer(std::bit_cast<std::int64_t>(take<std::uint64_t>()), dtype); break;
+      case ValueType::f32:
+        out = Value::real(static_cast<double>(std::bit_cast<float>(take<std::uint32_t>())), dtype);
+        break;
+      case ValueType::f64: out = Value::real(std::bit_cast<double>(take<std::uint64_t>()), dtype); break;
+      default: {
+        const auto byte = take<std::uint8_t>();
+        if (byte > 1) findings_.report(rules::kBooleanByte, {.offset = begin}, "0 or 1", std::to_string(byte));
+        out = Value::boolean(byte != 0);
+      }
+    }
+    return true;
+  }
+
+  bool read_array(Value& out) {
+    if (!need(12)) return false;
+    const std::uint64_t type_at = at_;
+    const auto type = take<std::uint32_t>();
+    const auto count = take<std::uint64_t>();
+    if (type >= kValueTypes) {
+      findings_.report(rules::kValueTypeRule, {.offset = type_at}, "at most 12", std::to_string(type));
+      return false;
+    }
+    if (static_cast<ValueType>(type) == ValueType::array) {
+      findings_.report(rules::kNestedArray, {.offset = type_at});
+      return false;
+    }
+    if (count > kMaxLength) {
+      findings_.report(rules::kLength, {.offset = type_at + 4}, "at most " + std::to_string(kMaxLength),
+                       std::to_string(count));
+      return false;
+    }
+    if (static_cast<ValueType>(type) == ValueType::text) return read_texts(count, out);
+    const DType dtype = kValueDTypes[type];
+    const std::uint64_t width = info(dtype).bits / 8;
+    if (!need(count * width)) return false;  // no overflow: at most 2^30 elements of 8 bytes
+    const auto* const from = reinterpret_cast<const std::byte*>(head_.at(at_));
+    std::vector<std::byte> bytes(from, from + base::to_size(count * width));
+    if (big_ && width > 1)
+      for (std::size_t i = 0; i < bytes.size(); i += width) std::reverse(bytes.data() + i, bytes.data() + i + width);
+    if (dtype == DType::boolean) {
+      const auto odd = std::ranges::find_if(bytes, [](std::byte byte) { return byte > std::byte{1}; });
+      if (odd != bytes.end()) {
+        findings_.report(rules::kBooleanByte, {.offset = at_ + static_cast<std::uint64_t>(odd - bytes.begin())},
+                         "0 or 1", std::to_string(std::to_integer<unsigned>(*odd)));
+        for (std::byte& byte : bytes) byte = byte != std::byte{0} ? std::byte{1} : std::byte{0};
+      }
+    }
+    at_ += count * width;
+    out = Value::numbers(dtype, std::move(bytes));
+    return true;
+  }
+
+  bool read_texts(std::uint64_t count, Value& out) {
+    if (count > (size_ - at_) / 8) {
+      findings_.report(rules::kTruncatedHeader, {.offset = size_},
+                       "at least " + bytes_text(count * 8) + " more at " + std::to_string(at_),
+                       bytes_text(size_ - at_));
+      return false;
+    }
+    Texts texts;
+    texts.ends.reserve(base::to_size(std::min(count, limits_.header / 8)));
+    for (std::uint64_t i = 0; i < count; ++i) {
+      std::uint64_t begin = 0, length = 0;
+      if (!take_text(begin, length)) return false;
+      texts.blob.append(head_.at(begin), base::to_size(length));
+      texts.ends.push_back(texts.blob.size());
+    }
+    out = Value::texts(std::move(texts));
+    return true;
+  }
+
+  bool read_infos() {
+    infos_.reserve(base::to_size(tensors_));
+    for (std::uint64_t i = 0; i < tensors_; ++i) {
+      Info info;
+      if (!take_text(info.name_at, info.name_length) || !need(4)) return false;
+      const std::uint64_t rank_at = at_;
+      info.rank = take<std::uint32_t>();
+      if (info.rank > kMaxRank) {
+        findings_.report(rules::kRank, {.offset = rank_at, .tensor = name_of(info)}, "at most 4",
+                         std::to_string(info.rank));
+        return false;
+      }
+      if (!need(info.rank * 8 + 12)) return false;
+      const std::uint64_t shape_at = at_;
+      for (std::uint32_t d = info.rank; d > 0; --d) info.shape[d - 1] = take<std::uint64_t>();
+      info.type_at = at_;
+      info.type = take<std::uint32_t>();
+      info.offset_at = at_;
+      info.offset = take<std::uint64_t>();
+      check_info(info, shape_at);
+      infos_.push_back(info);
+    }
+    return true;
+  }
+
+  void check_info(Info& info, std::uint64_t shape_at) {
+    const std::string_view name = name_of(info);
+    if (!base::is_utf8(name)) fail(info, rules::kNameUtf8, info.name_at);
+    if (info.name_length > kMaxName)
+      findings_.report(rules::kNameLength, {.offset = info.name_at - 8, .tensor = name}, "at most 63",
+                       std::to_string(info.name_length));
+    for (std::uint32_t d = 0; d < info.rank; ++d)
+      if (info.shape[d] >> 63 != 0)
+        return fail(info, rules::kDimension, shape_at + (info.rank - 1 - d) * 8, "less than 2^63",
+                    std::to_string(info.shape[d]));
+    if (info.offset % alignment_ != 0)
+      fail(info, rules::kOffsetAlignment, info.offset_at, "a multiple of " + std::to_string(alignment_),
+           std::to_string(info.offset));
+    const ElementType* const type = find_element_type(info.type);
+    if (type == nullptr) return;
+    const auto elements = base::element_count(shape_of(info));
+    std::optional<std::uint64_t> bytes;
+    if (type->dtype != DType::unknown) {
+      bytes = elements ? base::checked_mul(*elements, weighbridge::info(type->dtype).bits / 8) : std::nullopt;
+    } else if (const BlockTypeInfo* const block = find_block_type(type->block)) {
+      const std::uint64_t row = info.rank == 0 ? 1 : info.shape[info.rank - 1];
+      if (row % block->block_elements != 0)
+        return fail(info, rules::kBlockRow, shape_at, "a multiple of " + std::to_string(block->block_elements),
+                    std::to_string(row));
+      bytes = elements ? base::checked_mul(*elements / block->block_elements, block->block_bytes) : std::nullopt;
+    } else {
+      return;
+    }
+    if (!bytes || *bytes >> 63 != 0) return fail(info, rules::kSizeOverflow, shape_at);
+    info.size = bytes;
+  }
+
+  // How the ranges lie: within the file, apart, one behind the other.
+  void check_places() {
+    const std::uint64_t data = size_ - std::min(size_, data_start_);
+    std::vector<std::uint32_t> order(infos_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return infos_[a].offset < infos_[b].offset; });
+    // What is known to be unreadable reaches to the next tensor.
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      Info& info = infos_[order[i]];
+      if (info.size || info.broken) continue;
+      const std::uint64_t end = i + 1 < order.size() ? infos_[order[i + 1]].offset : std::max(data, info.offset);
+      info.size = end - info.offset;
+    }
+    if (truncated(order, data)) return;
+    const Info* last = nullptr;  // the one that ends last so far
+    for (const std::uint32_t i : order) {
+      Info& info = infos_[i];
+      if (!info.size) continue;
+      if (!base::fits(info.offset, *info.size, data)) {
+        const auto end = base::checked_add(info.offset, *info.size);
+        fail(info, rules::kDataPastEnd, info.offset_at, "at most " + std::to_string(data),
+             end ? std::to_string(*end) : "more than 2^64");
+        continue;
+      }
+      if (*info.size == 0) continue;
+      const bool same = last != nullptr && info.offset == last->offset && info.size == last->size;
+      if (last != nullptr && !same && info.offset < last->offset + *last->size)
+        fail(info, rules::kOverlap, info.offset_at, {}, {}, *last);
+      if (last == nullptr || info.offset + *info.size > last->offset + *last->size) last = &info;
+    }
+    check_contiguous(data, last);
+  }
+
+  // One finding, and not one for each tensor, if all ranges follow each other past the end of the file.
+  bool truncated(const std::vector<std::uint32_t>& order, std::uint64_t data) {
+    std::uint64_t end = 0;
+    for (const std::uint32_t i : order) {
+      const Info& info = infos_[i];
+      if (!info.size || info.offset != base::align_up(end, alignment_)) return false;
+      const auto next = base::checked_add(info.offset, *info.size);
+      if (!next) return false;
+      end = *next;
+    }
+    if (end <= data) return false;
+    findings_.report(rules::kTruncated, {.offset = size_}, bytes_text(data_start_ + end), bytes_text(size_),
+                     bytes_text(data_start_ + end - size_) + " are missing");
+    for (Info& info : infos_) info.broken |= !base::fits(info.offset, *info.size, data);
+    return true;
+  }
+
+  void check_contiguous(std::uint64_t data, const Info* last) {
+    std::uint64_t expected = 0;
+    for (const Info& info : infos_) {
+      if (!info.size || info.broken) return;
+      if (info.offset != expected) {
+        findings_.report(rules::kNotContiguous, {.offset = info.offset_at, .tensor = name_of(info)},
+                         std::to_string(expected), std::to_string(info.offset));
+        return;
+      }
+      expected = base::align_up(info.offset + *info.size, alignment_).value_or(0);
+    }
+    const std::uint64_t end = last ? last->offset + *last->size : 0;
+    if (const auto padded = base::align_up(end, alignment_); padded && data > *padded)
+      findings_.report(rules::kTrailing, {.offset = data_start_ + *padded}, {}, bytes_text(data - *padded));
+  }
+
+  void add_tensors() {
+    draft_.reserve(infos_.size(), infos_.size(), kMaxRank * infos_.size());
+    for (std::uint32_t i = 0; i < infos_.size(); ++i) {
+      if (infos_[i].broken || !infos_[i].size) continue;
+      add(infos_[i]);
+      added_.push_back(i);
+    }
+    std::vector<std::uint32_t> again;
+    for (const auto& [first, second] : draft_.index_names()) {
+      const Info& info = infos_[added_[second]];
+      findings_.report(rules::kDuplicateName, {.offset = info.name_at, .tensor = name_of(info)});
+      again.push_back(second);
+    }
+    std::sort(again.begin(), again.end());
+    again.erase(std::unique(again.begin(), again.end()), again.end());
+    draft_.drop(again);
+  }
+
+  void add(const Info& info) {
+    const std::string_view name = name_of(info);
+    const ElementType* const type = find_element_type(info.type);
+    const BlockTypeInfo* const block = type && !type->block.empty() ? find_block_type(type->block) : nullptr;
+    const Extent extent{.source = 0, .offset = data_start_ + info.offset, .length = *info.size};
+    const Shape shape = shape_of(info);
+    if (type && type->dtype != DType::unknown) {
+      draft_.add_tensor(name, Layout::dense, type->dtype, shape);
+      const std::uint32_t part = draft_.add_part("data", type->dtype, shape, Encoding::raw, extent, *info.size);
+      if (big_ && weighbridge::info(type->dtype).swap_bytes > 1) draft_.part(part).order(Order::big);
+      return;
+    }
+    const std::uint64_t count[] = {*info.size};
+    const std::uint32_t at =
+        draft_.add_tensor(name, block ? block->layout : Layout::structural, block ? DType::f32 : DType::unknown, shape);
+    draft_.add_part("data", DType::u8, count, Encoding::raw, extent, *info.size);
+    auto tensor = draft_.tensor(at);
+    if (block) tensor.block_type(block).attribute("type", Value::text(std::string(block->type_attribute)));
+    tensor.type_name(type ? std::string(type->name) : "ggml type " + std::to_string(info.type));
+    if (block && !big_) return;
+    Finding why = core::Findings::make(block ? rules::kBigEndianBlocks : rules::kUnknownType,
+                                       {.offset = info.type_at, .tensor = name}, {},
+                                       type ? std::string(type->name) : std::to_string(info.type));
+    findings_.report(why);
+    tensor.unsupported(std::move(why));
+  }
+
+  std::string_view name_of(const Info& info) const { return text_at(info.name_at, info.name_length); }
+  static Shape shape_of(const Info& info) { return {info.shape, info.rank}; }
+
+  void fail(Info& info, const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {}) {
+    info.broken = true;
+    findings_.report(rule, {.offset = at, .tensor = name_of(info)}, std::move(expected), std::move(found));
+  }
+  void fail(Info& info, const Rule& rule, std::uint64_t at, std::string expected, std::string found,
+            const Info& other) {
+    info.broken = true;
+    findings_.report(rule, {.offset = at, .tensor = name_of(info)}, std::move(expected), std::move(found),
+                     "the other is " + core::quoted(excerpt(name_of(other))));
+  }
+
+  const Limits& limits_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  const std::uint64_t size_;
+  Head head_;
+  std::string_view text_;  // the header, once it is retained
+  std::uint64_t at_ = 0, tensors_ = 0, values_ = 0, data_start_ = 0, alignment_ = kDefaultAlignment;
+  std::uint32_t version_ = 0;
+  bool big_ = false;
+  std::vector<Info> infos_;
+  std::vector<std::uint32_t> added_;  // by tensor of the draft: its info
+};
+
+}  // namespace
+
+void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  Walk(source, context, findings, draft).run();
+}
+
+}  // namespace weighbridge::gguf

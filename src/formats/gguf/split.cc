@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Split models: files of one model that are numbered in their names and in their metadata (reading U13).
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "core/json_file.h"
+#include "core/shards.h"
+#include "core/words.h"
+#include "formats/gguf/format.h"
+#include "formats/gguf/layout.h"
+#include "formats/gguf/rules.h"
+
+namespace weighbridge::gguf {
+namespace {
+
+constexpr core::ShardRules kShardRules{.format = rules::kPartFormat,
+                                       .link = rules::kPartLink,
+                                       .missing = rules::kPartMissing,
+                                       .metadata_conflict = rules::kPartMetadata};
+
+std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+
+// The file of the one model in a folder, or the first of its files.
+std::string first_of(const Place& place) {
+  std::vector<std::string> all = place.list();
+  std::erase_if(all, [](const std::string& name) { return name != kWholeName && !is_first_part(name); });
+  if (all.size() > 1)
+    base::misuse_of(place.name(), "not-a-file",
+                    "this is a directory with several models: open '" + all[0] + "' or '" + all[1] + "'");
+  if (all.empty()) base::io_error_of(place.name(), "open", "the first file of its model is no longer there");
+  return all[0];
+}
+
+std::optional<std::uint64_t> number_of(const Model& model, std::string_view key) {
+  const Value* const value = model.attribute(key);
+  return value ? value->as_u64() : std::nullopt;
+}
+
+void read_parts(const core::ShardName& name, core::Reading& reading, core::ShardReader& parts, core::Draft& draft) {
+  const std::uint64_t before = reading.findings.errors();
+  std::uint64_t tensors = 0;
+  std::optional<std::uint64_t> stated;
+  parts.read_numbered(name, kSuffix, kSplitPrefix, [&](std::uint64_t number, const Model& model) {
+    if (number == 1) {
+      draft.set_version(model.version());
+      stated = number_of(model, kSplitTensors);
+    }
+    tensors += model.size();
+    const auto no = number_of(model, kSplitNumber), count = number_of(model, kSplitCount);
+    if (no == number - 1 && count == name.count) return;
+    const auto text = [](std::optional<std::uint64_t> value) { return value ? std::to_string(*value) : "none"; };
+    reading.in(*model.sources()[0])
+        .report(rules::kPartNumber, {}, std::to_string(number - 1) + " and " + std::to_string(name.count),
+                text(no) + " and " + text(count));
+  });
+  if (reading.findings.errors() == before && stated && *stated != tensors)
+    reading.findings.report(rules::kPartTensors, {}, std::to_string(tensors), std::to_string(*stated));
+}
+
+// Within one file, its reader has reported them.
+void drop_duplicates(core::Draft& draft, core::Findings& findings) {
+  std::vector<std::uint32_t> again;
+  for (const auto& [one, other] : draft.index_names()) {
+    findings.report(rules::kDuplicateName, {.tensor = draft.name(other)}, {}, {}, "in two files");
+    again.push_back(other);
+  }
+  std::ranges::sort(again);
+  again.erase(std::unique(again.begin(), again.end()), again.end());
+  draft.drop(again);
+}
+
+}  // namespace
+
+bool is_first_part(std::string_view file) noexcept {
+  const auto name = core::parse_shard_name(file, kSuffix);
+  return name && name->number == 1 && name->count > 1;
+}
+
+bool spreads(const core::Glance& glance) { return is_first_part(glance.name) && matches(glance); }
+
+void read_files(const core::Opening& opening, core::Draft& draft) {
+  draft.set_format("gguf");
+  const auto given = opening.place.file();
+  const std::string first = given ? last_component(given->name()) : first_of(opening.place);
+  core::Reading reading{.place = opening.place, .limits = opening.context.limits, .findings = opening.findings};
+  core::ShardReader parts(reading, opening, kShardRules, "gguf", draft);
+  if (const auto name = core::parse_shard_name(first, kSuffix)) {
+    read_parts(*name, reading, parts, draft);
+  } else if (const auto whole = opening.place.open(first)) {
+    const Model model = parts.read_whole(whole);
+    draft.set_version(model.version());
+  }
+  for (auto& [key, value] : parts.take_metadata()) draft.set_attribute(std::move(key), std::move(value));
+  drop_duplicates(draft, opening.findings);
+  draft.add_sources(std::move(reading.sources));
+}
+
+void remark(const Place& place, core::Findings& findings) {
+  const std::string file = last_component(place.name());
+  const auto name = core::parse_shard_name(file, kSuffix);
+  if (!name || name->number == 1 || name->count < 2) return;
+  const std::string first = core::spell_shard_name({name->stem, 1, name->count}, kSuffix);
+  try {
+    if (place.open(first)) findings.report(rules::kPartAlone, {}, {}, {}, first);
+  } catch (const Error&) {  // the first file cannot be opened, and the caller did not ask for it
+  }
+}
+
+}  // namespace weighbridge::gguf

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model to GGUF: the one layout that plan and writer share. Version 3, little-endian; tensors and metadata in the order
+// of the model, each tensor padded to the alignment. What GGUF cannot express is a blocker or a loss.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "base/fail.h"
+#include "codecs/blocks.h"
+#include "core/blocks.h"
+#include "core/plan_items.h"
+#include "core/shards.h"
+#include "core/words.h"
+#include "formats/gguf/format.h"
+#include "formats/gguf/layout.h"
+#include "formats/gguf/write_metadata.h"
+#include "weighbridge/block_type.h"
+
+namespace weighbridge::gguf {
+namespace {
+
+using core::indexed, core::subject;
+using Form = core::Payload::Form;
+
+constexpr std::uint64_t kMost = UINT64_MAX / 4;  // the bound on sums of sizes
+
+// The row of kElementTypes for what a tensor becomes.
+const ElementType* element_type(DType dtype) noexcept {
+  for (const ElementType& row : kElementTypes)
+    if (row.dtype == dtype && dtype != DType::unknown) return &row;
+  return nullptr;
+}
+const ElementType* element_type(const BlockTypeInfo& block) noexcept {
+  for (const ElementType& row : kElementTypes)
+    if (row.block == block.id) return &row;
+  return nullptr;
+}
+// What Options::quantize asks for: a block type that can be encoded, or a smaller dtype.
+const ElementType* element_type(std::string_view word) noexcept {
+  for (const ElementType& row : kElementTypes) {
+    if (row.name != word) continue;
+    if (row.dtype == DType::f16 || row.dtype == DType::bf16) return &row;
+    const BlockTypeInfo* const block = find_block_type(row.block);
+    return block && block->codec->encode ? &row : nullptr;
+  }
+  return nullptr;
+}
+
+void refuse_options(const Options& options) {
+  if (!options.encoding.empty() && options.encoding != "raw")
+    base::misuse("encoding", "GGUF stores tensors raw only, not as " + options.encoding);
+  if (!options.digest.empty() && options.digest != "none")
+    base::misuse("digest", "GGUF has no digests, so " + options.digest + " cannot be stored");
+  if (!options.version.empty() && options.version != "3")
+    base::misuse("version", "GGUF is written as version 3, not " + options.version);
+  if (!options.quantize.empty() && element_type(options.quantize) == nullptr)
+    base::misuse("quantise", "GGUF cannot be quantized to " + options.quantize);
+  if (options.cast != DType::unknown && element_type(options.cast) == nullptr)
+    base::misuse("cast", "GGUF has no dtype " + std::string(name(options.cast)));
+  if (options.cast != DType::unknown && !options.quantize.empty())
+    base::misuse("cast", "a cast and a quantization exclude each other");
+}
+
+// Encodes the tensor's values as blocks.
+std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>&)> make_blocks(
+    const Tensor& tensor, const BlockTypeInfo& type) {
+  return [tensor, &type](const Context& context, const std::function<void(std::span<const std::byte>)>& sink) {
+    constexpr std::size_t kTile = std::size_t{1} << 16;  // a multiple of the elements of every block
+    std::vector<float> tile;
+    std::vector<std::byte> blocks;
+    const auto flush = [&] {
+      if (!std::ranges::all_of(tile, [](float value) { return std::isfinite(value); }))
+        base::malformed("convert/not-finite", "a value of tensor " + core::quoted(tensor.name()) +
+                                                  " is not finite, so it cannot be quantized");
+      blocks.resize(tile.size() / type.block_elements * type.block_bytes);
+      type.codec->encode(tile, blocks.data());
+      sink(blocks);
+      tile.clear();
+    };
+    tensor.stream_dense(DType::f32, context, [&](std::span<const std::byte> piece) {
+      while (!piece.empty()) {
+        const std::size_t before = tile.size(), n = std::min(piece.size() / sizeof(float), kTile - before);
+        tile.resize(before + n);
+        std::memcpy(tile.data() + before, piece.data(), n * sizeof(float));
+        piece = piece.subspan(n * sizeof(float));
+        if (tile.size() == kTile) flush();
+      }
+      return true;
+    });
+    if (!tile.empty()) flush();
+  };
+}
+
+// One tensor of the output.
+struct Out {
+  Tensor from;
+  const ElementType* type = nullptr;
+  const BlockTypeInfo* block = nullptr;  // null: a scalar type
+  bool copied = false;                   // blocks as they are
+  std::uint64_t size = 0;
+};
+
+class Planner {
+ public:
+  Planner(const Model& model, const Options& options)
+      : model_(model),
+        options_(options),
+        quantized_(options.quantize.empty() ? nullptr : element_type(options.quantize)) {}
+
+  core::WriteLayout run() {
+    judge_all();
+    if (out_.blockers.empty()) lay_out(0, outs_.size(), metadata_, out_);
+    return std::move(out_);
+  }
+
+  core::WriteLayout run_files() {
+    judge_all();
+    out_.folder = std::make_shared<core::OutFolder>();
+    if (out_.blockers.empty()) lay_out_files();
+    return std::move(out_);
+  }
+
+ private:
+  void judge_all() {
+    out_.keep = std::make_shared<const Model>(model_);
+    if (model_.tokenizer() && !model_.attribute("tokenizer.ggml.tokens"))
+      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped");
+    core::drop_extra(ledger_, model_);
+    take_metadata();
+    outs_.reserve(model_.size());
+    for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
+    std::vector<std::uint32_t> all(model_.size());
+    std::iota(all.begin(), all.end(), 0U);
+    core::name_copies(ledger_, model_, all);
+  }
+
+  void take_metadata() {
+    for (const auto& [key, value] : model_.attributes()) {
+      if (key == kAlignment) {
+        take_alignment(value);
+      } else if (key.starts_with(kSplitPrefix)) {
+        ledger_.change(LossKind::attribute, indexed("attributes", key), value.to_text(),
+                       "left out: it describes the files of another output");
+      } else {
+        metadata_.add(key, value, ledger_);
+      }
+    }
+  }
+
+  void take_alignment(const Value& value) {
+    const auto stated = value.as_u64();
+    if (!stated || !std::has_single_bit(*stated) || *stated > std::uint64_t{1} << 31)
+      return ledger_.lose(LossKind::attribute, indexed("attributes", kAlignment), value.to_text(),
+                          "dropped: it is not a power of two");
+    alignment_ = *stated;
+    metadata_.add(kAlignment, Value::integer(alignment_, DType::u32));
+  }
+
+  void judge(const Tensor& tensor) {
+    core::drop_extra(ledger_, tensor);
+    core::drop_attributes(ledger_, tensor);
+    if (!core::judge_known(ledger_, tensor, "GGUF states every shape")) return;
+    const std::size_t before = out_.blockers.size();
+    if (tensor.shape().size() > kMaxRank)
+      ledger_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
+                    "GGUF has at most 4 dimensions");
+    if (tensor.name().size() > kMaxName)
+      ledger_.change(LossKind::name, subject(tensor), std::to_string(tensor.name().size()) + " bytes",
+                     "the same: llama.cpp opens names of at most 63 bytes");
+    Out& one = outs_.emplace_back();
+    one.from = tensor;
+    choose_type(one);
+    if (out_.blockers.size() != before) return;
+    const auto elements = base::element_count(tensor.shape());
+    const std::uint64_t block = one.block ? one.block->block_elements : 1;
+    const auto bytes = elements ? base::checked_mul(*elements / block,
+                                                    one.block ? one.block->block_bytes : info(one.type->dtype).bits / 8)
+                                : std::nullopt;
+    if (!bytes || *bytes > kMost)
+      ledger_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^62 bytes");
+    else
+      one.size = *bytes;
+  }
+
+  static bool whole_blocks(const Tensor& tensor, const BlockTypeInfo& block) {
+    return !tensor.shape().empty() && tensor.shape().back() % block.block_elements == 0;
+  }
+
+  void choose_type(Out& one) {
+    const Tensor& tensor = one.from;
+    const bool real = info(tensor.dtype()).kind == DTypeKind::real;
+    if (quantized_ && real && tensor.shape().size() > 1) {
+      const BlockTypeInfo* const block = find_block_type(quantized_->block);
+      if (!block) return to_dense(one, quantized_->dtype);
+      if (tensor.block_type() == block) return copy(one, *block);
+      if (whole_blocks(tensor, *block)) return encode(one, *block);
+      ledger_.change(LossKind::layout, subject(tensor), std::string(tensor.type_name()),
+                     "not " + options_.quantize + ": rows of " + std::to_string(tensor.shape().back()) +
+                         " elements are no whole blocks of " + std::to_string(block->block_elements));
+    }
+    const BlockTypeInfo* const own = tensor.block_type();
+    if (own && element_type(*own) && options_.cast == DType::unknown && core::readable_blocks(tensor))
+      return copy(one, *own);
+    if (quantized_ && real && tensor.shape().size() <= 1) return to_dense(one, DType::f32);
+    to_dense(one, core::target_dtype(tensor, options_));
+  }
+
+  void copy(Out& one, const BlockTypeInfo& block) {
+    one.block = &block;
+    one.type = element_type(block);
+    one.copied = true;
+    const Part part = one.from.main();
+    core::drop_extra(ledger_, one.from, part);
+    if (!part.digest().empty())
+      ledger_.change(LossKind::extra, subject(one.from, part), std::string(part.digest()), "no digest");
+    if (part.encoding() != Encoding::raw)
+      ledger_.change(LossKind::layout, subject(one.from, part), std::string(part.encoding_name()), "raw");
+  }
+
+  void encode(Out& one, const BlockTypeInfo& block) {
+    one.block = &block;
+    one.type = quantized_;
+    core::judge_dense(ledger_, one.from, DType::f32);
+    ledger_.lose(LossKind::precision, subject(one.from), std::string(one.from.type_name()), std::string(block.name));
+  }
+
+  void to_dense(Out& one, DType dtype) {
+    one.type = element_type(dtype);
+    if (!one.type)
+      return ledger_.block(LossKind::dtype, subject(one.from), std::string(name(dtype)), "no element type of GGUF");
+    core::judge_dense(ledger_, one.from, dtype);
+    if (quantized_ && info(dtype).bits > info(one.from.dtype()).bits)
+      ledger_.change(LossKind::dtype, subject(one.from), std::string(name(one.from.dtype())), std::string(name(dtype)));
+    else
+      core::judge_cast(ledger_, one.from, dtype);
+  }
+
+  // Divided as llama.cpp's splitter does it: tensors keep their order, and one that does not fit begins the next file.
+  void lay_out_files() {
+    core::OutFolder& folder = *out_.folder;
+    folder.format = "gguf";
+    folder.stale = [](std::string_view file) {
+      const auto parsed = core::parse_shard_name(file, kSuffix);
+      return parsed && parsed->stem == kStem;
+    };
+    const std::uint64_t most = options_.shards.max_size == 0 ? UINT64_MAX : options_.shards.max_size;
+    std::vector<std::size_t> begins{0};
+    std::uint64_t filled = 0;
+    for (std::size_t i = 0; i < outs_.size(); ++i) {
+      const std::uint64_t size = base::align_up(outs_[i].size, alignment_).value_or(UINT64_MAX);
+      if (i > begins.back() && size > most - std::min(most, filled)) {
+        begins.push_back(i);
+        filled = 0;
+      }
+      filled += size;
+    }
+    const std::size_t count = begins.size();
+    if (count > kMostFiles)
+      return ledger_.block(LossKind::shape, "tensors", std::to_string(count) + " files",
+                           "more than the 65,535 that split.count can state");
+    for (std::size_t k = 0; k < count; ++k) {
+      MetadataOut metadata = k == 0 ? metadata_ : MetadataOut();
+      if (count > 1) add_split(metadata, k, count);
+      if (count > 1 && k > 0 && alignment_ != kDefaultAlignment)
+        metadata.add(kAlignment, Value::integer(alignment_, DType::u32));
+      folder.payloads.push_back(
+          {count == 1 ? std::string(kWholeName) : core::spell_shard_name({kStem, k + 1, count}, kSuffix), {}});
+      lay_out(begins[k], k + 1 < count ? begins[k + 1] : outs_.size(), metadata, folder.payloads.back().layout);
+      if (!out_.blockers.empty()) return;
+    }
+    folder.last = folder.payloads.front().name;
+    if (count > 1) folder.small.push_back({std::string(kWholeName), std::nullopt});
+  }
+
+  void add_split(MetadataOut& metadata, std::size_t number, std::size_t count) const {
+    metadata.add(kSplitNumber, Value::integer(std::uint64_t{number}, DType::u16));
+    metadata.add(kSplitCount, Value::integer(std::uint64_t{count}, DType::u16));
+    metadata.add(kSplitTensors, Value::integer(static_cast<std::int64_t>(outs_.size()), DType::i32));
+  }
+
+  void lay_out(std::size_t first, std::size_t last, const MetadataOut& metadata, core::WriteLayout& out) {
+    std::string& head = out.head;
+    const auto append = [&]<class T>(T value) {
+      char bytes[sizeof(T)];
+      base::store_le<T>(bytes, value);
+      head.append(bytes, sizeof(T));
+    };
+    head = kMagic;
+    append(kVersion);
+    append(std::uint64_t{last - first});
+    append(metadata.count());
+    head += metadata.bytes();
+    std::uint64_t at = 0;
+    out.tensors.reserve(last - first);
+    out.payloads.reserve(last - first);
+    for (std::size_t i = first; i < last; ++i) {
+      const Out& one = outs_[i];
+      const Shape shape = one.from.shape();
+      append_text(head, one.from.name());
+      append(static_cast<std::uint32_t>(shape.size()));
+      for (std::size_t d = shape.size(); d > 0; --d) append(shape[d - 1]);
+      append(one.type->number);
+      append(at);
+      place(one, out);
+      at = base::align_up(at + one.size, alignment_).value_or(UINT64_MAX);
+      if (at > kMost)
+        return ledger_.block(LossKind::shape, subject(one.from), "its size", "more than 2^62 bytes in all");
+    }
+    if (last > first) head.resize(base::to_size(*base::align_up(head.size(), alignment_)), '\0');
+    out.size = head.size() + at;
+    const std::uint64_t end = out.payloads.empty() ? 0 : at - padding_of(outs_[last - 1].size);
+    out.tail = [padding = at - end](std::span<const core::Stored>) {
+      return std::string(base::to_size(padding), '\0');
+    };
+  }
+  std::uint64_t padding_of(std::uint64_t size) const { return (alignment_ - size % alignment_) % alignment_; }
+
+  void place(const Out& one, core::WriteLayout& out) const {
+    const DType dtype = one.block ? DType::u8 : one.type->dtype;
+    core::Payload payload = core::dense_payload(out, one.from, dtype, one.size);
+    payload.alignment = static_cast<std::uint32_t>(alignment_);
+    if (one.copied) {
+      payload.form = Form::logical;
+      payload.part = core::main_part(one.from);
+    } else if (one.block) {
+      payload.form = Form::made;
+      payload.make = make_blocks(one.from, *one.block);
+    }
+    out.payloads.push_back(std::move(payload));
+    out.tensors.push_back({.name = one.from.name(),
+                           .from = one.from,
+                           .layout = one.block ? one.block->layout : Layout::dense,
+                           .dtype = one.block ? DType::f32 : dtype});
+  }
+
+  static constexpr std::size_t kMostFiles = 65535;
+  const Model& model_;
+  const Options& options_;
+  const ElementType* const quantized_;  // what Options::quantize asks for
+  core::WriteLayout out_;
+  core::Ledger ledger_{out_};
+  MetadataOut metadata_;
+  std::uint64_t alignment_ = kDefaultAlignment;
+  std::vector<Out> outs_;
+};
+
+}  // namespace
+
+core::WriteLayout layout(const Model& model, const Options& options) {
+  refuse_options(options);
+  return options.shards.max_size != 0 ? Planner(model, options).run_files() : Planner(model, options).run();
+}
+
+core::WriteLayout layout_files(const Model& model, const Options& options) {
+  refuse_options(options);
+  return Planner(model, options).run_files();
+}
+
+}  // namespace weighbridge::gguf

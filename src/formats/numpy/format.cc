@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptors of npy and npz. An npz is a zip archive like others, so its extension or its first member tells.
+#include "formats/numpy/format.h"
+
+#include <array>
+
+#include "base/endian.h"
+#include "core/zip.h"
+#include "formats/numpy/layout.h"
+#include "formats/numpy/rules.h"
+
+namespace weighbridge::numpy {
+namespace {
+
+constexpr std::string_view kNpyExtensions[] = {"npy"}, kNpzExtensions[] = {"npz"};
+constexpr Layout kLayouts[] = {Layout::dense};
+constexpr Encoding kNpyEncodings[] = {Encoding::raw}, kNpzEncodings[] = {Encoding::raw, Encoding::deflate};
+constexpr auto kHeldDTypes = [] {
+  std::array<DType, kTypeCount> out{};
+  for (std::size_t i = 0; i < kTypeCount; ++i) out[i] = kTypes[i].dtype;
+  return out;
+}();
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool is_npy(const core::Glance& glance) { return text_of(glance.head).starts_with(kMagic); }
+
+bool is_npz(const core::Glance& glance) {
+  const std::string_view head = text_of(glance.head);
+  if (glance.extension == kNpzExtensions[0] &&
+      (head.starts_with(core::kZipMember) || head.starts_with(core::kZipEmpty)))
+    return true;
+  const std::string_view first = core::first_zip_member(head);
+  return first.ends_with(kSuffix) && first.size() > kSuffix.size();
+}
+
+}  // namespace
+
+constexpr core::Format kNpy = {
+    .info = {.name = "npy",
+             .title = "NumPy array",
+             .extensions = kNpyExtensions,
+             .versions = "1.0, 2.0, 3.0",
+             .reads = true,
+             .writes = false,
+             .holds = {.dtypes = kHeldDTypes,
+                       .layouts = kLayouts,
+                       .encodings = kNpyEncodings,
+                       .digests = {},
+                       .attributes = "none",
+                       .names = false,
+                       .tokenizer = false,
+                       .max_tensors = 1},
+             .options = {},
+             .rules = npy::kAll},
+    .matches = is_npy,
+    .read = read_npy,
+    .check_content = check_npy,
+    .layout = nullptr,
+    .append = nullptr,
+};
+
+constexpr core::Format kNpz = {
+    .info = {.name = "npz",
+             .title = "NumPy archive",
+             .extensions = kNpzExtensions,
+             .versions = "zip, with zip64, of arrays 1.0, 2.0, 3.0",
+             .reads = true,
+             .writes = false,
+             .holds = {.dtypes = kHeldDTypes,
+                       .layouts = kLayouts,
+                       .encodings = kNpzEncodings,
+                       .digests = {},
+                       .attributes = "none",
+                       .names = true,
+                       .tokenizer = false,
+                       .max_tensors = UINT64_MAX},
+             .options = {},
+             .rules = npz::kAll},
+    .matches = is_npz,
+    .read = read_npz,
+    .check_content = check_npz,
+    .content_can_fail = true,
+    .layout = nullptr,
+    .append = nullptr,
+};
+
+}  // namespace weighbridge::numpy

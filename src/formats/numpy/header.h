@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The header of an array: read with a grammar of its own, never evaluated; and written as numpy.save() does.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/numpy/layout.h"
+#include "formats/numpy/rules.h"
+#include "weighbridge/model.h"
+
+namespace weighbridge::numpy {
+
+struct Header {
+  std::uint64_t data_at = 0;     // bytes before the elements
+  DType dtype = DType::unknown;  // unknown: elements that cannot be read
+  Order order = Order::little;
+  bool fortran = false;  // the first dimension is the fastest
+  std::vector<std::uint64_t> shape{};
+  std::string type{};                 // of the elements, as the file has it
+  const Rule* unsupported = nullptr;  // why the elements cannot be read
+};
+
+// Why a header is refused. `at` counts from the first byte of the array.
+struct Fault {
+  const Rule* rule = nullptr;
+  std::uint64_t at = 0;
+  std::string expected{}, found{};
+};
+
+// Bytes before the elements, as far as the first kPreamble2 bytes tell; nullopt: they are not those of an array.
+std::optional<std::uint64_t> bytes_before_elements(std::string_view first) noexcept;
+// Reads the header. `bytes` begins with the array and has all that bytes_before_elements() asks for, unless the array
+// ends earlier.
+std::optional<Header> read_header(std::string_view bytes, const ArrayRules&, Fault&);
+
+// The bytes of the elements; nullopt if they are 2^63 or more, with zero dimensions left out, as NumPy counts.
+std::optional<std::uint64_t> size_of(DType, Shape) noexcept;
+// The strides of an array in Fortran order, in elements; empty if they are those of a row-major array.
+std::vector<std::int64_t> fortran_strides(Shape);
+
+// How NumPy writes elements of this type; null for those smaller than a byte.
+const TypeName* type_of(DType) noexcept;
+// Magic, version 1.0, length and dictionary, padded so that the elements begin at a multiple of 64.
+std::string write_header(std::string_view type, Shape);
+
+}  // namespace weighbridge::numpy

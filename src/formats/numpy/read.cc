@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// npy and npz to Model. Both add arrays with one function; an npz finds them in the members of its archive.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/checked.h"
+#include "core/common_rules.h"
+#include "core/cut.h"
+#include "core/words.h"
+#include "core/zip.h"
+#include "formats/numpy/archive.h"
+#include "formats/numpy/format.h"
+#include "formats/numpy/header.h"
+#include "formats/numpy/layout.h"
+#include "formats/numpy/rules.h"
+
+namespace weighbridge::numpy {
+namespace {
+
+using core::bytes_text;
+
+// What is read of an array at first. Nearly every header is shorter.
+constexpr std::size_t kFirst = 256;
+
+// Where an array lies.
+struct Place {
+  std::string_view name;     // of the tensor
+  bool named = false;        // whether findings name it
+  std::uint64_t offset = 0;  // of the stored bytes
+  std::uint64_t stored = 0;  // bytes
+  std::uint64_t size = 0;    // once decoded
+  Encoding encoding = Encoding::raw;
+};
+
+class Walk {
+ public:
+  Walk(const Context& context, const ArrayRules& rules, core::Findings& findings, core::Draft& draft)
+      : context_(context), rules_(rules), findings_(findings), draft_(draft) {}
+
+  // `bytes` are the first ones of the array, up to its elements.
+  void add(const Place& place, std::string_view bytes) {
+    Fault fault;
+    auto header = read_header(bytes, rules_, fault);
+    const core::At start = at(place, fault.at);
+    if (!header) return findings_.report(*fault.rule, start, std::move(fault.expected), std::move(fault.found));
+    const std::uint64_t there = place.size - header->data_at;
+    if (!header->unsupported && !fits(place, *header, there)) return;
+    add(place, *std::move(header), there);
+  }
+
+ private:
+  core::At at(const Place& place, std::uint64_t in_array) const {
+    core::At out{.offset = place.offset + (place.encoding == Encoding::raw ? in_array : 0)};
+    if (place.named) out.tensor = place.name;
+    return out;
+  }
+
+  // Whether the elements are there.
+  bool fits(const Place& place, const Header& header, std::uint64_t there) {
+    const std::uint64_t needed = *size_of(header.dtype, header.shape);
+    if (needed > there) {
+      findings_.report(rules_.kTruncated, at(place, place.size), bytes_text(needed), bytes_text(there),
+                       bytes_text(needed - there) + " are missing");
+      return false;
+    }
+    if (needed < there)
+      findings_.report(rules_.kTrailing, at(place, header.data_at + needed), {}, bytes_text(there - needed));
+    if (place.encoding != Encoding::raw && place.size > context_.limits.decoded) {
+      findings_.report(core::rules::kLimitDecoded, at(place, 0), "at most " + bytes_text(context_.limits.decoded),
+                       bytes_text(place.size));
+      return false;
+    }
+    return true;
+  }
+
+  void add(const Place& place, Header header, std::uint64_t there) {
+    const std::uint32_t tensor = draft_.add_tensor(place.name, Layout::dense, header.dtype, header.shape);
+    const bool raw = place.encoding == Encoding::raw, known = header.dtype != DType::unknown;
+    const std::uint64_t size = known ? *size_of(header.dtype, header.shape) : there;
+    const Extent extent = raw ? Extent{0, place.offset + header.data_at, size} : Extent{0, place.offset, place.stored};
+    const std::uint32_t part = draft_.add_part("data", header.dtype, header.shape, place.encoding, extent, size);
+    if (!raw) {
+      const std::uint64_t width = known ? info(header.dtype).bits / 8 : 1;
+      draft_.part(part).cut({.whole = place.size, .first = header.data_at, .step = width});
+    }
+    if (known && header.order == Order::big) draft_.part(part).order(Order::big);
+    if (known && header.fortran)
+      if (auto strides = fortran_strides(header.shape); !strides.empty()) draft_.part(part).strides(std::move(strides));
+    if (known) return;
+    draft_.part(part).dtype_name(header.type);
+    draft_.tensor(tensor).type_name(header.type);
+    core::At where = at(place, 0);
+    where.tensor = place.name;
+    Finding why = core::Findings::make(*header.unsupported, where, {}, std::string(core::excerpt(header.type)));
+    findings_.report(why);
+    draft_.tensor(tensor).unsupported(std::move(why));
+  }
+
+  const Context& context_;
+  const ArrayRules& rules_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+};
+
+// The bytes of an array up to its elements. front(n) gives the first n, or all if there are fewer.
+template <class Front> std::string up_to_elements(Front front) {
+  std::string bytes = front(kFirst);
+  const auto wanted = bytes_before_elements(bytes);
+  if (wanted && *wanted > bytes.size() && bytes.size() == kFirst) bytes = front(static_cast<std::size_t>(*wanted));
+  return bytes;
+}
+
+// The members of an npz that are arrays become tensors.
+class Archive {
+ public:
+  Archive(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
+      : source_(source),
+        context_(context),
+        findings_(findings),
+        draft_(draft),
+        walk_(context, kNpzRules, findings, draft) {}
+
+  void run() {
+    auto zip = core::read_zip(source_, context_.limits, kZipRules, findings_, draft_);
+    if (!zip) return draft_.clear();
+    draft_.add_checksum("payload", "CRC-32 of each member");
+    draft_.reserve(zip->members.size(), zip->members.size(), 2 * zip->members.size());
+    for (core::ZipMember& member : zip->members)
+      if (!member.broken && !member.is_folder()) add(member);
+    drop_duplicates();
+  }
+
+ private:
+  void add(const core::ZipMember& member) {
+    const std::string_view name = array_name(member.name);
+    const bool named = name.size() < member.name.size();
+    if (member.unreadable != nullptr) return add_unreadable(member, name);
+    std::string fault;
+    const std::string bytes =
+        up_to_elements([&](std::size_t n) { return core::zip_front(source_, member, n, context_, fault); });
+    // A member is an array by its name, or by its content, as for numpy.load.
+    if (!named && !bytes.starts_with(kMagic)) {
+      findings_.report(npz::kOtherMember, {.offset = member.header_at}, {}, core::quoted(core::excerpt(member.name)));
+      return;
+    }
+    if (!fault.empty()) {
+      findings_.report(npz::kDeflate, {.offset = member.offset, .tensor = name}, {}, {}, fault);
+      return;
+    }
+    entries_.resize(draft_.size());
+    walk_.add({name, true, member.offset, member.stored, member.size, member.encoding}, bytes);
+    entries_.resize(draft_.size(), member.entry_at);
+  }
+
+  void add_unreadable(const core::ZipMember& member, std::string_view name) {
+    const std::uint32_t tensor = draft_.add_tensor_without_shape(name, Layout::dense, DType::unknown);
+    const std::uint64_t count[] = {member.stored};
+    const std::uint32_t part = draft_.add_part("data", DType::unknown, count, Encoding::unknown,
+                                               {0, member.offset, member.stored}, member.size);
+    draft_.part(part).encoding_name(member.found.empty() ? "encrypted" : member.found);
+    Finding why =
+        core::Findings::make(*member.unreadable, {.offset = member.entry_at, .tensor = name}, {}, member.found);
+    findings_.report(why);
+    draft_.tensor(tensor).unsupported(std::move(why));
+    entries_.resize(draft_.size(), member.entry_at);
+  }
+
+  void drop_duplicates() {
+    std::vector<std::uint32_t> drop;
+    for (const auto& [earlier, later] : draft_.index_names()) {
+      findings_.report(npz::kDuplicateName, {.offset = entries_[later], .tensor = draft_.name(later)});
+      drop.push_back(later);
+    }
+    draft_.drop(drop);
+  }
+
+  const Source& source_;
+  const Context& context_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  Walk walk_;
+  std::vector<std::uint64_t> entries_;  // the offset of each tensor's entry in the directory
+};
+
+}  // namespace
+
+std::string_view array_name(std::string_view member) noexcept {
+  return member.ends_with(kSuffix) ? member.substr(0, member.size() - kSuffix.size()) : member;
+}
+
+void read_npy(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  draft.set_format("npy");
+  const std::string bytes = up_to_elements([&](std::size_t n) {
+    std::string out(base::to_size(std::min<std::uint64_t>(n, source.size())), '\0');
+    if (!out.empty()) source.read_at(0, std::as_writable_bytes(std::span(out)));
+    return out;
+  });
+  if (bytes.size() > kVersionAt + 1 && bytes.starts_with(kMagic))
+    draft.set_version(std::to_string(static_cast<unsigned char>(bytes[kVersionAt])) + "." +
+                      std::to_string(static_cast<unsigned char>(bytes[kVersionAt + 1])));
+  Walk(context, kNpyRules, findings, draft).add({kArray, false, 0, source.size(), source.size(), Encoding::raw}, bytes);
+}
+
+void read_npz(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  draft.set_format("npz");
+  Archive(source, context, findings, draft).run();
+}
+
+}  // namespace weighbridge::numpy
