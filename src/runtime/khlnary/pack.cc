@@ -18,6 +18,7 @@
 #include "core/witness.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
+#include "io/abandon.h"
 #include "io/atomic_file.h"
 #include "io/folder_lock.h"
 #include "io/journal.h"
@@ -298,10 +299,12 @@ class Packer {
     }
   }
 
-  // Returns true if it created the folder.
-  bool make_folder() const {
+  // Returns true if it created the folder, which goes again if the process abandons its outputs.
+  bool make_folder() {
     std::error_code error, unknown;
+    const io::NamesChange creating;
     const bool made = std::filesystem::create_directory(folder_, error);
+    if (made) on_abandon_.emplace([path = folder_] { ::rmdir(path.c_str()); });  // only if empty
     if (error == std::errc::file_exists) {
       const bool leads_nowhere = !std::filesystem::exists(folder_, unknown) && !unknown;
       base::misuse_of(
@@ -329,6 +332,7 @@ class Packer {
   stb::Sidecar sidecar_{};
   Packed packed_{};
   std::string stage_{};  // the temporary folder
+  std::optional<io::OnAbandon> on_abandon_{};
   std::uint64_t done_ = 0, total_ = 0;
 };
 

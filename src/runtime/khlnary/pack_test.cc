@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packing a model into a module, and reading the same tensors back.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <set>
 
+#include "io/abandon.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/convert.h"
@@ -46,6 +49,26 @@ std::string bytes_of(const Tensor& tensor) {
     return true;
   });
   return out;
+}
+
+TEST(Pack, AbandonedLeavesNoFolder) {
+  const TemporaryFolder folder;
+  const Model model = a_model(3);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Context context;
+    context.progress = [&](std::uint64_t, std::uint64_t) {
+      if (!std::filesystem::exists(folder / "out")) return true;
+      io::abandon_all();
+      ::_exit(std::filesystem::exists(folder / "out") ? 1 : 0);
+      return false;
+    };
+    pack(model, folder / "out", "m", {}, context);
+    ::_exit(2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Pack, RunsAndHoldsTheSameTensors) {
