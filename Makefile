@@ -11,7 +11,7 @@ STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
 .PHONY: help setup setup-test setup-check build build-demo demo test check check-long test-house test-unit test-command test-reference \
-  test-release test-interop test-python test-pythons check-torch wheel wheels test-web test-fuzz test-threads test-all-threads test-malformed test-shared bench bench-report fuzz corpus docs reference unicode format \
+  test-release test-interop test-python test-pythons check-torch wheel wheels check-llama test-web test-fuzz test-threads test-all-threads test-malformed test-shared bench bench-report fuzz corpus docs reference unicode format \
   format-check tidy install package web web-serve clean
 .NOTPARALLEL:
 
@@ -28,6 +28,7 @@ setup-check: ## install what `make check` needs: the above, clang, strace, doxyg
 	@tools/install-packages.sh check
 	@tools/python-environments.sh
 	@tools/fetch-minilm.sh || true
+	@tools/fetch-vocabularies.sh || true
 
 build: setup ## build the command: build/release/weighbridge
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
@@ -62,6 +63,7 @@ check: ## everything else that must be green: release, published packages, brows
 check-long: setup-check ## what does not fit, before a release: fuzzing for long, threads and malformed files without a sample
 	@$(STAGE) "the Python package with each Python that is here, and from its source archive" $(MAKE) --no-print-directory test-pythons
 	@$(STAGE) "the Python package under the address sanitizer" tools/test-python-asan.sh
+	@$(STAGE) "GGUF beside llama.cpp" $(MAKE) --no-print-directory check-llama
 	@$(STAGE) "100,000 malformed files of each format" $(MAKE) --no-print-directory test-malformed
 	@$(STAGE) "clang 16: each fuzz target for ten minutes" $(MAKE) --no-print-directory test-fuzz FUZZ_SECONDS=600
 	@$(STAGE) "clang 16: thread sanitizer over everything" $(MAKE) --no-print-directory test-all-threads
@@ -112,6 +114,13 @@ test-pythons: wheel ## the same with each of Python 3.10 to 3.13 that is here; a
 wheels: ## build the released wheels by the package ziglang (glibc 2.17, x86-64 and aarch64): build/wheels/released
 	@tools/install-packages.sh wheels
 	@tools/make-wheels.sh
+
+check-llama: ## what needs llama.cpp, which is compiled for it: files, blocks, splits, texts and greedy ids beside it
+	cmake --preset release
+	cmake --build build/release -j $(JOBS) --target weighbridge code_blocks
+	@tools/python-environments.sh tests/interop/llama-requirements.txt build/venv-llama
+	@tools/fetch-vocabularies.sh
+	build/venv-llama/bin/python -m pytest -q -p no:cacheprovider tests/interop/test_gguf*.py tests/interop/test_ggml_blocks.py
 
 check-torch: wheel ## what needs PyTorch (5.4 GB): safetensors' own tests, transformers, sentence-transformers with weighbridge in its place
 	@tools/test-torch.sh

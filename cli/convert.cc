@@ -33,7 +33,7 @@ Options options_of(const Arguments& args) {
   args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize, FlagId::gptq,
                        FlagId::quantize_norms, FlagId::keep_gqa, FlagId::sparse, FlagId::sparse_density,
                        FlagId::omit_layout_field, FlagId::created_at, FlagId::model_name, FlagId::model_version,
-                       FlagId::max_shard_size});
+                       FlagId::naming, FlagId::max_shard_size});
   options.level = args.number(FlagId::level, 0);
   options.version = args.value(FlagId::zt_version);
   options.canonical = args.has(FlagId::canonical);

@@ -305,11 +305,31 @@ std::string_view cut(std::string_view text) {
   return text.substr(0, end);
 }
 
-// "6,400 items" of a list, else the size.
+// "6,400 items" of a list or an array, else the size.
 std::string extent_of(const Value& value, std::string_view text) {
-  if (value.kind() == Value::Kind::list) return grouped(value.list().size()) + " items";
-  if (value.kind() == Value::Kind::map) return grouped(value.map().size()) + " entries";
-  return size_text(text.size());
+  switch (value.kind()) {
+    case Value::Kind::list: return grouped(value.list().size()) + " items";
+    case Value::Kind::map: return grouped(value.map().size()) + " entries";
+    case Value::Kind::texts: return grouped(value.texts()->size()) + " items";
+    case Value::Kind::numbers: return grouped(value.bytes().size() * 8 / info(value.type()).bits) + " items";
+    default: return size_text(text.size());
+  }
+}
+
+// A value whose text begins with the same kLongestValue bytes and more: of a long array, its first elements.
+Value beginning(const Value& value) {
+  constexpr std::size_t kElements = kLongestValue;  // each takes more than a byte
+  if (value.kind() == Value::Kind::texts && value.texts()->size() > kElements) {
+    Texts first;
+    for (std::size_t i = 0; i < kElements; ++i) first.push_back((*value.texts())[i]);
+    return Value::texts(std::move(first));
+  }
+  if (value.kind() == Value::Kind::numbers) {
+    const auto bytes = value.bytes();
+    const auto first = bytes.first(std::min<std::size_t>(bytes.size(), kElements * info(value.type()).bits / 8));
+    return Value::numbers(value.type(), {first.begin(), first.end()});
+  }
+  return value;
 }
 
 void print_attributes(Output& out, Attributes attributes, bool all) {
@@ -320,7 +340,7 @@ void print_attributes(Output& out, Attributes attributes, bool all) {
   shown_count = 0;
   for (const auto& [key, value] : attributes) {
     if (shown_count++ == most) break;
-    const std::string text = value.to_text();
+    const std::string text = (all ? value : beginning(value)).to_text();
     std::string& to = out.buffer();
     to.append("  ");
     pad(to, width, append_shown(to, key));

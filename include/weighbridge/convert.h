@@ -84,7 +84,16 @@ struct MetadataOptions {
   bool operator==(const MetadataOptions&) const = default;
 };
 
-/// Options for safetensors and Hugging Face folders: how the tensors are divided among files.
+/// Options for GGUF only.
+struct GgufOptions {
+  /// "llama": a Llama or a BERT gets the names, the metadata and the vocabulary of llama.cpp, which then opens and runs
+  /// it; vectors become f32. Rows of queries and keys of a model of Hugging Face change places:
+  /// docs/converting.md. Empty: names and metadata as they are
+  std::string naming{};
+  bool operator==(const GgufOptions&) const = default;
+};
+
+/// Options for safetensors, GGUF and Hugging Face folders: how the tensors are divided among files.
 struct ShardOptions {
   /// The maximum number of tensor bytes in one file; a larger tensor gets a file of its own. The output is then a
   /// folder, with files named and indexed as huggingface_hub does. 0: one file.
@@ -119,7 +128,8 @@ struct Options {
   ZtOptions zt{};              ///< for zTensor 1.x
   Zt0Options zt0{};            ///< for zTensor 0.1
   MetadataOptions metadata{};  ///< for EMBD and Hugging Face folders
-  ShardOptions shards{};       ///< for safetensors and Hugging Face folders
+  GgufOptions gguf{};          ///< for GGUF
+  ShardOptions shards{};       ///< for safetensors, GGUF and Hugging Face folders
 
   /// The highest `level`. Above it, one encoder takes more memory than a whole job may.
   static constexpr int kHighestLevel = 19;

@@ -76,6 +76,7 @@ std::vector<std::string_view> Options::words(std::string_view option) {
     for (const DType dtype : {DType::bf16, DType::f16}) out.push_back(name(dtype));
   }
   const core::FormatOption* const own = core::find_format_option(option);
+  if (option == "naming") out.assign(std::begin(core::kNamings), std::end(core::kNamings));
   if (option == "sparse") out.assign(std::begin(core::kSparseLayouts), std::end(core::kSparseLayouts));
   if (option == "canonical" || (own != nullptr && own->is_switch))
     out.assign(std::begin(core::kSwitch), std::end(core::kSwitch));

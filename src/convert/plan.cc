@@ -12,6 +12,7 @@
 #include "base/timestamp.h"
 #include "codecs/codec.h"
 #include "convert/gptq.h"
+#include "convert/naming.h"
 #include "convert/payload.h"
 #include "convert/plan_maker.h"
 #include "convert/rep.h"
@@ -82,6 +83,7 @@ void check_options(const FormatInfo& to, const Options& options) {
     if (std::ranges::find(holds.dtypes, options.cast) == holds.dtypes.end())
       base::misuse("cast", "the format " + format + " has no dtype " + std::string(name(options.cast)));
   }
+  if (!options.gguf.naming.empty()) core::check_word("naming", options.gguf.naming, core::kNamings);
   if (!options.gptq.empty()) core::check_word("gptq", options.gptq, Options::words("gptq"));
   const ZtOptions& zt = options.zt;
   if (!zt.sparse.empty()) core::check_word("sparse", zt.sparse, core::kSparseLayouts);
@@ -140,6 +142,7 @@ std::vector<Item> Plan::refused() const {
   const bool casts = asked.cast != DType::unknown || !asked.quantize.empty();  // asking for them consents to their loss
   const auto allowed = [&](LossKind kind) {
     return kind == LossKind::file || (casts && (kind == LossKind::dtype || kind == LossKind::precision)) ||
+           (!asked.gguf.naming.empty() && kind == LossKind::dtype) ||  // of vectors, to f32
            std::ranges::find(asked.allow, kind) != asked.allow.end();
   };
   std::vector<Item> out;
@@ -197,6 +200,25 @@ void name_folder_files(core::WriteLayout& layout, const Model& from) {
                                core::kFolderFile, "left out"});
 }
 
+// Names the factors that stay apart from the values that they multiply: llama.cpp multiplies the product with an nvfp4
+// matrix `x.weight` by the one number of `x.scale`.
+void name_factors(core::WriteLayout& layout, const Model& from) {
+  constexpr std::string_view kWeight = "weight", kFactor = "scale";
+  std::vector<Item> changes;
+  for (const core::WriteLayout* const file : core::files_of(layout))
+    for (const core::OutTensor& tensor : file->tensors) {
+      const BlockTypeInfo* const type = tensor.from.block_type();
+      if (!type || type->id != "ggml.nvfp4" || tensor.layout != Layout::dense || !tensor.from.name().ends_with(kWeight))
+        continue;
+      std::string factor(tensor.from.name());
+      factor.replace(factor.size() - kWeight.size(), kWeight.size(), kFactor);
+      if (from.find(factor))
+        changes.push_back({LossKind::layout, core::subject(tensor.from), std::string(type->name),
+                           "the values of its blocks; what multiplies them stays the tensor " + quoted(factor)});
+    }
+  std::move(changes.begin(), changes.end(), std::back_inserter(layout.changes));
+}
+
 // Whether files of the format hold GPTQ's layers as quantized_group.
 bool has_groups(const FormatInfo& format) {
   return std::ranges::find(format.holds.layouts, Layout::quantized_group) != format.holds.layouts.end();
@@ -235,6 +257,13 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
     add(out.changes, std::move(made.changes));
     out.computed = true;
   }
+  if (!options.gguf.naming.empty()) {
+    convert::Named named = convert::named_for_llama_cpp(out.model);
+    out.model = std::move(named.model);
+    add(out.losses, std::move(named.losses));
+    add(out.changes, std::move(named.changes));
+    out.computed = true;
+  }
   if (!options.zt.sparse.empty()) {
     const bool csr = options.zt.sparse == core::kSparseLayouts[0];
     const bool digests = !options.digest.empty() && options.digest != "none";
@@ -265,6 +294,7 @@ Plan plan(const Model& model, std::string_view format, const Options& options, c
   rep->layout = lay_out(input.model, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
   add_items(rep->layout, std::move(input.losses), std::move(input.changes));
   name_folder_files(rep->layout, model);
+  name_factors(rep->layout, input.model);
   rep->models = {input.computed ? checked : input.model};  // whose parts have the digests to check
   return convert::PlanMaker::make(std::move(rep), model, options);
 }

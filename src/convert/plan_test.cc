@@ -3,6 +3,7 @@
 // beside the wrong files.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -33,6 +34,33 @@ Model bytes_called(const std::string& name) {
 
 Item item(LossKind kind, std::string subject, std::string from = {}, std::string to = {}) {
   return {kind, std::move(subject), std::move(from), std::move(to)};
+}
+
+// Values of an nvfp4 matrix were written without the factor that llama.cpp multiplies them by, and nothing said so.
+TEST(Plan, NamesTheFactorThatAnNvfp4MatrixIsMultipliedBy) {
+  const std::string blocks(36, '\x22');
+  const float factor = 0.5F;
+  for (const bool has_factor : {true, false}) {
+    core::Draft draft;
+    const std::uint32_t source = draft.add_source(memory_source({std::as_bytes(std::span(blocks)), nullptr}));
+    const std::uint32_t other = draft.add_source(memory_source({std::as_bytes(std::span(&factor, 1)), nullptr}));
+    const std::uint64_t dims[] = {1, 64}, bytes[] = {36}, one[] = {1};
+    const BlockTypeInfo* const type = find_block_type("ggml.nvfp4");
+    ASSERT_NE(type, nullptr);
+    const std::uint32_t at = draft.add_tensor("blk.0.attn_q.weight", type->layout, DType::f32, dims);
+    draft.add_part("data", DType::u8, bytes, Encoding::raw, {source, 0, 36}, 36);
+    draft.tensor(at).block_type(type).attribute("type", Value::text(std::string(type->type_attribute)));
+    draft.add_tensor(has_factor ? "blk.0.attn_q.scale" : "scale", Layout::dense, DType::f32, one);
+    draft.add_part("data", DType::f32, one, Encoding::raw, {other, 0, 4}, 4);
+    draft.index_names();
+    const Model model = draft.finish();
+    const Plan dense = plan(model, "safetensors", {.cast = DType::f16});
+    EXPECT_EQ(std::ranges::count_if(dense.changes(),
+                                    [](const Item& each) { return each.to.find("attn_q.scale") != std::string::npos; }),
+              has_factor ? 1 : 0);
+    const Plan kept = plan(model, "gguf");
+    EXPECT_TRUE(std::ranges::none_of(kept.changes(), [](const Item& each) { return each.from == "nvfp4"; }));
+  }
 }
 
 // Views of one storage, each overlapping most of the previous one. No container can hold them so, and a small file of

@@ -83,6 +83,17 @@ TEST(SplitGguf, AMissingFileIsOneFinding) {
   EXPECT_NE(verdict.report.findings()[0].message.find(kSecond), std::string::npos);
 }
 
+TEST(SplitGguf, StraysAreWarnings) {
+  const test::TemporaryFolder root;
+  write_parts(root / "out");
+  const std::string stray = "model-00002-of-00009.gguf";
+  fs::copy(root / ("out/" + kSecond), root / ("out/" + stray));
+  const Verdict verdict = verify(root / "out");
+  EXPECT_EQ(rules_of(verdict.report), Rules{"gguf/part-stray"});
+  EXPECT_NE(verdict.report.findings()[0].message.find(stray), std::string::npos);
+  EXPECT_TRUE(verdict.report.valid());
+}
+
 TEST(SplitGguf, AFileThatLeadsOutIsRefused) {
   const test::TemporaryFolder root;
   write_parts(root / "in");

@@ -58,11 +58,15 @@ inline constexpr FormatOption kMetadataOptions[] = {
     format_option<&Options::metadata, &MetadataOptions::model_name>("model-name"),
     format_option<&Options::metadata, &MetadataOptions::model_version>("model-version"),
 };
+inline constexpr std::string_view kNamings[] = {"llama"};
+inline constexpr FormatOption kGgufOptions[] = {
+    format_option<&Options::gguf, &GgufOptions::naming>("naming"),
+};
 inline constexpr FormatOption kShardOptions[] = {
     format_option<&Options::shards, &ShardOptions::max_size>("max-shard-size"),
 };
-inline constexpr std::span<const FormatOption> kFormatOptions[] = {kSlmOptions, kZtOptions, kZt0Options,
-                                                                   kMetadataOptions, kShardOptions};
+inline constexpr std::span<const FormatOption> kFormatOptions[] = {kSlmOptions,      kZtOptions,   kZt0Options,
+                                                                   kMetadataOptions, kGgufOptions, kShardOptions};
 
 // The names of a table's options, for FormatInfo::options.
 template <std::size_t N> constexpr std::array<std::string_view, N> names_of(const FormatOption (&table)[N]) {

@@ -109,6 +109,7 @@ void ShardReader::keep_metadata(const Model& model, std::string_view own) {
 
 void ShardReader::read_numbered(const ShardName& name, std::string_view extension, std::string_view own,
                                 const std::function<void(std::uint64_t number, const Model&)>& see) {
+  count_ = name.count;
   for (std::uint64_t number = 1; number <= name.count; ++number) {
     const std::string file = spell_shard_name({name.stem, number, name.count}, extension);
     const auto source = open_shard(reading_.findings, std::nullopt, file);
@@ -120,6 +121,16 @@ void ShardReader::read_numbered(const ShardName& name, std::string_view extensio
     if (sound) see(number, model);
     for (std::uint32_t i = 0; i < model.size(); ++i) adopt(model, i);
     keep_metadata(model, own);
+  }
+}
+
+void ShardReader::report_strays(std::string_view stem, std::string_view extension) {
+  if (reading_.place.kind() != Place::Kind::folder) return;
+  for (const std::string& file : reading_.place.list()) {
+    const auto name = parse_shard_name(file, extension);
+    if (!name || name->stem != stem || std::ranges::binary_search(named_, file)) continue;
+    const bool numbered = name->count == count_ && name->number >= 1 && name->number <= count_;
+    if (!numbered) reading_.findings.report(rules_.stray, {}, {}, {}, file);
   }
 }
 
@@ -145,6 +156,7 @@ void ShardReader::read_index(JsonReading& reading, const IndexRules& rules, cons
     const std::string& name = by_shard[first].first;
     of_one.clear();
     for (; last < by_shard.size() && by_shard[last].first == name; ++last) of_one.push_back(by_shard[last].second);
+    named_.push_back(name);
     const std::uint64_t at = offset_in(file, of_one[0]->shard);
     if (!is_plain_name(name))
       in.findings().report(rules.path, {.offset = at}, {}, quoted(name));

@@ -33,6 +33,7 @@ struct ShardRules {
   const Rule& link;               // a file is a link that leads out of the folder
   const Rule& missing;            // a file is missing
   const Rule& metadata_conflict;  // two files have different values
+  const Rule& stray;              // a file is named like one of them, and is none
 };
 struct IndexRules {
   const Rule& value;            // the index has no weight_map
@@ -56,6 +57,10 @@ class ShardReader {
   // errors, with its number from 1. Metadata whose keys begin with `own` are each file's own, and are left out.
   void read_numbered(const ShardName&, std::string_view extension, std::string_view own,
                      const std::function<void(std::uint64_t number, const Model&)>& see);
+
+  // Reports the files of the folder that are named like those of this model and were not read. Asks the folder for its
+  // names, so that only `verify` should call it.
+  void report_strays(std::string_view stem, std::string_view extension);
 
   // The names of the files that the index names; empty for a single file.
   const std::vector<std::string>& files() const noexcept { return files_; }
@@ -99,7 +104,9 @@ class ShardReader {
   Draft& draft_;
   Context context_;  // with what remains of the limits
   std::vector<std::string> files_;
-  std::uint64_t bytes_ = 0;  // of the adopted tensors
+  std::vector<std::string> named_;  // sorted: what the index names, whether it can be read or not
+  std::uint64_t count_ = 0;         // of numbered files
+  std::uint64_t bytes_ = 0;         // of the adopted tensors
   std::vector<Missing> missing_;
   std::vector<std::pair<std::uint32_t, std::string>> unlisted_;  // file, tensor
   std::vector<Value::Entry> metadata_;

@@ -99,6 +99,23 @@ TEST(ShardedSafetensors, BesideTheModelInOneFileAreTwoModels) {
   EXPECT_EQ(open(folder / "model.safetensors").size(), 1U);
 }
 
+TEST(ShardedSafetensors, StraysAreWarnings) {
+  const test::TemporaryFolder folder;
+  Files files = shards();
+  const std::string stray = "model-00003-of-00009.safetensors";
+  files[stray] = safetensors({{"old", {1}}});
+  files["other-00001-of-00002.safetensors"] = files[stray];
+  write_files(folder.path(), files);
+  const Verdict verdict = verify(folder.path());
+  EXPECT_EQ(rules_of(verdict.report), Rules{"safetensors/shard-stray"});
+  EXPECT_NE(verdict.report.findings()[0].message.find(stray), std::string::npos);
+  EXPECT_TRUE(verdict.report.valid());
+  write_files(folder.path(), {{"model.safetensors", safetensors({{"a", {2}}})}});
+  std::filesystem::remove(folder / kIndex);
+  EXPECT_EQ(rules_of(verify(folder.path()).report),
+            (Rules{"safetensors/shard-stray", "safetensors/shard-stray", "safetensors/shard-stray"}));
+}
+
 TEST(ShardedSafetensors, TheSizeIsThatOfAllFiles) {
   const test::TemporaryFolder folder;
   const Files files = shards();

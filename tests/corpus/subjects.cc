@@ -66,7 +66,9 @@ class FileSubject final : public Subject {
     out.erase("safetensors/shard-link");         // no bytes make a link
     out.erase("safetensors/metadata-conflict");  // takes two shards
     out.erase("safetensors/two-weights");        // takes a folder
-    out.erase("gguf/part-link");                 // no bytes make a link
+    out.erase("safetensors/shard-stray");
+    out.erase("gguf/part-link");   // no bytes make a link
+    out.erase("gguf/part-stray");  // takes a folder
     return out;
   }
 

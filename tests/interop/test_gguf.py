@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from interop_tools import COMMAND, TEST_DATA, content_digest, expect_equal, inspected, np, random_model, weighbridge
+from interop_tools import COMMAND, ROOT, content_digest, expect_equal, inspected, np, random_model, weighbridge
 
 gguf = pytest.importorskip("gguf", reason="gguf is missing: tools/python-environments.sh makes the environment")
 safetensors_numpy = pytest.importorskip("safetensors.numpy", reason="safetensors is missing: tools/python-environments.sh makes the environment")
@@ -214,7 +214,7 @@ def greedy(model, count=20):
     return out
 
 
-@pytest.mark.skipif(llama() is None, reason="llama-cpp-python is missing: llama.cpp as a witness is a part of the long checks")
+@pytest.mark.skipif(llama() is None, reason="llama-cpp-python is missing: make check-llama installs it")
 @pytest.mark.parametrize("how", [[], ["--max-shard-size", "20000"], ["--quantize", "f16"], ["--quantize", "q8_0"]], ids=" ".join)
 def test_llama_cpp_runs_what_is_written_here(tmp_path, how):
     source, dense = tmp_path / "in.gguf", tmp_path / "in.zt"
@@ -237,11 +237,11 @@ def test_llama_cpp_runs_what_is_written_here(tmp_path, how):
 # ---------------------------------------------------------------------------------------------------------------- real files
 
 def vocabularies():
-    folder = TEST_DATA / "gguf"
-    return sorted(folder.glob("ggml-vocab-*.gguf")) if folder.is_dir() else []
+    """Those that tools/fetch-vocabularies.sh fetched."""
+    return sorted((ROOT / "build/demo/gguf").glob("ggml-vocab-*.gguf"))
 
 
-@pytest.mark.skipif(not vocabularies(), reason=f"{TEST_DATA}/gguf is missing: the vocabularies of llama.cpp are not part of the repository")
+@pytest.mark.skipif(not vocabularies(), reason="build/demo/gguf is missing: tools/fetch-vocabularies.sh fetches it")
 def test_real_vocabularies_are_sound_and_written_back_as_they_are(tmp_path):
     for path in vocabularies():
         weighbridge("verify", path)

@@ -21,8 +21,8 @@ Table<Plan>& plans() {
 Options options_of(const val& given) {
   Options out;
   set_words(out, given,
-            {"allow", "cast", "quantize", "encoding", "digest", "gptq", "canonical", "keep-gqa", "quantize-norms",
-             "omit-layout-field", "created-at", "model-name", "model-version"});
+            {"allow", "cast", "quantize", "encoding", "digest", "gptq", "canonical", "naming", "keep-gqa",
+             "quantize-norms", "omit-layout-field", "created-at", "model-name", "model-version"});
   out.level = static_cast<int>(count_option(given, "level", 0, Options::kHighestLevel));
   out.version = text_option(given, "version");
   out.replace = flag_option(given, "replace", true);

@@ -13,7 +13,7 @@ namespace weighbridge::gguf {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"gguf"};
-constexpr auto kOptions = core::names_of(core::kShardOptions);
+constexpr std::string_view kOptions[] = {core::kGgufOptions[0].name, core::kShardOptions[0].name};
 constexpr std::string_view kSigns[] = {kWholeName, "*-00001-of-*.gguf"};
 constexpr Layout kLayouts[] = {Layout::dense, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw};

@@ -317,11 +317,18 @@ class Walk {
     }
     Texts texts;
     texts.ends.reserve(base::to_size(std::min(count, limits_.header / 8)));
-    for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t start = at_;
+    for (std::uint64_t i = 0, total = 0; i < count; ++i) {
       std::uint64_t begin = 0, length = 0;
       if (!take_text(begin, length)) return false;
-      texts.blob.append(head_.at(begin), base::to_size(length));
-      texts.ends.push_back(texts.blob.size());
+      texts.ends.push_back(total += length);
+    }
+    texts.blob.reserve(base::to_size(count == 0 ? 0 : texts.ends.back()));
+    std::uint64_t from = start;
+    for (std::uint64_t i = 0, before = 0; i < count; before = texts.ends[i++]) {
+      const std::uint64_t length = texts.ends[i] - before;
+      texts.blob.append(head_.at(from + 8), base::to_size(length));
+      from += 8 + length;
     }
     out = Value::texts(std::move(texts));
     return true;

@@ -19,7 +19,8 @@ namespace {
 constexpr core::ShardRules kShardRules{.format = rules::kPartFormat,
                                        .link = rules::kPartLink,
                                        .missing = rules::kPartMissing,
-                                       .metadata_conflict = rules::kPartMetadata};
+                                       .metadata_conflict = rules::kPartMetadata,
+                                       .stray = rules::kPartStray};
 
 std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
@@ -92,6 +93,10 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
   } else if (const auto whole = opening.place.open(first)) {
     const Model model = parts.read_whole(whole);
     draft.set_version(model.version());
+  }
+  if (opening.findings.mode() == core::Findings::Mode::all) {
+    const auto name = core::parse_shard_name(first, kSuffix);
+    parts.report_strays(name ? name->stem : kStem, kSuffix);
   }
   for (auto& [key, value] : parts.take_metadata()) draft.set_attribute(std::move(key), std::move(value));
   drop_duplicates(draft, opening.findings);

@@ -209,7 +209,8 @@ class Planner {
     const BlockTypeInfo* const own = tensor.block_type();
     if (own && element_type(*own) && options_.cast == DType::unknown && core::readable_blocks(tensor))
       return copy(one, *own);
-    if (quantized_ && real && tensor.shape().size() <= 1) return to_dense(one, DType::f32);
+    const bool as_llama_cpp = quantized_ || !options_.gguf.naming.empty();
+    if (as_llama_cpp && real && tensor.shape().size() <= 1) return to_dense(one, DType::f32);
     to_dense(one, core::target_dtype(tensor, options_));
   }
 

@@ -12,6 +12,8 @@ inline constexpr std::string_view kConfig = "config.json", kVocabTxt = "vocab.tx
                                   kPooling = "1_Pooling/config.json", kWeights = "model.safetensors",
                                   kIndex = "model.safetensors.index.json", kPickle = "pytorch_model.bin",
                                   kPickleIndex = "pytorch_model.bin.index.json";
+// Shards are named "model-00001-of-00002.safetensors".
+inline constexpr std::string_view kWeightsStem = "model", kWeightsSuffix = ".safetensors";
 
 // The files of tokenizers, read or not: together they describe one tokenizer.
 inline constexpr std::string_view kTokenizerFiles[] = {kVocabTxt,

@@ -28,7 +28,8 @@ constexpr core::JsonRules kJsonRules{
 constexpr core::ShardRules kShardRules{.format = rules::kWeightsFormat,
                                        .link = rules::kShardLink,
                                        .missing = rules::kShardMissing,
-                                       .metadata_conflict = rules::kMetadataConflict};
+                                       .metadata_conflict = rules::kMetadataConflict,
+                                       .stray = rules::kShardStray};
 constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
                                        .path = rules::kShardPath,
                                        .tensor_missing = rules::kTensorMissing,
@@ -56,6 +57,7 @@ class Loader {
     read_beside();
     core::ShardReader weights(reading_, opening_, kShardRules, "safetensors", draft_);
     read_weights(weights);
+    if (reading_.findings.mode() == core::Findings::Mode::all) weights.report_strays(kWeightsStem, kWeightsSuffix);
     strip_prefix();
     set_attributes(weights.take_metadata());
     check_embeddings();

@@ -19,7 +19,8 @@ constexpr core::JsonRules kJsonRules{
 constexpr core::ShardRules kShardRules{.format = rules::kShardFormat,
                                        .link = rules::kShardLink,
                                        .missing = rules::kShardMissing,
-                                       .metadata_conflict = rules::kMetadataConflict};
+                                       .metadata_conflict = rules::kMetadataConflict,
+                                       .stray = rules::kShardStray};
 constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
                                        .path = rules::kShardPath,
                                        .tensor_missing = rules::kTensorMissing,
@@ -70,6 +71,10 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
   } else if (const core::TextFile index = core::text_of_file(reading, name, source); index.text) {
     shards.read_index(reading, kIndexRules, index);
   }
+  if (opening.findings.mode() == core::Findings::Mode::all)
+    shards.report_strays(is_index_name(name) ? std::string_view(name).substr(0, name.size() - kIndexSuffix.size())
+                                             : std::string_view(kStem),
+                         kSuffix);
   for (auto& [key, value] : shards.take_metadata()) draft.set_attribute(std::move(key), std::move(value));
   draft.add_sources(std::move(reading.sources));
 }

@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxRank = 64;                    // a limit of the
 
 // File names as huggingface_hub chooses them: a model in one file, or an index that names the shards
 // "model-00001-of-00007.safetensors" and so on.
-inline constexpr std::string_view kSuffix = ".safetensors";
+inline constexpr std::string_view kStem = "model", kSuffix = ".safetensors";
 inline constexpr std::string_view kIndexSuffix = ".safetensors.index.json", kWholeName = "model.safetensors",
                                   kIndexName = "model.safetensors.index.json";
 bool is_index_name(std::string_view) noexcept;

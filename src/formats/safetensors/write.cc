@@ -167,7 +167,7 @@ class Planner {
     std::uint64_t total_size = 0, total_elements = 0;
     for (std::size_t k = 0; k < all.size(); ++k) {
       folder.payloads.push_back(
-          {all.size() == 1 ? std::string(kWholeName) : core::spell_shard_name({"model", k + 1, all.size()}, kSuffix),
+          {all.size() == 1 ? std::string(kWholeName) : core::spell_shard_name({kStem, k + 1, all.size()}, kSuffix),
            {}});
       lay_out(all[k], folder.payloads.back().layout);
       if (!out_.blockers.empty()) return;

@@ -33,6 +33,7 @@ export class Plan {
         version: options.version ?? "",
         gptq: options.gptq ?? "",
         canonical: options.canonical ? "true" : "",
+        naming: options.naming ?? "",
         replace: true,
         "keep-gqa": options.keepGqa ? "true" : "",
         "quantize-norms": options.quantizeNorms ? "true" : "",

@@ -52,6 +52,7 @@ export interface PlanArguments {
     readonly replace: boolean;
     readonly gptq: string;
     readonly canonical: string;
+    readonly naming: string;
     readonly "keep-gqa": string;
     readonly "quantize-norms": string;
     readonly "omit-layout-field": string;

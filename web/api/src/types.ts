@@ -333,6 +333,8 @@ export interface PlanOptions extends CallOptions {
   readonly gptq?: "auto" | "v1" | "v2" | undefined;
   /** Write the same bytes for the same content, whatever the order, container and encoding of the input. */
   readonly canonical?: boolean | undefined;
+  /** `gguf`: give a Llama or a BERT the names, metadata and vocabulary of llama.cpp, so that it runs there. */
+  readonly naming?: "llama" | undefined;
   /** Keep only tensors whose whole name matches one of these globs. */
   readonly only?: readonly string[] | undefined;
   /** Leave out tensors whose whole name matches one of these globs. */

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of names and keys: those of src/llama-arch.cpp and convert_hf_to_gguf.py of
+// github.com/ggml-org/llama.cpp.
+#include "convert/naming.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numbers>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "base/fail.h"
+#include "convert/vocabulary.h"
+#include "core/draft.h"
+#include "core/plan_text.h"
+#include "core/words.h"
+#include "formats/slm/names.h"
+#include "formats/slm/neutral.h"
+#include "wire/json_reader.h"
+
+namespace weighbridge::convert {
+namespace {
+
+using core::quoted, core::subject;
+using slm_format::Role;
+using Sink = std::function<bool(std::span<const std::byte>)>;
+
+// By Role.
+constexpr std::string_view kLlamaNames[] = {"token_embd",  "output_norm", "output",   "attn_norm",
+                                            "ffn_norm",    "attn_q",      "attn_k",   "attn_v",
+                                            "attn_output", "ffn_gate",    "ffn_down", "ffn_up"};
+
+struct Spelling {
+  std::string_view from, to;
+};
+constexpr std::string_view kBertLayer = "encoder.layer.";
+constexpr Spelling kBertNames[] = {{"embeddings.word_embeddings", "token_embd"},
+                                   {"embeddings.position_embeddings", "position_embd"},
+                                   {"embeddings.token_type_embeddings", "token_types"},
+                                   {"embeddings.LayerNorm", "token_embd_norm"}};
+// Behind kBertLayer and a number.
+constexpr Spelling kBertLayerNames[] = {{"attention.self.query", "attn_q"},
+                                        {"attention.self.key", "attn_k"},
+                                        {"attention.self.value", "attn_v"},
+                                        {"attention.output.dense", "attn_output"},
+                                        {"attention.output.LayerNorm", "attn_output_norm"},
+                                        {"intermediate.dense", "ffn_up"},
+                                        {"output.dense", "ffn_down"},
+                                        {"output.LayerNorm", "layer_output_norm"}};
+constexpr std::string_view kWeight = ".weight", kBias = ".bias";
+// What BERT's graph in llama.cpp does not compute, and no embedding needs.
+constexpr std::string_view kBertNeedless[] = {"embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"};
+
+[[noreturn]] void refuse(const std::string& why) {
+  base::misuse("naming", "llama.cpp could not run the result: " + why);
+}
+
+std::string in_block(std::uint64_t layer, std::string_view name, std::string_view tail) {
+  return fmt::format("blk.{}.{}{}", layer, name, tail);
+}
+
+// Rows of each head in the order of llama.cpp: row j x half + i of a head, j 0 or 1, becomes row 2i + j, so that the
+// two rows of a rotation are neighbors.
+void pair_rows(const Part& part, std::size_t head_rows, std::size_t row_bytes, const Context& context,
+               const Sink& sink) {
+  std::vector<std::byte> head, paired(head_rows * row_bytes);
+  head.reserve(paired.size());
+  bool going = true;
+  part.stream(context, [&](std::span<const std::byte> piece) {
+    while (going && !piece.empty()) {
+      const std::size_t n = std::min(piece.size(), paired.size() - head.size());
+      head.insert(head.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(n));
+      piece = piece.subspan(n);
+      if (head.size() < paired.size()) continue;
+      for (std::size_t row = 0; row < head_rows; ++row) {
+        const std::size_t from = row % 2 * (head_rows / 2) + row / 2;
+        std::copy_n(head.data() + from * row_bytes, row_bytes, paired.data() + row * row_bytes);
+      }
+      going = sink(paired);
+      head.clear();
+    }
+    return going;
+  });
+}
+
+// Collects the view.
+class Naming {
+ public:
+  explicit Naming(const Model& model) : model_(model) { draft_.begin_view(model); }
+
+  Named run() {
+    if (slm_format::find_role(model_, Role::tok_embeddings, 0))
+      llama();
+    else if (bert_prefix())
+      bert();
+    else
+      base::misuse("naming",
+                   "names of llama.cpp are given to a Llama or a BERT, and this model has neither's word embeddings");
+    draft_.set_tokenizer(std::nullopt);
+    if (!draft_.index_names().empty()) refuse("two tensors would have the same name");
+    out_.model = draft_.finish();
+    return std::move(out_);
+  }
+
+ private:
+  // ---- metadata ----
+
+  void set(std::string key, Value value) { draft_.set_attribute(std::move(key), std::move(value)); }
+  void set(std::string key, std::uint64_t number) { set(std::move(key), Value::integer(number, DType::u32)); }
+  void set(std::string key, double number) {
+    set(std::move(key), Value::real(static_cast<double>(static_cast<float>(number)), DType::f32));
+  }
+  void set(std::string key, std::string text) { set(std::move(key), Value::text(std::move(text))); }
+
+  // The first of these attributes that is there and not null.
+  const Value* first_of(std::initializer_list<std::string_view> keys) {
+    for (const std::string_view key : keys)
+      if (const Value* const value = model_.attribute(key); value && value->to_text() != "null") {
+        used_.emplace(key);
+        return value;
+      }
+    return nullptr;
+  }
+  std::uint64_t count_of(std::initializer_list<std::string_view> keys, std::optional<std::uint64_t> otherwise = {}) {
+    const Value* const value = first_of(keys);
+    const auto number = value ? value->as_u64() : otherwise;
+    if (!number || *number == 0 || *number > INT32_MAX)
+      refuse(value ? fmt::format("{} is {}", quoted(*keys.begin()), quoted(core::excerpt(value->to_text())))
+                   : fmt::format("no metadata say {}", quoted(*keys.begin())));
+    return *number;
+  }
+  double real_of(std::initializer_list<std::string_view> keys, std::optional<double> otherwise = {}) {
+    const Value* const value = first_of(keys);
+    const auto number = value ? value->as_f64() : otherwise;
+    if (!number || !(*number > 0) || !std::isfinite(*number))
+      refuse(value ? fmt::format("{} is {}", quoted(*keys.begin()), quoted(core::excerpt(value->to_text())))
+                   : fmt::format("no metadata say {}", quoted(*keys.begin())));
+    return *number;
+  }
+  // Refuses another value than these; an absent one counts as the first.
+  void require(std::string_view key, std::initializer_list<std::string_view> values) {
+    const Value* const value = first_of({key});
+    if (value && std::ranges::find(values, value->to_text()) == values.end())
+      refuse(fmt::format("{} is {}", quoted(key), quoted(core::excerpt(value->to_text()))));
+  }
+
+  void name_model(std::string_view architecture) {
+    set("general.architecture", std::string(architecture));
+    if (const Value* const name = first_of({"model_name", "hf._name_or_path", "general.name"}))
+      set("general.name", name->to_text());
+  }
+
+  // What no key of llama.cpp holds keeps its own key.
+  void keep_others() {
+    for (const auto& [key, value] : model_.attributes()) {
+      if (used_.contains(key) || draft_.attribute(key)) continue;
+      if (key == "format") continue;  // transformers' mark in safetensors
+      set(key, value);
+    }
+  }
+
+  void set_vocabulary(std::uint64_t rows) {
+    const auto tokenizer = model_.tokenizer();
+    used_.emplace(slm_format::kTokenizerUnheld);
+    if (!tokenizer) {
+      set("tokenizer.ggml.model", std::string("none"));
+      return;
+    }
+    Vocabulary made = vocabulary_for_llama_cpp(model_, *tokenizer, rows);
+    for (auto& [key, value] : made.attributes) set(std::move(key), std::move(value));
+    for (std::string& difference : made.differences)
+      out_.losses.push_back({LossKind::tokenizer, "tokenizer", "its own rules", std::move(difference)});
+  }
+
+  // ---- tensors ----
+
+  void adopt(const Tensor& tensor, const std::string& name) {
+    if (name.size() > 63) refuse("the name of a tensor would be longer than 63 bytes");
+    draft_.adopt(name, tensor);
+    if (name != tensor.name())
+      out_.changes.push_back({LossKind::name, subject(tensor), std::string(tensor.name()), name});
+  }
+  void leave_out(const Tensor& tensor, const std::string& why) {
+    out_.changes.push_back({LossKind::name, subject(tensor), std::string(tensor.type_name()), "left out: " + why});
+  }
+  void lose(const Tensor& tensor) {
+    out_.losses.push_back({LossKind::unsupported, subject(tensor), std::string(tensor.type_name()),
+                           "left out: llama.cpp has no name for it"});
+  }
+
+  // ---- Llama ----
+
+  void llama() {
+    require("hf.model_type", {"llama"});
+    require("hf.hidden_act", {"silu", "swish"});
+    require("hf.attention_bias", {"false"});
+    require("hf.mlp_bias", {"false"});
+    require("hf.partial_rotary_factor", {"1.0", "1"});
+    const Tensor words = *slm_format::find_role(model_, Role::tok_embeddings, 0);
+    if (words.shape().size() != 2) refuse("its word embeddings are no matrix");
+    const std::uint64_t hidden = words.shape()[1];
+    const std::uint64_t layers = count_of({"hf.num_hidden_layers", "num_hidden_layers", "slm.layer_count"});
+    const std::uint64_t heads = count_of({"hf.num_attention_heads", "num_attention_heads", "slm.head_count"});
+    const std::uint64_t head = count_of({"hf.head_dim", "head_dim", "slm.head_dim"}, hidden / heads);
+    const std::uint64_t ffn = count_of({"hf.intermediate_size", "intermediate_size", "slm.ffn_size"});
+    const auto key = slm_format::find_role(model_, Role::wk, 0);
+    if (!key || key->shape().size() != 2 || head % 2 != 0 || key->shape()[0] % head != 0)
+      refuse("the rows of its keys are no whole heads");
+    name_model("llama");
+    set("llama.block_count", layers);
+    set("llama.context_length", count_of({"hf.max_position_embeddings", "max_position_embeddings", "slm.max_context"}));
+    set("llama.embedding_length", hidden);
+    set("llama.feed_forward_length", ffn);
+    set("llama.attention.head_count", heads);
+    set("llama.attention.head_count_kv", key->shape()[0] / head);
+    if (head * heads != hidden) {
+      set("llama.attention.key_length", head);
+      set("llama.attention.value_length", head);
+    }
+    set("llama.attention.layer_norm_rms_epsilon",
+        real_of({"hf.rms_norm_eps", "rms_norm_eps", "slm.rms_norm_epsilon"}, 1e-6));
+    set("llama.rope.dimension_count", head);
+    set("llama.vocab_size", words.shape()[0]);
+    rotation(head);
+    for (const std::string_view known :
+         {"hf.num_key_value_heads", "num_key_value_heads", "slm.kv_head_count", "hf.hidden_size", "hidden_size",
+          "slm.hidden_size", "hf.vocab_size", "vocab_size", "slm.vocab_size", "hf.tie_word_embeddings", "slm.flags",
+          "hf.bos_token_id", "hf.eos_token_id", "hf.pad_token_id"})
+      used_.emplace(known);
+    set_vocabulary(words.shape()[0]);
+    for (const Tensor& tensor : model_) llama_tensor(tensor, head, layers);
+    if (factors_.empty()) return keep_others();
+    const std::uint64_t shape[] = {factors_.size()};
+    draft_.add_tensor("rope_freqs.weight", Layout::dense, DType::f32, shape);
+    draft_.part(draft_.add_part("data", DType::f32, shape, Encoding::computed, {}, factors_.size() * sizeof(float)))
+        .make([factors = factors_](const Context&, const Sink& sink) { sink(std::as_bytes(std::span(factors))); });
+    keep_others();
+  }
+
+  // rope_theta, and its scaling (transformers, modeling_rope_utils.py).
+  void rotation(std::uint64_t head) {
+    double theta = real_of({"hf.rope_theta", "rope_theta", "slm.rope_theta"}, 10000.0);
+    for (const std::string_view key : {"hf.rope_scaling", "hf.rope_parameters"}) {
+      const Value* const value = first_of({key});
+      if (!value) continue;
+      Scaling scaling = parse_scaling(value->to_text());
+      if (scaling.theta) theta = *scaling.theta;
+      if (scaling.type == "default") continue;
+      if (scaling.type == "linear" && scaling.factor >= 1) {
+        set("llama.rope.scaling.type", std::string("linear"));
+        set("llama.rope.scaling.factor", scaling.factor);
+      } else if (scaling.type == "llama3" && scaling.factor >= 1 && scaling.high > scaling.low && scaling.low > 0 &&
+                 scaling.original > 0) {
+        set_factors(scaling, theta, head);
+      } else {
+        refuse(fmt::format("the rotation is scaled by {}", quoted(core::excerpt(value->to_text()))));
+      }
+    }
+    set("llama.rope.freq_base", theta);
+  }
+  struct Scaling {
+    std::string type = "default";
+    double factor = 1, low = 1, high = 4, original = 8192;
+    std::optional<double> theta{};
+  };
+  static Scaling parse_scaling(const std::string& json) {
+    Scaling out;
+    wire::JsonReader in(json);
+    if (!in.enter_object()) return {.type = "?"};
+    for (wire::JsonString key; in.next_key(key);) {
+      wire::JsonString text;
+      wire::JsonNumber number;
+      if (in.read_string(text)) {
+        if (key.raw == "rope_type" || key.raw == "type") out.type = text.raw;
+        continue;
+      }
+      if (!in.read_number(number)) {
+        if (!in.skip_value()) break;
+        continue;
+      }
+      const double value = wire::as_double(number.raw).value_or(0);
+      if (key.raw == "factor") out.factor = value;
+      if (key.raw == "low_freq_factor") out.low = value;
+      if (key.raw == "high_freq_factor") out.high = value;
+      if (key.raw == "original_max_position_embeddings") out.original = value;
+      if (key.raw == "rope_theta") out.theta = value;
+    }
+    return in.ok() ? out : Scaling{.type = "?"};
+  }
+  // llama.cpp divides each frequency by a factor of the tensor rope_freqs.
+  void set_factors(const Scaling& scaling, double theta, std::uint64_t head) {
+    for (std::uint64_t i = 0; i < head / 2; ++i) {
+      const double wave =
+          2 * std::numbers::pi * std::pow(theta, 2 * static_cast<double>(i) / static_cast<double>(head));
+      const double smooth = (scaling.original / wave - scaling.low) / (scaling.high - scaling.low);
+      factors_.push_back(
+          static_cast<float>(1 / (std::clamp(smooth, 0.0, 1.0) + (1 - std::clamp(smooth, 0.0, 1.0)) / scaling.factor)));
+    }
+  }
+
+  void llama_tensor(const Tensor& tensor, std::uint64_t head, std::uint64_t layers) {
+    const std::string_view name = tensor.name();
+    if (slm_format::is_rotary_table(name)) return leave_out(tensor, "llama.cpp computes it");
+    const auto layer = slm_format::layer_of(name);
+    const auto respelt = slm_format::from_hugging_face(name);
+    const std::string own = respelt ? respelt->name : std::string(name);
+    for (std::size_t r = 0; r < std::size(kLlamaNames); ++r) {
+      const auto role = static_cast<Role>(r);
+      const bool in_layer = r >= slm_format::kModelRoles;
+      if (in_layer != layer.has_value() || slm_format::spell(role, layer.value_or(0)) != own) continue;
+      if (in_layer && *layer >= layers) return lose(tensor);
+      const std::string to =
+          in_layer ? in_block(*layer, kLlamaNames[r], kWeight) : std::string(kLlamaNames[r]) + std::string(kWeight);
+      return respelt && respelt->half_split ? add_paired(tensor, to, head) : adopt(tensor, to);
+    }
+    lose(tensor);
+  }
+
+  void add_paired(const Tensor& tensor, const std::string& name, std::uint64_t head) {
+    const Shape shape = tensor.shape();
+    if (tensor.layout() != Layout::dense || tensor.unsupported() || shape.size() != 2 || shape[0] % head != 0 ||
+        info(tensor.dtype()).bits % 8 != 0)
+      refuse(fmt::format("rows of tensor {} cannot be moved: it is {}", quoted(tensor.name()), tensor.type_name()));
+    const std::uint64_t row = shape[1] * (info(tensor.dtype()).bits / 8);
+    const Part from = tensor.main();
+    draft_.add_tensor(name, Layout::dense, tensor.dtype(), shape);
+    draft_.part(draft_.add_part("data", tensor.dtype(), shape, Encoding::computed, {}, from.size()))
+        .make([from, head, row](const Context& context, const Sink& sink) {
+          if (head * row > context.limits.memory / 2)
+            base::over_limit("memory", "one head of tensor " + quoted(from.role()) + " does not fit in the limit of " +
+                                           std::to_string(context.limits.memory) + " bytes");
+          pair_rows(from, base::to_size(head), base::to_size(row), context, sink);
+        });
+    out_.changes.push_back({LossKind::name, subject(tensor), std::string(tensor.name()),
+                            name + ", with the rows of each head in the order of llama.cpp"});
+  }
+
+  // ---- BERT ----
+
+  std::optional<std::string> bert_prefix() const {
+    for (const std::string prefix : {"", "bert."})
+      if (model_.find(prefix + "embeddings.word_embeddings.weight")) return prefix;
+    return std::nullopt;
+  }
+
+  void bert() {
+    const std::string prefix = *bert_prefix();
+    require("hf.model_type", {"bert"});
+    require("hidden_act", {"gelu"});
+    require("hf.position_embedding_type", {"absolute"});
+    const Tensor words = *model_.find(prefix + "embeddings.word_embeddings.weight");
+    if (words.shape().size() != 2) refuse("its word embeddings are no matrix");
+    const auto types = model_.find(prefix + "embeddings.token_type_embeddings.weight");
+    name_model("bert");
+    const std::uint64_t layers = count_of({"num_layers"});
+    set("bert.block_count", layers);
+    set("bert.context_length", count_of({"max_position_emb"}));
+    set("bert.embedding_length", words.shape()[1]);
+    set("bert.feed_forward_length", count_of({"intermediate_size"}));
+    set("bert.attention.head_count", count_of({"num_attention_heads"}));
+    set("bert.attention.layer_norm_epsilon", real_of({"layer_norm_eps"}, 1e-12));
+    set("bert.attention.causal", Value::boolean(false));
+    pooling();
+    for (const std::string_view known :
+         {"embedding_dim", "hidden_size", "vocab_size", "hf.type_vocab_size", "hf.pad_token_id", "do_lower_case"})
+      used_.emplace(known);
+    if (types && types->shape().size() == 2) set("tokenizer.ggml.token_type_count", types->shape()[0]);
+    set_vocabulary(words.shape()[0]);
+    for (const Tensor& tensor : model_) bert_tensor(tensor, prefix, layers);
+    keep_others();
+  }
+
+  void pooling() {
+    const Value* const mode = first_of({"pooling_mode"});
+    const std::string text = mode ? mode->to_text() : "mean";
+    if (text == "mean" || text == "cls")
+      set("bert.pooling_type", std::uint64_t{text == "mean" ? 1U : 2U});
+    else
+      refuse(fmt::format("its tokens become one embedding by {}", quoted(core::excerpt(text))));
+  }
+
+  void bert_tensor(const Tensor& tensor, const std::string& prefix, std::uint64_t layers) {
+    std::string_view name = tensor.name();
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+    if (std::ranges::find(kBertNeedless, name) != std::end(kBertNeedless))
+      return leave_out(tensor, "no embedding needs it");
+    const std::string_view tail = name.ends_with(kBias) ? kBias : kWeight;
+    if (!name.ends_with(tail)) return lose(tensor);
+    const std::string_view stem = name.substr(0, name.size() - tail.size());
+    if (const auto row = std::ranges::find(kBertNames, stem, &Spelling::from); row != std::end(kBertNames))
+      return adopt(tensor, std::string(row->to) + std::string(tail));
+    if (!stem.starts_with(kBertLayer)) return lose(tensor);
+    const std::size_t dot = stem.find('.', kBertLayer.size());
+    if (dot == std::string_view::npos) return lose(tensor);
+    const auto layer = wire::as_u64(stem.substr(kBertLayer.size(), dot - kBertLayer.size()));
+    const auto row = std::ranges::find(kBertLayerNames, stem.substr(dot + 1), &Spelling::from);
+    if (!layer || *layer >= layers || row == std::end(kBertLayerNames)) return lose(tensor);
+    adopt(tensor, in_block(*layer, row->to, tail));
+  }
+
+  const Model& model_;
+  core::Draft draft_;
+  Named out_;
+  std::set<std::string, std::less<>> used_;  // attributes that a key of llama.cpp holds, or that it does not need
+  std::vector<float> factors_;               // of rope_freqs
+};
+
+}  // namespace
+
+Named named_for_llama_cpp(const Model& model) { return Naming(model).run(); }
+
+}  // namespace weighbridge::convert

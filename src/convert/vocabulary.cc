@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// WordPiece becomes llama.cpp's "bert", byte pairs that began as sentencepiece's become its "llama". Sources:
+// convert_hf_to_gguf.py and src/llama-vocab.cpp of github.com/ggml-org/llama.cpp.
+//
+// "llama" knows no merges: it joins the two neighbors whose joined text is the token of the highest score. That gives
+// the same tokens as merges in the order of their ranks if every pair of tokens that forms a token is a merge, and if
+// merges to one token have ranks that follow each other.
+#include "convert/vocabulary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "base/endian.h"
+#include "base/utf8.h"
+#include "core/words.h"
+#include "formats/slm/layout.h"
+
+namespace weighbridge::convert {
+namespace {
+
+// Of a token: llama_token_type.
+enum class Type : std::uint32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+
+constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581, which stands for a space
+constexpr std::size_t kLongest = 256;                    // bytes of a token whose splits are looked at
+
+class Making {
+ public:
+  Making(const Model& model, const Tokenizer& from, std::uint64_t rows)
+      : model_(model), from_(from), size_(std::max<std::uint64_t>(from.vocab_size, rows)) {
+    bytes_.resize(static_cast<std::size_t>(size_));
+    for (std::size_t i = 0; i < from.tokens.size(); ++i) {
+      const std::uint64_t id = from.ids.empty() ? i : from.ids[i];
+      if (id < size_) bytes_[static_cast<std::size_t>(id)] = from.tokens[i];
+    }
+    for (const auto& [role, id] : from.special)
+      if (id < size_) special_.insert(id);
+  }
+
+  Vocabulary run() {
+    if (const Value* const unheld = model_.attribute(slm_format::kTokenizerUnheld))
+      differ("left out: " + unheld->to_text());
+    if (from_.kind == Tokenizer::Kind::wordpiece)
+      word_pieces();
+    else if (const auto first = first_byte(); first && (from_.merges.empty() || spells_twice(*first)))
+      sentence_pieces(*first);
+    else
+      nothing();
+    return std::move(out_);
+  }
+
+ private:
+  void add(std::string key, Value value) {
+    out_.attributes.emplace_back("tokenizer.ggml." + std::move(key), std::move(value));
+  }
+  void add(std::string key, std::string_view text) { add(std::move(key), Value::text(std::string(text))); }
+  void differ(std::string sentence) { out_.differences.push_back(std::move(sentence)); }
+
+  void nothing() {
+    add("model", "none");
+    differ("dropped: its tokens are sequences of bytes that are merged by rank, which is not written yet");
+  }
+
+  std::optional<std::uint32_t> special(std::string_view role) const {
+    const auto at = std::ranges::find(from_.special, role, &std::pair<std::string, std::uint32_t>::first);
+    return at == from_.special.end() ? std::nullopt : std::optional(std::uint32_t{at->second});
+  }
+  void add_id(std::string key, std::string_view role) {
+    if (const auto id = special(role)) add(std::move(key), Value::integer(std::uint64_t{*id}, DType::u32));
+  }
+
+  // A token per id: `spell` gives its text and its type.
+  template <class Spell> void add_tokens(Spell spell) {
+    Texts texts;
+    std::vector<std::byte> types(bytes_.size() * 4);
+    std::size_t not_text = 0;
+    for (std::uint32_t id = 0; id < bytes_.size(); ++id) {
+      Type type = special_.contains(id) ? Type::control : Type::normal;
+      std::string text = spell(id, type);
+      if (text.empty() || !base::is_utf8(text)) {
+        if (!text.empty()) ++not_text;
+        text = fmt::format("[PAD{}]", id);
+        type = Type::unused;
+      }
+      texts.push_back(text);
+      base::store_le<std::uint32_t>(types.data() + std::size_t{id} * 4, static_cast<std::uint32_t>(type));
+    }
+    if (not_text > 0) differ(fmt::format("without {} tokens that are no text", not_text));
+    add("tokens", Value::texts(std::move(texts)));
+    add("token_type", Value::numbers(DType::i32, std::move(types)));
+  }
+
+  // ---- WordPiece ----
+
+  // A word of llama.cpp begins with U+2581, and its continuation does not begin with ##.
+  void word_pieces() {
+    constexpr std::string_view kContinued = "##";
+    add("model", "bert");
+    add("pre", "default");
+    add_tokens([&](std::uint32_t id, Type&) {
+      const std::string_view token = bytes_[id];
+      if (special_.contains(id) || token.empty() || (token.starts_with('[') && token.ends_with(']')))
+        return std::string(token);
+      return token.starts_with(kContinued) ? std::string(token.substr(kContinued.size()))
+                                           : std::string(kMetaspace) + std::string(token);
+    });
+    add_id("bos_token_id", "cls");
+    add_id("cls_token_id", "cls");
+    add_id("seperator_token_id", "sep");  // spelled so
+    add_id("unknown_token_id", "unk");
+    add_id("padding_token_id", "pad");
+    add_id("mask_token_id", "mask");
+    const Value* const lower = model_.attribute("do_lower_case");
+    if (lower && lower->as_bool() == false) differ("with every text in lower case: llama.cpp has no cased WordPiece");
+  }
+
+  // ---- sentencepiece ----
+
+  std::string_view spelled(std::uint64_t id) const {
+    return id < bytes_.size() ? bytes_[static_cast<std::size_t>(id)] : std::string_view{};
+  }
+  // The first of 256 ids that spell the bytes in order.
+  std::optional<std::uint64_t> first_byte() const {
+    if (from_.kind == Tokenizer::Kind::byte) return 0;
+    for (std::uint64_t first = 0; first + 256 <= size_ && first < 256; ++first) {
+      bool all = true;
+      for (std::uint64_t b = 0; b < 256 && all; ++b)
+        all = spelled(first + b).size() == 1 && static_cast<unsigned char>(spelled(first + b)[0]) == b;
+      if (all) return first;
+    }
+    return std::nullopt;
+  }
+  // Whether characters have tokens besides those of their bytes, as in vocabularies of sentencepiece.
+  bool spells_twice(std::uint64_t first) const {
+    for (std::uint64_t id = first + 256; id < size_; ++id)
+      if (spelled(id).size() == 1) return true;
+    return false;
+  }
+
+  void sentence_pieces(std::uint64_t first) {
+    const std::vector<float> scores = judge_merges(first);
+    add("model", "llama");
+    add("pre", "default");
+    std::size_t holding = 0;
+    const auto unknown = special("unk");
+    add_tokens([&](std::uint32_t id, Type& type) -> std::string {
+      if (id >= first && id < first + 256) {
+        type = Type::byte;
+        return fmt::format("<0x{:02X}>", id - first);
+      }
+      if (special_.contains(id)) {
+        if (unknown == id && special("eos") != id) type = Type::unknown;
+        return special_text(id);
+      }
+      std::string text;
+      if (bytes_[id].find(kMetaspace) != std::string_view::npos) ++holding;
+      for (const char c : bytes_[id]) c == ' ' ? text += kMetaspace : text += c;
+      return text;
+    });
+    if (holding > 0) differ(fmt::format("with {} tokens that hold a U+2581, which is a space there", holding));
+    std::vector<std::byte> bytes(scores.size() * 4);
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      base::store_le<std::uint32_t>(bytes.data() + i * 4, std::bit_cast<std::uint32_t>(scores[i]));
+    add("scores", Value::numbers(DType::f32, std::move(bytes)));
+    add_id("bos_token_id", "bos");
+    add_id("eos_token_id", "eos");
+    add_id("unknown_token_id", "unk");
+    add_id("padding_token_id", "pad");
+    add("add_bos_token", Value::boolean(true));
+    add("add_eos_token", Value::boolean(false));
+    add("add_space_prefix", Value::boolean(first == 3 && special("bos") == 1U && special("eos") == 2U));  // reading M14
+  }
+
+  std::string special_text(std::uint32_t id) const {
+    if (!bytes_[id].empty()) return std::string(bytes_[id]);
+    for (const auto& [role, own] : from_.special)
+      if (own == id) return role == "eos" ? "</s>" : role == "bos" ? "<s>" : "<" + role + ">";
+    return {};
+  }
+
+  // The score of each token, by the ranks of its merges. Says in what scores and merges differ.
+  std::vector<float> judge_merges(std::uint64_t first) {
+    struct Ranks {
+      std::uint32_t least = UINT32_MAX, most = 0;
+    };
+    std::vector<Ranks> ranks(bytes_.size());
+    std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
+    for (const Tokenizer::Merge& merge : from_.merges) {
+      if (merge.output >= ranks.size()) continue;
+      Ranks& of = ranks[merge.output];
+      of.least = std::min(of.least, merge.rank);
+      of.most = std::max(of.most, merge.rank);
+      pairs.emplace(merge.left, merge.right);
+    }
+    std::vector<float> scores(bytes_.size());
+    std::vector<std::pair<Ranks, std::uint32_t>> in_order;
+    for (std::uint32_t id = 0; id < ranks.size(); ++id)
+      if (ranks[id].least != UINT32_MAX) in_order.emplace_back(ranks[id], id);
+    std::ranges::sort(in_order, {}, [](const auto& each) { return each.first.least; });
+    std::size_t mixed = 0;
+    for (std::size_t i = 0; i < in_order.size(); ++i) {
+      scores[in_order[i].second] = -static_cast<float>(i);
+      if (i > 0 && in_order[i - 1].first.most > in_order[i].first.least) ++mixed;
+    }
+    if (mixed > 0) differ(fmt::format("with {} merges in another order", mixed));
+    if (in_order.size() > std::size_t{1} << 24) differ("with ranks that 32-bit scores cannot tell apart");
+    if (const std::size_t more = unmerged(first, pairs); more > 0)
+      differ(fmt::format("with {} more pairs of tokens that form a token", more));
+    return scores;
+  }
+
+  // Pairs of tokens whose joined text is a token, and that no merge joins.
+  std::size_t unmerged(std::uint64_t first, const std::set<std::pair<std::uint32_t, std::uint32_t>>& pairs) const {
+    std::unordered_map<std::string_view, std::uint32_t> ids;
+    const auto is_text = [&](std::uint32_t id) {
+      return !bytes_[id].empty() && !special_.contains(id) && (id < first || id >= first + 256);
+    };
+    for (std::uint32_t id = 0; id < bytes_.size(); ++id)
+      if (is_text(id)) ids.insert_or_assign(bytes_[id], id);
+    std::size_t out = 0;
+    for (const auto& [text, id] : ids) {
+      if (text.size() > kLongest) {
+        ++out;
+        continue;
+      }
+      for (std::size_t at = 1; at < text.size(); ++at) {
+        const auto left = ids.find(text.substr(0, at)), right = ids.find(text.substr(at));
+        if (left != ids.end() && right != ids.end() && !pairs.contains({left->second, right->second})) ++out;
+      }
+    }
+    return out;
+  }
+
+  const Model& model_;
+  const Tokenizer& from_;
+  const std::uint64_t size_;
+  Vocabulary out_;
+  std::vector<std::string_view> bytes_;  // by id
+  std::set<std::uint32_t> special_;
+};
+
+}  // namespace
+
+Vocabulary vocabulary_for_llama_cpp(const Model& model, const Tokenizer& tokenizer, std::uint64_t rows) {
+  return Making(model, tokenizer, rows).run();
+}
+
+}  // namespace weighbridge::convert
