@@ -59,6 +59,7 @@ ShardReader::ShardReader(Reading& reading, const Opening& opening, const ShardRu
     : reading_(reading), opening_(opening), rules_(rules), format_(format), draft_(draft), context_(opening.context) {}
 
 Model ShardReader::read_whole(const std::shared_ptr<const Source>& source) {
+  complete_ = true;
   bool sound = true;
   Model model = load(source, sound);
   for (std::uint32_t i = 0; i < model.size(); ++i) adopt(model, i);
@@ -109,6 +110,7 @@ void ShardReader::keep_metadata(const Model& model, std::string_view own) {
 
 void ShardReader::read_numbered(const ShardName& name, std::string_view extension, std::string_view own,
                                 const std::function<void(std::uint64_t number, const Model&)>& see) {
+  complete_ = true;
   count_ = name.count;
   for (std::uint64_t number = 1; number <= name.count; ++number) {
     const std::string file = spell_shard_name({name.stem, number, name.count}, extension);
@@ -125,7 +127,7 @@ void ShardReader::read_numbered(const ShardName& name, std::string_view extensio
 }
 
 void ShardReader::report_strays(std::string_view stem, std::string_view extension) {
-  if (reading_.place.kind() != Place::Kind::folder) return;
+  if (!complete_ || reading_.place.kind() != Place::Kind::folder) return;
   for (const std::string& file : reading_.place.list()) {
     const auto name = parse_shard_name(file, extension);
     if (!name || name->stem != stem || std::ranges::binary_search(named_, file)) continue;
@@ -146,6 +148,7 @@ void ShardReader::read_index(JsonReading& reading, const IndexRules& rules, cons
       in.findings().report(rules.value, {.offset = map != nullptr ? index->offset(*map) : 0});
     return;
   }
+  complete_ = true;
   report_duplicates(in, entries);  // also sorts by the tensors' names
   std::vector<std::pair<std::string, const Entry*>> by_shard;
   by_shard.reserve(entries.size());

@@ -104,6 +104,7 @@ class ShardReader {
   Draft& draft_;
   Context context_;  // with what remains of the limits
   std::vector<std::string> files_;
+  bool complete_ = false;           // all files of the model are known by name
   std::vector<std::string> named_;  // sorted: what the index names, whether it can be read or not
   std::uint64_t count_ = 0;         // of numbered files
   std::uint64_t bytes_ = 0;         // of the adopted tensors
