@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of names and keys: those of src/llama-arch.cpp and convert_hf_to_gguf.py of
-// github.com/ggml-org/llama.cpp.
+// Collects the view. The keys are those of convert_hf_to_gguf.py of github.com/ggml-org/llama.cpp.
 #include "convert/naming.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
-#include <functional>
-#include <map>
-#include <numbers>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "base/checked.h"
-#include "base/endian.h"
 #include "base/fail.h"
+#include "convert/llama_cpp.h"
 #include "convert/vocabulary.h"
 #include "core/draft.h"
 #include "core/plan_text.h"
@@ -33,31 +26,7 @@ namespace {
 
 using core::quoted, core::subject;
 using slm_format::Role;
-using Sink = std::function<bool(std::span<const std::byte>)>;
 
-// By Role.
-constexpr std::string_view kLlamaNames[] = {"token_embd",  "output_norm", "output",   "attn_norm",
-                                            "ffn_norm",    "attn_q",      "attn_k",   "attn_v",
-                                            "attn_output", "ffn_gate",    "ffn_down", "ffn_up"};
-
-struct Spelling {
-  std::string_view from, to;
-};
-constexpr std::string_view kBertLayer = "encoder.layer.";
-constexpr Spelling kBertNames[] = {{"embeddings.word_embeddings", "token_embd"},
-                                   {"embeddings.position_embeddings", "position_embd"},
-                                   {"embeddings.token_type_embeddings", "token_types"},
-                                   {"embeddings.LayerNorm", "token_embd_norm"}};
-// Behind kBertLayer and a number.
-constexpr Spelling kBertLayerNames[] = {{"attention.self.query", "attn_q"},
-                                        {"attention.self.key", "attn_k"},
-                                        {"attention.self.value", "attn_v"},
-                                        {"attention.output.dense", "attn_output"},
-                                        {"attention.output.LayerNorm", "attn_output_norm"},
-                                        {"intermediate.dense", "ffn_up"},
-                                        {"output.dense", "ffn_down"},
-                                        {"output.LayerNorm", "layer_output_norm"}};
-constexpr std::string_view kWeight = ".weight", kBias = ".bias";
 // What BERT's graph in llama.cpp does not compute, and no embedding needs.
 constexpr std::string_view kBertNeedless[] = {"embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"};
 
@@ -67,30 +36,6 @@ constexpr std::string_view kBertNeedless[] = {"embeddings.position_ids", "pooler
 
 std::string in_block(std::uint64_t layer, std::string_view name, std::string_view tail) {
   return fmt::format("blk.{}.{}{}", layer, name, tail);
-}
-
-// Rows of each head in the order of llama.cpp: row j x half + i of a head, j 0 or 1, becomes row 2i + j, so that the
-// two rows of a rotation are neighbors.
-void pair_rows(const Part& part, std::size_t head_rows, std::size_t row_bytes, const Context& context,
-               const Sink& sink) {
-  std::vector<std::byte> head, paired(head_rows * row_bytes);
-  head.reserve(paired.size());
-  bool going = true;
-  part.stream(context, [&](std::span<const std::byte> piece) {
-    while (going && !piece.empty()) {
-      const std::size_t n = std::min(piece.size(), paired.size() - head.size());
-      head.insert(head.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(n));
-      piece = piece.subspan(n);
-      if (head.size() < paired.size()) continue;
-      for (std::size_t row = 0; row < head_rows; ++row) {
-        const std::size_t from = row % 2 * (head_rows / 2) + row / 2;
-        std::copy_n(head.data() + from * row_bytes, row_bytes, paired.data() + row * row_bytes);
-      }
-      going = sink(paired);
-      head.clear();
-    }
-    return going;
-  });
 }
 
 // Collects the view.
@@ -240,10 +185,7 @@ class Naming {
     set_vocabulary(words.shape()[0]);
     for (const Tensor& tensor : model_) llama_tensor(tensor, head, layers);
     if (factors_.empty()) return keep_others();
-    const std::uint64_t shape[] = {factors_.size()};
-    draft_.add_tensor("rope_freqs.weight", Layout::dense, DType::f32, shape);
-    draft_.part(draft_.add_part("data", DType::f32, shape, Encoding::computed, {}, factors_.size() * sizeof(float)))
-        .make([factors = factors_](const Context&, const Sink& sink) { sink(std::as_bytes(std::span(factors))); });
+    add_rope_factors(draft_, factors_);
     keep_others();
   }
 
@@ -253,61 +195,21 @@ class Naming {
     for (const std::string_view key : {"hf.rope_scaling", "hf.rope_parameters"}) {
       const Value* const value = first_of({key});
       if (!value) continue;
-      Scaling scaling = parse_scaling(value->to_text());
+      const RopeScaling scaling = parse_rope_scaling(value->to_text());
       if (scaling.theta) theta = *scaling.theta;
-      if (scaling.type == "default") continue;
-      if (scaling.type == "linear" && scaling.factor >= 1) {
-        set("llama.rope.scaling.type", std::string("linear"));
-        set("llama.rope.scaling.factor", scaling.factor);
-      } else if (scaling.type == "llama3" && scaling.factor >= 1 && scaling.high > scaling.low && scaling.low > 0 &&
-                 scaling.original > 0) {
-        set_factors(scaling, theta, head);
-      } else {
-        refuse(fmt::format("the rotation is scaled by {}", quoted(core::excerpt(value->to_text()))));
+      switch (scaling.kind) {
+        case RopeScaling::Kind::none: break;
+        case RopeScaling::Kind::linear:
+          set("llama.rope.scaling.type", std::string("linear"));
+          set("llama.rope.scaling.factor", scaling.factor);
+          break;
+        case RopeScaling::Kind::llama3: factors_ = rope_factors(scaling, theta, head); break;
+        case RopeScaling::Kind::other:
+          refuse(fmt::format("the rotation is scaled by {}", quoted(core::excerpt(value->to_text()))));
       }
     }
     set("llama.rope.freq_base", theta);
   }
-  struct Scaling {
-    std::string type = "default";
-    double factor = 1, low = 1, high = 4, original = 8192;
-    std::optional<double> theta{};
-  };
-  static Scaling parse_scaling(const std::string& json) {
-    Scaling out;
-    wire::JsonReader in(json);
-    if (!in.enter_object()) return {.type = "?"};
-    for (wire::JsonString key; in.next_key(key);) {
-      wire::JsonString text;
-      wire::JsonNumber number;
-      if (in.read_string(text)) {
-        if (key.raw == "rope_type" || key.raw == "type") out.type = text.raw;
-        continue;
-      }
-      if (!in.read_number(number)) {
-        if (!in.skip_value()) break;
-        continue;
-      }
-      const double value = wire::as_double(number.raw).value_or(0);
-      if (key.raw == "factor") out.factor = value;
-      if (key.raw == "low_freq_factor") out.low = value;
-      if (key.raw == "high_freq_factor") out.high = value;
-      if (key.raw == "original_max_position_embeddings") out.original = value;
-      if (key.raw == "rope_theta") out.theta = value;
-    }
-    return in.ok() ? out : Scaling{.type = "?"};
-  }
-  // llama.cpp divides each frequency by a factor of the tensor rope_freqs.
-  void set_factors(const Scaling& scaling, double theta, std::uint64_t head) {
-    for (std::uint64_t i = 0; i < head / 2; ++i) {
-      const double wave =
-          2 * std::numbers::pi * std::pow(theta, 2 * static_cast<double>(i) / static_cast<double>(head));
-      const double smooth = (scaling.original / wave - scaling.low) / (scaling.high - scaling.low);
-      factors_.push_back(
-          static_cast<float>(1 / (std::clamp(smooth, 0.0, 1.0) + (1 - std::clamp(smooth, 0.0, 1.0)) / scaling.factor)));
-    }
-  }
-
   void llama_tensor(const Tensor& tensor, std::uint64_t head, std::uint64_t layers) {
     const std::string_view name = tensor.name();
     if (slm_format::is_rotary_table(name)) return leave_out(tensor, "llama.cpp computes it");
@@ -327,20 +229,9 @@ class Naming {
   }
 
   void add_paired(const Tensor& tensor, const std::string& name, std::uint64_t head) {
-    const Shape shape = tensor.shape();
-    if (tensor.layout() != Layout::dense || tensor.unsupported() || shape.size() != 2 || shape[0] % head != 0 ||
-        info(tensor.dtype()).bits % 8 != 0)
+    if (!has_rows_to_pair(tensor, head))
       refuse(fmt::format("rows of tensor {} cannot be moved: it is {}", quoted(tensor.name()), tensor.type_name()));
-    const std::uint64_t row = shape[1] * (info(tensor.dtype()).bits / 8);
-    const Part from = tensor.main();
-    draft_.add_tensor(name, Layout::dense, tensor.dtype(), shape);
-    draft_.part(draft_.add_part("data", tensor.dtype(), shape, Encoding::computed, {}, from.size()))
-        .make([from, head, row](const Context& context, const Sink& sink) {
-          if (head * row > context.limits.memory / 2)
-            base::over_limit("memory", "one head of tensor " + quoted(from.role()) + " does not fit in the limit of " +
-                                           std::to_string(context.limits.memory) + " bytes");
-          pair_rows(from, base::to_size(head), base::to_size(row), context, sink);
-        });
+    add_paired_rows(draft_, name, tensor, head);
     out_.changes.push_back({LossKind::name, subject(tensor), std::string(tensor.name()),
                             name + ", with the rows of each head in the order of llama.cpp"});
   }
@@ -397,15 +288,15 @@ class Naming {
     const std::string_view tail = name.ends_with(kBias) ? kBias : kWeight;
     if (!name.ends_with(tail)) return lose(tensor);
     const std::string_view stem = name.substr(0, name.size() - tail.size());
-    if (const auto row = std::ranges::find(kBertNames, stem, &Spelling::from); row != std::end(kBertNames))
-      return adopt(tensor, std::string(row->to) + std::string(tail));
+    if (const auto row = std::ranges::find(kBertNames, stem, &Respelling::folder); row != std::end(kBertNames))
+      return adopt(tensor, std::string(row->gguf) + std::string(tail));
     if (!stem.starts_with(kBertLayer)) return lose(tensor);
     const std::size_t dot = stem.find('.', kBertLayer.size());
     if (dot == std::string_view::npos) return lose(tensor);
     const auto layer = wire::as_u64(stem.substr(kBertLayer.size(), dot - kBertLayer.size()));
-    const auto row = std::ranges::find(kBertLayerNames, stem.substr(dot + 1), &Spelling::from);
+    const auto row = std::ranges::find(kBertLayerNames, stem.substr(dot + 1), &Respelling::folder);
     if (!layer || *layer >= layers || row == std::end(kBertLayerNames)) return lose(tensor);
-    adopt(tensor, in_block(*layer, row->to, tail));
+    adopt(tensor, in_block(*layer, row->gguf, tail));
   }
 
   const Model& model_;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves rows, and computes the factors of a rotation.
+#include "convert/llama_cpp.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numbers>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "core/words.h"
+#include "wire/json_reader.h"
+
+namespace weighbridge::convert {
+namespace {
+
+using Sink = std::function<bool(std::span<const std::byte>)>;
+
+void pair_rows(const Part& part, std::size_t head_rows, std::size_t row_bytes, const Context& context,
+               const Sink& sink) {
+  std::vector<std::byte> head, paired(head_rows * row_bytes);
+  head.reserve(paired.size());
+  bool going = true;
+  part.stream(context, [&](std::span<const std::byte> piece) {
+    while (going && !piece.empty()) {
+      const std::size_t n = std::min(piece.size(), paired.size() - head.size());
+      head.insert(head.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(n));
+      piece = piece.subspan(n);
+      if (head.size() < paired.size()) continue;
+      for (std::size_t row = 0; row < head_rows; ++row) {
+        const std::size_t from = row % 2 * (head_rows / 2) + row / 2;
+        std::copy_n(head.data() + from * row_bytes, row_bytes, paired.data() + row * row_bytes);
+      }
+      going = sink(paired);
+      head.clear();
+    }
+    return going;
+  });
+}
+
+}  // namespace
+
+std::string in_block(std::uint64_t layer, std::string_view name, std::string_view tail) {
+  return fmt::format("blk.{}.{}{}", layer, name, tail);
+}
+
+RopeScaling parse_rope_scaling(const std::string& json) {
+  RopeScaling out;
+  std::string type = "default";
+  wire::JsonReader in(json);
+  if (!in.enter_object()) return out;
+  for (wire::JsonString key; in.next_key(key);) {
+    wire::JsonString text;
+    wire::JsonNumber number;
+    if (in.read_string(text)) {
+      if (key.raw == "rope_type" || key.raw == "type") type = text.raw;
+      continue;
+    }
+    if (!in.read_number(number)) {
+      if (!in.skip_value()) return out;
+      continue;
+    }
+    const double value = wire::as_double(number.raw).value_or(0);
+    if (key.raw == "factor") out.factor = value;
+    if (key.raw == "low_freq_factor") out.low = value;
+    if (key.raw == "high_freq_factor") out.high = value;
+    if (key.raw == "original_max_position_embeddings") out.original = value;
+    if (key.raw == "rope_theta") out.theta = value;
+  }
+  const bool scales = out.factor >= 1 && std::isfinite(out.factor);
+  if (!in.ok())
+    out.kind = RopeScaling::Kind::other;
+  else if (type == "default")
+    out.kind = RopeScaling::Kind::none;
+  else if (type == "linear" && scales)
+    out.kind = RopeScaling::Kind::linear;
+  else if (type == "llama3" && scales && out.low > 0 && out.high > out.low && out.original > 0)
+    out.kind = RopeScaling::Kind::llama3;
+  return out;
+}
+
+std::vector<float> rope_factors(const RopeScaling& scaling, double theta, std::uint64_t head) {
+  std::vector<float> out;
+  for (std::uint64_t i = 0; i < head / 2; ++i) {
+    const double wave = 2 * std::numbers::pi * std::pow(theta, 2 * static_cast<double>(i) / static_cast<double>(head));
+    const double smooth = std::clamp((scaling.original / wave - scaling.low) / (scaling.high - scaling.low), 0.0, 1.0);
+    out.push_back(static_cast<float>(1 / (smooth + (1 - smooth) / scaling.factor)));
+  }
+  return out;
+}
+
+void add_rope_factors(core::Draft& draft, const std::vector<float>& factors) {
+  const std::uint64_t shape[] = {factors.size()};
+  draft.add_tensor(kRopeFactors, Layout::dense, DType::f32, shape);
+  draft.part(draft.add_part("data", DType::f32, shape, Encoding::computed, {}, factors.size() * sizeof(float)))
+      .make([factors](const Context&, const Sink& sink) { sink(std::as_bytes(std::span(factors))); });
+}
+
+bool has_rows_to_pair(const Tensor& tensor, std::uint64_t head) {
+  return tensor.layout() == Layout::dense && !tensor.unsupported() && tensor.has_shape() &&
+         tensor.shape().size() == 2 && head % 2 == 0 && head > 0 && tensor.shape()[0] % head == 0 &&
+         info(tensor.dtype()).bits % 8 == 0;
+}
+
+void add_paired_rows(core::Draft& draft, const std::string& name, const Tensor& tensor, std::uint64_t head) {
+  const std::uint64_t row = tensor.shape()[1] * (info(tensor.dtype()).bits / 8);
+  draft.add_tensor(name, Layout::dense, tensor.dtype(), tensor.shape());
+  draft.part(draft.add_part("data", tensor.dtype(), tensor.shape(), Encoding::computed, {}, tensor.main().size()))
+      .make([tensor, head, row](const Context& context, const Sink& sink) {
+        if (head * row > context.limits.memory / 2)
+          base::over_limit("memory", "one head of tensor " + core::quoted(tensor.name()) +
+                                         " does not fit in the limit of " + std::to_string(context.limits.memory) +
+                                         " bytes");
+        pair_rows(tensor.main(), base::to_size(head), base::to_size(row), context, sink);
+      });
+}
+
+}  // namespace weighbridge::convert
