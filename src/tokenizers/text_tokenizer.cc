@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "tokenizers/described.h"
 #include "tokenizers/lengths.h"
 #include "weighbridge/tokenize.h"
 
@@ -23,7 +24,7 @@ WordPiece word_piece(const Model& model, const Tokenizer& from) {
 
 Any tokenizer_of(const Model& model, const TextTokenizerOptions& options) {
   if (options.vocabulary != nullptr) return word_piece(model, *options.vocabulary);
-  const auto own = model.tokenizer();
+  const auto [own, byte_pair] = tokenizers::describe(model, options.byte_pair);
   if (own == nullptr)
     base::misuse("no-vocabulary", "the model has no vocabulary: give it one, as a vocab.txt has it",
                  base::option_hint("vocabulary", "vocab.txt"));
@@ -31,13 +32,13 @@ Any tokenizer_of(const Model& model, const TextTokenizerOptions& options) {
   if (options.offsets)
     base::misuse("offsets",
                  "the model has a " + std::string(name(own->kind)) + " tokenizer, and only wordpiece has offsets");
-  return BytePair(*own, options.byte_pair);
+  return BytePair(*own, byte_pair);
 }
 
 // 0: the model has no position embeddings, so there is no limit.
 std::uint64_t length_of(const Model& model) {
-  for (const char* const name :
-       {"embeddings.position_embeddings.weight", "bert.embeddings.position_embeddings.weight"}) {
+  for (const char* const name : {"embeddings.position_embeddings.weight", "bert.embeddings.position_embeddings.weight",
+                                 "position_embd.weight"}) {
     const auto positions = model.find(name);
     if (!positions || !positions->has_shape() || positions->shape().empty()) continue;
     const Value* const said = model.attribute("max_seq_length");

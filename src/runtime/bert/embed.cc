@@ -13,6 +13,8 @@
 #include "base/fail.h"
 #include "core/words.h"
 #include "runtime/bert/encoder.h"
+#include "runtime/bert/source.h"
+#include "tokenizers/described.h"
 
 namespace weighbridge {
 namespace {
@@ -34,7 +36,7 @@ template <class Enum, std::size_t N> std::optional<Enum> of_name(const Enum (&al
 }
 
 std::optional<WordPiece> make_tokenizer(const Model& model, const bert::Config& config, const EmbedOptions& options) {
-  const auto own = model.tokenizer();
+  const auto own = options.vocabulary != nullptr ? nullptr : tokenizers::describe(model).tokenizer;
   const Tokenizer* vocabulary = options.vocabulary != nullptr ? options.vocabulary : own.get();
   if (vocabulary == nullptr) return std::nullopt;
   WordPiece out(*vocabulary, {.lower_case = config.lower_case});
@@ -84,8 +86,8 @@ void EmbedOptions::set(std::string_view option, std::string_view text) {
 }
 
 struct Embedder::Rep {
-  Rep(Model opened, const EmbedOptions& options)
-      : model(std::move(opened)),
+  Rep(const Model& opened, const EmbedOptions& options)
+      : model(bert::as_encoder(opened)),
         config(bert::read_config(model, options)),
         precision(options.precision),
         round_tokens(options.batch_tokens == 0 ? kRoundTokens : options.batch_tokens),
@@ -164,7 +166,7 @@ void Embedder::Rep::run(std::span<const Sequence> sequences) {
   for (std::size_t i = alone; i < batches.size(); ++i) run_together(batches[i]);
 }
 
-Embedder::Embedder(Model model, const EmbedOptions& options) : rep_(std::make_unique<Rep>(std::move(model), options)) {}
+Embedder::Embedder(Model model, const EmbedOptions& options) : rep_(std::make_unique<Rep>(model, options)) {}
 Embedder::~Embedder() = default;
 Embedder::Embedder(Embedder&&) noexcept = default;
 Embedder& Embedder::operator=(Embedder&&) noexcept = default;

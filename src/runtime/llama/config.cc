@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "convert/llama_cpp.h"
+#include "core/floats.h"
 #include "core/words.h"
 #include "runtime/llama/weights.h"
 
@@ -23,8 +25,7 @@ const Value& value_of(const Model& model, std::string_view field) {
   if (const Value* found = model.attribute(key)) return *found;
   fail("missing-key", {},
        "the model's metadata have no '" + key +
-           "', which a language model needs: a Llama folder or checkpoint has to become an .slm first, and no other "
-           "kind of model runs");
+           "', which a language model needs: a Llama runs, and no other kind of model");
 }
 
 std::size_t count_of(const Model& model, std::string_view field) {
@@ -91,6 +92,24 @@ Tensor require(const Model& model, const std::string& name, std::size_t rows, st
   return *found;
 }
 
+namespace {
+// Linear scaling by slm.rope_factor, and a factor for each pair in the tensor rope_freqs.
+void read_divisors(const Model& model, Config& c) {
+  constexpr std::string_view kFactor = "slm.rope_factor";
+  const auto factors = model.find(convert::kRopeFactors);
+  if (!factors && !model.attribute(kFactor)) return;
+  c.divisors.assign(c.head / 2, model.attribute(kFactor) ? real_of(model, "rope_factor") : 1.0);
+  if (!factors) return;
+  const core::Floats floats(require(model, std::string(convert::kRopeFactors), c.head / 2, 0));
+  for (std::size_t i = 0; i < c.divisors.size(); ++i) {
+    const auto factor = static_cast<double>(floats.data()[i]);
+    if (!(factor > 0) || !std::isfinite(factor))
+      fail("not-finite", convert::kRopeFactors, "a factor of the rotation is not a positive number");
+    c.divisors[i] *= factor;
+  }
+}
+}  // namespace
+
 Config read_config(const Model& model, std::uint64_t context) {
   Config c;
   c.vocabulary = count_of(model, "vocab_size");
@@ -113,7 +132,13 @@ Config read_config(const Model& model, std::uint64_t context) {
     base::misuse("context", "a context of " + std::to_string(context) + " tokens is more than the " +
                                 std::to_string(c.context) + " that the model was made for");
   if (context != 0) c.context = static_cast<std::size_t>(context);
-  c.repeats = repeated_heads(model, c);
+  // Containers other than .slm store each head once.
+  const auto keys = model.find(layer_name(0, "wk"));
+  const bool grouped = c.kv_heads < c.heads && keys && keys->has_shape() && !keys->shape().empty() &&
+                       keys->shape()[0] == c.kv_heads * c.head;
+  c.kv_rows = grouped ? c.kv_heads * c.head : c.hidden;
+  read_divisors(model, c);
+  if (!grouped) c.repeats = repeated_heads(model, c);
   c.kv_heads /= c.repeats;
   return c;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weighbridge/model.h"
 
@@ -16,8 +17,11 @@ struct Config {
   // Conversions may repeat each key/value head for its group of query heads (reading M8). kv_heads counts the distinct
   // heads; the tensors hold each of them `repeats` times.
   std::size_t repeats = 1;
+  std::size_t kv_rows = 0;  // rows of the tensors of keys and values
   float epsilon = 0;
   double theta = 0;
+  // What the frequency of each pair of a head's elements is divided by: the scaling of a rotation. Empty: 1.
+  std::vector<double> divisors{};
   bool tied = false;
 
   std::size_t kv_width() const noexcept { return kv_heads * head; }

@@ -16,7 +16,9 @@
 #include "runtime/llama/network.h"
 #include "runtime/llama/numbers.h"
 #include "runtime/llama/sampler.h"
+#include "runtime/llama/source.h"
 #include "runtime/llama/stop.h"
+#include "tokenizers/described.h"
 
 namespace weighbridge {
 namespace {
@@ -26,9 +28,10 @@ constexpr std::size_t kOneThread = std::size_t{2} << 20;
 constexpr GeneratorPrecision kPrecisions[] = {GeneratorPrecision::exact, GeneratorPrecision::fast};
 
 BytePair make_tokenizer(const Model& model, const llama::Config& config, const BytePairOptions& options) {
-  if (model.tokenizer() == nullptr)
+  const tokenizers::Described own = tokenizers::describe(model, options);
+  if (own.tokenizer == nullptr)
     llama::fail("tokenizer", {}, "the model has no tokenizer, without which texts cannot become tokens");
-  BytePair out(*model.tokenizer(), options);
+  BytePair out(*own.tokenizer, own.options);
   if (out.size() != config.vocabulary)
     llama::fail(
         "tokenizer", {},
@@ -80,8 +83,8 @@ void GeneratorOptions::set(std::string_view option, std::string_view text) {
 }
 
 struct Generator::Rep {
-  Rep(Model opened, const GeneratorOptions& options)
-      : model(std::move(opened)),
+  Rep(const Model& opened, const GeneratorOptions& options)
+      : model(llama::as_slm(opened)),
         config(llama::read_config(model, options.context)),
         tokenizer(make_tokenizer(model, config, options.tokenizer)),
         executor(thread_executor(std::min(options.threads, thread_executor()->concurrency()))),
@@ -123,8 +126,8 @@ struct Session::Rep {
 };
 
 Generator::Generator(Model model, const GeneratorOptions& options) {
-  check_memory(llama::read_config(model, options.context), options.limits);
-  rep_ = std::make_unique<Rep>(std::move(model), options);
+  check_memory(llama::read_config(llama::as_slm(model), options.context), options.limits);
+  rep_ = std::make_unique<Rep>(model, options);
 }
 Generator::~Generator() = default;
 Generator::Generator(Generator&&) noexcept = default;

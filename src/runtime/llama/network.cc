@@ -19,7 +19,9 @@ using kernels::round_up;
 
 Network::Network(const Config& config, const Weights& weights) : config_(config), weights_(weights) {
   const double step = -2.0 / static_cast<double>(config.head) * logarithm(config.theta);
-  for (std::size_t i = 0; i < config.head / 2; ++i) frequencies_.push_back(exponential(step * static_cast<double>(i)));
+  for (std::size_t i = 0; i < config.head / 2; ++i)
+    frequencies_.push_back(exponential(step * static_cast<double>(i)) /
+                           (config.divisors.empty() ? 1.0 : config.divisors[i]));
 }
 
 Cache::Cache(const Config& config)

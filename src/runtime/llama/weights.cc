@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "codecs/cast.h"
 #include "core/blocks.h"
 #include "core/floats.h"
 #include "core/words.h"
@@ -35,6 +36,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // packed weights per
 struct Found {
   Form form = Form::f32;
   std::size_t block = 0;  // columns that share a scale
+  bool ggml = false;      // blocks of GGML, which hold their scales
 };
 // The part with this role. Checks that it has `bytes` bytes: containers other than .slm leave that to their users.
 Part part_of(const Tensor& tensor, std::string_view role, std::uint64_t bytes) {
@@ -46,12 +48,45 @@ Part part_of(const Tensor& tensor, std::string_view role, std::uint64_t bytes) {
              std::to_string(bytes));
   return *part;
 }
-Part codes_of(const Tensor& tensor, const Found& found) {
-  const std::uint64_t count = tensor.shape()[0] * tensor.shape()[1];
-  return part_of(tensor, kData, found.form == Form::q8_0 ? count : count / 2);
+
+// GGML's q4_0 has 32 codes with their scale: an f16, then 16 bytes, each with code i and, above it, code i + 16,
+// plus 8.
+constexpr std::size_t kGgmlBlock = 32, kGgmlBytes = 18, kHalf = kGgmlBlock / 2;
+constexpr std::string_view kGgml = "ggml.q4_0";
+
+Stored blocks_of(const Tensor& tensor) {
+  return Stored(part_of(tensor, kData, tensor.shape()[0] * tensor.shape()[1] / kGgmlBlock * kGgmlBytes));
 }
-Part scales_part(const Tensor& tensor, const Found& found) {
-  return part_of(tensor, kScales, tensor.shape()[0] * tensor.shape()[1] / found.block * sizeof(float));
+// Its codes as those of SLM: two neighbors a byte, the first in the low bits, as two's complement.
+std::vector<std::byte> ggml_codes(const Stored& blocks) {
+  std::vector<std::byte> out(blocks.size() / kGgmlBytes * kHalf);
+  for (std::size_t b = 0; b < out.size() / kHalf; ++b) {
+    const std::byte* const from = blocks.data() + b * kGgmlBytes + 2;
+    std::byte* const to = out.data() + b * kHalf;
+    for (std::size_t i = 0; i < kHalf / 2; ++i) {
+      const auto first = std::to_integer<unsigned>(from[2 * i]), second = std::to_integer<unsigned>(from[2 * i + 1]);
+      to[i] = static_cast<std::byte>(((first & 15) | (second & 15) << 4) ^ 0x88);
+      to[kHalf / 2 + i] = static_cast<std::byte>((first >> 4 | (second & 0xF0)) ^ 0x88);
+    }
+  }
+  return out;
+}
+std::vector<std::byte> ggml_scales(const Stored& blocks) {
+  const std::size_t count = blocks.size() / kGgmlBytes;
+  std::vector<std::byte> halves(count * 2), out(count * sizeof(float));
+  for (std::size_t b = 0; b < count; ++b) std::memcpy(halves.data() + b * 2, blocks.data() + b * kGgmlBytes, 2);
+  codecs::cast(DType::f16, halves, DType::f32, out, count);
+  return out;
+}
+
+Stored codes_of(const Tensor& tensor, const Found& found) {
+  if (found.ggml) return Stored(ggml_codes(blocks_of(tensor)));
+  const std::uint64_t count = tensor.shape()[0] * tensor.shape()[1];
+  return Stored(part_of(tensor, kData, found.form == Form::q8_0 ? count : count / 2));
+}
+Stored stored_scales(const Tensor& tensor, const Found& found) {
+  if (found.ggml) return Stored(ggml_scales(blocks_of(tensor)));
+  return Stored(part_of(tensor, kScales, tensor.shape()[0] * tensor.shape()[1] / found.block * sizeof(float)));
 }
 
 // The form of a matrix.
@@ -62,11 +97,13 @@ Found form_of(const Tensor& tensor) {
   };
   static constexpr Row kRows[] = {{"slm.q8_0", Form::q8_0}, {"slm.q4_0", Form::q4_0}};
   const BlockTypeInfo* const type = tensor.block_type();
+  if (type && type->id == kGgml && tensor.shape().size() == 2 && core::readable_blocks(tensor))
+    return {Form::q4_0, kGgmlBlock, true};
   const auto row = std::ranges::find(kRows, type ? type->id : std::string_view{}, &Row::block_type);
   if (row == std::end(kRows)) return {};
   const codecs::BlockForm blocks = core::block_form(tensor);
   if (!codecs::block_problem(blocks).empty()) return {};
-  return {row->form, base::to_size(blocks.group)};
+  return {row->form, base::to_size(blocks.group), false};
 }
 
 // Selects the first of each `repeats` heads of `rows` rows; `count` are selected in all.
@@ -83,7 +120,7 @@ struct Heads {
 };
 
 std::vector<float> scales_of(const Tensor& tensor, const Found& found) {
-  const Stored stored(scales_part(tensor, found));
+  const Stored stored = stored_scales(tensor, found);
   std::vector<float> out(stored.size() / sizeof(float));
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = std::bit_cast<float>(base::load_le<std::uint32_t>(stored.data() + i * sizeof(float)));
@@ -121,7 +158,7 @@ std::size_t repeated(const Tensor& tensor, const Config& config) {
     const core::Floats floats(tensor);
     return in(reinterpret_cast<const std::byte*>(floats.data()), floats.size() * sizeof(float));
   }
-  const Stored codes(codes_of(tensor, found)), scales(scales_part(tensor, found));
+  const Stored codes = codes_of(tensor, found), scales = stored_scales(tensor, found);
   return std::gcd(in(codes.data(), codes.size()), in(scales.data(), scales.size()));
 }
 
@@ -217,7 +254,7 @@ class Loader {
     };
     // Of keys and values only the distinct heads (reading M8); rows stored past them are unused.
     const auto kept = [&](Linear& to, std::string_view part) {
-      add(to, require(model_, layer_name(i, part), h, h), config_.kv_width(), h,
+      add(to, require(model_, layer_name(i, part), config_.kv_rows, h), config_.kv_width(), h,
           {config_.head, config_.kv_heads, config_.repeats});
     };
     matrix(layer.query, "wq", h, h);
@@ -280,8 +317,8 @@ Table::Table(const Tensor& tensor, std::size_t width) : width_(width) {
   form_ = found.form;
   block_ = found.block;
   if (form_ != Form::f32) {
-    data_ = Stored(codes_of(tensor, found));
-    scales_ = Stored(scales_part(tensor, found));
+    data_ = codes_of(tensor, found);
+    scales_ = stored_scales(tensor, found);
   } else if (tensor.why_no_view(DType::f32) == NoView::none) {
     data_ = Stored(tensor.main());
   } else {

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// llama.cpp's tokenizers in the forms that are here. Source: src/llama-vocab.cpp of github.com/ggml-org/llama.cpp.
+//
+// "llama" (sentencepiece) has no merges: of all neighbors whose joined text is a token, those of the highest score are
+// joined, the first ones first. So each pair of tokens that forms a token is a merge, whose rank is the place of its
+// score. "bert" is WordPiece; words begin with U+2581, and the parts of words with nothing.
+#include "tokenizers/described.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/endian.h"
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "core/words.h"
+
+namespace weighbridge::tokenizers {
+namespace {
+
+// Of a token: llama_token_type.
+enum class Type : std::uint32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+
+constexpr std::string_view kKeys = "tokenizer.ggml.", kMetaspace = "\xE2\x96\x81";  // U+2581
+constexpr std::size_t kLongest = 256;                                               // bytes of a token
+
+// The byte of "<0x41>".
+std::optional<char> byte_of(std::string_view text) noexcept {
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
+  unsigned value = 0;
+  for (const char c : text.substr(3, 2)) {
+    const bool digit = c >= '0' && c <= '9';
+    const bool letter = (c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f');
+    if (!digit && !letter) return std::nullopt;
+    value = value * 16 + static_cast<unsigned>(digit ? c - '0' : (c | 0x20) - 'a' + 10);
+  }
+  return static_cast<char>(static_cast<unsigned char>(value));
+}
+
+class Reading {
+ public:
+  explicit Reading(const Model& model) : model_(model) {}
+
+  Described read(const BytePairOptions& asked) {
+    const Value* const kind = said("model");
+    const std::string text = kind ? kind->to_text() : std::string();
+    if (text != "llama" && text != "bert")
+      base::unsupported("tokenizer/model",
+                        "the tokenizer of the model is " + core::quoted(core::excerpt(text)) + ", which is not here");
+    read_tokens();
+    Described out{.options = asked};
+    if (text == "bert") {
+      words();
+    } else {
+      pieces();
+      if (!out.options.prefix_space) out.options.prefix_space = flag("add_space_prefix").value_or(true);
+    }
+    out.tokenizer = std::make_shared<const Tokenizer>(std::move(out_));
+    return out;
+  }
+
+ private:
+  const Value* said(std::string_view key) const { return model_.attribute(std::string(kKeys) + std::string(key)); }
+  std::optional<bool> flag(std::string_view key) const {
+    const Value* const value = said(key);
+    return value ? value->as_bool() : std::nullopt;
+  }
+  [[noreturn]] static void fail(std::string_view rule, std::string sentence) {
+    base::malformed("tokenizer/" + std::string(rule), std::move(sentence));
+  }
+
+  void read_tokens() {
+    const Value* const tokens = said("tokens");
+    texts_ = tokens ? tokens->texts() : nullptr;
+    if (texts_ == nullptr || texts_->size() == 0 || texts_->size() > INT32_MAX)
+      fail("tokens", "the metadata of the model have no list of tokens");
+    const std::span<const std::byte> types = numbers("token_type", DType::i32);
+    for (std::size_t i = 0; i < texts_->size(); ++i) {
+      const auto type = types.empty() ? 1 : base::load_le<std::uint32_t>(types.data() + i * 4);
+      types_.push_back(type >= 1 && type <= 6 ? static_cast<Type>(type) : Type::normal);
+    }
+    out_.vocab_size = static_cast<std::uint32_t>(texts_->size());
+  }
+  // An array with a number for each token; empty if it is not there.
+  std::span<const std::byte> numbers(std::string_view key, DType dtype) const {
+    const Value* const value = said(key);
+    if (value == nullptr) return {};
+    if (value->kind() != Value::Kind::numbers || value->type() != dtype || value->bytes().size() != texts_->size() * 4)
+      fail(key == "scores" ? "scores" : "types",
+           "the metadata have no number of the kind " + std::string(key) + " for each token");
+    return value->bytes();
+  }
+
+  void special(std::string_view role, std::initializer_list<std::string_view> keys,
+               std::optional<std::uint32_t> otherwise = {}) {
+    for (const std::string_view key : keys)
+      if (const Value* const value = said(key)) {
+        const auto id = value->as_u64();
+        if (!id || *id >= out_.vocab_size)
+          fail("special", "the id of the token " + std::string(role) + " is not in the vocabulary");
+        out_.special.emplace_back(std::string(role), static_cast<std::uint32_t>(*id));
+        return;
+      }
+    if (otherwise && *otherwise < out_.vocab_size) out_.special.emplace_back(std::string(role), *otherwise);
+  }
+
+  void add(std::uint32_t id, std::string_view text) {
+    if (text.empty()) return;
+    out_.tokens.push_back(text);
+    out_.ids.push_back(id);
+  }
+
+  // ---- WordPiece ----
+
+  void words() {
+    out_.kind = Tokenizer::Kind::wordpiece;
+    std::string text;
+    for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
+      const std::string_view token = (*texts_)[id];
+      const bool whole = types_[id] == Type::control || (token.starts_with('[') && token.ends_with(']'));
+      if (whole)
+        add(id, token);
+      else if (token.starts_with(kMetaspace))
+        add(id, token.substr(kMetaspace.size()));
+      else if (!token.empty())
+        add(id, text.assign("##").append(token));
+    }
+    special("pad", {"padding_token_id"}, 0);
+    special("unk", {"unknown_token_id"}, 100);
+    special("cls", {"cls_token_id", "bos_token_id"}, 101);
+    special("sep", {"seperator_token_id", "separator_token_id", "eos_token_id"}, 102);
+    special("mask", {"mask_token_id"}, 103);
+  }
+
+  // ---- sentencepiece ----
+
+  void pieces() {
+    out_.kind = Tokenizer::Kind::bpe;
+    if (const auto defined = std::ranges::count(types_, Type::user_defined); defined > 0)
+      base::unsupported("tokenizer/user-defined", "the tokenizer finds " + std::to_string(defined) +
+                                                      " tokens in a text before all others, which is not done here");
+    std::string text;
+    for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
+      const std::string_view token = (*texts_)[id];
+      const auto byte = types_[id] == Type::byte ? byte_of(token) : std::nullopt;
+      if (types_[id] == Type::byte && !byte) fail("tokens", "the token of a byte is not spelled as <0x00>");
+      if (token.size() > kLongest && types_[id] != Type::control)
+        fail("token", "a token has " + std::to_string(token.size()) + " bytes, and " + std::to_string(kLongest) +
+                          " are the most");
+      text.clear();
+      if (byte) text = *byte;
+      for (std::size_t at = 0; !byte && at < token.size();) {
+        const bool space = token.substr(at).starts_with(kMetaspace);
+        text += space ? ' ' : token[at];
+        at += space ? kMetaspace.size() : 1;
+      }
+      add(id, text);
+    }
+    special("unk", {"unknown_token_id"}, 0);
+    special("bos", {"bos_token_id"}, 1);
+    special("eos", {"eos_token_id"}, 2);
+    special("pad", {"padding_token_id"});
+    merge();
+  }
+
+  void merge() {
+    const std::span<const std::byte> bytes = numbers("scores", DType::f32);
+    if (bytes.empty()) fail("scores", "the metadata have no scores, by which this tokenizer joins tokens");
+    std::vector<float> scores;
+    for (std::size_t i = 0; i < texts_->size(); ++i)
+      scores.push_back(std::bit_cast<float>(base::load_le<std::uint32_t>(bytes.data() + i * 4)));
+    if (std::ranges::any_of(scores, [](float score) { return std::isnan(score); }))
+      fail("scores", "a score is not a number");
+    std::vector<float> order = scores;
+    std::ranges::sort(order, std::greater());
+    order.erase(std::unique(order.begin(), order.end()), order.end());
+    std::unordered_map<std::string_view, std::uint32_t> ids;  // of equal texts, the last
+    const auto joins = [&](std::uint32_t id) { return types_[id] != Type::byte && types_[id] != Type::control; };
+    for (std::size_t i = 0; i < out_.tokens.size(); ++i)
+      if (joins(out_.ids[i])) ids.insert_or_assign(out_.tokens[i], out_.ids[i]);
+    for (std::size_t i = 0; i < out_.tokens.size(); ++i) {
+      const std::uint32_t id = out_.ids[i];
+      const std::string_view text = out_.tokens[i];
+      if (!joins(id) || ids.at(text) != id) continue;
+      const auto rank =
+          static_cast<std::uint32_t>(std::ranges::lower_bound(order, scores[id], std::greater()) - order.begin());
+      for (std::size_t at = base::decode_utf8(text, 0).length; at < text.size();
+           at += base::decode_utf8(text, at).length) {
+        const auto left = ids.find(text.substr(0, at)), right = ids.find(text.substr(at));
+        if (left != ids.end() && right != ids.end()) out_.merges.push_back({left->second, right->second, id, rank});
+      }
+    }
+  }
+
+  const Model& model_;
+  const Texts* texts_ = nullptr;
+  std::vector<Type> types_;
+  Tokenizer out_;
+};
+
+}  // namespace
+
+Described describe(const Model& model, const BytePairOptions& options) {
+  if (auto own = model.tokenizer()) return {std::move(own), options};
+  if (const Value* const kind = model.attribute(std::string(kKeys) + "model"); !kind || kind->to_text() == "none")
+    return {nullptr, options};
+  return Reading(model).read(options);
+}
+
+}  // namespace weighbridge::tokenizers
