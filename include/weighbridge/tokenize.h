@@ -100,6 +100,12 @@ struct BytePairOptions {
   /// Adds a space before a nonempty text; decoding drops it after BOS. Unset: only for vocabularies from sentencepiece
   /// (bpe, ids 3..258 are the bytes in order, BOS 1, EOS 2).
   std::optional<bool> prefix_space{};
+  /// Divide a text into words, and merge within each: the name of a known division, as metadata of GGUF state it in
+  /// tokenizer.ggml.pre ("llama-bpe", "qwen2", "gpt-2"). Empty: texts are not divided.
+  std::string words{};
+  bool whole_words = false;               ///< a word that is a token stays whole, without merges (ignore_merges)
+  bool adds_bos = true;                   ///< false: encode() adds no BOS, whatever FrameOptions says
+  std::vector<std::uint32_t> in_texts{};  ///< ids of tokens that are found in a text before all others, longest first
 };
 
 /// What encode() adds around a text. The default is for a prompt, which has no EOS.
@@ -123,7 +129,8 @@ struct FrameOptions {
 class BytePair {
  public:
   /// Throws Error{malformed} with rule "tokenizer/..." for a vocabulary that is wordpiece, does not name BOS, EOS and
-  /// UNK, or whose ids, tokens and merges do not match. PAD defaults to UNK.
+  /// UNK, or whose ids, tokens and merges do not match. PAD defaults to UNK. Error{unsupported} "tokenizer/words" for a
+  /// division that is not known.
   explicit BytePair(const Tokenizer&, const BytePairOptions& = {});
 
   /// The first ids that fit max_length; keeps BOS and EOS. Error{misuse}: no room for those; a text of 4 GiB or more.

@@ -3,8 +3,14 @@
 // merges.cc.
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "base/checked.h"
@@ -12,6 +18,7 @@
 #include "base/utf8.h"
 #include "tokenizers/characters.h"
 #include "tokenizers/merges.h"
+#include "tokenizers/splitter.h"
 #include "weighbridge/tokenize.h"
 
 namespace weighbridge {
@@ -125,10 +132,93 @@ struct BytePair::Rep {
         special(special_ids(from)),
         texts(from.tokens),
         tokens(by_id(texts, from.ids, size)),
-        merges(tokens, checked(from), size, special.unk),
+        merges(merging(options), checked(from), size, special.unk),
+        adds_bos(options.adds_bos),
         prefix_space(options.prefix_space.value_or(is_of_sentencepiece(tokens, special))) {
+    divide(options);
     for (std::uint32_t value = 0; value < 256; ++value)
       every_byte[value] = static_cast<char>(static_cast<unsigned char>(value));
+  }
+
+  // The tokens that merges begin with and make.
+  std::vector<SpelledToken> merging(const BytePairOptions& options) const {
+    const std::set<std::uint32_t> others(options.in_texts.begin(), options.in_texts.end());
+    std::vector<SpelledToken> out;
+    std::ranges::copy_if(tokens, std::back_inserter(out),
+                         [&](const SpelledToken& each) { return !others.contains(each.id); });
+    return out;
+  }
+
+  void divide(const BytePairOptions& options) {
+    if (!options.words.empty()) {
+      const auto* const named = tokenizers::Splitter::find(options.words);
+      if (!named)
+        base::unsupported("tokenizer/words",
+                          "texts are divided into words as for \"" + options.words + "\", which is not known here");
+      splitter.emplace(*named);
+    }
+    if (options.whole_words)
+      for (const SpelledToken& each : tokens) whole.insert_or_assign(each.bytes, each.id);
+    for (const std::uint32_t id : options.in_texts)
+      if (const SpelledToken* const token = tokenizers::find_token(tokens, id)) {
+        in_texts.emplace(token->bytes, id);  // of equal texts, the first
+        std::vector<std::size_t>& all = lengths[static_cast<unsigned char>(token->bytes[0])];
+        if (std::ranges::find(all, token->bytes.size()) == all.end()) all.push_back(token->bytes.size());
+      }
+  }
+
+  // Appends the ids of a text without tokens that are in_texts first.
+  void encode_words(std::string_view text, std::uint64_t enough, std::vector<std::uint32_t>& out) const {
+    if (!splitter) return merges.encode(text, enough, out);
+    std::size_t begin = 0;
+    for (const std::uint32_t end : splitter->ends(text)) {
+      if (out.size() >= enough) return;
+      const std::string_view word = text.substr(begin, end - begin);
+      begin = end;
+      if (const auto known = whole.find(word); known != whole.end())
+        out.push_back(known->second);
+      else
+        merges.encode(word, enough, out);
+    }
+  }
+
+  // Appends the ids of a text. Longer tokens are in_texts first, wherever they are; of one length, the first ones in
+  // the text.
+  void encode(std::string_view text, std::uint64_t enough, std::vector<std::uint32_t>& out) const {
+    struct Find {
+      std::size_t at, length;
+      std::uint32_t id;
+    };
+    std::vector<Find> places;
+    for (std::size_t at = 0; !in_texts.empty() && at < text.size(); ++at)
+      for (const std::size_t length : lengths[static_cast<unsigned char>(text[at])])
+        if (const auto token = length <= text.size() - at ? in_texts.find(text.substr(at, length)) : in_texts.end();
+            token != in_texts.end())
+          places.push_back({at, length, token->second});
+    std::ranges::stable_sort(places, std::greater(), &Find::length);
+    std::map<std::size_t, Find> taken;
+    for (const Find& place : places) {
+      const auto after = taken.lower_bound(place.at);
+      const bool free =
+          (after == taken.end() || after->first >= place.at + place.length) &&
+          (after == taken.begin() || std::prev(after)->first + std::prev(after)->second.length <= place.at);
+      if (free) taken.emplace(place.at, place);
+    }
+    std::size_t begin = 0;
+    const auto rest = [&](std::size_t end) {
+      if (begin == end) return;
+      std::string spaced;
+      std::string_view piece = text.substr(begin, end - begin);
+      if (prefix_space) piece = spaced.append(1, ' ').append(piece);
+      encode_words(piece, enough, out);
+    };
+    for (const auto& [at, place] : taken) {
+      rest(at);
+      out.push_back(place.id);
+      begin = at + place.length;
+      if (out.size() >= enough) return;
+    }
+    rest(text.size());
   }
 
   std::span<const Tokenizer::Merge> checked(const Tokenizer& from) const {
@@ -161,34 +251,34 @@ struct BytePair::Rep {
   const Texts texts;
   const std::vector<SpelledToken> tokens;  // sorted by id; views into texts
   const tokenizers::Merges merges;
-  const bool prefix_space;
-  std::array<char, 256> every_byte{};  // the bytes of ids below 256 without a record
+  const bool adds_bos, prefix_space;
+  std::optional<tokenizers::Splitter> splitter{};
+  std::unordered_map<std::string_view, std::uint32_t> whole{},
+      in_texts{};                                       // words that stay; tokens that are found first
+  std::array<std::vector<std::size_t>, 256> lengths{};  // of `in_texts`, by their first bytes
+  std::array<char, 256> every_byte{};                   // the bytes of ids below 256 without a record
 };
 
 BytePair::BytePair(const Tokenizer& from, const BytePairOptions& options)
     : rep_(std::make_shared<const Rep>(from, options)) {}
 
 std::vector<std::uint32_t> BytePair::encode(std::string_view text, const FrameOptions& options) const {
+  const bool adds_bos = options.bos && rep_->adds_bos;
   const std::uint64_t room = options.max_length == 0 ? std::numeric_limits<std::uint64_t>::max() : options.max_length;
-  const std::uint64_t behind = options.eos ? 1 : 0, around = behind + (options.bos ? 1 : 0);
+  const std::uint64_t behind = options.eos ? 1 : 0, around = behind + (adds_bos ? 1 : 0);
   if (room < around)
     base::misuse("max-length", "no room for BOS and EOS: the length is at most " + std::to_string(room));
   if (text.size() >= std::numeric_limits<std::uint32_t>::max())
     base::misuse("text", "a text of " + std::to_string(text.size()) + " bytes, and 4294967294 is the most");
-  std::string spaced;
-  if (rep_->prefix_space && !text.empty()) {
-    spaced.reserve(text.size() + 1);
-    spaced.append(1, ' ').append(text);
-    text = spaced;
-  }
   std::vector<std::uint32_t> out;
-  if (options.bos) out.push_back(rep_->special.bos);
+  if (adds_bos) out.push_back(rep_->special.bos);
   const std::uint64_t enough = room - behind;
   if (rep_->kind == Tokenizer::Kind::byte) {
+    if (rep_->prefix_space && !text.empty() && out.size() < enough) out.push_back(' ');
     text = text.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(text.size(), enough - out.size())));
     for (const char c : text) out.push_back(static_cast<unsigned char>(c));
   } else {
-    rep_->merges.encode(text, enough, out);
+    rep_->encode(text, enough, out);
     if (out.size() > enough) out.resize(base::to_size(enough));
   }
   if (options.eos) out.push_back(rep_->special.eos);

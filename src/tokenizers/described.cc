@@ -3,7 +3,8 @@
 //
 // "llama" (sentencepiece) has no merges: of all neighbors whose joined text is a token, those of the highest score are
 // joined, the first ones first. So each pair of tokens that forms a token is a merge, whose rank is the place of its
-// score. "bert" is WordPiece; words begin with U+2581, and the parts of words with nothing.
+// score. "gpt2" merges bytes within words, by a list of merges. "bert" is WordPiece; words begin with U+2581, and the
+// parts of words with nothing.
 #include "tokenizers/described.h"
 
 #include <algorithm>
@@ -18,7 +19,9 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "base/utf8.h"
+#include "core/byte_spelling.h"
 #include "core/words.h"
+#include "tokenizers/splitter.h"
 
 namespace weighbridge::tokenizers {
 namespace {
@@ -49,17 +52,20 @@ class Reading {
   Described read(const BytePairOptions& asked) {
     const Value* const kind = said("model");
     const std::string text = kind ? kind->to_text() : std::string();
-    if (text != "llama" && text != "bert")
+    if (text != "llama" && text != "bert" && text != "gpt2")
       base::unsupported("tokenizer/model",
                         "the tokenizer of the model is " + core::quoted(core::excerpt(text)) + ", which is not here");
     read_tokens();
     Described out{.options = asked};
     if (text == "bert") {
       words();
+    } else if (text == "gpt2") {
+      bytes(out.options);
     } else {
       pieces();
       if (!out.options.prefix_space) out.options.prefix_space = flag("add_space_prefix").value_or(true);
     }
+    if (text != "bert") find_in_texts(out.options);
     out.tokenizer = std::make_shared<const Tokenizer>(std::move(out_));
     return out;
   }
@@ -137,13 +143,65 @@ class Reading {
     special("mask", {"mask_token_id"}, 103);
   }
 
+  // Tokens that the user of a model has defined are found in texts, and no merge makes them.
+  void find_in_texts(BytePairOptions& options) {
+    for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
+      if (types_[id] != Type::user_defined || (*texts_)[id].empty()) continue;
+      if ((*texts_)[id].size() > kLongest)
+        fail("token", "a token that texts are searched for has " + std::to_string((*texts_)[id].size()) +
+                          " bytes, and " + std::to_string(kLongest) + " are the most");
+      options.in_texts.push_back(id);
+    }
+    options.adds_bos = options.adds_bos && flag("add_bos_token").value_or(options.whole_words || options.words.empty());
+  }
+
+  // ---- GPT-2 ----
+
+  void bytes(BytePairOptions& options) {
+    out_.kind = Tokenizer::Kind::bpe;
+    const Value* const pre = said("pre");
+    options.words = pre ? pre->to_text() : "default";
+    const Splitter::Named* const named = Splitter::find(options.words);
+    if (!named)
+      base::unsupported("tokenizer/words", "texts are divided into words as for " +
+                                               core::quoted(core::excerpt(options.words)) +
+                                               ", which is not known here");
+    options.whole_words = named->whole_words;
+    options.prefix_space = false;
+    std::unordered_map<std::string_view, std::uint32_t> ids;  // of spellings
+    for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
+      const std::string_view token = (*texts_)[id];
+      const bool plain = types_[id] == Type::normal || types_[id] == Type::unused;
+      const auto spelled = plain ? core::spelled_bytes(token) : std::nullopt;
+      if (plain && !spelled) continue;  // no bytes, so no text has it
+      add(id, plain ? std::string_view(*spelled) : token);
+      if (plain) ids.emplace(token, id);
+    }
+    special("eos", {"eos_token_id"}, 11);
+    special("bos", {"bos_token_id", "eos_token_id"}, 11);
+    special("unk", {"unknown_token_id", "eos_token_id"}, 11);
+    special("pad", {"padding_token_id"});
+    const Value* const merges = said("merges");
+    const Texts* const list = merges ? merges->texts() : nullptr;
+    if (list == nullptr) fail("merges", "the metadata of the model have no list of merges");
+    std::string joined;
+    for (std::size_t rank = 0; rank < list->size(); ++rank) {
+      const std::string_view pair = (*list)[rank];
+      const std::size_t space = pair.find(' ', 1);
+      if (space == pair.npos) fail("merges", "a merge is not two tokens with a space between them");
+      const auto left = ids.find(pair.substr(0, space)), right = ids.find(pair.substr(space + 1));
+      joined.assign(pair.substr(0, space)).append(pair.substr(space + 1));
+      const auto output = ids.find(joined);
+      // A merge of what is no token cannot be reached.
+      if (left != ids.end() && right != ids.end() && output != ids.end())
+        out_.merges.push_back({left->second, right->second, output->second, static_cast<std::uint32_t>(rank)});
+    }
+  }
+
   // ---- sentencepiece ----
 
   void pieces() {
     out_.kind = Tokenizer::Kind::bpe;
-    if (const auto defined = std::ranges::count(types_, Type::user_defined); defined > 0)
-      base::unsupported("tokenizer/user-defined", "the tokenizer finds " + std::to_string(defined) +
-                                                      " tokens in a text before all others, which is not done here");
     std::string text;
     for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
       const std::string_view token = (*texts_)[id];
@@ -180,7 +238,9 @@ class Reading {
     std::ranges::sort(order, std::greater());
     order.erase(std::unique(order.begin(), order.end()), order.end());
     std::unordered_map<std::string_view, std::uint32_t> ids;  // of equal texts, the last
-    const auto joins = [&](std::uint32_t id) { return types_[id] != Type::byte && types_[id] != Type::control; };
+    const auto joins = [&](std::uint32_t id) {
+      return types_[id] != Type::byte && types_[id] != Type::control && types_[id] != Type::user_defined;
+    };
     for (std::size_t i = 0; i < out_.tokens.size(); ++i)
       if (joins(out_.ids[i])) ids.insert_or_assign(out_.tokens[i], out_.ids[i]);
     for (std::size_t i = 0; i < out_.tokens.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "core/byte_spelling.h"
 #include "core/words.h"
 #include "formats/huggingface/pipeline.h"
 #include "formats/huggingface/rules.h"
@@ -31,15 +32,6 @@ struct Token {
   std::string text;   // as tokenizer.json spells it
   std::string bytes;  // the text that it represents
 };
-
-// GPT-2's characters for the bytes: a printable byte is its own character; the others are 256, 257, ... in order.
-std::array<char32_t, 256> byte_characters() {
-  std::array<char32_t, 256> out{};
-  char32_t next = 256;
-  for (char32_t b = 0; b < 256; ++b)
-    out[b] = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE ? b : next++;
-  return out;
-}
 
 // The byte of "<0x41>".
 std::optional<char> byte_token(std::string_view text) noexcept {
@@ -191,7 +183,6 @@ class Maker {
   }
 
   void spell() {
-    const auto characters = byte_characters();
     for (Token& token : tokens_) {
       token.bytes = token.text;
       if (token.added) continue;
@@ -201,22 +192,9 @@ class Maker {
         if (token.text.find(' ') != std::string::npos) holds_space_ = true;
         token.bytes = with_spaces(token.text);
       } else if (pipeline_.spelling == Spelling::bytes) {
-        token.bytes = from_byte_characters(token.text, characters).value_or(token.text);
+        token.bytes = core::spelled_bytes(token.text).value_or(token.text);
       }
     }
-  }
-
-  static std::optional<std::string> from_byte_characters(std::string_view text,
-                                                         const std::array<char32_t, 256>& characters) {
-    std::string out;
-    for (std::size_t at = 0; at < text.size();) {
-      const base::Decoded one = base::decode_utf8(text, at);
-      const auto byte = std::ranges::find(characters, one.code_point);
-      if (!one.valid || byte == characters.end()) return std::nullopt;
-      out += static_cast<char>(static_cast<unsigned char>(byte - characters.begin()));
-      at += one.length;
-    }
-    return out;
   }
 
   bool falls_back() const { return model_.boolean("byte_fallback").value_or(false); }

@@ -2,8 +2,6 @@
 // Renames tensors, and collects EMBD's keys from the metadata of llama.cpp.
 #include "runtime/bert/source.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -49,7 +47,7 @@ Model as_encoder(const Model& model) {
   const Value* const architecture = model.attribute(kArchitecture);
   if (!architecture || model.find("embeddings.word_embeddings.weight")) return model;
   if (architecture->to_text() != "bert")
-    refuse("architecture", fmt::format("its architecture is {}", quoted(core::excerpt(architecture->to_text()))));
+    refuse("architecture", "its architecture is " + quoted(core::excerpt(architecture->to_text())));
   const auto said = [&](std::string_view key) { return model.attribute("bert." + std::string(key)); };
   if (const Value* const causal = said("attention.causal"); causal && causal->as_bool() != false)
     refuse("key", "'bert.attention.causal' is not false");
@@ -63,15 +61,15 @@ Model as_encoder(const Model& model) {
   if (const Value* const pooling = said("pooling_type")) {
     const auto kind = pooling->as_u64();
     if (kind != 1U && kind != 2U)
-      refuse("pooling", fmt::format("'bert.pooling_type' is {}, and this build computes 1 (mean) and 2 (cls)",
-                                    quoted(core::excerpt(pooling->to_text()))));
+      refuse("pooling", "'bert.pooling_type' is " + quoted(core::excerpt(pooling->to_text())) +
+                            ", and this build computes 1 (mean) and 2 (cls)");
     if (!model.attribute("pooling_mode")) draft.set_attribute("pooling_mode", Value::text(kind == 1U ? "mean" : "cls"));
   }
   for (const auto& [key, value] : model.attributes())
     if (!draft.attribute(key)) draft.set_attribute(key, value);
   for (const Tensor& tensor : model) {
     const auto name = respelled(tensor.name());
-    if (!name) refuse("tensors", fmt::format("it has a tensor {}", quoted(core::excerpt(tensor.name()))));
+    if (!name) refuse("tensors", "it has a tensor " + quoted(core::excerpt(tensor.name())));
     draft.adopt(*name, tensor);
   }
   if (!draft.index_names().empty()) fail("tensors", {}, "two tensors of the model would have the same name");

@@ -267,7 +267,8 @@ struct Generation::Rep {
 };
 
 void Generation::Rep::begin(std::string_view prompt) {
-  const std::vector<std::uint32_t> fed = tokenizer().encode(prompt, {.bos = session.ids.empty()});
+  std::vector<std::uint32_t> fed = tokenizer().encode(prompt, {.bos = session.ids.empty()});
+  if (fed.empty() && session.ids.empty()) fed.push_back(tokenizer().bos());  // something has to come first
   const std::size_t room = session.generator.config.context - session.ids.size();
   if (fed.size() >= room)
     base::misuse("prompt", "the prompt has " + std::to_string(fed.size()) + (fed.size() == 1 ? " token" : " tokens") +

@@ -2,8 +2,6 @@
 // Renames tensors, and collects SLM's fields from the metadata of llama.cpp or of a config.json.
 #include "runtime/llama/source.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -42,7 +40,7 @@ class Respelled {
 
   Model from_gguf() {
     const std::string text = model_.attribute(kArchitecture)->to_text();
-    if (text != "llama") refuse("architecture", fmt::format("its architecture is {}", quoted(core::excerpt(text))));
+    if (text != "llama") refuse("architecture", "its architecture is " + quoted(core::excerpt(text)));
     refuse_extras();
     const Tensor words = require("token_embd.weight");
     if (!words.has_shape() || words.shape().size() != 2) fail("shape", words.name(), "the embeddings are no matrix");
@@ -104,17 +102,16 @@ class Respelled {
   static std::uint64_t whole(const std::string& key, const Value* value, std::optional<std::uint64_t> otherwise) {
     const auto number = value ? value->as_u64() : otherwise;
     if (number && *number > 0 && *number <= UINT32_MAX) return *number;
-    if (!value) fail("missing-key", {}, fmt::format("the model's metadata have no '{}'", key));
+    if (!value) fail("missing-key", {}, "the model's metadata have no '" + key + "'");
     fail("key", {},
-         fmt::format("the model's metadata say '{}' is {}, where a positive whole number is needed", key,
-                     shown(*value)));
+         "the model's metadata say '" + key + "' is " + shown(*value) + ", where a positive whole number is needed");
   }
   static double positive(const std::string& key, const Value* value, std::optional<double> otherwise) {
     const auto number = value ? value->as_f64() : otherwise;
     if (number && std::isfinite(*number) && *number > 0) return *number;
-    if (!value) fail("missing-key", {}, fmt::format("the model's metadata have no '{}'", key));
+    if (!value) fail("missing-key", {}, "the model's metadata have no '" + key + "'");
     fail("key", {},
-         fmt::format("the model's metadata say '{}' is {}, where a positive number is needed", key, shown(*value)));
+         "the model's metadata say '" + key + "' is " + shown(*value) + ", where a positive number is needed");
   }
 
   // ---- GGUF ----
@@ -137,10 +134,10 @@ class Respelled {
   void refuse_extras() const {
     for (const std::string_view key : {"expert_count", "expert_used_count", "attention.sliding_window"})
       if (const Value* const value = said(key); value && value->as_u64() != 0U)
-        refuse("key", fmt::format("'{}' is {}", own(key), shown(*value)));
+        refuse("key", "'" + own(key) + "' is " + shown(*value));
     for (const std::string_view key : {"attention.scale", "logit_scale", "residual_scale", "embedding_scale"})
       if (const Value* const value = said(key); value && value->as_f64() != 0.0 && value->as_f64() != 1.0)
-        refuse("key", fmt::format("'{}' is {}", own(key), shown(*value)));
+        refuse("key", "'" + own(key) + "' is " + shown(*value));
   }
 
   void rotation(std::uint64_t head) {
@@ -148,7 +145,7 @@ class Respelled {
     const Value* const type = said("rope.scaling.type");
     const std::string kind = type ? type->to_text() : said("rope.scale_linear") ? "linear" : "none";
     if (kind == "none") return;
-    if (kind != "linear") refuse("rotation", fmt::format("its rotation is scaled by {}", quoted(core::excerpt(kind))));
+    if (kind != "linear") refuse("rotation", "its rotation is scaled by " + quoted(core::excerpt(kind)));
     const Value* const factor = said("rope.scaling.factor");
     set("rope_factor", positive(own("rope.scaling.factor"), factor ? factor : said("rope.scale_linear"), 1.0));
   }
@@ -167,7 +164,7 @@ class Respelled {
     }
     if (name == convert::kRopeFactors) return adopt(tensor, std::string(name));
     if (slm_format::is_rotary_table(name)) return;
-    refuse("tensors", fmt::format("it has a tensor {}", quoted(core::excerpt(name))));
+    refuse("tensors", "it has a tensor " + quoted(core::excerpt(name)));
   }
   // 3 of "blk.3.attn_q.weight".
   static std::optional<std::uint32_t> layer_of(std::string_view name) {
@@ -201,7 +198,7 @@ class Respelled {
     for (const auto& [key, first, second] : kDemands)
       if (const Value* const value = model_.attribute(key);
           value && value->to_text() != first && value->to_text() != second && value->to_text() != "null")
-        refuse("key", fmt::format("'{}' is {}", key.substr(3), shown(*value)));
+        refuse("key", "'" + std::string(key.substr(3)) + "' is " + shown(*value));
     if (const Value* const unheld = model_.attribute(slm_format::kTokenizerUnheld))
       refuse("tokenizer", "its tokenizer does what this one does not: " + unheld->to_text());
   }
@@ -220,8 +217,7 @@ class Respelled {
         case convert::RopeScaling::Kind::llama3:
           if (head <= kMostHead) convert::add_rope_factors(draft_, convert::rope_factors(scaling, theta, head));
           break;
-        case convert::RopeScaling::Kind::other:
-          refuse("rotation", fmt::format("its rotation is scaled by {}", shown(*value)));
+        case convert::RopeScaling::Kind::other: refuse("rotation", "its rotation is scaled by " + shown(*value));
       }
     }
     return theta;
@@ -232,13 +228,13 @@ class Respelled {
     if (slm_format::is_rotary_table(name)) return;
     const auto respelt = slm_format::from_hugging_face(name);
     if (!respelt) {
-      if (slm_format::is_bias(model_, name))
-        refuse("tensors", fmt::format("it has a tensor {}", quoted(core::excerpt(name))));
+      if (slm_format::is_bias(model_, name)) refuse("tensors", "it has a tensor " + quoted(core::excerpt(name)));
       return adopt(tensor, std::string(name));
     }
     if (!respelt->half_split) return adopt(tensor, respelt->name);
     if (!convert::has_rows_to_pair(tensor, head))
-      fail("shape", name, fmt::format("the rows of tensor '{}' are no whole heads of {}", name, head));
+      fail("shape", name,
+           "the rows of tensor '" + std::string(name) + "' are no whole heads of " + std::to_string(head));
     convert::add_paired_rows(draft_, respelt->name, tensor, head);
   }
 

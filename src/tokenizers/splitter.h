@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// How byte-level tokenizers divide a text into words before they merge bytes: regular expressions, one after the other,
+// each of which divides what the ones before have left. Owns the table of them, by the names of tokenizer.ggml.pre, and
+// the matching of the few constructs that they use.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weighbridge::tokenizers {
+
+class Splitter {
+ public:
+  // The names, and whether words that are tokens stay whole (ignore_merges).
+  struct Named {
+    std::string_view name;
+    bool whole_words;
+    std::span<const std::string_view> expressions;
+  };
+  static const Named* find(std::string_view name) noexcept;
+
+  explicit Splitter(const Named&);
+  // Where the words of the text end, ascending; the last is its size. Invalid UTF-8 counts as symbols, a byte each.
+  // Time is linear in the text, but for runs of white space.
+  std::vector<std::uint32_t> ends(std::string_view text) const;
+
+ private:
+  // A set of characters.
+  struct Class {
+    std::uint8_t kinds = 0;      // of unicode_classes_generated.h
+    std::uint8_t not_kinds = 0;  // \S
+    bool negated = false;
+    std::vector<std::pair<char32_t, char32_t>> ranges{};  // inclusive
+    bool has(char32_t c, std::uint8_t kinds_of_c) const noexcept;
+  };
+  struct Item {
+    Class of;
+    std::size_t least = 1, most = 1;
+  };
+  struct Alternative {
+    std::vector<Item> items;
+    bool before_white = false;  // (?!\S): white space or the end must follow
+  };
+  using Expression = std::vector<Alternative>;
+  struct Character {
+    char32_t code_point;
+    std::uint8_t kinds;
+    std::uint32_t end;  // in the text
+  };
+
+  static Expression parse(std::string_view);
+  static Class parse_class(std::string_view& rest);
+  static std::size_t match(const Alternative&, std::size_t item, std::span<const Character>, std::size_t at);
+  static std::size_t match(const Expression&, std::span<const Character>, std::size_t at);
+
+  std::vector<Expression> expressions_;
+};
+
+}  // namespace weighbridge::tokenizers
