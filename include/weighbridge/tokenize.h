@@ -103,6 +103,7 @@ struct BytePairOptions {
   /// Divide a text into words, and merge within each: the name of a known division, as metadata of GGUF state it in
   /// tokenizer.ggml.pre ("llama-bpe", "qwen2", "gpt-2"). Empty: texts are not divided.
   std::string words{};
+  bool metaspace = false;                 ///< U+2581 in a text is a space, as for programs that write spaces so
   bool whole_words = false;               ///< a word that is a token stays whole, without merges (ignore_merges)
   bool adds_bos = true;                   ///< false: encode() adds no BOS, whatever FrameOptions says
   std::vector<std::uint32_t> in_texts{};  ///< ids of tokens that are found in a text before all others, longest first

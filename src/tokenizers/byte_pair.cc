@@ -26,7 +26,8 @@ namespace {
 
 using tokenizers::SpelledToken;
 
-constexpr std::uint32_t kByteVocabulary = 260;  // reading M10: bytes, BOS, EOS, PAD, UNK
+constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581
+constexpr std::uint32_t kByteVocabulary = 260;           // reading M10: bytes, BOS, EOS, PAD, UNK
 
 struct SpecialIds {
   std::uint32_t bos = 0, eos = 0, pad = 0, unk = 0;
@@ -134,6 +135,7 @@ struct BytePair::Rep {
         tokens(by_id(texts, from.ids, size)),
         merges(merging(options), checked(from), size, special.unk),
         adds_bos(options.adds_bos),
+        metaspace(options.metaspace),
         prefix_space(options.prefix_space.value_or(is_of_sentencepiece(tokens, special))) {
     divide(options);
     for (std::uint32_t value = 0; value < 256; ++value)
@@ -207,9 +209,16 @@ struct BytePair::Rep {
     std::size_t begin = 0;
     const auto rest = [&](std::size_t end) {
       if (begin == end) return;
-      std::string spaced;
+      std::string spaced(prefix_space ? 1 : 0, ' ');
       std::string_view piece = text.substr(begin, end - begin);
-      if (prefix_space) piece = spaced.append(1, ' ').append(piece);
+      if (prefix_space || (metaspace && piece.find(kMetaspace) != piece.npos)) {
+        for (std::size_t at = 0; at < piece.size();) {
+          const bool space = metaspace && piece.substr(at).starts_with(kMetaspace);
+          spaced += space ? ' ' : piece[at];
+          at += space ? kMetaspace.size() : 1;
+        }
+        piece = spaced;
+      }
       encode_words(piece, enough, out);
     };
     for (const auto& [at, place] : taken) {
@@ -251,7 +260,7 @@ struct BytePair::Rep {
   const Texts texts;
   const std::vector<SpelledToken> tokens;  // sorted by id; views into texts
   const tokenizers::Merges merges;
-  const bool adds_bos, prefix_space;
+  const bool adds_bos, metaspace, prefix_space;
   std::optional<tokenizers::Splitter> splitter{};
   std::unordered_map<std::string_view, std::uint32_t> whole{},
       in_texts{};                                       // words that stay; tokens that are found first

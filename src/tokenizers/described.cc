@@ -63,6 +63,7 @@ class Reading {
       bytes(out.options);
     } else {
       pieces();
+      out.options.metaspace = true;
       if (!out.options.prefix_space) out.options.prefix_space = flag("add_space_prefix").value_or(true);
     }
     if (text != "bert") find_in_texts(out.options);
