@@ -31,7 +31,10 @@ constexpr std::uint64_t kKeptEntryCost = 256;
 // The start of a file in memory, as far as it was needed.
 class Head {
  public:
-  Head(const Source& source, std::uint64_t most) : source_(source), end_(std::min(source.size(), most)) {}
+  Head(const Source& source, std::uint64_t most) : source_(source), end_(std::min(source.size(), most)) {
+    // Growing would copy what was read, and what is reserved takes no memory until it is used.
+    text_.reserve(base::to_size(std::min<std::uint64_t>(end_, kReserved)));
+  }
 
   // Whether bytes [at, at + length) are there; reads them if they are not yet.
   bool has(std::uint64_t at, std::uint64_t length) {
@@ -47,12 +50,13 @@ class Head {
   const char* at(std::uint64_t offset) const { return text_.data() + offset; }
   std::string take(std::uint64_t length) {
     text_.resize(base::to_size(length));
-    text_.shrink_to_fit();
+    if (text_.capacity() <= kSmall || sizeof(void*) < 8) text_.shrink_to_fit();
     return std::move(text_);
   }
 
  private:
-  static constexpr std::uint64_t kPiece = std::uint64_t{1} << 16;
+  static constexpr std::uint64_t kPiece = std::uint64_t{1} << 16, kReserved = std::uint64_t{32} << 20;
+  static constexpr std::size_t kSmall = std::size_t{1} << 20;
   const Source& source_;
   const std::uint64_t end_;  // of the file, or the limit
   std::string text_;
