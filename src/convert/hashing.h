@@ -78,7 +78,7 @@ class SegmentHasher {
   std::optional<codecs::Xxh3_128> state_;
 };
 
-// The digest of a payload's stored bytes in zTensor's notation ("sha256:...", "crc32c:0x..."); empty for none.
+// The digest of a payload in zTensor's notation ("sha256:...", "crc32c:0x...", "crc32:0x..."); empty for none.
 class Digester {
  public:
   explicit Digester(core::PartDigest kind) : kind_(kind) {
@@ -86,19 +86,29 @@ class Digester {
   }
   void update(std::span<const std::byte> data) {
     if (sha_) sha_->update(data);
-    if (kind_ == core::PartDigest::crc32c) crc_.update(data);
+    if (is_crc(kind_)) crc_ = codecs::crc(crc_kind(kind_), data, crc_);
   }
   std::string finish() {
     if (sha_) return "sha256:" + codecs::to_hex(sha_->finish());
-    if (kind_ == core::PartDigest::crc32c) return spell(crc_.value());
-    return {};
+    return is_crc(kind_) ? spell(kind_, crc_) : std::string();
   }
-  static std::string spell(std::uint32_t crc) { return "crc32c:0x" + codecs::to_hex(crc); }
+  // Whether the digest is that of the bytes before the encoding.
+  bool of_decoded() const noexcept { return kind_ == core::PartDigest::crc32; }
+
+  static bool is_crc(core::PartDigest kind) noexcept {
+    return kind == core::PartDigest::crc32c || kind == core::PartDigest::crc32;
+  }
+  static codecs::CrcKind crc_kind(core::PartDigest kind) noexcept {
+    return kind == core::PartDigest::crc32 ? codecs::CrcKind::crc32 : codecs::CrcKind::crc32c;
+  }
+  static std::string spell(core::PartDigest kind, std::uint32_t crc) {
+    return (kind == core::PartDigest::crc32 ? "crc32:0x" : "crc32c:0x") + codecs::to_hex(crc);
+  }
 
  private:
   core::PartDigest kind_;
   std::optional<codecs::Sha256> sha_;
-  codecs::Crc32c crc_;
+  std::uint32_t crc_ = 0;
 };
 
 }  // namespace weighbridge::convert

@@ -66,7 +66,7 @@ std::vector<std::string_view> Options::words(std::string_view option) {
   if (option == "cast")
     for (const DTypeInfo& dtype : all_dtypes())
       if (dtype.kind == DTypeKind::real) out.push_back(dtype.name);
-  if (option == "encoding") out = {name(Encoding::raw), name(Encoding::zstd)};
+  if (option == "encoding") out = {name(Encoding::raw), name(Encoding::zstd), name(Encoding::deflate)};
   if (option == "digest") out = {"none", "sha256", "crc32c"};
   if (option == "gptq") out = {"auto", "v1", "v2"};
   if (option == "quantize") {

@@ -72,7 +72,7 @@ void check_options(const FormatInfo& to, const Options& options) {
     base::misuse("created-at", quoted(created_at) + " is not an ISO 8601 time such as 2025-01-16T12:00:00Z");
   if (options.level != 0) {
     const codecs::Codec* const codec = codecs::find(options.encoding);
-    if (!codec || codec->highest == 0) base::misuse("level", "a level needs the encoding zstd");
+    if (!codec || codec->highest == 0) base::misuse("level", "a level needs the encoding zstd or deflate");
     if (options.level < codec->lowest || options.level > codec->highest)
       base::misuse("level", "the level " + std::to_string(options.level) + " is not within " +
                                 std::to_string(codec->lowest) + " and " + std::to_string(codec->highest));

@@ -34,6 +34,9 @@ class ReadBack {
     reopen();
     check_text(layout_.prefix_length, record.sealed_head ? *record.sealed_head : layout_.head, "the head");
     check_text(record.tail_offset, record.tail, "the tail");
+    for (std::size_t i = 0; i < layout_.payloads.size(); ++i)
+      if (const std::uint64_t size = layout_.payloads[i].lead; size > 0)
+        check_text(record.stored[i].offset - size, layout_.lead(i, record.stored[i]), "what precedes a part");
     check_tensors();
     divide();
   }
@@ -117,7 +120,8 @@ class ReadBack {
     if (!found) differs(subject(out.name) + " is missing");
     if (found->layout() != out.layout)
       differs(subject(out.name) + " has the layout " + std::string(found->layout_name()));
-    if (found->dtype() != out.dtype) differs(subject(out.name) + " has the dtype " + std::string(name(found->dtype())));
+    if (found->dtype() != (out.opaque ? DType::unknown : out.dtype))
+      differs(subject(out.name) + " has the dtype " + std::string(name(found->dtype())));
     if (out.same_shape && (!found->has_shape() || !std::ranges::equal(found->shape(), out.from.shape())))
       differs(subject(out.name) + " has another shape");
     return *found;
@@ -136,7 +140,8 @@ class ReadBack {
     };
     const auto part = opened_[p.out_tensor].part(role);
     if (!part) return wrong("missing");
-    if (part->dtype() != p.dtype) return wrong("another dtype");
+    const bool opaque = layout_.tensors[p.out_tensor].opaque;
+    if (part->dtype() != (opaque ? DType::unknown : p.dtype)) return wrong("another dtype");
     if (part->encoding() != p.encoding) return wrong("another encoding");
     if (part->size() != p.logical_size) return wrong("another size");
     const auto extent = part->extent();
@@ -145,7 +150,9 @@ class ReadBack {
   }
 
   // True when the hashes taken while writing cover the bytes as stored in the file.
-  static bool hashed_as_stored(const Payload& p) { return p.form == Payload::Form::stored; }
+  bool hashed_as_stored(const Payload& p) const {
+    return p.form == Payload::Form::stored || (layout_.tensors[p.out_tensor].opaque && p.encoding == Encoding::raw);
+  }
 
   void divide() {
     std::vector<Task> others;

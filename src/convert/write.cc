@@ -53,6 +53,7 @@ class Writer {
         i = write_window(i);
       }
     }
+    for (std::size_t i = 0; i < payloads_.size(); ++i) write_lead(i);
     record_.tail_offset = cursor_;
     if (layout_.tail) record_.tail = layout_.tail(record_.stored);
     file_.write_at(cursor_, std::as_bytes(std::span(record_.tail)));
@@ -99,6 +100,16 @@ class Writer {
     record_.hashes.resize(total);
   }
 
+  void write_lead(std::size_t i) {
+    const std::uint64_t size = payloads_[i].lead;
+    if (size == 0) return;
+    const std::string lead = layout_.lead(i, record_.stored[i]);
+    if (lead.size() != size)
+      throw std::logic_error("a layout promised " + std::to_string(size) + " bytes before a payload and made " +
+                             std::to_string(lead.size()));
+    file_.write_at(record_.stored[i].offset - size, std::as_bytes(std::span(lead)));
+  }
+
   // Remembers head and tail as the seal leaves them, because read-back expects the changes.
   void seal() {
     const std::shared_ptr<const Source> written = file_.reopen();
@@ -142,8 +153,9 @@ class Writer {
 
   std::uint64_t align(const Payload& p) const {
     const auto aligned = base::align_up(cursor_, p.alignment);
-    if (!aligned) base::io_error("write", "the output would be larger than a file can be");
-    return *aligned;
+    const auto begin = aligned ? base::checked_add(*aligned, p.lead) : std::nullopt;
+    if (!begin) base::io_error("write", "the output would be larger than a file can be");
+    return *begin;
   }
 
   void place(std::size_t i, std::uint64_t length) {
@@ -198,7 +210,7 @@ class Writer {
       }
     }
     if (!encoder) encoder = codec->encoder();
-    encoder->begin(p.logical_size, level_ == 0 ? codec->level : level_);
+    encoder->begin(p.logical_size + p.front.size(), level_ == 0 ? codec->level : level_);
     return {encoder.release(), [this, codec](codecs::Encoder* done) {
               const std::lock_guard giving(encoders_mutex_);
               encoders_.push_back({codec, std::unique_ptr<codecs::Encoder>(done)});
@@ -213,13 +225,15 @@ class Writer {
     Digester digest(p.digest);
     const auto encoder = take_encoder(p);
     const Sink keep = [&](std::span<const std::byte> piece) {
-      digest.update(piece);
+      if (!digest.of_decoded()) digest.update(piece);
       out.insert(out.end(), piece.begin(), piece.end());
     };
+    encoder->push(std::as_bytes(std::span(p.front)), keep);
     stream(
         p, quiet_,
         [&](std::span<const std::byte> piece) {
           hasher.update(piece);
+          if (digest.of_decoded()) digest.update(piece);
           encoder->push(piece, keep);
           progress_.add(piece.size());
         },
@@ -236,14 +250,16 @@ class Writer {
     Digester digest(p.digest);
     const auto encoder = take_encoder(p);
     const Sink keep = [&](std::span<const std::byte> piece) {
-      digest.update(piece);
+      if (!digest.of_decoded()) digest.update(piece);
       put(at, piece);
       at += piece.size();
     };
+    encoder->push(std::as_bytes(std::span(p.front)), keep);
     stream(
         p, quiet_,
         [&](std::span<const std::byte> piece) {
           hasher.update(piece);
+          if (digest.of_decoded()) digest.update(piece);
           encoder->push(piece, keep);
           progress_.add(piece.size());
         },
@@ -283,7 +299,7 @@ class Writer {
     if (turn) {
       turns_.push_back(std::make_unique<Turns>(p.digest));
       turned_.push_back(i);
-    } else if (p.digest == core::PartDigest::crc32c) {
+    } else if (Digester::is_crc(p.digest)) {
       crcs_.emplace_back(i, std::vector<std::uint32_t>(base::to_size(segments(p.stored_size))));
     }
     const std::size_t shared = turn ? turns_.size() - 1 : crcs_.size() - 1;
@@ -325,8 +341,9 @@ class Writer {
       lock.lock();
       turns.next = task.offset + bytes.size();
       turns.changed.notify_all();
-    } else if (p.digest == core::PartDigest::crc32c) {
-      crcs_[task.shared].second[base::to_size(task.offset / kSegment)] = codecs::crc32c(bytes);
+    } else if (Digester::is_crc(p.digest)) {
+      crcs_[task.shared].second[base::to_size(task.offset / kSegment)] =
+          codecs::crc(Digester::crc_kind(p.digest), bytes);
     }
     progress_.add(bytes.size());
   }
@@ -336,10 +353,10 @@ class Writer {
     std::uint64_t left = payloads_[i].stored_size;
     for (const std::uint32_t crc : crcs) {
       const std::uint64_t length = std::min(kSegment, left);
-      all = codecs::combine(codecs::CrcKind::crc32c, all, crc, length);
+      all = codecs::combine(Digester::crc_kind(payloads_[i].digest), all, crc, length);
       left -= length;
     }
-    record_.stored[i].digest = Digester::spell(all);
+    record_.stored[i].digest = Digester::spell(payloads_[i].digest, all);
   }
 
   // Writes one payload on one thread, in pieces.

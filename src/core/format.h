@@ -53,7 +53,8 @@ struct Opening {
   Load load{};
 };
 
-enum class PartDigest : std::uint8_t { none, sha256, crc32c };
+// Of the stored bytes; crc32: of the bytes before the encoding, without Payload::front.
+enum class PartDigest : std::uint8_t { none, sha256, crc32c, crc32 };
 
 // One stored run of payload of the output, in file order.
 struct Payload {
@@ -74,6 +75,8 @@ struct Payload {
   std::uint64_t logical_size = 0;  // bytes after decoding
   std::uint64_t stored_size = 0;   // bytes in the file; an upper bound if it is to be encoded
   std::uint32_t alignment = 1;     // padded with zero bytes before it to a multiple of this
+  std::uint64_t lead = 0;          // bytes between that and the payload, which WriteLayout::lead makes
+  std::string front{};             // encoded before the payload's bytes, with which it is one stream
   // [reads] Passes logical_size bytes to the sink in order; the same bytes on each call.
   std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>& sink)> make{};
 };
@@ -85,12 +88,15 @@ struct OutTensor {
   Layout layout = Layout::dense;
   DType dtype = DType::unknown;
   bool same_shape = true;          // as `from`
+  bool opaque = false;             // the output does not say what the elements are: it reads as an unknown dtype
   std::uint32_t shared_parts = 0;  // parts that share bytes with another
 };
 
 struct Stored {
   std::uint64_t offset = 0, length = 0;
   std::string digest;  // "sha256:..." as the format writes it, or empty
+
+  std::uint64_t end() const noexcept { return offset + length; }
 };
 
 // The output after head, payloads and tail are written.
@@ -130,6 +136,8 @@ struct WriteLayout {
   std::string head;  // bytes at the start (after the prefix)
   std::vector<OutTensor> tensors;
   std::vector<Payload> payloads;
+  // The Payload::lead bytes before a payload, made once all are stored. Empty if no payload has any.
+  std::function<std::string(std::size_t payload, const Stored&)> lead{};
   // The bytes that follow the payloads, made once all are stored; stored[i] belongs to payloads[i]. May be empty.
   std::function<std::string(std::span<const Stored>)> tail{};
   // Fills in what depends on all other bytes (checksums of the whole file). May be empty.

@@ -35,6 +35,7 @@ PartDigest digest_of(std::string_view option) noexcept {
 
 std::string placeholder(PartDigest digest) {
   if (digest == PartDigest::none) return {};
+  if (digest == PartDigest::crc32) return "crc32:0x00000000";
   return digest == PartDigest::sha256 ? "sha256:" + std::string(64, '0') : "crc32c:0x00000000";
 }
 

@@ -133,7 +133,7 @@ void encode_payload(Payload& payload, const Options& options) {
   payload.encoding =
       options.encoding.empty() || payload.logical_size == 0 ? Encoding::raw : encoding_named(options.encoding);
   const codecs::Codec* const codec = codec_of(payload.encoding);
-  payload.stored_size = codec ? codec->bound(payload.logical_size) : 0;
+  payload.stored_size = codec ? codec->bound(payload.logical_size + payload.front.size()) : 0;
 }
 
 std::string encoding_text(const Part& from, Encoding to) {
@@ -164,7 +164,7 @@ Foreseen foresee_payloads(const WriteLayout& out, std::uint64_t at) {
   foreseen.stored.resize(out.payloads.size());
   for (std::size_t i = 0; i < out.payloads.size(); ++i) {
     const Payload& p = out.payloads[i];
-    at = *base::align_up(at, p.alignment);
+    at = *base::align_up(at, p.alignment) + p.lead;
     foreseen.stored[i] = {out.size_exact ? at : UINT64_MAX, out.size_exact ? p.stored_size : UINT64_MAX,
                           placeholder(p.digest)};
     at += p.stored_size;

@@ -8,6 +8,7 @@
 #include "base/endian.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
+#include "core/zip.h"
 #include "formats/embd/layout.h"
 #include "formats/llama2c/layout.h"
 #include "formats/slm/layout.h"
@@ -117,6 +118,26 @@ void seal_llama2c(std::string& bytes) {
   if (size <= std::uint64_t{64} << 10) bytes.resize(static_cast<std::size_t>(size));
 }
 
+// Sets the CRC-32 of each stored member, in its local header and in the directory, whose entries are found by their
+// magic numbers. That of a deflated member stays.
+void seal_npz(std::string& bytes) {
+  constexpr std::string_view kEntry("PK\x01\x02", 4);
+  for (std::size_t entry = bytes.find(kEntry); entry != bytes.npos; entry = bytes.find(kEntry, entry + 4)) {
+    if (bytes.size() - entry < 46 || at<std::uint16_t>(bytes, entry + 10) != 0) continue;
+    const std::uint64_t local = at<std::uint32_t>(bytes, entry + 42), size = at<std::uint32_t>(bytes, entry + 20);
+    if (bytes.size() < 30 || local > bytes.size() - 30 ||
+        bytes.compare(static_cast<std::size_t>(local), 4, core::kZipMember) != 0)
+      continue;
+    const auto header = static_cast<std::size_t>(local);
+    const std::uint64_t data =
+        local + 30 + at<std::uint16_t>(bytes, header + 26) + at<std::uint16_t>(bytes, header + 28);
+    if (data > bytes.size() || size > bytes.size() - data) continue;
+    const std::uint32_t crc = codecs::crc32(part(bytes, data, data + size));
+    put(bytes, header + 14, crc);
+    put(bytes, entry + 16, crc);
+  }
+}
+
 }  // namespace
 
 void change_beneath_seal(std::string_view format, std::string& bytes, const std::string& donor, Mutator& mutator) {
@@ -126,6 +147,7 @@ void change_beneath_seal(std::string_view format, std::string& bytes, const std:
   if (format == "embd") seal_embd(bytes);
   if (format == "slm") seal_slm(bytes);
   if (format == "slm-adapter") seal_adapter(bytes);
+  if (format == "npz") seal_npz(bytes);
   if (format == "llama2c") seal_llama2c(bytes);
 }
 

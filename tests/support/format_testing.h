@@ -70,7 +70,7 @@ inline std::string dense_bytes(const Tensor& tensor) {
   return {reinterpret_cast<const char*>(array.data.get()), array.size};
 }
 
-inline std::string payload_bytes(const core::Payload& p) {
+inline std::string logical_bytes(const core::Payload& p) {
   std::string out;
   const auto take = [&](std::span<const std::byte> piece) {
     out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
@@ -87,12 +87,20 @@ inline std::string payload_bytes(const core::Payload& p) {
   else
     p.tensor.part(p.part).stream({}, take);
   if (out.size() != p.logical_size) throw std::logic_error("a payload is not as long as the layout says");
-  const std::vector<std::byte> frame = codecs::encode(*core::codec_of(p.encoding), std::as_bytes(std::span(out)));
+  return out;
+}
+
+inline std::string payload_bytes(const core::Payload& p, const std::string& logical) {
+  if (p.form == core::Payload::Form::stored) return logical;
+  const std::string all = p.front + logical;
+  const std::vector<std::byte> frame = codecs::encode(*core::codec_of(p.encoding), std::as_bytes(std::span(all)));
   return {reinterpret_cast<const char*>(frame.data()), frame.size()};
 }
 
-inline std::string digest_text(core::PartDigest digest, std::string_view bytes) {
+inline std::string digest_text(core::PartDigest digest, std::string_view bytes, std::string_view logical) {
   const auto data = std::as_bytes(std::span(bytes));
+  if (digest == core::PartDigest::crc32)
+    return "crc32:0x" + codecs::to_hex(codecs::crc32(std::as_bytes(std::span(logical))));
   if (digest == core::PartDigest::sha256) return "sha256:" + codecs::to_hex(codecs::sha256(data));
   if (digest == core::PartDigest::crc32c) return "crc32c:0x" + codecs::to_hex(codecs::crc32c(data));
   return {};
@@ -110,8 +118,9 @@ inline std::string render(const core::WriteLayout& layout) {
   std::vector<core::Stored> stored;
   for (const core::Payload& payload : layout.payloads) {
     out.resize((out.size() + payload.alignment - 1) / payload.alignment * payload.alignment, '\0');
-    const std::string bytes = payload_bytes(payload);
-    stored.push_back({out.size(), bytes.size(), digest_text(payload.digest, bytes)});
+    const std::string logical = logical_bytes(payload), bytes = payload_bytes(payload, logical);
+    stored.push_back({out.size() + payload.lead, bytes.size(), digest_text(payload.digest, bytes, logical)});
+    if (payload.lead > 0) out += layout.lead(stored.size() - 1, stored.back());
     out += bytes;
   }
   if (layout.tail) out += layout.tail(stored);

@@ -329,8 +329,9 @@ class Walk {
     }
     texts.blob.reserve(base::to_size(count == 0 ? 0 : texts.ends.back()));
     std::uint64_t from = start;
-    for (std::uint64_t i = 0, before = 0; i < count; before = texts.ends[i++]) {
-      const std::uint64_t length = texts.ends[i] - before;
+    std::uint64_t before = 0;
+    for (const std::uint64_t end : texts.ends) {
+      const std::uint64_t length = end - std::exchange(before, end);
       texts.blob.append(head_.at(from + 8), base::to_size(length));
       from += 8 + length;
     }

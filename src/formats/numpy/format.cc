@@ -44,7 +44,7 @@ constexpr core::Format kNpy = {
              .extensions = kNpyExtensions,
              .versions = "1.0, 2.0, 3.0",
              .reads = true,
-             .writes = false,
+             .writes = true,
              .holds = {.dtypes = kHeldDTypes,
                        .layouts = kLayouts,
                        .encodings = kNpyEncodings,
@@ -58,7 +58,7 @@ constexpr core::Format kNpy = {
     .matches = is_npy,
     .read = read_npy,
     .check_content = check_npy,
-    .layout = nullptr,
+    .layout = layout_npy,
     .append = nullptr,
 };
 
@@ -68,7 +68,7 @@ constexpr core::Format kNpz = {
              .extensions = kNpzExtensions,
              .versions = "zip, with zip64, of arrays 1.0, 2.0, 3.0",
              .reads = true,
-             .writes = false,
+             .writes = true,
              .holds = {.dtypes = kHeldDTypes,
                        .layouts = kLayouts,
                        .encodings = kNpzEncodings,
@@ -83,7 +83,7 @@ constexpr core::Format kNpz = {
     .read = read_npz,
     .check_content = check_npz,
     .content_can_fail = true,
-    .layout = nullptr,
+    .layout = layout_npz,
     .append = nullptr,
 };
 

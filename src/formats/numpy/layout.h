@@ -24,7 +24,7 @@ inline constexpr std::string_view kArray = "array";
 inline constexpr std::string_view kSuffix = ".npy";
 
 // A type of elements as NumPy writes it, little-endian. ml_dtypes saves types that NumPy lacks as void items of the
-// same size, which say nothing about what they are.
+// same size, which say nothing about what they are. (It saves float8_e5m2 as "<f1", which numpy.load() refuses.)
 struct TypeName {
   std::string_view text;
   DType dtype;
@@ -48,11 +48,11 @@ inline constexpr TypeName kTypes[] = {
     {"<c8", DType::complex64},
     {"<c16", DType::complex128},
     {"<V2", DType::bf16, "bfloat16"},
-    {"|V1", DType::f8_e4m3, "float8_e4m3fn"},
+    {"<V1", DType::f8_e4m3, "float8_e4m3fn"},
     {"|V1", DType::f8_e5m2, "float8_e5m2"},
-    {"|V1", DType::f8_e8m0, "float8_e8m0fnu"},
-    {"|V1", DType::f8_e4m3fnuz, "float8_e4m3fnuz"},
-    {"|V1", DType::f8_e5m2fnuz, "float8_e5m2fnuz"},
+    {"<V1", DType::f8_e8m0, "float8_e8m0fnu"},
+    {"<V1", DType::f8_e4m3fnuz, "float8_e4m3fnuz"},
+    {"<V1", DType::f8_e5m2fnuz, "float8_e5m2fnuz"},
 };
 inline constexpr std::size_t kTypeCount = sizeof kTypes / sizeof kTypes[0];
 

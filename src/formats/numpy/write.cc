@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model to npy and npz: the one layout that plan and writer share. An npy is byte for byte what numpy.save() writes; an
+// npz has such a file for each tensor, in the order of the model. What NumPy cannot express is a blocker or a loss.
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "codecs/checksum.h"
+#include "core/plan_items.h"
+#include "core/words.h"
+#include "core/zip.h"
+#include "formats/numpy/format.h"
+#include "formats/numpy/header.h"
+#include "formats/numpy/layout.h"
+
+namespace weighbridge::numpy {
+namespace {
+
+using core::indexed, core::subject;
+
+constexpr std::uint64_t kMost = UINT64_MAX / 4;  // the bound on sums of sizes
+// A member of this size needs 64-bit sizes in its local header.
+constexpr std::uint64_t kLarge = 0xFFFFFFFF;
+constexpr std::size_t kLongestName = 0xFFFE;
+
+void refuse_options(const Options& options, bool deflates) {
+  if (!options.encoding.empty() && options.encoding != "raw" && !(deflates && options.encoding == "deflate"))
+    base::misuse("encoding", deflates ? "npz stores arrays raw or deflated, not as " + options.encoding
+                                      : "npy stores its array raw only, not as " + options.encoding);
+  if (!options.digest.empty() && options.digest != "none")
+    base::misuse("digest", "NumPy's files have no digests, so " + options.digest + " cannot be stored");
+  if (!options.quantize.empty()) base::misuse("quantise", "NumPy has no quantization " + options.quantize);
+  if (!options.version.empty() && options.version != "1.0")
+    base::misuse("version", "arrays are written as version 1.0, not " + options.version);
+  if (options.cast != DType::unknown &&
+      (info(options.cast).kind != DTypeKind::real || type_of(options.cast) == nullptr))
+    base::misuse("cast", "NumPy arrays cannot be cast to " + std::string(name(options.cast)));
+}
+
+// The members of an npz, which the functions of its layout fill in.
+struct Members {
+  Model keep;
+  std::vector<core::ZipOut> all;
+  std::vector<std::string> headers;  // of the arrays
+};
+
+class Planner {
+ public:
+  Planner(const Model& model, const Options& options, bool archive)
+      : model_(model), options_(options), archive_(archive) {}
+
+  core::WriteLayout run() {
+    judge_all();
+    if (!out_.blockers.empty()) {
+      out_.keep = std::make_shared<const Model>(model_);
+    } else if (archive_) {
+      lay_out_archive();
+    } else {
+      lay_out_array();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void judge_all() {
+    if (!archive_ && model_.size() != 1)
+      ledger_.block(LossKind::layout, "tensors", std::to_string(model_.size()) + " tensors",
+                    "an npy file holds exactly one: choose one by its name, or write an npz");
+    if (model_.tokenizer())
+      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: NumPy has no place for it");
+    for (const auto& [key, value] : model_.attributes())
+      ledger_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
+                   "dropped: NumPy's files have no attributes");
+    core::drop_extra(ledger_, model_);
+    for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
+    std::vector<std::uint32_t> all(model_.size());
+    std::iota(all.begin(), all.end(), 0U);
+    core::name_copies(ledger_, model_, all);
+  }
+
+  void judge(const Tensor& tensor) {
+    judge_name(tensor);
+    core::drop_attributes(ledger_, tensor);
+    core::drop_extra(ledger_, tensor);
+    if (!core::judge_known(ledger_, tensor, "NumPy states every shape")) return;
+    const DType dtype = core::target_dtype(tensor, options_);
+    core::judge_dense(ledger_, tensor, dtype);
+    judge_dtype(tensor, dtype);
+  }
+
+  void judge_name(const Tensor& tensor) {
+    const std::string_view name = tensor.name();
+    if (!archive_) {
+      if (model_.size() == 1 && name != kArray)
+        ledger_.lose(LossKind::name, subject(tensor), core::quoted(core::excerpt(name)),
+                     "dropped: an npy file has no names, and reads as " + core::quoted(kArray));
+      return;
+    }
+    const auto block = [&](std::string why) {
+      ledger_.block(LossKind::name, subject(tensor), "its name", std::move(why));
+    };
+    if (name.size() > kLongestName - kSuffix.size())
+      block("a member's name has at most 65,534 bytes, with " + std::string(kSuffix));
+    else if (!base::is_utf8(name))
+      block("a member's name is UTF-8");
+    else if (!core::is_zip_name(std::string(name) + std::string(kSuffix)))
+      block(
+          "as a member's name it would be absolute, lead out of the folder of an unpacked archive, or hold a "
+          "backslash or a zero byte");
+    // numpy.load() gives the member x.npy for the name "x.npy", although that is the array "x".
+    else if (name.ends_with(kSuffix) && model_.find(name.substr(0, name.size() - kSuffix.size())))
+      block("NumPy would give the array " + core::quoted(core::excerpt(name.substr(0, name.size() - kSuffix.size()))) +
+            " for it");
+  }
+
+  void judge_dtype(const Tensor& tensor, DType dtype) {
+    const TypeName* const type = type_of(dtype);
+    if (!type)
+      return ledger_.block(
+          LossKind::dtype, subject(tensor), std::string(name(dtype)),
+          info(dtype).kind == DTypeKind::real ? "no dtype of NumPy: a cast can make one" : "no dtype of NumPy");
+    core::judge_cast(ledger_, tensor, dtype);
+    if (!size_of(dtype, tensor.shape()))
+      ledger_.block(LossKind::shape, subject(tensor), "its shape", "2^63 bytes or more, with dimensions of 0 left out");
+    if (type->ml_dtype.empty()) return;
+    ledger_.lose(LossKind::dtype, subject(tensor), std::string(name(dtype)),
+                 std::string(type->text) + ", as ml_dtypes saves " + std::string(type->ml_dtype) +
+                     ": NumPy reads void items of " + std::to_string(info(dtype).bits / 8) +
+                     (info(dtype).bits == 8 ? " byte" : " bytes") + " until they are viewed as ml_dtypes." +
+                     std::string(type->ml_dtype));
+  }
+
+  // Appends the tensor, and the payload for its elements, which the caller completes.
+  core::Payload add(const Tensor& tensor, std::string_view name) {
+    const DType dtype = core::target_dtype(tensor, options_);
+    core::Payload payload = core::dense_payload(out_, tensor, dtype, *size_of(dtype, tensor.shape()));
+    out_.tensors.push_back({.name = name,
+                            .from = tensor,
+                            .layout = Layout::dense,
+                            .dtype = dtype,
+                            .opaque = !type_of(dtype)->ml_dtype.empty()});
+    return payload;
+  }
+
+  std::string header_of(const Tensor& tensor) const {
+    return write_header(type_of(core::target_dtype(tensor, options_))->text, tensor.shape());
+  }
+
+  void lay_out_array() {
+    out_.keep = std::make_shared<const Model>(model_);
+    const Tensor tensor = model_[0];
+    out_.head = header_of(tensor);
+    out_.payloads.push_back(add(tensor, kArray));
+    out_.size = out_.head.size() + out_.payloads[0].stored_size;
+  }
+
+  void lay_out_archive() {
+    const auto members = std::make_shared<Members>();
+    members->keep = model_;
+    members->all.reserve(model_.size());
+    members->headers.reserve(model_.size());
+    out_.tensors.reserve(model_.size());
+    out_.payloads.reserve(model_.size());
+    out_.size_exact = options_.encoding != "deflate";
+    std::uint64_t at = 0;
+    for (std::uint32_t i = 0; i < model_.size(); ++i) {
+      const Tensor tensor = model_[i];
+      std::string header = header_of(tensor);
+      core::Payload payload = add(tensor, tensor.name());
+      core::ZipOut member;
+      member.name = std::string(tensor.name()) + std::string(kSuffix);
+      member.header_at = at;
+      member.size = header.size() + payload.logical_size;
+      payload.digest = core::PartDigest::crc32;
+      if (!out_.size_exact && payload.logical_size > 0) payload.front = header;
+      core::encode_payload(payload, options_);
+      member.deflated = payload.encoding == Encoding::deflate;
+      if (!member.deflated) payload.stored_size = payload.logical_size;
+      member.large = std::max(member.size, payload.stored_size + header.size()) >= kLarge;
+      if (out_.size_exact) member.padding = core::zip_padding(member);
+      payload.lead = core::zip_header_size(member) + (member.deflated ? 0 : header.size());
+      at += payload.lead + payload.stored_size;
+      if (at > kMost || payload.stored_size > kMost)
+        return ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^62 bytes in all");
+      members->all.push_back(std::move(member));
+      members->headers.push_back(std::move(header));
+      out_.payloads.push_back(std::move(payload));
+    }
+    finish_archive(members);
+  }
+
+  void finish_archive(const std::shared_ptr<Members>& members) {
+    out_.keep = members;
+    out_.lead = [members](std::size_t i, const core::Stored& stored) {
+      const core::ZipOut member = complete(*members, i, stored);
+      return core::zip_local_header(member) + (member.deflated ? std::string() : members->headers[i]);
+    };
+    out_.tail = [members](std::span<const core::Stored> stored) {
+      std::vector<core::ZipOut> all;
+      all.reserve(stored.size());
+      for (std::size_t i = 0; i < stored.size(); ++i) all.push_back(complete(*members, i, stored[i]));
+      return core::zip_directory(all, stored.empty() ? 0 : stored.back().end());
+    };
+    const core::Foreseen foreseen = core::foresee_payloads(out_, 0);
+    out_.size = foreseen.end + out_.tail(foreseen.stored).size();
+  }
+
+  // A member once its elements are stored.
+  static core::ZipOut complete(const Members& members, std::size_t i, const core::Stored& stored) {
+    core::ZipOut member = members.all[i];
+    const std::string& header = members.headers[i];
+    const std::uint64_t before = core::zip_header_size(member) + (member.deflated ? 0 : header.size());
+    member.header_at = stored.offset - before;
+    member.stored = member.deflated ? stored.length : member.size;
+    const std::uint32_t elements =
+        codecs::u32_from_hex(std::string_view(stored.digest).substr(stored.digest.size() - 8)).value_or(0);
+    member.crc32 = codecs::combine(codecs::CrcKind::crc32, codecs::crc32(std::as_bytes(std::span(header))), elements,
+                                   member.size - header.size());
+    return member;
+  }
+
+  const Model& model_;
+  const Options& options_;
+  const bool archive_;
+  core::WriteLayout out_;
+  core::Ledger ledger_{out_};
+};
+
+}  // namespace
+
+core::WriteLayout layout_npy(const Model& model, const Options& options) {
+  refuse_options(options, false);
+  return Planner(model, options, false).run();
+}
+
+core::WriteLayout layout_npz(const Model& model, const Options& options) {
+  refuse_options(options, true);
+  return Planner(model, options, true).run();
+}
+
+}  // namespace weighbridge::numpy

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Written .npy and .npz against NumPy, both ways: every dtype, order and shape class, memory maps, Python's zipfile, and what NumPy
+would read differently."""
+import io
+import shutil
+import struct
+import subprocess
+import zipfile
+
+import pytest
+
+from interop_tools import NUMPY_OF, content_digest, np, weighbridge
+
+safetensors_numpy = pytest.importorskip("safetensors.numpy", reason="safetensors is missing: tools/python-environments.sh makes the environment")
+
+VOID = [name for name in NUMPY_OF if name == "bf16" or name.startswith("f8")]
+PLAIN = [name for name in NUMPY_OF if name not in VOID]
+SHAPES = {"scalar": (), "empty": (0, 3), "vector": (7,), "cube": (3, 4, 5), "one": (1, 1)}
+
+
+def array_of(name, shape, seed=0):
+    kind = NUMPY_OF[name]
+    count = int(np.prod(shape))
+    numbers = np.random.default_rng(seed).integers(0, 2 if name == "bool" else 100, count)
+    return numbers.astype(kind).reshape(shape)
+
+
+def variants(array):
+    yield "c", array
+    yield "fortran", np.asfortranarray(array)
+    if array.dtype.itemsize > 1:
+        yield "big", array.astype(array.dtype.newbyteorder(">"))
+    if array.ndim > 1:
+        yield "steps", np.repeat(array, 2, axis=-1)[..., ::2]
+
+
+def all_arrays():
+    out = {}
+    for name in PLAIN:
+        for shape_name, shape in SHAPES.items():
+            for order, array in variants(array_of(name, shape)):
+                out[f"{name}/{shape_name}.{order}"] = array
+    return out
+
+
+def expect_arrays(path, arrays):
+    with np.load(path, allow_pickle=False) as there:
+        assert there.files == list(arrays)
+        for name, array in arrays.items():
+            got = there[name]
+            assert got.shape == array.shape and got.dtype == array.dtype.newbyteorder("="), name
+            assert np.array_equal(got, array), name
+
+
+def expect_archive(path, stored):
+    """Python's reader and unzip find nothing wrong, and elements that are stored begin at a multiple of 64."""
+    data = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        infos = archive.infolist()
+        for info in infos:
+            assert info.date_time == (1980, 1, 1, 0, 0, 0)
+            name, extra = struct.unpack_from("<HH", data, info.header_offset + 26)
+            if stored:
+                begin = info.header_offset + 30 + name + extra
+                assert info.compress_type == zipfile.ZIP_STORED and (begin + 10 + struct.unpack_from("<H", data, begin + 8)[0]) % 64 == 0
+    if infos and shutil.which("unzip"):  # which warns of an empty archive
+        assert subprocess.run(["unzip", "-tqq", path], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("encoding", ["raw", "deflate"])
+@pytest.mark.parametrize("save", ["savez", "savez_compressed"])
+def test_every_dtype_order_and_shape_through_an_archive(tmp_path, encoding, save):
+    arrays = all_arrays()
+    source, out, again = tmp_path / "a.npz", tmp_path / "b.npz", tmp_path / "c.npz"
+    getattr(np, save)(source, **arrays)
+    weighbridge("convert", source, out, "--encoding", encoding)
+    weighbridge("convert", out, again, "--encoding", encoding)
+    expect_arrays(out, arrays)
+    expect_archive(out, encoding == "raw")
+    weighbridge("verify", out)
+    assert out.read_bytes() == again.read_bytes() and content_digest(source) == content_digest(out)
+
+
+def test_through_safetensors_and_back(tmp_path):
+    arrays = {name: array for name, array in all_arrays().items() if "complex128" not in name}
+    source, middle, out = tmp_path / "a.npz", tmp_path / "b.safetensors", tmp_path / "c.npz"
+    np.savez(source, **arrays)
+    weighbridge("convert", source, middle)
+    weighbridge("convert", middle, out)
+    with np.load(out) as there:
+        assert set(there.files) == set(arrays)
+        for name, array in arrays.items():
+            assert there[name].dtype == array.dtype.newbyteorder("=") and np.array_equal(there[name], array), name
+
+
+@pytest.mark.parametrize("dtype", PLAIN)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+def test_an_array_is_byte_for_byte_what_numpy_saves(tmp_path, dtype, shape):
+    for order, array in variants(array_of(dtype, shape)):
+        source, out = tmp_path / f"{order}.npy", tmp_path / f"{order}-out.npy"
+        np.save(source, array)
+        weighbridge("convert", source, out)
+        expected = io.BytesIO()
+        np.save(expected, np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
+        assert out.read_bytes() == expected.getvalue()
+        if array.size:
+            mapped = np.load(out, mmap_mode="r")
+            assert isinstance(mapped, np.memmap) and np.array_equal(mapped, array) and mapped.offset % 64 == 0
+
+
+@pytest.mark.parametrize("dtype", VOID)
+@pytest.mark.parametrize("target", ["npy", "npz", "deflated.npz"])
+def test_types_of_ml_dtypes_are_void_items(tmp_path, dtype, target):
+    kind = NUMPY_OF[dtype]
+    array = np.arange(24, dtype=np.uint8).view(kind).reshape(2, -1)
+    safetensors, out = tmp_path / "a.safetensors", tmp_path / f"b.{target}"
+    name = {"bf16": "BF16", "f8_e4m3": "F8_E4M3", "f8_e5m2": "F8_E5M2", "f8_e8m0": "F8_E8M0", "f8_e4m3fnuz": "F8_E4M3FNUZ",
+            "f8_e5m2fnuz": "F8_E5M2FNUZ"}[dtype]
+    header = f'{{"array":{{"dtype":"{name}","shape":[{",".join(map(str, array.shape))}],"data_offsets":[0,24]}}}}'.encode()
+    header += b" " * (-len(header) % 8)
+    safetensors.write_bytes(struct.pack("<Q", len(header)) + header + array.tobytes())
+    options = ["--encoding", "deflate"] if target.startswith("deflated") else []
+    weighbridge("convert", safetensors, out, *options, status=1)
+    assert not out.exists()
+    weighbridge("convert", safetensors, out, "--allow", "dtype", *options)
+    got = np.load(out) if target == "npy" else np.load(out)["array"]
+    assert got.dtype.kind == "V" and got.dtype.itemsize == kind.itemsize and got.shape == array.shape
+    assert got.view(kind).tobytes() == array.tobytes()
+    if target == "npy" and dtype != "f8_e5m2":  # ml_dtypes saves that as <f1, which numpy.load refuses
+        expected = io.BytesIO()
+        np.save(expected, array)
+        assert out.read_bytes() == expected.getvalue()
+
+
+def test_large_arrays_are_streamed_and_the_same_each_time(tmp_path):
+    rng = np.random.default_rng(3)
+    arrays = {"noise": rng.standard_normal((1200, 1100)), "zeros": np.zeros((3000, 1000), np.float32), "small": np.arange(5),
+              "fortran": np.asfortranarray(rng.integers(0, 9, (1500, 1300)))}
+    source = tmp_path / "a.npz"
+    np.savez(source, **arrays)
+    for encoding in ("raw", "deflate"):
+        outs = [tmp_path / f"{encoding}-{threads}.npz" for threads in (1, 4)]
+        for threads, out in zip((1, 4), outs):
+            weighbridge("convert", source, out, "--encoding", encoding, "--threads", threads)
+        expect_arrays(outs[0], arrays)
+        expect_archive(outs[0], encoding == "raw")
+        weighbridge("verify", outs[0])
+        assert outs[0].read_bytes() == outs[1].read_bytes()
+    assert outs[0].stat().st_size < source.stat().st_size
+
+
+def test_canonical_archives_are_equal(tmp_path):
+    arrays = {"b": np.arange(6).reshape(2, 3), "a": np.ones(3, np.float32)}
+    np.savez(tmp_path / "a.npz", **arrays)
+    np.savez_compressed(tmp_path / "b.npz", **dict(reversed(arrays.items())))
+    for name in "ab":
+        weighbridge("convert", tmp_path / f"{name}.npz", tmp_path / f"{name}-out.npz", "--canonical")
+    assert (tmp_path / "a-out.npz").read_bytes() == (tmp_path / "b-out.npz").read_bytes()
+
+
+@pytest.mark.parametrize("count", [0, 1, 10_000, 65_534, 65_535, 70_000])
+def test_many_members(tmp_path, count):
+    source, out = tmp_path / "a.safetensors", tmp_path / "b.npz"
+    safetensors_numpy.save_file({f"t{i}": np.array([i], np.int32) for i in range(count)}, source)
+    weighbridge("convert", source, out)
+    with np.load(out) as there:
+        assert len(there.files) == count
+        for i in range(0, count, 997):
+            assert there[f"t{i}"] == [i]
+    expect_archive(out, True)
+    weighbridge("verify", out)
+
+
+@pytest.mark.parametrize("encoding", ["raw", "deflate"])
+def test_names(tmp_path, encoding):
+    names = ["a", "A", "layers/0/w", "x.npy", "é 猫", "-", "a..b", ".hidden", "n" * 3000]
+    source, out = tmp_path / "a.safetensors", tmp_path / "b.npz"
+    arrays = {name: np.array([i], np.int64) for i, name in enumerate(names)}
+    safetensors_numpy.save_file(arrays, source)
+    weighbridge("convert", source, out, "--encoding", encoding)
+    with np.load(out) as there:
+        assert set(there.files) == set(names)
+        assert all(np.array_equal(there[name], array) for name, array in arrays.items())
+    expect_archive(out, encoding == "raw")
+
+
+@pytest.mark.parametrize("names", [["../x"], ["/x"], ["a/../../x"], ["a\\b"], ["C:x"], ["a\0b"], ["n" * 65_532], ["x", "x.npy"]])
+def test_names_that_an_archive_cannot_have(tmp_path, names):
+    source, out = tmp_path / "a.safetensors", tmp_path / "b.npz"
+    safetensors_numpy.save_file({name: np.zeros(1, np.float32) for name in names}, source)
+    weighbridge("convert", source, out, status=1)
+    assert not out.exists()
+
+
+def test_what_numpy_cannot_hold(tmp_path):
+    source = tmp_path / "a.safetensors"
+    safetensors_numpy.save_file({"a": np.zeros(2, np.float32), "b": np.zeros(2, np.float32)}, source, {"k": "v"})
+    weighbridge("convert", source, tmp_path / "b.npy", "--allow", "attribute,name", status=1)
+    weighbridge("convert", source, tmp_path / "b.npz", status=1)
+    weighbridge("convert", source, tmp_path / "b.npz", "--allow", "attribute")
+    weighbridge("convert", source, tmp_path / "b.npy", "--only", "b", "--allow", "attribute,name")
+    assert np.load(tmp_path / "b.npy").tolist() == [0, 0]
+    assert not list(tmp_path.glob("*.tmp*"))
