@@ -76,7 +76,9 @@ TEST(NumpyWrite, AnArchiveReadsBack) {
       EXPECT_EQ(back.model.name(i), model.name(i));
       EXPECT_EQ(test::dense_bytes(back.model[i]), test::dense_bytes(model[i]));
       const Part part = back.model[i].main();
-      if (part.encoding() == Encoding::raw && options.encoding.empty()) EXPECT_EQ(part.extent()->offset % 64, 0U);
+      if (part.encoding() == Encoding::raw && options.encoding.empty()) {
+        EXPECT_EQ(part.extent()->offset % 64, 0U);
+      }
     }
     EXPECT_EQ(test::render(layout_npz(back.model, options)), bytes);
   }
