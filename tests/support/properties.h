@@ -132,11 +132,12 @@ inline Model a_model(std::string_view format) {
 }
 
 // Whether a loss or change covers a difference: of the same kind, in its subject or inside it. Losing a layout covers
-// the parts; losing a dtype covers the elements.
+// the parts; losing a dtype covers the elements, which the output may then not be able to interpret.
 inline bool covers(const Item& named, const Item& difference) {
   if (difference.subject.compare(0, named.subject.size(), named.subject) != 0) return false;
   if (named.kind == difference.kind || named.kind == LossKind::layout) return true;
   const auto numeric = [](LossKind k) { return k == LossKind::dtype || k == LossKind::precision; };
+  if (named.kind == LossKind::dtype && difference.kind == LossKind::unsupported) return true;
   return (numeric(named.kind) && numeric(difference.kind)) ||
          (named.kind == LossKind::attribute && difference.kind == LossKind::attribute_type);
 }
