@@ -109,8 +109,9 @@ struct Options {
   /// cast every floating-point tensor to this dtype; this also accepts the dtype and precision loss, not overflow
   DType cast = DType::unknown;
   std::string quantize{};  ///< a quantization of the target; also accepts that loss
-  std::string encoding{};  ///< "raw", "zstd"; empty: raw, or as stored when source and target are the same container
-  int level = 0;           ///< of the encoding; 0: its default
+  std::string
+      encoding{};  ///< "raw", "zstd", "deflate"; empty: raw, or as stored when source and target are the same container
+  int level = 0;   ///< of the encoding; 0: its default
   /// "none", "sha256", "crc32c"; empty: none, or as stored if the stored bytes are copied verbatim
   std::string digest{};
   /// of the target container ("1.2" for zt); empty: the source's if it fits, else the default
