@@ -72,8 +72,10 @@ Model kept(const Folder& folder, const Model& model, const std::string& name, co
 }
 
 std::vector<Model> samples() {
-  return {test::plain_model().build(), test::bert_model().build(), test::llama_model({.layers = 11}).build(),
-          test::llama_model({.vocabulary = 300}).build()};
+  Builder one;
+  one.tensor("array", DType::f32, {2, 3}, convert::testing::pattern(24));
+  return {one.build(), test::plain_model().build(), test::bert_model().build(),
+          test::llama_model({.layers = 11}).build(), test::llama_model({.vocabulary = 300}).build()};
 }
 
 TEST(Canonical, EqualContentGivesEqualBytesInEveryFormat) {

@@ -129,7 +129,7 @@ TEST(Options, NameTheWordsThatTheyCanBe) {
     EXPECT_EQ(finding.rule, "misuse/option");
     return finding.message;
   };
-  EXPECT_EQ(said("encoding", "lzma"), "encoding cannot be \"lzma\": it is one of raw zstd");
+  EXPECT_EQ(said("encoding", "lzma"), "encoding cannot be \"lzma\": it is one of raw zstd deflate");
   EXPECT_EQ(said("digest", "md5\n"), "digest cannot be \"md5\n\": it is one of none sha256 crc32c");
   EXPECT_EQ(said("quantize", ""),
             "quantize cannot be \"\": it is one of q8_0 q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 mxfp4 bf16 f16");
