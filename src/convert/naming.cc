@@ -114,8 +114,16 @@ class Naming {
     }
   }
 
+  // Elements bound its rows, and so the tokens.
+  static void require_matrix(const Tensor& words) {
+    if (!words.has_shape() || words.shape().size() != 2 || words.shape()[0] == 0 || words.shape()[1] == 0)
+      refuse("its word embeddings are no matrix");
+  }
+
   void set_vocabulary(std::uint64_t rows) {
     const auto tokenizer = model_.tokenizer();
+    if (tokenizer && tokenizer->vocab_size > rows)
+      refuse("its tokenizer has more tokens than its word embeddings have rows");
     used_.emplace(slm_format::kTokenizerUnheld);
     if (!tokenizer) {
       set("tokenizer.ggml.model", std::string("none"));
@@ -152,14 +160,15 @@ class Naming {
     require("hf.mlp_bias", {"false"});
     require("hf.partial_rotary_factor", {"1.0", "1"});
     const Tensor words = *slm_format::find_role(model_, Role::tok_embeddings, 0);
-    if (words.shape().size() != 2) refuse("its word embeddings are no matrix");
+    require_matrix(words);
     const std::uint64_t hidden = words.shape()[1];
     const std::uint64_t layers = count_of({"hf.num_hidden_layers", "num_hidden_layers", "slm.layer_count"});
     const std::uint64_t heads = count_of({"hf.num_attention_heads", "num_attention_heads", "slm.head_count"});
     const std::uint64_t head = count_of({"hf.head_dim", "head_dim", "slm.head_dim"}, hidden / heads);
     const std::uint64_t ffn = count_of({"hf.intermediate_size", "intermediate_size", "slm.ffn_size"});
     const auto key = slm_format::find_role(model_, Role::wk, 0);
-    if (!key || key->shape().size() != 2 || head % 2 != 0 || key->shape()[0] % head != 0)
+    if (!key || !key->has_shape() || key->shape().size() != 2 || head % 2 != 0 || head > kMostHead ||
+        key->shape()[0] == 0 || key->shape()[0] % head != 0)
       refuse("the rows of its keys are no whole heads");
     name_model("llama");
     set("llama.block_count", layers);
@@ -250,7 +259,7 @@ class Naming {
     require("hidden_act", {"gelu"});
     require("hf.position_embedding_type", {"absolute"});
     const Tensor words = *model_.find(prefix + "embeddings.word_embeddings.weight");
-    if (words.shape().size() != 2) refuse("its word embeddings are no matrix");
+    require_matrix(words);
     const auto types = model_.find(prefix + "embeddings.token_type_embeddings.weight");
     name_model("bert");
     const std::uint64_t layers = count_of({"num_layers"});
@@ -299,6 +308,7 @@ class Naming {
     adopt(tensor, in_block(*layer, row->gguf, tail));
   }
 
+  static constexpr std::uint64_t kMostHead = 65536;
   const Model& model_;
   core::Draft draft_;
   Named out_;

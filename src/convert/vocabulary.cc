@@ -32,8 +32,7 @@ constexpr std::size_t kLongest = 256;                    // bytes of a token who
 
 class Making {
  public:
-  Making(const Model& model, const Tokenizer& from, std::uint64_t rows)
-      : model_(model), from_(from), size_(std::max<std::uint64_t>(from.vocab_size, rows)) {
+  Making(const Model& model, const Tokenizer& from, std::uint64_t rows) : model_(model), from_(from), size_(rows) {
     bytes_.resize(static_cast<std::size_t>(size_));
     for (std::size_t i = 0; i < from.tokens.size(); ++i) {
       const std::uint64_t id = from.ids.empty() ? i : from.ids[i];

@@ -13,7 +13,7 @@ struct Vocabulary {
   std::vector<Value::Entry> attributes;
   std::vector<std::string> differences;  // sentences
 };
-// `rows` of the word embeddings: llama.cpp needs a token for each.
+// `rows` of the word embeddings, at least as many as tokens: llama.cpp needs a token for each.
 Vocabulary vocabulary_for_llama_cpp(const Model&, const Tokenizer&, std::uint64_t rows);
 
 }  // namespace weighbridge::convert
