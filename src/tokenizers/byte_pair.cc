@@ -211,13 +211,15 @@ struct BytePair::Rep {
       if (begin == end) return;
       std::string spaced(prefix_space ? 1 : 0, ' ');
       std::string_view piece = text.substr(begin, end - begin);
-      if (prefix_space || (metaspace && piece.find(kMetaspace) != piece.npos)) {
+      if (metaspace && piece.find(kMetaspace) != piece.npos) {
         for (std::size_t at = 0; at < piece.size();) {
-          const bool space = metaspace && piece.substr(at).starts_with(kMetaspace);
+          const bool space = piece.substr(at).starts_with(kMetaspace);
           spaced += space ? ' ' : piece[at];
           at += space ? kMetaspace.size() : 1;
         }
         piece = spaced;
+      } else if (prefix_space) {
+        piece = spaced.append(piece);
       }
       encode_words(piece, enough, out);
     };
