@@ -155,8 +155,8 @@ struct BytePair::Rep {
     if (!options.words.empty()) {
       const auto* const named = tokenizers::Splitter::find(options.words);
       if (!named)
-        base::unsupported("tokenizer/words",
-                          "texts are divided into words as for \"" + options.words + "\", which is not known here");
+        base::unsupported("tokenizer/words", "texts are divided into words as for \"" + options.words +
+                                                 "\", which this program does not know");
       splitter.emplace(*named);
     }
     if (options.whole_words)

@@ -53,8 +53,8 @@ class Reading {
     const Value* const kind = said("model");
     const std::string text = kind ? kind->to_text() : std::string();
     if (text != "llama" && text != "bert" && text != "gpt2")
-      base::unsupported("tokenizer/model",
-                        "the tokenizer of the model is " + core::quoted(core::excerpt(text)) + ", which is not here");
+      base::unsupported("tokenizer/model", "the tokenizer of the model is " + core::quoted(core::excerpt(text)) +
+                                               ", which this program does not have");
     read_tokens();
     Described out{.options = asked};
     if (text == "bert") {
@@ -166,7 +166,7 @@ class Reading {
     if (!named)
       base::unsupported("tokenizer/words", "texts are divided into words as for " +
                                                core::quoted(core::excerpt(options.words)) +
-                                               ", which is not known here");
+                                               ", which this program does not know");
     options.whole_words = named->whole_words;
     options.prefix_space = false;
     std::unordered_map<std::string_view, std::uint32_t> ids;  // of spellings
