@@ -184,6 +184,12 @@ void Corpus::valid() {
     file.tensors = {{"scalar", {}, 0, 0}, {"empty", {0, 4}, 0, 32}, {"last", {1, 1, 1, 2}, 1, 32}};
     file.data = padded(floats(1)) + "1234";
   });
+  // Without a byte of data the file ends with its header, before the data would begin.
+  File empty;
+  empty.tensors = {{"empty", {0, 4}, 1, 0}};
+  add("valid-empty-tensor-alone", "", empty);
+  empty.tensors = {{"empty", {0, 4}, 99, 0}};
+  add("unknown-type-without-bytes", "unknown-type", empty);
 }
 
 void Corpus::header() {

@@ -485,7 +485,8 @@ class Walk {
     const std::string_view name = name_of(info);
     const ElementType* const type = find_element_type(info.type);
     const BlockTypeInfo* const block = type && !type->block.empty() ? find_block_type(type->block) : nullptr;
-    const Extent extent{.source = 0, .offset = data_start_ + info.offset, .length = *info.size};
+    // Without bytes of data the file may end before the data would begin, and every range lies inside the file.
+    const Extent extent{.source = 0, .offset = std::min(data_start_ + info.offset, size_), .length = *info.size};
     const Shape shape = shape_of(info);
     if (type && type->dtype != DType::unknown) {
       draft_.add_tensor(name, Layout::dense, type->dtype, shape);
