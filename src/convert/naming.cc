@@ -188,8 +188,8 @@ class Naming {
     rotation(head);
     for (const std::string_view known :
          {"hf.num_key_value_heads", "num_key_value_heads", "slm.kv_head_count", "hf.hidden_size", "hidden_size",
-          "slm.hidden_size", "hf.vocab_size", "vocab_size", "slm.vocab_size", "hf.tie_word_embeddings", "slm.flags",
-          "hf.bos_token_id", "hf.eos_token_id", "hf.pad_token_id"})
+          "slm.hidden_size", "hf.vocab_size", "vocab_size", "slm.vocab_size", "hf.tie_word_embeddings",
+          "tie_word_embeddings", "slm.flags", "hf.bos_token_id", "hf.eos_token_id", "hf.pad_token_id"})
       used_.emplace(known);
     set_vocabulary(words.shape()[0]);
     for (const Tensor& tensor : model_) llama_tensor(tensor, head, layers);

@@ -11,7 +11,7 @@ namespace weighbridge::convert {
 
 struct Named {
   Model model;
-  std::vector<Item> losses, changes;
+  std::vector<Item> losses{}, changes{}, blockers{};
 };
 // Takes the names of Hugging Face, of EMBD and of SLM. Throws Error{misuse} if the model is neither a Llama nor a BERT,
 // or if it computes what llama.cpp does not compute under this name.

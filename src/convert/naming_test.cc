@@ -8,9 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "convert/own_names.h"
 #include "support/convert_testing.h"
 #include "support/sample_models.h"
 #include "support/thrown.h"
+#include "weighbridge/view.h"
 
 namespace weighbridge::convert {
 namespace {
@@ -57,6 +59,45 @@ TEST(Naming, AVocabularyLargerThanItsEmbeddingsIsRefused) {
   tokenizer.vocab_size = 1U << 31;
   builder.tokenizer(std::move(tokenizer));
   EXPECT_NE(refusal(builder.build()).find("more tokens"), std::string::npos);
+}
+
+Model with(const Model& model, const std::string& key, const std::string& text) {
+  return view(model, {.set = {{key, text}}});
+}
+
+TEST(OwnNames, ComeBack) {
+  const Model llama = test::llama_model({}).build(), bert = test::bert_model().build();
+  const Named back = with_own_names(named_for_llama_cpp(llama).model, "slm");
+  EXPECT_TRUE(back.blockers.empty());
+  EXPECT_TRUE(back.model.find("layers.0.wq.weight").has_value());
+  EXPECT_TRUE(back.model.attribute("slm.hidden_size"));
+  EXPECT_FALSE(back.model.attribute("llama.block_count"));
+  const Named weights = with_own_names(named_for_llama_cpp(bert).model, "embd");
+  EXPECT_TRUE(weights.blockers.empty());
+  EXPECT_TRUE(weights.model.find("encoder.layer.0.attention.output.LayerNorm.bias").has_value());
+  EXPECT_FALSE(weights.model.attribute("bert.block_count"));
+}
+
+TEST(OwnNames, AreForNamesOfLlamaCppAlone) {
+  const Model own = test::llama_model({}).build(), named = named_for_llama_cpp(own).model;
+  EXPECT_TRUE(needs_own_names(named, "slm"));
+  EXPECT_TRUE(needs_own_names(named, "embd"));
+  EXPECT_FALSE(needs_own_names(named, "safetensors"));
+  EXPECT_FALSE(needs_own_names(own, "slm"));
+}
+
+TEST(OwnNames, WhatCannotBeSeenSoIsABlocker) {
+  const Model llama = named_for_llama_cpp(test::llama_model({}).build()).model;
+  const auto blocker = [](const Model& model, std::string_view format) {
+    const Plan plan = weighbridge::plan(model, format, {});
+    return plan.blockers().empty() ? std::string() : plan.blockers()[0].to;
+  };
+  EXPECT_NE(blocker(with(llama, "general.architecture", "qwen2"), "slm").find("qwen2"), std::string::npos);
+  EXPECT_NE(blocker(llama, "embd").find("its architecture is"), std::string::npos);
+  EXPECT_NE(blocker(with(llama, "llama.expert_count", "8"), "slm").find("expert_count"), std::string::npos);
+  EXPECT_NE(blocker(with(llama, "llama.rope.scaling.type", "yarn"), "slm").find("yarn"), std::string::npos);
+  EXPECT_NE(blocker(with(llama, "llama.rope.scale_linear", "4"), "slm").find("no scaling"), std::string::npos);
+  EXPECT_NE(blocker(with(llama, "tokenizer.ggml.model", "rwkv"), "slm").find("rwkv"), std::string::npos);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "codecs/codec.h"
 #include "convert/gptq.h"
 #include "convert/naming.h"
+#include "convert/own_names.h"
 #include "convert/payload.h"
 #include "convert/plan_maker.h"
 #include "convert/rep.h"
@@ -224,14 +225,6 @@ bool has_groups(const FormatInfo& format) {
   return std::ranges::find(format.holds.layouts, Layout::quantized_group) != format.holds.layouts.end();
 }
 
-// Puts items that no writer judged in front of the writer's.
-void add_items(core::WriteLayout& layout, std::vector<Item> losses, std::vector<Item> changes) {
-  std::move(layout.losses.begin(), layout.losses.end(), std::back_inserter(losses));
-  std::move(layout.changes.begin(), layout.changes.end(), std::back_inserter(changes));
-  layout.losses = std::move(losses);
-  layout.changes = std::move(changes);
-}
-
 // A model whose content is checked before it is copied must be copied as it was checked.
 Model as_checked(const Model& model) {
   const core::Format* const format = registry::find(model.format());
@@ -242,9 +235,18 @@ Model as_checked(const Model& model) {
 // What is laid out in place of the model, and what that changes.
 struct Input {
   Model model;
-  std::vector<Item> losses{}, changes{};
+  std::vector<Item> losses{}, changes{}, blockers{};
   bool computed = false;  // from the model's parts, which have the digests to check
 };
+// Puts items that no writer judged in front of the writer's.
+void add_items(core::WriteLayout& layout, Input& input) {
+  const auto put = [](std::vector<Item>& items, std::vector<Item>& first) {
+    items.insert(items.begin(), std::move_iterator(first.begin()), std::move_iterator(first.end()));
+  };
+  put(layout.blockers, input.blockers);
+  put(layout.losses, input.losses);
+  put(layout.changes, input.changes);
+}
 Input input_of(const Model& model, const FormatInfo& to, const Options& options, const Context& context) {
   Input out{.model = model};
   const auto add = [](std::vector<Item>& items, std::vector<Item> more) {
@@ -257,9 +259,11 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
     add(out.changes, std::move(made.changes));
     out.computed = true;
   }
-  if (!options.gguf.naming.empty()) {
-    convert::Named named = convert::named_for_llama_cpp(out.model);
+  const bool own = convert::needs_own_names(out.model, to.name);
+  if (own || !options.gguf.naming.empty()) {
+    convert::Named named = own ? convert::with_own_names(out.model, to.name) : convert::named_for_llama_cpp(out.model);
     out.model = std::move(named.model);
+    add(out.blockers, std::move(named.blockers));
     add(out.losses, std::move(named.losses));
     add(out.changes, std::move(named.changes));
     out.computed = true;
@@ -292,7 +296,7 @@ Plan plan(const Model& model, std::string_view format, const Options& options, c
   const Model checked = as_checked(model);
   Input input = input_of(checked, rep->format->info, options, context);
   rep->layout = lay_out(input.model, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
-  add_items(rep->layout, std::move(input.losses), std::move(input.changes));
+  add_items(rep->layout, input);
   name_folder_files(rep->layout, model);
   name_factors(rep->layout, input.model);
   rep->models = {input.computed ? checked : input.model};  // whose parts have the digests to check
@@ -314,7 +318,7 @@ Plan plan_append(const Model& target, const Model& more, const Options& options,
   const Model checked = as_checked(more);
   Input input = input_of(checked, rep->format->info, options, context);
   rep->layout = lay_out(input.model, [&](const Model& from) { return rep->format->append(target, from, options); });
-  add_items(rep->layout, std::move(input.losses), std::move(input.changes));
+  add_items(rep->layout, input);
   name_folder_files(rep->layout, more);
   rep->models = {target, input.computed ? checked : input.model};
   rep->kept_tensors = target.size();

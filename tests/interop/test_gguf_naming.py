@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from interop_tools import ROOT, np, weighbridge
+from interop_tools import ROOT, content_digest, extracted, inspected, np, weighbridge
 from test_llama import SMALL, STORIES, TOK512, folder_of, llama2c, real, sentencepiece, small, spaced_texts
 
 gguf = pytest.importorskip("gguf", reason="gguf is missing: tools/python-environments.sh makes the environment")
@@ -216,3 +216,72 @@ def test_llama_cpp_embeds_as_we_do(tmp_path):
     for text, ours in zip(texts, np.load(tmp_path / "out.npy")):
         theirs = np.array(model.embed(text))
         assert ours @ theirs / np.linalg.norm(ours) / np.linalg.norm(theirs) > 0.99999, text
+
+
+# Back: what llama.cpp's names and metadata describe, as .slm and .weights.
+
+def through_gguf(folder, source, target, *flags, status=0):
+    """The GGUF with llama.cpp's names as `target` without them."""
+    weighbridge("convert", source, folder / "way.gguf", "--naming", "llama", "--quiet", "--force")
+    return weighbridge("convert", folder / "way.gguf", target, "--quiet", "--force", *flags, status=status)
+
+
+@pytest.mark.parametrize("config", [SMALL, GROUPED, SMALL | {"vocab_size": -SMALL["vocab_size"]}],
+                         ids=["small", "grouped", "output of its own"])
+@pytest.mark.parametrize("flags", [(), ("--keep-gqa",), ("--quantize", "q8_0"), ("--quantize", "q4_0")], ids=" ".join)
+def test_an_slm_by_way_of_gguf_is_the_same_model(tmp_path, config, flags):
+    """The list of merges is in another order: GGUF has scores, and merges to one token have the same rank."""
+    config, blocks, _, _ = small(tmp_path, config)
+    folder = a_folder(tmp_path / "model", config, blocks)
+    one, two = tmp_path / "straight.slm", tmp_path / "back.slm"
+    weighbridge("convert", folder, one, "--canonical", "--quiet", *flags)
+    through_gguf(tmp_path, folder, two, "--canonical", *flags)
+    straight, back = (json.loads(weighbridge("inspect", path, "--json")) for path in (one, two))
+    assert back["attributes"] == straight["attributes"] and inspected(two) == inspected(one)
+    assert content_digest(two) == content_digest(one)
+    lines = tmp_path / "texts.jsonl"
+    lines.write_text("".join(json.dumps({"text": text}) + "\n" for text in spaced_texts(5, 500)))
+    ids = [json.loads(weighbridge("tokenize", path, "--input", lines, "--json"))["inputs"] for path in (one, two)]
+    assert len(ids[0]) > 500 and ids[0] == ids[1]
+
+
+def test_stories260k_by_way_of_gguf_has_the_same_bytes(tmp_path):
+    weighbridge("convert", STORIES, tmp_path / "stories.zt", "--tokenizer", TOK512, "--quiet")
+    weighbridge("convert", tmp_path / "stories.zt", tmp_path / "straight.slm", "--canonical", "--quiet")
+    through_gguf(tmp_path, tmp_path / "stories.zt", tmp_path / "back.slm", "--canonical")
+    assert (tmp_path / "back.slm").read_bytes() == (tmp_path / "straight.slm").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["q8_0", "q5_1", "mxfp4"])
+def test_blocks_become_what_they_decode_to(tmp_path, kind):
+    config, blocks, _, _ = small(tmp_path, GROUPED)
+    way, target = tmp_path / "way.gguf", tmp_path / "out.slm"
+    reader = named(a_folder(tmp_path / "model", config, blocks), way, "--quantize", kind, "--allow", "precision")
+    weighbridge("convert", way, target, "--quiet", status=1)
+    weighbridge("convert", way, target, "--quiet", "--allow", "layout")
+    assert extracted(target, "layers.1.w3.weight") == tensors_of(reader)["blk.1.ffn_up.weight"].astype("<f4").tobytes()
+
+
+@pytest.mark.parametrize("changes,words", [
+    ({"rope_scaling": {"type": "linear", "factor": 4.0}}, "llama.rope.scaling.factor"),
+    ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                       "original_max_position_embeddings": 8192}}, "rope_freqs.weight")], ids=["linear", "llama3"])
+def test_what_an_slm_cannot_compute_is_a_blocker(tmp_path, changes, words):
+    config, blocks, _, _ = small(tmp_path)
+    folder = a_folder(tmp_path / "model", config, blocks, **changes)
+    through_gguf(tmp_path, folder, tmp_path / "out.slm", status=1)
+    plan = json.loads(weighbridge("convert", tmp_path / "way.gguf", tmp_path / "out.slm", "--dry-run", "--json", status=1))
+    assert any(words in item["subject"] for item in plan["blockers"])
+
+
+@pytest.mark.skipif(not MINILM.is_dir(), reason="all-MiniLM-L6-v2 is missing: make demo fetches it")
+def test_weights_by_way_of_gguf_embed_the_same(tmp_path):
+    through_gguf(tmp_path, MINILM, tmp_path / "back.weights")
+    weighbridge("convert", MINILM, tmp_path / "straight.weights", "--quiet")
+    texts = tmp_path / "texts"
+    texts.write_text("\n".join(["A scale weighs what crosses it.", "UPPER and lower", "na\u00efve caf\u00e9 \u4e2d\u6587", "x" * 300]) + "\n")
+    arrays = []
+    for name in ("back", "straight"):
+        weighbridge("embed", tmp_path / f"{name}.weights", "--input", texts, "-o", tmp_path / f"{name}.npy", "--quiet")
+        arrays.append(np.load(tmp_path / f"{name}.npy"))
+    assert np.array_equal(*arrays)

@@ -11,9 +11,9 @@
 #include <string>
 
 #include "base/fail.h"
+#include "convert/own_names.h"
 #include "core/words.h"
 #include "runtime/bert/encoder.h"
-#include "runtime/bert/source.h"
 #include "tokenizers/described.h"
 
 namespace weighbridge {
@@ -87,7 +87,7 @@ void EmbedOptions::set(std::string_view option, std::string_view text) {
 
 struct Embedder::Rep {
   Rep(const Model& opened, const EmbedOptions& options)
-      : model(bert::as_encoder(opened)),
+      : model(convert::as_encoder(opened)),
         config(bert::read_config(model, options)),
         precision(options.precision),
         round_tokens(options.batch_tokens == 0 ? kRoundTokens : options.batch_tokens),

@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "convert/own_names.h"
 #include "core/progress.h"
 #include "core/words.h"
 #include "runtime/llama/network.h"
 #include "runtime/llama/numbers.h"
 #include "runtime/llama/sampler.h"
-#include "runtime/llama/source.h"
 #include "runtime/llama/stop.h"
 #include "tokenizers/described.h"
 
@@ -84,7 +84,7 @@ void GeneratorOptions::set(std::string_view option, std::string_view text) {
 
 struct Generator::Rep {
   Rep(const Model& opened, const GeneratorOptions& options)
-      : model(llama::as_slm(opened)),
+      : model(convert::as_slm(opened)),
         config(llama::read_config(model, options.context)),
         tokenizer(make_tokenizer(model, config, options.tokenizer)),
         executor(thread_executor(std::min(options.threads, thread_executor()->concurrency()))),
@@ -126,7 +126,7 @@ struct Session::Rep {
 };
 
 Generator::Generator(Model model, const GeneratorOptions& options) {
-  check_memory(llama::read_config(llama::as_slm(model), options.context), options.limits);
+  check_memory(llama::read_config(convert::as_slm(model), options.context), options.limits);
   rep_ = std::make_unique<Rep>(model, options);
 }
 Generator::~Generator() = default;

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+// Renames tensors, and collects the keys of SLM and of EMBD from the metadata of llama.cpp or of a config.json.
+#include "convert/own_names.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/fail.h"
+#include "convert/llama_cpp.h"
+#include "core/draft.h"
+#include "core/plan_text.h"
+#include "core/words.h"
+#include "formats/slm/layout.h"
+#include "formats/slm/names.h"
+#include "formats/slm/neutral.h"
+#include "tokenizers/described.h"
+#include "wire/json_reader.h"
+
+namespace weighbridge::convert {
+namespace {
+
+using core::quoted;
+using slm_format::Role;
+
+constexpr std::string_view kArchitecture = "general.architecture", kBlock = "blk.", kGenerate = "generate/",
+                           kEmbed = "embed/";
+
+[[noreturn]] void refuse(std::string_view what, const std::string& why, std::string_view user = kGenerate) {
+  base::unsupported(std::string(user) + std::string(what), "this program does not run the model: " + why);
+}
+[[noreturn]] void fail(std::string_view what, std::string_view tensor, std::string message,
+                       std::string_view user = kGenerate) {
+  Finding finding;
+  finding.rule = std::string(user) + std::string(what);
+  finding.kind = Kind::malformed;
+  finding.tensor = std::string(tensor);
+  finding.has_tensor = !tensor.empty();
+  finding.message = std::move(message);
+  throw Error(std::move(finding));
+}
+
+std::string shown(const Value& value) { return quoted(core::excerpt(value.to_text())); }
+
+// A view with SLM's names.
+class Respelled {
+ public:
+  explicit Respelled(const Model& model) : model_(model) { draft_.begin_view(model); }
+
+  Model from_gguf() {
+    const std::string text = model_.attribute(kArchitecture)->to_text();
+    if (text != "llama") refuse("architecture", "its architecture is " + quoted(core::excerpt(text)));
+    refuse_extras();
+    const Tensor words = require("token_embd.weight");
+    if (!words.has_shape() || words.shape().size() != 2) fail("shape", words.name(), "the embeddings are no matrix");
+    const std::uint64_t hidden = words.shape()[1], heads = count("attention.head_count");
+    set("vocab_size", words.shape()[0]);
+    set("hidden_size", hidden);
+    set("layer_count", count("block_count"));
+    set("head_count", heads);
+    set("kv_head_count", count("attention.head_count_kv", heads));
+    set("head_dim", count("attention.key_length", std::max<std::uint64_t>(hidden / heads, 1)));
+    set("ffn_size", count("feed_forward_length"));
+    set("max_context", count("context_length"));
+    set("rope_theta", real("rope.freq_base", 10000));
+    set("rms_norm_epsilon", real("attention.layer_norm_rms_epsilon"));
+    set("flags", model_.find("output.weight") ? 0 : 1);
+    rotation(count("attention.key_length", std::max<std::uint64_t>(hidden / heads, 1)));
+    for (const Tensor& tensor : model_) add_gguf(tensor);
+    return finish();
+  }
+
+  Model from_neutral() {
+    judge_folder();
+    const auto words = slm_format::find_role(model_, Role::tok_embeddings, 0);
+    if (!words || !words->has_shape() || words->shape().size() != 2)
+      fail("missing-tensor", "tok_embeddings.weight", "the model has no matrix of embeddings");
+    const std::uint64_t hidden = words->shape()[1], heads = stated("head_count");
+    const std::uint64_t head = stated("head_dim", std::max<std::uint64_t>(hidden / heads, 1));
+    set("vocab_size", words->shape()[0]);
+    set("hidden_size", hidden);
+    set("layer_count", stated("layer_count"));
+    set("head_count", heads);
+    set("kv_head_count", stated("kv_head_count", heads));
+    set("head_dim", head);
+    set("ffn_size", stated("ffn_size"));
+    set("max_context", stated("max_context"));
+    set("rms_norm_epsilon", stated_real("rms_norm_epsilon", 1e-6));
+    set("flags", slm_format::find_role(model_, Role::output, 0) ? 0 : 1);
+    set("rope_theta", folder_rotation(head));
+    for (const Tensor& tensor : model_) add_neutral(tensor, head);
+    return finish();
+  }
+
+ private:
+  Model finish() {
+    for (const auto& [key, value] : model_.attributes())
+      if (!draft_.attribute(key)) draft_.set_attribute(key, value);
+    if (!draft_.index_names().empty()) fail("tensors", {}, "two tensors of the model would have the same name");
+    return draft_.finish();
+  }
+
+  void set(std::string_view field, std::uint64_t number) {
+    draft_.set_attribute(std::string(slm_format::kPrefix) + std::string(field), Value::integer(number));
+  }
+  void set(std::string_view field, int flag) { set(field, static_cast<std::uint64_t>(flag)); }
+  void set(std::string_view field, double number) {
+    draft_.set_attribute(std::string(slm_format::kPrefix) + std::string(field), Value::real(number, DType::f64));
+  }
+
+  static std::uint64_t whole(const std::string& key, const Value* value, std::optional<std::uint64_t> otherwise) {
+    const auto number = value ? value->as_u64() : otherwise;
+    if (number && *number > 0 && *number <= UINT32_MAX) return *number;
+    if (!value) fail("missing-key", {}, "the model's metadata have no '" + key + "'");
+    fail("key", {},
+         "the model's metadata say '" + key + "' is " + shown(*value) + ", where a positive whole number is needed");
+  }
+  static double positive(const std::string& key, const Value* value, std::optional<double> otherwise) {
+    const auto number = value ? value->as_f64() : otherwise;
+    if (number && std::isfinite(*number) && *number > 0) return *number;
+    if (!value) fail("missing-key", {}, "the model's metadata have no '" + key + "'");
+    fail("key", {},
+         "the model's metadata say '" + key + "' is " + shown(*value) + ", where a positive number is needed");
+  }
+
+  // ---- GGUF ----
+
+  static std::string own(std::string_view key) { return "llama." + std::string(key); }
+  const Value* said(std::string_view key) const { return model_.attribute(own(key)); }
+  std::uint64_t count(std::string_view key, std::optional<std::uint64_t> otherwise = {}) const {
+    return whole(own(key), said(key), otherwise);
+  }
+  double real(std::string_view key, std::optional<double> otherwise = {}) const {
+    return positive(own(key), said(key), otherwise);
+  }
+  Tensor require(const std::string& name) const {
+    const auto found = model_.find(name);
+    if (!found) fail("missing-tensor", name, "the model has no tensor '" + name + "'");
+    return *found;
+  }
+
+  // Keys that change what is computed.
+  void refuse_extras() const {
+    for (const std::string_view key : {"expert_count", "expert_used_count", "attention.sliding_window"})
+      if (const Value* const value = said(key); value && value->as_u64() != 0U)
+        refuse("key", "'" + own(key) + "' is " + shown(*value));
+    for (const std::string_view key : {"attention.scale", "logit_scale", "residual_scale", "embedding_scale"})
+      if (const Value* const value = said(key); value && value->as_f64() != 0.0 && value->as_f64() != 1.0)
+        refuse("key", "'" + own(key) + "' is " + shown(*value));
+  }
+
+  void rotation(std::uint64_t head) {
+    if (count("rope.dimension_count", head) != head) refuse("rotation", "only a part of each head is rotated");
+    const Value* const type = said("rope.scaling.type");
+    const std::string kind = type ? type->to_text() : said("rope.scale_linear") ? "linear" : "none";
+    if (kind == "none") return;
+    if (kind != "linear") refuse("rotation", "its rotation is scaled by " + quoted(core::excerpt(kind)));
+    const Value* const factor = said("rope.scaling.factor");
+    set("rope_factor", positive(own("rope.scaling.factor"), factor ? factor : said("rope.scale_linear"), 1.0));
+  }
+
+  void add_gguf(const Tensor& tensor) {
+    const std::string_view name = tensor.name();
+    for (std::size_t r = 0; r < std::size(kLlamaNames) && name.ends_with(kWeight); ++r) {
+      const std::string_view word = kLlamaNames[r];
+      const auto role = static_cast<Role>(r);
+      if (r < slm_format::kModelRoles) {
+        if (name == std::string(word) + std::string(kWeight)) return adopt(tensor, slm_format::spell(role, 0));
+        continue;
+      }
+      if (const auto layer = layer_of(name); layer && name == in_block(*layer, word, kWeight))
+        return adopt(tensor, slm_format::spell(role, *layer));
+    }
+    if (name == kRopeFactors) return adopt(tensor, std::string(name));
+    if (slm_format::is_rotary_table(name)) return;
+    refuse("tensors", "it has a tensor " + quoted(core::excerpt(name)));
+  }
+  // 3 of "blk.3.attn_q.weight".
+  static std::optional<std::uint32_t> layer_of(std::string_view name) {
+    if (!name.starts_with(kBlock)) return std::nullopt;
+    const std::size_t dot = name.find('.', kBlock.size());
+    const auto layer = dot == name.npos ? std::nullopt : wire::as_u64(name.substr(kBlock.size(), dot - kBlock.size()));
+    return layer && *layer < UINT32_MAX ? std::optional(static_cast<std::uint32_t>(*layer)) : std::nullopt;
+  }
+  void adopt(const Tensor& tensor, const std::string& name) { draft_.adopt(name, tensor); }
+
+  // ---- Hugging Face, llama2.c ----
+
+  std::uint64_t stated(std::string_view field, std::optional<std::uint64_t> otherwise = {}) const {
+    const auto found = slm_format::find_stated(model_, field);
+    return whole(found ? found->key : std::string(field), found ? found->value : nullptr, otherwise);
+  }
+  double stated_real(std::string_view field, std::optional<double> otherwise = {}) const {
+    const auto found = slm_format::find_stated(model_, field);
+    return positive(found ? found->key : std::string(field), found ? found->value : nullptr, otherwise);
+  }
+
+  void judge_folder() const {
+    struct Demand {
+      std::string_view key, first, second;
+    };
+    constexpr Demand kDemands[] = {
+        {"hf.model_type", "llama", "llama"},      {"hf.hidden_act", "silu", "swish"},
+        {"hf.attention_bias", "false", "false"},  {"hf.mlp_bias", "false", "false"},
+        {"hf.partial_rotary_factor", "1.0", "1"}, {"hf.quantization_config", "null", "null"}};
+    for (const auto& [key, first, second] : kDemands)
+      if (const Value* const value = model_.attribute(key);
+          value && value->to_text() != first && value->to_text() != second && value->to_text() != "null")
+        refuse("key", "'" + std::string(key.substr(3)) + "' is " + shown(*value));
+    if (const Value* const unheld = model_.attribute(slm_format::kTokenizerUnheld))
+      refuse("tokenizer", "its tokenizer does what this one does not: " + unheld->to_text());
+  }
+
+  double folder_rotation(std::uint64_t head) {
+    double theta = stated_real("rope_theta", 10000);
+    for (const std::string_view key : {"hf.rope_scaling", "hf.rope_parameters"}) {
+      const Value* const value = model_.attribute(key);
+      if (!value || value->to_text() == "null") continue;
+      const RopeScaling scaling = parse_rope_scaling(value->to_text());
+      theta = scaling.theta.value_or(theta);
+      if (!(theta > 0) || !std::isfinite(theta)) fail("key", {}, "rope_theta is not a positive number");
+      switch (scaling.kind) {
+        case RopeScaling::Kind::none: break;
+        case RopeScaling::Kind::linear: set("rope_factor", scaling.factor); break;
+        case RopeScaling::Kind::llama3:
+          if (head <= kMostHead) add_rope_factors(draft_, rope_factors(scaling, theta, head));
+          break;
+        case RopeScaling::Kind::other: refuse("rotation", "its rotation is scaled by " + shown(*value));
+      }
+    }
+    return theta;
+  }
+
+  void add_neutral(const Tensor& tensor, std::uint64_t head) {
+    const std::string_view name = tensor.name();
+    if (slm_format::is_rotary_table(name)) return;
+    const auto respelt = slm_format::from_hugging_face(name);
+    if (!respelt) {
+      if (slm_format::is_bias(model_, name)) refuse("tensors", "it has a tensor " + quoted(core::excerpt(name)));
+      return adopt(tensor, std::string(name));
+    }
+    if (!respelt->half_split) return adopt(tensor, respelt->name);
+    if (!has_rows_to_pair(tensor, head))
+      fail("shape", name,
+           "the rows of tensor '" + std::string(name) + "' are no whole heads of " + std::to_string(head));
+    add_paired_rows(draft_, respelt->name, tensor, head);
+  }
+
+  static constexpr std::uint64_t kMostHead = 65536;
+  const Model& model_;
+  core::Draft draft_;
+};
+
+// The name of Hugging Face for one of llama.cpp; nullopt if it is none of a BERT.
+std::optional<std::string> hugging_face_name(std::string_view name) {
+  const std::string_view tail = name.ends_with(kBias) ? kBias : kWeight;
+  if (!name.ends_with(tail)) return std::nullopt;
+  const std::string_view stem = name.substr(0, name.size() - tail.size());
+  if (const auto row = std::ranges::find(kBertNames, stem, &Respelling::gguf); row != std::end(kBertNames))
+    return std::string(row->folder) + std::string(tail);
+  const std::size_t dot = stem.starts_with(kBlock) ? stem.find('.', kBlock.size()) : stem.npos;
+  if (dot == stem.npos || !wire::as_u64(stem.substr(kBlock.size(), dot - kBlock.size()))) return std::nullopt;
+  const auto row = std::ranges::find(kBertLayerNames, stem.substr(dot + 1), &Respelling::gguf);
+  if (row == std::end(kBertLayerNames)) return std::nullopt;
+  return std::string(kBertLayer) + std::string(stem.substr(kBlock.size(), dot - kBlock.size() + 1)) +
+         std::string(row->folder) + std::string(tail);
+}
+
+}  // namespace
+
+Model as_slm(const Model& model) {
+  if (model.attribute(std::string(slm_format::kPrefix) + "hidden_size")) return model;
+  if (model.attribute(kArchitecture)) return Respelled(model).from_gguf();
+  if (slm_format::find_role(model, Role::tok_embeddings, 0)) return Respelled(model).from_neutral();
+  return model;  // the next step says what is missing
+}
+
+Model as_encoder(const Model& model) {
+  const Value* const architecture = model.attribute(kArchitecture);
+  if (!architecture || model.find("embeddings.word_embeddings.weight")) return model;
+  if (architecture->to_text() != "bert")
+    refuse("architecture", "its architecture is " + quoted(core::excerpt(architecture->to_text())), kEmbed);
+  const auto said = [&](std::string_view key) { return model.attribute("bert." + std::string(key)); };
+  if (const Value* const causal = said("attention.causal"); causal && causal->as_bool() != false)
+    refuse("key", "'bert.attention.causal' is not false", kEmbed);
+  core::Draft draft;
+  draft.begin_view(model);
+  const std::pair<std::string_view, std::string_view> keys[] = {{"block_count", "num_layers"},
+                                                                {"attention.head_count", "num_attention_heads"},
+                                                                {"attention.layer_norm_epsilon", "layer_norm_eps"}};
+  for (const auto& [from, to] : keys)
+    if (const Value* const value = said(from)) draft.set_attribute(std::string(to), Value::text(value->to_text()));
+  if (const Value* const pooling = said("pooling_type")) {
+    const auto kind = pooling->as_u64();
+    if (kind != 1U && kind != 2U)
+      refuse("pooling",
+             "'bert.pooling_type' is " + quoted(core::excerpt(pooling->to_text())) +
+                 ", and this build computes 1 (mean) and 2 (cls)",
+             kEmbed);
+    if (!model.attribute("pooling_mode")) draft.set_attribute("pooling_mode", Value::text(kind == 1U ? "mean" : "cls"));
+  }
+  for (const auto& [key, value] : model.attributes())
+    if (!draft.attribute(key)) draft.set_attribute(key, value);
+  for (const Tensor& tensor : model) {
+    const auto name = hugging_face_name(tensor.name());
+    if (!name) refuse("tensors", "it has a tensor " + quoted(core::excerpt(tensor.name())), kEmbed);
+    draft.adopt(*name, tensor);
+  }
+  if (!draft.index_names().empty()) fail("tensors", {}, "two tensors of the model would have the same name", kEmbed);
+  return draft.finish();
+}
+
+namespace {
+
+// A format whose names are not llama.cpp's, and the architecture that it holds.
+struct Target {
+  std::string_view format, architecture;
+  Model (*view)(const Model&);
+};
+constexpr Target kTargets[] = {{"slm", "llama", as_slm}, {"embd", "bert", as_encoder}};
+constexpr std::string_view kTokenizerKeys = "tokenizer.ggml.", kGeneral = "general.";
+
+// Behind "llama." and "bert.": what the result says in its header or by its tensors. Another value of the last ones
+// would have been refused.
+constexpr std::string_view kHeld[] = {"block_count",
+                                      "context_length",
+                                      "embedding_length",
+                                      "feed_forward_length",
+                                      "attention.head_count",
+                                      "attention.head_count_kv",
+                                      "attention.key_length",
+                                      "attention.value_length",
+                                      "vocab_size",
+                                      "rope.dimension_count",
+                                      "rope.freq_base",
+                                      "attention.layer_norm_rms_epsilon",
+                                      "attention.layer_norm_epsilon",
+                                      "attention.causal",
+                                      "pooling_type",
+                                      "expert_count",
+                                      "expert_used_count",
+                                      "attention.sliding_window",
+                                      "rope.scaling.type"};
+// What describes the file that was read.
+constexpr std::string_view kOfTheFile[] = {"general.architecture", "general.file_type", "general.quantization_version",
+                                           "general.alignment"};
+
+const Target* target_of(std::string_view format) {
+  const auto at = std::ranges::find(kTargets, format, &Target::format);
+  return at == std::end(kTargets) ? nullptr : at;
+}
+
+bool is_held(std::string_view key, std::string_view architecture) {
+  if (key.starts_with(kTokenizerKeys) || std::ranges::find(kOfTheFile, key) != std::end(kOfTheFile)) return true;
+  if (!key.starts_with(architecture) || !key.substr(architecture.size()).starts_with('.')) return false;
+  return std::ranges::find(kHeld, key.substr(architecture.size() + 1)) != std::end(kHeld);
+}
+
+// What texts become with the tokenizer of the model, and do not with the same vocabulary in an .slm.
+std::vector<std::string> differences(const tokenizers::Described& described) {
+  std::vector<std::string> out;
+  const BytePairOptions& own = described.options;
+  if (!own.words.empty())
+    out.push_back("merged across words, where the model divides texts into words as for " + quoted(own.words));
+  if (!own.in_texts.empty())
+    out.push_back("without the " + std::to_string(own.in_texts.size()) + " tokens that texts are searched for");
+  if (!own.adds_bos) out.push_back("with BOS before each text");
+  if (own.words.empty() && own.prefix_space != BytePair(*described.tokenizer).prefix_space())
+    out.push_back(*own.prefix_space ? "without a space before each text" : "with a space before each text");
+  return out;
+}
+
+void judge_rotation(const Model& model, Named& out) {
+  constexpr std::string_view kWhy = "an .slm has rope_theta only, no scaling of the rotation";
+  if (const Value* const factor = model.attribute(std::string(slm_format::kPrefix) + "rope_factor"))
+    out.blockers.push_back({LossKind::attribute, core::indexed("attributes", "llama.rope.scaling.factor"),
+                            factor->to_text(), std::string(kWhy)});
+  if (const auto factors = model.find(kRopeFactors))
+    out.blockers.push_back(
+        {LossKind::unsupported, core::subject(*factors), std::string(factors->type_name()), std::string(kWhy)});
+}
+
+}  // namespace
+
+bool needs_own_names(const Model& model, std::string_view format) {
+  const Target* const target = target_of(format);
+  return target != nullptr && model.attribute(kArchitecture) && model.find("token_embd.weight");
+}
+
+Named with_own_names(const Model& model, std::string_view format) {
+  const Target& target = *target_of(format);
+  Named out{.model = model};
+  const bool slm = target.view == as_slm;
+  tokenizers::Described described;
+  Model named;
+  try {
+    named = target.view(model);
+    described = tokenizers::describe(model);
+  } catch (const Error& error) {
+    if (error.kind() != Kind::malformed && error.kind() != Kind::unsupported) throw;
+    out.blockers.push_back({LossKind::unsupported, core::indexed("attributes", kArchitecture),
+                            model.attribute(kArchitecture)->to_text(), error.finding().message});
+    return out;
+  }
+  if (slm) judge_rotation(named, out);
+  core::Draft draft;
+  draft.begin_view(named);
+  for (const Tensor& tensor : named) draft.adopt(tensor.name(), tensor);
+  for (const auto& [key, value] : named.attributes()) {
+    if (is_held(key, target.architecture)) continue;
+    if (slm && key.starts_with(kGeneral))
+      out.changes.push_back({LossKind::attribute, core::indexed("attributes", key), core::excerpt(value.to_text()),
+                             "left out: no run of it needs that"});
+    else
+      draft.set_attribute(key == "general.name" && !named.attribute("model_name") ? "model_name" : key, value);
+  }
+  if (described.tokenizer) {
+    draft.set_tokenizer(*described.tokenizer);
+    if (slm && described.tokenizer->kind != Tokenizer::Kind::wordpiece)
+      for (std::string& difference : differences(described))
+        out.losses.push_back({LossKind::tokenizer, "tokenizer", "its own rules", std::move(difference)});
+  }
+  std::uint32_t next = 0;
+  for (const Tensor& tensor : model) {
+    if (slm && slm_format::is_rotary_table(tensor.name()))
+      out.changes.push_back({LossKind::layout, core::subject(tensor), std::string(tensor.type_name()),
+                             "left out: rope_theta implies it"});
+    else if (const std::string_view name = named.name(next++); name != tensor.name())
+      out.changes.push_back({LossKind::name, core::subject(tensor), std::string(tensor.name()), std::string(name)});
+  }
+  draft.index_names();
+  out.model = draft.finish();
+  return out;
+}
+
+}  // namespace weighbridge::convert
