@@ -11,8 +11,8 @@ STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
 .PHONY: help setup setup-test setup-check build build-demo demo test check check-long test-house test-unit test-command test-reference \
-  test-release test-interop test-python test-pythons check-torch wheel wheels check-llama test-web test-fuzz test-threads test-all-threads test-malformed test-shared bench bench-report fuzz corpus docs reference unicode format \
-  format-check tidy install package web web-serve clean
+  test-release test-interop test-python test-pythons check-torch check-torch-files wheel wheels check-llama test-web test-fuzz test-threads test-all-threads test-malformed test-properties test-shared bench bench-report fuzz corpus docs reference unicode format check-model-signing check-ray lake \
+  format-check tidy install package check-reproducible web web-serve clean
 .NOTPARALLEL:
 
 help: ## say what each target does
@@ -64,6 +64,8 @@ check-long: setup-check ## what does not fit, before a release: fuzzing for long
 	@$(STAGE) "the Python package with each Python that is here, and from its source archive" $(MAKE) --no-print-directory test-pythons
 	@$(STAGE) "the Python package under the address sanitizer" tools/test-python-asan.sh
 	@$(STAGE) "GGUF beside llama.cpp" $(MAKE) --no-print-directory check-llama
+	@$(STAGE) "properties with other random cases" $(MAKE) --no-print-directory test-properties
+	@$(STAGE) "manifests beside model-signing" $(MAKE) --no-print-directory check-model-signing
 	@$(STAGE) "100,000 malformed files of each format" $(MAKE) --no-print-directory test-malformed
 	@$(STAGE) "clang 16: each fuzz target for ten minutes" $(MAKE) --no-print-directory test-fuzz FUZZ_SECONDS=600
 	@$(STAGE) "clang 16: thread sanitizer over everything" $(MAKE) --no-print-directory test-all-threads
@@ -122,8 +124,28 @@ check-llama: ## what needs llama.cpp, which is compiled for it: files, blocks, s
 	@tools/fetch-vocabularies.sh
 	build/venv-llama/bin/python -m pytest -q -p no:cacheprovider tests/interop/test_gguf*.py tests/interop/test_ggml_blocks.py
 
+check-model-signing: ## manifests beside model-signing, the reference of OpenSSF Model Signing, both ways
+	cmake --preset release
+	cmake --build build/release -j $(JOBS) --target weighbridge
+	@tools/python-environments.sh tests/interop/model-signing-requirements.txt build/venv-model-signing
+	build/venv-model-signing/bin/python -m pytest -q -rs -p no:cacheprovider tests/interop/test_model_signing.py
+
+check-torch-files: ## files of PyTorch beside PyTorch itself, both ways (5.4 GB, the environment of check-torch)
+	cmake --preset release
+	cmake --build build/release -j $(JOBS) --target weighbridge
+	@tools/python-environments.sh python/ecosystem/requirements.txt build/venv-torch
+	@$${TORCH_PYTHON:-build/venv-torch/bin/python} -m pytest -q -rs -p no:cacheprovider tests/interop/test_pytorch.py
+
 check-torch: wheel ## what needs PyTorch (5.4 GB): safetensors' own tests, transformers, sentence-transformers with weighbridge in its place
 	@tools/test-torch.sh
+
+check-ray: wheel ## corpora and lakes on Ray, and DuckDB, Polars, Daft, pyarrow (1.1 GB): workers and nodes that end, a lake of a thousand files
+	@tools/test-ray.sh
+
+lake: wheel ## make a lake of a thousand model files, and what an audit of it has to find: build/lake
+	@rm -rf build/lake build/lake-site
+	@build/venv-python/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --target build/lake-site "$$(ls -t build/wheels/weighbridge-*-linux_*.whl | head -1)"
+	@PYTHONPATH=build/lake-site build/venv-python/bin/python tools/make_lake.py build/lake
 
 test-web: web ## build for the browser; run the npm package under Node and the page in Chromium
 	@tools/test-web.sh
@@ -144,6 +166,11 @@ test-all-threads:
 	cmake --build build/tsan -j $(JOBS)
 	python3 tools/run_ctest.py tsan -j $(JOBS)
 	@WEIGHBRIDGE="$(CURDIR)/build/tsan/weighbridge" tools/run-pytest.sh published tests/cli
+
+test-properties: ## check properties of conversions with 200 random cases each that no run had before
+	cmake --preset release
+	cmake --build build/release -j $(JOBS) --target convert_test
+	RC_PARAMS="max_success=200" build/release/src/convert/convert_test --gtest_brief=1 --gtest_filter='ConvertProperty*:*EveryPair*:Canonical*'
 
 test-malformed:
 	cmake --preset release
@@ -205,6 +232,9 @@ package: setup ## make the .deb files and the .tar.gz: build/release/packages
 	cmake --build build/release -j $(JOBS) --target weighbridge weighbridge_library pages
 	@cd build/release && cpack -B packages
 	@ls -l build/release/packages/*.deb build/release/packages/*.tar.gz
+
+check-reproducible: setup ## build HEAD twice in different folders, once without the compiler cache, and compare every byte of what is released
+	@tools/check-reproducible.sh $(REPRODUCIBLE_ARGUMENTS)
 
 web: ## build the page: build/web/site, and the npm package: web/api
 	@tools/install-packages.sh web

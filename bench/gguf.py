@@ -116,7 +116,7 @@ def main():
     one = ["taskset", "-c", "0"]
     out = os.path.join(t.out, "o.safetensors")
     row = t.job("dequantize", "1 GiB of f16 from q4_k, one core", {
-        "ours": [*one, o.ours, "convert", t.path("q4_k.gguf"), out, "--cast", "f16", "--allow", "layout,overflow", "--quiet"],
+        "ours": [*one, o.ours, "convert", t.path("q4_k.gguf"), out, "--dequantize", "f16", "--allow", "overflow", "--quiet"],
         "amn": peers.amn and [*one, peers.amn, "remember", t.path("q4_k.gguf"), "--to", "f16", "-o", out, "--threads", "1"]}, size=GIB)
     if row:
         results.asked(row, "amn", 0.5)

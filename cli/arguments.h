@@ -30,10 +30,9 @@ class Arguments {
   // The last value; empty if none was given.
   std::string_view value(FlagId id) const { return values(id).empty() ? std::string_view{} : values(id).back(); }
   const std::vector<std::string>& values(FlagId id) const { return values_[index(id)]; }
-  // The value of a flag that takes a number, already checked against its range; the default of its row if it is not
-  // given.
+  // The value of a flag that takes a number, already checked against its range; the verb's default if it is not given.
   template <class Number> Number number(FlagId id) const {
-    return number(id, parsed<Number>(flag(id).standard, Number{}));
+    return number(id, parsed<Number>(flag_of(flag(id), verb, action).standard, Number{}));
   }
   // The same with another default.
   template <class Number> Number number(FlagId id, Number standard) const { return parsed(value(id), standard); }

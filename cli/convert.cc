@@ -14,7 +14,9 @@
 
 #include "session.h"
 #include "weighbridge/formats.h"
+#include "weighbridge/join.h"
 #include "weighbridge/json.h"
+#include "weighbridge/lora.h"
 #include "weighbridge/tokenize.h"
 #include "weighbridge/view.h"
 #include "wrap.h"
@@ -22,7 +24,7 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::string_view kFolder = "hf";
+constexpr std::string_view kFolder = "hf", kOnnx = "onnx";
 constexpr std::size_t kMostGroups = 12;      // a kind with more groups of items is printed as one group
 constexpr std::size_t kMostAlike = 3;        // items printed per group; --json has all
 constexpr std::size_t kLongest = 100;        // columns of an item's old or new value; inspect cuts values there too
@@ -30,10 +32,10 @@ constexpr std::size_t kLongestReason = 240;  // columns of its new value, which 
 
 Options options_of(const Arguments& args) {
   Options options;
-  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize, FlagId::gptq,
-                       FlagId::quantize_norms, FlagId::keep_gqa, FlagId::sparse, FlagId::sparse_density,
-                       FlagId::omit_layout_field, FlagId::created_at, FlagId::model_name, FlagId::model_version,
-                       FlagId::naming, FlagId::max_shard_size});
+  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize,
+                       FlagId::dequantize, FlagId::gptq, FlagId::quantize_norms, FlagId::keep_gqa, FlagId::sparse,
+                       FlagId::sparse_density, FlagId::omit_layout_field, FlagId::created_at, FlagId::model_name,
+                       FlagId::model_version, FlagId::naming, FlagId::max_shard_size, FlagId::reserve});
   options.level = args.number(FlagId::level, 0);
   options.version = args.value(FlagId::zt_version);
   options.canonical = args.has(FlagId::canonical);
@@ -44,29 +46,23 @@ Options options_of(const Arguments& args) {
 // The view that the flags ask for: selected and renamed tensors, edited metadata.
 ViewOptions view_of(Session& session) {
   ViewOptions out;
-  for (const FlagId id : {FlagId::only, FlagId::without, FlagId::rename, FlagId::set, FlagId::unset})
-    for (const std::string& text : session.args.values(id)) try {
-        out.add(flag(id).name, text);
-      } catch (const Error& error) {
-        throw Misuse("--" + shown(error.what()));
-      }
-  if (session.args.has(FlagId::rename_file)) {
-    const std::string path(session.args.value(FlagId::rename_file));
-    in_file(path, [&] { out.rename_from(*session.source(path), session.context().limits); });
-  }
+  add_each(session.args, {FlagId::only, FlagId::without, FlagId::rename, FlagId::set, FlagId::unset},
+           [&](std::string_view option, const std::string& text) { out.add(option, text); });
+  add_rename_file(session, out.rename);
   return out;
 }
 
 // The format of --to, or of the extension of OUT. A trailing / means a folder.
-std::string target_format(const Arguments& args) {
+std::string target_format(const Arguments& args, const std::string& out) {
   if (args.has(FlagId::to)) return std::string(args.value(FlagId::to));
-  const std::string& out = args.operands[1];
   if (out.ends_with('/')) return std::string(kFolder);
   std::string extension = std::filesystem::path(out).extension().string();
   if (!extension.empty()) extension.erase(0, 1);
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (const FormatInfo* format = format_for_extension(extension)) return std::string(format->name);
+  if (extension == kOnnx && args.has(FlagId::into)) return std::string(kOnnx);
+  if (extension == kOnnx) throw Misuse("an ONNX output needs a graph: give the ONNX model to copy with --into");
   std::string sentence = "the name " + quote(out) + " does not show the output format: end it in";
   for (const FormatInfo& format : formats())
     if (format.writes && !format.extensions.empty()) sentence += " ." + std::string(format.extensions[0]) + ",";
@@ -308,10 +304,15 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
 }
 
 // Files that flags name are inputs too.
-void refuse_input_as_output(const Arguments& args, const std::string& input, const std::string& output) {
+void refuse_input_as_output(const Arguments& args, std::span<const std::string> inputs, const std::string& output) {
   std::error_code ignored;
-  if (std::filesystem::equivalent(input, output, ignored))
-    raise(Kind::misuse, "misuse/output-is-input", "the output is the same file as the input", output);
+  for (const std::string& input : inputs)
+    if (std::filesystem::equivalent(input, output, ignored))
+      raise(Kind::misuse, "misuse/output-is-input", "the output is the same file as the input", output);
+  for (const std::string& text : args.values(FlagId::merge_lora))
+    for (const std::string& each : {text, text.substr(0, text.rfind('='))})
+      if (std::filesystem::equivalent(each, output, ignored))
+        raise(Kind::misuse, "misuse/output-is-input", "the output is the same file as an adapter", output);
   for (const FlagId id : {FlagId::tokenizer, FlagId::rename_file})
     if (args.has(id) && std::filesystem::equivalent(std::string(args.value(id)), output, ignored))
       raise(Kind::misuse, "misuse/output-is-input",
@@ -336,33 +337,73 @@ void refuse_existing(const std::string& output, std::string_view format, const A
     raise(Kind::misuse, "misuse/output-exists", "the file exists", output, {Hint::What::option, "replace", {}});
 }
 
+// Without -o, the second operand is OUT.
+std::pair<std::span<const std::string>, std::string> inputs_and_output(const Arguments& args) {
+  const std::span<const std::string> operands = args.operands;
+  if (args.has(FlagId::output)) {
+    if (args.has(FlagId::on_duplicate) && operands.size() == 1) throw Misuse("--on-duplicate has no effect on one IN");
+    return {operands, std::string(args.value(FlagId::output))};
+  }
+  if (operands.size() > 2) throw Misuse("with several IN, convert needs -o OUT: 'weighbridge convert IN IN -o OUT'");
+  if (operands.size() < 2) throw Misuse("convert needs OUT: 'weighbridge convert IN OUT', or -o OUT");
+  if (args.has(FlagId::on_duplicate)) throw Misuse("--on-duplicate has no effect on one IN");
+  return {operands.first(1), operands[1]};
+}
+
+// The inputs in messages and JSON: the first, and how many more.
+std::string inputs_text(std::span<const std::string> inputs) {
+  return inputs[0] + (inputs.size() > 1 ? " and " + grouped(inputs.size() - 1) + " more" : "");
+}
+
+Model joined_inputs(const Session& session, std::span<const Model> models) {
+  const auto asked = on_duplicate_from_name(session.args.value(FlagId::on_duplicate));
+  return join(models, asked.value_or(OnDuplicate::error), session.context().limits);
+}
+
+Model with_adapters(Session& session, const Model& model, DType dequantize) {
+  std::vector<Lora> adapters;
+  for (const std::string& text : session.args.values(FlagId::merge_lora))
+    in_file(text, [&] { adapters.push_back(lora_from_text(text, session.context())); });
+  return merge_lora(model, adapters, dequantize, session.context());
+}
+
 }  // namespace
 
 Status run_convert(Session& session) {
-  const std::string &path = session.args.operands[0], &output = session.args.operands[1];
+  const auto [inputs, output] = inputs_and_output(session.args);
+  const std::string path = inputs_text(inputs);
   if (output == "-")
     throw Misuse("convert cannot write to standard output, because it reads its output back: name a file");
-  const std::string format = target_format(session.args);
+  const std::string format = target_format(session.args, output);
   check_target(session.args, format);
-  const Options options = options_of(session.args);
+  Options options = options_of(session.args);
   try {
-    refuse_input_as_output(session.args, path, output);
+    if (session.args.has(FlagId::into))
+      options.onnx.into = session.source(std::string(session.args.value(FlagId::into)));
+    refuse_input_as_output(session.args, inputs, output);
     refuse_existing(output, format, session.args);
     ViewOptions taken = view_of(session);
     std::shared_ptr<const Source> tokenizer;
     if (session.args.has(FlagId::tokenizer))
       tokenizer = session.source(std::string(session.args.value(FlagId::tokenizer)));
-    const Input input = open_input(session, path, Checks::all, tokenizer, TokenizerFile::container_or_another);
-    if (!input.model) return input.status;
-    session.remarks(path, input.report);
-    if (tokenizer && !input.model->tokenizer())
+    std::vector<Model> models;
+    for (const std::string& each : inputs) {
+      Input input = open_input(session, each, Checks::all, tokenizer, TokenizerFile::container_or_another);
+      if (!input.model) return input.status;
+      session.remarks(each, input.report);
+      models.push_back(*std::move(input.model));
+    }
+    const Model whole = inputs.size() > 1 ? joined_inputs(session, models) : models[0];
+    if (tokenizer && !whole.tokenizer())
       taken.tokenizer = in_file(std::string(session.args.value(FlagId::tokenizer)),
                                 [&] { return WordPiece::vocabulary(*tokenizer, session.context().limits); });
-    return carry_out(session, path, output,
-                     plan(view(*input.model, taken), format, options, counting(session, options)),
-                     input.model->file_size());
+    const Model merged = with_adapters(session, view(whole, taken), options.dequantize);
+    return carry_out(session, path, output, plan(merged, format, options, counting(session, options)),
+                     whole.file_size());
   } catch (const Error& error) {
-    return session.fail(path, error);
+    // What is wrong with several inputs together names them itself.
+    const bool of_all = inputs.size() > 1 && error.finding().rule.starts_with("misuse/duplicate-");
+    return session.fail(of_all ? std::string_view() : std::string_view(path), error);
   }
 }
 

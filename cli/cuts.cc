@@ -3,6 +3,7 @@
 #include "cuts.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -141,7 +142,13 @@ std::string_view Cuts::operator()(const std::string& text) const {
 }
 
 bool comes_before(std::string_view a, std::string_view b) noexcept {
-  std::size_t i = 0, j = 0;
+  // What both begin with decides nothing, except a number that the first difference is in.
+  const std::size_t most = std::min(a.size(), b.size());
+  std::size_t same = 0;
+  while (most - same >= 8 && std::memcmp(a.data() + same, b.data() + same, 8) == 0) same += 8;
+  while (same < most && a[same] == b[same]) ++same;
+  while (same > 0 && is_digit(a[same - 1])) --same;
+  std::size_t i = same, j = same;
   while (i < a.size() && j < b.size()) {
     if (!is_digit(a[i]) || !is_digit(b[j])) {
       if (a[i] != b[j]) return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[j]);

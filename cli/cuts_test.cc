@@ -61,5 +61,17 @@ TEST(Cuts, NumbersInNamesAreOrderedByValue) {
                           "layer.9999999999999999999999.w"}));
 }
 
+TEST(Cuts, WhereNumbersBeginAlikeTheirWholeValuesAreCompared) {
+  // Each pair differs behind eight or more equal bytes, inside a number or at its end.
+  EXPECT_TRUE(comes_before("model.layers.19.w", "model.layers.111.w"));
+  EXPECT_FALSE(comes_before("model.layers.111.w", "model.layers.19.w"));
+  EXPECT_TRUE(comes_before("model.layers.12.w", "model.layers.123.w"));
+  EXPECT_TRUE(comes_before("model.layers.12345678", "model.layers.123456789"));
+  EXPECT_TRUE(comes_before("model.layers.001", "model.layers.01"));  // the same number: in the order of bytes
+  EXPECT_FALSE(comes_before("model.layers.01", "model.layers.001"));
+  EXPECT_TRUE(comes_before("model.layers", "model.layers.1"));
+  EXPECT_FALSE(comes_before("model.layers.1", "model.layers.1"));
+}
+
 }  // namespace
 }  // namespace weighbridge::cli

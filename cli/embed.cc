@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "arrow_stream.h"
 #include "embedding.h"
+#include "weighbridge/hash.h"
 #include "weighbridge/json.h"
 #include "weighbridge/npy.h"
 #include "weighbridge/output.h"
@@ -13,30 +16,53 @@
 namespace weighbridge::cli {
 namespace {
 
-// Writes vectors as JSON lines or as a NumPy file, to standard output or to a file.
+enum class Form : std::uint8_t { jsonl, npy, f32, arrow };
+
+// Writes vectors in one of the forms, to standard output or to a file.
 class Vectors {
  public:
-  Vectors(Session& session, const Model& model, std::uint64_t dimension) : session_(session), dimension_(dimension) {
-    const std::string_view path = session.args.value(FlagId::output), form = session.args.value(FlagId::output_format);
-    npy_ = form == "npy" || (form.empty() && path.ends_with(".npy"));  // as extract does
-    if (!path.empty() && path != "-")
-      file_.emplace(std::string(path), session.args.has(FlagId::force), inputs_of(session, model));
-    if (npy_ && !file_) throw Misuse("--output-format npy needs -o FILE: its header states the number of vectors");
-    if (npy_) write(header(0));
+  Vectors(Session& session, const Model& model, const Embedder& embedder)
+      : session_(session), dimension_(embedder.dimension()) {
+    const std::string_view path = session.args.value(FlagId::output);
+    form_ = form_of(session.args.value(FlagId::output_format), path);
+    const bool to_file = !path.empty() && path != "-";
+    if (form_ == Form::npy && !to_file)
+      throw Misuse(
+          "--output-format npy needs -o FILE, because its header states the number of vectors; f32 and arrow can be "
+          "piped");
+    if (form_ != Form::jsonl && !to_file && session.json)
+      throw Misuse("with --json, vectors in this form cannot go to standard output: give -o FILE");
+    if (form_ != Form::jsonl && !to_file && session.out.columns() > 0)
+      raise(Kind::misuse, "misuse/terminal",
+            "refusing to write binary data to a terminal: give -o FILE, or pipe the output to a program");
+    if (to_file) file_.emplace(std::string(path), session.args.has(FlagId::force), inputs_of(session, model));
+    if (form_ == Form::npy) write(header(0));
+    if (form_ == Form::arrow) write(schema(model, embedder));
   }
   void add(std::uint64_t index, const Embedded& what, std::span<const float> vector) {
     ++count_;
-    if (npy_)
-      file_->write(std::as_bytes(vector));
-    else
-      write(to_json(EmbeddedText{index, what.tokens, what.replaced, what.truncated, vector}) + "\n");
+    switch (form_) {
+      case Form::jsonl:
+        write(to_json(EmbeddedText{index, what.tokens, what.replaced, what.truncated, vector}) + "\n");
+        break;
+      case Form::npy:
+      case Form::f32: write(std::as_bytes(vector)); break;
+      case Form::arrow:
+        batch_.insert(batch_.end(), vector.begin(), vector.end());
+        if (batch_.size() >= kBatch) write_batch();
+        break;
+    }
   }
   std::uint64_t count() const noexcept { return count_; }
   // Publishes the file, and reports it if nothing else is printed.
   void publish() {
-    if (npy_) {
+    if (form_ == Form::npy) {
       const std::string again = header(count_);
       file_->rewrite(0, std::as_bytes(std::span(again)));
+    }
+    if (form_ == Form::arrow) {
+      write_batch();
+      write(arrow_end());
     }
     if (!file_) return;
     file_->publish();
@@ -49,6 +75,32 @@ class Vectors {
   }
 
  private:
+  static constexpr std::size_t kBatch = std::size_t{1} << 18;  // floats
+
+  // By the flag, else by the name, as extract does.
+  static Form form_of(std::string_view named, std::string_view path) {
+    constexpr std::pair<std::string_view, Form> kForms[] = {
+        {"jsonl", Form::jsonl}, {"npy", Form::npy}, {"f32", Form::f32}, {"arrow", Form::arrow}};
+    for (const auto& [name, form] : kForms)
+      if (named == name || (named.empty() && form != Form::jsonl && path.ends_with("." + std::string(name))))
+        return form;
+    return Form::jsonl;
+  }
+  std::string schema(const Model& model, const Embedder& embedder) const {
+    const std::pair<std::string, std::string> metadata[] = {
+        {"weighbridge.model", content_digest(model, session_.context()).text()},
+        {"weighbridge.pooling", std::string(name(embedder.pooling()))},
+        {"weighbridge.precision", std::string(name(embedder.precision()))},
+        {"weighbridge.normalized", embedder.normalize() ? "true" : "false"}};
+    return arrow_schema("embedding", dimension_, metadata);
+  }
+  void write_batch() {
+    if (batch_.empty()) return;
+    write(arrow_batch(batch_.size() / dimension_, dimension_));
+    write(std::as_bytes(std::span(batch_)));
+    if (batch_.size() % 2 != 0) write(std::string(4, '\0'));
+    batch_.clear();
+  }
   // Has the same length for any count, because it is padded to the length for the largest one.
   std::string header(std::uint64_t count) const {
     constexpr std::uint64_t kWidest = 10'000'000'000'000'000'000U;
@@ -64,16 +116,18 @@ class Vectors {
     out[9] = static_cast<char>(dictionary >> 8);
     return out;
   }
-  void write(const std::string& text) {
+  void write(std::span<const std::byte> bytes) {
     if (file_)
-      file_->write(std::as_bytes(std::span(text)));
+      file_->write(bytes);
     else
-      session_.out.text(text);
+      session_.out.text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
+  void write(const std::string& text) { write(std::as_bytes(std::span(text))); }
 
   Session& session_;
   std::uint64_t dimension_, count_ = 0;
-  bool npy_ = false;
+  Form form_ = Form::jsonl;
+  std::vector<float> batch_;  // vectors of arrow that are not yet written
   std::optional<OutputFile> file_;
 };
 
@@ -87,7 +141,7 @@ Status run_embed(Session& session) {
     Model model;
     const auto embedder = open_embedder(session, path, status, &model);
     if (!embedder) return status;
-    Vectors vectors(session, model, embedder->dimension());
+    Vectors vectors(session, model, *embedder);
     Remarks remarks;
     if (session.args.has(FlagId::input)) session.progress().about(session.args.value(FlagId::input));
     embed_all(

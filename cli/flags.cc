@@ -67,8 +67,9 @@ constexpr Where every_verb() {
 }
 constexpr Where kWritingActions = writing_actions(), kAll = every_verb();
 constexpr Where kVectors = in::embed | in::similarity | in::search | in::evaluate;
-constexpr Where kComputes = in::inspect | in::verify | in::convert | in::append | in::extract | in::hash | in::khlnary |
-                            in::slm | kVectors | in::tokenize | in::generate | in::perplexity;
+constexpr Where kComputes = in::inspect | in::verify | in::convert | in::edit | in::append | in::extract | in::hash |
+                            in::diff | in::doctor | in::manifest | in::explain | in::khlnary | in::slm | kVectors |
+                            in::tokenize | in::generate | in::perplexity;
 
 constexpr double kMost = Range{}.most, kLargest = std::numeric_limits<double>::max();
 
@@ -97,7 +98,7 @@ constexpr ExitStatus kCommonStatuses[] = {
 };
 
 // Operands of any other name are files or folders.
-constexpr std::string_view kTextOperands[] = {"KIND", "SHELL", "TEXT", "QUERY", "TENSOR"};
+constexpr std::string_view kTextOperands[] = {"KIND", "SHELL", "TEXT", "QUERY", "TENSOR", "WHERE"};
 
 // Checks the rows at compile time.
 constexpr bool sound() {
@@ -173,7 +174,7 @@ OperandCount operand_count(std::string_view operands) noexcept {
     const std::string_view one = operands.substr(0, end);
     operands.remove_prefix(std::min(end + 1, operands.size()));
     if (!one.starts_with('[')) ++out.least;
-    out.most = one.find("...") != std::string_view::npos ? kAny : out.most + 1;
+    if (out.most != kAny) out.most = one.find("...") != std::string_view::npos ? kAny : out.most + 1;
   }
   return out;
 }

@@ -101,7 +101,7 @@ struct Verb {
   bool writes = false;               // it always writes files; see Flag::writes
   std::string_view summary{};        // one line, lower case, no full stop
   std::string_view about{};          // the text below the usage line of its help
-  ExitStatus exits[3]{};             // 0, 1 and 3, if the verb has them; 2, 4 and 130 are the same for every verb
+  ExitStatus exits[4]{};             // 0, 1 and 3, if the verb has them; 2, 4 and 130 are common unless it has its own
   std::string_view examples{};       // one per line
 };
 

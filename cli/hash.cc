@@ -25,6 +25,7 @@ struct Found {
 // The digest that the flags ask for.
 DigestKind kind_of(const Arguments& args) {
   return args.has(FlagId::file)       ? DigestKind::file
+         : args.has(FlagId::zt)       ? DigestKind::zt_content
          : args.has(FlagId::no_names) ? DigestKind::content_without_names
                                       : DigestKind::content;
 }
@@ -36,6 +37,8 @@ std::optional<Found> digest_of(Session& session, const std::string& path, Digest
   const Input input = open_input(session, path);
   status = input.status;
   if (!input.model) return std::nullopt;
+  if (kind == DigestKind::zt_content)
+    return Found{std::string(input.model->format()), kind, zt_content_digest(*input.model)};
   return Found{std::string(input.model->format()), kind,
                content_digest(*input.model, session.context(), kind == DigestKind::content, version)};
 }
@@ -50,7 +53,8 @@ Status hash_one(Session& session, const std::string& path) {
     if (session.json)
       session.object(to_json(path, found->format, found->kind, found->digest));
     else
-      session.out.text(found->digest.text() + "  " + shown(path) + "\n");
+      session.out.text((found->kind == DigestKind::zt_content ? "sha256:" : "") + found->digest.text() + "  " +
+                       shown(path) + "\n");
     return Status::done;
   } catch (const Error& error) {
     return session.fail(path, error);
@@ -178,7 +182,8 @@ Status check_line(Session& session, const Line& line, Others& others) {
   }
 }
 
-std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+// Not in groups, as sha256sum has numbers.
+std::string number_of(std::uint64_t count, std::string_view one, std::string_view many) {
   return std::to_string(count) + " " + std::string(count == 1 ? one : many);
 }
 
@@ -186,7 +191,7 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
 void tell_other_kinds(const std::string& list, const Others& others) {
   const auto tell = [&](DigestKind kind, std::string_view what) {
     if (const std::uint64_t count = others[static_cast<std::size_t>(kind)]; count > 0)
-      complain(shown(list) + ": " + counted(count, "digest is ", "digests are ") + std::string(what));
+      complain(shown(list) + ": " + number_of(count, "digest is ", "digests are ") + std::string(what));
   };
   tell(DigestKind::file, "the SHA-256 of the file: check the list with hash --check --file, or with sha256sum --check");
   tell(DigestKind::content, "of the tensors with their names: check the list without --no-names");
@@ -217,11 +222,11 @@ Status check_list(Session& session, const std::string& path) {
     }
     session.progress().clear();
     if (failed > 0)
-      complain(shown(lines.name()) + ": " + counted(failed, "file", "files") + " of " + std::to_string(checked) +
+      complain(shown(lines.name()) + ": " + number_of(failed, "file", "files") + " of " + std::to_string(checked) +
                " FAILED");
     tell_other_kinds(lines.name(), others);
     if (malformed > 0)
-      complain(shown(lines.name()) + ": " + counted(malformed, "line is", "lines are") +
+      complain(shown(lines.name()) + ": " + number_of(malformed, "line is", "lines are") +
                " not a digest, two spaces and a path; the first is line " + std::to_string(first_malformed));
     if (malformed == 0 && checked == 0) complain(shown(lines.name()) + ": there is no digest to check");
     return malformed > 0 || checked == 0 ? worse(status, Status::invalid) : status;

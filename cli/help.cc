@@ -12,8 +12,10 @@ namespace {
 // For all verbs; each verb has its own texts for 0, 1 and 3.
 constexpr ExitStatus kStatuses[] = {
     {0, "success; for verify: valid, with or without warnings"},
-    {1, "a file is invalid or exceeds a --limit, or a check or a conversion is refused"},
-    {3, "some tensors are not supported by this build, and nothing is worse"},
+    {1,
+     "a file is invalid or exceeds a --limit, a check failed, or a conversion was refused; for diff: the models "
+     "differ"},
+    {3, "valid, but this build does not support some tensors"},
 };
 
 constexpr std::size_t kMostFlag = 30;    // widest column of flags; the text of a longer one begins on the next line
@@ -105,16 +107,18 @@ std::string example_list(std::string_view examples) {
   return out;
 }
 
-// One line per group, with the names of its verbs.
-std::string group_list() {
+// A paragraph per group, with the names of its verbs.
+std::string group_list(std::size_t columns) {
+  constexpr std::size_t kNames = 14;  // where they begin
   std::string out;
   for (std::size_t g = 0; g < kGroupCount; ++g) {
     const Group group{static_cast<std::uint8_t>(g)};
     std::string line = "  " + std::string(title_of(group));
-    line.resize(14, ' ');
+    line.resize(kNames, ' ');
+    std::string names;
     for (const Verb& v : verbs())
-      if (v.group == group) line += (line.size() == 14 ? "" : " ") + std::string(v.name);
-    out += line + "\n";
+      if (v.group == group) names += (names.empty() ? "" : " ") + std::string(v.name);
+    out += line + wrapped(names, columns, kNames, kNames) + "\n";
   }
   return out;
 }
@@ -125,7 +129,8 @@ std::vector<ExitStatus> exit_statuses(VerbId id) {
   std::vector<ExitStatus> out;
   for (const ExitStatus& own : verb(id).exits)
     if (!own.says.empty()) out.push_back(own);
-  for (const ExitStatus& common : common_statuses()) out.push_back(common);
+  for (const ExitStatus& common : common_statuses())
+    if (std::ranges::find(out, common.status, &ExitStatus::status) == out.end()) out.push_back(common);
   std::ranges::sort(out, {}, &ExitStatus::status);
   return out;
 }
@@ -150,7 +155,7 @@ std::string_view conventions() noexcept {
 
 std::string introduction() {
   const std::size_t columns = help_columns();
-  return wrapped(purpose(), columns, 0, 0) + "\n\n" + group_list() +
+  return wrapped(purpose(), columns, 0, 0) + "\n\n" + group_list(columns) +
          "\nBegin with:  weighbridge inspect model.safetensors\n" +
          wrapped("'weighbridge VERB --help' explains a verb, 'weighbridge --help' lists them all.", columns, 0, 0) +
          "\n";

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // inspect: lists what is in a file. Owns the selection and order of tensors; table.cc prints the table.
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,6 +13,8 @@
 #include "session.h"
 #include "table.h"
 #include "weighbridge/json.h"
+#include "weighbridge/output.h"
+#include "weighbridge/picture.h"
 #include "weighbridge/stats.h"
 #include "weighbridge/text.h"
 
@@ -72,15 +77,19 @@ void sort(Order& order, const Model& model, std::string_view key) {
 // Puts layer 10 behind layer 9 in a file whose order is that of bytes, as writers of safetensors sort tensors of a
 // dtype. Any other order is the author's, and stays.
 void count_up(Order& order, const Model& model) {
+  std::vector<std::string_view> names(model.size());  // sorting asks for each many times
   std::set<std::string_view> dtypes;
+  std::string_view last_dtype;
   std::vector<std::size_t> ends;  // of runs of ascending names
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Tensor tensor = model[order[i]];
-    dtypes.insert(tensor.type_name());
-    if (i + 1 == order.size() || model.name(order[i + 1]) < model.name(order[i])) ends.push_back(i + 1);
+    names[order[i]] = model.name(order[i]);
+    if (i == 0 || tensor.type_name() != last_dtype) dtypes.insert(last_dtype = tensor.type_name());
+    if (i > 0 && names[order[i]] < names[order[i - 1]]) ends.push_back(i);
   }
+  if (!order.empty()) ends.push_back(order.size());
   if (ends.size() > dtypes.size()) return;
-  const auto before = [&](std::uint32_t a, std::uint32_t b) { return comes_before(model.name(a), model.name(b)); };
+  const auto before = [&](std::uint32_t a, std::uint32_t b) { return comes_before(names[a], names[b]); };
   for (std::size_t i = 0, begin = 0; i < ends.size(); begin = ends[i++])
     std::sort(order.begin() + static_cast<std::ptrdiff_t>(begin), order.begin() + static_cast<std::ptrdiff_t>(ends[i]),
               before);
@@ -119,6 +128,31 @@ void print_text(Session& session, const Inspection& in, bool first) {
   if (!session.quiet && !tree) print_totals(session.out, in);
 }
 
+// In the order of names, so that a layer's tensors are together, unless another order is asked for.
+void draw(Session& session, const Inspection& given) {
+  Order order(given.tensors.size()), tensors;
+  std::iota(order.begin(), order.end(), 0U);
+  if (!session.args.has(FlagId::sort))
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return comes_before(given.model.name(given.tensors[a]), given.model.name(given.tensors[b]));
+    });
+  std::vector<Stats> stats;
+  for (const std::uint32_t i : order) {
+    tensors.push_back(given.tensors[i]);
+    stats.push_back(given.stats[i]);
+  }
+  const Inspection inspection{given.path, given.model, tensors, stats, given.report};
+  const std::string path(session.args.value(FlagId::plot));
+  const auto all = inspection.model.sources();
+  const std::vector<std::shared_ptr<const Source>> inputs(all.begin(), all.end());
+  in_file(path, [&] {
+    OutputFile out(path, session.args.has(FlagId::force), inputs);
+    const std::string svg = to_svg(inspection);
+    out.write(std::as_bytes(std::span(svg)));
+    out.publish();
+  });
+}
+
 Status inspect_one(Session& session, const std::string& path, bool& first) {
   const Input input = open_input(session, path, session.args.has(FlagId::no_check) ? Checks::structure : Checks::all);
   if (!input.model) return input.status;
@@ -129,10 +163,13 @@ Status inspect_one(Session& session, const std::string& path, bool& first) {
     order = choose(model, session.args);
     if (!session.json) count_up(order, model);
     if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));
-    if (session.args.has(FlagId::stats)) {
+    if (session.args.has(FlagId::stats) || session.args.has(FlagId::plot)) {
       session.progress().busy("counting");  // large tensors report nothing for long
-      stats = statistics(model, order, session.context(), session.json ? kJsonBins : kBins);
+      const bool fine = session.json || session.args.has(FlagId::plot);
+      stats = statistics(model, order, session.context(), fine ? kJsonBins : kBins);
     }
+    if (session.args.has(FlagId::plot)) draw(session, {path, model, order, stats, &input.report});
+    if (!session.args.has(FlagId::stats)) stats.clear();
   } catch (const Error& error) {
     return session.fail(path, error);
   }
@@ -149,6 +186,8 @@ Status inspect_one(Session& session, const std::string& path, bool& first) {
 }  // namespace
 
 Status run_inspect(Session& session) {
+  if (session.args.has(FlagId::plot) && session.args.operands.size() > 1)
+    throw Misuse("--plot takes one FILE, but several are given");
   bool first = true;  // of the files that open
   return session.for_each_file([&](const std::string& path) { return inspect_one(session, path, first); });
 }

@@ -18,6 +18,7 @@
 #include "nearest.h"
 #include "sandbox.h"
 #include "session.h"
+#include "standard_input.h"
 #include "weighbridge/json.h"
 #include "weighbridge/version.h"
 
@@ -123,6 +124,7 @@ Status dispatch(std::span<const char* const> words, Output& out) {
     }
     if (arguments.has(FlagId::color) && arguments.value(FlagId::color) != "auto")
       out.color(arguments.value(FlagId::color) == "always");
+    prepare_standard_input(arguments);
     if (!arguments.has(FlagId::no_sandbox)) confine(arguments);
     writes_files(arguments) ? note_interrupts() : end_on_interrupt();
     Session session(arguments, out);
@@ -161,7 +163,8 @@ int run(std::span<const char* const> words, Output& out) {
 }  // namespace
 }  // namespace weighbridge::cli
 
-// A model may lie in thousands of shards, and shells allow 1,024 open files where the system would allow more.
+// Each file of an output keeps a lock until all are published, and shells allow 1,024 open files where the system would
+// allow more.
 static void allow_many_files() noexcept {
 #ifdef RLIMIT_NOFILE
   rlimit files{};

@@ -194,6 +194,9 @@ std::string grouped(std::uint64_t number) {
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
   return digits;
 }
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  return grouped(count) + " " + std::string(count == 1 ? one : many);
+}
 
 void guard_standard_descriptors() noexcept {
   for (int fd = 0; fd <= 2; ++fd) {

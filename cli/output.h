@@ -81,6 +81,8 @@ std::string size_text(std::uint64_t bytes);
 // Digits in groups of three: "90,868,376".
 std::string grouped(std::uint64_t number);
 void append_number(std::string& to, std::uint64_t number);
+// "1 file", "1,234 files"
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many);
 
 // If descriptor 0, 1 or 2 is closed, a file opened later would take its number and be written to by mistake. Opens a
 // placeholder in its place, on which reading or writing fails.

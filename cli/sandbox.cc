@@ -26,6 +26,9 @@
 #include <system_error>
 #include <vector>
 
+#include "actions.h"
+#include "manifest.h"
+
 namespace weighbridge::cli {
 namespace {
 
@@ -110,34 +113,28 @@ class Places {
   std::map<std::string, std::uint64_t> places_;
 };
 
-// Whether the operand at `index` names a file, by its word in the usage line; the last word stands for all that follow.
-bool is_file(std::string_view usage, std::size_t index) {
-  constexpr std::string_view kNoFiles[] = {"[TENSOR]", "[TEXT...]", "TEXT...", "TEXT", "QUERY...", "KIND"};
-  std::string_view word;
-  for (std::size_t i = 0; i <= index && !usage.empty(); ++i) {
-    const std::size_t end = std::min(usage.find(' '), usage.size());
-    word = usage.substr(0, end);
-    usage.remove_prefix(std::min(end + 1, usage.size()));
-  }
-  return std::ranges::find(kNoFiles, word) == std::end(kNoFiles);
-}
-
 Places places_of(const Arguments& arguments) {
   Places out;
-  const Verb& row = verb(arguments.verb);
-  const std::string_view usage = arguments.action ? arguments.action->operands : row.operands;
+  const std::string_view usage = operands_of(arguments.verb, arguments.action);
   const std::vector<std::string>& operands = arguments.operands;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (!is_file(usage, i)) continue;
+    if (!operand_is_file(operand_name(usage, i))) continue;
     // Actions keep records and ledgers beside the files that they are about.
-    const bool written = arguments.action || (arguments.verb == VerbId::convert && i + 1 == operands.size()) ||
-                         (arguments.verb == VerbId::append && i == 0);
+    const bool written =
+        arguments.action || (arguments.verb == VerbId::convert && i == 1 && !arguments.has(FlagId::output)) ||
+        (arguments.verb == VerbId::append && i == 0) ||
+        (arguments.verb == VerbId::edit &&
+         (arguments.has(FlagId::in_place) || arguments.has(FlagId::undo) || arguments.has(FlagId::recover)));
     out.add(operands[i], written ? kWrite : kRead);
   }
   for (const Flag& flag : flags()) {
     if (flag.type != Type::file) continue;
-    for (const std::string& value : arguments.values(flag.id)) out.add(value, flag.writes ? kWrite : kRead);
+    for (const std::string& value : arguments.values(flag.id)) {
+      out.add(value, flag.writes ? kWrite : kRead);
+      if (flag.id == FlagId::merge_lora) out.add(value.substr(0, value.rfind('=')), kRead);  // ADAPTER=SCALE
+    }
   }
+  if (arguments.verb == VerbId::verify && arguments.has(FlagId::manifest)) out.add(state_file(arguments), kWrite);
   if (arguments.verb == VerbId::hash && arguments.has(FlagId::check))
     out.allow("/", kRead);  // the list names the files
   return out;

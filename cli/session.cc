@@ -2,9 +2,13 @@
 // Behavior that all verbs share: opening inputs, reporting failures, finding tensors.
 #include "session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <iterator>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,30 +23,14 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kMostInput = std::size_t{1} << 30;
-
-std::shared_ptr<const Source> hold_standard_input() {
-  auto held = std::make_shared<std::vector<std::byte>>(64 << 10);
-  std::size_t size = 0;
-  for (;;) {
-    if (size == held->size()) held->resize(held->size() * 2);
-    const std::size_t got = read_standard_input(std::span(*held).subspan(size));
-    if (got == 0) break;
-    size += got;
-    if (size > kMostInput)
-      raise(Kind::misuse, "misuse/standard-input",
-            "standard input is held in memory, at most 1 GiB: name a file instead");
-  }
-  return memory_source(Bytes{{held->data(), size}, held}, "<standard input>");
-}
-
 // The file that a finding names; `path` if it names none.
 std::string_view about(std::string_view path, const Finding& finding) {
-  return finding.file.empty() ? path : std::string_view(finding.file.name);
+  if (!finding.file.empty()) return finding.file.name;
+  return input_name(path);
 }
 
 // "header=2G"
-void set_limit(Limits& limits, const std::string& text) {
+void set_limit(Limits& limits, std::uint64_t& input, const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   std::uint64_t value = 0;
@@ -77,11 +65,13 @@ void set_limit(Limits& limits, const std::string& text) {
     limits.work = value;
   else if (name == "output")
     limits.output = value;
+  else if (name == "input")
+    input = value;
   // The command's own recursive functions are safe up to this depth.
   else if (name == "depth" && value <= 1024)
     limits.depth = static_cast<std::uint32_t>(value);
   else
-    throw Misuse("--limit knows header, tensors, decoded, memory, work, output and depth (at most 1024), not " +
+    throw Misuse("--limit knows header, tensors, decoded, memory, work, output, input and depth (at most 1024), not " +
                  quote(text));
 }
 
@@ -97,28 +87,51 @@ void raise(Kind kind, std::string rule, std::string message, std::string file, H
   throw Error(std::move(finding));
 }
 
+void add_rename_file(Session& session, std::vector<Renaming>& to) {
+  if (!session.args.has(FlagId::rename_file)) return;
+  const std::string path(session.args.value(FlagId::rename_file));
+  ViewOptions names;
+  in_file(path, [&] { names.rename_from(*session.source(path), session.context().limits); });
+  std::move(names.rename.begin(), names.rename.end(), std::back_inserter(to));
+}
+
+std::string small_text(Session& session, const std::string& path) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 20;
+  const auto source = session.source(path);
+  if (source->size() > kMost)
+    raise(Kind::misuse, "misuse/too-large", "this file has more than 1 MiB, so it is not a key or certificate", path);
+  std::string text(static_cast<std::size_t>(source->size()), '\0');
+  source->read_at(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 Session::Session(const Arguments& arguments, Output& output)
     : args(arguments),
       out(output),
       json(arguments.has(FlagId::json)),
       quiet(arguments.has(FlagId::quiet)),
-      several_(
-          ((arguments.verb == VerbId::verify || arguments.verb == VerbId::inspect) && arguments.operands.size() > 1) ||
-          (arguments.verb == VerbId::hash && (arguments.operands.size() > 1 || arguments.has(FlagId::check)))),
+      several_(((arguments.verb == VerbId::verify || arguments.verb == VerbId::inspect ||
+                 arguments.verb == VerbId::doctor) &&
+                arguments.operands.size() > 1) ||
+               (arguments.verb == VerbId::hash && (arguments.operands.size() > 1 || arguments.has(FlagId::check)))),
       progress_(verb(arguments.verb).name, quiet) {
   const unsigned threads = arguments.number(FlagId::threads, 0U);
-  const bool computes = takes_flag(arguments.verb, flag(FlagId::threads)) &&
-                        (arguments.verb != VerbId::inspect || arguments.has(FlagId::stats)) &&
-                        (arguments.verb != VerbId::khlnary || arguments.has(FlagId::output));
+  const bool computes =
+      takes_flag(arguments.verb, flag(FlagId::threads)) &&
+      (arguments.verb != VerbId::inspect || arguments.has(FlagId::stats) || arguments.has(FlagId::plot)) &&
+      (arguments.verb != VerbId::khlnary || arguments.has(FlagId::output));
   if (computes && threads != 1) context_.executor = thread_executor(threads);
   context_.progress = progress_.hook();
-  for (const std::string& limit : arguments.values(FlagId::limit)) set_limit(context_.limits, limit);
+  for (const std::string& limit : arguments.values(FlagId::limit)) set_limit(context_.limits, most_input_, limit);
 }
 
 std::shared_ptr<const Source> Session::source(const std::string& path) {
   if (path != "-") return open_file(path);
   claim_standard_input();
-  return hold_standard_input();
+  progress_.about("reading standard input");
+  const auto held = spool_standard_input(most_input_, context_.progress);
+  progress_.about({});
+  return held;
 }
 
 void Session::claim_standard_input() {
@@ -139,7 +152,7 @@ std::string Session::fault(std::string_view path, const Error& error) const {
 
 std::string Session::help(const Finding& finding) const {
   const Hint& hint = finding.hint;
-  if (hint.what == Hint::What::none) return {};
+  if (hint.what != Hint::What::limit && hint.what != Hint::What::option) return {};
   if (hint.name == "standard-input") return ": for what comes through a pipe give -";
   // Options of the library whose flags have other names.
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"replace", "force"}, {"vocabulary", "vocab"}};
@@ -239,7 +252,41 @@ void Session::print_findings(std::string_view path, const Report& report) {
     out.text(": " + sentence(finding) + "\n");
   }
   if (report.total() > report.findings().size())
-    out.text(shown(path) + ": and " + grouped(report.total() - report.findings().size()) + " findings more\n");
+    out.text(shown(input_name(path)) + ": and " + grouped(report.total() - report.findings().size()) +
+             " more findings\n");
+}
+
+namespace {
+
+// Whether the path ends in "-00002-of-00005.EXT", and the operands have all of the five.
+bool has_all_shards(const Arguments& args, std::string_view path) {
+  constexpr std::string_view kOf = "-of-", kDigits = "0123456789";
+  const std::size_t of = path.rfind(kOf);
+  if (of == path.npos || of == 0) return false;
+  const std::size_t begin = path.find_last_not_of(kDigits, of - 1) + 1, width = of - begin;
+  const std::string_view all = path.substr(of + kOf.size());
+  std::size_t count = 0;
+  const auto [end, fault] = std::from_chars(all.data(), all.data() + all.size(), count);
+  if (width == 0 || fault != std::errc() || count > args.operands.size()) return false;
+  const std::set<std::string_view> given(args.operands.begin(), args.operands.end());
+  for (std::size_t i = 1; i <= count; ++i)
+    if (!given.contains(fmt::format("{}{:0{}}{}", path.substr(0, begin), i, width, path.substr(of)))) return false;
+  return true;
+}
+
+}  // namespace
+
+void drop_shard_alone(const Arguments& args, const std::string& path, Report& report) {
+  const auto& all = report.findings();
+  const auto is_it = [](const Finding& each) {
+    return each.rule == "safetensors/shard-alone" || each.rule == "gguf/part-alone";
+  };
+  if (report.total() != all.size() || std::none_of(all.begin(), all.end(), is_it) || !has_all_shards(args, path))
+    return;
+  Report others;
+  for (const Finding& each : all)
+    if (!is_it(each)) others.add(each);
+  report = std::move(others);
 }
 
 Status status_of_report(const Report& report) {
@@ -270,6 +317,7 @@ Input open_input(Session& session, const std::string& path, Checks checks, std::
       input.model = opened({.checks = checks, .checksum_form = form});
       if (input.model && input.model->tokenizer()) throw;
     }
+    drop_shard_alone(session.args, path, input.report);
     if (!input.model) input.status = session.fail(path, input.report);
   } catch (const Error& error) {
     input.model.reset();

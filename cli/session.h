@@ -3,11 +3,13 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "arguments.h"
 #include "output.h"
@@ -18,6 +20,7 @@
 #include "weighbridge/model.h"
 #include "weighbridge/open.h"
 #include "weighbridge/source.h"
+#include "weighbridge/view.h"
 
 namespace weighbridge::cli {
 
@@ -33,8 +36,8 @@ class Session {
   const Context& context() const { return context_; }
   Progress& progress() { return progress_; }
 
-  // The file at `path`; "-" is all of standard input, held in memory. Not for folders, which are opened by path. Throws
-  // Error.
+  // The file at `path`; "-" is all of standard input, held in a temporary file. Not for folders, which are opened by
+  // path. Throws Error.
   std::shared_ptr<const Source> source(const std::string& path);
   // Called before standard input is read. Throws Misuse if something else has read it.
   void claim_standard_input();
@@ -84,6 +87,7 @@ class Session {
   bool several_, first_ = true, input_read_ = false;
   Progress progress_;
   Context context_;
+  std::uint64_t most_input_ = UINT64_MAX;  // bytes of standard input that are held
 };
 
 // Runs `work`. An Error that names no file becomes an error of the file at `path`.
@@ -116,10 +120,28 @@ enum class TokenizerFile : std::uint8_t {
 Input open_input(Session& session, const std::string& path, Checks checks = Checks::all,
                  std::shared_ptr<const Source> tokenizer = {}, TokenizerFile kind = TokenizerFile::container);
 
+// Takes the warning that a file is one of several shards out of its report, if all of them are on the command line.
+void drop_shard_alone(const Arguments& args, const std::string& path, Report& report);
+
 // The message for a pattern that matches no tensor, with a pattern that would match.
 std::string nothing_matches(const Model& model, std::string_view pattern);
 // The tensor of this name. The error for an unknown one names the nearest tensors.
 Tensor find_tensor(const Model& model, std::string_view name);
+
+// Calls add(name, text) for each value of these flags. What it refuses is Misuse of the flag.
+template <class Add> void add_each(const Arguments& args, std::initializer_list<FlagId> flags, Add&& add) {
+  for (const FlagId id : flags)
+    for (const std::string& text : args.values(id)) try {
+        add(flag(id).name, text);
+      } catch (const Error& error) {
+        throw Misuse("--" + shown(error.what()));
+      }
+}
+// Adds what --rename-file lists.
+void add_rename_file(Session& session, std::vector<Renaming>& to);
+
+// The text of a small file that a flag names, such as a key: at most 1 MiB. Throws Error.
+std::string small_text(Session& session, const std::string& path);
 
 // The implementation of each verb.
 #define WB_VERB(id, ...) Status run_##id(Session&);

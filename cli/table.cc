@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cuts.h"
+#include "standard_input.h"
 #include "weighbridge/stats.h"
 #include "weighbridge/text.h"
 
@@ -447,7 +448,7 @@ void print_rows(Output& out, const Listing& list) {
 void print_summary(Output& out, const Listing& list) {
   const Inspection& in = list.in;
   const std::size_t chosen = in.tensors.size(), all = in.model.size();
-  out.shown(in.path);
+  out.shown(input_name(in.path));
   out.text(": " + std::string(in.model.format()) + (in.model.version().empty() ? "" : " ") + shown(in.model.version()) +
            ", " + (chosen < all ? grouped(chosen) + " of " : "") + grouped(all) +
            (all == 1 ? " tensor, " : " tensors, ") + size_text(in.model.file_size()) + " (" +

@@ -74,7 +74,7 @@ std::vector<std::string> corpus_files(const Arguments& args) {
 }
 
 TextFile::TextFile(Session& session, std::string path, TextForm form)
-    : name_(path == "-" ? "standard input" : path),
+    : name_(input_name(path)),
       reader_(in_file(name_, [&] { return pull_from(session, path); }), form, session.context().limits) {}
 
 bool TextFile::next(std::string& text) {

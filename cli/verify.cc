@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify: checks each file, and with --sha256 compares one with a published digest.
+// verify: checks each file, and with --sha256 or --manifest compares one with what was published.
 #include "weighbridge/verify.h"
 
 #include <algorithm>
 
+#include "manifest.h"
 #include "session.h"
+#include "standard_input.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/json.h"
 
@@ -41,7 +43,7 @@ void print(Session& session, std::string_view path, const Verdict& verdict, std:
   const Report& report = verdict.report;
   session.print_findings(path, report);
   if (!report.valid()) return;
-  out.shown(path);
+  out.shown(input_name(path));
   out.text(": ");
   out.toned(Tone::good, "ok");
   const std::string unsupported =
@@ -57,9 +59,13 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
     const auto source = path == "-" || !wanted.empty() ? session.source(path) : nullptr;
     const OpenOptions options{.checksum_form = std::string(session.args.value(FlagId::checksum_form))};
     Verdict verdict = source ? verify(source, session.context(), options) : verify(path, session.context(), options);
+    drop_shard_alone(session.args, path, verdict.report);
     if (!wanted.empty()) {
       compare_digest(session, *source, wanted, verdict.report);
-      verdict.checked = verdict.report.valid() ? "structure and SHA-256" : "";
+      const bool only = verdict.checked.starts_with("structure only");
+      verdict.checked = !verdict.report.valid() ? ""
+                        : only                  ? "structure and SHA-256"
+                                                : verdict.checked + ", and SHA-256";
     }
     session.progress().clear();
     if (session.json) {
@@ -82,6 +88,7 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
 }  // namespace
 
 Status run_verify(Session& session) {
+  if (session.args.has(FlagId::manifest)) return verify_with_manifest(session);
   const std::string wanted = session.args.has(FlagId::sha256) ? published_digest(session.args) : std::string{};
   if (!wanted.empty() && session.args.operands.size() > 1)
     throw Misuse("--sha256 checks one FILE, but several are given");

@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# CPack runs this after installing into its staging folder and before packing. Makes the changes that Debian's policy requires.
+# CPack runs this after installing into its staging folder and before packing. Gives the files the time that SOURCE_DATE_EPOCH asks for, and makes
+# the changes that Debian's policy requires.
+
+# Archives have the times of their files.
+function(set_times)
+  if(DEFINED ENV{SOURCE_DATE_EPOCH})
+    execute_process(COMMAND find ${CPACK_TEMPORARY_DIRECTORY} -exec touch --no-dereference --date=@$ENV{SOURCE_DATE_EPOCH} {} +
+      COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+endfunction()
+set_times()
 
 if(NOT CPACK_GENERATOR STREQUAL "DEB")
   return()
@@ -59,3 +69,4 @@ set(development ${CPACK_TEMPORARY_DIRECTORY}/development)
 if(EXISTS ${development})
   document(${development} libweighbridge-dev)
 endif()
+set_times()

@@ -79,10 +79,16 @@ constexpr Row kReadings[] = {
     {"S", "STB, its sidecar, and KHLNARY modules", "[readings.md](readings.md#s-stb-and-khlnary-modules)"},
     {"Z", "zTensor 0.1, and the CBOR of both zTensors", "[readings.md](readings.md#z-ztensor-01)"},
     {"Y", "zTensor 1.x", "[readings.md](readings.md#y-ztensor-1x)"},
+    {"X, zt.*, Appendix A", "zTensor 2, its profiles and its appendix", "[readings.md](readings.md#x-ztensor-2)"},
     {"E", "EMBD, and the Hugging Face folder of a BERT",
      "[readings.md](readings.md#e-embd-and-the-hugging-face-folder)"},
     {"M", "SLM, its tokenizers and its adapters", "[readings.md](readings.md#m-slm-its-tokenizers-and-its-adapters)"},
     {"N", "NumPy's npy and npz", "[readings.md](readings.md#n-npy-and-npz)"},
+    {"O", "ONNX", "[readings.md](readings.md#o-onnx)"},
+    {"ModelProto, GraphProto, TensorProto, SparseTensorProto", "", "messages of onnx.proto"},
+    {"H", "HDF5 and Keras archives", "[readings.md](readings.md#h-hdf5-and-keras)"},
+    {"II, III, IV", "", "chapters of the HDF5 File Format Specification 3.0"},
+    {"P", "PyTorch's checkpoints", "[readings.md](readings.md#p-pytorch)"},
     {"APPNOTE", "", "PKWARE's description of zip archives, 6.3"},
     {"format, transformers, RFC 8259", "",
      "the published format; the behavior of that package; the JSON specification"},
@@ -135,6 +141,10 @@ constexpr Introduction kIntroductions[] = {
      "The format of the `ztensor` packages 1.x: raw or compressed tensors, dense, sparse or quantized, then a CBOR "
      "manifest.",
      "src/formats/ztensor1"},
+    {"zt2",
+     "The format of the `ztensor` packages 2.x (Draft 4): blobs at multiples of 4096 bytes, layouts by profile, then a "
+     "CBOR manifest with digests. Its files are named `.zt` too.",
+     "src/formats/ztensor2"},
     {"zt0", "The first generation of zTensor, of the `ztensor` packages 0.1.x. It has the same extension, `.zt`.",
      "src/formats/ztensor0"},
     {"stb",
@@ -164,6 +174,21 @@ constexpr Introduction kIntroductions[] = {
      "src/formats/numpy"},
     {"npz", "Arrays by name, as `numpy.savez` and `numpy.savez_compressed` write them: a zip archive of `.npy` files.",
      "src/formats/numpy"},
+    {"onnx",
+     "A model of [ONNX](https://onnx.ai): a graph of operators with its weights, in one message of protocol buffers, "
+     "and files of external data beside it. The weights are read, the graph is not.",
+     "src/formats/onnx"},
+    {"hdf5",
+     "The Hierarchical Data Format of The HDF Group, which h5py and Keras write (`.h5`, `.weights.h5`): groups, "
+     "datasets and attributes in one file.",
+     "src/formats/hdf5"},
+    {"keras", "A model as Keras 3 saves it: a zip archive with the configuration and `model.weights.h5`, an HDF5 file.",
+     "src/formats/hdf5"},
+    {"pytorch",
+     "What `torch.save` writes: a zip archive with storages and a pickle that says which tensors they hold, or in "
+     "versions before 1.6 a sequence of pickles. No pickle is run. Pickles of other programs are read too, so that "
+     "`verify` can say what loading them would do.",
+     "src/formats/pytorch"},
     {"hf", "A folder as the packages `transformers` and `sentence-transformers` write it.", "src/formats/huggingface"},
 };
 
@@ -326,7 +351,7 @@ std::string standard(std::string_view value) { return value.empty() ? "" : " (de
 std::string command_page() {
   std::string page =
       "# Command\n\nThe verbs, flags and exit statuses of `weighbridge`. Made from the command's own tables by `make "
-      "docs`; `weighbridge VERB --help` says the same of one verb, with examples.\n\n## Verbs\n\n| group | verb | "
+      "docs`; `weighbridge VERB --help` explains one verb, with examples.\n\n## Verbs\n\n| group | verb | "
       "what it does |\n| --- | --- | --- |\n";
   for (std::size_t g = 0; g < cli::kGroupCount; ++g)
     for (const cli::Verb& verb : cli::verbs())
@@ -336,7 +361,8 @@ std::string command_page() {
                 " |\n";
   page +=
       "\n## Exit statuses\n\nWith several files, the exit status is the first of 4, 1, 2, 3 that occurred. A verb that "
-      "has no row for 1 or 3 does not exit with it.\n\n| verb | status | meaning |\n| --- | --- | --- |\n";
+      "has no row for 1 or 3 does not exit with it. `diff` has the statuses of diff(1): 1 means a difference, and 4 "
+      "that the files could not be compared.\n\n| verb | status | meaning |\n| --- | --- | --- |\n";
   for (const cli::Verb& verb : cli::verbs())
     for (const cli::ExitStatus& status : verb.exits)
       if (!status.says.empty())
@@ -352,8 +378,8 @@ std::string command_page() {
     page += "| " + (flag.letter ? std::string("`-") + flag.letter + "`, " : "") + "`--" + std::string(flag.name) +
             (flag.value.empty() ? "" : " " + std::string(flag.value)) + "` | " + takers(flag.where) + " | " +
             in_cell(flag.help) + standard(flag.standard);
-    for (const cli::Own& own : flag.own)  // values of their own need words of their own here
-      if (own.listed) page += "; " + takers(own.where) + ": " + in_cell(own.help) + standard(own.standard);
+    for (const cli::Own& own : flag.own)
+      if (!own.help.empty()) page += "; " + takers(own.where) + ": " + in_cell(own.help) + standard(own.standard);
     page += " |\n";
   }
   return page;

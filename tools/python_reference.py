@@ -17,7 +17,11 @@ Written from the docstrings by `make docs`. [python.md](python.md) begins with t
 # What the page shows: a heading, the module, and its public names; None: all of __all__.
 PARTS = [
     ("Opening", "_model.py", ["open", "Model", "Tensor"]),
-    ("Whole files", "_jobs.py", ["verify", "Verdict", "hash", "plan", "Plan", "Item", "convert", "save", "formats"]),
+    ("Whole files", "_checks.py", ["verify", "Verdict"]),
+    ("", "_jobs.py", ["hash", "plan", "Plan", "Item", "convert", "save", "formats"]),
+    ("Signed lists of files", "_manifest.py", ["manifest", "ManifestVerdict"]),
+    ("What changed", "_diff.py", ["diff", "Diff", "TensorDiff", "ValueDiff", "MetadataDiff"]),
+    ("Editing", "_edit.py", ["edit", "undo_edit", "Edited"]),
     ("Runtimes", "_embed.py", ["Embedder"]),
     ("", "_generate.py", ["Generator"]),
     ("Errors", "_errors.py", None),
@@ -26,6 +30,14 @@ PARTS = [
     ("weighbridge.safetensors.numpy", "safetensors/numpy.py", None),
     ("weighbridge.safetensors.torch", "safetensors/torch.py", None),
     ("In the place of gguf: weighbridge.gguf", "gguf.py", None),
+    ("Engines that speak Arrow: weighbridge.arrow", "arrow.py", None),
+    ("Corpora and lakes on Ray: weighbridge.ray", "ray/__init__.py", None),
+    ("", "ray/_embed.py", ["Embed", "embed"]),
+    ("", "ray/_corpus.py", ["embed_corpus"]),
+    ("", "ray/_audit.py", ["audit"]),
+    ("", "ray/_run.py", ["Report", "Progress", "ClusterError"]),
+    ("", "ray/_rows.py", ["rows_digest"]),
+    ("", "ray/_search.py", ["search", "Hit"]),
 ]
 ROLE = re.compile(r":(?:func|class|meth|attr|mod):`(?:~)?([^`]+)`")
 ITEM = re.compile(r"^(?P<names>[^\s].*?)(?: : (?P<type>.+))?$")
@@ -130,7 +142,7 @@ def page():
     for heading, path, names in PARTS:
         module = ast.parse((PACKAGE / path).read_text())
         found = {node.name: node for node in module.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
-        prefix = "wb." if path.startswith("_") else ""
+        prefix = "wb." if path.startswith("_") else "weighbridge.ray." if path.startswith("ray/_") else ""
         if heading:
             out += [f"## {heading}", ""]
         if not prefix:

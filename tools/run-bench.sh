@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs benchmarks in turns with the installed peers, one JSON file each: `run-bench.sh [--quick] [NAME...]` (default: all). A missing
 # peer or input is left out, with a message. Environment variables:
-#   PEERS                 a folder with the commands zt and amn, if they are not in PATH
+#   PEERS                 a folder with the commands zt and amn (features cli and gguf), if they are not in PATH
 #   PEER_PYTHON           a python3 with the peers' packages; each of these replaces it for some packages:
 #   SAFETENSORS_PYTHON    safetensors, numpy (else build/venv)          TOKENIZERS_PYTHON   tokenizers (else build/venv)
 #   LLAMA_PYTHON          llama-cpp-python, gguf, numpy                 ONNX_PYTHON         onnx, onnxruntime, tokenizers, numpy
 #   PACKAGE_PYTHON        this package, safetensors, numpy, and torch and sentence-transformers for their rows
+#   RAY_PYTHON            this package with [ray], and sentence-transformers, onnx, onnxruntime and tokenizers for their rows
 #   SENTENCE_PYTHON       sentence-transformers                         NETRON              a folder with netron's modules
 #   WEIGHBRIDGE_TEST_DATA texts, vocabulary and checkpoint (else ../shared/data)
 #   BENCH_TURNS           turns of every benchmark, instead of its own number; --quick is one short turn of each
@@ -25,7 +26,7 @@ if [ "${1-}" = --quick ]; then
   turns=1 quick=(--seconds 0.2)
 fi
 names=("$@")
-all=(containers growth pairs functions tokenize embed generate package web)
+all=(containers gguf growth pairs functions tokenize embed generate package scale web)
 [ ${#names[@]} -gt 0 ] || names=("${all[@]}")
 in_turns=(${turns:+-n "$turns"})
 processes=("$data" --ours "$ours" --roofs "$programs/library_bench" "${in_turns[@]}")
@@ -34,6 +35,11 @@ existing() { [ ! -e "$2" ] || printf '%s\n%s\n' "$1" "$2"; }  # an option, if it
 
 peers_of_processes=(--peers "${PEERS-}" --python "${SAFETENSORS_PYTHON:-$python}")
 run_containers() { "$python" bench/processes.py "${processes[@]}" "${peers_of_processes[@]}" "$@"; }
+run_gguf() {
+  local more
+  mapfile -t more < <(existing --vocabulary build/demo/gguf/ggml-vocab-gemma-4.gguf)
+  "$python" bench/gguf.py "${processes[@]}" --peers "${PEERS-}" --python "${LLAMA_PYTHON:-$python}" "${more[@]}" "$@"
+}
 run_growth() { "$python" bench/growth.py "${processes[@]}" "${peers_of_processes[@]}" "$@"; }
 run_pairs() { "$python" bench/pairs.py "${processes[@]}" --samples "$programs/sample_files" "$@"; }
 run_functions() {
@@ -72,6 +78,15 @@ run_package() {
   local more
   mapfile -t more < <(existing --texts "$test_data/stsb/stsb-en-test.csv"; existing --model "$folder")
   "$PACKAGE_PYTHON" bench/package.py "$data" --cli "$ours" "${more[@]}" "${in_turns[@]}" "$@"
+}
+run_scale() {
+  if [ -z "${RAY_PYTHON-}" ] || [ ! -d "$folder" ]; then
+    echo "left out: scale: no interpreter with weighbridge[ray] was given (RAY_PYTHON), or $folder is not there"
+    return
+  fi
+  local more
+  mapfile -t more < <(existing --texts "$test_data/stsb/stsb-en-test.csv")
+  "$RAY_PYTHON" bench/scale.py "$data/scale" --cli "$ours" --model "$folder" "${more[@]}" "${in_turns[@]}" "$@"
 }
 run_web() {
   if ! command -v node >/dev/null || [ ! -d build/web ] || [ ! -f web/api/dist/index.js ]; then

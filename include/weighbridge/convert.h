@@ -36,7 +36,7 @@ enum class LossKind : std::uint8_t {
   alias,           ///< the fact that two tensors share their bytes
   unsupported,     ///< elements that this build cannot interpret: the tensor is left out
   overflow,        ///< values beyond the range of the dtype that they are cast to, found while writing
-  file             ///< a file beside the weights of a folder. Only named: a loss of this kind needs no consent
+  file             ///< something beside the weights: a file of a folder, the graph of an ONNX model. Needs no consent
 };
 inline constexpr std::size_t kLossKindCount = 13;                        ///< enumerators of LossKind
 std::string_view name(LossKind) noexcept;                                ///< "attribute", "attribute-type", ...
@@ -93,12 +93,29 @@ struct GgufOptions {
   bool operator==(const GgufOptions&) const = default;
 };
 
-/// Options for safetensors, GGUF and Hugging Face folders: how the tensors are divided among files.
+/// Options for ONNX only.
+struct OnnxOptions {
+  /// The ONNX model to copy. The output keeps its graph, and the input's tensors replace those with the same names,
+  /// which must have the same types and shapes. Required, because an output needs a graph. set() takes a path and opens
+  /// it
+  std::shared_ptr<const Source> into{};
+  bool operator==(const OnnxOptions&) const = default;
+};
+
+/// Options for safetensors, GGUF, zTensor 2 and Hugging Face folders: how the tensors are divided among files.
 struct ShardOptions {
   /// The maximum number of tensor bytes in one file; a larger tensor gets a file of its own. The output is then a
-  /// folder, with files named and indexed as huggingface_hub does. 0: one file.
+  /// folder, with files named as huggingface_hub names them: model-00001-of-00005 and so on, beside the index or the
+  /// root that the format has. 0: one file.
   std::uint64_t max_size = 0;
   bool operator==(const ShardOptions&) const = default;
+};
+
+/// Options for safetensors, GGUF and Hugging Face folders: the header.
+struct HeaderOptions {
+  /// Bytes to leave free in the header of each file, so that later edits fit in place: edit.h
+  std::uint64_t reserve = 0;
+  bool operator==(const HeaderOptions&) const = default;
 };
 
 /// The options of a conversion, and the losses that the caller accepts. Options for one container only are in a struct
@@ -109,10 +126,15 @@ struct Options {
   /// cast every floating-point tensor to this dtype; this also accepts the dtype and precision loss, not overflow
   DType cast = DType::unknown;
   std::string quantize{};  ///< a quantization of the target; also accepts that loss
-  std::string
-      encoding{};  ///< "raw", "zstd", "deflate"; empty: raw, or as stored when source and target are the same container
-  int level = 0;   ///< of the encoding; 0: its default
-  /// "none", "sha256", "crc32c"; empty: none, or as stored if the stored bytes are copied verbatim
+  /// f32, f16 or bf16: quantized tensors become dense tensors of this dtype, also where the target could keep them;
+  /// this also accepts the loss of their layout and precision, not overflow. Other tensors stay what they are, or are
+  /// `cast`. Not with `quantize`
+  DType dequantize = DType::unknown;
+  std::string encoding{};  ///< "raw", "zstd", "deflate", "zstd-seekable" (zstd in frames: what "zstd" means for zTensor
+                           ///< 2); empty: raw, or as stored when source and target are the same container
+  int level = 0;           ///< of the encoding; 0: its default
+  /// "none", "sha256", "crc32c", "xxh3"; empty: none (zTensor 2: xxh3), or as stored if the stored bytes are copied
+  /// verbatim
   std::string digest{};
   /// of the target container ("1.2" for zt); empty: the source's if it fits, else the default
   std::string version{};
@@ -130,14 +152,16 @@ struct Options {
   Zt0Options zt0{};            ///< for zTensor 0.1
   MetadataOptions metadata{};  ///< for EMBD and Hugging Face folders
   GgufOptions gguf{};          ///< for GGUF
-  ShardOptions shards{};       ///< for safetensors, GGUF and Hugging Face folders
+  OnnxOptions onnx{};          ///< for ONNX
+  ShardOptions shards{};       ///< for safetensors, GGUF, zTensor 2 and Hugging Face folders
+  HeaderOptions header{};      ///< likewise
 
   /// The highest `level`. Above it, one encoder takes more memory than a whole job may.
   static constexpr int kHighestLevel = 19;
   /// Sets an option from its name and its value as text.
-  /// @param option "allow" (kinds of loss, comma-separated, added to those set), "cast", "encoding", "digest",
-  ///   "quantize", "gptq", "canonical" (a switch), or one that FormatInfo::options of a format names ("keep-gqa"; a
-  ///   switch is "true" or "false").
+  /// @param option "allow" (kinds of loss, comma-separated, added to those set), "cast", "dequantize", "encoding",
+  ///   "digest", "quantize", "gptq", "canonical" (a switch), or one that FormatInfo::options of a format names
+  ///   ("keep-gqa"; a switch is "true" or "false").
   /// @throws Error misuse: an unknown option, or an invalid value; the message names the valid ones.
   void set(std::string_view option, std::string_view text);
   /// The values that set() takes for an option, for all containers together. Empty if the option takes any text or is

@@ -3,7 +3,7 @@
 /// The element types that a tensor can have. Owns DType and the table of their properties.
 ///
 /// The names are zTensor 1.1's short names (f32, bf16, f8_e4m3, complex64, ...) for every format; types that zTensor
-/// lacks are named in the same style (f6_e2m3, f4, ...).
+/// lacks are named in the same style (f6_e2m3, f4, i4, ...).
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -38,9 +38,13 @@ enum class DType : std::uint8_t {
   f8_e5m2fnuz,
   f6_e2m3,
   f6_e3m2,
-  f4,  ///< f6 and f4 are packed without gaps, least significant bits first
+  f4,  ///< f6, f4 and the integers below are packed without gaps, least significant bits first
+  i4,
+  u4,
+  i2,
+  u2,
 };
-inline constexpr std::size_t kDTypeCount = 24;  ///< enumerators of DType
+inline constexpr std::size_t kDTypeCount = 28;  ///< enumerators of DType
 
 /// What the bits of an element mean.
 enum class DTypeKind : std::uint8_t { unknown, boolean, unsigned_integer, signed_integer, real, complex };

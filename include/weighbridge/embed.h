@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Turns texts into vectors. Owns Embedder, which runs a BERT encoder from any container that holds one.
+/// Turns texts into vectors. Owns Embedder, which runs a BERT encoder or a table of word vectors from any container
+/// that holds one.
 ///
-/// - **Model.** Tensors by the names of Hugging Face's BertModel ("embeddings.word_embeddings.weight", with or without
-///   "bert." before it), of any dtype that casts to f32. Sizes come from the tensors' shapes. The metadata must have
-///   "num_attention_heads" and may have "num_layers", "layer_norm_eps" (default 1e-12), "hidden_act" ("gelu", the exact
-///   error function; "gelu_new" and "gelu_pytorch_tanh" are its tanh form), "max_seq_length" (default 256, or the
+/// - **Encoder.** Tensors by the names of Hugging Face's BertModel ("embeddings.word_embeddings.weight", with or
+///   without "bert." before it), of any dtype that casts to f32. Sizes come from the tensors' shapes. The metadata must
+///   have "num_attention_heads" and may have "num_layers", "layer_norm_eps" (default 1e-12), "hidden_act" ("gelu", the
+///   exact error function; "gelu_new" and "gelu_pytorch_tanh" are its tanh form), "max_seq_length" (default 256, or the
 ///   number of positions if that is less), "pooling_mode" (default "mean"), "normalize" (default true) and
 ///   "do_lower_case" (default true).
+/// - **Table of word vectors** (StaticEmbedding of sentence-transformers, model2vec). A matrix "embeddings" or
+///   "embedding.weight" with a row for each token. A text's vector is the mean of the rows of its tokens, without [CLS]
+///   and [SEP] and without unknown tokens; zeros if there are none. "mapping" and "weights", if the model has them, are
+///   the row and the factor of each id. The metadata may have "max_length" (default 512; null: no limit) and
+///   "normalize" (default false), also as "hf.max_length" and "hf.normalize". First, a text is cut to max_length times
+///   the median length of the tokens, in characters, as in model2vec.
 /// - **Same bits.** The vector of a text is the same alone, in any batch, in any order and with any number of threads.
 ///   In f32 and int8 it is the same on every processor. In f16, processors with AVX512-FP16 give the same bits as each
 ///   other, and so do all others; the two groups differ by as much as each differs from the exact vector.
 /// - **Threads.** Every const member may run concurrently; calls of embed() take turns, and each uses all the threads
 ///   of EmbedOptions. There is no Context: a job can be stopped between calls, so choose the number of texts per call.
 /// - **Memory.** Independent of the number of texts. If the model was opened with Access::mapped, the table of word
-///   embeddings is used in place and never copied. Matrices are packed once, in the compute precision.
+///   embeddings is used in place and never copied. Matrices are packed once, in the compute precision. A table of word
+///   vectors that is not f32 is copied as f32.
 /// - **Errors.** Error{malformed} with rule "embed/..." names the tensor or key that is missing, has a wrong shape or
 ///   is not finite. Error{unsupported} "embed/activation", "embed/pooling" and "embed/width" are for models that this
 ///   build cannot run. Error{misuse} is an invalid request.
@@ -23,9 +31,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "weighbridge/context.h"
 #include "weighbridge/error.h"
 #include "weighbridge/model.h"
 #include "weighbridge/tokenize.h"
@@ -79,7 +89,7 @@ struct Embedded {
   bool operator==(const Embedded&) const = default;
 };
 
-/// A BERT encoder, ready to run.
+/// A BERT encoder or a table of word vectors, ready to run.
 class Embedder {
  public:
   explicit Embedder(Model, const EmbedOptions& = {});  ///< [reads] Finds the encoder's tensors and packs them.
@@ -93,6 +103,13 @@ class Embedder {
   bool normalize() const noexcept;            ///< whether vectors are scaled to length 1
   Precision precision() const noexcept;       ///< in use
   unsigned threads() const noexcept;          ///< in use
+  /// [reads] The kind of vectors that this embedder makes: "wbv1:" and 64 digits, a digest of everything that decides
+  /// their bits: the model's tensors, the vocabulary, and the options in use. It is equal for the same model in any
+  /// container and with any number of threads. Vectors may be compared only if their kinds are equal.
+  std::string kind(const Context& = {}) const;
+  /// [reads] Throws Error{misuse} "misuse/vectors" unless `other` is kind(). For vectors that were stored with their
+  /// kind.
+  void require_kind(std::string_view other, const Context& = {}) const;
   /// Null if neither the model nor the options have a vocabulary; then only embed_ids() works.
   const WordPiece* tokenizer() const noexcept;
 

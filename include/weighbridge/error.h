@@ -44,16 +44,18 @@ struct FileRef {
 struct Hint {
   /// What to set.
   enum class What : std::uint8_t {
-    none,   ///< no known setting would help
-    limit,  ///< a member of Limits
-    option  ///< an option of what was called, spelled with hyphens: "max-length"
+    none,    ///< no known setting would help
+    limit,   ///< a member of Limits
+    option,  ///< an option of what was called, spelled with hyphens: "max-length"
+    size,    ///< the file would be whole with `value` bytes
+    file     ///< the file `name`, which is missing
   };
   What what = What::none;  ///< which kind of setting
-  std::string name{};      ///< of the limit or option
+  std::string name{};      ///< of the limit, option or file
   std::string value{};     ///< sufficient value; empty: the caller chooses
   bool operator==(const Hint&) const = default;
 };
-std::string_view name(Hint::What) noexcept;  ///< "none", "limit", "option"
+std::string_view name(Hint::What) noexcept;  ///< "none", "limit", "option", "size", "file"
 
 /// One thing found in a file. `message` is one lower-case sentence without a final full stop. It includes what matters
 /// of `expected` and `found`, and does not name `file`. Texts from a file are exact and may hold control characters:

@@ -77,7 +77,7 @@ struct Sampling {
 
 /// What ended a text.
 enum class Stopped : std::uint8_t {
-  eos,       ///< the model generated its end-of-text token
+  eos,       ///< the model generated its end-of-text token, or another one that ends a text (BytePair::ends)
   length,    ///< GenerateOptions::max_tokens
   text,      ///< one of GenerateOptions::stop
   context,   ///< no room for another token
@@ -99,8 +99,8 @@ struct GenerateOptions {
 
 /// The result of generation.
 struct Generated {
-  std::uint64_t prompt_tokens = 0;    ///< with BOS
-  std::vector<std::uint32_t> tokens;  ///< generated, without EOS
+  std::uint64_t prompt_tokens = 0;    ///< with BOS, if there is one
+  std::vector<std::uint32_t> tokens;  ///< generated, without the one that ended the text
   std::string text;                   ///< of `tokens`, up to a stop text
   Stopped stopped = Stopped::length;  ///< what ended it
   double seconds = 0;                 ///< from the first generated token to the last
@@ -152,9 +152,9 @@ class Session {
   /// Forgets all but the first `count` ids. Call feed() before logits() then.
   void rewind(std::uint64_t count = 0);
 
-  /// Tokenizes and feeds the prompt (after BOS if the session is empty), and generates until something stops it. An
-  /// empty prompt in an empty session is BOS alone. Error{misuse}: a prompt that leaves no room in the context, a
-  /// Sampling value out of range, an empty stop text.
+  /// Tokenizes and feeds the prompt (after BOS if the session is empty and the tokenizer adds one), and generates until
+  /// something stops it. An empty prompt in an empty session is BOS alone. Error{misuse}: a prompt that leaves no room
+  /// in the context, a Sampling value out of range, an empty stop text.
   Generated generate(std::string_view prompt, const GenerateOptions& = {});
   /// The same, one token at a time, for callers with other work in between. Does not call on_text.
   Generation begin(std::string_view prompt, const GenerateOptions& = {});
@@ -191,14 +191,15 @@ class Generation {
 
 /// The perplexity of a text under a model.
 struct Perplexity {
-  std::uint64_t tokens = 0;  ///< scored: all of the text's, without BOS
+  std::uint64_t tokens = 0;  ///< scored: all of the text's; without BOS before it, all but the first
   double nll = 0;            ///< mean negative log-likelihood, natural logarithm
   double perplexity = 0;     ///< e^nll
 };
-/// Computes perplexity in windows of context - 1 tokens, each after a BOS. Progress counts tokens. Error{misuse}: a
-/// text without tokens.
+/// Computes perplexity in windows of context - 1 tokens, each after a BOS, or where the model's tokenizer puts none
+/// before a text, after the token before the window. Progress counts tokens. Error{misuse}: a text without tokens to
+/// score.
 Perplexity perplexity(const Generator&, std::string_view text, const Context& = {});
-/// The same for ids, without BOS.
+/// The same for ids; they do not begin with BOS.
 Perplexity perplexity(const Generator&, std::span<const std::uint32_t> ids, const Context& = {});
 
 }  // namespace weighbridge

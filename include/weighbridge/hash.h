@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
@@ -41,8 +42,20 @@ std::optional<Digest> parse_digest(std::string_view text) noexcept;
 /// executor.
 Digest content_digest(const Model&, const Context& = {}, bool with_names = true,
                       std::uint32_t version = kDigestVersion);
+/// The content digests of a model and of its tensors.
+struct ContentDigests {
+  Digest model{};                 ///< content_digest() with names
+  std::vector<Digest> tensors{};  ///< of each tensor without its name, in the order of the model
+};
+/// [reads] All of these digests in one pass; likewise.
+ContentDigests content_digests(const Model&, const Context& = {});
 /// [reads] The content digest of one tensor, without its name; likewise.
 Digest content_digest(const Tensor&, const Context& = {}, std::uint32_t version = kDigestVersion);
+/// The content digest of the zTensor 2 specification (Draft 4, section 6.4), with SHA-256, as version 0: of names,
+/// shapes, layouts, attributes and the digests of all parts, however they are stored. Reads no payload and trusts the
+/// stated digests; verify() checks them. Throws Error{misuse} if it is undefined: for a part without a digest, or a
+/// model that was not opened from a zTensor 2 file.
+Digest zt_content_digest(const Model&);
 /// [reads] The SHA-256 of all bytes of a file, as version 0.
 Digest file_sha256(const Source&, const Context& = {});
 

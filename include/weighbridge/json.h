@@ -16,11 +16,16 @@
 #include <vector>
 
 #include "weighbridge/convert.h"
+#include "weighbridge/diff.h"
+#include "weighbridge/doctor.h"
 #include "weighbridge/dtype.h"
+#include "weighbridge/edit.h"
 #include "weighbridge/error.h"
+#include "weighbridge/explain.h"
 #include "weighbridge/extract.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/json_writer.h"
+#include "weighbridge/manifest.h"
 #include "weighbridge/model.h"
 #include "weighbridge/stats.h"
 #include "weighbridge/tokenize.h"
@@ -46,6 +51,19 @@ std::string to_json(const Inspection&);  ///< The same as one string.
 
 std::string to_json(std::string_view path, const Verdict&);  ///< The result of verify() for `path`.
 
+std::string to_json(std::string_view path, const Diagnosis&);    ///< The result of diagnose() for `path`.
+std::string to_json(std::string_view path, const CacheReport&);  ///< The result of check_cache() for `path`.
+
+/// The manifest of `path`, as it was written to `output`.
+std::string to_json(std::string_view path, std::string_view output, const Manifest&, SigningMethod);
+/// The result of verify_manifest() for `path`.
+std::string to_json(std::string_view path, std::string_view manifest, const ManifestVerdict&);
+
+/// An edit of `path`, planned or, if `written`, done. `output` is empty if the file itself changes.
+std::string to_json(std::string_view path, std::string_view output, const Edited&, bool written);
+
+std::string to_json(std::string_view path, const Explanation&);  ///< The result of explain() for `path`.
+
 /// A conversion of `path` to `output`, planned or, if `written`, done. `written_size` is then the size of the output in
 /// bytes, if it is known better than from the plan, and `casts` what Plan::execute() returned.
 std::string to_json(std::string_view path, std::string_view output, const Plan&, bool written,
@@ -58,14 +76,32 @@ void add_members(JsonWriter&, std::string_view path, std::string_view output, co
 enum class DigestKind : std::uint8_t {
   content,                ///< content_digest()
   content_without_names,  ///< content_digest() without names
-  file                    ///< file_sha256()
+  file,                   ///< file_sha256()
+  zt_content              ///< zt_content_digest()
 };
-std::string_view name(DigestKind) noexcept;  ///< "content", "content-without-names", "file-sha256"
+std::string_view name(DigestKind) noexcept;  ///< "content", "content-without-names", "file-sha256", "zt-content"
 /// A digest of `path`, a file of `format`.
 std::string to_json(std::string_view path, std::string_view format, DigestKind, const Digest&);
 /// The expected digest of `path`, and the one found.
 std::string to_json(std::string_view path, std::string_view format, DigestKind, const Digest& expected,
                     const Digest& found);
+
+/// What diff() found between two files. Everything referred to must outlive the call.
+struct Comparison {
+  std::string_view path_a;     ///< as the caller named the files
+  std::string_view path_b;     ///< likewise
+  const Model& a;              ///< the open files
+  const Model& b;              ///< likewise
+  const Diff& found;           ///< what differs
+  std::uint64_t most = ~0ULL;  ///< tensors to list; the counts cover all
+};
+std::string to_json(const Comparison&);  ///< The result of diff.
+/// {"rows", "columns", "high", "wide", "max_abs", "changed", "not_finite"}: the last three are lists with a number for
+/// each block, row by row.
+std::string to_json(const DifferenceMap&);
+/// The tensors of a Diff in a good order to read, as indices into it: those that one model lacks, those that could not
+/// be compared, then those that changed most.
+std::vector<std::uint32_t> by_change(const Diff&);
 
 /// The tensors extracted from `path`.
 std::string to_json(std::string_view path, std::string_view format, std::span<const Extracted>);

@@ -56,11 +56,12 @@ struct Extent {
 enum class Order : std::uint8_t { little, big };
 /// How a part's bytes are stored.
 enum class Encoding : std::uint8_t {
-  raw,       ///< uncompressed
-  zstd,      ///< compressed by zstd: one or more frames
-  deflate,   ///< compressed by deflate, without a gzip or zlib header
-  computed,  ///< not in the file as a range: the format's reader (or a Builder's callback) produces them
-  unknown    ///< one that this build does not support: see Part::encoding_name()
+  raw,           ///< uncompressed
+  zstd,          ///< compressed by zstd: one or more frames
+  deflate,       ///< compressed by deflate, without a gzip or zlib header
+  computed,      ///< not in the file as a range: the format's reader (or a Builder's callback) produces them
+  unknown,       ///< one that this build does not support: see Part::encoding_name()
+  zstd_seekable  ///< compressed by zstd in frames of equal content, with a table of them at the end
 };
 /// Why there is no zero-copy view.
 enum class NoView : std::uint8_t {
@@ -75,7 +76,7 @@ enum class NoView : std::uint8_t {
   not_mappable  ///< the source cannot map memory
 };
 
-std::string_view name(Encoding) noexcept;  ///< "raw", "zstd", "deflate", "computed", "unknown"
+std::string_view name(Encoding) noexcept;  ///< "raw", "zstd", "zstd-seekable", ..., "unknown"
 std::string_view name(NoView) noexcept;    ///< "none", "encoded", "byte_order", ...
 
 /// A dense array in memory: row-major, native-endian, 64-byte aligned, writable by its owner.
@@ -178,9 +179,10 @@ class Part {
   /// of at most 4 MiB. Stops early when sink returns false. Needs constant memory and no mapping, and works with any
   /// Source; verify, hash, convert and extract use it.
   void stream(const Context&, const std::function<bool(std::span<const std::byte>)>& sink) const;
-  /// [reads] Elements [first, first + count), counted row-major, as stream() delivers them, into `out`, which must have
-  /// exactly their size. A raw part is read only there; a compressed part is decoded from its start. Error{misuse}:
-  /// elements past the end, a buffer of another size, elements that do not start at a byte boundary.
+  /// [reads] Elements [first, first + count), row-major, as stream() delivers them, into `out`, which has exactly their
+  /// size. Of a raw part, reads only these; of seekable zstd, the frames that hold them; of others, everything up to
+  /// them. Error{misuse}: elements past the end, a buffer of another size, elements that do not start at a byte
+  /// boundary.
   void read_range(std::uint64_t first, std::uint64_t count, std::span<std::byte> out, const Context& = {}) const;
 
   // Deleted: the handle is a temporary, and what they return would dangle.

@@ -36,6 +36,11 @@ struct Stats {
   /// The standard deviation of the finite elements (of all of them, not of a sample). 0 if there is no histogram.
   double std = 0;
   Histogram histogram{};  ///< empty unless it was asked for, and for complex numbers
+  /// Finite elements further than six standard deviations from the mean. 0 if there is no histogram.
+  std::uint64_t outliers = 0;
+  /// Rows of the slowest dimension whose elements are all zero, of a tensor with two dimensions or more; 0 if there is
+  /// no histogram.
+  std::uint64_t dead_rows = 0;
   bool operator==(const Stats&) const = default;
 };
 
@@ -45,8 +50,9 @@ Stats statistics(const Tensor&, const Context& = {});
 
 /// [reads] Statistics of several tensors of a model, in this order, on the executor's threads: one thread for each.
 /// Dense tensors with the same stored elements are read once. Unsupported tensors keep empty counts. With `bins`, 1 to
-/// 65536, each is read a second time, for Stats::std and a histogram of so many intervals. Throws also Error{limit} if
-/// tensors share so many bytes that reading them exceeds Limits::work.
+/// 65536, each is read a second time, for Stats::std, Stats::dead_rows and a histogram of so many intervals, and a
+/// third time if it has outliers. Throws also Error{limit} if tensors share so many bytes that reading them exceeds
+/// Limits::work.
 std::vector<Stats> statistics(const Model&, std::span<const std::uint32_t> tensors, const Context& = {},
                               std::uint32_t bins = 0);
 

@@ -101,12 +101,20 @@ struct BytePairOptions {
   /// (bpe, ids 3..258 are the bytes in order, BOS 1, EOS 2).
   std::optional<bool> prefix_space{};
   /// Divide a text into words, and merge within each: the name of a known division, as metadata of GGUF state it in
-  /// tokenizer.ggml.pre ("llama-bpe", "qwen2", "gpt-2"). Empty: texts are not divided.
+  /// tokenizer.ggml.pre ("llama-bpe", "qwen2", "gpt-2"), or "hf-" and such a name where Hugging Face's tokenizers
+  /// divide some texts in another way ("hf-llama-bpe"). Empty: texts are not divided.
   std::string words{};
-  bool metaspace = false;                 ///< U+2581 in a text is a space, as for programs that write spaces so
-  bool whole_words = false;               ///< a word that is a token stays whole, without merges (ignore_merges)
-  bool adds_bos = true;                   ///< false: encode() adds no BOS, whatever FrameOptions says
-  std::vector<std::uint32_t> in_texts{};  ///< ids of tokens that are found in a text before all others, longest first
+  bool metaspace = false;    ///< U+2581 in a text is a space, as for programs that write spaces so
+  bool byte_level = false;   ///< each character begins as the tokens of its bytes, never as a token of its own
+  bool whole_words = false;  ///< a word that is a token stays whole, without merges (ignore_merges)
+  bool adds_bos = true;      ///< false: encode() adds no BOS, whatever FrameOptions says
+  bool adds_eos = false;     ///< TextTokenizer puts EOS behind a text; encode() does what FrameOptions says
+  /// Ids of tokens that are found in a text before all others, the longest first, as llama.cpp does.
+  std::vector<std::uint32_t> in_texts{};
+  /// Find them from left to right instead, the longest one at each place, as Hugging Face's tokenizers do.
+  bool leftmost = false;
+  std::vector<std::uint32_t> control{};  ///< ids of tokens that no text becomes, whatever it spells
+  std::vector<std::uint32_t> ends{};     ///< ids besides EOS that end a generated text
 };
 
 /// What encode() adds around a text. The default is for a prompt, which has no EOS.
@@ -142,12 +150,15 @@ class BytePair {
   /// The bytes of an id, which may be invalid UTF-8; nullopt if it has none (special tokens without a record) or does
   /// not exist. Valid as long as any copy lives.
   std::optional<std::string_view> token(std::uint32_t id) const noexcept;
-  std::uint32_t size() const noexcept;  ///< the vocabulary as declared
-  std::uint32_t bos() const noexcept;   ///< begins a text
-  std::uint32_t eos() const noexcept;   ///< ends one
-  std::uint32_t pad() const noexcept;   ///< padding
-  std::uint32_t unk() const noexcept;   ///< stands for what has no token
-  bool prefix_space() const noexcept;   ///< as BytePairOptions; the value in use
+  std::uint32_t size() const noexcept;         ///< the vocabulary as declared
+  std::uint32_t bos() const noexcept;          ///< begins a text
+  std::uint32_t eos() const noexcept;          ///< ends one
+  std::uint32_t pad() const noexcept;          ///< padding
+  std::uint32_t unk() const noexcept;          ///< stands for what has no token
+  bool prefix_space() const noexcept;          ///< as BytePairOptions; the value in use
+  bool adds_bos() const noexcept;              ///< as BytePairOptions
+  bool adds_eos() const noexcept;              ///< as BytePairOptions
+  bool ends(std::uint32_t id) const noexcept;  ///< whether a generated text ends with it: EOS, BytePairOptions::ends
 
   class Decoder;
 
@@ -182,7 +193,7 @@ struct TokenizedText {
 
 /// Options of TextTokenizer.
 struct TextTokenizerOptions {
-  bool special = true;   ///< Add [CLS] and [SEP], or for byte and bpe BOS, as for a prompt.
+  bool special = true;   ///< Add [CLS] and [SEP], or for byte and bpe BOS and EOS as the model says.
   bool offsets = false;  ///< Return the position of each token; wordpiece only.
   /// Maximum number of ids, at least 2. 0: as many as Embedder reads, for a model with a limited number of positions;
   /// else no limit.
@@ -196,7 +207,8 @@ struct TextTokenizerOptions {
 class TextTokenizer {
  public:
   /// @throws Error misuse: neither the model nor the options have a vocabulary; offsets are requested for a kind other
-  ///   than wordpiece. Error malformed with rule "tokenizer/..." as WordPiece and BytePair do.
+  ///   than wordpiece. Error malformed with rule "tokenizer/..." as WordPiece and BytePair do. Error unsupported: the
+  ///   model's tokenizer does what is not here.
   explicit TextTokenizer(const Model&, const TextTokenizerOptions& = {});
   /// @throws Error misuse: a text of 4 GiB or more (byte and bpe).
   TokenizedText operator()(std::string_view text) const;

@@ -81,7 +81,7 @@ class Value {
   /// "true"/"false", text as it is, lists and maps as compact JSON, bytes as base64. Formats that hold only text store
   /// this.
   std::string to_text() const;
-  /// Same kind, type and content; reals by bits. Maps compare in order.
+  /// Same kind, type and content; reals by bits. The order of a map's keys does not count.
   bool operator==(const Value&) const;
 
  private:

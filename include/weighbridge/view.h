@@ -13,6 +13,7 @@
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
 #include "weighbridge/source.h"
+#include "weighbridge/value.h"
 
 namespace weighbridge {
 
@@ -32,16 +33,22 @@ struct ViewOptions {
   std::vector<std::string> without{};
   /// Applied at once, so two tensors can swap names.
   std::vector<Renaming> rename{};
+  /// "s/PATTERN/REPLACEMENT/", with "g" behind it for every match in a name. They rename the kept tensors that `rename`
+  /// does not name, one pattern after the other. Patterns are regular expressions in JavaScript's syntax, without
+  /// back-references, lookahead and lookbehind, and match in linear time. $1 to $9 are the groups, $& is the match.
+  std::vector<std::string> patterns{};
   /// Attributes by key, as text. Each replaces the value of its key, or is added at the end.
   std::vector<std::pair<std::string, std::string>> set{};
+  std::vector<Value::Entry> values{};    ///< likewise, with types of their own
   std::vector<std::string> unset{};      ///< keys of attributes to leave out
   std::optional<Tokenizer> tokenizer{};  ///< in place of the model's
 
   bool empty() const noexcept;  ///< whether the view is the model itself
   /// Adds to a member from its text form.
-  /// @param option "only", "without" (a glob), "rename" (FROM=TO), "set" (KEY=VALUE) or "unset" (a key). The first "="
-  ///   separates; names that contain one need rename_from().
-  /// @throws Error misuse: an unknown option, no "=", nothing before it, or for "rename" nothing behind it.
+  /// @param option "only", "without" (a glob), "rename" (FROM=TO, or a pattern), "set" (KEY=VALUE) or "unset" (a key).
+  ///   The first "=" separates; names that contain one need rename_from().
+  /// @throws Error misuse: an unknown option, no "=", nothing before it, or for "rename" nothing behind it or no valid
+  ///   pattern.
   void add(std::string_view option, std::string_view text);
   /// [reads] Adds to `rename`, one pair per line: FROM=TO, or FROM and TO separated by a tab. Blanks around the names
   /// do not count. Skips blank lines, and lines that are "#" alone or begin with "#" and a blank: a name may begin with
@@ -51,10 +58,10 @@ struct ViewOptions {
 };
 
 /// The model with these changes. Tensors keep their order, ids and payload, which is not read. The view keeps the
-/// model's format, version and sources, but has no checksums(), which cover the file. Error{misuse}: a glob that no
-/// tensor of the model matches, or globs that leave no tensor, unless the model has none; a tensor to rename or a key
-/// to unset that the model lacks (the message suggests similar ones), two tensors of one name, the same name or key
-/// twice, a new name that is empty, a name or a key that is not UTF-8.
+/// model's format, version and sources, but has no checksums(), which cover the file. Error{misuse}: a glob or a
+/// pattern that no tensor of the model matches, or globs that leave no tensor, unless the model has none; a tensor to
+/// rename or a key to unset that the model lacks (the message suggests similar ones), two tensors of one name, the same
+/// name or key twice, a new name that is empty, a name or a key that is not UTF-8.
 Model view(const Model&, const ViewOptions&);
 
 }  // namespace weighbridge

@@ -182,7 +182,7 @@ void make_array(const std::shared_ptr<const Chunk>& chunk, ArrowArray* out) {
 struct Vectors {
   std::vector<std::shared_ptr<const Chunk>> chunks;
   std::uint64_t width = 0;
-  std::string digest;  // of the model
+  std::vector<std::pair<std::string, std::string>> facts;  // which weights made them, and how
 
   std::int64_t size() const {
     std::int64_t out = 0;
@@ -196,10 +196,12 @@ struct Vectors {
     const auto append = [&](std::int32_t number) {
       held->metadata.append(reinterpret_cast<const char*>(&number), sizeof number);
     };
-    append(1);
-    for (const std::string_view text : {std::string_view("weighbridge.model"), std::string_view(digest)}) {
-      append(static_cast<std::int32_t>(text.size()));
-      held->metadata.append(text);
+    append(static_cast<std::int32_t>(facts.size()));
+    for (const auto& [key, value] : facts) {
+      for (const std::string* const text : {&key, &value}) {
+        append(static_cast<std::int32_t>(text->size()));
+        held->metadata.append(*text);
+      }
     }
     held->child = {.format = "f",
                    .name = "item",
@@ -306,8 +308,9 @@ template <class T> T* pointer_of(nb::handle capsule, const char* name) {
   return static_cast<T*>(out);
 }
 
-Vectors embed_arrow(const Embedder& embedder, nb::handle texts, const std::string& digest, const Settings& settings) {
-  Vectors out{.chunks = {}, .width = embedder.dimension(), .digest = digest};
+Vectors embed_arrow(const Embedder& embedder, nb::handle texts,
+                    const std::vector<std::pair<std::string, std::string>>& facts, const Settings& settings) {
+  Vectors out{.chunks = {}, .width = embedder.dimension(), .facts = facts};
   if (nb::hasattr(texts, "__arrow_c_array__")) {
     nb::tuple pair;
     if (!nb::try_cast(texts.attr("__arrow_c_array__")(), pair) || pair.size() != 2)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions, digests, and models made of arrays.
+#include <algorithm>
+
 #include "core.h"
 
 namespace weighbridge::python {
@@ -87,16 +89,75 @@ void define_jobs(nb::module_& m) {
     const Options made = to_options(options);
     return casts(run(settings, [&](const Context& context) { return save(model, output.path, made, context); }));
   });
-  m.def("view", [](const Model& model, const std::vector<std::string>& only, const std::vector<std::string>& without,
+  m.def("view",
+        [](const Model& model, const std::vector<std::string>& only, const std::vector<std::string>& without,
+           const std::vector<std::pair<std::string, std::string>>& rename, const std::vector<std::string>& patterns,
+           const std::vector<std::pair<std::string, std::string>>& set, const std::vector<std::string>& unset) {
+          ViewOptions options{.only = only, .without = without, .set = set, .unset = unset};
+          for (const auto& [from, to] : rename) options.rename.push_back({.from = from, .to = to});
+          for (const std::string& each : patterns) options.add("rename", each);
+          const WithoutGil released;
+          return view(model, options);
+        });
+  m.def("join", [](const std::vector<Model>& models, const std::string& on_duplicate, const Settings& settings) {
+    const auto known = on_duplicate_from_name(on_duplicate);
+    if (!known)
+      throw nb::value_error(("on_duplicate is \"error\", \"first\" or \"last\", not \"" + on_duplicate + "\"").c_str());
+    return run(settings, [&](const Context& context) { return join(models, *known, context.limits); });
+  });
+  m.def("merge_lora", [](const Model& model, const std::vector<std::pair<std::string, double>>& adapters,
+                         const std::string& dequantize, const Settings& settings) {
+    const DType dense = dequantize.empty() ? DType::unknown : dtype_from_name(dequantize).value_or(DType::unknown);
+    return run(settings, [&](const Context& context) {
+      std::vector<Lora> opened;
+      for (const auto& [path, scale] : adapters) opened.push_back(open_lora(path, scale, context));
+      return merge_lora(model, opened, dense, context);
+    });
+  });
+  // What was done, as JSON (docs/schemas/edit.json). `values` is a JSON object of metadata to set.
+  m.def("edit", [](const std::string& path, const std::string& values, const std::vector<std::string>& unset,
                    const std::vector<std::pair<std::string, std::string>>& rename,
-                   const std::vector<std::pair<std::string, std::string>>& set, const std::vector<std::string>& unset) {
-    ViewOptions options{.only = only, .without = without, .set = set, .unset = unset};
+                   const std::vector<std::string>& without, const std::string& output, std::uint64_t reserve,
+                   bool replace, bool dry_run, const Settings& settings) {
+    EditOptions options{.unset = unset, .without = without, .output = output, .reserve = reserve, .replace = replace};
+    options.add_json(*memory_source({std::as_bytes(std::span(values)), nullptr}, "<set>"));
     for (const auto& [from, to] : rename) options.rename.push_back({.from = from, .to = to});
-    const WithoutGil released;
-    return view(model, options);
+    const Edited made = run(settings, [&](const Context& context) {
+      return dry_run ? plan_edit(path, options, context) : edit(path, options, context);
+    });
+    return text(to_json(path, output, made, !dry_run && made.way != Edited::Way::nothing));
+  });
+  m.def("undo_edit", [](const std::string& path, const Settings& settings) {
+    const Edited made = run(settings, [&](const Context& context) { return undo_edit(path, context); });
+    return text(to_json(path, {}, made, true));
   });
   m.def("hash", [](const Model& model, bool names, std::uint32_t version, const Settings& settings) {
     return run(settings, [&](const Context& context) { return content_digest(model, context, names, version); }).text();
+  });
+  m.def("zt_hash", [](const Model& model) { return "sha256:" + zt_content_digest(model).text(); });
+  // What differs, as JSON (docs/schemas/diff.json).
+  m.def("diff", [](const Model& a, const Model& b, std::pair<std::optional<double>, std::optional<double>> tolerance,
+                   bool exact, const std::vector<std::string>& only, const std::vector<std::string>& without,
+                   const std::vector<std::string>& rename, const std::string& match, bool permuted, bool metadata,
+                   const std::string& naming, const Settings& settings) {
+    DiffOptions options{.atol = tolerance.first,
+                        .rtol = tolerance.second,
+                        .exact = exact,
+                        .only = only,
+                        .without = without,
+                        .permuted = permuted,
+                        .metadata = metadata,
+                        .naming = naming};
+    for (const std::string& each : rename) options.add_rename(each);
+    const auto known = {Match::names, Match::content, Match::guess};
+    const auto* const found = std::ranges::find(known, match, [](Match one) { return name(one); });
+    if (found == known.end())
+      throw nb::value_error(("match is \"names\", \"content\" or \"guess\", not \"" + match + "\"").c_str());
+    options.match = *found;
+    return run(settings, [&](const Context& context) {
+      const Diff made = diff(a, b, options, context);
+      return to_json(Comparison{{}, {}, a, b, made});
+    });
   });
   m.def("file_sha256", [](nb::handle file, const Settings& settings) {
     const Input input = to_input(file);

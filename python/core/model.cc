@@ -430,6 +430,73 @@ void define_models(nb::module_& m) {
           out["tensors"] = verdict.model.size();
           return out;
         });
+  m.def("diagnose", [](nb::handle file, const Settings& settings) {
+    const Input input = to_input(file);
+    const Diagnosis found = run(settings, [&](const Context& context) {
+      return input.source ? diagnose(place_of(input.source), context) : diagnose(input.path, context);
+    });
+    return text(to_json(input.path, found));
+  });
+  m.def("manifest",
+        [](const std::string& path, const std::string& output, const std::string& key, const std::string& certificate,
+           const std::vector<std::string>& chain, bool per_tensor, std::uint64_t shard_size,
+           const std::vector<std::string>& ignore, bool allow_symlinks, bool replace, const Settings& settings) {
+          const SigningKey signer{.key = key, .certificate = certificate, .chain = chain};
+          const Manifest made = run(settings, [&](const Context& context) {
+            if (!key.empty()) write_manifest(Manifest{}, signer);  // a wrong key is known before everything is hashed
+            OutputFile file(output, replace);
+            Manifest list = list_files(path,
+                                       {.per_tensor = per_tensor,
+                                        .shard_size = shard_size,
+                                        .ignore = ignore,
+                                        .allow_symlinks = allow_symlinks,
+                                        .output = output},
+                                       context);
+            const std::string bundle = key.empty() ? write_manifest(list) : write_manifest(list, signer);
+            file.write(std::as_bytes(std::span(bundle)));
+            file.publish();
+            return list;
+          });
+          return text(to_json(path, output, made,
+                              key.empty()           ? SigningMethod::none
+                              : certificate.empty() ? SigningMethod::key
+                                                    : SigningMethod::certificate));
+        });
+  m.def("verify_manifest",
+        [](const std::string& path, nb::handle manifest, const std::string& key, const std::string& roots,
+           const std::vector<std::string>& only, const std::vector<std::string>& ignore, bool ignore_unsigned,
+           const std::string& state, bool full, const Settings& settings) {
+          const Input input = to_input(manifest);
+          const ManifestCheck check{.trust = {.key = key, .roots = roots},
+                                    .only = only,
+                                    .ignore_unsigned = ignore_unsigned,
+                                    .ignore = ignore,
+                                    .state = state,
+                                    .full = full};
+          const ManifestVerdict found = run(settings, [&](const Context& context) {
+            return verify_manifest(path, input.source ? input.source : open_file(input.path), check, context);
+          });
+          return text(to_json(path, input.path, found));
+        });
+  m.def("can_sign", &can_sign);
+  m.def("explain", [](nb::handle file, std::uint64_t offset, std::uint64_t length, const std::string& name,
+                      const Settings& settings) {
+    const Input input = to_input(file);
+    std::string path = input.path;
+    const Explanation found = run(settings, [&](const Context& context) {
+      if (name.empty()) return explain(input.source ? input.source : open_file(input.path), offset, length, context);
+      const OpenOptions structure{.checks = Checks::structure};
+      const Model model = input.source ? open(input.source, context, structure) : open(input.path, context, structure);
+      const Location place = locate(model, name);
+      const auto source = model.sources()[place.source];
+      path = source->name();
+      return explain(source, place.offset, place.length, context);
+    });
+    return text(to_json(path, found));
+  });
+  m.def("check_cache", [](const std::string& folder, const Settings& settings) {
+    return text(to_json(folder, run(settings, [&](const Context& context) { return check_cache(folder, context); })));
+  });
 }
 
 }  // namespace weighbridge::python

@@ -114,6 +114,10 @@ void define_runtimes(nb::module_& m) {
       .def_prop_ro("normalize", &Embedder::normalize)
       .def_prop_ro("pooling", [](const Embedder& e) { return text(name(e.pooling())); })
       .def_prop_ro("precision", [](const Embedder& e) { return text(name(e.precision())); })
+      .def("kind",
+           [](const Embedder& self, const Settings& settings) {
+             return text(run(settings, [&](const Context& context) { return self.kind(context); }));
+           })
       // Writes the vectors into a writable float32 array [texts, dimension]; returns the number of tokens of each.
       .def("embed",
            [](const Embedder& self, nb::list texts, nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> out,

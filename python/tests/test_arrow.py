@@ -57,7 +57,24 @@ def test_chunks_stay_chunks(embedder, expected):
 
 def test_the_schema_names_the_model(embedder, encoder_folder):
     made = embedder.embed_arrow(pa.array(["a"]))
-    assert pa.field(made).metadata == {b"weighbridge.model": wb.hash(encoder_folder).encode()}
+    field = pa.field(made)
+    assert field.metadata == {key.encode(): value.encode() for key, value in embedder.facts.items()}
+    assert field.metadata[b"weighbridge.model"] == wb.hash(encoder_folder).encode() and embedder.facts["weighbridge.version"] == wb.__version__
+
+
+def test_vectors_of_two_kinds_are_not_mixed(embedder, encoder_folder, tmp_path):
+    wb.convert(encoder_folder, tmp_path / "same.zt", allow="file")
+    same = wb.Embedder(tmp_path / "same.zt", normalize=True, threads=1)
+    assert same.kind == embedder.kind and np.array_equal(same.encode(["a truck"]), embedder.encode(["a truck"]))
+    field = pa.field(embedder.embed_arrow(pa.array(["a"])))
+    for made in (field, pa.schema([field.with_name("v")]), pa.table({"v": pa.array(["a"])}, pa.schema([pa.field("v", pa.string(), metadata=field.metadata)])),
+                 embedder.kind):
+        same.require_kind(made)
+    for other in (dict(precision="int8"), dict(pooling="cls"), dict(normalize=False), dict(max_length=9), dict(lower_case=False)):
+        with pytest.raises(wb.UsageError, match="two kinds"):
+            wb.Embedder(encoder_folder, **{"normalize": True, **other}).require_kind(field)
+    with pytest.raises(wb.UsageError, match="two kinds"):
+        embedder.require_kind(pa.field("v", pa.float32()))
 
 
 def test_the_memory_lives_as_long_as_the_column(embedder, expected):

@@ -96,6 +96,31 @@ def test_plans_say_what_a_conversion_loses(file, tmp_path):
     assert any(f["name"] == "zt" and f["writable"] for f in wb.formats())
 
 
+def test_the_digest_that_the_text_of_zTensor_2_defines(tmp_path):
+    path = tmp_path / "a.zt"
+    wb.save(path, {"a": bytes(range(8))}, format="zt2")
+    # SHA-256 of ["zt.content/1", objects] in deterministic CBOR, made with another encoder.
+    assert wb.open(path).zt_hash() == "sha256:7a3411c5f6a8776fa0e942c92339f3b0227355132920294f9bc73821215e5628"
+    wb.convert(path, tmp_path / "z.zt", format="zt2", encoding="zstd")
+    assert wb.open(tmp_path / "z.zt").zt_hash() == wb.open(path).zt_hash()
+    wb.convert(path, tmp_path / "n.zt", format="zt2", digest="none")
+    for model in (wb.open(tmp_path / "n.zt"), wb.open(path).view(set={"k": "v"})):
+        with pytest.raises(wb.UsageError):
+            model.zt_hash()
+
+
+def test_rename_takes_the_patterns_of_the_command(tmp_path):
+    path = tmp_path / "m.zt"
+    wb.save(path, {"m.a": b"1", "m.b": b"2", "c": b"3"})
+    assert set(wb.open(path).view(rename="s/^m\\.(.)/$1.x/")) == {"a.x", "b.x", "c"}
+    assert set(wb.open(path).view(rename=["s/^m\\.(.)/$1.x/", "c=d"])) == {"a.x", "b.x", "d"}
+    wb.convert(path, tmp_path / "n.zt", rename="s/m\\.//")
+    assert set(wb.open(tmp_path / "n.zt")) == {"a", "b", "c"}
+    for wrong in ("s/(/x/", "s/nothing/x/", "s/[ab]$/z/", "m.a"):
+        with pytest.raises(wb.UsageError):
+            wb.open(path).view(rename=wrong)
+
+
 def test_progress_is_told_and_may_stop_the_job(tmp_path):
     big = {"w": bytes(64 << 20)}
     told = []

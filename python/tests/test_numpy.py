@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elements as NumPy arrays: every dtype, views and copies, slices, casts, DLPack."""
 import gc
+import os
+import pathlib
 import weakref
 
 import pytest
@@ -193,3 +195,14 @@ def test_dtypes_by_any_name(tmp_path):
         if name != "f4":  # ours: four bits
             assert t.numpy(name).dtype == np.float32, name
     assert t.numpy("half").dtype == np.float16 and t.numpy(float).dtype == np.float64 and t.numpy("bfloat16").dtype.name == "bfloat16"
+
+
+def test_files_of_keras_are_arrays():
+    root = pathlib.Path(os.environ.get("WEIGHBRIDGE_ROOT", pathlib.Path(__file__).parents[2]))
+    folder = root / "tests/interop/data/keras"
+    with wb.open(folder / "small.keras") as m, wb.open(folder / "legacy.h5") as older:
+        assert m.format == "keras" and older.format == "hdf5"
+        kernel = m["layers/dense/vars/0"].numpy()
+        assert np.array_equal(kernel, np.arange(12, dtype=np.float32).reshape(4, 3)) and m["layers/dense/vars/0"].is_view
+        assert np.array_equal(older["model_weights/first/small/first/kernel"].numpy(), kernel)
+        assert m.metadata["layers/dense/vars@name"] == "first"

@@ -23,7 +23,7 @@ def needs(path):
 
 
 def test_the_page_has_its_blocks():
-    assert len(BLOCKS) == 6
+    assert len(BLOCKS) == 7
 
 
 def run(block, folder, monkeypatch, capsys):
@@ -52,16 +52,23 @@ def test_proving_and_moving_one(tmp_path, monkeypatch, capsys):
     assert said == "[]\n" and wb.verify(tmp_path / "model.zt").checked == "structure and digests"
 
 
+def test_what_changed(tmp_path, monkeypatch, capsys):
+    wb.save(tmp_path / "base.safetensors", {"w": np.arange(100, dtype=np.float32)})
+    wb.save(tmp_path / "tuned.gguf", {"w": np.arange(100, dtype=np.float32) + 0.5})
+    names, said = run(BLOCKS[2], tmp_path, monkeypatch, capsys)
+    assert said == "w ['changed'] 0.5\n" and not names["found"].equal
+
+
 def test_running_models(tmp_path, monkeypatch, capsys):
     (tmp_path / "all-MiniLM-L6-v2").symlink_to(needs(ROOT / "build/demo/all-MiniLM-L6-v2"))
     llama = needs(DATA / "llama/stories260K.bin")
     wb.convert(wb.open(llama, tokenizer=llama.with_name("tok512.bin")), tmp_path / "stories15M.slm", allow="attribute")
-    names, said = run(BLOCKS[2], tmp_path, monkeypatch, capsys)
+    names, said = run(BLOCKS[3], tmp_path, monkeypatch, capsys)
     assert names["vectors"].shape == (2, 384) and len(said) > 100
 
 
 def test_columns_of_arrow(tmp_path, monkeypatch, capsys):
     pytest.importorskip("pyarrow", reason="needs pyarrow")
     (tmp_path / "all-MiniLM-L6-v2").symlink_to(needs(ROOT / "build/demo/all-MiniLM-L6-v2"))
-    _, said = run(BLOCKS[3], tmp_path, monkeypatch, capsys)
+    _, said = run(BLOCKS[4], tmp_path, monkeypatch, capsys)
     assert said == "fixed_size_list<item: float>[384]\n"

@@ -10,7 +10,10 @@
 
 from __future__ import annotations
 
+from ._checks import Diagnosis, Explanation, Verdict, check_cache, doctor, explain, verify
 from ._core import __version__
+from ._diff import Diff, MetadataDiff, TensorDiff, ValueDiff, diff
+from ._edit import Edited, edit, undo_edit
 from ._errors import (
     Error,
     Finding,
@@ -22,7 +25,8 @@ from ._errors import (
     UnsupportedError,
     UsageError,
 )
-from ._jobs import Item, Plan, Verdict, convert, formats, hash, plan, save, verify
+from ._jobs import Item, Plan, convert, formats, hash, plan, save
+from ._manifest import ManifestVerdict, manifest
 from ._model import Model, Tensor, open
 
 TYPE_CHECKING = False
@@ -49,7 +53,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Embedder", "Error", "Finding", "Generator", "InputOutputError", "Item", "LimitError", "MalformedError", "MissingFileError",
-    "MissingTensorError", "Model", "Plan", "Tensor", "UnsupportedError", "UsageError", "Verdict", "__version__", "convert", "formats",
-    "hash", "open", "plan", "save", "verify",
+    "Diff", "Edited", "Embedder", "Error", "Finding", "Generator", "InputOutputError", "Item", "LimitError", "MalformedError", "ManifestVerdict", "MetadataDiff",
+    "MissingFileError", "MissingTensorError", "Model", "Plan", "Tensor", "TensorDiff", "UnsupportedError", "UsageError", "ValueDiff", "Verdict",
+    "__version__", "convert", "diff", "explain", "edit", "formats", "hash", "manifest", "open", "plan", "save", "undo_edit", "verify",
 ]

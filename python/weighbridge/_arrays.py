@@ -27,6 +27,8 @@ ML_NAMES = {
 }
 # Those of PyTorch that differ from NumPy's.
 TORCH_NAMES = {**ML_NAMES, "f4": "float4_e2m1fn_x2"}
+# Integers below a byte, which NumPy lacks, and the type that holds them. A caller's "i4" is NumPy's name of 32 bits.
+SMALL_INTEGERS = {"i4": "i8", "u4": "u8", "i2": "i8", "u2": "u8"}
 _OURS = {theirs: ours for ours, theirs in {**NUMPY_NAMES, **ML_NAMES}.items() if ours != "boolean"}
 
 
@@ -70,6 +72,8 @@ def numpy_dtype(name: str) -> "np.dtype[Any]":
             raise ImportError(f"NumPy has no {name}: install ml_dtypes, or ask for dtype='f32'") from error
         found: np.dtype[Any] = numpy.dtype(getattr(ml_dtypes, ML_NAMES[name]))
         return found
+    if name in SMALL_INTEGERS:
+        raise UsageError(f"NumPy has no integers of {name[1:]} bits: ask for dtype={SMALL_INTEGERS[name]!r}")
     if name not in TORCH_NAMES and not name.startswith("f6_"):
         raise UsageError(f"no dtype is called {name!r}: there are {', '.join([*NUMPY_NAMES, *TORCH_NAMES])}")
     raise UsageError(f"NumPy has no {name}: ask for dtype='f32'")
@@ -84,6 +88,8 @@ def torch_dtype(name: str) -> Any:
     """PyTorch's dtype for ours."""
     import torch
 
+    if name in SMALL_INTEGERS:
+        raise UsageError(f"PyTorch has no integers of {name[1:]} bits: ask for dtype={SMALL_INTEGERS[name]!r}")
     found = getattr(torch, TORCH_NAMES.get(name) or NUMPY_NAMES.get(name, ""), None)
     if found is None:
         raise UsageError(f"this version of PyTorch has no {name}: ask for dtype='f32'")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Embedder:
-    """A BERT encoder: texts to vectors.
+    """A BERT encoder or a table of word vectors (model2vec): texts to vectors.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class Embedder:
         opened = model if isinstance(model, Model) else _open_folder(model)
         self._model = opened._handle  # stays open when `model` is closed
         self._name = opened.name
-        self._digest: str | None = None
+        self._facts: dict[str, str] | None = None
+        self._kind: str | None = None
         self._embedder = _core.Embedder(self._model, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
                                                           max_length=max_length, heads=heads, threads=threads))
         stored, default = _prompts_beside(opened.name) if prompts is None else ({}, None)
@@ -191,12 +192,42 @@ class Embedder:
         -------
         ArrowVectors
             A column of ``FixedSizeList<float32>[dimension]`` with the chunks of `texts`, for ``pyarrow.array()``,
-            ``pyarrow.chunked_array()``, ``polars.Series()``. A null text has a null vector. The metadata of its type has the content digest
-            of the model as ``weighbridge.model``.
+            ``pyarrow.chunked_array()``, ``polars.Series()``. A null text has a null vector. The type's metadata holds :attr:`facts`.
         """
-        if self._digest is None:
-            self._digest = _core.hash(self._model, True, 2, settings())
-        return _core.embed_arrow(self._embedder, texts, self._digest, settings(None, progress, 1, "embed", "text"))
+        return _core.embed_arrow(self._embedder, texts, list(self.facts.items()), settings(None, progress, 1, "embed", "text"))
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What made the vectors, as Arrow metadata: ``weighbridge.model`` (the content digest of the weights),
+        ``weighbridge.kind`` (vectors of equal kinds may be compared), and precision, pooling, normalize, max_length and version."""
+        if self._facts is None:
+            e = self._embedder
+            self._facts = {
+                "weighbridge.model": _core.hash(self._model, True, 2, settings()), "weighbridge.kind": self.kind,
+                "weighbridge.precision": e.precision, "weighbridge.pooling": e.pooling, "weighbridge.normalize": str(e.normalize).lower(),
+                "weighbridge.max_length": str(e.max_length), "weighbridge.version": _core.__version__}
+        return dict(self._facts)
+
+    @property
+    def kind(self) -> str:
+        """``"wbv1:"`` and 64 digits: a digest of everything that decides the bits of the vectors: weights, vocabulary, precision, pooling and other
+        options. The same in every container of a model and with any number of threads."""
+        if self._kind is None:
+            self._kind = self._embedder.kind(settings())
+        return self._kind
+
+    def require_kind(self, made: Any) -> None:
+        """Raises UsageError if vectors are of another :attr:`kind`.
+
+        Parameters
+        ----------
+        made : str, or a field, schema, table or column of pyarrow
+            The kind, or an object with the kind in its metadata.
+        """
+        other = made if isinstance(made, str) else _kind_of(made)
+        if other != self.kind:
+            raise UsageError(f"the vectors are of the kind {other!r}, and {self._name} with these options makes {self.kind!r}: vectors of two "
+                             "kinds cannot be compared. Use the model and the options that made them, or compute them again")
 
     def similarity(self, one: np.ndarray[Any, Any], two: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The cosine of each vector of `one` with each of `two`: [len(one), len(two)]."""
@@ -234,6 +265,19 @@ class Embedder:
     def __repr__(self) -> str:
         e = self._embedder
         return f"<weighbridge.Embedder {self._name!r}, {e.dimension} numbers, {e.pooling}, {e.precision}, {e.threads} threads>"
+
+
+def _kind_of(made: Any) -> str | None:
+    """The kind in the metadata of a field, or of the fields of a schema or a table; None if there is none."""
+    schema = getattr(made, "schema", made)
+    found = set()
+    for one in (schema, *(schema if hasattr(schema, "field") and hasattr(schema, "names") else ())):
+        said = (getattr(one, "metadata", None) or {}).get(b"weighbridge.kind")
+        if said is not None:
+            found.add(said.decode("utf-8", "replace"))
+    if len(found) > 1:
+        raise UsageError(f"these vectors are of several kinds: {sorted(found)}")
+    return found.pop() if found else None
 
 
 def _open_folder(model: str | os.PathLike[str]) -> Model:

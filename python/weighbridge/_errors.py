@@ -32,7 +32,7 @@ class Finding(Record):
     expected, found : str
         What the rule compares; empty if it compares nothing.
     hint : tuple of str or None
-        What would help: ``("limit", name, value)`` or ``("option", name, value)``.
+        What would help: ``("limit", name, value)`` ``("option", name, value)``, or ``("size", "", bytes)``, the size of the whole file, or ``("file", name, None)``, a file that is missing.
     """
 
     __slots__ = ("rule", "severity", "kind", "message", "file", "offset", "tensor", "expected", "found", "hint")

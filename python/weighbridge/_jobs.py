@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done with whole files: verify, hash, plan, convert, save."""
+"""What is done with whole models: hash, plan, convert, save."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+
 from . import _arrays, _core
-from ._errors import Finding, UsageError
+from ._errors import UsageError
 from ._model import Model, Tensor, _texts
 from ._model import open as open_model
 from ._progress import settings
 from ._record import Record
-from ._sources import to_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,69 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._model import Limits, Progress
-
-
-class Verdict(Record):
-    """What :func:`verify` found. True in a condition if the file is valid.
-
-    Attributes
-    ----------
-    valid : bool
-        No finding is an error: warnings and unsupported tensors leave a file valid.
-    findings : list of Finding
-        At most 1,000, in order; `total` counts all.
-    format : str
-        Of the container; empty if the content matches none.
-    checked : str
-        What was checked, in one phrase: ``"structure only: safetensors has no checksums"``.
-    tensors, total, errors, warnings : int
-        Counts.
-    """
-
-    __slots__ = ("valid", "findings", "format", "checked", "tensors", "total", "errors", "warnings")
-    _defaults = {"format": "", "checked": "", "tensors": 0, "total": 0, "errors": 0, "warnings": 0}
-    if TYPE_CHECKING:
-        valid: bool
-        findings: list[Finding]
-        format: str
-        checked: str
-        tensors: int
-        total: int
-        errors: int
-        warnings: int
-
-    def __bool__(self) -> bool:
-        return self.valid
-
-    def raise_if_invalid(self) -> None:
-        """Raises the first error, if there is one."""
-        from ._errors import make
-
-        for finding in self.findings:
-            if finding.severity == "error":
-                raise make(finding.asdict(), finding.message)
-
-
-def verify(file: Any, *, format: str | None = None, checksum_form: str | None = None, limits: Limits | None = None, progress: Progress = None) -> Verdict:
-    """Checks every rule of a file's format: its structure, then its payload in one pass.
-
-    Parameters
-    ----------
-    file, format, checksum_form, limits
-        As for :func:`open`.
-    progress : bool or callable, optional
-        True shows a bar (tqdm); a callable gets (bytes done, bytes in all).
-
-    Returns
-    -------
-    Verdict
-        An invalid file raises nothing: its findings say what is wrong. Only what cannot be read raises.
-    """
-    if file is None:
-        raise TypeError("a path, a buffer or a file object is expected, not None")
-    found = _core.verify(to_input(file), format or "", checksum_form or "", settings(limits, progress, what="verify"))
-    found["findings"] = [Finding(**finding) for finding in found["findings"]]
-    return Verdict(**found)
 
 
 class Item(Record):
@@ -177,7 +114,7 @@ def _options(allow: Iterable[str] | str, given: Mapping[str, Any]) -> dict[str, 
             out[option] = value
         elif isinstance(value, bool):
             out[option] = "true" if value else "false"
-        elif option == "cast":
+        elif option in ("cast", "dequantize"):
             out[option] = _arrays.our_name(value)
         else:
             out[option] = str(value)
@@ -187,16 +124,40 @@ def _options(allow: Iterable[str] | str, given: Mapping[str, Any]) -> dict[str, 
 _VIEW = ("only", "without", "rename", "set", "unset")
 
 
-def _model_of(source: Any, limits: Limits | None, options: dict[str, Any] | None = None) -> _core.Model:
-    """The model of what a caller gave, with the changes of Model.view() that are taken out of `options`."""
+def _opened(source: Any, limits: Limits | None) -> Model:
     if isinstance(source, Model):
-        model = source
-    elif isinstance(source, Mapping):
-        model = Model(_core.build(_specs(source), None), "<arrays>")
+        return source
+    if isinstance(source, Mapping):
+        return Model(_core.build(_specs(source), None), "<arrays>")
+    return open_model(source, limits=limits)
+
+
+def _adapters(given: Any) -> list[tuple[str, float]]:
+    """Paths with their scales, of a path, several, or a mapping from paths to scales."""
+    if isinstance(given, (str, os.PathLike)):
+        return [(os.fspath(given), 1.0)]
+    if isinstance(given, Mapping):
+        return [(os.fspath(path), float(scale)) for path, scale in given.items()]
+    return [(os.fspath(path), 1.0) for path in given]
+
+
+def _model_of(source: Any, limits: Limits | None, options: dict[str, Any] | None = None) -> _core.Model:
+    """The model of what a caller gave: several joined, with the changes of Model.view() and the adapters, which are taken out of `options`."""
+    taken = options if options is not None else {}
+    on_duplicate, adapters = taken.pop("on_duplicate", None), taken.pop("merge_lora", None)
+    if isinstance(source, (list, tuple)):
+        handles = [_opened(each, limits)._handle for each in source]
+        model = Model(_core.join(handles, on_duplicate or "error", settings(limits, None, what="open")), "<joined>")
+    elif on_duplicate is not None:
+        raise UsageError("on_duplicate is for several models: give a list of them")
     else:
-        model = open_model(source, limits=limits)
-    changes = {name: options.pop(name) for name in _VIEW if name in options} if options else {}
-    return (model.view(**changes) if any(changes.values()) else model)._handle
+        model = _opened(source, limits)
+    changes = {name: taken.pop(name) for name in _VIEW if name in taken}
+    handle = (model.view(**changes) if any(changes.values()) else model)._handle
+    if adapters:
+        dense = taken.get("dequantize")
+        handle = _core.merge_lora(handle, _adapters(adapters), _arrays.our_name(dense) if dense is not None else "", settings(limits, None, what="merge"))
+    return handle
 
 
 def plan(
@@ -210,6 +171,7 @@ def plan(
     level: int | None = None,
     digest: str | None = None,
     quantize: str | None = None,
+    dequantize: Any = None,
     version: str | None = None,
     shard_size: int | None = None,
     limits: Limits | None = None,
@@ -219,8 +181,8 @@ def plan(
 
     Parameters
     ----------
-    source : Model, path, or what :func:`open` takes
-        The model.
+    source : Model, path, or what :func:`open` takes, or a list of these
+        The model. Several are joined into one: their tensors, metadata and tokenizer; `on_duplicate` says what happens if two have the same name.
     format : str
         The name of the target: ``"zt"``, ``"safetensors"``, ``"embd"``, ``"slm"``, ``"stb"``, ``"hf"``, ...
     overwrite : bool
@@ -229,13 +191,18 @@ def plan(
         Kinds of loss to accept: ``"alias"``, ``"attribute"``, ``"tokenizer"``, ``"precision"``, ...
     cast : str or dtype, optional
         Cast every floating-point tensor. Accepts the loss of precision, but not overflow: that needs ``allow="overflow"``.
+    dequantize : str or dtype, optional
+        ``"f32"``, ``"f16"`` or ``"bf16"``: make quantized tensors dense. Accepts the loss of layout and precision. Other tensors keep
+        their dtype.
     encoding, level, digest, quantize, version, shard_size
         As the flags of ``weighbridge convert``.
     **more
         Options of one format (``keep_gqa=True`` for slm), and what :meth:`Model.view` takes: only, without, rename, set, unset.
+        ``on_duplicate``: ``"error"``, ``"first"`` or ``"last"``, for several models. ``merge_lora``: the path of a LoRA adapter, a list of
+        paths, or a mapping from paths to scales.
     """
     model = _model_of(source, limits, more)
-    given = dict(cast=cast, encoding=encoding, level=level, digest=digest, quantize=quantize, version=version, shard_size=shard_size,
+    given = dict(cast=cast, encoding=encoding, level=level, digest=digest, quantize=quantize, dequantize=dequantize, version=version, shard_size=shard_size,
                  replace=overwrite, **more)
     return Plan(_core.plan(model, format, _options(allow, given)))
 
@@ -246,7 +213,8 @@ def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = N
 
     Parameters
     ----------
-    source : path, Model, or what :func:`open` takes
+    source : path, Model, or what :func:`open` takes, or a list of these
+        The model. Several are joined into one, as in :func:`plan`.
     path : path
         The output. An extension names its format; a path that ends in ``/`` is a Hugging Face folder.
     format : str, optional
@@ -337,4 +305,4 @@ def formats() -> list[dict[str, Any]]:
     return _core.formats()
 
 
-__all__ = ("Item", "Plan", "Verdict", "convert", "formats", "hash", "plan", "save", "verify")
+__all__ = ("Item", "Plan", "convert", "formats", "hash", "plan", "save")

@@ -406,7 +406,7 @@ class Model(Mapping[str, Tensor]):
         *,
         only: str | Iterable[str] = (),
         without: str | Iterable[str] = (),
-        rename: Mapping[str, str] | Callable[[str], str] | None = None,
+        rename: Mapping[str, str] | Callable[[str], str] | str | Iterable[str] | None = None,
         set: Mapping[str, str] | None = None,
         unset: str | Iterable[str] = (),
     ) -> Model:
@@ -416,8 +416,9 @@ class Model(Mapping[str, Tensor]):
         ----------
         only, without : str or iterable of str
             Globs of the tensors to keep, and to leave out. ``*`` matches any text, dots included.
-        rename : mapping or callable
-            From names to new names, all at once; a callable gets each name that is kept.
+        rename : mapping, callable, str or iterable of str
+            From names to new names, all at once; a callable gets each name that is kept. Or strings, as ``convert --rename`` takes them:
+            ``"FROM=TO"``, and patterns ``"s/PATTERN/REPLACEMENT/"``, applied in turn.
         set : mapping from str to str
             Metadata to set, as text.
         unset : str or iterable of str
@@ -426,16 +427,21 @@ class Model(Mapping[str, Tensor]):
         Raises
         ------
         UsageError
-            A glob that matches no tensor, a tensor or key that is not there, two tensors of one name.
+            A glob or pattern that matches no tensor, a tensor or key that is not there, two tensors of one name.
         """
         kept, left, gone = _texts(only), _texts(without), _texts(unset)
+        pairs: list[tuple[str, str]] = []
+        patterns: list[str] = []
         if callable(rename):
-            chosen = _core.view(self._handle, kept, left, [], [], []).names() if kept or left else list(self)
+            chosen = _core.view(self._handle, kept, left, [], [], [], []).names() if kept or left else list(self)
             pairs = [(name, rename(name)) for name in chosen]
-        else:
-            pairs = list((rename or {}).items())
+        elif isinstance(rename, Mapping):
+            pairs = list(rename.items())
+        elif rename is not None:
+            patterns = _texts(rename)
         pairs = [(_text(old), _text(new)) for old, new in pairs if old != new]
-        changed = _core.view(self._handle, kept, left, pairs, [(_text(key), _text(value)) for key, value in (set or {}).items()], gone)
+        metadata = [(_text(key), _text(value)) for key, value in (set or {}).items()]
+        changed = _core.view(self._handle, kept, left, pairs, patterns, metadata, gone)
         out = Model(changed, self._name)
         out._files = self._files
         return out
@@ -443,6 +449,19 @@ class Model(Mapping[str, Tensor]):
     def hash(self, *, names: bool = True, progress: Progress = None) -> str:
         """The content digest: equal for equal tensors in any container. ``"wb2:"`` and 64 digits."""
         return _core.hash(self._handle, names, 2, settings(None, progress))
+
+    def zt_hash(self) -> str:
+        """The content digest that zTensor 2 defines, as ``weighbridge hash --zt`` prints it: ``"sha256:"`` and 64 digits.
+
+        Equal for files of zTensor 2 whose objects are equal, wherever and however their bytes are stored. It is computed from the digests in the
+        file's index, which :func:`verify` checks.
+
+        Raises
+        ------
+        UsageError
+            The model is not a zTensor 2 file, or a part has no digest.
+        """
+        return _core.zt_hash(self._handle)
 
     def _map(self, path: str, offset: int = 0, length: int = 0) -> tuple[mmap.mmap, int] | None:
         """A range of a file (0: to its end) as memory that changes no file, and where the range begins in it; None if that is impossible."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
+
+    R = TypeVar("R", bound="Record")
 
 
 class Record:
@@ -23,6 +25,11 @@ class Record:
             if field not in given and field not in self._defaults:
                 raise TypeError(f"{type(self).__name__} needs {field}")
             object.__setattr__(self, field, given[field] if field in given else self._defaults[field])
+
+    @classmethod
+    def of(cls: type[R], told: dict[str, Any]) -> R:
+        """One with its fields out of what the library told, which may have more."""
+        return cls(**{field: told[field] for field in cls.__slots__})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")

@@ -3,16 +3,19 @@
 // executor_test.cc; display text: display_test.cc.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <limits>
 #include <set>
+#include <span>
 #include <type_traits>
 #include <vector>
 
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
+#include "base/large_pages.h"
 #include "base/utf8.h"
 #include "support/thrown.h"
 #include "weighbridge/dtype.h"
@@ -305,6 +308,8 @@ TEST(Names, KindsAndSeveritiesAreTheirEnumerators) {
   EXPECT_EQ(name(Hint::What::none), "none");
   EXPECT_EQ(name(Hint::What::limit), "limit");
   EXPECT_EQ(name(Hint::What::option), "option");
+  EXPECT_EQ(name(Hint::What::size), "size");
+  EXPECT_EQ(name(Hint::What::file), "file");
   EXPECT_EQ(name(Severity::error), "error");
   EXPECT_EQ(name(Severity::warning), "warning");
   EXPECT_EQ(name(Severity::unsupported), "unsupported");
@@ -313,6 +318,17 @@ TEST(Names, KindsAndSeveritiesAreTheirEnumerators) {
 TEST(Names, AValueBeyondTheEnumeratorsIsTakenForTheWorst) {
   EXPECT_EQ(name(static_cast<Kind>(0xFF)), "malformed");
   EXPECT_EQ(name(static_cast<Severity>(0xFF)), "error");
+}
+
+TEST(LargePages, TheHintKeepsTheBytes) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{100'000}, std::size_t{9} << 20}) {
+    std::vector<std::byte> memory(size, std::byte{7});
+    errno = 5;
+    base::use_large_pages(memory);
+    EXPECT_EQ(errno, 5);  // a hint that is not taken is no error
+    base::use_large_pages(std::span(memory).subspan(size / 3));
+    EXPECT_EQ(std::count(memory.begin(), memory.end(), std::byte{7}), static_cast<std::ptrdiff_t>(size));
+  }
 }
 
 }  // namespace

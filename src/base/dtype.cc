@@ -34,6 +34,10 @@ constexpr std::array<DTypeInfo, kDTypeCount> kTable{{
     {DType::f6_e2m3, "f6_e2m3", 6, 1, K::real},
     {DType::f6_e3m2, "f6_e3m2", 6, 1, K::real},
     {DType::f4, "f4", 4, 1, K::real},
+    {DType::i4, "i4", 4, 1, K::signed_integer},
+    {DType::u4, "u4", 4, 1, K::unsigned_integer},
+    {DType::i2, "i2", 2, 1, K::signed_integer},
+    {DType::u2, "u2", 2, 1, K::unsigned_integer},
 }};
 
 // Rows are indexed by dtype, so their order must match the enumeration.

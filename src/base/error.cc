@@ -31,6 +31,8 @@ std::string_view name(Hint::What what) noexcept {
     case Hint::What::none: return "none";
     case Hint::What::limit: return "limit";
     case Hint::What::option: return "option";
+    case Hint::What::size: return "size";
+    case Hint::What::file: return "file";
   }
   return "none";
 }

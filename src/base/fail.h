@@ -35,6 +35,8 @@ constexpr bool refuses_input(Kind kind) noexcept { return kind == Kind::malforme
 inline Hint option_hint(std::string_view name, std::string value = {}) {
   return {Hint::What::option, std::string(name), std::move(value)};
 }
+// The bytes that the file would have if it were whole.
+inline Hint size_hint(std::uint64_t bytes) { return {Hint::What::size, {}, std::to_string(bytes)}; }
 inline Hint limit_hint(std::string_view member, std::string value = {}) {
   return {Hint::What::limit, std::string(member), std::move(value)};
 }

@@ -9,6 +9,8 @@ namespace weighbridge {
 namespace {
 
 constexpr std::string_view kScaledRoles[] = {"data", "scales"}, kGroupRoles[] = {"packed_weight", "scales", "zeros"};
+constexpr std::string_view kZeroedRoles[] = {"data", "scales", "zeros"};
+constexpr std::string_view kQuantParameters[] = {"bits", "group_size", "packing", "zero_point"};
 constexpr std::string_view kData[] = {"data"};
 constexpr std::string_view kBlockSize[] = {"block_size"}, kGroupParameters[] = {"bits", "group_size", "packing"};
 
@@ -64,6 +66,39 @@ constexpr BlockTypeInfo kTable[] = {
      .reference = "zTensor 1.1, III.4: the formula, element by element (codecs/dequant_test.cc)",
      .can_encode = false,
      .codec = &codecs::kZtGroup},
+    {.id = "zt.quant",
+     .name = "quant_group",
+     .layout = Layout::quantized_block,
+     .type_attribute = "zt.quant",
+     .block_elements = 0,
+     .block_bytes = 0,
+     .roles = kScaledRoles,
+     .parameters = kQuantParameters,
+     .reference = "zt.quant_group/1, \"Reconstruction\": the formula, element by element (codecs/blocks_zt_test.cc)",
+     .can_encode = false,
+     .codec = &codecs::kZtQuant},
+    {.id = "zt.quant_zeros",
+     .name = "quant_group",
+     .layout = Layout::quantized_block,
+     .type_attribute = "zt.quant_zeros",
+     .block_elements = 0,
+     .block_bytes = 0,
+     .roles = kZeroedRoles,
+     .parameters = kQuantParameters,
+     .reference = "as zt.quant, with a zero for each group",
+     .can_encode = false,
+     .codec = &codecs::kZtQuantZeros},
+    {.id = "zt.mx",
+     .name = "mx",
+     .layout = Layout::quantized_block,
+     .type_attribute = "zt.mx",
+     .block_elements = 0,
+     .block_bytes = 0,
+     .roles = kScaledRoles,
+     .parameters = kBlockSize,
+     .reference = "zt.mx/1, \"Reconstruction\", and OCP MX v1.0: element by element (codecs/blocks_zt_test.cc)",
+     .can_encode = false,
+     .codec = &codecs::kZtMx},
 #define WB_GGML(name, elements, bytes) \
   ggml("ggml." #name, elements, bytes, codecs::ggml_encoder(codecs::Ggml::name) != nullptr, &codecs::kGgml_##name),
 #include "codecs/ggml_types.def"

@@ -27,6 +27,8 @@ struct BlockForm {
   Packing packing;
   std::array<DType, kMostRoles> dtypes{};  // of the parts, in the order of the type's roles
   std::uint64_t row = 0;                   // the fastest dimension
+  bool msb_first = false;                  // the first code of a word has its highest bits
+  std::int64_t zero = 0;                   // what every code is offset by, if no part says so
 
   std::uint64_t elements() const noexcept { return rows * columns; }  // only where block_problem() is empty
 };
@@ -64,8 +66,8 @@ std::string block_problem(const BlockForm&);
 // Bytes of the part with this role; only if block_problem() is empty.
 std::uint64_t block_part_size(const BlockForm&, std::size_t role) noexcept;
 
-extern const BlockCodec kSlmQ8_0, kSlmQ4_0;  // blocks_slm.cc
-extern const BlockCodec kZtGroup;            // blocks_zt.cc
+extern const BlockCodec kSlmQ8_0, kSlmQ4_0;                        // blocks_slm.cc
+extern const BlockCodec kZtGroup, kZtQuant, kZtQuantZeros, kZtMx;  // blocks_zt.cc
 #define WB_GGML(name, elements, bytes) extern const BlockCodec kGgml_##name;
 #include "codecs/ggml_types.def"  // blocks_ggml.cc
 #undef WB_GGML

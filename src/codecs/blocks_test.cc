@@ -51,9 +51,13 @@ std::vector<float> decoded(const BlockForm& form, const std::vector<std::vector<
 // One form for each row of the table.
 std::vector<BlockForm> forms() {
   const auto of = [](const char* id) { return find_block_type(id); };
-  std::vector<BlockForm> out{{of("slm.q8_0"), 2, 5, 12, 12, 0, {}, {DType::i8, DType::f32}, 12},
-                             {of("slm.q4_0"), 3, 4, 24, 6, 0, {}, {DType::u8, DType::f32}, 12},
-                             {of("zt.group"), 2, 12, 5, 6, 4, {8, DType::i32}, {DType::i32, DType::f32, DType::u8}, 5}};
+  std::vector<BlockForm> out{
+      {of("slm.q8_0"), 2, 5, 12, 12, 0, {}, {DType::i8, DType::f32}, 12},
+      {of("slm.q4_0"), 3, 4, 24, 6, 0, {}, {DType::u8, DType::f32}, 12},
+      {of("zt.group"), 2, 12, 5, 6, 4, {8, DType::i32}, {DType::i32, DType::f32, DType::u8}, 5},
+      {of("zt.quant"), 2, 3, 24, 6, 4, {8, DType::u32}, {DType::u32, DType::f32}, 24, true, 8},
+      {of("zt.quant_zeros"), 3, 2, 24, 4, 2, {4, DType::u8}, {DType::u8, DType::f32, DType::i8}, 12},
+      {of("zt.mx"), 2, 3, 24, 6, 0, {}, {DType::f4, DType::f8_e8m0}, 24}};
   for (const BlockTypeInfo& row : all_block_types())  // the types that keep whole blocks in one part
     if (row.block_bytes != 0)
       out.push_back({&row, 3, 3, 4 * row.block_elements, 0, 0, {}, {DType::u8}, 2 * row.block_elements});
@@ -138,9 +142,9 @@ TEST(BlockTypes, SayWhatKeepsThemFromBeingRead) {
   EXPECT_EQ(problem(2, [](BlockForm& f) { f.rank = 3; }), "the shape does not have two dimensions");
   EXPECT_EQ(problem(2, [](BlockForm& f) { f.dtypes[0] = DType::u32; }), "its words are u32, not i32");
   EXPECT_EQ(problem(2, [](BlockForm& f) { f.group = 5; }), "the group size 5 does not divide the 12 rows");
-  EXPECT_EQ(problem(3, [](BlockForm& f) { f.rank = 0; }), "a scalar has no rows of blocks");
-  EXPECT_EQ(problem(3, [](BlockForm& f) { f.dtypes[0] = DType::i8; }), "its blocks are i8, not u8");
-  EXPECT_EQ(problem(3, [](BlockForm& f) { f.row = 16; }),
+  EXPECT_EQ(problem(6, [](BlockForm& f) { f.rank = 0; }), "a scalar has no rows of blocks");
+  EXPECT_EQ(problem(6, [](BlockForm& f) { f.dtypes[0] = DType::i8; }), "its blocks are i8, not u8");
+  EXPECT_EQ(problem(6, [](BlockForm& f) { f.row = 16; }),
             "its rows of 16 elements are no whole number of blocks of 32");
   for (std::size_t i = 0; i < forms().size(); ++i)
     EXPECT_EQ(problem(i, [](BlockForm& f) { f.rows = std::uint64_t{1} << 60; }), "the shape has no size in bytes");

@@ -39,7 +39,7 @@ TEST(Codes, LieLeastSignificantBitsFirst) {
 }
 
 TEST(Codes, ComeBackAtEveryCount) {
-  for (const std::uint32_t bits : {4u, 6u})
+  for (const std::uint32_t bits : {2u, 4u, 6u})
     for (std::size_t count = 0; count < 20; ++count) {
       std::vector<std::byte> codes(count), back(count), packed((count * bits + 7) / 8);
       for (std::size_t i = 0; i < count; ++i) codes[i] = static_cast<std::byte>((i * 11 + 5) & ((1u << bits) - 1));

@@ -16,8 +16,6 @@
 namespace weighbridge::codecs {
 namespace {
 
-constexpr std::size_t kBlock = 2048;  // a multiple of 4: blocks of packed types begin on whole bytes
-
 std::size_t index_of(DType dtype) noexcept { return static_cast<std::size_t>(dtype); }
 bool is_whole(DTypeKind kind) noexcept {
   return kind == DTypeKind::boolean || kind == DTypeKind::unsigned_integer || kind == DTypeKind::signed_integer;
@@ -32,18 +30,13 @@ struct Block {
   alignas(64) float result[kBlock];  // of the cast, for a tally
 };
 
-void load_f32(DType from, const std::byte* in, std::size_t n, Block& block, float* to) noexcept {
-  const std::uint32_t bits = info(from).bits;
-  if (bits < 8) {
-    unpack_codes(bits, {in, (n * bits + 7) / 8}, {block.codes, n});
-    in = block.codes;
-  }
-  kernels().to_f32[index_of(from)](in, to, n);
+void store_i64(DType to, std::byte* out, std::size_t n, Block& block) noexcept {
+  const std::uint32_t bits = info(to).bits;
+  if (bits >= 8) return kernels().from_i64[index_of(to)](block.i64, out, n);
+  kernels().from_i64[index_of(to)](block.i64, block.codes, n);
+  pack_codes(bits, {block.codes, n}, {out, (n * bits + 7) / 8});
 }
 
-void load_f64(const std::byte* in, std::size_t n, Block& block) noexcept {
-  for (std::size_t i = 0; i < n; ++i) block.f64[i] = std::bit_cast<double>(base::load_le<std::uint64_t>(in + 8 * i));
-}
 void store_f64(std::byte* out, std::size_t n, const Block& block) noexcept {
   for (std::size_t i = 0; i < n; ++i) base::store_le(out + 8 * i, std::bit_cast<std::uint64_t>(block.f64[i]));
 }
@@ -97,7 +90,7 @@ bool keeps_every_value(DType from, DType to) noexcept {
 
 // Compares a stored block with the values that it was made from, in block.f64 or block.f32.
 void take_stock(DType from, DType to, const std::byte* stored, std::size_t n, Block& block, CastTally& tally) noexcept {
-  load_f32(to, stored, n, block, block.result);
+  load_f32(to, stored, block.result, n);
   Differences found{};
   if (from == DType::f64)
     kernels().compare_f64(block.f64, block.result, n, saturates_at(to), found);
@@ -188,18 +181,18 @@ CastResult cast(DType from, std::span<const std::byte> in, DType to, std::span<s
     std::byte* target = out.data() + at / 4 * out_bits / 2;
     std::size_t good = n;
     if (from_whole) {
-      kernels().to_i64[index_of(from)](source, block.i64, n);
+      load_i64(from, source, block.i64, n);
       if (to_whole) {
         good = find_outside(from, to, n, block);
-        kernels().from_i64[index_of(to)](block.i64, target, n);
+        store_i64(to, target, n, block);
       } else {
         good = store_from_i64(from, to, target, n, block);
       }
     } else if (from == DType::f64) {
-      load_f64(source, n, block);
+      load_f64(from, source, block.f64, n);
       good = store_from_f64(to, target, n, block);
     } else {
-      load_f32(from, source, n, block, block.f32);
+      load_f32(from, source, block.f32, n);
       if (to == DType::f64) {
         for (std::size_t i = 0; i < n; ++i) block.f64[i] = static_cast<double>(block.f32[i]);
         store_f64(target, n, block);

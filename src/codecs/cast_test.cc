@@ -211,7 +211,9 @@ TEST(Cast, IntegersThatDoNotFitAreNamed) {
   for (const Case c : {Case{DType::i64, DType::i8, -128, -129}, Case{DType::i64, DType::u8, 255, 256},
                        Case{DType::i64, DType::u64, 0, -1}, Case{DType::u64, DType::i64, 1, -1},
                        Case{DType::i64, DType::boolean, 1, 2}, Case{DType::i64, DType::i32, 2147483647, 2147483648},
-                       Case{DType::u64, DType::u32, 4294967295, 4294967296}, Case{DType::i64, DType::u16, 0, -1}}) {
+                       Case{DType::u64, DType::u32, 4294967295, 4294967296}, Case{DType::i64, DType::u16, 0, -1},
+                       Case{DType::i64, DType::i4, -8, -9}, Case{DType::i64, DType::u4, 15, 16},
+                       Case{DType::i64, DType::i2, 1, 2}, Case{DType::u64, DType::u2, 3, 4}}) {
     std::vector<std::int64_t> in(3000, c.good);
     std::vector<std::byte> out(static_cast<std::size_t>(*packed_size(c.to, in.size())));
     EXPECT_TRUE(cast(c.from, bytes(in), c.to, out, in.size()).ok()) << name(c.to);
@@ -222,6 +224,23 @@ TEST(Cast, IntegersThatDoNotFitAreNamed) {
   }
   EXPECT_EQ(convert<std::int64_t>(DType::i8, std::vector<std::int8_t>{-128, 127}, DType::i64),
             (std::vector<std::int64_t>{-128, 127}));
+}
+
+TEST(Cast, IntegersBelowAByteArePackedFromTheLowestBits) {
+  const std::vector<std::uint8_t> packed{0x8F, 0x07};
+  EXPECT_EQ(convert<std::int8_t>(DType::i4, packed, DType::i8, 3), (std::vector<std::int8_t>{-1, -8, 7}));
+  EXPECT_EQ(convert<float>(DType::u4, packed, DType::f32, 3), (std::vector<float>{15, 8, 7}));
+  EXPECT_EQ(convert<std::int64_t>(DType::i2, packed, DType::i64, 5), (std::vector<std::int64_t>{-1, -1, 0, -2, -1}));
+  EXPECT_EQ(convert<std::uint16_t>(DType::u2, packed, DType::u16, 5), (std::vector<std::uint16_t>{3, 3, 0, 2, 3}));
+  EXPECT_EQ(convert<std::uint8_t>(DType::i64, std::vector<std::int64_t>{-1, -8, 7}, DType::i4), packed);
+  EXPECT_EQ(convert<std::uint8_t>(DType::u8, std::vector<std::uint8_t>{3, 2, 1, 0, 1}, DType::u2),
+            (std::vector<std::uint8_t>{0b00011011, 1}));
+  // Blocks of a cast begin on whole bytes.
+  std::vector<std::int8_t> many(5001);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<std::int8_t>(i % 16) - 8;
+  const auto four = convert<std::byte>(DType::i8, many, DType::i4);
+  EXPECT_EQ(four.size(), 2501U);
+  EXPECT_EQ(convert<std::int8_t>(DType::i4, four, DType::i8, many.size()), many);
 }
 
 TEST(Cast, BooleansCountAsZeroAndOne) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums and digests of bytes, streaming or in one call. Owns CRC-32, CRC-32C, SHA-256, XXH3-128 and hexadecimal
-// text. Formats own how they write a digest (prefixes, letter case).
+// Checksums and digests of bytes, streaming or in one call. Owns CRC-32, CRC-32C, SHA-256, XXH3 and hexadecimal text.
+// Formats own how they write a digest (prefixes, letter case).
 //
-// The content never causes an exception; Sha256 and Xxh3_128 throw std::bad_alloc if their state cannot be allocated.
-// An object serves one thread at a time; the free functions are safe from any number of threads.
+// The content never causes an exception; Sha256 and the classes of XXH3 throw std::bad_alloc if their state cannot be
+// allocated. An object serves one thread at a time; the free functions are safe from any number of threads.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -88,12 +88,25 @@ class Xxh3_128 {
   Hash128 finish() const noexcept;  // of the bytes so far; more may follow
 
  private:
+  friend class Xxh3_64;
   struct Free {
     void operator()(void*) const noexcept;
   };
   std::unique_ptr<void, Free> state_;
 };
 Hash128 xxh3_128(std::span<const std::byte> data) noexcept;
+
+// XXH3, 64 bits, no seed, which is another function of the bytes: neither half of the 128 bits above.
+class Xxh3_64 {
+ public:
+  void reset() noexcept { state_.reset(); }
+  void update(std::span<const std::byte> data) noexcept { state_.update(data); }
+  std::uint64_t finish() const noexcept;  // of the bytes so far; more may follow
+
+ private:
+  Xxh3_128 state_;  // which is that of both functions
+};
+std::uint64_t xxh3_64(std::span<const std::byte> data) noexcept;
 
 // Lower-case hexadecimal, two digits per byte; numbers begin with the most significant.
 std::string to_hex(std::span<const std::byte> bytes);

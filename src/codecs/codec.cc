@@ -51,7 +51,7 @@ class RawEncoder final : public Encoder {
 std::uint64_t same_size(std::uint64_t size) noexcept { return size; }
 
 // Same indices as kAll.
-constexpr std::size_t kCodecs = 3;
+constexpr std::size_t kCodecs = 4;
 std::array<std::unique_ptr<Decoder>, kCodecs>& kept_decoders() {
   thread_local std::array<std::unique_ptr<Decoder>, kCodecs> kept;
   return kept;
@@ -72,6 +72,14 @@ const Codec kZstd{.name = "zstd",
                   .decoder = make_zstd_decoder,
                   .encoder = make_zstd_encoder,
                   .bound = zstd_bound};
+const Codec kZstdSeekable{.name = "zstd-seekable",
+                          .frames = false,  // those within the stream aside: the table of them ends it
+                          .lowest = 1,
+                          .level = 3,
+                          .highest = 19,
+                          .decoder = make_zstd_seekable_decoder,
+                          .encoder = make_zstd_seekable_encoder,
+                          .bound = zstd_seekable_bound};
 const Codec kDeflate{.name = "deflate",
                      .frames = false,
                      .lowest = 1,
@@ -82,7 +90,7 @@ const Codec kDeflate{.name = "deflate",
                      .bound = deflate_bound};
 
 namespace {
-constexpr std::array<const Codec*, kCodecs> kAll = {&kRaw, &kZstd, &kDeflate};
+constexpr std::array<const Codec*, kCodecs> kAll = {&kRaw, &kZstd, &kDeflate, &kZstdSeekable};
 
 std::unique_ptr<Decoder>& kept_decoder(const Codec& codec) {
   return kept_decoders()[static_cast<std::size_t>(std::ranges::find(kAll, &codec) - kAll.begin())];

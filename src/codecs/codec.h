@@ -84,8 +84,11 @@ struct Codec {
   std::uint64_t (*bound)(std::uint64_t size) noexcept = nullptr;
 };
 
-extern const Codec kRaw;      // uncompressed
-extern const Codec kZstd;     // RFC 8878: one or more frames; skippable ones are ignored
+extern const Codec kRaw;   // uncompressed
+extern const Codec kZstd;  // RFC 8878: one or more frames; skippable ones are ignored
+// zstd in frames of at most 16 MiB, of equal content except for the last, each with a checksum, and a table of them
+// at the end (zstd_seekable.h), which must be right.
+extern const Codec kZstdSeekable;
 extern const Codec kDeflate;  // RFC 1951 without a gzip or zlib header, as zip stores members
 
 std::span<const Codec* const> all() noexcept;

@@ -13,6 +13,9 @@ namespace weighbridge::codecs {
 std::unique_ptr<Decoder> make_zstd_decoder();
 std::unique_ptr<Encoder> make_zstd_encoder();
 std::uint64_t zstd_bound(std::uint64_t size) noexcept;
+std::unique_ptr<Decoder> make_zstd_seekable_decoder();
+std::unique_ptr<Encoder> make_zstd_seekable_encoder();
+std::uint64_t zstd_seekable_bound(std::uint64_t size) noexcept;
 std::unique_ptr<Decoder> make_deflate_decoder();
 std::unique_ptr<Encoder> make_deflate_encoder();
 std::uint64_t deflate_bound(std::uint64_t size) noexcept;

@@ -271,8 +271,11 @@ TEST_P(Codecs, NestWithinASink) {
   EXPECT_EQ(seen, data.size());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Codecs, testing::ValuesIn(all().begin(), all().end()),
-                         [](const auto& each) { return std::string(each.param->name); });
+INSTANTIATE_TEST_SUITE_P(All, Codecs, testing::ValuesIn(all().begin(), all().end()), [](const auto& each) {
+  std::string name(each.param->name);
+  std::ranges::replace(name, '-', '_');  // gtest's names have no others
+  return name;
+});
 
 }  // namespace
 }  // namespace weighbridge::codecs

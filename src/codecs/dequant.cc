@@ -16,14 +16,6 @@ namespace {
 
 constexpr std::size_t kTile = 1024;
 
-bool is_integer(DType dtype) noexcept {
-  const DTypeKind kind = info(dtype).kind;
-  return kind == DTypeKind::unsigned_integer || kind == DTypeKind::signed_integer;
-}
-bool is_scale(DType dtype) noexcept {
-  return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
-}
-
 bool holds(std::span<const std::byte> data, std::uint64_t rows, std::uint64_t cols, std::uint64_t bytes) noexcept {
   const auto elements = base::checked_mul(rows, cols);
   const auto size = elements ? base::checked_mul(*elements, bytes) : std::nullopt;

@@ -18,6 +18,15 @@
 
 namespace weighbridge::codecs {
 
+// Of whole bytes: i4 and the like are neither words nor zeros.
+inline bool is_integer(DType dtype) noexcept {
+  const DTypeKind kind = info(dtype).kind;
+  return (kind == DTypeKind::unsigned_integer || kind == DTypeKind::signed_integer) && info(dtype).bits >= 8;
+}
+inline bool is_scale(DType dtype) noexcept {
+  return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
+}
+
 struct Packing {
   std::uint32_t codes_per_word = 0;
   DType word = DType::unknown;

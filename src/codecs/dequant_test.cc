@@ -123,6 +123,16 @@ TEST(Dequantize, SaysWhatKeepsATensorFromIt) {
   EXPECT_NE(with([](QuantizedGroup& t) { t.zeros = DType::complex64; }), "");
 }
 
+TEST(Dequantize, WordsAndZerosOfFourBitsHaveNoBytesToReadAt) {
+  EXPECT_EQ(parse_packing("1_per_i4"), std::nullopt);
+  QuantizedGroup t{8, 3, 4, 4, {1, DType::i4}, DType::f16, DType::u8};
+  EXPECT_EQ(t.problem(), "the packing names no integer word");
+  EXPECT_FALSE(t.usable());
+  t = {8, 3, 4, 4, {8, DType::i32}, DType::f16, DType::i4};
+  EXPECT_EQ(t.problem(), "zeros of dtype i4 are neither integers nor real numbers");
+  EXPECT_FALSE(t.usable());
+}
+
 TEST(Dequantize, ReadsPackingNames) {
   EXPECT_EQ(parse_packing("8_per_i32"), (Packing{8, DType::i32}));
   EXPECT_EQ(parse_packing("32_per_u64"), (Packing{32, DType::u64}));

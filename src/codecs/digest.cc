@@ -118,6 +118,11 @@ Hash128 xxh3_128(std::span<const std::byte> data) noexcept {
   return {hash.low, hash.high};
 }
 
+std::uint64_t Xxh3_64::finish() const noexcept { return xxh3_kernel().digest64(state_.state_.get()); }
+std::uint64_t xxh3_64(std::span<const std::byte> data) noexcept {
+  return xxh3_kernel().at_once64(data.data(), data.size());
+}
+
 std::string to_hex(std::span<const std::byte> bytes) {
   std::string text;
   text.reserve(bytes.size() * 2);

@@ -7,9 +7,13 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "base/cpu.h"
 #include "base/endian.h"
+#include "codecs/bytes.h"
 #include "codecs/ggml_tables.h"
 #include "codecs/small_float.h"
 
@@ -44,7 +48,9 @@ constexpr Kernels kKernels = make_kernels("avx2");
 #pragma GCC target("avx2,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
 namespace avx512 {
+#define WEIGHBRIDGE_AVX512
 #include "codecs/kernels.inc"
+#undef WEIGHBRIDGE_AVX512
 constexpr Kernels kKernels = make_kernels("avx512");
 }  // namespace avx512
 #if defined(__clang__)
@@ -74,9 +80,44 @@ const Choice& choice() noexcept {
   return made;
 }
 
+// The elements as whole bytes: `in`, or those of a packed dtype in `codes`.
+const std::byte* unpacked(DType from, const std::byte* in, std::byte (&codes)[kBlock], std::size_t n) noexcept {
+  const std::uint32_t bits = info(from).bits;
+  if (bits >= 8) return in;
+  unpack_codes(bits, {in, (n * bits + 7) / 8}, {codes, n});
+  return codes;
+}
+
 }  // namespace
 
 const Kernels& kernels() noexcept { return *choice().sets[choice().count - 1]; }
 std::span<const Kernels* const> all_kernels() noexcept { return {choice().sets, choice().count}; }
+
+void load_f32(DType from, const std::byte* in, float* to, std::size_t n) noexcept {
+  alignas(64) std::byte codes[kBlock];
+  kernels().to_f32[static_cast<std::size_t>(from)](unpacked(from, in, codes, n), to, n);
+}
+
+void load_i64(DType from, const std::byte* in, std::int64_t* to, std::size_t n) noexcept {
+  alignas(64) std::byte codes[kBlock];
+  kernels().to_i64[static_cast<std::size_t>(from)](unpacked(from, in, codes, n), to, n);
+}
+
+void load_f64(DType from, const std::byte* in, double* to, std::size_t n) noexcept {
+  if (from == DType::f64) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = std::bit_cast<double>(base::load_le<std::uint64_t>(in + 8 * i));
+  } else if (info(from).kind == DTypeKind::real) {
+    alignas(64) float values[kBlock];
+    load_f32(from, in, values, n);
+    for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<double>(values[i]);
+  } else {
+    alignas(64) std::int64_t values[kBlock];
+    load_i64(from, in, values, n);
+    if (from == DType::u64)
+      for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<double>(static_cast<std::uint64_t>(values[i]));
+    else
+      for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<double>(values[i]);
+  }
+}
 
 }  // namespace weighbridge::codecs

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of casts, statistics and dequantization, compiled for several instruction sets and chosen at run time
-// (kernels.cc), because Debian has no static libhwy. All sets give the same bits, and tests compare them.
+// The inner loops of casts, statistics, comparisons, dequantization and merging, compiled for several instruction sets
+// and chosen at run time (kernels.cc), because Debian has no static libhwy. All sets give the same bits, and tests
+// compare them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,32 @@ struct Differences {
   double largest;
 };
 
+// Sums over the pairs of a block: x of one side, y of the other, d = y - x. Only where all are finite: `xx` and `yy`
+// are not, where a side has a NaN, an infinity, or numbers whose squares overflow.
+struct PairSums {
+  double xx, yy, dd, xy;
+  double max_abs;         // of d
+  double max_rel;         // of d / x, where x is not zero; at most PairTerms::ratio if it is no larger
+  std::uint64_t changed;  // x != y
+  std::uint64_t beyond;   // |d| > atol + rtol * |y|; `changed` if both are zero
+};
+
+// What is asked of pairs: a tolerance, and the largest ratio of those before.
+struct PairTerms {
+  double atol = 0, rtol = 0, ratio = 0;
+};
+
+// A block of a matrix, row-major, and the factors of what is added to it: left [rows, rank], right [rank, columns].
+// Strides are in elements from row to row.
+struct LowRank {
+  const double* left = nullptr;
+  const double* right = nullptr;
+  double* values = nullptr;
+  std::size_t left_stride = 0, right_stride = 0, stride = 0;
+  std::size_t rows = 0, columns = 0, rank = 0;
+  double scale = 1;
+};
+
 struct Kernels {
   const char* name;
   // f32 from `n` codes (f16, bf16, f8, or one f6 or f4 code per byte) or f32, at any alignment; null for other dtypes.
@@ -41,6 +68,20 @@ struct Kernels {
   // none does). At most 65,536 elements per call.
   void (*compare_f32)(const float* from, const float* result, std::size_t n, float saturates_at, Differences& out);
   void (*compare_f64)(const double* from, const float* result, std::size_t n, float saturates_at, Differences& out);
+  // At most 65,536 pairs per call.
+  void (*pair_f32)(const float* x, const float* y, std::size_t n, const PairTerms&, PairSums& out);
+  void (*pair_f64)(const double* x, const double* y, std::size_t n, const PairTerms&, PairSums& out);
+  // Without a tolerance, for values of at most 12 significant bits: f16, bf16 and smaller. d is rounded to f32, and
+  // sums of squares are within 18 * 2^-24 of their value if they are at least 2^-80; `xy` is what they leave of it.
+  // bf16 is read as it is stored, on processors that store the low byte first.
+  void (*pair_narrow)(const float* x, const float* y, std::size_t n, double ratio, PairSums& out);
+  void (*pair_bf16)(const std::byte* x, const std::byte* y, std::size_t n, double ratio, PairSums& out);
+  // PairSums::xx of the same elements, bit for bit; not finite where that is not. At most 65,536 elements per call.
+  double (*squares_f32)(const float* from, std::size_t n);
+  double (*squares_f64)(const double* from, std::size_t n);
+  // values[i][c] += scale * (left[i][0] * right[0][c] + left[i][1] * right[1][c] + ...): each product and each sum
+  // rounded, from 0 on, in ascending order, whatever the block.
+  void (*add_low_rank)(const LowRank& block);
   // out[i] = (field - zeros[i]) * scales[i], where field is the bits of word i at `shift`, masked; indexed by log2 of
   // the word's size in bytes.
   void (*dequantize[4])(const std::byte* words, unsigned shift, std::uint64_t mask, const double* zeros,
@@ -53,5 +94,14 @@ struct Kernels {
 const Kernels& kernels() noexcept;
 // Every set that this processor supports, the plain one first. For tests.
 std::span<const Kernels* const> all_kernels() noexcept;
+
+// Elements of a block that stays in the L1 cache with its wide forms. A multiple of 4: blocks of packed types begin on
+// whole bytes.
+inline constexpr std::size_t kBlock = 2048;
+// The first n elements, at most kBlock, widened by the fastest set, packed ones too: f32 from reals other than f64; i64
+// from booleans and integers (u64 keeps its bits); the nearest f64 from any of these and f64.
+void load_f32(DType from, const std::byte* in, float* to, std::size_t n) noexcept;
+void load_i64(DType from, const std::byte* in, std::int64_t* to, std::size_t n) noexcept;
+void load_f64(DType from, const std::byte* in, double* to, std::size_t n) noexcept;
 
 }  // namespace weighbridge::codecs

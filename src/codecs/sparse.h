@@ -24,6 +24,7 @@ enum class SparseFault : std::uint8_t {
   indptr_end,    // the last indptr is not nnz
   index_range,   // an index outside its dimension
   duplicate,     // a repeated entry; a warning
+  order,         // a column index of a CSR matrix below the one before it in its row; only if asked for
 };
 
 // `element` is an index into the array at fault: indptr for indptr faults, else indices or coords (coords count through
@@ -72,8 +73,9 @@ struct SparseReport {
 // none.
 class CsrChecker {
  public:
+  // `ordered`: a row whose indices do not rise is a fault; each row is reported once.
   CsrChecker(std::uint64_t rows, std::uint64_t cols, std::uint64_t nnz, DType indptr, DType indices,
-             std::uint64_t memory_budget);
+             std::uint64_t memory_budget, bool ordered = false);
   void indptr(std::span<const std::byte> piece);
   void indices(std::span<const std::byte> piece);
   SparseReport finish();
@@ -86,7 +88,7 @@ class CsrChecker {
   std::uint64_t rows_, cols_, nnz_, budget_;
   DType indptr_dtype_, index_dtype_;
   std::uint64_t bounds_seen_ = 0, last_bound_ = 0, indices_seen_ = 0;
-  bool keep_bounds_, ended_ = false;
+  bool keep_bounds_, ordered_, ended_ = false;
   std::vector<std::uint64_t> bounds_, row_;
   std::uint64_t row_number_ = 0;
   SparseReport report_;

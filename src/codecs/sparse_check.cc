@@ -53,14 +53,15 @@ void SparseReport::add(SparseViolation v) {
 }
 
 CsrChecker::CsrChecker(std::uint64_t rows, std::uint64_t cols, std::uint64_t nnz, DType indptr, DType indices,
-                       std::uint64_t memory_budget)
+                       std::uint64_t memory_budget, bool ordered)
     : rows_(rows),
       cols_(cols),
       nnz_(nnz),
       budget_(memory_budget / 8),
       indptr_dtype_(indptr),
       index_dtype_(indices),
-      keep_bounds_(is_index(indptr) && is_index(indices) && rows < budget_) {
+      keep_bounds_(is_index(indptr) && is_index(indices) && rows < budget_),
+      ordered_(ordered) {
   if (!is_index(indptr) || !is_index(indices))
     report_.add(violation(SparseFault::dtype, 0, "an integer dtype",
                           std::string(name(is_index(indptr) ? indices : indptr)),
@@ -132,6 +133,15 @@ std::uint64_t CsrChecker::bound_of(std::uint64_t row) const { return bounds_[bas
 
 // Finds duplicates among the collected indices of one row.
 void CsrChecker::end_row() {
+  if (ordered_) {
+    const auto fall = std::adjacent_find(row_.begin(), row_.end(), std::greater<>());
+    if (fall != row_.end()) {
+      const auto entry = bound_of(row_number_) + static_cast<std::uint64_t>(fall - row_.begin()) + 1;
+      report_.add(violation(SparseFault::order, entry, fmt::format("more than {}", *fall),
+                            fmt::format("{}", *std::next(fall)),
+                            fmt::format("the column indices of row {} do not rise", row_number_)));
+    }
+  }
   std::uint64_t total = 0;
   for (const auto& [entry, before] : find_repeated(row_, total))
     report_.add(violation(

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// StatsAccumulator: blocks widened as in cast.cc, then summed by the kernels.
+// StatsAccumulator: blocks are widened, then summed by the kernels.
 #include "codecs/stats.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
-#include "base/endian.h"
-#include "codecs/bytes.h"
 #include "codecs/kernels.h"
 
 namespace weighbridge::codecs {
 namespace {
 
-constexpr std::size_t kBlock = 2048;
-
-std::size_t index_of(DType dtype) noexcept { return static_cast<std::size_t>(dtype); }
+// Numbers from kHuge on are summed as multiples of kUnit, because the sum of few of them overflows.
+constexpr double kHuge = 0x1p960, kUnit = 0x1p64;
 
 template <class T> void widen(StatNumber& low, StatNumber& high, bool first, T least, T most) noexcept {
   low = first ? least : std::min(std::get<T>(low), least);
@@ -34,8 +30,8 @@ StatsAccumulator::StatsAccumulator(DType dtype, std::uint64_t elements) noexcept
   } else if (facts.bits == 6) {
     unit_bytes_ = 3;
     unit_elements_ = 4;
-  } else if (facts.bits == 4) {
-    unit_elements_ = 2;
+  } else if (facts.bits == 4 || facts.bits == 2) {
+    unit_elements_ = 8 / facts.bits;
   }
   if (facts.kind == DTypeKind::signed_integer)
     out_.min = out_.max = std::int64_t{0};
@@ -65,12 +61,29 @@ void StatsAccumulator::update(std::span<const std::byte> piece) noexcept {
   held_size_ = static_cast<std::uint32_t>(piece.size());
 }
 
+void StatsAccumulator::zeros(std::uint64_t count) noexcept {
+  if (count == 0 || dtype_ == DType::unknown) return;
+  const bool first = out_.finite == 0;
+  switch (info(dtype_).kind) {
+    case DTypeKind::real: widen(out_.min, out_.max, first, 0.0, 0.0); break;
+    case DTypeKind::signed_integer: widen(out_.min, out_.max, first, std::int64_t{0}, std::int64_t{0}); break;
+    default: widen(out_.min, out_.max, first, std::uint64_t{0}, std::uint64_t{0}); break;
+  }
+  out_.zero += count;
+  out_.finite += count;
+  out_.elements += count;
+}
+
 Statistics StatsAccumulator::finish() noexcept {
   if (held_size_ > 0 && unit_elements_ > 1) block({held_, held_size_}, held_size_ * 8 / info(dtype_).bits);
   held_size_ = 0;
   if (out_.finite > 0) {
-    const double total = info(dtype_).kind == DTypeKind::real ? sum_ + rest_ : static_cast<double>(whole_sum_);
-    out_.mean = total / static_cast<double>(out_.finite);
+    const bool is_real = info(dtype_).kind == DTypeKind::real;
+    const auto count = static_cast<double>(out_.finite);
+    out_.mean = (is_real ? sum_.total() : static_cast<double>(whole_sum_)) / count;
+    if (huge_.sum != 0 || huge_.rest != 0)  // rounded, it could be outside by a digit
+      out_.mean =
+          std::clamp(out_.mean + huge_.total() / count * kUnit, std::get<double>(out_.min), std::get<double>(out_.max));
   }
   return out_;
 }
@@ -88,7 +101,7 @@ void StatsAccumulator::block(std::span<const std::byte> bytes, std::size_t count
 
 void StatsAccumulator::whole_numbers(const std::byte* bytes, std::size_t count) noexcept {
   alignas(64) std::int64_t values[kBlock];
-  kernels().to_i64[index_of(dtype_)](bytes, values, count);
+  load_i64(dtype_, bytes, values, count);
   const std::span all(values, count);
   const bool first = out_.finite == 0;
   std::uint64_t zero = 0;
@@ -125,18 +138,19 @@ void StatsAccumulator::reals(const std::byte* bytes, std::size_t count) noexcept
   RealSums sums;
   if (dtype_ == DType::f64) {
     alignas(64) double values[kBlock];
-    for (std::size_t i = 0; i < count; ++i)
-      values[i] = std::bit_cast<double>(base::load_le<std::uint64_t>(bytes + 8 * i));
+    load_f64(dtype_, bytes, values, count);
     kernels().sum_f64(values, count, sums);
+    if (sums.finite > 0 && std::max(-sums.min, sums.max) >= kHuge) {
+      for (std::size_t i = 0; i < count; ++i) values[i] /= kUnit;
+      RealSums parts;
+      kernels().sum_f64(values, count, parts);
+      huge_.add(parts.sum);
+      huge_.add(parts.rest);
+      sums.sum = sums.rest = 0;
+    }
   } else {
     alignas(64) float values[kBlock];
-    alignas(64) std::byte codes[kBlock];
-    const std::uint32_t bits = info(dtype_).bits;
-    if (bits < 8) {
-      unpack_codes(bits, {bytes, (count * bits + 7) / 8}, {codes, count});
-      bytes = codes;
-    }
-    kernels().to_f32[index_of(dtype_)](bytes, values, count);
+    load_f32(dtype_, bytes, values, count);
     kernels().sum_f32(values, count, sums);
   }
   if (sums.finite > 0) widen(out_.min, out_.max, out_.finite == 0, sums.min, sums.max);
@@ -144,14 +158,8 @@ void StatsAccumulator::reals(const std::byte* bytes, std::size_t count) noexcept
   out_.nan += sums.nan;
   out_.infinite += sums.infinite;
   out_.zero += sums.zero;
-  add(sums.sum);
-  add(sums.rest);
-}
-
-void StatsAccumulator::add(double value) noexcept {
-  const double sum = sum_ + value, part = sum - sum_;
-  rest_ += (sum_ - (sum - part)) + (value - part);
-  sum_ = sum;
+  sum_.add(sums.sum);
+  sum_.add(sums.rest);
 }
 
 }  // namespace weighbridge::codecs

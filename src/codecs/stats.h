@@ -23,19 +23,32 @@ struct Statistics {
 
 __extension__ using Int128 = __int128;
 
+// A sum and its rounding error.
+struct LongSum {
+  double sum = 0, rest = 0;
+  void add(double value) noexcept {  // Knuth's two-sum
+    const double next = sum + value, part = next - sum;
+    rest += (sum - (next - part)) + (value - part);
+    sum = next;
+  }
+  // Past the range of f64 the rest is not a number.
+  double total() const noexcept { return rest - rest == 0 ? sum + rest : sum; }
+};
+
 // Feed pieces of any length, in order; then finish(). Bytes of an incomplete last element are ignored. `elements` is
 // used only for packed dtypes (f6, f4), to tell spare bits from elements.
 class StatsAccumulator {
  public:
   explicit StatsAccumulator(DType dtype, std::uint64_t elements = ~std::uint64_t{0}) noexcept;
   void update(std::span<const std::byte> piece) noexcept;
+  // So many elements that are zero, as update() would count them.
+  void zeros(std::uint64_t count) noexcept;
   Statistics finish() noexcept;
 
  private:
   void block(std::span<const std::byte> bytes, std::size_t count) noexcept;
   void whole_numbers(const std::byte* bytes, std::size_t count) noexcept;
   void reals(const std::byte* bytes, std::size_t count) noexcept;
-  void add(double value) noexcept;
 
   DType dtype_;                   // of a component, for complex
   std::uint32_t unit_bytes_ = 1;  // bytes that hold whole elements
@@ -44,7 +57,7 @@ class StatsAccumulator {
   std::byte held_[8] = {};
   std::uint32_t held_size_ = 0;
   Statistics out_;
-  double sum_ = 0, rest_ = 0;
+  LongSum sum_, huge_;  // huge: of blocks with numbers whose sum could overflow, divided
   Int128 whole_sum_ = 0;
 };
 

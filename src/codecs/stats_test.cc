@@ -76,6 +76,21 @@ TEST(Stats, SumsOfDoublesAreCompensated) {
   EXPECT_EQ(stats(DType::f64, values).mean, 5000.0 / 15'000.0);
 }
 
+TEST(Stats, NumbersWhoseSumOverflowsHaveAMean) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  EXPECT_EQ(stats(DType::f64, std::vector<double>(4, 1.7e308)).mean, 1.7e308);
+  EXPECT_EQ(stats(DType::f64, std::vector<double>(7, kMost)).mean, kMost);
+  EXPECT_EQ(stats(DType::f64, std::vector<double>{kMost, kMost, -kMost, -kMost}).mean, 0);
+  EXPECT_EQ(stats(DType::complex128, std::vector<double>{-kMost, -kMost, 0, 0}).mean, -kMost / 2);
+  // Blocks that have no such numbers count too, and so do those with others that are not finite.
+  std::vector<double> mixed(10'000, 1e280);
+  mixed[5000] = mixed[5001] = 1.5e308;
+  mixed[5002] = std::numeric_limits<double>::infinity();
+  const auto s = stats(DType::f64, mixed, 1001);
+  EXPECT_EQ(s.finite, 9999u);
+  EXPECT_DOUBLE_EQ(s.mean, 1.5e308 / 9999 * 2);
+}
+
 TEST(Stats, IntegersAreExact) {
   const auto u = stats(DType::u64, std::vector<std::uint64_t>{~std::uint64_t{0}, 0, ~std::uint64_t{0}});
   EXPECT_EQ(std::get<std::uint64_t>(u.min), 0u);
@@ -103,6 +118,20 @@ TEST(Stats, PackedTypesCountElementsAndNotSpareBits) {
       EXPECT_EQ(std::get<double>(s.max), 3.0);
       EXPECT_EQ(s.mean, 0.8);
     }
+  }
+}
+
+TEST(Stats, IntegersBelowAByteCountElementsAndNotSpareBits) {
+  const std::vector<std::uint8_t> packed{0x8F, 0xF7};
+  for (const std::size_t step : {1u, 100u}) {
+    const auto four = stats(DType::i4, packed, step, 3);
+    EXPECT_EQ(four.elements, 3u);
+    EXPECT_EQ(std::get<std::int64_t>(four.min), -8);
+    EXPECT_EQ(std::get<std::int64_t>(four.max), 7);
+    const auto two = stats(DType::u2, packed, step, 6);
+    EXPECT_EQ(two.elements, 6u);
+    EXPECT_EQ(two.zero, 1u);
+    EXPECT_EQ(std::get<std::uint64_t>(two.max), 3u);
   }
 }
 

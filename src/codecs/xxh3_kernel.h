@@ -19,6 +19,8 @@ struct Xxh3Kernel {
   void (*update)(void*, const void*, std::size_t);
   Result (*digest)(const void*);
   Result (*at_once)(const void*, std::size_t);
+  std::uint64_t (*digest64)(const void*);  // of the same state: only this step differs
+  std::uint64_t (*at_once64)(const void*, std::size_t);
   const char* name;
 };
 

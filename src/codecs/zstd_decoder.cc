@@ -15,6 +15,7 @@
 #include "base/endian.h"
 #include "codecs/coding.h"
 #include "codecs/zstd.h"
+#include "codecs/zstd_seekable.h"
 
 namespace weighbridge::codecs {
 namespace {
@@ -144,17 +145,22 @@ class Input {
 
 class ZstdDecoder final : public Decoder {
  public:
+  // `seekable`: the frames keep the rules of zstd_seekable.h, and the table ends the stream.
+  explicit ZstdDecoder(bool seekable = false) : seekable_(seekable) {}
+
   DecodeResult decode(std::uint64_t demanded, std::uint64_t memory_limit, const Pull& pull, const Sink& sink) override {
     input_.begin(pull);
     // Do not keep a large buffer of an earlier part for small ones.
     if (output_.size() > std::max<std::uint64_t>(demanded, ZSTD_DStreamOutSize()))
       std::vector<std::byte>().swap(output_);
     std::uint64_t made = 0;
+    frames_.clear();
     for (bool first = true;; first = false) {
       const auto head = input_.peek(kMaxHeader);
       if (head.empty() && !first) break;
       const std::uint64_t begin = input_.offset();
-      if (is_skippable(head)) {
+      if (seekable_ && magic_of(head) == kSeekTable) return end_seekable(demanded, made);
+      if (is_skippable(head) && !seekable_) {
         if (head.size() < 8 || !input_.skip(std::uint64_t{8} + base::load_le<std::uint32_t>(head.data() + 4)))
           return truncated("stored bytes, inside a skippable zstd frame,", input_.offset(), made, demanded);
         continue;
@@ -172,9 +178,15 @@ class ZstdDecoder final : public Decoder {
             DecodeFault::memory, begin + 5,
             fmt::format("decoding the zstd frame takes {} bytes of memory, the limit is {}", needed, memory_limit),
             memory_limit, needed);
-      result = frame(header, demanded, made, sink);
+      if (seekable_) {
+        result = seekable_frame(header, begin, demanded, memory_limit, made, sink);
+      } else {
+        result = frame(header, demanded, made, sink);
+      }
       if (!result.ok()) return result;
     }
+    if (seekable_)
+      return fault(DecodeFault::truncated, input_.offset(), "the stored bytes end without the table of zstd frames");
     if (made != demanded)
       return fault(DecodeFault::too_short, input_.offset(),
                    fmt::format("the zstd frame holds {} bytes, its tensor needs {}", made, demanded), demanded, made);
@@ -199,6 +211,67 @@ class ZstdDecoder final : public Decoder {
     return fault(DecodeFault::too_long, offset,
                  fmt::format("the zstd frame holds more than the {} bytes that its tensor needs", demanded), demanded,
                  demanded + 1);
+  }
+
+  static DecodeResult irregular(std::uint64_t offset, std::string sentence) {
+    return fault(DecodeFault::corrupt, offset, std::move(sentence));
+  }
+
+  DecodeResult seekable_frame(const FrameHeader& header, std::uint64_t begin, std::uint64_t demanded,
+                              std::uint64_t memory_limit, std::uint64_t& made, const Sink& sink) {
+    constexpr std::string_view kLarge = "a frame of seekable zstd holds more than 16 MiB";
+    if (!header.checksum) return irregular(begin, "a frame of seekable zstd has no checksum");
+    if (header.content_size.value_or(0) > kMostInFrame) return irregular(begin, std::string(kLarge));
+    const std::uint64_t before = made, most = std::min(demanded, made + kMostInFrame);
+    DecodeResult result = frame(header, most, made, sink);
+    if (result.fault == DecodeFault::too_long && most < demanded) return irregular(begin, std::string(kLarge));
+    if (!result.ok()) return result;
+    if (frames_.memory() > memory_limit)
+      return fault(DecodeFault::memory, begin, "the table of zstd frames exceeds the memory limit", memory_limit,
+                   frames_.memory());
+    if (!frames_.add(input_.offset() - begin, made - before))
+      return irregular(begin, "the frames of seekable zstd do not have equal content");
+    return {};
+  }
+
+  // Compares the table at the input's position, which must end the stored bytes, with the frames before it.
+  DecodeResult end_seekable(std::uint64_t demanded, std::uint64_t made) {
+    const std::uint64_t begin = input_.offset();
+    const auto word = [](std::span<const std::byte> bytes, std::size_t at) {
+      return base::load_le<std::uint32_t>(bytes.data() + at);
+    };
+    const auto cut = [&] { return truncated("stored bytes, inside the table of frames,", begin, made, demanded); };
+    const auto wrong = [&](const char* what) {
+      return irregular(begin, fmt::format("the table of zstd frames {}", what));
+    };
+    const auto head = input_.peek(kSeekTableHead);
+    if (head.size() < kSeekTableHead) return cut();
+    const std::uint64_t size = word(head, 4), frames = frames_.size();
+    input_.skip(kSeekTableHead);
+    std::size_t entry = 0;
+    for (const std::size_t width : {std::size_t{8}, std::size_t{12}})
+      if (size == frames * width + kSeekTableTail) entry = width;
+    if (entry == 0) return wrong("does not have an entry for each frame");
+    for (std::size_t i = 0; i < frames; ++i) {
+      const auto row = input_.peek(entry);
+      if (row.size() < entry) return cut();
+      if (word(row, 0) != frames_.stored(i) || word(row, 4) != frames_.decoded(i))
+        return wrong("does not have the sizes of the frames");
+      input_.skip(entry);
+    }
+    const auto tail = input_.peek(kSeekTableTail);
+    if (tail.size() < kSeekTableTail) return cut();
+    const auto flags = std::to_integer<unsigned>(tail[4]);
+    if (word(tail, 0) != frames || word(tail, 5) != kSeekTableEnd || (flags & 0x7C) != 0 ||
+        (frames > 0 && ((flags & 0x80) != 0) != (entry == 12)))
+      return wrong("does not end as such a table does");
+    input_.skip(kSeekTableTail);
+    if (!input_.peek(1).empty())
+      return fault(DecodeFault::trailing, input_.offset(), "bytes follow the table of zstd frames");
+    if (made != demanded)
+      return fault(DecodeFault::too_short, input_.offset(),
+                   fmt::format("the zstd frames hold {} bytes, their tensor needs {}", made, demanded), demanded, made);
+    return {};
   }
 
   // Decodes the frame at the input's position and adds its size to `made`.
@@ -242,6 +315,8 @@ class ZstdDecoder final : public Decoder {
   }
 
   std::unique_ptr<ZSTD_DCtx, Free> context_{ZSTD_createDCtx()};
+  const bool seekable_;
+  SeekFrames frames_;
   std::vector<std::byte> in_buffer_, output_;
   Input input_{in_buffer_};
 };
@@ -249,6 +324,7 @@ class ZstdDecoder final : public Decoder {
 }  // namespace
 
 std::unique_ptr<Decoder> make_zstd_decoder() { return std::make_unique<ZstdDecoder>(); }
+std::unique_ptr<Decoder> make_zstd_seekable_decoder() { return std::make_unique<ZstdDecoder>(true); }
 
 std::optional<std::uint64_t> zstd_stated_size(const Decoder::Pull& pull) {
   std::vector<std::byte> buffer;

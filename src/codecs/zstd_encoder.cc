@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encodes bytes as one zstd frame that states its content size and has no checksum. In buffered mode, libzstd's output
-// depends on how its input is split, so the input is always split the same way: up to kWhole bytes in one call, which
-// is faster, and more in pieces of kPiece, in constant memory. (libzstd's workers would change the output, and Debian's
-// static libzstd is built without them.)
+// Encodes bytes as one zstd frame that states its content size and has no checksum, or as seekable zstd. In buffered
+// mode, libzstd's output depends on how its input is split, so the input is always split the same way: up to kWhole
+// bytes in one call, which is faster, and more in pieces of kPiece, in constant memory. (libzstd's workers would change
+// the output, and Debian's static libzstd is built without them.)
 #include <zstd.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "codecs/coding.h"
 #include "codecs/zstd.h"
+#include "codecs/zstd_seekable.h"
 
 namespace weighbridge::codecs {
 namespace {
@@ -24,17 +25,54 @@ std::size_t checked(std::size_t code) {
   throw std::bad_alloc();
 }
 
+// libzstd's state.
+class Compressor {
+ public:
+  // Forgets what was set before.
+  void begin(const Codec& codec, int level) {
+    if (!context_) throw std::bad_alloc();
+    checked(ZSTD_CCtx_reset(context_.get(), ZSTD_reset_session_and_parameters));
+    checked(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel,
+                                   std::clamp(level, codec.lowest, codec.highest)));
+  }
+  ZSTD_CCtx* get() const noexcept { return context_.get(); }
+
+  // One frame, valid until the next call.
+  std::span<const std::byte> frame(std::span<const std::byte> content) {
+    output_.resize(ZSTD_compressBound(content.size()));
+    const std::size_t size =
+        checked(ZSTD_compress2(context_.get(), output_.data(), output_.size(), content.data(), content.size()));
+    return std::span(output_).first(size);
+  }
+  // Passes content of a frame to libzstd.
+  void drive(std::span<const std::byte> content, ZSTD_EndDirective directive, const Encoder::Sink& sink) {
+    ZSTD_inBuffer in{content.data(), content.size(), 0};
+    output_.resize(ZSTD_CStreamOutSize());
+    for (;;) {
+      ZSTD_outBuffer out{output_.data(), output_.size(), 0};
+      const std::size_t left = checked(ZSTD_compressStream2(context_.get(), &out, &in, directive));
+      if (out.pos > 0) sink(std::span(output_).first(out.pos));
+      if (directive == ZSTD_e_end ? left == 0 : in.pos == in.size) break;
+    }
+  }
+
+ private:
+  struct Free {
+    void operator()(ZSTD_CCtx* c) const noexcept { ZSTD_freeCCtx(c); }
+  };
+
+  std::unique_ptr<ZSTD_CCtx, Free> context_{ZSTD_createCCtx()};
+  std::vector<std::byte> output_;
+};
+
 class ZstdEncoder final : public Encoder {
  public:
   void begin(std::uint64_t size, int level) override {
-    if (!context_) throw std::bad_alloc();
     size_ = size;
     left_.begin(size);
     gathered_.clear();
-    checked(ZSTD_CCtx_reset(context_.get(), ZSTD_reset_session_and_parameters));
-    checked(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel,
-                                   std::clamp(level, kZstd.lowest, kZstd.highest)));
-    checked(ZSTD_CCtx_setPledgedSrcSize(context_.get(), size));
+    compressor_.begin(kZstd, level);
+    checked(ZSTD_CCtx_setPledgedSrcSize(compressor_.get(), size));
   }
 
   void push(std::span<const std::byte> piece, const Sink& sink) override {
@@ -51,41 +89,71 @@ class ZstdEncoder final : public Encoder {
 
   void finish(const Sink& sink) override {
     left_.finish();
-    if (!at_once()) return drive(ZSTD_e_end, sink);
-    output_.resize(ZSTD_compressBound(gathered_.size()));
-    const std::size_t size =
-        checked(ZSTD_compress2(context_.get(), output_.data(), output_.size(), gathered_.data(), gathered_.size()));
-    sink(std::span(output_).first(size));
+    if (at_once())
+      sink(compressor_.frame(gathered_));
+    else
+      drive(ZSTD_e_end, sink);
   }
 
  private:
-  struct Free {
-    void operator()(ZSTD_CCtx* c) const noexcept { ZSTD_freeCCtx(c); }
-  };
   bool at_once() const noexcept { return size_ <= kWhole; }
-
-  // Passes the gathered bytes to libzstd.
   void drive(ZSTD_EndDirective directive, const Sink& sink) {
-    ZSTD_inBuffer in{gathered_.data(), gathered_.size(), 0};
-    output_.resize(ZSTD_CStreamOutSize());
-    for (;;) {
-      ZSTD_outBuffer out{output_.data(), output_.size(), 0};
-      const std::size_t left = checked(ZSTD_compressStream2(context_.get(), &out, &in, directive));
-      if (out.pos > 0) sink(std::span(output_).first(out.pos));
-      if (directive == ZSTD_e_end ? left == 0 : in.pos == in.size) break;
-    }
+    compressor_.drive(gathered_, directive, sink);
     gathered_.clear();
   }
 
-  std::unique_ptr<ZSTD_CCtx, Free> context_{ZSTD_createCCtx()};
+  Compressor compressor_;
   std::uint64_t size_ = 0;
   Exactly left_;
-  std::vector<std::byte> gathered_, output_;  // gathered: the whole part, or the next piece
+  std::vector<std::byte> gathered_;  // the whole part, or the next piece
+};
+
+// Frames of kFrameContent bytes, each with its content size and checksum, and the table of them.
+class SeekableEncoder final : public Encoder {
+ public:
+  void begin(std::uint64_t size, int level) override {
+    left_.begin(size);
+    gathered_.clear();
+    gathered_.reserve(base::to_size(std::min(size, kFrameContent)));
+    frames_.clear();
+    compressor_.begin(kZstdSeekable, level);
+    checked(ZSTD_CCtx_setParameter(compressor_.get(), ZSTD_c_checksumFlag, 1));
+  }
+
+  void push(std::span<const std::byte> piece, const Sink& sink) override {
+    left_.take(piece.size());
+    while (!piece.empty()) {
+      const auto part = piece.first(std::min(piece.size(), base::to_size(kFrameContent) - gathered_.size()));
+      gathered_.insert(gathered_.end(), part.begin(), part.end());
+      piece = piece.subspan(part.size());
+      if (gathered_.size() == kFrameContent) frame(sink);
+    }
+  }
+
+  void finish(const Sink& sink) override {
+    left_.finish();
+    if (!gathered_.empty()) frame(sink);
+    sink(frames_.table());
+  }
+
+ private:
+  void frame(const Sink& sink) {
+    const auto made = compressor_.frame(gathered_);
+    frames_.add(made.size(), gathered_.size());
+    gathered_.clear();
+    sink(made);
+  }
+
+  Compressor compressor_;
+  Exactly left_;
+  SeekFrames frames_;
+  std::vector<std::byte> gathered_;
 };
 
 }  // namespace
 
 std::unique_ptr<Encoder> make_zstd_encoder() { return std::make_unique<ZstdEncoder>(); }
+std::unique_ptr<Encoder> make_zstd_seekable_encoder() { return std::make_unique<SeekableEncoder>(); }
 
 std::uint64_t zstd_bound(std::uint64_t size) noexcept {
   if (size > SIZE_MAX) return 0;

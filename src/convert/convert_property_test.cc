@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -18,16 +17,14 @@ using convert::testing::threads;
 using test::a_model;
 using test::check_trip;
 
-void expect(bool holds) { EXPECT_TRUE(holds); }
-
 TEST(ConvertProperty, WhatNoLossNamesComesBackFromSafetensors) {
-  expect(rc::check([] {
+  EXPECT_TRUE(test::holds([] {
     check_trip(a_model("safetensors"), "safetensors", {}, threads(static_cast<unsigned>(*rc::gen::inRange(0, 4))));
   }));
 }
 
 TEST(ConvertProperty, WhatNoLossNamesComesBackFromZt) {
-  expect(rc::check([] {
+  EXPECT_TRUE(test::holds([] {
     Options options;
     options.encoding = *rc::gen::elementOf(std::vector<std::string>{"", "raw", "zstd"});
     options.digest = *rc::gen::elementOf(std::vector<std::string>{"", "none", "sha256", "crc32c"});
@@ -36,9 +33,14 @@ TEST(ConvertProperty, WhatNoLossNamesComesBackFromZt) {
   }));
 }
 
+TEST(ConvertProperty, WhatNoLossNamesComesBackFromPyTorch) {
+  EXPECT_TRUE(test::holds(
+      [] { check_trip(a_model("pytorch"), "pytorch", {}, threads(static_cast<unsigned>(*rc::gen::inRange(0, 4)))); }));
+}
+
 // A model that safetensors can hold is unchanged after a conversion to .zt and back.
 TEST(ConvertProperty, ZtAfterSafetensorsIsZt) {
-  expect(rc::check([] {
+  EXPECT_TRUE(test::holds([] {
     const test::TemporaryFolder folder;
     const Model model = a_model("safetensors");
     const Plan there = plan(model, "safetensors", {.allow = test::every_loss()});
@@ -83,18 +85,19 @@ void PrintTo(const Pair& pair, std::ostream* out) { *out << pair.from << " to " 
 class EveryPair : public ::testing::TestWithParam<Pair> {};
 
 TEST_P(EveryPair, KeepsWhatNoLossNames) {
-  ::setenv("RC_PARAMS", "max_success=20", 0);
   const auto& [from, to] = GetParam();
-  expect(rc::check([&, from_name = from, to_name = to] {
-    const test::TemporaryFolder folder;
-    const Model model = a_model_for(from_name, to_name);
-    const Plan into = plan(model, from_name, {.allow = test::every_loss()});
-    RC_PRE(into.blockers().empty());
-    into.execute(folder / "in");
-    OpenOptions as;
-    as.format = from_name;
-    check_trip(open(folder / "in", {}, as), to_name, {}, threads(static_cast<unsigned>(*rc::gen::inRange(0, 3))));
-  }));
+  EXPECT_TRUE(test::holds(
+      [&, from_name = from, to_name = to] {
+        const test::TemporaryFolder folder;
+        const Model model = a_model_for(from_name, to_name);
+        const Plan into = plan(model, from_name, {.allow = test::every_loss()});
+        RC_PRE(into.blockers().empty());
+        into.execute(folder / "in");
+        OpenOptions as;
+        as.format = from_name;
+        check_trip(open(folder / "in", {}, as), to_name, {}, threads(static_cast<unsigned>(*rc::gen::inRange(0, 3))));
+      },
+      20));
 }
 
 std::vector<Pair> every_pair() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a conversion records about the bytes it wrote, and how it computes them: what casts did to the values, XXH3-128
-// of each segment of the logical bytes (compared on read-back), and the digest of the stored bytes (written into the
-// file).
+// of each segment of the logical bytes (compared on read-back). core/part_digest.h has the digests that are written.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -76,39 +75,6 @@ class SegmentHasher {
   std::size_t next_ = 0;
   std::uint64_t filled_ = 0;
   std::optional<codecs::Xxh3_128> state_;
-};
-
-// The digest of a payload in zTensor's notation ("sha256:...", "crc32c:0x...", "crc32:0x..."); empty for none.
-class Digester {
- public:
-  explicit Digester(core::PartDigest kind) : kind_(kind) {
-    if (kind == core::PartDigest::sha256) sha_.emplace();
-  }
-  void update(std::span<const std::byte> data) {
-    if (sha_) sha_->update(data);
-    if (is_crc(kind_)) crc_ = codecs::crc(crc_kind(kind_), data, crc_);
-  }
-  std::string finish() {
-    if (sha_) return "sha256:" + codecs::to_hex(sha_->finish());
-    return is_crc(kind_) ? spell(kind_, crc_) : std::string();
-  }
-  // Whether the digest is that of the bytes before the encoding.
-  bool of_decoded() const noexcept { return kind_ == core::PartDigest::crc32; }
-
-  static bool is_crc(core::PartDigest kind) noexcept {
-    return kind == core::PartDigest::crc32c || kind == core::PartDigest::crc32;
-  }
-  static codecs::CrcKind crc_kind(core::PartDigest kind) noexcept {
-    return kind == core::PartDigest::crc32 ? codecs::CrcKind::crc32 : codecs::CrcKind::crc32c;
-  }
-  static std::string spell(core::PartDigest kind, std::uint32_t crc) {
-    return (kind == core::PartDigest::crc32 ? "crc32:0x" : "crc32c:0x") + codecs::to_hex(crc);
-  }
-
- private:
-  core::PartDigest kind_;
-  std::optional<codecs::Sha256> sha_;
-  std::uint32_t crc_ = 0;
 };
 
 }  // namespace weighbridge::convert

@@ -82,6 +82,30 @@ RopeScaling parse_rope_scaling(const std::string& json) {
   return out;
 }
 
+std::optional<RopeScaling> stated_rotation(const Model& model, double otherwise) {
+  const auto same = [](const RopeScaling& a, const RopeScaling& b) {
+    using Kind = RopeScaling::Kind;
+    if (a.kind != b.kind || *a.theta != *b.theta || a.kind == Kind::other) return false;
+    if (a.kind != Kind::none && a.factor != b.factor) return false;
+    return a.kind != Kind::llama3 || (a.low == b.low && a.high == b.high && a.original == b.original);
+  };
+  std::optional<RopeScaling> out;
+  for (const std::string_view key : kRotations) {
+    const Value* const value = model.attribute(key);
+    if (!value || value->to_text() == "null" || value->to_text() == "{}") continue;
+    RopeScaling scaling = parse_rope_scaling(value->to_text());
+    if (!scaling.theta) scaling.theta = otherwise;
+    scaling.told = core::quoted(core::excerpt(value->to_text(), 80));
+    if (out && !same(*out, scaling)) {
+      out->kind = RopeScaling::Kind::other;
+      out->told += " in rope_scaling and by " + scaling.told + " in rope_parameters, which must say the same";
+    } else {
+      out = std::move(scaling);
+    }
+  }
+  return out;
+}
+
 std::vector<float> rope_factors(const RopeScaling& scaling, double theta, std::uint64_t head) {
   std::vector<float> out;
   for (std::uint64_t i = 0; i < head / 2; ++i) {

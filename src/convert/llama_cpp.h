@@ -48,8 +48,14 @@ struct RopeScaling {
   Kind kind = Kind::other;
   double factor = 1, low = 1, high = 4, original = 8192;
   std::optional<double> theta{};
+  std::string told{};  // the value, for a message
 };
 RopeScaling parse_rope_scaling(const std::string& json);
+// transformers reads either key, and of two the first, but releases before 5 know the first only.
+inline constexpr std::string_view kRotations[] = {"hf.rope_scaling", "hf.rope_parameters"};
+// What a config.json says of the rotation, with its theta, `otherwise` if there is none beside the scaling; nullopt if
+// neither key is there. Of the kind `other` if the two say different things.
+std::optional<RopeScaling> stated_rotation(const Model&, double otherwise);
 // What Llama 3 divides the frequency of each pair of a head's elements by.
 std::vector<float> rope_factors(const RopeScaling&, double theta, std::uint64_t head);
 void add_rope_factors(core::Draft&, const std::vector<float>&);

@@ -16,6 +16,7 @@
 #include "convert/vocabulary.h"
 #include "core/draft.h"
 #include "core/plan_text.h"
+#include "core/tokenizer_rules.h"
 #include "core/words.h"
 #include "formats/slm/names.h"
 #include "formats/slm/neutral.h"
@@ -44,15 +45,19 @@ class Naming {
   explicit Naming(const Model& model) : model_(model) { draft_.begin_view(model); }
 
   Named run() {
-    if (slm_format::find_role(model_, Role::tok_embeddings, 0))
+    const bool is_llama = slm_format::find_role(model_, Role::tok_embeddings, 0).has_value();
+    if (is_llama)
       llama();
     else if (bert_prefix())
       bert();
+    else if (model_.attribute("general.architecture") && model_.find("token_embd.weight"))
+      base::misuse("naming", "the model has the names of llama.cpp already: leave the option out");
     else
       base::misuse("naming",
                    "names of llama.cpp are given to a Llama or a BERT, and this model has neither's word embeddings");
     draft_.set_tokenizer(std::nullopt);
     if (!draft_.index_names().empty()) refuse("two tensors would have the same name");
+    require_all(is_llama);
     out_.model = draft_.finish();
     return std::move(out_);
   }
@@ -124,7 +129,8 @@ class Naming {
     const auto tokenizer = model_.tokenizer();
     if (tokenizer && tokenizer->vocab_size > rows)
       refuse("its tokenizer has more tokens than its word embeddings have rows");
-    used_.emplace(slm_format::kTokenizerUnheld);
+    used_.emplace(core::kTokenizerRules);
+    used_.emplace(core::kTokenizerUnheld);
     if (!tokenizer) {
       set("tokenizer.ggml.model", std::string("none"));
       return;
@@ -151,6 +157,26 @@ class Naming {
                            "left out: llama.cpp has no name for it"});
   }
 
+  // The tensors without which llama.cpp does not open the model. A selection may have left them out.
+  void require_all(bool is_llama) const {
+    const auto require_tensor = [&](const std::string& name) {
+      if (!draft_.find(name)) refuse("no tensor of the model becomes " + quoted(name));
+    };
+    if (is_llama) {
+      for (std::size_t r = 0; r < slm_format::kModelRoles; ++r)
+        if (static_cast<Role>(r) != Role::output) require_tensor(std::string(kLlamaNames[r]) + std::string(kWeight));
+      for (std::uint64_t layer = 0; layer < layers_; ++layer)
+        for (std::size_t r = slm_format::kModelRoles; r < std::size(kLlamaNames); ++r)
+          require_tensor(in_block(layer, kLlamaNames[r], kWeight));
+      return;
+    }
+    for (const auto& [folder, gguf] : kBertNames)
+      if (gguf != "token_types") require_tensor(std::string(gguf) + std::string(kWeight));
+    for (std::uint64_t layer = 0; layer < layers_; ++layer)
+      for (const auto& [folder, gguf] : kBertLayerNames)
+        for (const std::string_view tail : {kWeight, kBias}) require_tensor(in_block(layer, gguf, tail));
+  }
+
   // ---- Llama ----
 
   void llama() {
@@ -162,7 +188,7 @@ class Naming {
     const Tensor words = *slm_format::find_role(model_, Role::tok_embeddings, 0);
     require_matrix(words);
     const std::uint64_t hidden = words.shape()[1];
-    const std::uint64_t layers = count_of({"hf.num_hidden_layers", "num_hidden_layers", "slm.layer_count"});
+    layers_ = count_of({"hf.num_hidden_layers", "num_hidden_layers", "slm.layer_count"});
     const std::uint64_t heads = count_of({"hf.num_attention_heads", "num_attention_heads", "slm.head_count"});
     const std::uint64_t head = count_of({"hf.head_dim", "head_dim", "slm.head_dim"}, hidden / heads);
     const std::uint64_t ffn = count_of({"hf.intermediate_size", "intermediate_size", "slm.ffn_size"});
@@ -171,7 +197,7 @@ class Naming {
         key->shape()[0] == 0 || key->shape()[0] % head != 0)
       refuse("the rows of its keys are no whole heads");
     name_model("llama");
-    set("llama.block_count", layers);
+    set("llama.block_count", layers_);
     set("llama.context_length", count_of({"hf.max_position_embeddings", "max_position_embeddings", "slm.max_context"}));
     set("llama.embedding_length", hidden);
     set("llama.feed_forward_length", ffn);
@@ -192,7 +218,7 @@ class Naming {
           "tie_word_embeddings", "slm.flags", "hf.bos_token_id", "hf.eos_token_id", "hf.pad_token_id"})
       used_.emplace(known);
     set_vocabulary(words.shape()[0]);
-    for (const Tensor& tensor : model_) llama_tensor(tensor, head, layers);
+    for (const Tensor& tensor : model_) llama_tensor(tensor, head);
     if (factors_.empty()) return keep_others();
     add_rope_factors(draft_, factors_);
     keep_others();
@@ -201,25 +227,22 @@ class Naming {
   // rope_theta, and its scaling (transformers, modeling_rope_utils.py).
   void rotation(std::uint64_t head) {
     double theta = real_of({"hf.rope_theta", "rope_theta", "slm.rope_theta"}, 10000.0);
-    for (const std::string_view key : {"hf.rope_scaling", "hf.rope_parameters"}) {
-      const Value* const value = first_of({key});
-      if (!value) continue;
-      const RopeScaling scaling = parse_rope_scaling(value->to_text());
-      if (scaling.theta) theta = *scaling.theta;
-      switch (scaling.kind) {
+    for (const std::string_view key : kRotations) used_.emplace(key);
+    if (const auto scaling = stated_rotation(model_, theta)) {
+      theta = *scaling->theta;
+      switch (scaling->kind) {
         case RopeScaling::Kind::none: break;
         case RopeScaling::Kind::linear:
           set("llama.rope.scaling.type", std::string("linear"));
-          set("llama.rope.scaling.factor", scaling.factor);
+          set("llama.rope.scaling.factor", scaling->factor);
           break;
-        case RopeScaling::Kind::llama3: factors_ = rope_factors(scaling, theta, head); break;
-        case RopeScaling::Kind::other:
-          refuse(fmt::format("the rotation is scaled by {}", quoted(core::excerpt(value->to_text()))));
+        case RopeScaling::Kind::llama3: factors_ = rope_factors(*scaling, theta, head); break;
+        case RopeScaling::Kind::other: refuse("the rotation is scaled by " + scaling->told);
       }
     }
     set("llama.rope.freq_base", theta);
   }
-  void llama_tensor(const Tensor& tensor, std::uint64_t head, std::uint64_t layers) {
+  void llama_tensor(const Tensor& tensor, std::uint64_t head) {
     const std::string_view name = tensor.name();
     if (slm_format::is_rotary_table(name)) return leave_out(tensor, "llama.cpp computes it");
     const auto layer = slm_format::layer_of(name);
@@ -229,7 +252,7 @@ class Naming {
       const auto role = static_cast<Role>(r);
       const bool in_layer = r >= slm_format::kModelRoles;
       if (in_layer != layer.has_value() || slm_format::spell(role, layer.value_or(0)) != own) continue;
-      if (in_layer && *layer >= layers) return lose(tensor);
+      if (in_layer && *layer >= layers_) return lose(tensor);
       const std::string to =
           in_layer ? in_block(*layer, kLlamaNames[r], kWeight) : std::string(kLlamaNames[r]) + std::string(kWeight);
       return respelt && respelt->half_split ? add_paired(tensor, to, head) : adopt(tensor, to);
@@ -262,8 +285,8 @@ class Naming {
     require_matrix(words);
     const auto types = model_.find(prefix + "embeddings.token_type_embeddings.weight");
     name_model("bert");
-    const std::uint64_t layers = count_of({"num_layers"});
-    set("bert.block_count", layers);
+    layers_ = count_of({"num_layers"});
+    set("bert.block_count", layers_);
     set("bert.context_length", count_of({"max_position_emb"}));
     set("bert.embedding_length", words.shape()[1]);
     set("bert.feed_forward_length", count_of({"intermediate_size"}));
@@ -276,7 +299,7 @@ class Naming {
       used_.emplace(known);
     if (types && types->shape().size() == 2) set("tokenizer.ggml.token_type_count", types->shape()[0]);
     set_vocabulary(words.shape()[0]);
-    for (const Tensor& tensor : model_) bert_tensor(tensor, prefix, layers);
+    for (const Tensor& tensor : model_) bert_tensor(tensor, prefix);
     keep_others();
   }
 
@@ -289,7 +312,7 @@ class Naming {
       refuse(fmt::format("its tokens become one embedding by {}", quoted(core::excerpt(text))));
   }
 
-  void bert_tensor(const Tensor& tensor, const std::string& prefix, std::uint64_t layers) {
+  void bert_tensor(const Tensor& tensor, const std::string& prefix) {
     std::string_view name = tensor.name();
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
     if (std::ranges::find(kBertNeedless, name) != std::end(kBertNeedless))
@@ -304,7 +327,7 @@ class Naming {
     if (dot == std::string_view::npos) return lose(tensor);
     const auto layer = wire::as_u64(stem.substr(kBertLayer.size(), dot - kBertLayer.size()));
     const auto row = std::ranges::find(kBertLayerNames, stem.substr(dot + 1), &Respelling::folder);
-    if (!layer || *layer >= layers || row == std::end(kBertLayerNames)) return lose(tensor);
+    if (!layer || *layer >= layers_ || row == std::end(kBertLayerNames)) return lose(tensor);
     adopt(tensor, in_block(*layer, row->gguf, tail));
   }
 
@@ -312,6 +335,7 @@ class Naming {
   const Model& model_;
   core::Draft draft_;
   Named out_;
+  std::uint64_t layers_ = 0;
   std::set<std::string, std::less<>> used_;  // attributes that a key of llama.cpp holds, or that it does not need
   std::vector<float> factors_;               // of rope_freqs
 };

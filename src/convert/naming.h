@@ -12,6 +12,7 @@ namespace weighbridge::convert {
 struct Named {
   Model model;
   std::vector<Item> losses{}, changes{}, blockers{};
+  bool unseen = false;  // the model is the one given, because of the blockers
 };
 // Takes the names of Hugging Face, of EMBD and of SLM. Throws Error{misuse} if the model is neither a Llama nor a BERT,
 // or if it computes what llama.cpp does not compute under this name.

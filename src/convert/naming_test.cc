@@ -100,5 +100,54 @@ TEST(OwnNames, WhatCannotBeSeenSoIsABlocker) {
   EXPECT_NE(blocker(with(llama, "tokenizer.ggml.model", "rwkv"), "slm").find("rwkv"), std::string::npos);
 }
 
+TEST(OwnNames, OneReasonIsGivenAndNotAllThatFollowsFromIt) {
+  const Model llama = named_for_llama_cpp(test::llama_model({}).build()).model;
+  const Plan plan = weighbridge::plan(with(llama, "llama.attention.head_count", "0"), "slm", {});
+  ASSERT_EQ(plan.blockers().size(), 1U);
+  EXPECT_NE(plan.blockers()[0].to.find("head_count"), std::string::npos);
+  Builder vocabulary;
+  vocabulary.attribute("general.architecture", Value::text("llama"));
+  const Plan alone = weighbridge::plan(vocabulary.build(), "slm", {});
+  ASSERT_EQ(alone.blockers().size(), 1U);
+  EXPECT_NE(alone.blockers()[0].to.find("token_embd.weight"), std::string::npos);
+}
+
+std::string unseen(const Model& model, std::string_view format) {
+  const Named named = with_own_names(model, format);
+  return named.blockers.empty() ? "" : named.blockers[0].to;
+}
+
+TEST(OwnNames, BlocksBeyondTheirNumberAreNotLeftOutSilently) {
+  const Model llama = named_for_llama_cpp(test::llama_model({.layers = 2}).build()).model;
+  const std::uint64_t blocks = *llama.attribute("llama.block_count")->as_u64();
+  ASSERT_GT(blocks, 1U);
+  EXPECT_EQ(unseen(llama, "slm"), "");
+  EXPECT_NE(unseen(with(llama, "llama.block_count", std::to_string(blocks - 1)), "slm").find("blk."),
+            std::string::npos);
+  const Model bert = named_for_llama_cpp(test::bert_model().build()).model;
+  EXPECT_EQ(unseen(bert, "embd"), "");
+  EXPECT_NE(unseen(with(bert, "bert.block_count", "0"), "embd").find("blk."), std::string::npos);
+}
+
+TEST(OwnNames, NumbersThatContradictTheEmbeddingsAreRefused) {
+  const Model llama = named_for_llama_cpp(test::llama_model({}).build()).model;
+  for (const std::string_view key : {"llama.embedding_length", "llama.vocab_size"})
+    for (const std::string_view number : {"0", "7", "2147483648"})
+      EXPECT_NE(unseen(with(llama, std::string(key), std::string(number)), "slm").find(key), std::string::npos);
+}
+
+TEST(Naming, AModelThatLlamaCppCouldNotOpenIsRefused) {
+  const Model llama = test::llama_model({.layers = 2}).build(), bert = test::bert_model().build();
+  const auto without = [](const Model& model, const std::string& name) { return view(model, {.without = {name}}); };
+  EXPECT_NE(refusal(without(llama, "layers.1.wq.weight")).find("blk.1.attn_q.weight"), std::string::npos);
+  EXPECT_NE(refusal(without(llama, "norm.weight")).find("output_norm.weight"), std::string::npos);
+  EXPECT_NE(refusal(without(bert, "encoder.layer.0.output.dense.bias")).find("blk.0.ffn_down.bias"), std::string::npos);
+  EXPECT_NE(refusal(with(llama, "slm.layer_count", "2147483648")), "");
+}
+
+TEST(Naming, AModelWithTheNamesOfLlamaCppIsToldSo) {
+  EXPECT_NE(refusal(named_for_llama_cpp(test::llama_model({}).build()).model).find("already"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace weighbridge::convert

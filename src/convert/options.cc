@@ -66,8 +66,10 @@ std::vector<std::string_view> Options::words(std::string_view option) {
   if (option == "cast")
     for (const DTypeInfo& dtype : all_dtypes())
       if (dtype.kind == DTypeKind::real) out.push_back(dtype.name);
-  if (option == "encoding") out = {name(Encoding::raw), name(Encoding::zstd), name(Encoding::deflate)};
-  if (option == "digest") out = {"none", "sha256", "crc32c"};
+  if (option == "dequantize") out = {name(DType::f32), name(DType::f16), name(DType::bf16)};
+  if (option == "encoding")
+    out = {name(Encoding::raw), name(Encoding::zstd), name(Encoding::deflate), name(Encoding::zstd_seekable)};
+  if (option == "digest") out = {"none", "sha256", "crc32c", "xxh3"};
   if (option == "gptq") out = {"auto", "v1", "v2"};
   if (option == "quantize") {
     for (const BlockTypeInfo& type : all_block_types())
@@ -91,6 +93,7 @@ void Options::set(std::string_view option, std::string_view text) {
   }
   core::check_word(option, text, words(option));
   if (option == "cast") cast = *dtype_from_name(text);
+  if (option == "dequantize") dequantize = *dtype_from_name(text);
   if (option == "encoding") encoding = text;
   if (option == "digest") digest = text;
   if (option == "quantize") quantize = text;

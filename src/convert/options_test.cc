@@ -42,15 +42,22 @@ TEST(Options, ThatOneContainerTakesAreSetByTheNamesThatItSays) {
     for (const std::string_view name : format.options) {
       const auto words = Options::words(name);
       Options options;
-      const bool size = name == "max-shard-size", share = name == "sparse-density";
+      const bool size = name == "max-shard-size" || name == "reserve", share = name == "sparse-density",
+                 file = name == "into";
       const auto own = [&] {
-        return std::tie(options.slm, options.zt, options.zt0, options.metadata, options.gguf, options.shards);
+        return std::tie(options.slm, options.zt, options.zt0, options.metadata, options.gguf, options.onnx,
+                        options.shards, options.header);
       };
-      const auto none =
-          std::tuple(SlmOptions{}, ZtOptions{}, Zt0Options{}, MetadataOptions{}, GgufOptions{}, ShardOptions{});
-      options.set(name, size ? "5GB" : share ? "0.25" : words.empty() ? "2026-05-04" : words[0]);
+      const auto none = std::tuple(SlmOptions{}, ZtOptions{}, Zt0Options{}, MetadataOptions{}, GgufOptions{},
+                                   OnnxOptions{}, ShardOptions{}, HeaderOptions{});
+      options.set(name, size            ? "5GB"
+                        : file          ? "/proc/self/exe"
+                        : share         ? "0.25"
+                        : words.empty() ? "2026-05-04"
+                                        : words[0]);
       EXPECT_NE(own(), none) << name;
-      if (size || share || name == "sparse" || name == "naming") continue;  // these have no text for the default
+      if (size || share || file || name == "sparse" || name == "naming")
+        continue;  // these have no text for the default
       EXPECT_NO_THROW(options.set(name, words.empty() ? "" : words[1]));
       EXPECT_EQ(own(), none) << name;
     }
@@ -129,8 +136,8 @@ TEST(Options, NameTheWordsThatTheyCanBe) {
     EXPECT_EQ(finding.rule, "misuse/option");
     return finding.message;
   };
-  EXPECT_EQ(said("encoding", "lzma"), "encoding cannot be \"lzma\": it is one of raw zstd deflate");
-  EXPECT_EQ(said("digest", "md5\n"), "digest cannot be \"md5\n\": it is one of none sha256 crc32c");
+  EXPECT_EQ(said("encoding", "lzma"), "encoding cannot be \"lzma\": it is one of raw zstd deflate zstd-seekable");
+  EXPECT_EQ(said("digest", "md5\n"), "digest cannot be \"md5\n\": it is one of none sha256 crc32c xxh3");
   EXPECT_EQ(said("quantize", ""),
             "quantize cannot be \"\": it is one of q8_0 q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 mxfp4 bf16 f16");
   EXPECT_NE(said("cast", "i32").find(" f16 "), std::string::npos);

@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/asking_source.h"
 #include "io/fd.h"
 #include "io/journal.h"
 #include "io/temporary.h"
@@ -60,24 +61,14 @@ void require_empty(const std::string& path) {
 
 // Writes the whole of a file, in pieces, and reads it back.
 void copy(const Source& from, io::AtomicFile& to) {
-  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
-  std::vector<std::byte> piece(base::to_size(std::min(from.size(), kPiece))), again(piece.size());
-  const auto each_piece = [&](auto visit) {
-    for (std::uint64_t at = 0; at < from.size(); at += kPiece) {
-      const std::size_t length = base::to_size(std::min(from.size() - at, kPiece));
-      from.read_at(at, std::span(piece).first(length));
-      visit(at, std::span(piece).first(length));
-    }
-  };
-  each_piece([&](std::uint64_t at, std::span<const std::byte> bytes) { to.write_at(at, bytes); });
+  core::read_pieces(from, 0, from.size(), [&](std::uint64_t at, std::span<const std::byte> bytes) {
+    to.write_at(at, bytes);
+    return true;
+  });
   to.sync(from.size());
   const std::shared_ptr<const Source> written = to.reopen();
   if (written->size() != from.size()) to.refuse_read_back();
-  each_piece([&](std::uint64_t at, std::span<const std::byte> bytes) {
-    const std::span<std::byte> found = std::span(again).first(bytes.size());
-    written->read_at(at, found);
-    if (!std::ranges::equal(found, bytes)) to.refuse_read_back();
-  });
+  to.read_back(*written, 0, from, 0, from.size());
   from.check_unchanged();
 }
 

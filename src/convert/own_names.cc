@@ -13,6 +13,7 @@
 #include "convert/llama_cpp.h"
 #include "core/draft.h"
 #include "core/plan_text.h"
+#include "core/tokenizer_rules.h"
 #include "core/words.h"
 #include "formats/slm/layout.h"
 #include "formats/slm/names.h"
@@ -45,6 +46,23 @@ constexpr std::string_view kArchitecture = "general.architecture", kBlock = "blk
 
 std::string shown(const Value& value) { return quoted(core::excerpt(value.to_text())); }
 
+// 3 of "blk.3.attn_q.weight".
+std::optional<std::uint32_t> layer_of(std::string_view name) {
+  if (!name.starts_with(kBlock)) return std::nullopt;
+  const std::size_t dot = name.find('.', kBlock.size());
+  const auto layer = dot == name.npos ? std::nullopt : wire::as_u64(name.substr(kBlock.size(), dot - kBlock.size()));
+  return layer && *layer < UINT32_MAX ? std::optional(static_cast<std::uint32_t>(*layer)) : std::nullopt;
+}
+
+// A layer that the metadata do not count would be left out of every run.
+void refuse_beyond(std::string_view name, std::uint64_t layer, std::uint64_t layers, std::string_view user) {
+  if (layer >= layers)
+    refuse("tensors",
+           "it has a tensor " + quoted(core::excerpt(name)) + ", and its metadata say that it has " +
+               std::to_string(layers) + (layers == 1 ? " block" : " blocks"),
+           user);
+}
+
 // A view with SLM's names.
 class Respelled {
  public:
@@ -57,9 +75,12 @@ class Respelled {
     const Tensor words = require("token_embd.weight");
     if (!words.has_shape() || words.shape().size() != 2) fail("shape", words.name(), "the embeddings are no matrix");
     const std::uint64_t hidden = words.shape()[1], heads = count("attention.head_count");
+    agree("embedding_length", hidden);
+    agree("vocab_size", words.shape()[0]);
+    layers_ = count("block_count");
     set("vocab_size", words.shape()[0]);
     set("hidden_size", hidden);
-    set("layer_count", count("block_count"));
+    set("layer_count", layers_);
     set("head_count", heads);
     set("kv_head_count", count("attention.head_count_kv", heads));
     set("head_dim", count("attention.key_length", std::max<std::uint64_t>(hidden / heads, 1)));
@@ -136,6 +157,13 @@ class Respelled {
   double real(std::string_view key, std::optional<double> otherwise = {}) const {
     return positive(own(key), said(key), otherwise);
   }
+  // A number that the embeddings say too.
+  void agree(std::string_view key, std::uint64_t there) const {
+    if (count(key, there) != there)
+      fail("key", "token_embd.weight",
+           "the model's metadata say '" + own(key) + "' is " + shown(*said(key)) + ", and its embeddings " +
+               std::to_string(there));
+  }
   Tensor require(const std::string& name) const {
     const auto found = model_.find(name);
     if (!found) fail("missing-tensor", name, "the model has no tensor '" + name + "'");
@@ -171,19 +199,14 @@ class Respelled {
         if (name == std::string(word) + std::string(kWeight)) return adopt(tensor, slm_format::spell(role, 0));
         continue;
       }
-      if (const auto layer = layer_of(name); layer && name == in_block(*layer, word, kWeight))
+      if (const auto layer = layer_of(name); layer && name == in_block(*layer, word, kWeight)) {
+        refuse_beyond(name, *layer, layers_, kGenerate);
         return adopt(tensor, slm_format::spell(role, *layer));
+      }
     }
     if (name == kRopeFactors) return adopt(tensor, std::string(name));
     if (slm_format::is_rotary_table(name)) return;
     refuse("tensors", "it has a tensor " + quoted(core::excerpt(name)));
-  }
-  // 3 of "blk.3.attn_q.weight".
-  static std::optional<std::uint32_t> layer_of(std::string_view name) {
-    if (!name.starts_with(kBlock)) return std::nullopt;
-    const std::size_t dot = name.find('.', kBlock.size());
-    const auto layer = dot == name.npos ? std::nullopt : wire::as_u64(name.substr(kBlock.size(), dot - kBlock.size()));
-    return layer && *layer < UINT32_MAX ? std::optional(static_cast<std::uint32_t>(*layer)) : std::nullopt;
   }
   void adopt(const Tensor& tensor, const std::string& name) { draft_.adopt(name, tensor); }
 
@@ -210,26 +233,23 @@ class Respelled {
       if (const Value* const value = model_.attribute(key);
           value && value->to_text() != first && value->to_text() != second && value->to_text() != "null")
         refuse("key", "'" + std::string(key.substr(3)) + "' is " + shown(*value));
-    if (const Value* const unheld = model_.attribute(slm_format::kTokenizerUnheld))
+    if (const Value* const unheld = model_.attribute(core::kTokenizerUnheld))
       refuse("tokenizer", "its tokenizer does what this one does not: " + unheld->to_text());
   }
 
   double folder_rotation(std::uint64_t head) {
     double theta = stated_real("rope_theta", 10000);
-    for (const std::string_view key : {"hf.rope_scaling", "hf.rope_parameters"}) {
-      const Value* const value = model_.attribute(key);
-      if (!value || value->to_text() == "null") continue;
-      const RopeScaling scaling = parse_rope_scaling(value->to_text());
-      theta = scaling.theta.value_or(theta);
-      if (!(theta > 0) || !std::isfinite(theta)) fail("key", {}, "rope_theta is not a positive number");
-      switch (scaling.kind) {
-        case RopeScaling::Kind::none: break;
-        case RopeScaling::Kind::linear: set("rope_factor", scaling.factor); break;
-        case RopeScaling::Kind::llama3:
-          if (head <= kMostHead) add_rope_factors(draft_, rope_factors(scaling, theta, head));
-          break;
-        case RopeScaling::Kind::other: refuse("rotation", "its rotation is scaled by " + shown(*value));
-      }
+    const auto scaling = stated_rotation(model_, theta);
+    if (!scaling) return theta;
+    theta = *scaling->theta;
+    if (!(theta > 0) || !std::isfinite(theta)) fail("key", {}, "rope_theta is not a positive number");
+    switch (scaling->kind) {
+      case RopeScaling::Kind::none: break;
+      case RopeScaling::Kind::linear: set("rope_factor", scaling->factor); break;
+      case RopeScaling::Kind::llama3:
+        if (head <= kMostHead) add_rope_factors(draft_, rope_factors(*scaling, theta, head));
+        break;
+      case RopeScaling::Kind::other: refuse("rotation", "its rotation is scaled by " + scaling->told);
     }
     return theta;
   }
@@ -251,6 +271,7 @@ class Respelled {
 
   static constexpr std::uint64_t kMostHead = 65536;
   const Model& model_;
+  std::uint64_t layers_ = 0;  // of a GGUF
   core::Draft draft_;
 };
 
@@ -276,6 +297,36 @@ Model as_slm(const Model& model) {
   if (model.attribute(kArchitecture)) return Respelled(model).from_gguf();
   if (slm_format::find_role(model, Role::tok_embeddings, 0)) return Respelled(model).from_neutral();
   return model;  // the next step says what is missing
+}
+
+std::string given_tensor(const Model& model, std::string_view name) {
+  const std::optional<std::uint32_t> layer = slm_format::layer_of(name);
+  for (std::size_t r = 0; r < std::size(kLlamaNames) && model.attribute(kArchitecture); ++r) {
+    const bool in_layer = r >= slm_format::kModelRoles;
+    if (in_layer != layer.has_value() || slm_format::spell(static_cast<Role>(r), layer.value_or(0)) != name) continue;
+    return in_layer ? in_block(*layer, kLlamaNames[r], kWeight) : std::string(kLlamaNames[r]) + std::string(kWeight);
+  }
+  return std::string(name);
+}
+
+std::string given_key(const Model& model, std::string_view field) {
+  constexpr std::pair<std::string_view, std::string_view> kKeys[] = {
+      {"vocab_size", "vocab_size"},
+      {"hidden_size", "embedding_length"},
+      {"layer_count", "block_count"},
+      {"head_count", "attention.head_count"},
+      {"kv_head_count", "attention.head_count_kv"},
+      {"head_dim", "attention.key_length"},
+      {"ffn_size", "feed_forward_length"},
+      {"max_context", "context_length"},
+      {"rope_theta", "rope.freq_base"},
+      {"rope_factor", "rope.scaling.factor"},
+      {"rms_norm_epsilon", "attention.layer_norm_rms_epsilon"}};
+  if (model.attribute(kArchitecture)) {
+    const auto row = std::ranges::find(kKeys, field, &std::pair<std::string_view, std::string_view>::first);
+    if (row != std::end(kKeys)) return "llama." + std::string(row->second);
+  }
+  return std::string(slm_format::kPrefix) + std::string(field);
 }
 
 Model as_encoder(const Model& model) {
@@ -304,9 +355,12 @@ Model as_encoder(const Model& model) {
   }
   for (const auto& [key, value] : model.attributes())
     if (!draft.attribute(key)) draft.set_attribute(key, value);
+  const Value* const blocks = said("block_count");
   for (const Tensor& tensor : model) {
     const auto name = hugging_face_name(tensor.name());
     if (!name) refuse("tensors", "it has a tensor " + quoted(core::excerpt(tensor.name())), kEmbed);
+    if (const auto layer = layer_of(tensor.name()))
+      refuse_beyond(tensor.name(), *layer, blocks ? blocks->as_u64().value_or(0) : UINT64_MAX, kEmbed);
     draft.adopt(*name, tensor);
   }
   if (!draft.index_names().empty()) fail("tensors", {}, "two tensors of the model would have the same name", kEmbed);
@@ -368,6 +422,10 @@ std::vector<std::string> differences(const tokenizers::Described& described) {
   if (!own.in_texts.empty())
     out.push_back("without the " + std::to_string(own.in_texts.size()) + " tokens that texts are searched for");
   if (!own.adds_bos) out.push_back("with BOS before each text");
+  if (own.adds_eos) out.push_back("without EOS behind each text");
+  if (!own.ends.empty())
+    out.push_back("with EOS as the only end of a generated text: " + std::to_string(own.ends.size()) +
+                  " more ids end it");
   if (own.words.empty() && own.prefix_space != BytePair(*described.tokenizer).prefix_space())
     out.push_back(*own.prefix_space ? "without a space before each text" : "with a space before each text");
   return out;
@@ -387,7 +445,8 @@ void judge_rotation(const Model& model, Named& out) {
 
 bool needs_own_names(const Model& model, std::string_view format) {
   const Target* const target = target_of(format);
-  return target != nullptr && model.attribute(kArchitecture) && model.find("token_embd.weight");
+  return target != nullptr && model.attribute(kArchitecture) &&
+         (model.find("token_embd.weight") || model.size() == 0);  // a vocabulary alone
 }
 
 Named with_own_names(const Model& model, std::string_view format) {
@@ -403,6 +462,7 @@ Named with_own_names(const Model& model, std::string_view format) {
     if (error.kind() != Kind::malformed && error.kind() != Kind::unsupported) throw;
     out.blockers.push_back({LossKind::unsupported, core::indexed("attributes", kArchitecture),
                             model.attribute(kArchitecture)->to_text(), error.finding().message});
+    out.unseen = true;
     return out;
   }
   if (slm) judge_rotation(named, out);

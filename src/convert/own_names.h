@@ -2,6 +2,7 @@
 // The way back from naming.h: models of other containers, GGUF with llama.cpp's names above all, under the names and
 // keys that the formats and the runtimes of this project have. Views: tensors stay where they are.
 #pragma once
+#include <string>
 #include <string_view>
 
 #include "convert/naming.h"
@@ -13,6 +14,10 @@ namespace weighbridge::convert {
 // rule "generate/<what>" for what is missing or wrong, and Error{unsupported} for what the runtime does not compute, by
 // its name.
 Model as_slm(const Model&);
+// What the GGUF that as_slm() was given calls a tensor or a field of the header, for messages: "blk.3.attn_q.weight"
+// for "layers.3.wq.weight", "llama.block_count" for "layer_count". The names of SLM for other containers.
+std::string given_tensor(const Model& as_slm, std::string_view name);
+std::string given_key(const Model& as_slm, std::string_view field);
 // A BERT under the names and keys of Hugging Face and EMBD, from a GGUF; else the model itself. Throws likewise, with
 // rule "embed/<what>".
 Model as_encoder(const Model&);

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/timestamp.h"
 #include "codecs/codec.h"
+#include "convert/dequantize.h"
 #include "convert/gptq.h"
 #include "convert/naming.h"
 #include "convert/own_names.h"
@@ -61,7 +62,10 @@ void check_own_options(const FormatInfo& to, const Options& options) {
 void check_options(const FormatInfo& to, const Options& options) {
   const Holds& holds = to.holds;
   const std::string format(to.name);
-  const auto has_encoding = [&](Encoding e) { return name(e) == options.encoding; };
+  // zstd is what a container has of it.
+  const auto has_encoding = [&](Encoding e) {
+    return name(e) == options.encoding || (e == Encoding::zstd_seekable && options.encoding == name(Encoding::zstd));
+  };
   if (!options.encoding.empty() && std::ranges::none_of(holds.encodings, has_encoding))
     base::misuse("encoding", "the format " + format + " has no encoding " + quoted(options.encoding));
   if (!options.digest.empty() && options.digest != "none" &&
@@ -83,6 +87,13 @@ void check_options(const FormatInfo& to, const Options& options) {
       base::misuse("cast", "tensors can be cast to a floating-point dtype, not to " + std::string(name(options.cast)));
     if (std::ranges::find(holds.dtypes, options.cast) == holds.dtypes.end())
       base::misuse("cast", "the format " + format + " has no dtype " + std::string(name(options.cast)));
+  }
+  if (options.dequantize != DType::unknown) {
+    core::check_word("dequantize", name(options.dequantize), Options::words("dequantize"));
+    if (std::ranges::find(holds.dtypes, options.dequantize) == holds.dtypes.end())
+      base::misuse("dequantize", "the format " + format + " has no dtype " + std::string(name(options.dequantize)));
+    if (!options.quantize.empty())
+      base::misuse("dequantize", "tensors cannot be quantized and dequantized in one conversion");
   }
   if (!options.gguf.naming.empty()) core::check_word("naming", options.gguf.naming, core::kNamings);
   if (!options.gptq.empty()) core::check_word("gptq", options.gptq, Options::words("gptq"));
@@ -133,22 +144,28 @@ std::uint64_t Plan::payload_size() const noexcept { return rep_ ? rep_->payload_
 std::uint32_t Plan::tensors() const noexcept { return rep_ ? rep_->tensors : 0; }
 std::uint64_t Plan::files() const noexcept {
   if (!rep_) return 0;
-  return rep_->layout.folder ? rep_->layout.folder->payloads.size() : 1;
+  std::uint64_t files = 0;
+  for (const core::WriteLayout* const file : core::files_of(rep_->layout)) files += file->repeats ? 0 : 1;
+  return files;
 }
 std::string_view Plan::from() const noexcept { return rep_ ? std::string_view(rep_->from) : std::string_view{}; }
 std::string_view Plan::to() const noexcept { return rep_ ? rep_->format->info.name : std::string_view{}; }
 
 std::vector<Item> Plan::refused() const {
   const Options& asked = options();
-  const bool casts = asked.cast != DType::unknown || !asked.quantize.empty();  // asking for them consents to their loss
-  const auto allowed = [&](LossKind kind) {
-    return kind == LossKind::file || (casts && (kind == LossKind::dtype || kind == LossKind::precision)) ||
-           (!asked.gguf.naming.empty() && kind == LossKind::dtype) ||  // of vectors, to f32
-           std::ranges::find(asked.allow, kind) != asked.allow.end();
+  // Asking for them consents to their loss.
+  const bool dequantizes = asked.dequantize != DType::unknown;
+  const bool casts = asked.cast != DType::unknown || dequantizes || !asked.quantize.empty();
+  const auto allowed = [&](const Item& loss) {
+    return loss.kind == LossKind::file ||
+           (casts && (loss.kind == LossKind::dtype || loss.kind == LossKind::precision)) ||
+           (dequantizes && loss.kind == LossKind::layout && loss.to == convert::dense_text(asked.dequantize)) ||
+           (!asked.gguf.naming.empty() && loss.kind == LossKind::dtype) ||  // of vectors, to f32
+           std::ranges::find(asked.allow, loss.kind) != asked.allow.end();
   };
   std::vector<Item> out;
   for (const Item& loss : losses())
-    if (!allowed(loss.kind)) out.push_back(loss);
+    if (!allowed(loss)) out.push_back(loss);
   return out;
 }
 
@@ -158,7 +175,7 @@ Plan convert::PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model
   rep->tensors = rep->kept_tensors;
   for (const core::WriteLayout* const file : core::files_of(rep->layout)) {
     rep->output_size += file->size;
-    rep->tensors += static_cast<std::uint32_t>(file->tensors.size());
+    if (!file->repeats) rep->tensors += static_cast<std::uint32_t>(file->tensors.size());
   }
   if (rep->layout.folder)
     for (const core::OutFolder::Small& file : rep->layout.folder->small) rep->output_size += file.size();
@@ -201,22 +218,28 @@ void name_folder_files(core::WriteLayout& layout, const Model& from) {
                                core::kFolderFile, "left out"});
 }
 
-// Names the factors that stay apart from the values that they multiply: llama.cpp multiplies the product with an nvfp4
-// matrix `x.weight` by the one number of `x.scale`.
+// Names what the source has besides tensors, metadata and tokenizer.
+void name_left_behind(core::WriteLayout& layout, const Model& from) {
+  for (const core::LeftBehind& each : core::left_behind(from))
+    layout.losses.push_back({LossKind::file, each.what, each.description, "left behind"});
+}
+
+// Names what joining models or merging adapters left out and changed.
+void name_making(core::WriteLayout& layout, const Model& from) {
+  const auto put = [](std::vector<Item>& items, std::span<const Item> more) {
+    items.insert(items.begin(), more.begin(), more.end());
+  };
+  put(layout.losses, core::losses_of_making(from));
+  put(layout.changes, core::changes_of_making(from));
+}
+
+// Names the factors of tensors that a writer makes dense.
 void name_factors(core::WriteLayout& layout, const Model& from) {
-  constexpr std::string_view kWeight = "weight", kFactor = "scale";
   std::vector<Item> changes;
   for (const core::WriteLayout* const file : core::files_of(layout))
-    for (const core::OutTensor& tensor : file->tensors) {
-      const BlockTypeInfo* const type = tensor.from.block_type();
-      if (!type || type->id != "ggml.nvfp4" || tensor.layout != Layout::dense || !tensor.from.name().ends_with(kWeight))
-        continue;
-      std::string factor(tensor.from.name());
-      factor.replace(factor.size() - kWeight.size(), kWeight.size(), kFactor);
-      if (from.find(factor))
-        changes.push_back({LossKind::layout, core::subject(tensor.from), std::string(type->name),
-                           "the values of its blocks; what multiplies them stays the tensor " + quoted(factor)});
-    }
+    for (const core::OutTensor& tensor : file->tensors)
+      if (!file->repeats && tensor.layout == Layout::dense)
+        if (auto change = convert::factor_stays(from, tensor.from)) changes.push_back(*std::move(change));
   std::move(changes.begin(), changes.end(), std::back_inserter(layout.changes));
 }
 
@@ -225,24 +248,33 @@ bool has_groups(const FormatInfo& format) {
   return std::ranges::find(format.holds.layouts, Layout::quantized_group) != format.holds.layouts.end();
 }
 
-// A model whose content is checked before it is copied must be copied as it was checked.
-Model as_checked(const Model& model) {
-  const core::Format* const format = registry::find(model.format());
-  const bool checked = format != nullptr && format->check_content != nullptr && format->content_can_fail;
-  return checked ? core::witnessed(model) : model;
+}  // namespace
+
+Model convert::as_checked(const Model& model) {
+  const auto is_checked = [](const Model& one) {
+    const core::Format* const format = registry::find(one.format());
+    return format != nullptr && format->check_content != nullptr && format->content_can_fail;
+  };
+  return std::ranges::any_of(core::members_of(model), is_checked) ? core::witnessed(model) : model;
 }
+
+namespace {
+
+using convert::as_checked;
 
 // What is laid out in place of the model, and what that changes.
 struct Input {
   Model model;
   std::vector<Item> losses{}, changes{}, blockers{};
   bool computed = false;  // from the model's parts, which have the digests to check
+  bool unseen = false;    // the blockers say why the writer cannot see its own names; it would miss all of them
 };
 // Puts items that no writer judged in front of the writer's.
 void add_items(core::WriteLayout& layout, Input& input) {
   const auto put = [](std::vector<Item>& items, std::vector<Item>& first) {
     items.insert(items.begin(), std::move_iterator(first.begin()), std::move_iterator(first.end()));
   };
+  if (input.unseen) layout.blockers.clear();
   put(layout.blockers, input.blockers);
   put(layout.losses, input.losses);
   put(layout.changes, input.changes);
@@ -259,10 +291,18 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
     add(out.changes, std::move(made.changes));
     out.computed = true;
   }
+  if (options.dequantize != DType::unknown) {
+    convert::Dequantized made = convert::dequantized(out.model, options.dequantize);
+    out.model = std::move(made.model);
+    add(out.losses, std::move(made.losses));
+    add(out.changes, std::move(made.changes));
+    out.computed = true;
+  }
   const bool own = convert::needs_own_names(out.model, to.name);
   if (own || !options.gguf.naming.empty()) {
     convert::Named named = own ? convert::with_own_names(out.model, to.name) : convert::named_for_llama_cpp(out.model);
     out.model = std::move(named.model);
+    out.unseen = named.unseen;
     add(out.blockers, std::move(named.blockers));
     add(out.losses, std::move(named.losses));
     add(out.changes, std::move(named.changes));
@@ -298,8 +338,11 @@ Plan plan(const Model& model, std::string_view format, const Options& options, c
   rep->layout = lay_out(input.model, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
   add_items(rep->layout, input);
   name_folder_files(rep->layout, model);
+  name_left_behind(rep->layout, model);
+  name_making(rep->layout, model);
   name_factors(rep->layout, input.model);
-  rep->models = {input.computed ? checked : input.model};  // whose parts have the digests to check
+  rep->models = core::members_of(input.computed ? checked : input.model);  // whose parts have the digests to check
+  if (rep->layout.base) rep->models.push_back(*rep->layout.base);
   return convert::PlanMaker::make(std::move(rep), model, options);
 }
 
@@ -320,7 +363,10 @@ Plan plan_append(const Model& target, const Model& more, const Options& options,
   rep->layout = lay_out(input.model, [&](const Model& from) { return rep->format->append(target, from, options); });
   add_items(rep->layout, input);
   name_folder_files(rep->layout, more);
-  rep->models = {target, input.computed ? checked : input.model};
+  name_left_behind(rep->layout, more);
+  name_making(rep->layout, more);
+  rep->models = core::members_of(input.computed ? checked : input.model);
+  rep->models.insert(rep->models.begin(), target);
   rep->kept_tensors = target.size();
   return convert::PlanMaker::make(std::move(rep), more, options);
 }
@@ -330,7 +376,9 @@ Written save(const Model& model, const std::string& path, const Options& options
   std::string extension = dot == std::string::npos || dot < name ? std::string() : path.substr(dot + 1);
   for (char& c : extension)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  const FormatInfo* format = path.ends_with('/') ? find_format("hf") : format_for_extension(extension);
+  const FormatInfo* const format = path.ends_with('/')                        ? find_format("hf")
+                                   : options.onnx.into && extension == "onnx" ? find_format("onnx")
+                                                                              : format_for_extension(extension);
   if (!format)
     base::misuse("unknown-extension", "no format is written to files called " + quoted(path) + ": give the format");
   return plan(model, format->name, options, context).execute(path, context);

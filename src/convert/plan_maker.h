@@ -8,6 +8,10 @@
 
 namespace weighbridge::convert {
 
+// A model whose content is checked before it is copied must be copied as it was checked: it reads through sources that
+// remember what they read.
+Model as_checked(const Model&);
+
 class PlanMaker {
  public:
   static Plan make(std::shared_ptr<PlanRep>, const Model& from, const Options&);

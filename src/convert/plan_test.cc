@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <string>
@@ -61,6 +62,48 @@ TEST(Plan, NamesTheFactorThatAnNvfp4MatrixIsMultipliedBy) {
     const Plan kept = plan(model, "gguf");
     EXPECT_TRUE(std::ranges::none_of(kept.changes(), [](const Item& each) { return each.from == "nvfp4"; }));
   }
+}
+
+TEST(Plan, DequantizeMakesOnlyQuantizedTensorsDenseWhereverTheyCouldBeKept) {
+  const std::string block =
+      std::string("\x00\x3c\x01\xff\x7f\x80", 6) + std::string(28, '\x02');  // q8_0: a scale of 1, and codes
+  const float other[] = {1.5F, 65536.0F};
+  core::Draft draft;
+  const std::uint32_t codes = draft.add_source(memory_source({std::as_bytes(std::span(block)), nullptr}));
+  const std::uint32_t values = draft.add_source(memory_source({std::as_bytes(std::span(other)), nullptr}));
+  const std::uint64_t dims[] = {1, 32}, bytes[] = {34}, two[] = {2};
+  const BlockTypeInfo* const type = find_block_type("ggml.q8_0");
+  ASSERT_NE(type, nullptr);
+  const std::uint32_t at = draft.add_tensor("q", type->layout, DType::f32, dims);
+  draft.add_part("data", DType::u8, bytes, Encoding::raw, {codes, 0, 34}, 34);
+  draft.tensor(at).block_type(type).attribute("type", Value::text(std::string(type->type_attribute)));
+  draft.add_tensor("dense", Layout::dense, DType::f32, two);
+  draft.add_part("data", DType::f32, two, Encoding::raw, {values, 0, 8}, 8);
+  draft.index_names();
+  const Model model = draft.finish();
+  for (const std::string_view to : {"safetensors", "zt", "gguf", "npz"}) {
+    SCOPED_TRACE(to);
+    const Plan made = plan(model, to, {.dequantize = DType::f16});
+    EXPECT_TRUE(made.possible());
+    EXPECT_EQ(std::ranges::count(made.losses(), item(LossKind::layout, "tensors[\"q\"]", "q8_0", "dense f16")), 1);
+    const Folder folder;
+    made.execute(folder / "out");
+    const Model back = open(folder / "out");
+    EXPECT_EQ(back["q"].dtype(), DType::f16);
+    EXPECT_EQ(back["dense"].dtype(), DType::f32);  // 65536 is no f16
+    std::vector<float> got;
+    back["q"].stream_dense(DType::f32, {}, [&](std::span<const std::byte> piece) {
+      got.resize(got.size() + piece.size() / sizeof(float));
+      std::memcpy(got.data() + got.size() - piece.size() / sizeof(float), piece.data(), piece.size());
+      return true;
+    });
+    ASSERT_EQ(got.size(), 32U);
+    EXPECT_EQ((std::vector<float>{got[0], got[1], got[2], got[3], got[31]}), (std::vector<float>{1, -1, 127, -128, 2}));
+  }
+  EXPECT_EQ(plan(model, "safetensors", {.cast = DType::bf16, .dequantize = DType::f32}).refused().size(), 0U);
+  EXPECT_THROW(plan(model, "gguf", {.quantize = "q8_0", .dequantize = DType::f16}), Error);
+  EXPECT_THROW(plan(model, "safetensors", {.dequantize = DType::f64}), Error);
+  EXPECT_THROW(plan(model, "slm", {.dequantize = DType::f16}), Error);
 }
 
 // Views of one storage, each overlapping most of the previous one. No container can hold them so, and a small file of

@@ -102,6 +102,7 @@ class ReadBack {
     for (std::uint32_t i = 0; i < layout_.tensors.size(); ++i) opened_.push_back(check_tensor(i));
     std::vector<std::uint32_t> parts(layout_.tensors.size(), 0);
     for (std::size_t i = 0; i < layout_.payloads.size(); ++i) {
+      if (layout_.payloads[i].shared) continue;
       check_part(i);
       ++parts[layout_.payloads[i].out_tensor];
     }
@@ -124,7 +125,17 @@ class ReadBack {
       differs(subject(out.name) + " has the dtype " + std::string(name(found->dtype())));
     if (out.same_shape && (!found->has_shape() || !std::ranges::equal(found->shape(), out.from.shape())))
       differs(subject(out.name) + " has another shape");
+    if (out.view) check_view(out, *found);
     return *found;
+  }
+
+  void check_view(const core::OutTensor& out, const Tensor& found) const {
+    const Part part = found.main();
+    const auto extent = part.extent();
+    if (!extent || extent->offset != record_.stored[out.view->payload].offset + out.view->offset ||
+        extent->length != out.view->length)
+      differs(subject(out.name) + " has another place");
+    if (!std::ranges::equal(part.strides(), out.view->strides)) differs(subject(out.name) + " has other strides");
   }
 
   Part opened_part(std::size_t payload) const {
@@ -151,7 +162,8 @@ class ReadBack {
 
   // True when the hashes taken while writing cover the bytes as stored in the file.
   bool hashed_as_stored(const Payload& p) const {
-    return p.form == Payload::Form::stored || (layout_.tensors[p.out_tensor].opaque && p.encoding == Encoding::raw);
+    return p.form == Payload::Form::stored || p.shared ||
+           (layout_.tensors[p.out_tensor].opaque && p.encoding == Encoding::raw);
   }
 
   void divide() {

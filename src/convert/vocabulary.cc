@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WordPiece becomes llama.cpp's "bert", byte pairs that began as sentencepiece's become its "llama". Sources:
-// convert_hf_to_gguf.py and src/llama-vocab.cpp of github.com/ggml-org/llama.cpp.
+// WordPiece becomes llama.cpp's "bert", byte pairs that began as sentencepiece's its "llama", those of bytes its
+// "gpt2". Sources: convert_hf_to_gguf.py and src/llama-vocab.cpp of github.com/ggml-org/llama.cpp.
 //
 // "llama" knows no merges: it joins the two neighbors whose joined text is the token of the highest score. That gives
 // the same tokens as merges in the order of their ranks if every pair of tokens that forms a token is a merge, and if
@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -18,8 +20,10 @@
 
 #include "base/endian.h"
 #include "base/utf8.h"
+#include "core/byte_spelling.h"
+#include "core/tokenizer_rules.h"
 #include "core/words.h"
-#include "formats/slm/layout.h"
+#include "tokenizers/splitter.h"
 
 namespace weighbridge::convert {
 namespace {
@@ -43,10 +47,17 @@ class Making {
   }
 
   Vocabulary run() {
-    if (const Value* const unheld = model_.attribute(slm_format::kTokenizerUnheld))
-      differ("left out: " + unheld->to_text());
+    if (const Value* const unheld = model_.attribute(core::kTokenizerUnheld)) differ("left out: " + unheld->to_text());
+    if (const Value* const rules = model_.attribute(core::kTokenizerRules)) {
+      if (auto parsed = core::parse_tokenizer_rules(rules->to_text()))
+        rules_ = *std::move(parsed);
+      else
+        differ("left out: " + core::excerpt(rules->to_text()));
+    }
     if (from_.kind == Tokenizer::Kind::wordpiece)
       word_pieces();
+    else if (rules_.byte_level)
+      byte_level();
     else if (const auto first = first_byte(); first && (from_.merges.empty() || spells_twice(*first)))
       sentence_pieces(*first);
     else
@@ -63,7 +74,7 @@ class Making {
 
   void nothing() {
     add("model", "none");
-    differ("dropped: its tokens are sequences of bytes that are merged by rank, which is not written yet");
+    differ("dropped: its tokens are sequences of bytes, and nothing says how it divides texts into words");
   }
 
   std::optional<std::uint32_t> special(std::string_view role) const {
@@ -119,6 +130,94 @@ class Making {
     if (lower && lower->as_bool() == false) differ("with every text in lower case: llama.cpp has no cased WordPiece");
   }
 
+  // ---- GPT-2 ----
+
+  void byte_level() {
+    const auto* const words = tokenizers::Splitter::find(rules_.words);
+    const std::string_view pre = words == nullptr ? "" : rules_.whole_words ? words->pre_whole : words->pre;
+    if (pre.empty()) {
+      add("model", "none");
+      return differ(
+          "dropped: llama.cpp has no name for how it divides texts into words, " +
+          (rules_.words.empty() ? "which it does not" : "by " + core::quoted(core::excerpt(rules_.words[0]))));
+    }
+    const std::set<std::uint32_t> control(rules_.control.begin(), rules_.control.end()),
+        found(rules_.found.begin(), rules_.found.end());
+    const auto is_text = [&](std::uint32_t id) { return !control.contains(id) && !special_.contains(id); };
+    add("model", "gpt2");
+    add("pre", pre);
+    add_tokens([&](std::uint32_t id, Type& type) {
+      if (found.contains(id) || control.contains(id)) {
+        type = found.contains(id) ? Type::user_defined : Type::control;
+        return std::string(bytes_[id]);
+      }
+      return is_text(id) ? core::spelling_of(bytes_[id]) : special_text(id);
+    });
+    std::vector<Tokenizer::Merge> merges = from_.merges;
+    std::ranges::stable_sort(merges, {}, &Tokenizer::Merge::rank);
+    Texts pairs;
+    std::size_t others = 0;
+    for (const Tokenizer::Merge& merge : merges) {
+      const std::string_view left = spelled(merge.left), right = spelled(merge.right);
+      if (left.empty() || right.empty() || std::string(left).append(right) != spelled(merge.output)) {
+        ++others;
+        continue;
+      }
+      pairs.push_back(core::spelling_of(left) + " " + core::spelling_of(right));
+    }
+    if (overlap(rules_.found, rules_.found, false) || overlap(rules_.found, rules_.control, true))
+      differ("with the longest of the added tokens that overlap in a text, where the model takes the first");
+    if (others > 0) differ(fmt::format("without {} merges to another text than that of their tokens", others));
+    add("merges", Value::texts(std::move(pairs)));
+    add_specials();
+    add("add_space_prefix", Value::boolean(false));
+  }
+
+  // Whether a text can hold a token of the one kind and one of the other that share bytes, so that it matters which is
+  // taken: the later one is longer, or is within the first one if `within`.
+  bool overlap(const std::vector<std::uint32_t>& found, const std::vector<std::uint32_t>& others, bool within) const {
+    constexpr std::size_t kMostPairs = std::size_t{1} << 20;  // more of them are not looked at
+    if (!found.empty() && others.size() > kMostPairs / found.size()) return true;
+    const auto meet = [](std::string_view first, std::string_view second) {
+      for (std::size_t n = 1; n < std::min(first.size(), second.size()); ++n)
+        if (first.ends_with(second.substr(0, n))) return true;
+      return false;
+    };
+    return std::ranges::any_of(found, [&](std::uint32_t a) {
+      return std::ranges::any_of(others, [&](std::uint32_t b) {
+        const std::string_view one = spelled(a), other = spelled(b);
+        if (one.size() > kLongest || other.size() > kLongest) return true;
+        if (within) return other.find(one) != other.npos || meet(other, one) || meet(one, other);
+        return one.size() < other.size() && meet(one, other);
+      });
+    });
+  }
+
+  void add_specials() {
+    add_id("bos_token_id", "bos");
+    add_id("eos_token_id", "eos");
+    if (!rules_.byte_level || special("unk") != special("eos")) add_id("unknown_token_id", "unk");
+    add_id("padding_token_id", "pad");
+    add("add_bos_token", Value::boolean(rules_.bos.value_or(true)));
+    add("add_eos_token", Value::boolean(rules_.eos.value_or(false)));
+    add_ends();
+  }
+
+  // llama.cpp has a place for the end of a turn and one for that of a message.
+  void add_ends() {
+    constexpr std::string_view kKeys[] = {"eot_token_id", "eom_token_id"};
+    std::vector<std::uint32_t> ends;
+    std::ranges::copy_if(rules_.ends, std::back_inserter(ends), [&](std::uint32_t id) { return id < size_; });
+    std::stable_partition(ends.begin(), ends.end(), [&](std::uint32_t id) { return spelled(id) != "<|eom_id|>"; });
+    if (ends.size() == 1 && spelled(ends[0]) == "<|eom_id|>") return add_end(kKeys[1], ends[0]);
+    for (std::size_t i = 0; i < std::min(ends.size(), std::size(kKeys)); ++i) add_end(kKeys[i], ends[i]);
+    if (ends.size() > std::size(kKeys))
+      differ(fmt::format("without {} more tokens that end a generated text", ends.size() - std::size(kKeys)));
+  }
+  void add_end(std::string_view key, std::uint32_t id) {
+    add(std::string(key), Value::integer(std::uint64_t{id}, DType::u32));
+  }
+
   // ---- sentencepiece ----
 
   std::string_view spelled(std::uint64_t id) const {
@@ -167,12 +266,7 @@ class Making {
     for (std::size_t i = 0; i < scores.size(); ++i)
       base::store_le<std::uint32_t>(bytes.data() + i * 4, std::bit_cast<std::uint32_t>(scores[i]));
     add("scores", Value::numbers(DType::f32, std::move(bytes)));
-    add_id("bos_token_id", "bos");
-    add_id("eos_token_id", "eos");
-    add_id("unknown_token_id", "unk");
-    add_id("padding_token_id", "pad");
-    add("add_bos_token", Value::boolean(true));
-    add("add_eos_token", Value::boolean(false));
+    add_specials();
     add("add_space_prefix", Value::boolean(first == 3 && special("bos") == 1U && special("eos") == 2U));  // reading M14
   }
 
@@ -240,6 +334,7 @@ class Making {
   const Tokenizer& from_;
   const std::uint64_t size_;
   Vocabulary out_;
+  core::TokenizerRules rules_;
   std::vector<std::string_view> bytes_;  // by id
   std::set<std::uint32_t> special_;
 };

@@ -18,11 +18,12 @@
 #include "core/buffers.h"
 #include "core/encoding.h"
 #include "core/logical.h"
+#include "core/part_digest.h"
 
 namespace weighbridge::convert {
 namespace {
 
-using core::Payload;
+using core::Digester, core::Payload;
 
 // Threads take turns at the SHA-256 of a payload from this size on: hashed by one thread, it would outlast all other
 // work.
@@ -282,7 +283,7 @@ class Writer {
         } else {
           tasks.push_back({to.length <= kSmall ? Task::Kind::batch : Task::Kind::whole, i, i + 1});
         }
-      } else if (!has_ranges(p) || (p.digest == core::PartDigest::sha256 && !shares_digest(p))) {
+      } else if (!has_ranges(p) || (Digester::is_serial(p.digest) && !shares_digest(p))) {
         tasks.push_back({Task::Kind::whole, i, i + 1});
       } else {
         divide_payload(i, tasks);
@@ -295,7 +296,7 @@ class Writer {
 
   void divide_payload(std::size_t i, std::vector<Task>& tasks) {
     const Payload& p = payloads_[i];
-    const bool turn = p.digest == core::PartDigest::sha256;
+    const bool turn = Digester::is_serial(p.digest);
     if (turn) {
       turns_.push_back(std::make_unique<Turns>(p.digest));
       turned_.push_back(i);

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source that calls the caller's progress hook while it is read, so that walkers and codecs need not.
+// A source that calls the caller's progress hook while it is read, so that walkers and codecs need not; and reads of a
+// whole range in pieces, between which a job can call the hook itself.
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
+#include "base/checked.h"
 #include "core/progress.h"
 #include "weighbridge/source.h"
 
@@ -52,5 +58,18 @@ class AskingSource final : public Source {
   const Context& context_;
   mutable std::atomic<std::int64_t> since_{0};  // bytes until it asks again
 };
+
+// Reads a range of a file from front to back, in pieces of at most 1 MiB: use(offset, bytes) counts them, and returns
+// whether to go on.
+template <class Use> void read_pieces(const Source& source, std::uint64_t begin, std::uint64_t end, Use&& use) {
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+  std::vector<std::byte> buffer(base::to_size(std::min(kPiece, end - begin)));
+  while (begin < end) {
+    const auto piece = std::span(buffer).first(base::to_size(std::min(kPiece, end - begin)));
+    source.read_at(begin, piece);
+    if (!use(begin, std::span<const std::byte>(piece))) return;
+    begin += piece.size();
+  }
+}
 
 }  // namespace weighbridge::core

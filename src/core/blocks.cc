@@ -31,7 +31,19 @@ codecs::BlockForm block_form(const BlockTypeInfo& type, Shape shape, std::span<c
   for (const std::string_view key : type.parameters) {
     const Value* const value = find(attributes, key);
     if (!value) continue;
-    if (key == "packing") {
+    if (key == "zero_point") {  // {form: "implied", value: 8}
+      if (const Value* const zero = value->kind() == Value::Kind::map ? find(value->map(), "value") : nullptr)
+        form.zero = zero->as_i64().value_or(0);
+    } else if (key == "packing" &&
+               value->kind() == Value::Kind::map) {  // {word: "u32", order: "lsb_first", per_word: 8}
+      const Value *const word = find(value->map(), "word"), *const order = find(value->map(), "order"),
+                         *const count = find(value->map(), "per_word");
+      if (word && word->as_text()) form.packing.word = dtype_from_name(*word->as_text()).value_or(DType::unknown);
+      if (count)
+        form.packing.codes_per_word =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(count->as_u64().value_or(0), UINT32_MAX));
+      form.msb_first = order && order->as_text() == "msb_first";
+    } else if (key == "packing") {
       if (value->as_text()) form.packing = codecs::parse_packing(*value->as_text()).value_or(codecs::Packing{});
     } else if (key == "bits") {
       form.bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(value->as_u64().value_or(0), UINT32_MAX));

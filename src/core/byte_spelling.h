@@ -27,6 +27,28 @@ inline constexpr std::array<std::uint16_t, kSpellingCharacters> kSpelledByte = [
   return out;
 }();
 
+// The character of each byte.
+inline constexpr std::array<char16_t, 256> kByteSpelling = [] {
+  std::array<char16_t, 256> out{};
+  for (std::size_t c = 0; c < kSpellingCharacters; ++c)
+    if (kSpelledByte[c] != kNoByte) out[kSpelledByte[c]] = static_cast<char16_t>(c);
+  return out;
+}();
+
+inline std::string spelling_of(std::string_view bytes) {
+  std::string out;
+  for (const char byte : bytes) {
+    const char16_t c = kByteSpelling[static_cast<unsigned char>(byte)];  // below U+0800
+    if (c < 0x80) {
+      out += static_cast<char>(c);
+    } else {
+      out += static_cast<char>(0xC0 | c >> 6);
+      out += static_cast<char>(0x80 | (c & 0x3F));
+    }
+  }
+  return out;
+}
+
 // The bytes of a spelling; nullopt if it has another character.
 inline std::optional<std::string> spelled_bytes(std::string_view spelling) {
   std::string out;

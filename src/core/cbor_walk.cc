@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking an index in CBOR: stopping, kept values, and names.
+// Walking an index in CBOR: stopping, kept values, shared fields, and names.
 #include "core/cbor_walk.h"
 
 #include <functional>
@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/common_rules.h"
+#include "core/stated_types.h"
+#include "core/tokenizer_json.h"
 
 namespace weighbridge::core {
 namespace {
@@ -19,9 +21,10 @@ constexpr std::uint32_t kDeepest = 1000;
 
 std::uint32_t CborWalk::depth() const noexcept { return std::min(context_.limits.depth, kDeepest); }
 
-void CborWalk::enter(std::string index, std::uint64_t begin, std::size_t shortest) {
+void CborWalk::enter(std::string index, std::uint64_t begin, std::size_t shortest, std::string_view what) {
   begin_ = begin;
   text_ = draft_.retain_header(std::move(index));
+  findings_.tree(Grammar::cbor, Span::Kind::structure, begin, text_, what);
   in_ = wire::CborReader(text_, depth());
   const std::size_t most = text_.size() / shortest + 1;
   draft_.reserve(most, most, most);
@@ -56,21 +59,60 @@ Value CborWalk::keep_value(std::size_t key_size, std::optional<std::size_t>& dup
   return value;
 }
 
+void CborWalk::broken(CborEntry& entry, const Rule& rule, std::uint64_t at, std::string_view detail,
+                      std::string expected, std::string found) {
+  entry.broken = true;
+  findings_.report(rule, {.offset = at, .tensor = entry.known_name()}, std::move(expected), std::move(found), detail);
+}
+
+void CborWalk::wrong_type(CborEntry& entry, const Rule& rule, std::string_view field, const char* expected) {
+  need_sound();
+  broken(entry, rule, here(), field, expected);
+  pass_items(1);
+}
+
+void CborWalk::read_shape(CborEntry& entry, const Rule& field, const Rule& rank_rule) {
+  constexpr std::string_view kShape = "shape";
+  const std::uint64_t value_at = here();
+  if (!in_.enter_array()) return wrong_type(entry, field, kShape, "an array");
+  const std::size_t rank =
+      read_dims(entry.dims, [&] { broken(entry, field, here(), kShape, "unsigned integers below 2^64"); });
+  entry.rank = std::min(rank, entry.dims.size());
+  if (rank > entry.dims.size())
+    broken(entry, rank_rule, value_at, {}, "at most " + std::to_string(entry.dims.size()), std::to_string(rank));
+}
+
+void CborWalk::spoil(const Rule& rule, std::uint64_t at, std::string_view detail, std::string expected,
+                     std::string found) {
+  findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), detail);
+  spoilt_ = true;
+}
+
+void CborWalk::set_attributes(std::vector<Value::Entry> all) {
+  restore_types(all);
+  const auto found = std::ranges::find(all, kTokenizerKey, &Value::Entry::first);
+  if (found != all.end() && found->second.as_text()) {
+    auto tokenizer = tokenizer_from_json(*found->second.as_text());
+    if (tokenizer) {  // any other text stays an attribute
+      draft_.set_tokenizer(std::move(tokenizer));
+      all.erase(found);
+    }
+  }
+  draft_.set_attributes(std::move(all));
+}
+
 void CborWalk::check_names(const Rule& duplicate) {
   if (ascending_) {  // as our writers and the published ones write them: the index is the order of the file
     draft_.index_sorted_names();
     return;
   }
-  std::vector<std::uint32_t> later;
-  for (const auto& [first, second] : draft_.index_names()) {
-    const std::string_view name = draft_.name(second);
+  draft_.drop_same_names([&](std::uint32_t, std::uint32_t later) {
+    const std::string_view name = draft_.name(later);
     At where{.tensor = name};
     if (std::less_equal<>{}(text_.data(), name.data()) && std::less<>{}(name.data(), text_.data() + text_.size()))
       where.offset = at(static_cast<std::size_t>(name.data() - text_.data()));
     findings_.report(duplicate, where);
-    later.push_back(second);
-  }
-  draft_.drop(later);
+  });
 }
 
 }  // namespace weighbridge::core

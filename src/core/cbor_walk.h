@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base of walkers over an index in CBOR, for both generations of zTensor: reading items, reporting invalid CBOR,
-// stopping. Formats own the keys and their meaning.
+// Base of walkers over an index in CBOR, for all generations of zTensor: reading items and the fields that they share,
+// reporting invalid CBOR, stopping. Formats own the keys and their meaning.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +10,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/cbor_entry.h"
 #include "core/cbor_value.h"
 #include "core/draft.h"
 #include "core/findings.h"
@@ -32,9 +34,20 @@ class CborWalk {
       : context_(context), findings_(findings), draft_(draft), rules_(rules), budget_{context.limits.memory / 4} {}
   ~CborWalk() = default;
 
-  // Keeps the index, which begins at `begin` in the file. Each tensor takes at least `shortest` bytes of it, so its
-  // length limits what is reserved.
-  void enter(std::string index, std::uint64_t begin, std::size_t shortest);
+  // Keeps the index, which begins at `begin` in the file, and is called `what`. Each tensor takes at least `shortest`
+  // bytes of it, so its length limits what is reserved.
+  void enter(std::string index, std::uint64_t begin, std::size_t shortest, std::string_view what);
+
+  // Calls walk(). If it stops because the index cannot be read to its end, empties the draft and returns false.
+  template <class Walk> bool attempt(Walk walk) {
+    try {
+      walk();
+      return true;
+    } catch (const Abandon&) {
+      draft_.clear();
+      return false;
+    }
+  }
 
   std::uint64_t at(std::size_t offset) const noexcept { return begin_ + offset; }
   std::uint64_t here() const noexcept { return at(in_.offset()); }
@@ -92,6 +105,24 @@ class CborWalk {
     return rank;
   }
 
+  // The functions below take offsets in the file.
+
+  // Reports an error of the entry, which is broken by it.
+  void broken(CborEntry&, const Rule&, std::uint64_t at, std::string_view detail, std::string expected = {},
+              std::string found = {});
+  // Reports that the entry's next value has the wrong type, and skips it.
+  void wrong_type(CborEntry&, const Rule&, std::string_view field, const char* expected);
+  // Reads the value of the key "shape".
+  void read_shape(CborEntry&, const Rule& field, const Rule& rank);
+  // Reports an error of the file after which the rest of the index is readable. The walk goes on, but need_unspoilt()
+  // ends it.
+  void spoil(const Rule&, std::uint64_t at, std::string_view detail, std::string expected = {}, std::string found = {});
+  void need_unspoilt() const {
+    if (spoilt_) throw Abandon{};
+  }
+  // Gives the draft the root's attributes and the tokenizer that is one of them.
+  void set_attributes(std::vector<Value::Entry>);
+
   // Notes the name of the next tensor. `in_one_piece`: it is a slice of the index.
   void note_name(std::string_view name, bool in_one_piece) {
     ascending_ = ascending_ && (count_ == 1 || last_name_ < name) && in_one_piece;
@@ -116,6 +147,7 @@ class CborWalk {
   std::uint64_t count_ = 0;  // of tensors
   ValueBudget budget_;
   std::string_view last_name_;
+  bool spoilt_ = false;
   bool ascending_ = true;  // all names so far are ascending and in one piece
 };
 

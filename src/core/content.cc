@@ -44,12 +44,14 @@ struct Run {
   std::uint64_t size = 0;  // after decoding, the largest that a job needs
   std::uint32_t first = 0, count = 0;
   bool sha256 = false, crc32c = false, boolean = false;
-  const codecs::Codec* codec = nullptr;  // must decode; null if no rule needs the decoded bytes
+  bool xxh3 = false, decoded_sha256 = false;  // of the decoded bytes
+  const codecs::Codec* codec = nullptr;       // must decode; null if no rule needs the decoded bytes
 };
 
 // The results of reading a run.
 struct Outcome {
-  std::array<std::byte, 32> sha256{};
+  std::array<std::byte, 32> sha256{}, decoded_sha256{};
+  std::uint64_t xxh3 = 0;
   std::uint32_t crc32c = 0;
   std::optional<std::uint64_t> bad_bool{};  // the first decoded byte above 1
   std::uint8_t bad_byte = 0;
@@ -154,11 +156,14 @@ class Pass {
     Run& run = runs_.back();
     ++run.count;
     run.size = std::max(run.size, decoded_size(job.part));
-    run.sha256 |= job.digest == PartDigest::sha256;
+    const Encoding encoding = Access::record(job.part).encoding;
+    const bool of_decoded = job.digest == PartDigest::xxh3 || job.digest == PartDigest::decoded_sha256;
+    run.sha256 |= job.digest == PartDigest::sha256 || (job.digest == PartDigest::decoded_sha256 && !is_coded(encoding));
+    run.decoded_sha256 |= job.digest == PartDigest::decoded_sha256 && is_coded(encoding);
+    run.xxh3 |= job.digest == PartDigest::xxh3;
     run.crc32c |= job.digest == PartDigest::crc32c;
     run.boolean |= job.bool_rule != nullptr;
-    const Encoding encoding = Access::record(job.part).encoding;
-    if (is_coded(encoding) && (job.encoding_rule || job.bool_rule)) run.codec = codec_of(encoding);
+    if (is_coded(encoding) && (job.encoding_rule || job.bool_rule || of_decoded)) run.codec = codec_of(encoding);
   }
 
   void make_tasks() {
@@ -189,11 +194,11 @@ class Pass {
 
   void add_long(std::size_t i) {
     const Run& run = runs_[i];
-    if (run.sha256 && !run.codec && codecs::has(codecs::ShaPath::vectors)) {
+    if (run.sha256 && !run.xxh3 && !run.codec && codecs::has(codecs::ShaPath::vectors)) {
       abreast_.push_back(i);
       return;
     }
-    if (run.sha256 || run.codec || run.range.length <= 2 * kPiece) {
+    if (run.sha256 || run.xxh3 || run.codec || run.range.length <= 2 * kPiece) {
       tasks_.push_back({run.range.length, i, 1, nullptr, 0});
       return;
     }
@@ -321,8 +326,11 @@ class Pass {
     Outcome outcome;
     std::optional<codecs::Sha256> sha;
     if (run.sha256) sha.emplace();
+    std::optional<codecs::Xxh3_64> xxh3;
+    if (run.xxh3 && !run.codec) xxh3.emplace();
     const auto hash = [&](std::span<const std::byte> chunk) {
       if (sha) sha->update(chunk);
+      if (xxh3) xxh3->update(chunk);
       if (run.crc32c) outcome.crc32c = codecs::crc32c(chunk, outcome.crc32c);
     };
     if (run.codec) {
@@ -350,6 +358,7 @@ class Pass {
       });
     }
     if (sha) outcome.sha256 = sha->finish();
+    if (xxh3) outcome.xxh3 = xxh3->finish();
     return outcome;
   }
 
@@ -358,11 +367,19 @@ class Pass {
     if (run.size > limit) return;  // reported when the file was opened
     const codecs::LentDecoder decoder(*run.codec);
     std::uint64_t decoded = 0;
+    std::optional<codecs::Sha256> sha;
+    if (run.decoded_sha256) sha.emplace();
+    std::optional<codecs::Xxh3_64> xxh3;
+    if (run.xxh3) xxh3.emplace();
     const auto result = decoder->decode(run.size, context_.limits.memory, pull, [&](std::span<const std::byte> piece) {
       if (run.boolean) note_bool(outcome, decoded, piece);
+      if (sha) sha->update(piece);
+      if (xxh3) xxh3->update(piece);
       decoded += piece.size();
       return true;
     });
+    if (sha) outcome.decoded_sha256 = sha->finish();
+    if (xxh3) outcome.xxh3 = xxh3->finish();
     outcome.broken_at = result.offset;
     if (result.ok() || result.fault == codecs::DecodeFault::too_short) {
       outcome.held = decoded;
@@ -396,6 +413,7 @@ class Pass {
       Outcome outcome;
       if (run.crc32c) outcome.crc32c = codecs::crc32c(chunk);
       if (run.sha256) outcome.sha256 = *digest++;
+      if (run.xxh3 && !run.codec) outcome.xxh3 = codecs::xxh3_64(chunk);
       if (run.codec) {
         std::size_t taken = 0;
         decode(run, outcome, [&](std::span<std::byte> room) {
@@ -419,13 +437,19 @@ class Pass {
   void judge(const PartJob& job, const Outcome& outcome) {
     const std::uint64_t offset = Access::record(job.part).offset;
     const At at{offset, job.tensor.name()};
-    if (job.digest == PartDigest::sha256 || job.digest == PartDigest::crc32c) {
+    const std::uint64_t size = decoded_size(job.part);
+    const bool coded = is_coded(job.part.encoding());
+    // Bytes that do not decode to the part's size have no digest; the encoding's rule says so.
+    const bool has_digest = job.digest < PartDigest::crc32 || !coded || (outcome.held && *outcome.held == size);
+    if (job.digest != PartDigest::none && has_digest) {
       const std::string expected = lower(job.expected);
-      const std::string found =
-          job.digest == PartDigest::sha256 ? codecs::to_hex(outcome.sha256) : codecs::to_hex(outcome.crc32c);
+      const std::string found = job.digest == PartDigest::sha256 || (job.digest == PartDigest::decoded_sha256 && !coded)
+                                    ? codecs::to_hex(outcome.sha256)
+                                : job.digest == PartDigest::decoded_sha256 ? codecs::to_hex(outcome.decoded_sha256)
+                                : job.digest == PartDigest::xxh3           ? codecs::to_hex(outcome.xxh3)
+                                                                           : codecs::to_hex(outcome.crc32c);
       if (expected != found) add(job, Findings::make(*job.digest_rule, at, expected, found, part_text(job)));
     }
-    const std::uint64_t size = decoded_size(job.part);
     std::string broken = outcome.broken;
     if (outcome.held && *outcome.held != size)
       broken = "the " + std::string(name(job.part.encoding())) + " frame holds " + std::to_string(*outcome.held) +
@@ -490,6 +514,11 @@ void sort_findings(std::vector<Finding>& findings) {
   };
   std::stable_sort(findings.begin(), findings.end(),
                    [&](const Finding& a, const Finding& b) { return key(a) < key(b); });
+}
+
+void report_sorted(std::vector<Finding> found, Findings& findings) {
+  sort_findings(found);
+  for (Finding& finding : found) findings.report(std::move(finding));
 }
 
 }  // namespace weighbridge::core

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content rules that every format shares: digests of stored bytes, encodings that must decode, bool bytes. Owns
+// The content rules that every format shares: digests, encodings that must decode, bool bytes. Owns
 // verify's single pass over the payload. Formats own the rules and what a digest covers.
 #pragma once
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace weighbridge::core {
 struct PartJob {
   Tensor tensor;                         // named in findings
   Part part;                             // has an extent
-  PartDigest digest = PartDigest::none;  // over the stored bytes
-  std::string_view expected{};           // 64 or 8 hexadecimal digits in either case
+  PartDigest digest = PartDigest::none;  // any but crc32
+  std::string_view expected{};           // 64, 16 or 8 hexadecimal digits in either case
   const Rule* digest_rule = nullptr;     // the digest differs
   const Rule* bool_rule = nullptr;       // a decoded byte is neither 0 nor 1
   const Rule* encoding_rule = nullptr;   // the part does not decode to exactly Part::size() bytes (reading G1)
@@ -37,5 +37,7 @@ std::uint64_t stored_bytes(std::span<const PartJob>) noexcept;
 
 // The order in which content findings are reported: by file, offset (none first), then rule, then tensor.
 void sort_findings(std::vector<Finding>&);
+// Reports them in that order.
+void report_sorted(std::vector<Finding>, Findings&);
 
 }  // namespace weighbridge::core

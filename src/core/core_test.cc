@@ -2,13 +2,16 @@
 // The object model over in-memory payload: Builder, names, streaming, strides, dense forms.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "base/endian.h"
 #include "core/draft.h"
 #include "core/payload.h"
+#include "core/state.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge {
@@ -43,6 +46,79 @@ Kind kind_of(const std::function<void()>& f) {
   }
   ADD_FAILURE() << "nothing was thrown";
   return Kind::io;
+}
+
+// Names that share long beginnings, end in zero bytes, or are equal: groups that sorting by eight bytes leaves
+// together.
+TEST(Draft, NamesAreSortedAsTheirBytesAre) {
+  std::vector<std::string> names;
+  for (int layer = 0; layer < 3; ++layer)
+    for (int i = 0; i < 500; ++i)
+      names.push_back("model.layers." + std::to_string(layer) + ".mlp.experts." + std::to_string(i * 7919 % 500) +
+                      ".w");
+  for (int i = 0; i < 100; ++i) {
+    names.push_back("same");
+    names.push_back("zeros" + std::string(static_cast<std::size_t>((i * 37) % 90), '\0'));
+    names.push_back(std::string(static_cast<std::size_t>((i * 61) % 100), 'a'));
+    names.push_back("\xFF" + std::to_string(i));
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  std::vector<std::uint32_t> expected(names.size());
+  std::iota(expected.begin(), expected.end(), 0U);
+  std::ranges::stable_sort(expected, {}, [&](std::uint32_t i) -> std::string_view { return names[i]; });
+  EXPECT_EQ(core::order_of(views), expected);
+}
+
+// Shards whose names do not meet, that interleave in long and in short pieces, and that repeat each other's names. The
+// index of the merged model is that of sorting all names, and so are the duplicates.
+TEST(Draft, OrdersOfAdoptedModelsMergeToTheOrderOfAllNames) {
+  std::mt19937 source(7);
+  const auto random = [&] { return static_cast<unsigned>(source()); };
+  for (int round = 0; round < 200; ++round) {
+    core::Draft adopted, added;
+    const unsigned models = random() % 6, range = 1 + random() % 400;
+    for (unsigned m = 0; m < models; ++m) {
+      std::set<std::string> names;
+      for (unsigned i = random() % 120; i > 0; --i)
+        names.insert(round % 2 != 0 ? "layers." + std::to_string(m) + "." + std::to_string(random() % range)
+                                    : std::to_string(random() % range));
+      std::vector<std::string> order(names.begin(), names.end());
+      std::shuffle(order.begin(), order.end(), source);
+      core::Draft one;
+      std::vector<bool> marked;
+      for (const std::string& name : order) {
+        one.add_tensor_without_shape(name, Layout::structural, DType::unknown);
+        marked.push_back(random() % 8 != 0);
+        if (marked.back()) added.add_tensor_without_shape(name, Layout::structural, DType::unknown);
+      }
+      one.index_names();
+      adopted.adopt_marked(one.finish(), marked);
+    }
+    const auto expected = added.index_names();
+    ASSERT_EQ(adopted.index_names(), expected);
+    std::vector<std::uint32_t> again;
+    for (const auto& [first, second] : expected) again.push_back(second);
+    if (round % 3 == 0) {
+      adopted.drop(again);
+      added.drop(again);
+    }
+    const Model a = adopted.finish(), b = added.finish();
+    const auto left = core::by_name(a), right = core::by_name(b);
+    ASSERT_TRUE(std::ranges::equal(left, right)) << round;
+  }
+}
+
+// What changes a name or removes a tensor after its model was adopted is not overlooked.
+TEST(Draft, AnAdoptedTensorWithANewNameIsFoundByIt) {
+  core::Draft one, all;
+  one.add_tensor_without_shape("a", Layout::structural, DType::unknown);
+  one.add_tensor_without_shape("b", Layout::structural, DType::unknown);
+  one.index_names();
+  all.adopt_marked(one.finish(), {true, true});
+  all.tensor(0).name("c");
+  all.index_names();
+  EXPECT_EQ(all.find("c"), 0U);
+  EXPECT_EQ(all.find("b"), 1U);
 }
 
 TEST(Builder, RefusesWhatNoFormatCouldHold) {

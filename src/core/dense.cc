@@ -179,10 +179,11 @@ void Tensor::rows_into(std::uint64_t first, std::uint64_t count, DType dtype, st
   };
   if (out.empty()) return;
   if (layout() == Layout::dense && dtype == this->dtype()) return main().read_range(first * row, *wanted, out, context);
-  if (layout() == Layout::dense && main().encoding() == Encoding::raw) {
-    // Reads only the requested rows, one piece at a time.
+  const bool raw = main().encoding() == Encoding::raw;
+  if (layout() == Layout::dense && (raw || main().encoding() == Encoding::zstd_seekable)) {
+    // Reads only the requested rows: one piece at a time, or all at once where pieces would share frames.
     CastSink cast(*this, this->dtype(), dtype, *wanted, fill);
-    const std::uint64_t width = info(this->dtype()).bits / 8, most = core::kPiece / width;
+    const std::uint64_t width = info(this->dtype()).bits / 8, most = raw ? core::kPiece / width : *wanted;
     std::vector<std::byte> piece;
     for (std::uint64_t done = 0; done < *wanted;) {
       const std::uint64_t n = std::min(most, *wanted - done);

@@ -501,6 +501,44 @@ void require_version(std::uint32_t version) {
     base::misuse("digest-version", "content digests have the versions 1 and 2, not " + std::to_string(version));
 }
 
+std::vector<Tensor> tensors_of(const Model& model) {
+  std::vector<Tensor> out;
+  out.reserve(model.size());
+  for (std::uint32_t i = 0; i < model.size(); ++i) out.push_back(model[i]);
+  return out;
+}
+
+// The digest of each tensor, in their order.
+std::vector<Digest256> nodes_of(const std::vector<Tensor>& tensors, const Context& context, std::uint32_t version) {
+  require_version(version);
+  const std::vector<std::uint32_t> first = first_twins(tensors);
+  std::vector<Tensor> distinct;
+  std::vector<std::uint32_t> place(tensors.size());
+  for (std::uint32_t t = 0; t < tensors.size(); ++t) {
+    place[t] = first[t] == t ? static_cast<std::uint32_t>(distinct.size()) : place[first[t]];
+    if (first[t] == t) distinct.push_back(tensors[t]);
+  }
+  const std::vector<Digest256> hashed = Hasher(std::move(distinct), context, version).run();
+  std::vector<Digest256> nodes;
+  nodes.reserve(tensors.size());
+  for (const std::uint32_t at : place) nodes.push_back(hashed[at]);
+  return nodes;
+}
+
+Digest256 named_root(const std::vector<Tensor>& tensors, const std::vector<Digest256>& nodes, std::uint32_t version) {
+  std::vector<std::uint32_t> order(nodes.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return tensors[a].name() < tensors[b].name(); });
+  Node root('M', version);
+  root.u64(nodes.size());
+  for (const std::uint32_t i : order) {
+    root.text(tensors[i].name());
+    root.bytes(nodes[i]);
+  }
+  return root.finish();
+}
+
 }  // namespace
 
 std::string Digest::hex() const { return codecs::to_hex(bytes); }
@@ -521,37 +559,23 @@ std::optional<Digest> parse_digest(std::string_view text) noexcept {
 }
 
 Digest content_digest(const Model& model, const Context& context, bool with_names, std::uint32_t version) {
-  require_version(version);
-  std::vector<Tensor> tensors;
-  tensors.reserve(model.size());
-  for (std::uint32_t i = 0; i < model.size(); ++i) tensors.push_back(model[i]);
-  const std::vector<std::uint32_t> first = first_twins(tensors);
-  std::vector<Tensor> distinct;
-  std::vector<std::uint32_t> place(tensors.size());
-  for (std::uint32_t t = 0; t < tensors.size(); ++t) {
-    place[t] = first[t] == t ? static_cast<std::uint32_t>(distinct.size()) : place[first[t]];
-    if (first[t] == t) distinct.push_back(tensors[t]);
-  }
-  const std::vector<Digest256> hashed = Hasher(std::move(distinct), context, version).run();
-  std::vector<Digest256> nodes;
-  nodes.reserve(tensors.size());
-  for (const std::uint32_t at : place) nodes.push_back(hashed[at]);
-  Node root(with_names ? 'M' : 'N', version);
+  const std::vector<Tensor> tensors = tensors_of(model);
+  std::vector<Digest256> nodes = nodes_of(tensors, context, version);
+  if (with_names) return {named_root(tensors, nodes, version), version};
+  Node root('N', version);
   root.u64(nodes.size());
-  if (with_names) {
-    std::vector<std::uint32_t> order(nodes.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::sort(order.begin(), order.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return tensors[a].name() < tensors[b].name(); });
-    for (const std::uint32_t i : order) {
-      root.text(tensors[i].name());
-      root.bytes(nodes[i]);
-    }
-  } else {
-    std::sort(nodes.begin(), nodes.end());
-    for (const Digest256& node : nodes) root.bytes(node);
-  }
+  std::sort(nodes.begin(), nodes.end());
+  for (const Digest256& node : nodes) root.bytes(node);
   return {root.finish(), version};
+}
+
+ContentDigests content_digests(const Model& model, const Context& context) {
+  const std::vector<Tensor> tensors = tensors_of(model);
+  const std::vector<Digest256> nodes = nodes_of(tensors, context, kDigestVersion);
+  ContentDigests out{.model = {named_root(tensors, nodes, kDigestVersion), kDigestVersion}};
+  out.tensors.reserve(nodes.size());
+  for (const Digest256& node : nodes) out.tensors.push_back({node, kDigestVersion});
+  return out;
 }
 
 Digest content_digest(const Tensor& tensor, const Context& context, std::uint32_t version) {

@@ -1,54 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draft: fills the flat arrays and sorts the index of names.
+// Draft: fills the flat arrays. name_index.cc sorts the names.
 #include "core/state.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
-#include <stdexcept>
 #include <unordered_set>
 #include <utility>
 
-#include "base/endian.h"
+#include "base/checked.h"
 #include "base/fail.h"
+#include "base/large_pages.h"
 
 namespace weighbridge::core {
 
 namespace {
-constexpr std::uint32_t kArenaBit = 0x80000000U;
+[[noreturn, gnu::cold, gnu::noinline]] void too_large(const char* what) {
+  base::misuse("too-large", std::string("a model cannot hold more than 2^31 bytes of ") + what);
+}
 
 std::uint32_t narrow(std::size_t value, const char* what) {
-  if (value >= kArenaBit) base::misuse("too-large", std::string("a model cannot hold more than 2^31 bytes of ") + what);
+  if (value >= TextRef::kArena) [[unlikely]]
+    too_large(what);
   return static_cast<std::uint32_t>(value);
 }
-
-// Eight bytes of a name as a number that sorts like the bytes; it distinguishes nearly all names.
-struct NameKey {
-  std::uint64_t key = 0;
-  std::uint32_t index = 0;
-};
-std::uint64_t prefix_key(std::string_view text) noexcept {
-  if (text.size() >= 8) return base::load_be<std::uint64_t>(text.data());
-  std::uint64_t key = 0;
-  for (std::size_t i = 0; i < text.size(); ++i)
-    key |= std::uint64_t{static_cast<unsigned char>(text[i])} << (56 - 8 * i);
-  return key;
-}
-
-// Least significant byte first, stable; a byte position that all keys share costs one count. Names are compared only if
-// keys are equal.
-void sort_by_key(std::vector<NameKey>& items) {
-  std::vector<NameKey> other(items.size());
-  for (unsigned shift = 0; shift < 64; shift += 8) {
-    std::array<std::size_t, 257> starts{};
-    for (const NameKey& item : items) ++starts[(item.key >> shift & 0xFF) + 1];
-    if (std::ranges::find(starts, items.size()) != starts.end()) continue;
-    for (std::size_t i = 1; i < starts.size(); ++i) starts[i] += starts[i - 1];
-    for (const NameKey& item : items) other[starts[item.key >> shift & 0xFF]++] = item;
-    items.swap(other);
-  }
-}
 }  // namespace
+
+std::uint16_t index_of_role(std::vector<std::string>& roles, std::string_view role) {
+  const auto known = std::find(roles.begin(), roles.end(), role);
+  const auto index = static_cast<std::size_t>(known - roles.begin());
+  if (known == roles.end()) {
+    // Real files have few roles. In a hostile file, this count bounds the search.
+    if (roles.size() >= UINT16_MAX)
+      base::misuse("too-many-roles", "a model cannot hold more than 65,535 different roles");
+    roles.emplace_back(role);
+  }
+  return static_cast<std::uint16_t>(index);
+}
 
 Draft::Draft() : state_(std::make_shared<State>()) {}
 Draft::~Draft() = default;
@@ -89,6 +75,7 @@ void Draft::begin_view(const Model& model) {
   state_->sources = of.sources;
   state_->place = of.place;
   state_->folder_files = of.folder_files;
+  state_->left_behind = of.left_behind;
   state_->named_after_place = of.named_after_place;
   state_->header = of.header;  // content rules of some formats read it
   state_->extra = of.extra;
@@ -98,15 +85,24 @@ void Draft::begin_view(const Model& model) {
   state_->checked = of.checked;
   state_->in_several_files = of.in_several_files;
   state_->is_view = true;
+  state_->made = of.made;
 }
 void Draft::set_in_several_files() { state_->in_several_files = true; }
 void Draft::set_place(std::shared_ptr<const Place> place) { state_->place = std::move(place); }
 void Draft::set_folder_files(std::vector<FolderFile> files) { state_->folder_files = std::move(files); }
+void Draft::add_left_behind(std::string what, std::string description) {
+  state_->left_behind.push_back({std::move(what), std::move(description)});
+}
 void Draft::set_asked(std::uint32_t source) { state_->asked = source; }
 void Draft::reserve(std::size_t tensors, std::size_t parts, std::size_t dims) {
-  state_->tensors.reserve(tensors);
-  state_->parts.reserve(parts);
-  state_->dims.reserve(dims);
+  const auto make_room = [](auto& all, std::size_t count) {
+    if (count <= all.capacity()) return;
+    all.reserve(count);
+    if (all.empty()) base::use_large_pages(std::as_writable_bytes(std::span(all.data(), all.capacity())));
+  };
+  make_room(state_->tensors, tensors);
+  make_room(state_->parts, parts);
+  make_room(state_->dims, dims);
 }
 
 std::string_view Draft::retain_header(std::string header) {
@@ -142,11 +138,11 @@ TextRef Draft::refer(std::string_view text) {
   };
   const auto length = static_cast<std::uint32_t>(narrow(text.size(), "names"));
   if (const auto at = within(state_->header)) return {*at, length};
-  if (const auto at = within(state_->arena)) return {*at | kArenaBit, length};
+  if (const auto at = within(state_->arena)) return {*at | TextRef::kArena, length};
   const std::uint32_t offset = narrow(state_->arena.size(), "names");
   narrow(state_->arena.size() + text.size(), "names");
   state_->arena.append(text);
-  return {offset | kArenaBit, length};
+  return {offset | TextRef::kArena, length};
 }
 
 // Records are filled in place, and dimensions are copied one by one. A record assembled elsewhere would be copied with
@@ -181,21 +177,14 @@ std::uint32_t Draft::add_tensor_without_shape(std::string_view name, Layout layo
 
 std::uint32_t Draft::add_part(std::string_view role, DType dtype, Shape shape, Encoding encoding, const Extent& extent,
                               std::uint64_t size) {
+  const std::uint16_t own_role = index_of_role(state_->roles, role);
   TensorRecord& tensor = state_->tensors.back();
-  const auto known = std::find(state_->roles.begin(), state_->roles.end(), role);
-  const std::size_t role_index = static_cast<std::size_t>(known - state_->roles.begin());
-  if (known == state_->roles.end()) {
-    // Real files have few roles. In a hostile file, this count bounds the search.
-    if (state_->roles.size() >= UINT16_MAX)
-      base::misuse("too-many-roles", "a model cannot hold more than 65,535 different roles");
-    state_->roles.emplace_back(role);
-  }
   bool own_shape = tensor.has_shape && shape.size() == tensor.rank;
   for (std::size_t i = 0; own_shape && i < shape.size(); ++i) own_shape = shape[i] == state_->dims[tensor.dims + i];
   const std::uint32_t dims = own_shape ? tensor.dims : append_dims(shape);
   const std::uint32_t index = narrow(state_->parts.size(), "parts");
   PartRecord& part = state_->parts.emplace_back();
-  part.role = static_cast<std::uint16_t>(role_index);
+  part.role = own_role;
   part.dims = dims;
   part.rank = static_cast<std::uint8_t>(shape.size());
   part.dtype = dtype;
@@ -209,12 +198,33 @@ std::uint32_t Draft::add_part(std::string_view role, DType dtype, Shape shape, E
   return index;
 }
 
+std::uint32_t Draft::add_dense(std::string_view name, DType dtype, Shape shape, const Extent& extent) {
+  const std::uint16_t role = index_of_role(state_->roles, "data");
+  const std::uint32_t index = add_tensor(name, Layout::dense, dtype, shape);
+  TensorRecord& tensor = state_->tensors.back();
+  tensor.part_count = 1;
+  PartRecord& part = state_->parts.emplace_back();
+  part.role = role;
+  part.dims = tensor.dims;
+  part.rank = tensor.rank;
+  part.dtype = dtype;
+  part.source = extent.source;
+  part.offset = extent.offset;
+  part.stored_length = extent.length;
+  part.size = extent.length;
+  return index;
+}
+
 std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& tensor) {
   const State& from = Access::state(tensor);
   const TensorRecord& record = Access::record(tensor);
   const Shape shape(from.dims.data() + record.dims, record.rank);
   const std::uint32_t t = add_tensor(name, record.layout, record.dtype, shape);
   state_->tensors[t].has_shape = record.has_shape;
+  if (const std::uint32_t i = tensor.index(); i < from.origins.size()) {
+    state_->origins.resize(t);  // those before it may be computed
+    state_->origins.push_back(from.origins[i]);
+  }
   if (record.side != kNone) {
     const TensorSide& side = from.tensor_sides[record.side];
     TensorSide& mine = this->tensor(t).side();
@@ -222,6 +232,7 @@ std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& ten
     mine.layout_name = side.layout_name;
     mine.type_name = side.type_name;
     mine.block_type = side.block_type;
+    mine.write_as = side.write_as;
     mine.attributes = side.attributes;
     mine.extra = side.extra;
     if (side.unsupported) {
@@ -245,6 +256,70 @@ std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& ten
     if (part.side != kNone) this->part(p).side() = from.part_sides[part.side];
   }
   return t;
+}
+
+void Draft::adopt_marked(const Model& model, const std::vector<bool>& marked) {
+  const State* const from = Access::state(model);
+  if (from == nullptr) return;
+  State& to = *state_;
+  // The places here of what the other model's arrays hold, looked up once.
+  std::vector<std::uint32_t> sources;
+  for (const auto& source : from->sources) sources.push_back(add_source(source));
+  std::vector<std::uint16_t> roles;
+  for (const std::string& role : from->roles) roles.push_back(index_of_role(to.roles, role));
+  // Names for all tensors that there is room for, if they are like these: growing step by step would copy them.
+  std::size_t names = to.arena.size();
+  for (std::uint32_t i = 0; i < from->tensors.size(); ++i) names += marked[i] ? from->tensors[i].name.length : 0;
+  if (names > to.arena.capacity()) {
+    constexpr std::size_t kMost = std::size_t{64} << 20;  // of what may not come
+    const std::size_t tensors = std::max<std::size_t>(to.tensors.size() + from->tensors.size(), 1);
+    const std::size_t room = std::max(to.tensors.capacity(), tensors);
+    const auto like_these = base::checked_mul(names / tensors + 1, room).value_or(UINT64_MAX);
+    to.arena.reserve(std::max(names, base::to_size(std::min<std::uint64_t>(like_these, std::max(kMost, 2 * names)))));
+  }
+  // As adopt(), for the tensors without properties that few have: nearly all.
+  const auto is_plain = [&](const TensorRecord& record) {
+    bool plain = record.side == kNone;
+    for (std::uint32_t p = 0; plain && p < record.part_count; ++p)
+      plain = from->parts[record.first_part + p].side == kNone;
+    return plain;
+  };
+  const auto adopt_plain = [&](const TensorRecord& record) {
+    const std::string_view name = from->text(record.name);
+    const std::uint32_t name_at = narrow(to.arena.size(), "names");
+    narrow(to.arena.size() + name.size(), "names");
+    to.arena.append(name);
+    const std::uint32_t dims = append_dims({from->dims.data() + record.dims, record.rank});
+    const std::uint32_t index = narrow(to.tensors.size(), "tensors");
+    TensorRecord& tensor = to.tensors.emplace_back(record);
+    tensor.name.offset = name_at | TextRef::kArena;
+    tensor.dims = dims;
+    tensor.first_part = narrow(to.parts.size(), "parts");
+    for (std::uint32_t p = 0; p < record.part_count; ++p) {
+      const PartRecord& part = from->parts[record.first_part + p];
+      const bool own_shape = part.dims == record.dims && part.rank == record.rank;
+      const std::uint32_t part_dims = own_shape ? dims : append_dims({from->dims.data() + part.dims, part.rank});
+      narrow(to.parts.size(), "parts");
+      PartRecord& made = to.parts.emplace_back(part);
+      made.source = part.has_extent ? sources[part.source] : 0;
+      made.dims = part_dims;
+      made.role = roles[part.role];
+    }
+    return index;
+  };
+  std::vector<std::uint32_t> here(from->tensors.size(), kNone);
+  for (std::uint32_t i = 0; i < here.size(); ++i) {
+    if (!marked[i]) continue;
+    const TensorRecord& record = from->tensors[i];
+    here[i] = is_plain(record) ? adopt_plain(record) : adopt(from->text(record.name), model[i]);
+    // A computed part says by its source which file it is made from.
+    for (std::uint32_t p = 0; p < record.part_count; ++p)
+      if (const PartRecord& part = from->parts[record.first_part + p]; !part.has_extent && part.source < sources.size())
+        to.parts[to.tensors[here[i]].first_part + p].source = sources[part.source];
+  }
+  for (const std::uint32_t i : from->by_name)
+    if (here[i] != kNone) runs_.push_back(here[i]);
+  run_ends_.push_back(runs_.size());
 }
 
 void Draft::sort_parts() {
@@ -284,46 +359,6 @@ Draft::Stored Draft::stored(std::uint32_t tensor, std::uint32_t part) const noex
   return {t.layout, p.dtype, {p.source, p.offset, p.stored_length}};
 }
 
-std::vector<std::pair<std::uint32_t, std::uint32_t>> Draft::index_names() {
-  // Sorting (key, index) pairs reads the names only if eight bytes do not decide.
-  using Item = NameKey;
-  const std::size_t n = state_->tensors.size();
-  // The key starts after the prefix that all names share.
-  std::size_t shared = n == 0 ? 0 : state_->tensor_name(0).size();
-  for (std::uint32_t i = 1; i < n && shared > 0; ++i) {
-    const std::string_view a = state_->tensor_name(0), b = state_->tensor_name(i);
-    std::size_t same = 0;
-    const std::size_t most = std::min(shared, b.size());
-    while (same < most && a[same] == b[same]) ++same;
-    shared = same;
-  }
-  std::vector<Item> items(n);
-  for (std::uint32_t i = 0; i < n; ++i) items[i] = {prefix_key(state_->tensor_name(i).substr(shared)), i};
-  const auto less = [&](const Item& a, const Item& b) {
-    if (a.key != b.key) return a.key < b.key;
-    const int order = state_->tensor_name(a.index).compare(state_->tensor_name(b.index));
-    return order != 0 ? order < 0 : a.index < b.index;
-  };
-  if (!std::is_sorted(items.begin(), items.end(), less)) {
-    sort_by_key(items);
-    for (std::size_t first = 0, last = 0; first < n; first = last) {
-      while (last < n && items[last].key == items[first].key) ++last;
-      if (last - first > 1) std::sort(items.data() + first, items.data() + last, less);
-    }
-  }
-  state_->by_name.resize(n);
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> duplicates;
-  for (std::size_t i = 0; i < n; ++i) {
-    state_->by_name[i] = items[i].index;
-    if (i > 0 && items[i].key == items[i - 1].key &&
-        state_->tensor_name(items[i].index) == state_->tensor_name(items[i - 1].index)) {
-      duplicates.emplace_back(items[i - 1].index, items[i].index);
-    }
-  }
-  std::sort(duplicates.begin(), duplicates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return duplicates;
-}
-
 void Draft::drop(const std::vector<std::uint32_t>& tensors) {
   if (tensors.empty()) return;
   std::size_t next = 0, kept = 0;
@@ -332,18 +367,17 @@ void Draft::drop(const std::vector<std::uint32_t>& tensors) {
       while (next < tensors.size() && tensors[next] == i) ++next;
       continue;
     }
+    if (i < state_->origins.size()) state_->origins[kept] = state_->origins[i];
     state_->tensors[kept++] = state_->tensors[i];  // parts of dropped tensors remain, unreferenced
   }
   state_->tensors.resize(kept);
+  state_->origins.resize(std::min(kept, state_->origins.size()));
+  forget_runs();
   index_names();
 }
 
-void Draft::index_sorted_names() {
-  state_->by_name.resize(state_->tensors.size());
-  std::iota(state_->by_name.begin(), state_->by_name.end(), 0U);
-}
-
 void Draft::clear() {
+  forget_runs();
   state_->tensors.clear();
   state_->parts.clear();
   set_attributes({});
@@ -376,6 +410,7 @@ TensorSide& TensorDraft::side() {
 
 TensorDraft& TensorDraft::name(std::string_view name) {
   draft_.state_->tensors[at_].name = draft_.refer(name);
+  draft_.forget_runs();
   return *this;
 }
 TensorDraft& TensorDraft::dtype(DType dtype) {
@@ -396,6 +431,10 @@ TensorDraft& TensorDraft::type_name(std::string_view name) {
 }
 TensorDraft& TensorDraft::block_type(const BlockTypeInfo* type) {
   side().block_type = type;
+  return *this;
+}
+TensorDraft& TensorDraft::write_as(DType dtype) {
+  side().write_as = dtype;
   return *this;
 }
 TensorDraft& TensorDraft::attribute(std::string_view key, Value value) {

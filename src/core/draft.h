@@ -45,6 +45,7 @@ class TensorDraft {
   TensorDraft& layout_name(std::string_view);           // as in the file, if it is not name(layout)
   TensorDraft& type_name(std::string_view);             // for display, if it is not name(dtype)
   TensorDraft& block_type(const BlockTypeInfo*);        // of the table; null if this build does not know it
+  TensorDraft& write_as(DType);                         // the dtype of any output, in place of its own or a cast
   TensorDraft& attribute(std::string_view key, Value);  // behind the others
   TensorDraft& attributes(std::vector<Value::Entry>);   // in place of the others
   TensorDraft& extra(std::string_view key, Value);      // an unknown key, behind the others
@@ -127,6 +128,9 @@ class Draft {
   void set_place(std::shared_ptr<const Place>);
   // The other files of its folder, beneath that place.
   void set_folder_files(std::vector<FolderFile>);
+  // Something besides tensors, metadata and tokenizer that no conversion carries over. Plans name it as a loss of the
+  // kind `file`: "graph", "12 nodes".
+  void add_left_behind(std::string what, std::string description);
   // Sets which source is the given file; not called for a folder.
   void set_asked(std::uint32_t source);
   // Adds the sources that are not there yet.
@@ -143,6 +147,12 @@ class Draft {
   std::uint32_t add_part(std::string_view role, DType, Shape, Encoding, const Extent&, std::uint64_t size);
   // Adds a tensor of another model with all its properties, under a new name; shares its payload.
   std::uint32_t adopt(std::string_view name, const weighbridge::Tensor&);
+  // Adds the tensors of another model that are marked, in its order and under their names; index_names() then merges
+  // the orders of such models' names. `marked` has an element for each tensor of the model.
+  void adopt_marked(const Model&, const std::vector<bool>& marked);
+  // As add_tensor() and add_part() of a dense tensor whose one part, `data`, is raw and has the tensor's dtype and
+  // shape.
+  std::uint32_t add_dense(std::string_view name, DType, Shape, const Extent&);
   // Orders the parts of the last tensor by the bytes of their roles.
   void sort_parts();
   TensorDraft tensor(std::uint32_t i) noexcept { return {*this, i}; }
@@ -174,6 +184,16 @@ class Draft {
   void index_sorted_names();
   // Removes invalid tensors (ascending indices), so that the rest can be verified.
   void drop(const std::vector<std::uint32_t>& tensors);
+  // Calls report(earlier, later) for each pair of index_names(), then drops the later ones and returns them, ascending.
+  template <class Report> std::vector<std::uint32_t> drop_same_names(Report&& report) {
+    std::vector<std::uint32_t> later;
+    for (const auto& [first, second] : index_names()) {
+      report(first, second);
+      later.push_back(second);
+    }
+    drop(later);
+    return later;
+  }
   // Removes all tensors, attributes and unknown keys: if an index cannot be read to its end, none of it is reliable.
   void clear();
   // Makes the Model. index_names() must have been called, and duplicates removed with drop().
@@ -190,7 +210,8 @@ class Draft {
   std::uint32_t part_count(std::uint32_t tensor) const noexcept;
   Stored stored(std::uint32_t tensor, std::uint32_t part) const noexcept;
   TextRef refer(std::string_view text);  // by reference within header or arena, else copied to the arena
-  std::uint32_t append_dims(Shape);      // index of the first in State::dims
+  void forget_runs() noexcept;
+  std::uint32_t append_dims(Shape);  // index of the first in State::dims
   // Orders attributes by key.
   struct KeyOrder {
     using is_transparent = void;
@@ -201,6 +222,8 @@ class Draft {
     bool operator()(std::string_view a, std::uint32_t b) const noexcept { return a < key(b); }
   };
   std::shared_ptr<State> state_;
+  std::vector<std::uint32_t> runs_;    // tensors of adopted models; those of each model are in the order of their names
+  std::vector<std::size_t> run_ends_;  // in runs_
   std::optional<std::set<std::uint32_t, KeyOrder>> keys_;  // of the first ordered_ attributes; once it is asked for
   std::size_t ordered_ = 0;
 };
@@ -215,8 +238,15 @@ bool is_view(const Model&) noexcept;
 std::span<const FolderFile> folder_files(const Model&) noexcept;
 // One of them. Null if it is gone. Throws Error, as Place::open().
 std::shared_ptr<const Source> open_folder_file(const Model&, std::string_view name);
+// What was given to Draft::add_left_behind(), also for a view.
+struct LeftBehind {
+  std::string what, description;
+};
+std::span<const LeftBehind> left_behind(const Model&) noexcept;
 // The key given to Draft::set_named_after_place(), also for a view that did not set another value; or empty.
 std::string_view named_after_place(const Model&) noexcept;
+// As given to TensorDraft::write_as(); unknown if it was not.
+DType write_as(const Tensor&) noexcept;
 // The source of a part's stored bytes. The part must have an extent.
 const Source& source_of(const Part&) noexcept;
 

@@ -7,8 +7,10 @@
 namespace weighbridge {
 namespace {
 
-constexpr std::pair<Encoding, const codecs::Codec*> kCoded[] = {
-    {Encoding::raw, &codecs::kRaw}, {Encoding::zstd, &codecs::kZstd}, {Encoding::deflate, &codecs::kDeflate}};
+constexpr std::pair<Encoding, const codecs::Codec*> kCoded[] = {{Encoding::raw, &codecs::kRaw},
+                                                                {Encoding::zstd, &codecs::kZstd},
+                                                                {Encoding::deflate, &codecs::kDeflate},
+                                                                {Encoding::zstd_seekable, &codecs::kZstdSeekable}};
 
 }  // namespace
 

@@ -4,9 +4,11 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "core/spans.h"
 #include "weighbridge/error.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/model.h"
@@ -50,9 +52,40 @@ class Findings {
   std::uint64_t errors() const noexcept { return report_.errors(); }
   Mode mode() const noexcept { return mode_; }
 
+  // What the walker says about the bytes that it reads, for explain(). Kept only where `spans` asks for those bytes, of
+  // the file that was given.
+  void keep_spans(Spans* spans) noexcept { spans_ = spans; }
+  bool asks(std::uint64_t begin, std::uint64_t end) const noexcept {
+    return spans_ != nullptr && file_.empty() && spans_->asks(begin, end);
+  }
+  // `value` is a text, or a function that makes it, which is called only for bytes that are asked for.
+  template <class Value>
+  void span(Span::Kind kind, std::uint64_t begin, std::uint64_t end, std::string_view what, const Value& value) const {
+    if (!asks(begin, end)) return;
+    if constexpr (requires { std::string(value()); })
+      spans_->add(kind, begin, end, what, value());
+    else
+      spans_->add(kind, begin, end, what, std::string(value));
+  }
+  void span(Span::Kind kind, std::uint64_t begin, std::uint64_t end, std::string_view what) const {
+    if (asks(begin, end)) spans_->add(kind, begin, end, what, {});
+  }
+  // A structure of fixed layout: the span itself, of the bytes that are there, and its fields.
+  void fields(Span::Kind kind, std::uint64_t at, std::span<const std::byte> bytes, std::string_view what,
+              std::span<const FieldRow> rows) const {
+    if (!asks(at, at + bytes.size())) return;
+    spans_->add(kind, at, at + bytes.size(), what, {});
+    spans_->add_fields(at, bytes, rows);
+  }
+  // A structure that is a text of JSON or an item of CBOR, with what is in it.
+  void tree(Grammar grammar, Span::Kind kind, std::uint64_t at, std::string_view text, std::string_view what) const {
+    if (asks(at, at + text.size())) spans_->add_tree(grammar, kind, what, at, text);
+  }
+
  private:
   Report& report_;
   Mode mode_;
+  Spans* spans_ = nullptr;
   std::string file_{};
 };
 

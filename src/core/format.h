@@ -17,6 +17,7 @@
 #include "core/findings.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/formats.h"
+#include "weighbridge/hash.h"
 #include "weighbridge/model.h"
 #include "weighbridge/place.h"
 
@@ -30,6 +31,7 @@ struct Glance {
   std::string_view extension{};            // lower case
   std::string_view name{};                 // of the file, without its folder; empty if it is one of several
   std::span<const std::string> listing{};  // of a folder: Place::list()
+  std::span<const std::string> members{};  // of a zip archive: the first names in its directory
   bool folder = false;
 
   bool lists(std::string_view file) const { return std::ranges::binary_search(listing, file); }
@@ -53,8 +55,15 @@ struct Opening {
   Load load{};
 };
 
-// Of the stored bytes; crc32: of the bytes before the encoding, without Payload::front.
-enum class PartDigest : std::uint8_t { none, sha256, crc32c, crc32 };
+// Of the stored bytes, or of the bytes before the encoding, without Payload::front.
+enum class PartDigest : std::uint8_t {
+  none,
+  sha256,
+  crc32c,
+  crc32,           // of the bytes before the encoding, as the ones that follow
+  xxh3,            // 64 bits
+  decoded_sha256,  // spelled like sha256
+};
 
 // One stored run of payload of the output, in file order.
 struct Payload {
@@ -77,8 +86,18 @@ struct Payload {
   std::uint32_t alignment = 1;     // padded with zero bytes before it to a multiple of this
   std::uint64_t lead = 0;          // bytes between that and the payload, which WriteLayout::lead makes
   std::string front{};             // encoded before the payload's bytes, with which it is one stream
+  // It holds the parts of all tensors whose OutTensor::view names it, so that no one part has its place and size. Then
+  // `form` is stored or made, the encoding raw, and `out_tensor` the first of these tensors.
+  bool shared = false;
   // [reads] Passes logical_size bytes to the sink in order; the same bytes on each call.
   std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>& sink)> make{};
+};
+
+// Where the bytes of a tensor are in a payload that it shares.
+struct OutView {
+  std::size_t payload = 0;               // index in WriteLayout::payloads
+  std::uint64_t offset = 0, length = 0;  // of its extent, in the payload
+  std::vector<std::int64_t> strides{};   // of its one part; empty: row-major
 };
 
 // What one tensor of the output must be when the output is opened again.
@@ -90,6 +109,7 @@ struct OutTensor {
   bool same_shape = true;          // as `from`
   bool opaque = false;             // the output does not say what the elements are: it reads as an unknown dtype
   std::uint32_t shared_parts = 0;  // parts that share bytes with another
+  std::optional<OutView> view{};   // its one part, which counts as shared
 };
 
 struct Stored {
@@ -143,7 +163,9 @@ struct WriteLayout {
   // Fills in what depends on all other bytes (checksums of the whole file). May be empty.
   std::function<void(const WrittenFile&)> seal{};
   std::optional<Companion> companion{};
+  std::optional<Model> base{};          // the model that the output is a changed copy of
   std::shared_ptr<OutFolder> folder{};  // null: one file
+  bool repeats = false;                 // its tensors are also in other files of the folder, which have their bytes
   bool judges_folder_files = false;     // the losses name what becomes of core::folder_files(); else plan() names them
   std::uint64_t size = 0;               // of the whole file: exact, or an upper bound when size_exact is false
   bool size_exact = true;
@@ -185,6 +207,18 @@ inline std::vector<const WriteLayout*> files_of(const WriteLayout& layout) {
   return out;
 }
 
+// Another header for a file whose payload stays what it is: with it, a file is changed in place, or copied without
+// reading the payload. The bytes behind the header may move as a whole, those before it stay.
+struct NewHeader {
+  std::uint64_t offset = 0;         // of the header in the file
+  std::uint64_t room = 0;           // bytes that the header takes now, up to the payload or to the end of the file
+  std::uint64_t least = 0;          // bytes that the new one needs
+  std::uint64_t step = 1;           // with payload behind it, its length is a multiple of this, unless it is `room`
+  std::uint64_t most = UINT64_MAX;  // that the format allows
+  // The header in exactly `length` bytes, at least `least`; empty if it cannot have this length.
+  std::function<std::string(std::uint64_t length)> make{};
+};
+
 struct Format {
   FormatInfo info;
   // Whether the content shows this format: by magic numbers or a unique structure; for a folder, by its listing.
@@ -213,6 +247,15 @@ struct Format {
   WriteLayout (*layout_files)(const Model&, const Options&) = nullptr;
   // The layout of `target` with the tensors of `more` after its own. Null: the container cannot append.
   WriteLayout (*append)(const Model& target, const Model& more, const Options&);
+  // The header of the one file that `original` was opened from, for `edited`, a view of it with the same tensors in the
+  // same order under names and metadata of its own. nullopt: that takes more than a new header. Null: the format has no
+  // such header, and an edit is a conversion.
+  std::optional<NewHeader> (*new_header)(const Model& original, const Model& edited) = nullptr;
+  // Keys of metadata that describe the structure of a file, so that no edit sets them; "split." means all that begin
+  // so.
+  std::span<const std::string_view> structural_keys{};
+  // The content digest that the format's own text defines. Null: it defines none.
+  Digest (*identity)(const Model&) = nullptr;
 };
 
 }  // namespace weighbridge::core

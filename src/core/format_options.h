@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "core/words.h"
 #include "weighbridge/convert.h"
+#include "weighbridge/source.h"
 
 namespace weighbridge::core {
 
@@ -27,6 +29,8 @@ struct FormatOption {
 namespace detail {
 inline void assign(bool& to, std::string_view text) { to = text == kSwitch[0]; }
 inline void assign(std::string& to, std::string_view text) { to = text; }
+// Opens the file. Error{io}, Error{misuse}.
+inline void assign(std::shared_ptr<const Source>& to, std::string_view text) { to = open_file(std::string(text)); }
 // "5GB" and "5G" are 5 * 10^9 bytes, as in huggingface_hub; "5GiB" is 5 * 2^30. Also K, M, T, or plain bytes, in
 // letters of either case. Error{misuse}.
 void assign(std::uint64_t& to, std::string_view text);
@@ -62,11 +66,17 @@ inline constexpr std::string_view kNamings[] = {"llama"};
 inline constexpr FormatOption kGgufOptions[] = {
     format_option<&Options::gguf, &GgufOptions::naming>("naming"),
 };
+inline constexpr FormatOption kOnnxOptions[] = {
+    format_option<&Options::onnx, &OnnxOptions::into>("into"),
+};
 inline constexpr FormatOption kShardOptions[] = {
     format_option<&Options::shards, &ShardOptions::max_size>("max-shard-size"),
 };
-inline constexpr std::span<const FormatOption> kFormatOptions[] = {kSlmOptions,      kZtOptions,   kZt0Options,
-                                                                   kMetadataOptions, kGgufOptions, kShardOptions};
+inline constexpr FormatOption kHeaderOptions[] = {
+    format_option<&Options::header, &HeaderOptions::reserve>("reserve"),
+};
+inline constexpr std::span<const FormatOption> kFormatOptions[] = {
+    kSlmOptions, kZtOptions, kZt0Options, kMetadataOptions, kGgufOptions, kOnnxOptions, kShardOptions, kHeaderOptions};
 
 // The names of a table's options, for FormatInfo::options.
 template <std::size_t N> constexpr std::array<std::string_view, N> names_of(const FormatOption (&table)[N]) {

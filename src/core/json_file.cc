@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "core/common_rules.h"
 #include "core/words.h"
 
@@ -39,6 +41,17 @@ TextFile read_text(JsonReading& reading, std::string_view name) {
   return source ? text_of_file(reading, name, source) : TextFile{.name = name};
 }
 
+std::string whole_text(const Source& source, const Limits& limits, std::string_view what) {
+  if (source.size() > limits.header)
+    base::over_limit("header",
+                     std::string(what) + " has " + std::to_string(source.size()) + " bytes, more than the limit of " +
+                         std::to_string(limits.header),
+                     source.size());
+  std::string text(base::to_size(source.size()), '\0');
+  if (!text.empty()) source.read_at(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 TextFile text_of_file(JsonReading& reading, std::string_view name, const std::shared_ptr<const Source>& source) {
   TextFile out{.name = name, .present = true, .source = source};
   reading.sources.push_back(source);
@@ -48,8 +61,8 @@ TextFile text_of_file(JsonReading& reading, std::string_view name, const std::sh
                            std::to_string(source->size()) + " bytes");
     return out;
   }
-  auto text = std::make_shared<std::string>(base::to_size(source->size()), '\0');
-  if (!text->empty()) source->read_at(0, std::as_writable_bytes(std::span(*text)));
+  auto text = std::make_shared<std::string>(whole_text(*source, reading.limits, name));
+  reading.in(out).tree(Grammar::json, Span::Kind::structure, 0, *text, "JSON");
   out.text = std::move(text);
   return out;
 }
@@ -79,7 +92,8 @@ void report_json(JsonReading& reading, const TextFile& file, std::string_view ra
     reading.in(file).report(reading.rules.syntax, at, {}, {}, error.sentence);
 }
 
-std::optional<JsonObject> object_in(JsonReading& reading, const TextFile& file, std::string_view raw) {
+std::optional<JsonObject> object_in(JsonReading& reading, const TextFile& file, std::string_view raw,
+                                    const MemberReader* special) {
   JsonObject out{.file = file, .members = {}};
   JsonReader in(raw, reading.limits.depth);
   if (!in.enter_object()) {
@@ -91,7 +105,14 @@ std::optional<JsonObject> object_in(JsonReading& reading, const TextFile& file, 
     std::string scratch;
     member.key = wire::json_text(key, scratch);
     member.kind = in.peek();
-    if (!in.skip_value(member.raw)) break;
+    if (special != nullptr && member.key == special->key) {
+      const std::size_t at = in.offset();
+      std::exchange(special, nullptr)->read(in);
+      if (!in.ok()) break;
+      member.raw = raw.substr(at, in.offset() - at);
+    } else if (!in.skip_value(member.raw)) {
+      break;
+    }
     out.members.push_back(std::move(member));
     if (out.members.size() > reading.limits.memory / kMemberCost) {
       reading.in(file).report(rules::kLimitMemory, {.offset = out.offset(out.members.back())},

@@ -3,6 +3,7 @@
 // the findings that any of these files can cause, by the rules of the format.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,8 @@ struct JsonReading : Reading {
 
 // Follows links, because the format fixes the name.
 TextFile read_text(JsonReading&, std::string_view name);
+// All of a file, which messages call `what`. Throws Error{limit} if that is more than the limit of a header.
+std::string whole_text(const Source&, const Limits&, std::string_view what);
 // The text of an open file.
 TextFile text_of_file(JsonReading&, std::string_view name, const std::shared_ptr<const Source>&);
 
@@ -77,8 +80,15 @@ struct JsonObject {
 
 // The object in the file; nullopt if the file is absent, or invalid (reported).
 std::optional<JsonObject> read_object(JsonReading&, std::string_view name);
-// The members of an object inside a text that was already read; nullopt if `raw` is not an object.
-std::optional<JsonObject> object_in(JsonReading&, const TextFile&, std::string_view raw);
+// Reads the value of one key where it is, as members that are millions of entries long should not be read twice. Must
+// consume the value, or leave the reader failed.
+struct MemberReader {
+  std::string_view key;
+  std::function<void(wire::JsonReader&)> read;
+};
+// The members of an object inside a text that was already read; nullopt if `raw` is not an object. With a MemberReader,
+// the first member with its key is read by it.
+std::optional<JsonObject> object_in(JsonReading&, const TextFile&, std::string_view raw, const MemberReader* = nullptr);
 
 // Reports an error in the text; `raw` gives the offset in the file.
 void report_json(JsonReading&, const TextFile&, std::string_view raw, const wire::JsonError&);

@@ -277,6 +277,10 @@ std::string_view Model::dtype_label() const& noexcept { return s_ ? std::string_
 std::string_view Model::checksum_form() const noexcept { return s_ ? s_->checksum_form : ""; }
 std::uint64_t Model::file_size() const noexcept {
   std::uint64_t bytes = 0;
+  if (s_ && s_->made) {
+    for (const Model& model : s_->made->models) bytes += model.file_size();
+    return bytes;
+  }
   if (s_ && !s_->format.empty())
     for (const auto& source : s_->sources) {
       bytes += source->size();

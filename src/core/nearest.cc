@@ -6,10 +6,12 @@
 #include <numeric>
 #include <utility>
 
+#include "core/words.h"
+
 namespace weighbridge::core {
 namespace {
 
-constexpr std::size_t kLongest = 256, kReach = 12, kShortest = 3;
+constexpr std::size_t kLongest = 256, kReach = 12, kShortest = 3, kMostNear = 3;
 
 // Edit distance of two names, at most `most` + 1, with one row of the usual table.
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t most) {
@@ -55,6 +57,14 @@ std::vector<std::uint32_t> nearest(std::string_view wanted, std::uint32_t count,
   std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(n), found.end());
   std::vector<std::uint32_t> out;
   for (std::size_t i = 0; i < n; ++i) out.push_back(found[i].index);
+  return out;
+}
+
+std::string near_text(std::string_view wanted, std::uint32_t count,
+                      const std::function<std::string_view(std::uint32_t)>& name_of) {
+  std::string out;
+  for (const std::uint32_t i : nearest(wanted, count, kMostNear, name_of))
+    out += (out.empty() ? "; the nearest is " : ", ") + quoted(name_of(i));
   return out;
 }
 

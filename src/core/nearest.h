@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,5 +14,8 @@ namespace weighbridge::core {
 // counts as similar; others by edit distance.
 std::vector<std::uint32_t> nearest(std::string_view wanted, std::uint32_t count, std::size_t most,
                                    const std::function<std::string_view(std::uint32_t)>& name_of);
+// Of these names, the end of a sentence about one that is absent: "; the nearest is "a", "b"", or empty.
+std::string near_text(std::string_view wanted, std::uint32_t count,
+                      const std::function<std::string_view(std::uint32_t)>& name_of);
 
 }  // namespace weighbridge::core

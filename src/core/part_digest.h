@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a part's digest, as in both generations of zTensor: "sha256:" and 64 hexadecimal digits, or "crc32c:0x"
-// and 8, in either case (readings Z2, Y2). content.h and convert compute digests.
+// The text of a part's digest, as zTensor 0.1 and 1.x have it: "sha256:" and 64 hexadecimal digits, or "crc32c:0x"
+// and 8, in either case (readings Z2, Y2); and what computes one digest of bytes in order. content.h computes several
+// at once.
 #pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "codecs/checksum.h"
 #include "core/format.h"
 
 namespace weighbridge::core {
@@ -15,10 +20,55 @@ struct DigestText {
   std::string_view problem{};          // for a known algorithm with malformed digits: what was expected
 };
 DigestText parse_digest(std::string_view text) noexcept;
+// The same for zTensor 2, whose digests are of the decoded bytes: "xxh3:" and 16 lower-case digits, or "sha256:"
+// and 64.
+DigestText parse_decoded_digest(std::string_view text) noexcept;
+
+// How the name of a Checksum begins that is of another file, whose name follows.
+inline constexpr std::string_view kFileChecksum = "file ";
 
 // The kind with this name in Options::digest; none for any other.
 PartDigest digest_of(std::string_view option) noexcept;
 // A text of the same length as any digest of the kind, for layouts that count bytes; empty for none.
 std::string placeholder(PartDigest);
+
+// The digest of bytes in zTensor's notation ("sha256:...", "crc32c:0x...", "crc32:0x...", "xxh3:..."); empty for
+// none.
+class Digester {
+ public:
+  explicit Digester(PartDigest kind) : kind_(kind) {
+    if (kind == PartDigest::sha256 || kind == PartDigest::decoded_sha256) sha_.emplace();
+    if (kind == PartDigest::xxh3) xxh3_.emplace();
+  }
+  void update(std::span<const std::byte> data) {
+    if (sha_) sha_->update(data);
+    if (xxh3_) xxh3_->update(data);
+    if (is_crc(kind_)) crc_ = codecs::crc(crc_kind(kind_), data, crc_);
+  }
+  std::string finish() {
+    if (sha_) return "sha256:" + codecs::to_hex(sha_->finish());
+    if (xxh3_) return "xxh3:" + codecs::to_hex(xxh3_->finish());
+    return is_crc(kind_) ? spell(kind_, crc_) : std::string();
+  }
+  // Whether the digest is that of the bytes before the encoding.
+  bool of_decoded() const noexcept { return kind_ >= PartDigest::crc32; }
+
+  // Whether its bytes must come in order, unlike those of a CRC.
+  static bool is_serial(PartDigest kind) noexcept { return kind != PartDigest::none && !is_crc(kind); }
+
+  static bool is_crc(PartDigest kind) noexcept { return kind == PartDigest::crc32c || kind == PartDigest::crc32; }
+  static codecs::CrcKind crc_kind(PartDigest kind) noexcept {
+    return kind == PartDigest::crc32 ? codecs::CrcKind::crc32 : codecs::CrcKind::crc32c;
+  }
+  static std::string spell(PartDigest kind, std::uint32_t crc) {
+    return (kind == PartDigest::crc32 ? "crc32:0x" : "crc32c:0x") + codecs::to_hex(crc);
+  }
+
+ private:
+  PartDigest kind_;
+  std::optional<codecs::Sha256> sha_;
+  std::optional<codecs::Xxh3_64> xxh3_;
+  std::uint32_t crc_ = 0;
+};
 
 }  // namespace weighbridge::core

@@ -11,6 +11,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/bytes.h"
+#include "codecs/zstd_seekable.h"
 #include "core/asking_source.h"
 #include "core/cut.h"
 #include "core/encoding.h"
@@ -113,13 +114,25 @@ void stream_made(const Part& part, const core::PartSide& side, const Context& co
   Regroup pieces(core::Access::record(part), sink);
   std::uint64_t made = 0;
   bool stopped = false;
-  side.make(context, [&](std::span<const std::byte> piece) {
-    core::ask(context);
-    made += piece.size();
-    // What it is made from was other content when it was measured.
-    if (made > part.size()) base::malformed("part/size", "a tensor changed while it was read");
-    return !(stopped = !pieces.add(piece));
-  });
+  try {
+    side.make(context, [&](std::span<const std::byte> piece) {
+      core::ask(context);
+      made += piece.size();
+      // What it is made from was other content when it was measured.
+      if (made > part.size()) base::malformed("part/size", "a tensor changed while it was read");
+      return !(stopped = !pieces.add(piece));
+    });
+  } catch (const Error& error) {
+    // A format's own decoder does not know which of a model's files it reads.
+    const core::State& state = core::Access::state(part);
+    const std::uint32_t source = core::Access::record(part).source;
+    Finding finding = error.finding();
+    if (!state.in_several_files || finding.kind != Kind::malformed || !finding.file.empty() ||
+        source >= state.sources.size())
+      throw;
+    finding.file = core::file_ref(state, source);
+    throw Error(std::move(finding));
+  }
   if (stopped) return;
   if (made != part.size()) base::malformed("part/size", "a tensor changed while it was read");
   pieces.flush();
@@ -128,6 +141,64 @@ void stream_made(const Part& part, const core::PartSide& side, const Context& co
 }  // namespace
 
 namespace core {
+
+namespace {
+
+// Throws Error unless the result is that all is well, or that the sink stopped. `from`: where decoding began, in the
+// part's stored bytes.
+void require_decoded(const Part& part, const codecs::DecodeResult& result, std::uint64_t from) {
+  if (result.ok() || result.fault == codecs::DecodeFault::stopped) return;
+  const PartRecord& record = Access::record(part);
+  Finding finding;
+  const bool limit = result.fault == codecs::DecodeFault::memory;
+  finding.rule = limit ? "limit/memory" : "part/" + std::string(codec_of(part.encoding())->name);
+  finding.file = file_ref(Access::state(part), record.source);
+  if (limit) {
+    finding.kind = Kind::limit;
+    finding.hint = base::limit_hint("memory");
+  }
+  finding.offset = record.offset + from + result.offset;
+  finding.message = fmt::format("part \"{}\" cannot be decompressed: {}", part.role(), result.sentence);
+  throw Error(std::move(finding));
+}
+
+// Decodes only the frames of seekable zstd that hold the logical bytes from `begin` on. False if the table of frames is
+// not right.
+bool read_frames(const Part& part, std::uint64_t begin, std::span<std::byte> out, const Context& context) {
+  const PartRecord& record = Access::record(part);
+  const AskingSource source(*Access::state(part).sources[record.source], context);
+  const auto run = codecs::find_frames(
+      record.stored_length, part.size(), begin, begin + out.size(),
+      [&](std::uint64_t offset, std::span<std::byte> bytes) { source.read_at(record.offset + offset, bytes); });
+  if (!run) return false;
+  std::uint64_t taken = 0, at = run->begin;
+  const auto pull = [&](std::span<std::byte> room) -> std::size_t {
+    if (taken < run->length) {
+      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), run->length - taken));
+      source.read_at(record.offset + run->offset + taken, room.first(n));
+      taken += n;
+      return n;
+    }
+    const auto rest = std::span(run->table).subspan(base::to_size(taken - run->length));
+    const std::size_t n = std::min(room.size(), rest.size());
+    std::ranges::copy(rest.first(n), room.begin());
+    taken += n;
+    return n;
+  };
+  const codecs::LentDecoder decoder(codecs::kZstdSeekable);
+  const codecs::DecodeResult result =
+      decoder->decode(run->size, context.limits.memory, pull, [&](std::span<const std::byte> piece) {
+        const std::uint64_t from = std::max(at, begin), to = std::min(at + piece.size(), begin + out.size());
+        if (from < to)
+          std::memcpy(out.data() + (from - begin), piece.data() + (from - at), static_cast<std::size_t>(to - from));
+        at += piece.size();
+        return true;  // to the end of the last frame, which has its checksum there
+      });
+  require_decoded(part, result, run->offset);
+  return true;
+}
+
+}  // namespace
 
 void decode_part(const Part& part, const Context& context,
                  const std::function<bool(std::span<const std::byte>)>& sink) {
@@ -143,27 +214,17 @@ void decode_part(const Part& part, const Context& context,
     return n;
   };
   const codecs::LentDecoder decoder(codec);
-  const codecs::DecodeResult result =
-      decoder->decode(decoded_size(part), context.limits.memory, pull, [&](std::span<const std::byte> piece) {
-        // A little input may decode to a lot, so decoded bytes count like bytes read.
-        if ((made += piece.size()) >= kPiece) {
-          made = 0;
-          ask(context);
-        }
-        return sink(piece);
-      });
-  if (result.ok() || result.fault == codecs::DecodeFault::stopped) return;
-  Finding finding;
-  const bool limit = result.fault == codecs::DecodeFault::memory;
-  finding.rule = limit ? "limit/memory" : "part/" + std::string(codec.name);
-  finding.file = file_ref(state, record.source);
-  if (limit) {
-    finding.kind = Kind::limit;
-    finding.hint = base::limit_hint("memory");
-  }
-  finding.offset = record.offset + result.offset;
-  finding.message = fmt::format("part \"{}\" cannot be decompressed: {}", part.role(), result.sentence);
-  throw Error(std::move(finding));
+  require_decoded(part,
+                  decoder->decode(decoded_size(part), context.limits.memory, pull,
+                                  [&](std::span<const std::byte> piece) {
+                                    // A little input may decode to a lot, so decoded bytes count like bytes read.
+                                    if ((made += piece.size()) >= kPiece) {
+                                      made = 0;
+                                      ask(context);
+                                    }
+                                    return sink(piece);
+                                  }),
+                  0);
 }
 
 }  // namespace core
@@ -203,6 +264,7 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       stream_raw(*core::Access::state(*this).sources[part.source], part, context, sink);
       return;
     case Encoding::zstd:
+    case Encoding::zstd_seekable:
     case Encoding::deflate: {
       Regroup pieces(part, sink);
       bool stopped = false;
@@ -242,7 +304,12 @@ void Part::read_range(std::uint64_t first, std::uint64_t count, std::span<std::b
     normalize(part, out);
     return;
   }
-  // Encoded and computed parts are streamed from the start to the last requested element.
+  if (part.encoding == Encoding::zstd_seekable && !core::cut_of(*this) &&
+      core::read_frames(*this, *begin, out, context)) {
+    normalize(part, out);
+    return;
+  }
+  // Other encoded parts and computed ones are streamed from the start to the last requested element.
   std::uint64_t at = 0, filled = 0;
   const Sink take = [&](std::span<const std::byte> piece) {
     const std::uint64_t skip = std::min<std::uint64_t>(piece.size(), *begin > at ? *begin - at : 0);

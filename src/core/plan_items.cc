@@ -14,6 +14,7 @@
 namespace weighbridge::core {
 
 DType target_dtype(const Tensor& tensor, const Options& options) {
+  if (const DType decided = write_as(tensor); decided != DType::unknown) return decided;
   const DType dtype = tensor.dtype();
   return options.cast != DType::unknown && info(dtype).kind == DTypeKind::real ? options.cast : dtype;
 }

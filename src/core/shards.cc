@@ -5,10 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <utility>
 
+#include "base/checked.h"
 #include "core/common_rules.h"
+#include "core/state.h"
 #include "core/words.h"
 
 namespace weighbridge::core {
@@ -19,14 +23,14 @@ using wire::JsonString;
 
 // The memory for an entry of weight_map besides the text that it points to, and for a key of metadata.
 constexpr std::uint64_t kEntryCost = 80, kMetadataCost = 256;
+constexpr std::string_view kWeightMap = "weight_map";
 
-std::string text_of(const JsonString& string) {
-  std::string scratch;
-  return std::string(wire::json_text(string, scratch));
-}
-
-std::uint64_t offset_in(const TextFile& file, const JsonString& string) {
-  return static_cast<std::uint64_t>(string.raw.data() - file.text->data());
+// Of the part that holds its values.
+std::uint64_t main_size(const Model& model, std::uint32_t tensor) {
+  const State& state = *Access::state(model);
+  const TensorRecord& record = state.tensors[tensor];
+  if (record.part_count == 1) return state.parts[record.first_part].size;
+  return record.part_count == 0 ? 0 : model[tensor].main().size();
 }
 
 }  // namespace
@@ -62,7 +66,7 @@ Model ShardReader::read_whole(const std::shared_ptr<const Source>& source) {
   complete_ = true;
   bool sound = true;
   Model model = load(source, sound);
-  for (std::uint32_t i = 0; i < model.size(); ++i) adopt(model, i);
+  draft_.adopt_marked(model, std::vector<bool>(model.size(), true));
   keep_metadata(model);
   return model;
 }
@@ -79,12 +83,6 @@ Model ShardReader::load(const std::shared_ptr<const Source>& source, bool& sound
   context_.limits.header -= std::min<std::uint64_t>(context_.limits.header, retained_header(member.model).size());
   context_.limits.tensors -= std::min<std::uint64_t>(context_.limits.tensors, member.model.size());
   return std::move(member.model);
-}
-
-void ShardReader::adopt(const Model& model, std::uint32_t index) {
-  const Tensor tensor = model[index];
-  draft_.adopt(tensor.name(), tensor);
-  if (tensor.part_count() > 0) bytes_ += tensor.main().size();
 }
 
 void ShardReader::keep_metadata(const Model& model, std::string_view own) {
@@ -121,91 +119,143 @@ void ShardReader::read_numbered(const ShardName& name, std::string_view extensio
     const Model model = load(source, sound);
     files_.push_back(file);
     if (sound) see(number, model);
-    for (std::uint32_t i = 0; i < model.size(); ++i) adopt(model, i);
+    // The files of a model have about as many tensors each. A name can state any count, so that the room is bounded.
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 20;
+    if (number == 2 && model.size() <= kMost) {
+      const auto room = base::to_size(std::min(kMost, name.count * model.size()));
+      draft_.reserve(room, room, 2 * room);
+    }
+    draft_.adopt_marked(model, std::vector<bool>(model.size(), true));
     keep_metadata(model, own);
   }
 }
 
 void ShardReader::report_strays(std::string_view stem, std::string_view extension) {
-  if (!complete_ || reading_.place.kind() != Place::Kind::folder) return;
+  if (!complete_ || rules_.stray == nullptr || reading_.place.kind() != Place::Kind::folder) return;
   for (const std::string& file : reading_.place.list()) {
     const auto name = parse_shard_name(file, extension);
     if (!name || name->stem != stem || std::ranges::binary_search(named_, file)) continue;
     const bool numbered = name->count == count_ && name->number >= 1 && name->number <= count_;
-    if (!numbered) reading_.findings.report(rules_.stray, {}, {}, {}, file);
+    if (!numbered) reading_.findings.report(*rules_.stray, {}, {}, {}, file);
   }
 }
 
 void ShardReader::read_index(JsonReading& reading, const IndexRules& rules, const TextFile& file) {
-  const Index in{reading, rules, file};
+  Index in{reading, rules, file};
   const std::uint64_t before = reading_.findings.errors();
   context_.limits.header -= std::min<std::uint64_t>(context_.limits.header, file.text->size());
-  const auto index = object_in(reading, file, *file.text);
-  const JsonMember* const map = index ? index->find("weight_map") : nullptr;
-  std::vector<Entry> entries;
-  if (map == nullptr || !read_map(in, map->raw, entries)) {
+  const MemberReader map{kWeightMap, [&](JsonReader& value) { read_map(in, value); }};
+  const auto index = object_in(reading, file, *file.text, &map);
+  if (reading_.findings.errors() == before && in.beyond != nullptr) in.findings().report(*in.beyond, {});
+  if (!index || !in.good) {
+    const JsonMember* const there = index ? index->find(kWeightMap) : nullptr;
     if (reading_.findings.errors() == before)
-      in.findings().report(rules.value, {.offset = map != nullptr ? index->offset(*map) : 0});
+      in.findings().report(rules.value, {.offset = there != nullptr ? index->offset(*there) : 0});
     return;
   }
   complete_ = true;
-  report_duplicates(in, entries);  // also sorts by the tensors' names
-  std::vector<std::pair<std::string, const Entry*>> by_shard;
-  by_shard.reserve(entries.size());
-  for (const Entry& entry : entries) by_shard.emplace_back(text_of(entry.shard), &entry);
-  std::ranges::stable_sort(by_shard, {}, [](const auto& each) -> std::string_view { return each.first; });
-  std::vector<const Entry*> of_one;
-  for (std::size_t first = 0, last = 0; first < by_shard.size(); first = last) {
-    const std::string& name = by_shard[first].first;
-    of_one.clear();
-    for (; last < by_shard.size() && by_shard[last].first == name; ++last) of_one.push_back(by_shard[last].second);
+  if (!in.sorted) report_duplicates(in);
+  // `order` has the entries of each shard, one shard behind the other: an index of as many shards as tensors must not
+  // take a list for each.
+  const std::vector<Entry>& entries = in.entries;
+  std::vector<std::uint32_t> begins(in.shards.size() + 1), order(entries.size());
+  for (const Entry& entry : entries) ++begins[entry.shard + 1];
+  for (std::size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
+  std::vector<std::uint32_t> next(begins.begin(), begins.end() - 1);
+  for (std::uint32_t i = 0; i < entries.size(); ++i) order[next[entries[i].shard]++] = i;
+  draft_.reserve(entries.size(), entries.size(), 2 * entries.size());
+  for (const auto& [name, number] : in.numbers) {
     named_.push_back(name);
-    const std::uint64_t at = offset_in(file, of_one[0]->shard);
+    const std::uint64_t at = in.shards[number];
     if (!is_plain_name(name))
       in.findings().report(rules.path, {.offset = at}, {}, quoted(name));
     else if (const auto source = open_shard(in.findings(), at, name))
-      read_shard(in, name, source, of_one);
+      read_shard(in, name, source, std::span(order).subspan(begins[number], begins[number + 1] - begins[number]));
   }
   report_unmatched(in);
   if (reading_.findings.errors() == before) check_total(in, *index);
 }
 
-bool ShardReader::read_map(const Index& index, std::string_view raw, std::vector<Entry>& entries) {
-  JsonReader in(raw, reading_.limits.depth);
-  if (!in.enter_object()) return false;
-  for (Entry entry; in.next_key(entry.name);) {
-    if (!in.read_string(entry.shard)) return false;
-    entries.push_back(entry);
-    if (entries.size() <= std::min(reading_.limits.tensors, reading_.limits.memory / kEntryCost)) continue;
-    const bool count = entries.size() > reading_.limits.tensors;
-    index.findings().report(count ? rules::kLimitTensors : rules::kLimitMemory, {});
+// Goes on to the end of the value whatever is wrong with it, because malformed JSON behind it comes first.
+void ShardReader::read_map(Index& index, JsonReader& in) {
+  const std::size_t depth = in.depth();
+  const std::uint64_t most = std::min(reading_.limits.tensors, reading_.limits.memory / kEntryCost);
+  std::string scratch, shard_text;
+  std::string_view previous;
+  auto last = index.numbers.end();
+  const auto add = [&](const JsonString& name, const JsonString& shard) {
+    const std::string_view file = wire::json_text(shard, shard_text);
+    if (last == index.numbers.end() || last->first != file) last = index.numbers.find(file);
+    if (last == index.numbers.end()) {
+      last = index.numbers.emplace(std::string(file), static_cast<std::uint32_t>(index.shards.size())).first;
+      index.shards.push_back(index.offset(shard));
+    }
+    Entry& entry = index.entries.emplace_back();
+    entry.name_at = index.offset(name);
+    entry.name_size = static_cast<std::uint32_t>(name.raw.size());
+    entry.shard = last->second;
+    if (index.entries.size() <= most) return true;
+    index.beyond = index.entries.size() > reading_.limits.tensors ? &rules::kLimitTensors : &rules::kLimitMemory;
     return false;
-  }
-  return in.ok();
+  };
+  const auto read_entry = [&](const JsonString& name) {
+    if (name.raw.size() > UINT32_MAX) return false;
+    index.escapes = index.escapes || name.escaped;
+    index.sorted = index.sorted && !name.escaped && (index.entries.empty() || previous < name.raw);
+    previous = name.raw;
+    JsonString shard;
+    if (in.read_string(shard)) return add(name, shard);
+    // A group may be in several files.
+    if (!in.ok() || index.rules.group_of == nullptr || !in.enter_array()) return false;
+    bool any = false;
+    for (; in.next_element(); any = true)
+      if (!in.read_string(shard) || !add(name, shard)) return false;
+    return any;
+  };
+  index.good = in.enter_object();
+  if (index.good)
+    for (JsonString name; index.good && in.next_key(name);) index.good = read_entry(name);
+  if (in.ok()) in.unwind(depth);
 }
 
-// Sorts by name; of equal names, keeps the first.
-void ShardReader::report_duplicates(const Index& index, std::vector<Entry>& entries) {
-  std::vector<std::pair<std::string, Entry>> named;
-  named.reserve(entries.size());
-  for (const Entry& entry : entries) named.emplace_back(text_of(entry.name), entry);
-  std::ranges::stable_sort(named, {}, [](const auto& each) -> std::string_view { return each.first; });
-  entries.clear();
-  for (std::size_t i = 0; i < named.size(); ++i) {
-    if (i == 0 || named[i].first != named[i - 1].first)
-      entries.push_back(named[i].second);
-    else
-      index.findings().report(index.reading.rules.duplicate_key,
-                              {.offset = offset_in(index.file, named[i].second.name)}, {}, quoted(named[i].first));
+// Of equal names, keeps the first.
+void ShardReader::report_duplicates(Index& index) {
+  std::vector<Entry>& entries = index.entries;
+  std::deque<std::string> unescaped;  // whose texts stay where they are
+  std::vector<std::string_view> names;
+  names.reserve(entries.size());
+  std::string scratch;
+  for (const Entry& entry : entries) {
+    const std::string_view name = index.name(entry, scratch);
+    names.push_back(name.data() == scratch.data() ? unescaped.emplace_back(name) : name);
   }
+  const std::vector<std::uint32_t> order = order_of(names);
+  std::vector<std::uint32_t> again;
+  for (std::size_t i = 1, first = 0; i < order.size(); ++i) {
+    if (names[order[i]] != names[order[first]]) first = i;
+    // One key has several entries if its group is in several files.
+    const std::uint64_t at = entries[order[i]].name_at;
+    if (at == entries[order[first]].name_at) continue;
+    again.push_back(order[i]);
+    if (at != entries[order[i - 1]].name_at)
+      index.findings().report(index.reading.rules.duplicate_key, {.offset = at}, {}, quoted(names[order[i]]));
+  }
+  if (again.empty()) return;
+  std::ranges::sort(again);
+  std::size_t kept = 0;
+  for (std::uint32_t i = 0; i < entries.size(); ++i)
+    if (!std::ranges::binary_search(again, i)) entries[kept++] = entries[i];
+  entries.resize(kept);
 }
 
 std::shared_ptr<const Source> ShardReader::open_shard(Findings in, std::optional<std::uint64_t> at,
                                                       const std::string& name) {
   const At where = at ? At{.offset = *at} : At{};
+  At absent = where;
+  absent.hint = {Hint::What::file, name, {}};
   try {
     if (auto source = reading_.place.open(name)) return source;
-    in.report(rules_.missing, where, {}, {}, name);
+    in.report(rules_.missing, absent, {}, {}, name);
   } catch (const Error& error) {
     // A name that is there, but no file: a directory, a FIFO.
     const bool outside = error.finding().rule == "io/outside";
@@ -219,26 +269,61 @@ std::shared_ptr<const Source> ShardReader::open_shard(Findings in, std::optional
 // `entries` are those that the index lists for this shard, by name. Every listed tensor must be there, and every tensor
 // must be listed.
 void ShardReader::read_shard(const Index& index, const std::string& name, const std::shared_ptr<const Source>& source,
-                             std::span<const Entry* const> entries) {
+                             std::span<const std::uint32_t> entries) {
   bool sound = true;
   const Model model = load(source, sound);
   const auto file = static_cast<std::uint32_t>(files_.size());
   files_.push_back(name);
   std::vector<bool> placed(model.size(), false);
-  for (const Entry* const entry : entries) {
-    std::string tensor = text_of(entry->name);
-    if (const auto found = model.find(tensor))
-      placed[found->index()] = true;
-    else if (sound)  // else its own findings say why it is missing
-      missing_.push_back({offset_in(index.file, entry->name), std::move(tensor), file});
-  }
-  for (std::uint32_t i = 0; i < model.size(); ++i) {
-    if (placed[i])
-      adopt(model, i);
-    else if (unlisted_.size() <= Report::kMaxFindings)  // one more than a report keeps is enough
-      unlisted_.emplace_back(file, model.name(i));
-  }
+  std::vector<std::uint32_t> absent;
+  if (index.rules.group_of != nullptr)
+    absent = place_groups(index, model, entries, placed);
+  else
+    absent = place_tensors(index, model, entries, placed);
+  std::string scratch;
+  for (const std::uint32_t i : absent)
+    if (sound)  // else its own findings say why it is missing
+      missing_.push_back({index.entries[i].name_at, std::string(index.name(index.entries[i], scratch)), file});
+  for (std::uint32_t i = 0; i < model.size() && unlisted_.size() <= Report::kMaxFindings; ++i)
+    if (!placed[i]) unlisted_.emplace_back(file, model.name(i));  // one more than a report keeps is enough
+  for (std::uint32_t i = 0; i < model.size(); ++i)
+    if (placed[i]) bytes_ += main_size(model, i);
+  draft_.adopt_marked(model, placed);
   keep_metadata(model);
+}
+
+std::vector<std::uint32_t> ShardReader::place_tensors(const Index& index, const Model& model,
+                                                      std::span<const std::uint32_t> entries,
+                                                      std::vector<bool>& placed) {
+  std::vector<std::uint32_t> absent;
+  const State* const state = Access::state(model);
+  std::string scratch;
+  std::uint32_t next = 0;  // an index often lists tensors in the order of their file
+  for (const std::uint32_t i : entries) {
+    const std::string_view tensor = index.name(index.entries[i], scratch);
+    if (next < model.size() && state->tensor_name(next) == tensor)
+      placed[next++] = true;
+    else if (const auto found = model.find(tensor))
+      placed[found->index()] = true, next = found->index() + 1;
+    else
+      absent.push_back(i);
+  }
+  return absent;
+}
+
+std::vector<std::uint32_t> ShardReader::place_groups(const Index& index, const Model& model,
+                                                     std::span<const std::uint32_t> entries,
+                                                     std::vector<bool>& placed) {
+  std::map<std::string, bool, std::less<>> listed;  // whether a tensor is in it
+  std::string scratch;
+  for (const std::uint32_t i : entries) listed.emplace(index.name(index.entries[i], scratch), false);
+  for (std::uint32_t i = 0; i < model.size(); ++i)
+    if (const auto group = listed.find(index.rules.group_of(model.name(i))); group != listed.end())
+      placed[i] = group->second = true;
+  std::vector<std::uint32_t> absent;
+  for (const std::uint32_t i : entries)
+    if (!listed.find(index.name(index.entries[i], scratch))->second) absent.push_back(i);
+  return absent;
 }
 
 void ShardReader::report_unmatched(const Index& index) {
@@ -254,9 +339,34 @@ void ShardReader::check_total(const Index& index, const JsonObject& object) {
   const JsonMember* const metadata = object.find("metadata");
   const auto inner = metadata != nullptr ? object_in(index.reading, index.file, metadata->raw) : std::nullopt;
   const JsonMember* const total = inner ? inner->find("total_size") : nullptr;
-  if (total != nullptr && wire::as_u64(total->raw) != bytes_)
+  if (total == nullptr) return;
+  // Keras writes it with a point.
+  const auto exact = wire::as_u64(total->raw);
+  const bool right =
+      exact ? *exact == bytes_
+            : total->kind == wire::JsonKind::number && wire::as_double(total->raw) == static_cast<double>(bytes_);
+  if (!right)
     index.findings().report(index.rules.total_size, {.offset = object.offset(*total)}, std::to_string(bytes_),
                             excerpt(total->raw));
+}
+
+bool is_index(const Glance& glance, std::string_view suffix) {
+  const auto brace = std::ranges::find_if(glance.head, [](std::byte b) {
+    return b != std::byte{' '} && b != std::byte{'\n'} && b != std::byte{'\r'} && b != std::byte{'\t'};
+  });
+  return glance.name.ends_with(suffix) && brace != glance.head.end() && *brace == std::byte{'{'};
+}
+
+void read_index_file(const Opening& opening, const IndexedFiles& of, Draft& draft) {
+  draft.set_format(of.format);
+  JsonReading reading(opening.place, opening.context.limits, opening.findings, of.json);
+  ShardReader shards(reading, opening, of.shards, of.format, draft);
+  const auto source = opening.place.file();
+  const std::string name(source->name().substr(source->name().rfind('/') + 1));
+  if (const TextFile index = text_of_file(reading, name, source); index.text)
+    shards.read_index(reading, of.index, index);
+  for (auto& [key, value] : shards.take_metadata()) draft.set_attribute(std::move(key), std::move(value));
+  draft.add_sources(std::move(reading.sources));
 }
 
 }  // namespace weighbridge::core

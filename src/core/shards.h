@@ -10,10 +10,13 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "core/format.h"
 #include "core/json_file.h"
 
@@ -33,7 +36,7 @@ struct ShardRules {
   const Rule& link;               // a file is a link that leads out of the folder
   const Rule& missing;            // a file is missing
   const Rule& metadata_conflict;  // two files have different values
-  const Rule& stray;              // a file is named like one of them, and is none
+  const Rule* stray = nullptr;    // a file is named like one of them, and is none
 };
 struct IndexRules {
   const Rule& value;            // the index has no weight_map
@@ -41,6 +44,9 @@ struct IndexRules {
   const Rule& tensor_missing;   // a listed tensor is not in its file
   const Rule& tensor_unlisted;  // a file has a tensor that the index does not list for it
   const Rule& total_size;       // metadata.total_size is wrong
+  // The group of a tensor, where the index lists groups of tensors instead, each with its file or a list of files.
+  // Null: it lists tensors.
+  std::string (*group_of)(std::string_view tensor) = nullptr;
 };
 
 // Reads the files of one model into a draft, and collects their metadata, each key once.
@@ -68,15 +74,32 @@ class ShardReader {
   std::vector<Value::Entry> take_metadata() { return std::move(metadata_); }
 
  private:
+  // A million of these are usual, so they only point into the text.
+  struct Entry {
+    std::uint64_t name_at = 0;
+    std::uint32_t name_size = 0;
+    std::uint32_t shard = 0;  // in Index::shards
+  };
   struct Index {
     JsonReading& reading;
     const IndexRules& rules;
     const TextFile& file;
+    std::vector<Entry> entries{};
+    std::map<std::string, std::uint32_t, std::less<>> numbers{};  // of the shards by name
+    std::vector<std::uint64_t> shards{};                          // where each is named first
+    bool good = false;                                            // there is a map of texts
+    bool sorted = true;                                           // by name, so that none repeats
+    bool escapes = false;                                         // some name has one
+    const Rule* beyond = nullptr;                                 // the limit that it exceeds
 
     Findings findings() const { return reading.in(file); }
-  };
-  struct Entry {
-    wire::JsonString name, shard;
+    std::uint64_t offset(const wire::JsonString& string) const noexcept {
+      return static_cast<std::uint64_t>(string.raw.data() - file.text->data());
+    }
+    std::string_view name(const Entry& entry, std::string& scratch) const {
+      const std::string_view raw = std::string_view(*file.text).substr(base::to_size(entry.name_at), entry.name_size);
+      return wire::json_text({.offset = 0, .raw = raw, .escaped = escapes && raw.find('\\') != raw.npos}, scratch);
+    }
   };
   struct Missing {
     std::uint64_t offset;  // in the index
@@ -86,14 +109,18 @@ class ShardReader {
 
   // The file as a model; empty if it has another format. Sets `sound` if it has no errors.
   Model load(const std::shared_ptr<const Source>&, bool& sound);
-  void adopt(const Model&, std::uint32_t tensor);
   void keep_metadata(const Model&, std::string_view own = {});
-  bool read_map(const Index&, std::string_view raw, std::vector<Entry>&);
-  void report_duplicates(const Index&, std::vector<Entry>&);
+  void read_map(Index&, wire::JsonReader&);
+  void report_duplicates(Index&);
   // Null if it is not there or no file, which is reported to `in`.
   std::shared_ptr<const Source> open_shard(Findings in, std::optional<std::uint64_t> at, const std::string& name);
   void read_shard(const Index&, const std::string& name, const std::shared_ptr<const Source>&,
-                  std::span<const Entry* const> entries);
+                  std::span<const std::uint32_t> entries);
+  // Mark what the index lists for the file; return the entries that are not there.
+  static std::vector<std::uint32_t> place_tensors(const Index&, const Model&, std::span<const std::uint32_t> entries,
+                                                  std::vector<bool>& placed);
+  static std::vector<std::uint32_t> place_groups(const Index&, const Model&, std::span<const std::uint32_t> entries,
+                                                 std::vector<bool>& placed);
   void report_unmatched(const Index&);
   void check_total(const Index&, const JsonObject&);
 
@@ -107,11 +134,23 @@ class ShardReader {
   bool complete_ = false;           // all files of the model are known by name
   std::vector<std::string> named_;  // sorted: what the index names, whether it can be read or not
   std::uint64_t count_ = 0;         // of numbered files
-  std::uint64_t bytes_ = 0;         // of the adopted tensors
+  std::uint64_t bytes_ = 0;         // of the tensors that the index lists
   std::vector<Missing> missing_;
   std::vector<std::pair<std::uint32_t, std::string>> unlisted_;  // file, tensor
   std::vector<Value::Entry> metadata_;
   std::map<std::string, std::size_t, std::less<>> by_key_;  // in metadata_
 };
+
+// Whether it is a JSON object in a file whose name ends so.
+bool is_index(const Glance&, std::string_view suffix);
+
+// Reads an index that was given itself, and the files beside it.
+struct IndexedFiles {
+  const JsonRules& json;
+  const ShardRules& shards;
+  const IndexRules& index;
+  std::string_view format;  // of the model and of each file
+};
+void read_index_file(const Opening&, const IndexedFiles&, Draft&);
 
 }  // namespace weighbridge::core

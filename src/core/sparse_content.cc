@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <semaphore>
 #include <span>
 #include <string>
@@ -16,6 +17,16 @@
 
 namespace weighbridge::core {
 namespace {
+
+// Indices that are computed have no place of their own in the file.
+std::optional<std::uint64_t> offset_of(const Part& part) {
+  const auto extent = part.extent();
+  return extent ? std::optional(extent->offset) : std::nullopt;
+}
+std::uint64_t bytes_to_read(const Part& part) noexcept {
+  const auto extent = part.extent();
+  return extent ? extent->length : part.size();
+}
 
 // Checks indptr, indices and coords of sparse tensors, several tensors at once.
 class SparsePass {
@@ -60,7 +71,7 @@ class SparsePass {
   void check_csr(const Tensor& tensor) {
     const Part indptr = *tensor.part(kIndptr), indices = *tensor.part(kIndices), values = *tensor.part(kValues);
     codecs::CsrChecker checker(tensor.shape()[0], tensor.shape()[1], values.count(), indptr.dtype(), indices.dtype(),
-                               budget_);
+                               budget_, rules_.order != nullptr);
     stream(indptr, [&](std::span<const std::byte> piece) { checker.indptr(piece); });
     stream(indices, [&](std::span<const std::byte> piece) { checker.indices(piece); });
     const codecs::SparseReport report = checker.finish();
@@ -86,9 +97,8 @@ class SparsePass {
   // Warns about a valid structure with too many entries to look for duplicates.
   void remark_unchecked(const Tensor& tensor, const Part& part, const codecs::SparseReport& report) {
     if (report.duplicates_checked || report.total > 0) return;
-    Finding finding =
-        Findings::make(rules_.unchecked,
-                       {.offset = part.extent()->offset, .tensor = tensor.name(), .hint = base::limit_hint("memory")});
+    Finding finding = Findings::make(
+        rules_.unchecked, {.offset = offset_of(part), .tensor = tensor.name(), .hint = base::limit_hint("memory")});
     const std::lock_guard lock(mutex_);
     out_.push_back(std::move(finding));
   }
@@ -99,11 +109,11 @@ class SparsePass {
       progress_.add(0);
       return true;
     });
-    progress_.add(part.extent()->length);
+    progress_.add(bytes_to_read(part));
   }
 
   void add(const Tensor& tensor, const Part& part, const codecs::SparseViolation& violation) {
-    At at{.offset = part.extent()->offset, .tensor = tensor.name()};
+    At at{.offset = offset_of(part), .tensor = tensor.name()};
     if (part.encoding() == Encoding::raw) {
       const auto cut = cut_of(part);
       *at.offset += cut ? place_in(*cut, part, violation.element) : violation.element * (info(part.dtype()).bits / 8);
@@ -116,6 +126,7 @@ class SparsePass {
 
   const Rule& rule_of(codecs::SparseFault fault) const noexcept {
     if (fault == codecs::SparseFault::index_range) return rules_.index_range;
+    if (fault == codecs::SparseFault::order) return *rules_.order;
     return fault == codecs::SparseFault::duplicate ? rules_.duplicate : rules_.indptr;
   }
 
@@ -145,7 +156,7 @@ std::uint64_t sparse_bytes(const Model& model) noexcept {
   std::uint64_t total = 0;
   for (const Tensor& tensor : model)
     for (const std::string_view role : {kIndptr, kIndices, kCoords})
-      if (const auto part = tensor.part(role); part && !tensor.unsupported()) total += part->extent()->length;
+      if (const auto part = tensor.part(role); part && !tensor.unsupported()) total += bytes_to_read(*part);
   return total;
 }
 

@@ -84,6 +84,11 @@ bool is_view(const Model& model) noexcept {
   return state && state->is_view;
 }
 
+DType write_as(const Tensor& tensor) noexcept {
+  const TensorRecord& record = Access::record(tensor);
+  return record.side == kNone ? DType::unknown : Access::state(tensor).tensor_sides[record.side].write_as;
+}
+
 std::string_view named_after_place(const Model& model) noexcept {
   const State* const state = Access::state(model);
   return state ? std::string_view(state->named_after_place) : std::string_view{};
@@ -92,6 +97,11 @@ std::string_view named_after_place(const Model& model) noexcept {
 std::span<const FolderFile> folder_files(const Model& model) noexcept {
   const State* const state = Access::state(model);
   return state && state->place ? std::span<const FolderFile>(state->folder_files) : std::span<const FolderFile>{};
+}
+
+std::span<const LeftBehind> left_behind(const Model& model) noexcept {
+  const State* const state = Access::state(model);
+  return state ? std::span<const LeftBehind>(state->left_behind) : std::span<const LeftBehind>{};
 }
 
 std::shared_ptr<const Source> open_folder_file(const Model& model, std::string_view name) {

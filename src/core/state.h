@@ -14,13 +14,26 @@
 
 #include "core/cut.h"
 #include "core/draft.h"
+#include "weighbridge/convert.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::core {
 
+// What a model was made of that is not a file's own: several models, or one and adapters.
+struct Made {
+  std::vector<Model> models;              // whose content rules apply
+  std::size_t selected = 0;               // of the first so many, only to the tensors that are taken
+  std::vector<Item> losses{}, changes{};  // for plans
+};
+// Where a tensor of such a model comes from.
+struct Origin {
+  std::uint32_t model = kNone, tensor = kNone;  // in Made::models, and in that model
+};
+
 // Text in the retained header, or (top bit of offset set) in the arena, for texts that the header does not contain
 // verbatim.
 struct TextRef {
+  static constexpr std::uint32_t kArena = 0x80000000U;
   std::uint32_t offset = 0, length = 0;
 };
 
@@ -79,6 +92,7 @@ struct TensorSide {
   std::optional<std::uint64_t> id;
   std::string layout_name, type_name;         // if they differ from name(layout), name(block_type or dtype)
   const BlockTypeInfo* block_type = nullptr;  // of the table; null: scalars, or blocks of an unknown type
+  DType write_as = DType::unknown;            // of any output; unknown: not decided
   Entries attributes, extra;
   std::shared_ptr<const Finding> unsupported;
 };
@@ -88,6 +102,7 @@ struct State {
   std::vector<std::shared_ptr<const Source>> sources;
   std::shared_ptr<const Place> place;    // of folder_files; null: they are empty
   std::vector<FolderFile> folder_files;  // of the folder, besides the sources that hold tensors
+  std::vector<LeftBehind> left_behind;   // what no conversion carries over
   std::string named_after_place;         // the key of an attribute; see Draft
   std::uint32_t asked = kNone;           // the source that is the given file; none for a folder
   std::string header;                    // retained; names point into it
@@ -98,6 +113,8 @@ struct State {
   std::vector<TensorRecord> tensors;
   std::vector<PartSide> part_sides;
   std::vector<TensorSide> tensor_sides;
+  std::shared_ptr<const Made> made;  // null: it is a file's own
+  std::vector<Origin> origins;       // of the tensors, if it was made; fewer if the last ones are computed
   Entries attributes, extra;
   std::optional<Tokenizer> tokenizer;
   std::vector<std::uint32_t> by_name;  // tensor indices in the order of their names' bytes
@@ -109,18 +126,25 @@ struct State {
   bool is_view = false;                // made by view(): tensors or names may differ from the sources
 
   std::string_view text(TextRef ref) const noexcept {
-    const std::string& from = (ref.offset >> 31) ? arena : header;
-    return std::string_view(from).substr(ref.offset & 0x7fffffffU, ref.length);
+    const std::string& from = (ref.offset & TextRef::kArena) != 0 ? arena : header;
+    return std::string_view(from).substr(ref.offset & ~TextRef::kArena, ref.length);
   }
   std::string_view tensor_name(std::uint32_t i) const noexcept { return text(tensors[i].name); }
   std::optional<std::uint32_t> find(std::string_view name) const noexcept;  // uses by_name
 };
+
+// The place of a role in State::roles, where it is added if it is not there. Throws Error{misuse} if there are too
+// many.
+std::uint16_t index_of_role(std::vector<std::string>& roles, std::string_view role);
 
 // The file that a finding about these bytes is about.
 inline FileRef file_ref(const State& state, std::uint32_t source) {
   if (source == state.asked) return {};
   return {std::string(state.sources[source]->name()), source};
 }
+
+// Indices of names in the order of their bytes, equal ones in the order given. There are fewer than 2^32.
+std::vector<std::uint32_t> order_of(std::span<const std::string_view> names);
 
 // The state behind empty handles: one unsupported tensor without parts, and one part without bytes.
 const State& empty_state() noexcept;

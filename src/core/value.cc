@@ -5,10 +5,12 @@
 #include <fast_float/fast_float.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <variant>
+#include <vector>
 
 #include "base/endian.h"
 #include "base/fail.h"
@@ -246,8 +248,26 @@ std::string Value::to_text() const {
   return {};
 }
 
+namespace {
+
+// Containers that sort the keys of a map keep all that it says.
+bool equal_maps(std::span<const Value::Entry> a, std::span<const Value::Entry> b) {
+  if (a.size() != b.size()) return false;
+  const auto by_key = [](std::span<const Value::Entry> entries) {
+    std::vector<const Value::Entry*> out;
+    for (const Value::Entry& entry : entries) out.push_back(&entry);
+    std::sort(out.begin(), out.end(), [](const auto* x, const auto* y) { return x->first < y->first; });
+    return out;
+  };
+  const auto mine = by_key(a), others = by_key(b);
+  return std::equal(mine.begin(), mine.end(), others.begin(), [](const auto* x, const auto* y) { return *x == *y; });
+}
+
+}  // namespace
+
 bool Value::operator==(const Value& other) const {
   if (rep_ == other.rep_) return true;
+  if (kind() == Kind::map && other.kind() == Kind::map) return equal_maps(map(), other.map());
   return kind() == other.kind() && type() == other.type() && rep_ && other.rep_ && rep_->content == other.rep_->content;
 }
 

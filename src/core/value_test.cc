@@ -72,6 +72,16 @@ TEST(Value, ListsAndMapsPrintAsCompactJson) {
   EXPECT_EQ(v.map()[0].second.list().size(), 3U);
 }
 
+TEST(Value, MapsWhoseKeysStandInAnotherOrderAreEqual) {
+  const Value::Entry one = {"1/", Value::text("")}, two = {"2", Value::integer(std::int64_t{0})};
+  const Value map = Value::map({one, two});
+  EXPECT_EQ(map, Value::map({two, one}));
+  EXPECT_EQ(Value::list({map}), Value::list({Value::map({two, one})}));
+  EXPECT_FALSE(map == Value::map({one}));
+  EXPECT_FALSE(map == Value::map({one, {"2", Value::integer(std::int64_t{1})}}));
+  EXPECT_FALSE(map == Value::map({one, {"3", Value::integer(std::int64_t{0})}}));
+}
+
 TEST(Value, NumbersMustBeWholeElements) {
   EXPECT_THROW(Value::numbers(DType::f32, std::vector<std::byte>(6)), Error);
   const Value v = Value::numbers(DType::u16, {std::byte{1}, std::byte{2}, std::byte{0xff}, std::byte{0xff}});

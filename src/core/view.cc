@@ -6,18 +6,17 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
+#include "core/json_file.h"
 #include "core/nearest.h"
+#include "core/pattern.h"
 #include "core/state.h"
 #include "core/words.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge {
 namespace {
-
-constexpr std::size_t kMostNear = 3;
 
 void check_text(std::string_view what, std::string_view text) {
   if (!base::is_utf8(text))
@@ -30,18 +29,14 @@ void check_text(std::string_view what, std::string_view text) {
   base::misuse_of(renaming.file, what, std::move(message));
 }
 
-// "; the nearest is ..." or empty.
-template <class NameOf> std::string near_text(std::string_view wanted, std::size_t count, NameOf name_of) {
-  std::string out;
-  for (const std::uint32_t i : core::nearest(wanted, static_cast<std::uint32_t>(count), kMostNear, name_of))
-    out += (out.empty() ? "; the nearest is " : ", ") + core::quoted(name_of(i));
-  return out;
-}
-
 class Maker {
  public:
   Maker(const Model& model, const ViewOptions& options)
-      : options_(options), model_(model), state_(*core::Access::state(model)) {}
+      : options_(options),
+        model_(model),
+        state_(*core::Access::state(model)),
+        patterns_(options.patterns.begin(), options.patterns.end()),
+        matched_(options.patterns.size()) {}
 
   Model run() {
     select();
@@ -49,8 +44,12 @@ class Maker {
     draft_.begin_view(model_);
     for (const std::uint32_t i : chosen_) {
       const auto renamed = renames_.find(i);
-      draft_.adopt(renamed != renames_.end() ? renamed->second : state_.tensor_name(i), model_[i]);
+      draft_.adopt(renamed != renames_.end() ? renamed->second : by_patterns(i), model_[i]);
     }
+    if (const auto unused = std::ranges::find(matched_, false); unused != matched_.end() && !chosen_.empty())
+      base::misuse("nothing-matches",
+                   "no tensor's name matches the pattern " +
+                       core::quoted(options_.patterns[static_cast<std::size_t>(unused - matched_.begin())]));
     if (const auto same = draft_.index_names(); !same.empty()) refuse_same(same[0].first, same[0].second);
     edit_attributes();
     if (options_.tokenizer) draft_.set_tokenizer(options_.tokenizer);
@@ -96,8 +95,10 @@ class Maker {
     if (!glob.empty() && glob.find_first_of("*?[") == glob.npos)
       for (std::uint32_t i = 0; i < state_.tensors.size(); ++i)
         if (matches_glob(inside, name_of(i))) return ", " + core::quoted(inside) + " does";
-    return near_text(glob, state_.tensors.size(), name_of);
+    return core::near_text(glob, count(), name_of);
   }
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(state_.tensors.size()); }
 
   void read_renames() {
     for (const Renaming& each : options_.rename) {
@@ -106,14 +107,28 @@ class Maker {
       if (to.empty()) refuse_renaming(each, "name", "the new name of " + core::quoted(from) + " is empty");
       const auto tensor = model_.find(from);
       if (!tensor)
-        refuse_renaming(
-            each, "no-such-tensor",
-            "there is no tensor " + core::quoted(from) + " to rename" +
-                near_text(from, state_.tensors.size(), [&](std::uint32_t i) { return state_.tensor_name(i); }) +
-                (line > 0 && from.starts_with('#') ? "; a comment is # and a space" : ""));
+        refuse_renaming(each, "no-such-tensor",
+                        "there is no tensor " + core::quoted(from) + " to rename" +
+                            core::near_text(from, count(), [&](std::uint32_t i) { return state_.tensor_name(i); }) +
+                            (line > 0 && from.starts_with('#') ? "; a comment is # and a space" : ""));
       if (!renames_.emplace(tensor->index(), to).second)
         refuse_renaming(each, "rename", "the tensor " + core::quoted(from) + " is renamed twice");
     }
+  }
+
+  // The tensor's name after the patterns, valid until the next call.
+  std::string_view by_patterns(std::uint32_t i) {
+    std::string_view name = state_.tensor_name(i);
+    for (std::size_t k = 0; k < patterns_.size(); ++k) {
+      auto changed = patterns_[k].apply(name);
+      if (!changed) continue;
+      matched_[k] = true;
+      name = changed_ = *std::move(changed);
+      if (name.empty())
+        base::misuse("name", "the pattern " + core::quoted(options_.patterns[k]) + " leaves nothing of the name " +
+                                 core::quoted(state_.tensor_name(i)));
+    }
+    return name;
   }
 
   [[noreturn]] void refuse_same(std::uint32_t a, std::uint32_t b) const {
@@ -123,7 +138,8 @@ class Maker {
   }
 
   void edit_attributes() {
-    std::unordered_map<std::string_view, const std::string*> set;
+    std::unordered_map<std::string_view, Value> set;
+    std::vector<std::string_view> in_order;
     std::unordered_set<std::string_view> unset;
     const auto once = [](bool first, std::string_view key) {
       if (!first)
@@ -132,25 +148,34 @@ class Maker {
     for (const auto& [key, value] : options_.set) {
       check_text("key", key);
       check_text("value", value);
-      once(set.emplace(key, &value).second, key);
+      once(set.emplace(key, Value::text(value)).second, key);
+      in_order.push_back(key);
+    }
+    for (const auto& [key, value] : options_.values) {
+      check_text("key", key);
+      if (const auto text = value.as_text()) check_text("value", *text);
+      once(set.emplace(key, value).second, key);
+      in_order.push_back(key);
     }
     if (set.contains(core::named_after_place(model_))) draft_.set_named_after_place({});
     for (const std::string& key : options_.unset) {
       once(!set.contains(key) && unset.insert(key).second, key);
       if (state_.attributes.find(key) == nullptr)
-        base::misuse("no-such-attribute", "there is no attribute " + core::quoted(key) + " to unset" +
-                                              near_text(key, state_.attributes.all.size(), [&](std::uint32_t i) {
-                                                return std::string_view(state_.attributes.all[i].first);
-                                              }));
+        base::misuse(
+            "no-such-attribute",
+            "there is no attribute " + core::quoted(key) + " to unset" +
+                core::near_text(key, static_cast<std::uint32_t>(state_.attributes.all.size()),
+                                [&](std::uint32_t i) { return std::string_view(state_.attributes.all[i].first); }));
     }
     for (const auto& [key, value] : state_.attributes.all) {
       if (unset.contains(key)) continue;
       const auto changed = set.find(key);
-      draft_.set_attribute(key, changed != set.end() ? Value::text(*changed->second) : value);
+      draft_.set_attribute(key, changed != set.end() ? changed->second : value);
       if (changed != set.end()) set.erase(changed);
     }
-    for (const auto& [key, value] : options_.set)  // in the order given
-      if (set.contains(key)) draft_.set_attribute(key, Value::text(value));
+    for (const std::string_view key : in_order)  // in the order given
+      if (const auto added = set.find(key); added != set.end())
+        draft_.set_attribute(std::string(key), std::move(added->second));
   }
 
   const ViewOptions& options_;
@@ -159,6 +184,9 @@ class Maker {
   core::Draft draft_;
   std::vector<std::uint32_t> chosen_;
   std::unordered_map<std::uint32_t, std::string_view> renames_;
+  const std::vector<core::Pattern> patterns_;
+  std::vector<bool> matched_;  // by pattern
+  std::string changed_;        // the last name that a pattern changed
 };
 
 // Both sides of the first `divider`; the left one must not be empty.
@@ -181,7 +209,8 @@ bool is_comment(std::string_view line) { return line == "#" || line.starts_with(
 }  // namespace
 
 bool ViewOptions::empty() const noexcept {
-  return only.empty() && without.empty() && rename.empty() && set.empty() && unset.empty() && !tokenizer;
+  return only.empty() && without.empty() && rename.empty() && patterns.empty() && set.empty() && values.empty() &&
+         unset.empty() && !tokenizer;
 }
 
 void ViewOptions::add(std::string_view option, std::string_view text) {
@@ -191,7 +220,12 @@ void ViewOptions::add(std::string_view option, std::string_view text) {
     return *std::move(made);
   };
   const auto add_renaming = [&] {
-    auto [from, to] = pair("FROM=TO");
+    if (core::Pattern::is_one(text)) {  // a name may begin with "s/" too: s/x=y is no pattern
+      core::Pattern{text};
+      patterns.emplace_back(text);
+      return;
+    }
+    auto [from, to] = pair("FROM=TO or s/PATTERN/REPLACEMENT/");
     if (to.empty())
       base::misuse("option", "rename takes FROM=TO, and " + core::quoted(text) + " lacks the new name behind the =");
     rename.push_back({std::move(from), std::move(to)});
@@ -211,13 +245,7 @@ void ViewOptions::add(std::string_view option, std::string_view text) {
 }
 
 void ViewOptions::rename_from(const Source& source, const Limits& limits) {
-  if (source.size() > limits.header)
-    base::over_limit("header",
-                     "the file of names to change has " + std::to_string(source.size()) +
-                         " bytes, more than the limit of " + std::to_string(limits.header),
-                     source.size());
-  std::string text(base::to_size(source.size()), '\0');
-  source.read_at(0, std::as_writable_bytes(std::span(text)));
+  const std::string text = core::whole_text(source, limits, "the file of names to change");
   std::uint64_t number = 0;
   std::string_view rest = text;
   if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; rest.starts_with(kMark)) rest.remove_prefix(kMark.size());

@@ -87,6 +87,28 @@ TEST(View, RefusesAGlobWithoutMatchAndAnEmptySelection) {
   EXPECT_EQ(view({}, {.only = {"a"}, .without = {"b"}}).size(), 0U);
 }
 
+TEST(View, RenamesByPatternsWhatIsNotNamed) {
+  const Model model = Builder()
+                          .tensor("m.a", DType::u8, {1}, bytes_of("1"))
+                          .tensor("m.b", DType::u8, {1}, bytes_of("2"))
+                          .tensor("c", DType::u8, {1}, bytes_of("3"))
+                          .build();
+  ViewOptions options;
+  options.add("rename", "s/^m\\.(.)$/$1.m/");
+  options.add("rename", "s/a/x/g");
+  options.add("rename", "m.b=m.a");
+  const Model seen = view(model, options);
+  EXPECT_EQ(seen.name(0), "x.m");
+  EXPECT_EQ(seen.name(1), "m.a");
+  EXPECT_EQ(seen.name(2), "c");
+  EXPECT_EQ(thrown([&] { view(model, {.patterns = {"s/nothing/x/"}}); }).rule, "misuse/nothing-matches");
+  EXPECT_EQ(thrown([&] { view(model, {.patterns = {"s/.*//"}}); }).rule, "misuse/name");
+  EXPECT_EQ(thrown([&] { view(model, {.patterns = {"s/[ab]/z/"}}); }).rule, "misuse/duplicate-name");
+  EXPECT_EQ(thrown([&] { options.add("rename", "s/(/x/"); }).rule, "misuse/option");
+  options.add("rename", "s/x=y");  // a name, not a pattern
+  EXPECT_EQ(options.rename.back().from, "s/x");
+}
+
 TEST(View, RenamesAllAtOnce) {
   const Model swapped = view(sample(), {.rename = {{"bert.a", "bert.b"}, {"bert.b", "bert.a"}}});
   EXPECT_EQ(names_of(swapped), (Strings{"bert.b", "bert.a", "cls.bias"}));
@@ -193,7 +215,8 @@ TEST(ViewOptions, AreAddedToAsPeopleWriteThem) {
   EXPECT_EQ(options.rename.at(0).to, "to=too");
   EXPECT_EQ(options.set.at(0), (std::pair<std::string, std::string>("k", "")));
   EXPECT_EQ(options.unset, Strings{"u"});
-  EXPECT_EQ(thrown([&] { options.add("rename", "from"); }).message, "rename takes FROM=TO, not \"from\"");
+  EXPECT_EQ(thrown([&] { options.add("rename", "from"); }).message,
+            "rename takes FROM=TO or s/PATTERN/REPLACEMENT/, not \"from\"");
   EXPECT_EQ(thrown([&] { options.add("rename", "from="); }).message,
             "rename takes FROM=TO, and \"from=\" lacks the new name behind the =");
   EXPECT_EQ(thrown([&] { options.add("set", "=v"); }).rule, "misuse/option");

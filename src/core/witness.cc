@@ -7,8 +7,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -119,9 +121,26 @@ std::shared_ptr<const Source> witnessed(std::shared_ptr<const Source> of) {
 Model witnessed(const Model& model) {
   const State* const state = Access::state(model);
   if (state == nullptr) return model;
-  auto copy = std::make_shared<State>(*state);
-  for (auto& source : copy->sources) source = witnessed(std::move(source));
-  return Access::model(std::move(copy));
+  std::unordered_map<const Source*, std::shared_ptr<const Source>> known;
+  const auto replace = [&](std::shared_ptr<const Source>& source) {
+    std::shared_ptr<const Source>& made = known[source.get()];
+    if (!made) made = witnessed(source);
+    source = made;
+  };
+  // The models that this one is made of are what is checked, and this one is what is copied: both read through the same
+  // sources.
+  const std::function<Model(const State&)> rebuilt = [&](const State& of) {
+    auto copy = std::make_shared<State>(of);
+    for (auto& source : copy->sources) replace(source);
+    if (of.made) {
+      auto made = std::make_shared<Made>(*of.made);
+      for (Model& each : made->models)
+        if (Access::state(each) != nullptr) each = rebuilt(*Access::state(each));
+      copy->made = std::move(made);
+    }
+    return Access::model(std::move(copy));
+  };
+  return rebuilt(*state);
 }
 
 }  // namespace weighbridge::core

@@ -10,27 +10,22 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/utf8.h"
+#include "codecs/checksum.h"
 #include "core/common_rules.h"
 #include "core/encoding.h"
+#include "core/progress.h"
 #include "core/words.h"
+#include "core/zip_layout.h"
 
 namespace weighbridge::core {
 namespace {
 
-constexpr std::uint32_t kEndMagic = 0x06054B50, kEntryMagic = 0x02014B50, kLocalMagic = 0x04034B50,
-                        kEnd64Magic = 0x06064B50, kLocatorMagic = 0x07064B50;
-constexpr std::uint64_t kEndSize = 22, kLocatorSize = 20, kEnd64Size = 56, kEntrySize = 46, kLocalSize = 30;
+using namespace zip;
+
 constexpr std::uint64_t kLongestComment = 0xFFFF;
-constexpr std::uint32_t kFull32 = 0xFFFFFFFF, kFull16 = 0xFFFF;
-constexpr std::uint16_t kZip64 = 1, kAlignmentField = 0xD935;
-constexpr std::uint16_t kEncrypted = 1U << 0, kDescriptor = 1U << 3, kStrong = 1U << 6, kUtf8 = 1U << 11,
-                        kMasked = 1U << 13;
-constexpr std::uint16_t kStored = 0, kDeflated = 8;
+constexpr std::uint16_t kStrong = 1U << 6, kMasked = 1U << 13;
 // No deflate data decodes to more than this many times its bytes.
 constexpr std::uint64_t kMostExpansion = 1032;
-// 1980-01-01 00:00, the earliest time that an archive can state.
-constexpr std::uint16_t kDate = (1U << 5) | 1U;
-constexpr std::uint32_t kMode = 0100644U << 16;
 
 template <class Number> Number at(std::string_view bytes, std::size_t place) {
   return base::load_le<Number>(bytes.data() + place);
@@ -56,6 +51,43 @@ std::string_view method_name(std::uint16_t method) noexcept {
   }
 }
 
+constexpr FieldRow kEndRows[] = {{"signature", 4, FieldForm::hex},
+                                 {"number of this disk", 2},
+                                 {"disk with the directory", 2},
+                                 {"members on this disk", 2},
+                                 {"members", 2},
+                                 {"size of the directory", 4},
+                                 {"offset of the directory", 4},
+                                 {"length of the comment", 2}};
+constexpr FieldRow kEntryRows[] = {{"signature", 4, FieldForm::hex},
+                                   {"version made by", 2},
+                                   {"version needed", 2},
+                                   {"flags", 2, FieldForm::hex},
+                                   {"method", 2},
+                                   {"time", 2},
+                                   {"date", 2},
+                                   {"CRC-32", 4, FieldForm::hex},
+                                   {"stored size", 4},
+                                   {"size", 4},
+                                   {"length of the name", 2},
+                                   {"length of the extra fields", 2},
+                                   {"length of the comment", 2},
+                                   {"disk", 2},
+                                   {"internal attributes", 2, FieldForm::hex},
+                                   {"external attributes", 4, FieldForm::hex},
+                                   {"offset of the local header", 4}};
+constexpr FieldRow kLocalRows[] = {{"signature", 4, FieldForm::hex},
+                                   {"version needed", 2},
+                                   {"flags", 2, FieldForm::hex},
+                                   {"method", 2},
+                                   {"time", 2},
+                                   {"date", 2},
+                                   {"CRC-32", 4, FieldForm::hex},
+                                   {"stored size", 4},
+                                   {"size", 4},
+                                   {"length of the name", 2},
+                                   {"length of the extra fields", 2}};
+
 // What the end of an archive says about its directory.
 struct End {
   std::uint64_t members = 0, size = 0, offset = 0;
@@ -66,6 +98,18 @@ class Walk {
  public:
   Walk(const Source& source, const Limits& limits, const ZipRules& rules, Findings& findings, Draft& draft)
       : source_(source), limits_(limits), rules_(rules), findings_(findings), draft_(draft) {}
+
+  // The names of the first entries.
+  std::vector<std::string> names() {
+    constexpr std::uint64_t kMost = std::uint64_t{64} << 10;
+    std::vector<std::string> out;
+    const auto end = find_end();
+    if (!end) return out;
+    const std::string text = read(source_, end->offset, std::min(end->size, kMost));
+    std::size_t place = 0;
+    while (read_entry(text, place, end->offset)) out.emplace_back(zip_.members.back().name);
+    return out;
+  }
 
   std::optional<Zip> run() {
     const auto end = find_end();
@@ -92,6 +136,8 @@ class Walk {
       return std::nullopt;
     }
     const std::uint64_t at_file = size - length + found;
+    findings_.fields(Span::Kind::structure, at_file, std::as_bytes(std::span(tail)).subspan(found),
+                     "end of the directory", kEndRows);
     const std::string_view record = std::string_view(tail).substr(found);
     if (const std::uint64_t whole = kEndSize + at<std::uint16_t>(record, 20); whole != record.size()) {
       fail(rules_.end, at_file, "a file of " + bytes_text(at_file + whole), bytes_text(size));
@@ -122,6 +168,8 @@ class Walk {
     const std::uint64_t offset = at<std::uint64_t>(locator, 8), locator_at = end.at - kLocatorSize;
     if (!base::fits(offset, kEnd64Size, locator_at)) return fail(rules_.directory, locator_at);
     const std::string wide = read(source_, offset, kEnd64Size);
+    findings_.span(Span::Kind::structure, offset, locator_at, "end of the directory, 64 bits");
+    findings_.span(Span::Kind::structure, locator_at, end.at, "locator of the end, 64 bits");
     const std::uint64_t length = at<std::uint64_t>(wide, 4);
     if (at<std::uint32_t>(wide, 0) != kEnd64Magic || length < kEnd64Size - 12 || length != locator_at - offset - 12)
       return fail(rules_.directory, offset);
@@ -151,6 +199,7 @@ class Walk {
     if (end.members > end.size / kEntrySize)
       return fail(rules_.directory, end.offset, std::to_string(end.members) + " members", bytes_text(end.size));
     const std::string_view text = zip_.directory = draft_.retain_header(read(source_, end.offset, end.size));
+    findings_.span(Span::Kind::structure, end.offset, end.at, "directory");
     zip_.members.reserve(base::to_size(end.members));
     std::size_t place = 0;
     for (std::uint64_t i = 0; i < end.members; ++i)
@@ -169,6 +218,12 @@ class Walk {
                       comment = at<std::uint16_t>(rest, 32);
     if (rest.size() - kEntrySize < name + extra + comment)
       return fail(rules_.entry, at_file, {}, "it ends past the directory");
+    if (const std::size_t whole = kEntrySize + name + extra + comment; findings_.asks(at_file, at_file + whole)) {
+      const std::string_view spelled = rest.substr(kEntrySize, name);
+      findings_.fields(Span::Kind::entry, at_file, std::as_bytes(std::span(rest.substr(0, whole))), spelled,
+                       kEntryRows);
+      tell_variable(at_file + kEntrySize, spelled, extra, comment);
+    }
     ZipMember member;
     member.entry_at = at_file;
     member.name = rest.substr(kEntrySize, name);
@@ -196,16 +251,18 @@ class Walk {
     return true;
   }
 
+  void tell_variable(std::uint64_t at_file, std::string_view name, std::uint64_t extra, std::uint64_t comment) const {
+    const std::uint64_t extra_at = at_file + name.size();
+    findings_.span(Span::Kind::field, at_file, extra_at, "name", name);
+    findings_.span(Span::Kind::field, extra_at, extra_at + extra, "extra fields");
+    findings_.span(Span::Kind::field, extra_at + extra, extra_at + extra + comment, "comment");
+  }
+
   // Takes the values that do not fit the entry's own fields from its extra fields.
   static bool read_zip64(std::string_view extra, ZipMember& member, std::uint32_t& disk) {
     std::string_view wide;
     bool found = false;
-    while (extra.size() >= 4) {
-      const std::uint16_t id = at<std::uint16_t>(extra, 0), length = at<std::uint16_t>(extra, 2);
-      if (extra.size() - 4 < length) return false;
-      if (id == kZip64 && !std::exchange(found, true)) wide = extra.substr(4, length);
-      extra.remove_prefix(4U + length);
-    }
+    if (!find_zip64(extra, wide, found)) return false;
     for (std::uint64_t* const field : {&member.size, &member.stored, &member.header_at}) {
       if (*field != kFull32) continue;
       if (!found) continue;  // the value itself
@@ -261,29 +318,29 @@ class Walk {
     return true;
   }
 
+  // Of a member: its local header, its name, and the extra field with sizes of 64 bits if that comes first. The record
+  // of the directory's end is longer than that field, so the file has these bytes.
+  std::size_t local_bytes(std::size_t i) const {
+    return base::to_size(kLocalSize + zip_.members[i].name.size() + kLocalZip64);
+  }
+
   void check_local_headers() {
     constexpr std::uint64_t kTogether = std::uint64_t{1} << 20;
     std::vector<ReadRange> ranges;
     for (std::size_t first = 0; first < zip_.members.size();) {
       std::uint64_t total = 0;
       std::size_t last = first;
-      for (; last < zip_.members.size() && (last == first || total < kTogether); ++last)
-        total += kLocalSize + zip_.members[last].name.size();
+      for (; last < zip_.members.size() && (last == first || total < kTogether); ++last) total += local_bytes(last);
       std::string bytes(base::to_size(total), '\0');
       ranges.clear();
       std::size_t place = 0;
-      for (std::size_t i = first; i < last; ++i) {
-        const std::size_t length = base::to_size(kLocalSize + zip_.members[i].name.size());
-        ranges.push_back({zip_.members[i].header_at, std::as_writable_bytes(std::span(bytes)).subspan(place, length)});
-        place += length;
-      }
+      for (std::size_t i = first; i < last; place += local_bytes(i++))
+        ranges.push_back(
+            {zip_.members[i].header_at, std::as_writable_bytes(std::span(bytes)).subspan(place, local_bytes(i))});
       source_.read(ranges);
       place = 0;
-      for (; first < last; ++first) {
-        const std::size_t length = base::to_size(kLocalSize + zip_.members[first].name.size());
-        check_local(first, std::string_view(bytes).substr(place, length));
-        place += length;
-      }
+      for (; first < last; place += local_bytes(first++))
+        check_local(first, std::string_view(bytes).substr(place, local_bytes(first)));
     }
   }
 
@@ -297,23 +354,61 @@ class Walk {
     if (at<std::uint32_t>(header, 0) != kLocalMagic) return wrong("a local header", "other bytes");
     const std::uint16_t flags = at<std::uint16_t>(header, 6), name = at<std::uint16_t>(header, 26),
                         extra = at<std::uint16_t>(header, 28);
-    if (name != member.name.size() || header.substr(kLocalSize) != member.name)
+    const std::uint64_t data = member.header_at + kLocalSize + name + extra;
+    const bool inside = base::fits(data, member.stored, end_of_[i]);
+    if (inside) member.offset = data;
+    if (const std::uint64_t end = data + (inside ? member.stored : 0); findings_.asks(member.header_at, end_of_[i])) {
+      findings_.span(Span::Kind::entry, member.header_at, end, member.name,
+                     member.encoding == Encoding::deflate ? "a member, compressed by deflate" : "a member");
+      findings_.fields(Span::Kind::entry, member.header_at, std::as_bytes(std::span(header.substr(0, kLocalSize))),
+                       "local header", kLocalRows);
+      tell_variable(member.header_at + kLocalSize, member.name, extra, 0);
+      // What a writer that cannot seek puts behind the data: CRC-32 and sizes, with a signature or without.
+      if ((flags & kDescriptor) != 0)
+        findings_.span(Span::Kind::entry, end, std::min(end + 24, end_of_[i]), "data descriptor", member.name);
+    }
+    if (name != member.name.size() || header.substr(kLocalSize, name) != member.name)
       return wrong("the same name", "another");
     if (at<std::uint16_t>(header, 8) != methods_[i] || ((flags ^ flags_[i]) & kEncrypted) != 0)
       return wrong("the same method and encryption", "others");
-    // A writer that cannot seek puts crc and sizes behind the data, and a large size is in an extra field.
-    const std::uint32_t crc = at<std::uint32_t>(header, 14), stored = at<std::uint32_t>(header, 18),
-                        size = at<std::uint32_t>(header, 22);
-    const auto differs = [&](std::uint32_t local, std::uint64_t value) {
-      return local != value && local != kFull32 && !((flags & kDescriptor) != 0 && local == 0);
+    if (!inside)
+      return wrong("to end at offset " + std::to_string(end_of_[i]) + " or before",
+                   bytes_text(member.stored) + " at offset " + std::to_string(data));
+    std::uint64_t stored = at<std::uint32_t>(header, 18), size = at<std::uint32_t>(header, 22);
+    if ((stored == kFull32 || size == kFull32) &&
+        !read_local_zip64(member, header.substr(kLocalSize + name), extra, stored, size))
+      return wrong("an extra field with the sizes in 64 bits", "none, or one that ends past the extra fields");
+    // A writer that cannot seek puts crc and sizes behind the data.
+    const bool behind = (flags & kDescriptor) != 0;
+    const auto differs = [&](std::uint64_t local, std::uint64_t value) {
+      return local != value && !(behind && local == 0);
     };
     if (differs(stored, member.stored) || differs(size, member.size) ||
-        (crc != member.crc32 && !((flags & kDescriptor) != 0 && crc == 0)))
+        differs(at<std::uint32_t>(header, 14), member.crc32))
       return wrong("the sizes and the CRC-32 of the directory", "others");
-    member.offset = member.header_at + kLocalSize + name + extra;
-    if (!base::fits(member.offset, member.stored, end_of_[i]))
-      return wrong("to end at offset " + std::to_string(end_of_[i]) + " or before",
-                   bytes_text(member.stored) + " at offset " + std::to_string(member.offset));
+  }
+
+  // Sizes that fill their fields in a local header are in an extra field: both of them, or only those that are full.
+  // Without such a field, the number is meant as it is. `first` are the first kLocalZip64 bytes after the name.
+  bool read_local_zip64(const ZipMember& member, std::string_view first, std::uint16_t length, std::uint64_t& stored,
+                        std::uint64_t& size) const {
+    std::string whole;
+    if (length > kLocalZip64) {
+      whole = read(source_, member.offset - length, length);
+      first = whole;
+    }
+    std::string_view wide;
+    bool found = false;
+    if (!find_zip64(first.substr(0, length), wide, found)) return false;
+    if (!found) return true;
+    const bool both = wide.size() >= 16;
+    for (std::uint64_t* const field : {&size, &stored}) {
+      if (*field != kFull32 && !both) continue;
+      if (wide.size() < 8) return false;
+      if (*field == kFull32) *field = at<std::uint64_t>(wide, 0);
+      wide.remove_prefix(8);
+    }
+    return true;
   }
 
   void judge(ZipMember& member) {
@@ -337,38 +432,6 @@ class Walk {
   std::vector<std::uint64_t> end_of_;           // where each must end
 };
 
-void put16(std::string& to, std::uint64_t value) {
-  to.resize(to.size() + 2);
-  base::store_le(to.data() + to.size() - 2, static_cast<std::uint16_t>(value));
-}
-void put32(std::string& to, std::uint64_t value) {
-  to.resize(to.size() + 4);
-  base::store_le(to.data() + to.size() - 4, static_cast<std::uint32_t>(value));
-}
-void put64(std::string& to, std::uint64_t value) {
-  to.resize(to.size() + 8);
-  base::store_le(to.data() + to.size() - 8, value);
-}
-
-std::uint64_t narrow(std::uint64_t value) noexcept { return std::min<std::uint64_t>(value, kFull32); }
-
-bool is_ascii(std::string_view text) noexcept {
-  return std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
-}
-
-// What a local header and an entry of the directory have in common, from the version on.
-void put_common(std::string& to, const ZipOut& member, bool wide, std::uint64_t stored, std::uint64_t size) {
-  put16(to, wide ? 45 : 20);
-  put16(to, is_ascii(member.name) ? 0 : kUtf8);
-  put16(to, member.deflated ? kDeflated : kStored);
-  put16(to, 0);
-  put16(to, kDate);
-  put32(to, member.crc32);
-  put32(to, stored);
-  put32(to, size);
-  put16(to, member.name.size());
-}
-
 }  // namespace
 
 bool leaves_zip(std::string_view name) noexcept {
@@ -382,19 +445,32 @@ bool leaves_zip(std::string_view name) noexcept {
   return false;
 }
 
-bool is_zip_name(std::string_view name) noexcept {
-  return name.size() < kFull16 && base::is_utf8(name) && !leaves_zip(name);
-}
-
 std::optional<Zip> read_zip(const Source& source, const Limits& limits, const ZipRules& rules, Findings& findings,
                             Draft& draft) {
   return Walk(source, limits, rules, findings, draft).run();
+}
+
+std::vector<std::string> zip_names(const Source& source) {
+  Report ignored;
+  Findings findings(ignored, Findings::Mode::all);
+  Draft draft;
+  return Walk(source, Limits(), kQuietZip, findings, draft).names();
 }
 
 std::string_view first_zip_member(std::string_view head) noexcept {
   if (head.size() < kLocalSize || !head.starts_with(kZipMember)) return {};
   const std::size_t name = at<std::uint16_t>(head, 26);
   return head.size() - kLocalSize < name ? std::string_view() : head.substr(kLocalSize, name);
+}
+
+bool zip::find_zip64(std::string_view extra, std::string_view& wide, bool& found) {
+  while (extra.size() >= 4) {
+    const std::uint16_t id = at<std::uint16_t>(extra, 0), length = at<std::uint16_t>(extra, 2);
+    if (extra.size() - 4 < length) return false;
+    if (id == kZip64 && !std::exchange(found, true)) wide = extra.substr(4, length);
+    extra.remove_prefix(4U + length);
+  }
+  return true;
 }
 
 std::string zip_front(const Source& source, const ZipMember& member, std::size_t most, const Context& context,
@@ -410,6 +486,33 @@ std::string zip_front(const Source& source, const ZipMember& member, std::size_t
   return out;
 }
 
+Zip read_zip_again(const Source& source, const Limits& limits, const ZipRules& rules, Draft& names) {
+  Report report;
+  Findings ignored(report, Findings::Mode::all);
+  return read_zip(source, limits, rules, ignored, names).value_or(Zip{});
+}
+
+bool can_check(const ZipMember& member, const Limits& limits) noexcept {
+  return !member.broken && member.unreadable == nullptr && member.size <= limits.decoded;
+}
+
+std::optional<Finding> check_zip_member(const Source& source, const ZipMember& member, const ZipMemberRules& rules,
+                                        const At& at, Progress& progress,
+                                        const std::function<void(std::span<const std::byte>)>& look) {
+  const bool raw = member.encoding == Encoding::raw;
+  std::uint32_t crc = 0;
+  const std::string fault = read_zip_member(source, member, progress.inner(), [&](std::span<const std::byte> piece) {
+    crc = codecs::crc32(piece, crc);
+    if (look) look(piece);
+    progress.add(raw ? piece.size() : 0);
+    return true;
+  });
+  if (!raw) progress.add(member.stored);
+  if (!fault.empty()) return Findings::make(rules.encoding, at, {}, {}, fault);
+  if (crc == member.crc32) return std::nullopt;
+  return Findings::make(rules.crc, at, codecs::to_hex(member.crc32), codecs::to_hex(crc));
+}
+
 std::string read_zip_member(const Source& source, const ZipMember& member, const Context& context,
                             const std::function<bool(std::span<const std::byte>)>& sink) {
   std::uint64_t taken = 0;
@@ -422,86 +525,6 @@ std::string read_zip_member(const Source& source, const ZipMember& member, const
   const codecs::LentDecoder decoder(*codec_of(member.encoding));
   const codecs::DecodeResult result = decoder->decode(member.size, context.limits.memory, pull, sink);
   return result.ok() || result.fault == codecs::DecodeFault::stopped ? std::string() : result.sentence;
-}
-
-std::uint16_t zip_padding(const ZipOut& member) {
-  constexpr std::uint64_t kLeast = 6;  // id, length, the alignment
-  const std::uint64_t end = member.header_at + kLocalSize + member.name.size() + (member.large ? 20U : 0U) + kLeast;
-  return static_cast<std::uint16_t>(kLeast + (kZipAlignment - end % kZipAlignment) % kZipAlignment);
-}
-
-std::size_t zip_header_size(const ZipOut& member) noexcept {
-  return static_cast<std::size_t>(kLocalSize) + member.name.size() + (member.large ? 20U : 0U) + member.padding;
-}
-
-std::string zip_local_header(const ZipOut& member) {
-  std::string out;
-  put32(out, kLocalMagic);
-  put_common(out, member, member.large, member.large ? kFull32 : member.stored, member.large ? kFull32 : member.size);
-  put16(out, (member.large ? 20U : 0U) + member.padding);
-  out += member.name;
-  if (member.large) {
-    put16(out, kZip64);
-    put16(out, 16);
-    put64(out, member.size);
-    put64(out, member.stored);
-  }
-  if (member.padding > 0) {
-    put16(out, kAlignmentField);
-    put16(out, member.padding - 4U);
-    put16(out, kZipAlignment);
-    out.append(member.padding - 6U, '\0');
-  }
-  return out;
-}
-
-std::string zip_directory(std::span<const ZipOut> members, std::uint64_t at) {
-  std::string out;
-  for (const ZipOut& member : members) {
-    std::string extra;
-    for (const std::uint64_t value : {member.size, member.stored, member.header_at})
-      if (value >= kFull32) put64(extra, value);
-    put32(out, kEntryMagic);
-    put16(out, (3U << 8) | 45U);  // made by Unix, for the mode
-    put_common(out, member, member.large || !extra.empty(), narrow(member.stored), narrow(member.size));
-    put16(out, extra.empty() ? 0 : extra.size() + 4);
-    put16(out, 0);
-    put16(out, 0);
-    put16(out, 0);
-    put32(out, kMode);
-    put32(out, narrow(member.header_at));
-    out += member.name;
-    if (extra.empty()) continue;
-    put16(out, kZip64);
-    put16(out, extra.size());
-    out += extra;
-  }
-  const std::uint64_t size = out.size();
-  if (members.size() >= kFull16 || size >= kFull32 || at >= kFull32) {
-    put32(out, kEnd64Magic);
-    put64(out, kEnd64Size - 12);
-    put16(out, (3U << 8) | 45U);
-    put16(out, 45);
-    put32(out, 0);
-    put32(out, 0);
-    put64(out, members.size());
-    put64(out, members.size());
-    put64(out, size);
-    put64(out, at);
-    put32(out, kLocatorMagic);
-    put32(out, 0);
-    put64(out, at + size);
-    put32(out, 1);
-  }
-  put32(out, kEndMagic);
-  put16(out, 0);
-  put16(out, 0);
-  put16(out, std::min<std::uint64_t>(members.size(), kFull16));
-  put16(out, std::min<std::uint64_t>(members.size(), kFull16));
-  put32(out, narrow(size));
-  put32(out, narrow(at));
-  put16(out, 0);
-  return out;
 }
 
 }  // namespace weighbridge::core

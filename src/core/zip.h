@@ -11,6 +11,7 @@
 
 #include "core/draft.h"
 #include "core/findings.h"
+#include "core/progress.h"
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
 #include "weighbridge/source.h"
@@ -38,11 +39,26 @@ struct ZipRules {
   const Rule& method;     // unsupported
 };
 
+// For a look into an archive that is judged elsewhere, or not at all.
+inline constexpr Rule kQuietRule{"zip/quiet", Rule::Reach::file, Severity::error, "", ""};
+inline constexpr ZipRules kQuietZip{.end = kQuietRule,
+                                    .disks = kQuietRule,
+                                    .directory = kQuietRule,
+                                    .entry = kQuietRule,
+                                    .name = kQuietRule,
+                                    .path = kQuietRule,
+                                    .duplicate = kQuietRule,
+                                    .overlap = kQuietRule,
+                                    .local = kQuietRule,
+                                    .size = kQuietRule,
+                                    .encrypted = kQuietRule,
+                                    .method = kQuietRule};
+
 struct ZipMember {
   std::string_view name{};      // in the directory's text
   std::uint64_t entry_at = 0;   // of its entry in the directory
   std::uint64_t header_at = 0;  // of the local header
-  std::uint64_t offset = 0;     // of the stored bytes
+  std::uint64_t offset = 0;     // of the stored bytes; 0: of a broken member, and not known
   std::uint64_t stored = 0;     // bytes
   std::uint64_t size = 0;       // bytes once decoded
   std::uint32_t crc32 = 0;      // of the decoded bytes
@@ -63,6 +79,10 @@ struct Zip {
 // directory count; those of a local header may be absent. nullopt: it cannot be read, which has been reported.
 std::optional<Zip> read_zip(const Source&, const Limits&, const ZipRules&, Findings&, Draft&);
 
+// The names in the directory of what may be an archive, as many as its first 64 KiB have, for detection. Empty: it is
+// no archive, or its directory cannot be found.
+std::vector<std::string> zip_names(const Source&);
+
 // The name of the member that a file begins with, if `head` has all of it; else empty.
 std::string_view first_zip_member(std::string_view head) noexcept;
 
@@ -74,6 +94,23 @@ std::string zip_front(const Source&, const ZipMember&, std::size_t most, const C
 std::string read_zip_member(const Source&, const ZipMember&, const Context&,
                             const std::function<bool(std::span<const std::byte>)>& sink);
 
+// Checking content. The directory once more: what is wrong with it was found when the file was opened. `names` holds
+// its text.
+Zip read_zip_again(const Source&, const Limits&, const ZipRules&, Draft& names);
+
+// Whether its bytes can be checked: they can be read, and are within limits.decoded.
+bool can_check(const ZipMember&, const Limits&) noexcept;
+
+// The rules about the bytes of a member.
+struct ZipMemberRules {
+  const Rule& encoding;  // they cannot be decoded
+  const Rule& crc;       // they do not have the CRC-32 of the directory
+};
+// [reads] Decodes a member whole, and tells the progress of its stored bytes; `look` sees each piece. nullopt: it has
+// no fault.
+std::optional<Finding> check_zip_member(const Source&, const ZipMember&, const ZipMemberRules&, const At&, Progress&,
+                                        const std::function<void(std::span<const std::byte>)>& look = {});
+
 // Writing. A member whose data begins at a multiple of kZipAlignment has an extra field that pads its header.
 inline constexpr std::uint64_t kZipAlignment = 64;
 
@@ -82,7 +119,8 @@ struct ZipOut {
   std::uint64_t header_at = 0;
   std::uint64_t stored = 0, size = 0;
   std::uint32_t crc32 = 0;
-  bool deflated = false;
+  std::uint16_t method = 0;   // of zip_layout.h: stored
+  std::uint16_t flags = 0;    // besides that of a name that is not ASCII
   bool large = false;         // with 64-bit sizes in the local header, decided before they are known
   std::uint16_t padding = 0;  // bytes of the extra field that aligns the data; 0: none
 };

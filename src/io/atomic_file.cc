@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "io/file_source.h"
 #include "io/journal.h"
@@ -174,6 +176,21 @@ void AtomicFile::read_back(std::span<const std::byte> expected) const {
   std::vector<std::byte> again(expected.size());
   if (file->size() == again.size()) file->read_at(0, again);
   if (file->size() != again.size() || !std::ranges::equal(again, expected)) refuse_read_back();
+}
+
+void AtomicFile::read_back(const Source& written, std::uint64_t at, const Source& original, std::uint64_t from,
+                           std::uint64_t length, const std::function<void(std::uint64_t)>& did) const {
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+  std::vector<std::byte> a(base::to_size(std::min(kPiece, length))), b(a.size());
+  for (std::uint64_t done = 0; done < length;) {
+    const auto n = base::to_size(std::min<std::uint64_t>(a.size(), length - done));
+    const auto expected = std::span(a).first(n), found = std::span(b).first(n);
+    original.read_at(from + done, expected);
+    written.read_at(at + done, found);
+    if (std::memcmp(expected.data(), found.data(), n) != 0) refuse_read_back();
+    done += n;
+    if (did) did(n);
+  }
 }
 
 void AtomicFile::write_whole(std::span<const std::byte> bytes) {

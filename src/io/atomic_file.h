@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,6 +57,10 @@ class AtomicFile {
   std::shared_ptr<const Source> reopen() const;
   // Compares the whole file with `expected`. Error io/read-back.
   void read_back(std::span<const std::byte> expected) const;
+  // Compares `length` bytes at `at` with those at `from` of the file that they were copied from. `written` is what
+  // reopen() returned. Calls `did` with the bytes of each piece. Error io/read-back.
+  void read_back(const Source& written, std::uint64_t at, const Source& original, std::uint64_t from,
+                 std::uint64_t length, const std::function<void(std::uint64_t)>& did = {}) const;
   // Throws Error io/read-back, for callers that compare themselves.
   [[noreturn]] void refuse_read_back() const;
   // Renames the synced file to the target and syncs the folder. Error misuse/output-exists if a file has appeared
@@ -64,6 +69,8 @@ class AtomicFile {
   // Whether the target is the new file, even if syncing the folder failed.
   bool published() const noexcept { return published_; }
   bool replaces() const noexcept { return options_.replace; }
+  // Of the temporary, for calls of the system that copy between files. Write before the sync().
+  int descriptor() const noexcept { return temporary_.fd.get(); }
 
   // The target, with links resolved, and the temporary's path.
   std::string path() const { return target_.path(); }

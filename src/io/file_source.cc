@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular files as sources: opening without blocking, positional reads, a lazy mapping, change detection.
+// Regular files as sources: opening without blocking, positional reads, a lazy mapping, change detection, and opening
+// again what was closed in between.
 #include "io/file_source.h"
 
 #include <fcntl.h>
@@ -12,13 +13,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "io/descriptor.h"
 #include "io/place.h"
 
 namespace weighbridge::io {
@@ -64,8 +68,12 @@ bool same_time(const struct timespec& a, const struct timespec& b) noexcept {
 
 class FileSource final : public Source, public std::enable_shared_from_this<FileSource> {
  public:
-  FileSource(Fd fd, std::string path, const struct stat& opened, Access access)
-      : fd_(std::move(fd)), path_(std::move(path)), opened_(opened), access_(access) {
+  FileSource(Fd fd, std::string path, const struct stat& opened, Access access, std::function<Fd()> again)
+      : path_(std::move(path)),
+        opened_(opened),
+        access_(access),
+        again_(std::move(again)),
+        file_(std::move(fd), again_ ? [this] { return reopen(); } : Descriptor::Again()) {
     if (access_ == Access::mapped && size() > 0 && !whole())
       base::io_error_of(path_, "map", "cannot be mapped into memory", errno);
   }
@@ -80,7 +88,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
       std::memcpy(out.data(), whole()->span().subspan(base::to_size(offset)).data(), out.size());
       return;
     }
-    const std::size_t got = pread_full(fd_.get(), offset, out, path_);
+    const std::size_t got = pread_full(file_.use()->get(), offset, out, path_);
     if (got < out.size()) shrank(offset + got);
   }
 
@@ -92,6 +100,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     constexpr std::size_t kMost = 512;  // half the limit of a call: each range may have a gap before it
     std::array<std::byte, 4096> between;
     std::vector<struct iovec> pieces;
+    const auto file = file_.use();
     for (std::size_t first = 0; first < ranges.size();) {
       pieces.clear();
       std::uint64_t end = ranges[first].offset;
@@ -106,7 +115,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
       const std::uint64_t wanted = end - ranges[first].offset;
       ssize_t got = -1;
       if (last - first > 1 && std::in_range<ssize_t>(wanted))
-        got = ::preadv(fd_.get(), pieces.data(), static_cast<int>(pieces.size()),
+        got = ::preadv(file->get(), pieces.data(), static_cast<int>(pieces.size()),
                        static_cast<off_t>(ranges[first].offset));
       // After a short or failed call, and for single ranges, read one by one: that reports what is wrong.
       if (got < 0 || static_cast<std::uint64_t>(got) != wanted)
@@ -122,7 +131,10 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
 
   void will_need([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t length) const noexcept override {
 #ifdef __linux__
-    ::posix_fadvise(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
+    try {
+      ::posix_fadvise(file_.use()->get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
+    } catch (...) {  // the read will say why it cannot be opened again
+    }
 #endif
   }
 
@@ -134,23 +146,31 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
       return {std::span<const std::byte>(nothing.get(), std::size_t{0}), nothing};
     }
     // Pages beyond the end of a file that has shrunk raise SIGBUS: report it here as an error instead.
+    const auto file = file_.use();
     struct stat now {};
-    if (::fstat(fd_.get(), &now) == 0 && now.st_size < opened_.st_size) shrank(static_cast<std::uint64_t>(now.st_size));
+    if (::fstat(file->get(), &now) == 0 && now.st_size < opened_.st_size)
+      shrank(static_cast<std::uint64_t>(now.st_size));
     if (const auto all = whole()) return {all->span().subspan(base::to_size(offset), base::to_size(length)), all};
     // The whole file does not fit the address space; this range may.
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     const std::uint64_t before = offset % page;
-    const auto part = Mapping::make(fd_.get(), offset - before, length + before);
+    const auto part = Mapping::make(file->get(), offset - before, length + before);
     if (!part) return {};
     return {part->span().subspan(base::to_size(before)), part};
   }
 
   std::uint64_t written_end() const noexcept override {
 #ifdef SEEK_DATA
+    std::shared_ptr<const Fd> file;
+    try {
+      file = file_.use();
+    } catch (...) {
+      return size();
+    }
     // The file ends in a hole from the first offset on that has no data behind it; ENXIO says that there is none.
     std::uint64_t low = 0, high = size();
     const auto is_hole = [&](std::uint64_t from) {
-      return ::lseek(fd_.get(), static_cast<off_t>(from), SEEK_DATA) < 0 && errno == ENXIO;
+      return ::lseek(file->get(), static_cast<off_t>(from), SEEK_DATA) < 0 && errno == ENXIO;
     };
     if (high == 0 || !is_hole(high - 1)) return high;
     for (--high; low < high;) {
@@ -169,15 +189,11 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
   void check_unchanged() const override {
     struct stat held {
     }, there{};
-    if (::fstat(fd_.get(), &held) != 0) base::io_error_of(path_, "read", "cannot be read", errno);
-    if (held.st_size != opened_.st_size)
-      changed("its size went from " + std::to_string(opened_.st_size) + " to " + std::to_string(held.st_size) +
-              " bytes");
-    if (!same_time(held.st_mtim, opened_.st_mtim)) changed("its modification time changed");
+    if (::fstat(file_.use()->get(), &held) != 0) base::io_error_of(path_, "read", "cannot be read", errno);
+    require_same_content(held);
     if (::stat(path_.c_str(), &there) != 0) changed("it is no longer there");
-    if (there.st_dev != opened_.st_dev || there.st_ino != opened_.st_ino) changed("another file has taken its place");
-    // Nobody can set this one, so it tells of a modification time that was set back.
-    if (!same_time(held.st_ctim, opened_.st_ctim)) changed("its change time (ctime) changed");
+    require_same_file(there);
+    require_same_change(held);
   }
 
   std::shared_ptr<const Place> place() const override { return place_beside(shared_from_this(), path_); }
@@ -187,8 +203,37 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     if (!base::fits(offset, length, size())) base::misuse_of(path_, "range", "a range outside the file was requested");
   }
 
+  void require_same_file(const struct stat& now) const {
+    if (now.st_dev != opened_.st_dev || now.st_ino != opened_.st_ino || !S_ISREG(now.st_mode))
+      changed("another file has taken its place");
+  }
+  void require_same_content(const struct stat& now) const {
+    if (now.st_size != opened_.st_size)
+      changed("its size went from " + std::to_string(opened_.st_size) + " to " + std::to_string(now.st_size) +
+              " bytes");
+    if (!same_time(now.st_mtim, opened_.st_mtim)) changed("its modification time changed");
+  }
+  // Nobody can set this one, so it tells of a modification time that was set back.
+  void require_same_change(const struct stat& now) const {
+    if (!same_time(now.st_ctim, opened_.st_ctim)) changed("its change time (ctime) changed");
+  }
+
+  // Only the file that was opened before, unchanged, may be read on.
+  Fd reopen() const {
+    Fd fd = open_making_room(again_);
+    if (!fd && (errno == ENOENT || errno == ENOTDIR)) changed("it is no longer there");
+    if (!fd && (errno == EXDEV || errno == ELOOP)) changed("a symbolic link has taken its place");
+    if (!fd) base::io_error_of(path_, "open", "cannot be opened again", errno);
+    struct stat now {};
+    if (::fstat(fd.get(), &now) != 0) base::io_error_of(path_, "open", "cannot be opened again", errno);
+    require_same_file(now);
+    require_same_content(now);
+    require_same_change(now);
+    return fd;
+  }
+
   std::shared_ptr<const Mapping> whole() const {
-    std::call_once(mapped_once_, [this] { mapping_ = Mapping::make(fd_.get(), 0, size()); });
+    std::call_once(mapped_once_, [this] { mapping_ = Mapping::make(file_.use()->get(), 0, size()); });
     return mapping_;
   }
 
@@ -201,21 +246,51 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     base::io_error_of(path_, "changed", "the file changed while it was read: " + how);
   }
 
-  const Fd fd_;
   const std::string path_;
   const struct stat opened_;
   const Access access_;
+  const std::function<Fd()> again_;
+  const Descriptor file_;
   mutable std::once_flag mapped_once_;
   mutable std::shared_ptr<const Mapping> mapping_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access access) {
+std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access access, std::function<Fd()> again) {
   struct stat opened {};
   if (::fstat(fd.get(), &opened) != 0) base::io_error_of(path, "open", "cannot be opened", errno);
   if (!S_ISREG(opened.st_mode)) refuse_kind(path, opened.st_mode);
-  return std::make_shared<FileSource>(std::move(fd), std::move(path), opened, access);
+  return std::make_shared<FileSource>(std::move(fd), std::move(path), opened, access, std::move(again));
+}
+
+Fd open_to_read(const std::string& path) {
+  require_path(path);
+  Fd fd = open_making_room([&] {
+    int made = -1;
+    for (int attempt = 0;; ++attempt) {
+      made = ::open(path.c_str(), kOpenToRead);
+      // EWOULDBLOCK: an edit in place holds a lease on the file, for some milliseconds.
+      if (made >= 0 || (errno != EINTR && (errno != EWOULDBLOCK || attempt >= 1000))) break;
+      if (errno == EWOULDBLOCK) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return Fd(made);
+  });
+  if (!fd) {
+    const int reason = errno;
+    // A socket, or a device without a driver, cannot be opened; its kind says more than ENXIO.
+    struct stat there {};
+    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
+      refuse_kind(path, there.st_mode);
+    base::io_error_of(path, "open", "cannot be opened", reason);
+  }
+  return fd;
+}
+
+std::shared_ptr<const Source> source_over(const Fd& fd, std::string path) {
+  Fd again(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!again) base::io_error_of(path, "open", "cannot be opened", errno);
+  return source_from_fd(std::move(again), std::move(path));
 }
 
 }  // namespace weighbridge::io
@@ -223,20 +298,7 @@ std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access acc
 namespace weighbridge {
 
 std::shared_ptr<const Source> open_file(const std::string& path, Access access) {
-  io::require_path(path);
-  int fd = -1;
-  do {
-    fd = ::open(path.c_str(), io::kOpenToRead);
-  } while (fd < 0 && errno == EINTR);
-  if (fd < 0) {
-    const int reason = errno;
-    // A socket, or a device without a driver, cannot be opened; its kind says more than ENXIO.
-    struct stat there {};
-    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
-      io::refuse_kind(path, there.st_mode);
-    base::io_error_of(path, "open", "cannot be opened", reason);
-  }
-  return io::source_from_fd(io::Fd(fd), path, access);
+  return io::source_from_fd(io::open_to_read(path), path, access);
 }
 
 }  // namespace weighbridge

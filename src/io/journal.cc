@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -360,6 +361,30 @@ bool recover(const std::string& folder) {
   for (const std::string& name : old)
     if (all && ours(name)) ::unlinkat(fd.get(), name.c_str(), 0);
   return true;
+}
+
+std::string edit_file_name(const std::string& name, EditFile kind) {
+  constexpr std::string_view kEdit = ".weighbridge-edit";
+  const std::string_view ending = kind == EditFile::journal ? kEnding : ".undo";
+  const std::size_t room = NAME_MAX - (1 + kEdit.size() + kEnding.size());
+  std::string own = name;
+  if (name.size() > room) {
+    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: this only has to tell apart files of one folder
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    own.resize(room - 17);
+    while (!own.empty() && (static_cast<unsigned char>(own.back()) & 0x80U) != 0) own.pop_back();
+    own += '-';
+    for (int shift = 60; shift >= 0; shift -= 4) own += "0123456789abcdef"[hash >> shift & 15U];
+  }
+  return "." + own + std::string(kEdit) + std::string(ending);
+}
+
+std::string left_edit_journal(const std::string& path) {
+  const SplitPath split = split_path(path);
+  if (path.empty() || split.name.empty() || path.find('\0') != std::string::npos) return {};
+  std::string journal = join_path(split.folder, edit_file_name(split.name, EditFile::journal));
+  struct stat there {};
+  return ::lstat(journal.c_str(), &there) == 0 ? journal : std::string();
 }
 
 }  // namespace weighbridge::io

@@ -63,4 +63,11 @@ class Journal {
 // io/publish if that is impossible, io/lock. Returns false if there was nothing to do, or no such folder.
 bool recover(const std::string& folder);
 
+// The files that a change in place (edit/patched_file.h) keeps beside the changed file.
+enum class EditFile : std::uint8_t { journal, undo };
+// ".<name>.weighbridge-edit.journal". A name that is too long is cut, and what is cut off counts by a hash.
+std::string edit_file_name(const std::string& name, EditFile);
+// The path of the journal that a killed change of the file at `path` left; empty if there is none.
+std::string left_edit_journal(const std::string& path);
+
 }  // namespace weighbridge::io

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files, folders and sets of files as places. A name is opened first, then the descriptor is checked: openat2 refuses
-// to leave the folder, the walk by hand follows no link, and a cache blob is opened without following one.
+// to leave the folder, the walk by hand follows no link, and a cache blob is opened without following one. A file whose
+// descriptor was closed in between is opened again in the same way, in the same open folder.
 #include "io/place.h"
 
 #include <fcntl.h>
@@ -14,11 +15,13 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "base/fail.h"
+#include "io/descriptor.h"
 #include "io/fd.h"
 #include "io/file_source.h"
 
@@ -45,10 +48,13 @@ void require_relative(std::string_view relative) {
 bool is_absent(int error) noexcept { return error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG; }
 bool leads_out(int error) noexcept { return error == EXDEV || error == ELOOP; }
 
-Fd open_folder_path(const std::string& folder) {
-  Fd out(::open(folder.c_str(), kFolder));
+// An open folder, which the files opened in it keep open.
+using Folder = std::shared_ptr<const Fd>;
+
+Folder open_folder_path(const std::string& folder) {
+  Fd out = open_making_room([&] { return Fd(::open(folder.c_str(), kFolder)); });
   if (!out) base::io_error_of(folder, "open", "the folder cannot be opened", errno);
-  return out;
+  return std::make_shared<const Fd>(std::move(out));
 }
 
 bool same_folder(int one, int other) noexcept {
@@ -76,11 +82,13 @@ int open_beneath(int folder, const std::string& relative) {
 }
 
 // The file `relative` in the open folder, whose path is `path`; null if there is none.
-std::shared_ptr<const Source> open_in(int folder, const std::string& path, std::string_view relative, Access access) {
+std::shared_ptr<const Source> open_in(const Folder& folder, const std::string& path, std::string_view relative,
+                                      Access access) {
   require_relative(relative);
   const std::string below(relative), whole = join_path(path, below);
-  Fd found(open_beneath(folder, below));
-  if (found) return source_from_fd(std::move(found), whole, access);
+  const auto look_up = [folder, below] { return Fd(open_beneath(folder->get(), below)); };
+  Fd found = open_making_room(look_up);
+  if (found) return source_from_fd(std::move(found), whole, access, look_up);
   if (is_absent(errno)) return nullptr;
   if (leads_out(errno))
     base::io_error_of(whole, "outside", "cannot be opened: a symbolic link leads out of the folder '" + path + "'");
@@ -106,15 +114,24 @@ class FilePlace final : public Place {
     if (name == own_) return file_;
     require_relative(name);
     if (!path_) return beside_ ? beside_->open(name) : nullptr;
-    const std::string folder = split_path(*path_).folder;
-    return open_in(open_folder_path(folder).get(), folder, name, Access::positional);
+    const std::string path = split_path(*path_).folder;
+    return open_in(folder(path), path, name, Access::positional);
   }
 
  private:
   const std::shared_ptr<const Source> file_;
   const std::optional<std::string> path_;
+  // Opened when the first file beside it is: few files have any.
+  Folder folder(const std::string& path) const {
+    const std::lock_guard lock(opening_);
+    if (!folder_) folder_ = open_folder_path(path);
+    return folder_;
+  }
+
   const std::shared_ptr<const Place> beside_;
   const std::string own_;
+  mutable std::mutex opening_;
+  mutable Folder folder_;
 };
 
 class FolderPlace final : public Place {
@@ -136,12 +153,12 @@ class FolderPlace final : public Place {
   }
 
   std::shared_ptr<const Source> open(std::string_view name) const override {
-    return open_in(folder_.get(), path_, name, access_);
+    return open_in(folder_, path_, name, access_);
   }
 
  private:
   const std::string path_;
-  const Fd folder_;  // every name is looked up in it, even if `path_` is replaced
+  const Folder folder_;  // every name is looked up in it, even if `path_` is replaced
   const Access access_;
 };
 

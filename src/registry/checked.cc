@@ -9,12 +9,15 @@
 #include "base/checked.h"
 #include "core/common_rules.h"
 #include "core/cut.h"
+#include "core/part_digest.h"
 #include "core/words.h"
 
 namespace weighbridge::registry {
 namespace {
 
 constexpr std::uint64_t kMostRead = std::uint64_t{1} << 20;
+// No program reserves or writes less at once; fewer zeros are often a bias that was never trained.
+constexpr std::uint64_t kLeastZeros = 4096;
 
 // Whether a checksum of the container covers the tensor data: embd and slm, slm_adapter.
 bool has_checksum(const Model& model) {
@@ -49,13 +52,19 @@ void say_what_was_checked(const core::Format& format, Verdict& verdict) {
     }
   if (!verdict.report.valid()) return;
   const bool whole = has_checksum(model);
+  const auto all = model.checksums();
+  const auto files = std::count_if(all.begin(), all.end(),
+                                   [](const Checksum& each) { return each.name.starts_with(core::kFileChecksum); });
+  const std::string of_files = std::to_string(files) + (files == 1 ? " file" : " files");
   if (whole && verdict.digests == 0) {
     verdict.checked = "structure and checksums";
   } else if (verdict.digests > 0 && (whole || verdict.digests == verdict.parts)) {
     verdict.checked = "structure and digests";
   } else if (verdict.digests > 0) {
     verdict.checked = "structure and digests of " + std::to_string(verdict.digests) + " of " +
-                      std::to_string(verdict.parts) + " parts";
+                      std::to_string(verdict.parts) + " parts" + (files > 0 ? " and of " + of_files : std::string());
+  } else if (files > 0) {
+    verdict.checked = "structure and digests of " + of_files;
   } else {
     const bool can = !format.info.holds.digests.empty() || format.content_can_fail;
     verdict.checked =
@@ -95,8 +104,8 @@ void warn_of_zero_tail(const Place& place, const Model& model, core::Findings& f
   }
   for (std::uint32_t source = 0; source < seen.size(); ++source) {
     const Seen& file = seen[source];
-    if (file.tensors == 0) continue;
     const auto& there = model.sources()[source];
+    if (file.tensors == 0 || there->size() - file.begin < kLeastZeros) continue;
     (there == place.file() ? findings : findings.in(*there))
         .report(core::rules::kFileZeroTail, {.offset = file.offset, .tensor = model.name(file.first)}, {}, {},
                 file.tensors == 1 ? "one tensor" : std::to_string(file.tensors) + " tensors, this the first");

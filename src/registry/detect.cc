@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "core/zip.h"
 #include "registry/foreign.h"
 #include "registry/registry.h"
 
@@ -26,10 +27,15 @@ const core::Format& named(std::string_view asked) {
   return *format;
 }
 
-// The file's two ends, and views of them.
+std::string_view text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// The file's two ends, and views of them. Of a zip archive also its directory, which its kind follows from.
 struct Ends {
   std::vector<std::byte> head, tail;
   std::string extension;
+  std::vector<std::string> members;
   core::Glance glance;
 
   Ends(const Source& source, std::string_view name) : extension(source.extension()) {
@@ -43,6 +49,8 @@ struct Ends {
       source.read_at(0, head);
       tail = head;
     }
+    if (text_of(head).starts_with(core::kZipMember)) members = core::zip_names(source);
+    glance.members = members;
     glance.head = head;
     glance.tail = tail;
     glance.extension = extension;

@@ -37,7 +37,6 @@ constexpr Signature kSignatures[] = {
     {257, "ustar"sv, &rules::kFileTar, ""},
     {0, "lmgg"sv, &rules::kFileOtherFormat, "GGML"},
     {0, "tjgg"sv, &rules::kFileOtherFormat, "GGML"},
-    {0, "\x89HDF\r\n\x1a\n"sv, &rules::kFileOtherFormat, "HDF5"},
     {4, "TFL3"sv, &rules::kFileOtherFormat, "TensorFlow Lite"},
 };
 
@@ -78,6 +77,8 @@ bool is_error_text(std::string_view head, std::uint64_t size) {
                                               "internal server error",
                                               "service unavailable",
                                               "too many requests",
+                                              "<?xml",
+                                              "<error>",
                                               "{\"error\":",
                                               "{\"detail\":"};
   if (size > kLongest) return false;
@@ -124,9 +125,6 @@ std::optional<Finding> recognize(const core::Glance& glance) {
   for (const Signature& s : kSignatures)
     if (head.size() >= s.at && head.substr(s.at).starts_with(s.bytes))
       return core::Findings::make(*s.rule, {.offset = s.at}, {}, {}, s.what);
-  // Protocols 2 to 5, and the full stop that ends every pickle.
-  if (head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 && as_text(glance.tail).ends_with('.'))
-    return core::Findings::make(rules::kFilePickle, {.offset = 0});
   constexpr std::size_t kEnoughZeros = 512;
   if (head.size() >= kEnoughZeros && all_zero(glance.head))
     return core::Findings::make(rules::kFileZeros, {.offset = 0});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/fail.h"
 #include "core/common_rules.h"
 #include "registry/registry.h"
 
@@ -29,6 +30,13 @@ const FormatInfo* format_for_extension(std::string_view extension) noexcept {
   for (const FormatInfo& format : formats())
     if (format.writes && std::ranges::find(format.extensions, extension) != format.extensions.end()) return &format;
   return nullptr;
+}
+
+Digest zt_content_digest(const Model& model) {
+  const core::Format* const format = registry::find(model.format());
+  if (format == nullptr || format->identity == nullptr)
+    base::misuse("identity", "only a zTensor 2 file has this content digest: convert the model to zt2 first");
+  return format->identity(model);
 }
 
 std::span<const Rule> common_rules() noexcept { return core::rules::kAll; }

@@ -19,8 +19,10 @@ struct Read {
   Report report;
   Model model;
   const Tokenizer& tokenizer() const { return *model.tokenizer(); }
-  std::string unheld() const {
-    const Value* const value = model.attribute("tokenizer_unheld");
+  std::string unheld() const { return text("tokenizer_unheld"); }
+  std::string rules() const { return text("tokenizer_rules"); }
+  std::string text(std::string_view key) const {
+    const Value* const value = model.attribute(key);
     return value == nullptr ? "" : value->to_text();
   }
 };
@@ -118,6 +120,45 @@ TEST(HuggingFaceBytePairs, BytesAreThoseOfGpt2) {
   EXPECT_EQ(t.tokens[264], "\xC3\xA9");
 }
 
+// A folder like Llama 3's: its expression, its words that stay whole, added tokens of both kinds, BOS by the template.
+TEST(HuggingFaceBytePairs, WhatAByteLevelTokenizerDoesBesidesMergesAreRules) {
+  const std::string split =
+      R"({"type":"Split","pattern":{"Regex":"\\p{N}{1,3}"},"behavior":"Isolated","invert":false})";
+  Files files = tiny_llama(
+      {.pieces = R"("\u0120":259,"\u00c3\u00a9":260)",
+       .merges = "[]",
+       .normalizer = "null",
+       .pre_tokenizer = R"({"type":"Sequence","pretokenizers":[)" + split +
+                        R"(,{"type":"ByteLevel","use_regex":false,"add_prefix_space":false}]})",
+       .model = R"("ignore_merges":true)",
+       .added = R"({"id":1,"content":"<s>","special":true},{"id":2,"content":"</s>","special":true},)"
+                R"({"id":270,"content":"<|turn|>","special":true},{"id":271,"content":"<x>","special":false},)"
+                R"({"id":272,"content":"<y>","normalized":false})"});
+  std::string& json = files["tokenizer.json"];
+  json.insert(json.rfind('}'), R"(,"post_processor":{"type":"Sequence","processors":[{"type":"ByteLevel"},)"
+                               R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},)"
+                               R"({"Sequence":{"id":"A"}}]}]})");
+  files["generation_config.json"] = R"({"eos_token_id":[2,270,299,270]})";
+  const auto rules = [&] { return read(files).rules(); };
+  const std::string whole = rules();
+  for (const char* const part :
+       {R"("byte_level":true)", R"("apart":true)", R"("whole_words":true)", R"("words":["\\p{N}{1,3}"])",
+        R"("bos":true)", R"("eos":false)", R"("control":[1,2,270])", R"("found":[271,272])", R"("ends":[270])"})
+    EXPECT_NE(whole.find(part), std::string::npos) << part << " in " << whole;
+  files["generation_config.json"] = R"({"eos_token_id":2})";
+  EXPECT_EQ(rules().find("ends"), std::string::npos);
+  files["config.json"].insert(1, R"("eos_token_id":[2,271],)");
+  EXPECT_NE(rules().find(R"("ends":[271])"), std::string::npos);
+}
+
+TEST(HuggingFaceBytePairs, AFlagOfTheSettingsDecidesWhetherASentencepieceVocabularyAddsBos) {
+  Files files = tiny_llama();
+  files["tokenizer_config.json"] = R"({"add_bos_token":false,"add_eos_token":true})";
+  EXPECT_EQ(read(files).rules(), R"({"bos":false,"eos":true})");
+  files["tokenizer_config.json"] = R"({"add_bos_token":true,"add_eos_token":false})";
+  EXPECT_EQ(read(files).rules(), "");
+}
+
 TEST(HuggingFaceBytePairs, SaysWhatMergesCannotDo) {
   const std::string metaspace = R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"never","split":false})";
   const std::string nested =
@@ -138,6 +179,26 @@ TEST(HuggingFaceBytePairs, SaysWhatMergesCannotDo) {
       {{.pieces = R"("a":0,"</s>":2)", .merges = "[]", .bytes = false},
        "characters that its vocabulary lacks are no bytes to it; it puts a space before a text"},
   };
+  const std::string bytes = R"({"type":"ByteLevel","use_regex":false,"add_prefix_space":false})";
+  const std::string every_byte = "characters that its vocabulary lacks are no bytes to it";
+  const std::pair<TinyLlama, std::string> of_bytes[] = {
+      {{.normalizer = "null", .pre_tokenizer = R"({"type":"ByteLevel","use_regex":false})"},
+       "it puts a space before a text without one; " + every_byte},
+      {{.normalizer = R"({"type":"NFC"})", .pre_tokenizer = bytes}, "its normalizer NFC changes texts; " + every_byte},
+      {{.normalizer = "null",
+        .pre_tokenizer = R"({"type":"Sequence","pretokenizers":[)" + bytes + R"(,{"type":"Digits"}]})"},
+       "its pre-tokenizer Digits splits texts first; " + every_byte},
+      {{.normalizer = "null",
+        .pre_tokenizer = bytes,
+        .added = R"({"id":261,"content":"ab","lstrip":true},{"id":260,"content":"b","normalized":true})"},
+       "it finds added tokens only as words of their own, or with the spaces around them; "
+       "it finds some added tokens before it looks for others; " +
+           every_byte},
+  };
+  for (auto [llama, expected] : of_bytes) {
+    llama.model = R"("x":0)";
+    EXPECT_EQ(read(tiny_llama(llama)).unheld(), expected);
+  }
   for (const auto& [llama, expected] : cases) {
     const Read out = read(tiny_llama(llama));
     EXPECT_EQ(out.unheld(), expected);

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 
+#include "formats/huggingface/format.h"
 #include "formats/huggingface/rules.h"
 #include "registry/load.h"
 #include "support/thrown.h"
@@ -50,6 +53,40 @@ std::vector<std::string> rules_of(const Report& report) {
 std::string text(const Model& model, std::string_view key) {
   const Value* const value = model.attribute(key);
   return value == nullptr ? "<none>" : std::string(value->as_text().value_or("<no text>"));
+}
+
+std::string from_corpus(const std::string& name) {
+  std::ifstream in("corpus/pytorch/" + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+TEST(HuggingFacePickles, AreReadIfThereAreNoSafetensors) {
+  const Files none = with("model.safetensors", std::nullopt);
+  const Read whole = read(testing::in_memory(with("pytorch_model.bin", from_corpus("valid-one.pt"), none)));
+  EXPECT_EQ(rules_of(whole.report), (std::vector<std::string>{"hf/pickle"}));
+  ASSERT_EQ(whole.model.size(), 1U);
+  EXPECT_EQ(whole.model.name(0), "w");
+  EXPECT_TRUE(has_pickled_weights(whole.model));
+
+  const Files shards =
+      with("pytorch_model.bin.index.json", R"({"weight_map":{"w":"pytorch_model-00001-of-00001.bin"}})",
+           with("pytorch_model-00001-of-00001.bin", from_corpus("valid-one.pt"), none));
+  const Read sharded = read(testing::in_memory(shards));
+  EXPECT_EQ(rules_of(sharded.report), (std::vector<std::string>{"hf/pickle"}));
+  EXPECT_EQ(sharded.model.size(), 1U);
+
+  const Read beside = read(testing::in_memory(with("pytorch_model.bin", from_corpus("valid-one.pt"))));
+  EXPECT_EQ(rules_of(beside.report), (std::vector<std::string>{"hf/pickle-beside"}));
+  EXPECT_FALSE(has_pickled_weights(beside.model));
+}
+
+TEST(HuggingFacePickles, AreJudgedByTheirGlobals) {
+  const Files none = with("model.safetensors", std::nullopt);
+  const Read hostile =
+      read(testing::in_memory(with("pytorch_model.bin", from_corpus("dangerous-global-not-called.pt"), none)));
+  EXPECT_EQ(rules_of(hostile.report), (std::vector<std::string>{"hf/pickle", "pytorch/dangerous-global"}));
+  EXPECT_EQ(hostile.report.findings().back().file.name, "pytorch_model.bin");
+  EXPECT_EQ(hostile.model.size(), 1U);
 }
 
 TEST(HuggingFaceRules, EachFolderBreaksWhatItSays) {

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
 #include "core/asking_source.h"
+#include "io/journal.h"
 #include "registry/detect.h"
 
 namespace weighbridge::registry {
@@ -32,9 +33,25 @@ codecs::ChecksumForm checksum_form_of(std::string_view name) {
   base::misuse("checksum-form", "there is no checksum form '" + std::string(name) + "'; the forms are " + known);
 }
 
+// A change in place (edit.h) that was killed may have left old and new bytes mixed.
+void report_unfinished_edit(const Source& file, core::Findings& findings) {
+  const std::string journal = io::left_edit_journal(std::string(file.name()));
+  if (journal.empty()) return;
+  Finding found;
+  found.rule = "io/unfinished-edit";
+  found.severity = Severity::warning;
+  found.kind = Kind::io;
+  found.message =
+      "an edit of this file was killed, and its header may be half new: the next edit restores the file from its "
+      "journal '" +
+      journal + "'";
+  findings.report(std::move(found));
+}
+
 // Runs the walker of one file. Where the caller has a progress hook, reads ask it whether to stop.
 void read_file(const core::Format& format, const Source& source, const Context& context, core::Findings& findings,
                core::Draft& draft) {
+  report_unfinished_edit(source, findings);
   if (!context.progress) return format.read(source, context, findings, draft);
   // The walker may call the hook from other threads: allow one call at a time.
   std::mutex one_at_a_time;

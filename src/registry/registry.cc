@@ -6,25 +6,39 @@
 
 #include "formats/embd/format.h"
 #include "formats/gguf/format.h"
+#include "formats/hdf5/format.h"
 #include "formats/huggingface/format.h"
 #include "formats/llama2c/format.h"
 #include "formats/numpy/format.h"
+#include "formats/onnx/format.h"
+#include "formats/pytorch/format.h"
 #include "formats/safetensors/format.h"
 #include "formats/slm/format.h"
 #include "formats/slm_adapter/format.h"
 #include "formats/stb/format.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor1/format.h"
+#include "formats/ztensor2/format.h"
 
 namespace weighbridge::registry {
 
 std::span<const core::Format* const> formats() noexcept {
-  static const core::Format kHuggingFace = huggingface::format(safetensors::kFormat);
+  static const core::Format kHuggingFace = [] {
+    core::Format out = huggingface::format(safetensors::kFormat);
+    // The content rules are those of the weights.
+    out.check_content = [](const Model& model, const Context& context, core::Findings& findings) {
+      const core::Format& weights = huggingface::has_pickled_weights(model) ? pytorch::kFormat : safetensors::kFormat;
+      weights.check_content(model, context, findings);
+    };
+    out.content_can_fail = true;
+    return out;
+  }();
   static constexpr const core::Format* kFormats[] = {
-      &safetensors::kFormat, &gguf::kFormat,       &ztensor1::kFormat,    &ztensor0::kFormat, &stb::kFormat,
-      &embd::kFormat,        &slm_format::kFormat, &slm_adapter::kFormat, &numpy::kNpy,       &numpy::kNpz,
-      &llama2c::kFormat,  // has no magic number, so it is tried after those that do
-      &kHuggingFace,
+      &safetensors::kFormat, &gguf::kFormat,    &ztensor1::kFormat,   &ztensor2::kFormat,    &ztensor0::kFormat,
+      &stb::kFormat,         &embd::kFormat,    &slm_format::kFormat, &slm_adapter::kFormat, &numpy::kNpy,
+      &numpy::kNpz,          &pytorch::kFormat, &hdf5::kHdf5,         &hdf5::kKeras,
+      &onnx::kFormat,  // has no magic number, and neither has the next: they are tried after those that do
+      &llama2c::kFormat,     &kHuggingFace,
   };
   return kFormats;
 }

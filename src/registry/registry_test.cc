@@ -70,15 +70,16 @@ TEST(Detection, SaysWhatIsNoTensorFile) {
   EXPECT_EQ(rule_of("\x1f\x8b\x08\0"s, name), "file/compressed");
   EXPECT_EQ(rule_of("\x28\xb5\x2f\xfd\0"s, name), "file/compressed");
   EXPECT_EQ(rule_of(std::string(257, 'x') + "ustar\0"s, name), "file/tar");
-  EXPECT_EQ(rule_of("\x80\x04\x95\x05}."s, name), "file/pickle");
-  EXPECT_EQ(rule_of("\x89HDF\r\n\x1a\n"s, name), "file/other-format");
+  EXPECT_EQ(rule_of("\x80\x04\x95\x05}."s, name), "pytorch/pickle");
+  EXPECT_EQ(rule_of("\x89HDF\r\n\x1a\n"s, name), "hdf5/superblock");
   EXPECT_EQ(rule_of(std::string(4096, '\0'), name), "file/zeros");
   for (const std::string text : {"Entry not found", "404: Not Found", "Not Found\n", "{\"error\":\"Entry not found\"}",
                                  "Access to model x is restricted. You must be authenticated to access it."})
     EXPECT_EQ(rule_of(text, name), "file/error-text") << text;
   EXPECT_EQ(rule_of("hello, world\n", "notes"), "file/text");
   EXPECT_EQ(rule_of("\x01\x02", "notes"), "file/unknown");
-  EXPECT_NE(test::thrown([] { open(source("\x89HDF\r\n\x1a\n"s)); }).message.find("HDF5"), std::string::npos);
+  EXPECT_NE(test::thrown([] { open(source("\x1c\0\0\0TFL3"s)); }).message.find("TensorFlow Lite"), std::string::npos);
+  EXPECT_EQ(rule_of("\x89HDF\r\n\x1a\n"s, "x"), "hdf5/superblock");
 }
 
 TEST(Detection, AGitLfsPointerSaysWhatItPointsTo) {
@@ -150,15 +151,18 @@ TEST(Verify, WarnsOfTensorsAtTheEndThatAreZeros) {
       if (finding.rule == "file/zero-tail") out = finding.tensor + " " + std::to_string(*finding.offset);
     return out;
   };
-  const auto data_at = [](const std::string& file) { return file.size() - 8; };
+  const auto data_at = [](const std::string& file) { return file.size() - 8192; };
   for (const auto& [data, tensor] : {std::pair<std::string, std::string>{"abcd"s + std::string(4, '\0'), "b"},
                                      {"abcdefg\0"s, ""},
                                      {"abc\0\0\0\0\0"s, "b"},  // a is not all zeros
                                      {std::string(8, '\0'), "a"}}) {
-    const std::string file = safetensors_of({4, 4}, data);
+    std::string wide;
+    for (const char c : data) wide.append(1024, c);
+    const std::string file = safetensors_of({4096, 4096}, wide);
     EXPECT_EQ(warned(verify(source(file))),
-              tensor.empty() ? "" : tensor + " " + std::to_string(data_at(file) + (tensor == "b" ? 4 : 0)));
+              tensor.empty() ? "" : tensor + " " + std::to_string(data_at(file) + (tensor == "b" ? 4096 : 0)));
   }
+  EXPECT_EQ(warned(verify(source(safetensors_of({4, 64}, "abcd"s + std::string(64, '\0'))))), "");  // a bias
   // A whole tensor larger than what is read: only a hole shows that.
   const test::TemporaryFolder folder;
   const std::uint64_t large = std::uint64_t{3} << 20;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sharded safetensors: opened by the index, by the folder and as a single shard, and the limits on all shards together.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "support/tiny_folders.h"
+#include "weighbridge/hash.h"
 #include "weighbridge/open.h"
 #include "weighbridge/verify.h"
 
@@ -174,6 +176,40 @@ TEST(ShardedSafetensors, OfMetadataThatDifferTheFirstCounts) {
   const Verdict verdict = verify(in_memory(files));
   EXPECT_EQ(rules_of(verdict.report), Rules{"safetensors/metadata-conflict"});
   EXPECT_EQ(verdict.model.attribute("format")->as_text(), "pt");
+}
+
+// All shards kept their descriptors, so that a model of thousands of files could not be opened.
+TEST(ShardedSafetensors, MayBeMoreThanTheProcessMayOpenFiles) {
+  const test::TemporaryFolder folder;
+  std::string places;
+  Files files;
+  const auto name = [](int i) { return std::to_string(i) + ".safetensors"; };
+  for (int i = 0; i < 300; ++i) {
+    const std::string tensor = "t" + std::to_string(i);
+    files[name(i)] = safetensors({{tensor, {2}, "F32", static_cast<char>('a' + i % 26)}});
+    places += (i > 0 ? ",\"" : "\"") + tensor + "\":\"" + name(i) + "\"";
+  }
+  files[kIndex] = R"({"weight_map":{)" + places + "}}";
+  write_files(folder.path(), files);
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  struct rlimit few = before;
+  few.rlim_cur = 64;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  for (const std::string& path : {folder.path(), folder / kIndex}) {
+    EXPECT_EQ(rules_of(verify(path).report), Rules{});
+    const Model model = open(path);
+    ASSERT_EQ(model.size(), 300U);
+    for (int i = 0; i < 300; ++i)
+      EXPECT_EQ(std::to_integer<int>(model["t" + std::to_string(i)].to_dense().data[0]), 'a' + i % 26);
+    // Of the first shards no descriptor is open now: what has replaced one is not read in its place.
+    fs::rename(folder / name(3), folder / "kept");
+    write_files(folder.path(), {{name(3), files[name(3)]}});
+    EXPECT_EQ(test::thrown([&] { model["t3"].to_dense(); }).rule, "io/changed");
+    EXPECT_EQ(test::thrown([&] { content_digest(model); }).rule, "io/changed");
+    fs::rename(folder / "kept", folder / name(3));
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 // Each shard is within the limit; all together exceed it.

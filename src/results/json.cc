@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/value_json.h"
+#include "results/json_parts.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/version.h"
 #include "wire/json_writer.h"
@@ -18,21 +19,7 @@ constexpr std::size_t kPiece = 128 << 10;
 template <class T> void member(JsonWriter& out, std::string_view key, const T& value) { out.member(key, value); }
 void flag(JsonWriter& out, std::string_view key, bool value) { out.flag(key, value); }
 
-// Writes a text, or null if it is empty.
-void text_or_null(JsonWriter& out, std::string_view key, std::string_view text) {
-  out.key(key);
-  text.empty() ? out.null() : out.string(text);
-}
-
-void add_path(JsonWriter& out, std::string_view path) {
-  member(out, "schema", std::uint64_t{kJsonSchema});
-  member(out, "path", path);
-}
-
-void begin(JsonWriter& out, std::string_view path) {
-  out.begin_object();
-  add_path(out, path);
-}
+using results::add_path, results::begin, results::text_or_null;
 
 void texts(JsonWriter& out, std::string_view key, std::span<const std::string_view> list) {
   out.key(key);
@@ -92,14 +79,6 @@ void finding(JsonWriter& out, const Finding& f) {
   out.end_object();
 }
 
-void findings(JsonWriter& out, const Report& report) {
-  out.key("findings");
-  out.begin_array();
-  for (const Finding& f : report.findings()) finding(out, f);
-  out.end_array();
-  if (report.total() > report.findings().size()) member(out, "findings_total", report.total());
-}
-
 void part(JsonWriter& out, const Part& p) {
   out.begin_object();
   member(out, "role", p.role());
@@ -145,6 +124,8 @@ void stats(JsonWriter& out, const Stats& s) {
     out.begin_object();
     histogram_members(out, s.histogram);
     out.end_object();
+    member(out, "outliers", s.outliers);
+    member(out, "dead_rows", s.dead_rows);
   }
   out.end_object();
 }
@@ -160,7 +141,7 @@ void summary(JsonWriter& out, const Model& model) {
   for (const Summary::Share& share : found.dtypes) {
     out.begin_object();
     member(out, "dtype", share.dtype);
-    member(out, "tensors", share.tensors);
+    member(out, results::kTensors, share.tensors);
     member(out, "elements", share.elements);
     member(out, "bytes", share.bytes);
     out.end_object();
@@ -185,10 +166,7 @@ void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
   flag(out, "supported", reason == nullptr);
   if (reason) member(out, "reason", reason->message);
   if (!t.attributes().empty()) attributes(out, t.attributes());
-  out.key("parts");
-  out.begin_array();
-  for (std::uint32_t i = 0; i < t.part_count(); ++i) part(out, t.part(i));
-  out.end_array();
+  results::list(out, results::kParts, t.parts(), [&](const Part& each) { part(out, each); });
   if (found) {
     out.key("stats");
     stats(out, *found);
@@ -227,16 +205,7 @@ void item(JsonWriter& out, const Item& i) {
   member(out, "to", i.to);
 }
 
-void items(JsonWriter& out, std::string_view key, const std::vector<Item>& list) {
-  out.key(key);
-  out.begin_array();
-  for (const Item& i : list) {
-    out.begin_object();
-    item(out, i);
-    out.end_object();
-  }
-  out.end_array();
-}
+using results::items;
 
 void losses(JsonWriter& out, const Plan& plan) {
   std::array<bool, kLossKindCount> allowed{};
@@ -260,7 +229,7 @@ void add_casts(JsonWriter& out, std::span<const Cast> casts) {
     out.begin_object();
     member(out, "from", name(cast.from));
     member(out, "to", name(cast.to));
-    member(out, "tensors", std::uint64_t{cast.tensors});
+    member(out, results::kTensors, std::uint64_t{cast.tensors});
     member(out, "values", cast.values);
     member(out, "overflowed", cast.overflowed);
     member(out, "flushed", cast.flushed);
@@ -320,6 +289,25 @@ void format(JsonWriter& out, const FormatInfo& f) {
 
 }  // namespace
 
+void results::items(JsonWriter& out, std::string_view key, const std::vector<Item>& list) {
+  out.key(key);
+  out.begin_array();
+  for (const Item& i : list) {
+    out.begin_object();
+    item(out, i);
+    out.end_object();
+  }
+  out.end_array();
+}
+
+void results::findings(JsonWriter& out, const Report& report) {
+  out.key("findings");
+  out.begin_array();
+  for (const Finding& f : report.findings()) finding(out, f);
+  out.end_array();
+  if (report.total() > report.findings().size()) member(out, "findings_total", report.total());
+}
+
 void to_json(const Inspection& in, const std::function<void(std::string_view)>& sink) {
   JsonWriter out(JsonWriter::Style::shown);
   begin(out, in.path);
@@ -333,14 +321,13 @@ void to_json(const Inspection& in, const std::function<void(std::string_view)>& 
   checksums(out, in.model);
   attributes(out, in.model.attributes());
   if (const auto t = in.model.tokenizer()) tokenizer(out, *t);
-  if (in.report && in.report->total() != 0) findings(out, *in.report);
-  out.key("tensors");
-  out.begin_array();
-  for (std::size_t i = 0; i < in.tensors.size(); ++i) {
-    tensor(out, in.model[in.tensors[i]], i < in.stats.size() ? &in.stats[i] : nullptr);
+  if (in.report && in.report->total() != 0) results::findings(out, *in.report);
+  std::size_t i = 0;
+  results::list(out, results::kTensors, in.tensors, [&](std::uint32_t each) {
+    tensor(out, in.model[each], i < in.stats.size() ? &in.stats[i] : nullptr);
+    ++i;
     if (out.text().size() >= kPiece) sink(out.take());
-  }
-  out.end_array();
+  });
   out.end_object();
   sink(out.take());
 }
@@ -357,10 +344,10 @@ std::string to_json(std::string_view path, const Verdict& verdict) {
   text_or_null(out, "format", verdict.format);
   flag(out, "valid", verdict.report.valid());
   member(out, "checked", verdict.checked);
-  member(out, "parts", verdict.parts);
+  member(out, results::kParts, verdict.parts);
   member(out, "digests", verdict.digests);
   if (!verdict.model.checksum_form().empty()) member(out, "checksum_form", verdict.model.checksum_form());
-  findings(out, verdict.report);
+  results::findings(out, verdict.report);
   out.end_object();
   return out.take();
 }
@@ -376,7 +363,7 @@ void add_members(JsonWriter& out, std::string_view path, std::string_view output
   items(out, "blockers", plan.blockers());
   losses(out, plan);
   items(out, "changes", plan.changes());
-  member(out, "tensors", std::uint64_t{plan.tensors()});
+  member(out, results::kTensors, std::uint64_t{plan.tensors()});
   member(out, "files", plan.files());
   member(out, "payload_size", plan.payload_size());
   member(out, "output_size", written_size.value_or(plan.output_size()));
@@ -397,6 +384,7 @@ std::string_view name(DigestKind kind) noexcept {
   switch (kind) {
     case DigestKind::content: return "content";
     case DigestKind::content_without_names: return "content-without-names";
+    case DigestKind::zt_content: return "zt-content";
     case DigestKind::file: break;
   }
   return "file-sha256";
@@ -437,9 +425,7 @@ std::string to_json(std::string_view path, std::string_view format, std::span<co
   JsonWriter out(JsonWriter::Style::shown);
   begin(out, path);
   text_or_null(out, "format", format);
-  out.key("tensors");
-  out.begin_array();
-  for (const Extracted& e : list) {
+  results::list(out, results::kTensors, list, [&](const Extracted& e) {
     out.begin_object();
     member(out, "name", e.tensor);
     text_or_null(out, "part", e.part);
@@ -448,8 +434,7 @@ std::string to_json(std::string_view path, std::string_view format, std::span<co
     member(out, "bytes", e.bytes);
     member(out, "output", e.output);
     out.end_object();
-  }
-  out.end_array();
+  });
   out.end_object();
   return out.take();
 }
@@ -615,7 +600,7 @@ void add_failure_members(JsonWriter& out, std::string_view path, const Report& r
   const std::string_view rule = first ? std::string_view(first->rule) : std::string_view{};
   const FormatInfo* format = find_format(rule.substr(0, rule.find('/')));
   text_or_null(out, "format", format ? format->name : std::string_view{});
-  findings(out, report);
+  results::findings(out, report);
 }
 
 std::string failure_to_json(std::string_view path, const Report& report) {

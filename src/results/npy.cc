@@ -29,7 +29,11 @@ std::string_view npy_type(DType dtype) noexcept {
     case DType::unknown:
     case DType::f6_e2m3:
     case DType::f6_e3m2:
-    case DType::f4: break;
+    case DType::f4:
+    case DType::i4:
+    case DType::u4:
+    case DType::i2:
+    case DType::u2: break;
   }
   return {};
 }

@@ -141,6 +141,109 @@ TEST(Statistics, WithIntervalsTellTheDeviationAndTheDistribution) {
   EXPECT_THROW(statistics(model, all, {}, 65537), Error);
 }
 
+TEST(Statistics, WithIntervalsCountOutliersAndDeadRows) {
+  Builder builder;
+  std::vector<float> far(100, 1);
+  for (std::size_t i = 0; i < far.size(); i += 2) far[i] = -1;
+  far[50] = 1000;
+  builder.tensor("far", DType::f32, {100}, bytes_of<float>(far));
+  builder.tensor("rows", DType::f32, {3, 1, 2}, bytes_of<float>({0, -0.0F, 0, 1, std::nanf(""), 0}));
+  builder.tensor("all", DType::i32, {2, 2}, bytes_of<std::int32_t>({0, 0, 0, 0}));
+  const Model model = builder.build();
+  const std::vector<std::uint32_t> all = {0, 1, 2};
+  const std::vector<Stats> found = statistics(model, all, {}, 4);
+  EXPECT_EQ(found[0].outliers, 1U);
+  EXPECT_EQ(found[0].dead_rows, 0U);
+  EXPECT_EQ(found[1].dead_rows, 1U);
+  EXPECT_EQ(found[2].dead_rows, 2U);
+  EXPECT_EQ(found[2].outliers, 0U);
+  EXPECT_EQ(statistics(model, all)[1].dead_rows, 0U);
+}
+
+// Entries of a matrix as coordinates, or with the bounds of rows.
+Model sparse_model(Layout layout, std::vector<std::uint64_t> shape, const std::vector<std::uint64_t>& rows,
+                   const std::vector<std::uint64_t>& columns, const std::vector<float>& values) {
+  Builder builder;
+  const std::uint64_t count = values.size();
+  if (layout == Layout::sparse_coo) {
+    std::vector<std::uint64_t> coords = rows;
+    coords.insert(coords.end(), columns.begin(), columns.end());
+    builder.object("w", layout, shape, {},
+                   {{.role = "coords", .dtype = DType::u64, .shape = {2, count}, .bytes = bytes_of(coords)},
+                    {.role = "values", .dtype = DType::f32, .shape = {count}, .bytes = bytes_of(values)}});
+  } else {
+    std::vector<std::uint64_t> bounds(shape[0] + 1);
+    for (const std::uint64_t row : rows) ++bounds[row + 1];
+    for (std::size_t i = 1; i < bounds.size(); ++i) bounds[i] += bounds[i - 1];
+    builder.object(
+        "w", layout, shape, {},
+        {{.role = "indices", .dtype = DType::u64, .shape = {count}, .bytes = bytes_of(columns)},
+         {.role = "indptr", .dtype = DType::u64, .shape = {std::uint64_t{bounds.size()}}, .bytes = bytes_of(bounds)},
+         {.role = "values", .dtype = DType::f32, .shape = {count}, .bytes = bytes_of(values)}});
+  }
+  return builder.build();
+}
+
+void expect_same(const Stats& found, const Stats& expected) {
+  EXPECT_EQ(found.elements, expected.elements);
+  EXPECT_EQ(found.zeros, expected.zeros);
+  EXPECT_EQ(found.nans, expected.nans);
+  EXPECT_EQ(found.infinities, expected.infinities);
+  EXPECT_EQ(found.min, expected.min);
+  EXPECT_EQ(found.max, expected.max);
+  EXPECT_DOUBLE_EQ(found.mean, expected.mean);
+  EXPECT_NEAR(found.std, expected.std, 1e-12);
+  EXPECT_EQ(found.histogram, expected.histogram);
+}
+
+// With entries in order, in another order, twice for one element, that cancel out, and none.
+TEST(Statistics, OfASparseTensorAreThoseOfItsDenseForm) {
+  struct Case {
+    std::vector<std::uint64_t> rows, columns;
+    std::vector<float> values;
+  };
+  const Case cases[] = {{{0, 0, 2}, {1, 3, 0}, {1, -2, 4}},
+                        {{0, 0, 2}, {3, 1, 0}, {1, 2, 4}},
+                        {{0, 0, 0, 2}, {1, 3, 1, 0}, {1, -2, 0.5F, std::nanf("")}},
+                        {{1, 1}, {2, 2}, {3, -3}},
+                        {{0, 1, 2}, {1, 2, 3}, {-1, -2, std::numeric_limits<float>::infinity()}},
+                        {{}, {}, {}}};
+  const std::vector<std::uint32_t> all = {0};
+  for (const Layout layout : {Layout::sparse_coo, Layout::sparse_csr})
+    for (const Case& c : cases) {
+      const Model model = sparse_model(layout, {3, 4}, c.rows, c.columns, c.values);
+      const Array dense = model["w"].to_dense();
+      Builder builder;
+      builder.tensor("w", DType::f32, {3, 4}, {{dense.data.get(), dense.size}, dense.data});
+      expect_same(statistics(model, all, {}, 4)[0], statistics(builder.build(), all, {}, 4)[0]);
+    }
+}
+
+// A few bytes held memory for the whole shape, up to Limits::decoded, and beyond that had no statistics.
+TEST(Statistics, OfASparseTensorTakeNoMemoryForItsZeros) {
+  constexpr std::uint64_t kSide = std::uint64_t{1} << 24;
+  Context context;
+  context.limits.decoded = std::uint64_t{1} << 20;
+  const std::vector<std::uint32_t> all = {0};
+  for (const std::uint64_t again : {5U, 9U}) {
+    const Model model = sparse_model(Layout::sparse_coo, {kSide, kSide}, {5, 9, again}, {7, 7, 7}, {1, 2, 8});
+    const Stats found = statistics(model, all, context, 2)[0];
+    EXPECT_EQ(found.elements, kSide * kSide);
+    EXPECT_EQ(found.zeros, kSide * kSide - 2);
+    EXPECT_EQ(found.max.to_text(), again == 5 ? "9" : "10");
+    EXPECT_EQ(found.histogram.counts.front(), found.elements - 1);
+    const Model rows = sparse_model(Layout::sparse_csr, {4, kSide * kSide}, {0, 2, 2}, {7, 7, again}, {1, 2, 8});
+    EXPECT_EQ(statistics(rows, all, context)[0].zeros, 4 * kSide * kSide - 3);
+  }
+}
+
+TEST(Statistics, OfASparseTensorThatLeavesItsShapeAreRefused) {
+  const Model coo = sparse_model(Layout::sparse_coo, {3, 4}, {0, 3}, {1, 1}, {1, 2});
+  const Model csr = sparse_model(Layout::sparse_csr, {3, 4}, {0, 1}, {1, 4}, {1, 2});
+  EXPECT_EQ(test::thrown([&] { statistics(coo["w"]); }).rule, "part/sparse");
+  EXPECT_EQ(test::thrown([&] { statistics(csr["w"]); }).rule, "part/sparse");
+}
+
 TEST(Summary, CountsParametersAndSharesOfDtypes) {
   Builder builder;
   builder.attribute("hf.architectures", Value::text("[\"OtherModel\",\"More\"]"));

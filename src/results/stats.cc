@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// statistics() and histogram(): stream a tensor's dense elements into codecs' accumulator and into intervals.
+// statistics() and histogram(): stream a tensor's elements into codecs' accumulator and into intervals. Of a sparse
+// tensor those that are stored; the others are counted.
 #include "weighbridge/stats.h"
 
 #include <algorithm>
@@ -11,10 +12,13 @@
 #include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "codecs/cast.h"
 #include "codecs/stats.h"
+#include "core/dense.h"
 #include "core/extents.h"
 #include "core/progress.h"
 #include "core/work.h"
@@ -37,6 +41,12 @@ std::uint64_t elements_of(const Tensor& t) {
   return product;
 }
 
+bool is_complex(DType dtype) { return dtype == DType::complex64 || dtype == DType::complex128; }
+// Whose dense form may be far larger than the file.
+bool is_sparse(const Tensor& tensor) {
+  return !tensor.unsupported() && (tensor.layout() == Layout::sparse_csr || tensor.layout() == Layout::sparse_coo);
+}
+
 // The nearest double, as for the elements themselves.
 double number_of(const Value& value) {
   if (const auto real = value.as_f64()) return *real;
@@ -49,10 +59,16 @@ double number_of(const Value& value) {
 Stats statistics(const Tensor& tensor, const Context& context) {
   const DType dtype = tensor.dtype();
   codecs::StatsAccumulator accumulator(dtype, elements_of(tensor));
-  tensor.stream_dense(dtype, context, [&](std::span<const std::byte> piece) {
+  const auto take = [&](std::span<const std::byte> piece) {
     accumulator.update(piece);
     return true;
-  });
+  };
+  if (is_sparse(tensor)) {
+    const std::uint64_t parts = is_complex(dtype) ? 2 : 1;
+    accumulator.zeros(core::stream_stored(tensor, context, take) * parts);
+  } else {
+    tensor.stream_dense(dtype, context, take);
+  }
   const codecs::Statistics found = accumulator.finish();
   Stats stats;
   stats.elements = found.elements;
@@ -68,13 +84,44 @@ Stats statistics(const Tensor& tensor, const Context& context) {
 
 namespace {
 
-bool is_complex(DType dtype) { return dtype == DType::complex64 || dtype == DType::complex128; }
-
 void require_bins(std::uint32_t bins) {
   if (bins == 0 || bins > 65536) base::misuse("histogram", "a histogram has 1 to 65536 intervals");
 }
 
-// Fills in the histogram and the standard deviation from the extremes and the mean.
+// Casts pieces of whole elements on their way to `sink`.
+std::function<bool(std::span<const std::byte>)> as_doubles(
+    const Tensor& tensor, const std::function<bool(std::span<const std::byte>)>& sink) {
+  return [dtype = tensor.dtype(), sink](std::span<const std::byte> piece) {
+    constexpr std::size_t kMost = 4096;
+    const std::size_t width = info(dtype).bits / 8;
+    std::vector<std::byte> doubles(kMost * sizeof(double));
+    for (std::size_t n = 0; piece.size() >= width; piece = piece.subspan(n * width)) {
+      n = std::min(kMost, piece.size() / width);
+      const auto out = std::span(doubles).first(n * sizeof(double));
+      if (!codecs::cast(dtype, piece.first(n * width), DType::f64, out, n).ok())
+        base::misuse("cast", "an element does not fit a double");
+      if (!sink(out)) return false;
+    }
+    return true;
+  };
+}
+
+// Calls each(value) for the elements as doubles. Returns how many zeros a sparse tensor has besides.
+template <class Each> std::uint64_t for_each_double(const Tensor& tensor, const Context& context, Each each) {
+  const auto take = [&](std::span<const std::byte> piece) {
+    for (; piece.size() >= sizeof(double); piece = piece.subspan(sizeof(double))) {
+      double value = 0;
+      std::memcpy(&value, piece.data(), sizeof value);
+      each(value);
+    }
+    return true;
+  };
+  if (is_sparse(tensor)) return core::stream_stored(tensor, context, as_doubles(tensor, take));
+  tensor.stream_dense(DType::f64, context, take);
+  return 0;
+}
+
+// Fills in the histogram, the standard deviation and the dead rows from the extremes and the mean.
 void distribute(const Tensor& tensor, std::uint32_t bins, const Context& context, Stats& stats) {
   if (stats.min.kind() == Value::Kind::null) return;
   Histogram out{number_of(stats.min), number_of(stats.max), std::vector<std::uint64_t>(bins)};
@@ -82,21 +129,44 @@ void distribute(const Tensor& tensor, std::uint32_t bins, const Context& context
   const double half = out.to / 2 - out.from / 2;
   double squares = 0;  // of distances from the mean, as parts of `half`, so that none overflows
   std::uint64_t finite = 0;
-  tensor.stream_dense(DType::f64, context, [&](std::span<const std::byte> piece) {
-    for (; piece.size() >= sizeof(double); piece = piece.subspan(sizeof(double))) {
-      double value = 0;
-      std::memcpy(&value, piece.data(), sizeof value);
-      if (!std::isfinite(value)) continue;
-      const double place = half > 0 ? (value / 2 - out.from / 2) / half * bins : 0;
-      ++out.counts[std::min(static_cast<std::uint32_t>(place), bins - 1)];
-      const double distance = half > 0 ? (value / 2 - stats.mean / 2) / half : 0;
-      squares += distance * distance;
-      ++finite;
+  const Shape shape = tensor.shape();
+  // There are elements. Those of a sparse tensor do not come by rows.
+  const std::uint64_t row = shape.size() < 2 || is_sparse(tensor) ? 0 : elements_of(tensor) / shape[0];
+  std::uint64_t left = row;
+  bool dead = true;
+  const auto add = [&](double value, std::uint64_t times) {
+    if (!std::isfinite(value)) return;
+    const double place = half > 0 ? (value / 2 - out.from / 2) / half * bins : 0;
+    out.counts[std::min(static_cast<std::uint32_t>(place), bins - 1)] += times;
+    const double distance = half > 0 ? (value / 2 - stats.mean / 2) / half : 0;
+    squares += distance * distance * static_cast<double>(times);
+    finite += times;
+  };
+  const std::uint64_t zeros = for_each_double(tensor, context, [&](double value) {
+    dead = dead && value == 0;
+    if (row > 0 && --left == 0) {
+      stats.dead_rows += dead ? 1U : 0U;
+      left = row;
+      dead = true;
     }
-    return true;
+    add(value, 1);
   });
+  if (zeros > 0) add(0, zeros);
   if (finite > 0) stats.std = half * (2 * std::sqrt(squares / static_cast<double>(finite)));
   stats.histogram = std::move(out);
+}
+
+constexpr double kFar = 6;  // standard deviations
+
+// Reads the tensor only if an extreme is an outlier.
+void count_outliers(const Tensor& tensor, const Context& context, Stats& stats) {
+  const Histogram& all = stats.histogram;
+  const double far = kFar * stats.std;
+  const auto is_far = [&](double value) { return std::isfinite(value) && std::abs(value - stats.mean) > far; };
+  if (all.counts.empty() || !(stats.std > 0) || !(is_far(all.from) || is_far(all.to))) return;
+  const std::uint64_t zeros =
+      for_each_double(tensor, context, [&](double value) { stats.outliers += is_far(value) ? 1U : 0U; });
+  if (is_far(0)) stats.outliers += zeros;
 }
 
 // As elements_of(), for tensors that opening did not check; 0 if it is too large a number.
@@ -159,7 +229,7 @@ std::vector<std::size_t> first_equals(const Model& model, std::span<const std::u
 std::vector<Stats> statistics(const Model& model, std::span<const std::uint32_t> tensors, const Context& context,
                               std::uint32_t bins) {
   if (bins > 0) require_bins(bins);
-  const std::uint64_t passes = bins > 0 ? 2 : 1;
+  const std::uint64_t passes = bins > 0 ? 3 : 1;
   const std::vector<std::size_t> first = first_equals(model, tensors);
   core::Work work;
   std::uint64_t total = 0;
@@ -195,6 +265,7 @@ std::vector<Stats> statistics(const Model& model, std::span<const std::uint32_t>
     pass([&](const Context& inner) {
       if (!is_complex(tensor.dtype())) distribute(tensor, bins, inner, stats[i]);
     });
+    pass([&](const Context& inner) { count_outliers(tensor, inner, stats[i]); });
   });
   for (std::size_t i = 0; i < tensors.size(); ++i) stats[i] = stats[first[i]];
   progress.finish();

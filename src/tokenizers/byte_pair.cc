@@ -27,6 +27,7 @@ namespace {
 using tokenizers::SpelledToken;
 
 constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581
+constexpr std::size_t kLongestFound = 256;               // bytes of a token that texts are searched for
 constexpr std::uint32_t kByteVocabulary = 260;           // reading M10: bytes, BOS, EOS, PAD, UNK
 
 struct SpecialIds {
@@ -133,8 +134,11 @@ struct BytePair::Rep {
         special(special_ids(from)),
         texts(from.tokens),
         tokens(by_id(texts, from.ids, size)),
-        merges(merging(options), checked(from), size, special.unk),
+        merges(merging(options), checked(from), size, special.unk, options.byte_level),
         adds_bos(options.adds_bos),
+        adds_eos(options.adds_eos),
+        leftmost(options.leftmost),
+        ends(options.ends.begin(), options.ends.end()),
         metaspace(options.metaspace),
         prefix_space(options.prefix_space.value_or(is_of_sentencepiece(tokens, special))) {
     divide(options);
@@ -144,10 +148,13 @@ struct BytePair::Rep {
 
   // The tokens that merges begin with and make.
   std::vector<SpelledToken> merging(const BytePairOptions& options) const {
-    const std::set<std::uint32_t> others(options.in_texts.begin(), options.in_texts.end());
+    const std::set<std::uint32_t> others(options.in_texts.begin(), options.in_texts.end()),
+        control(options.control.begin(), options.control.end());
     std::vector<SpelledToken> out;
-    std::ranges::copy_if(tokens, std::back_inserter(out),
-                         [&](const SpelledToken& each) { return !others.contains(each.id); });
+    // A longer one is not in the alphabet, and what merges make of it is left as it is.
+    std::ranges::copy_if(tokens, std::back_inserter(out), [&](const SpelledToken& each) {
+      return !others.contains(each.id) && !(each.bytes.size() == 1 && control.contains(each.id));
+    });
     return out;
   }
 
@@ -159,14 +166,26 @@ struct BytePair::Rep {
                                                  "\", which this program does not know");
       splitter.emplace(*named);
     }
-    if (options.whole_words)
-      for (const SpelledToken& each : tokens) whole.insert_or_assign(each.bytes, each.id);
-    for (const std::uint32_t id : options.in_texts)
-      if (const SpelledToken* const token = tokenizers::find_token(tokens, id)) {
-        in_texts.emplace(token->bytes, id);  // of equal texts, the first
-        std::vector<std::size_t>& all = lengths[static_cast<unsigned char>(token->bytes[0])];
-        if (std::ranges::find(all, token->bytes.size()) == all.end()) all.push_back(token->bytes.size());
-      }
+    if (options.whole_words) {
+      const std::set<std::uint32_t> control(options.control.begin(), options.control.end());
+      for (const SpelledToken& each : tokens)
+        if (!control.contains(each.id)) whole.insert_or_assign(each.bytes, each.id);
+    }
+    const auto search = [&](std::uint32_t id, std::uint32_t found) {
+      const SpelledToken* const token = tokenizers::find_token(tokens, id);
+      if (token == nullptr) return;
+      if (token->bytes.size() > kLongestFound)
+        base::malformed("tokenizer/token", "a token that texts are searched for has " +
+                                               std::to_string(token->bytes.size()) + " bytes, and " +
+                                               std::to_string(kLongestFound) + " are the most");
+      in_texts.emplace(token->bytes, found);  // of equal texts, the first
+      std::vector<std::size_t>& all = lengths[static_cast<unsigned char>(token->bytes[0])];
+      if (std::ranges::find(all, token->bytes.size()) == all.end()) all.push_back(token->bytes.size());
+    };
+    for (const std::uint32_t id : options.in_texts) search(id, id);
+    // From left to right, one that is passed over hides those inside it.
+    if (leftmost && !options.in_texts.empty())
+      for (const std::uint32_t id : options.control) search(id, tokenizers::kNoToken);
   }
 
   // Appends the ids of a text without tokens that are in_texts first.
@@ -184,15 +203,28 @@ struct BytePair::Rep {
     }
   }
 
-  // Appends the ids of a text. Longer tokens are in_texts first, wherever they are; of one length, the first ones in
-  // the text.
-  void encode(std::string_view text, std::uint64_t enough, std::vector<std::uint32_t>& out) const {
-    struct Find {
-      std::size_t at, length;
-      std::uint32_t id;
-    };
+  struct Find {
+    std::size_t at, length;
+    std::uint32_t id;
+  };
+  // Where tokens of `in_texts` are taken, by their places: the longest at each, from left to right.
+  std::map<std::size_t, Find> from_left(std::string_view text) const {
+    std::map<std::size_t, Find> taken;
+    for (std::size_t at = 0; at < text.size();) {
+      Find best{at, 0, tokenizers::kNoToken};
+      for (const std::size_t length : lengths[static_cast<unsigned char>(text[at])])
+        if (length > best.length && length <= text.size() - at)
+          if (const auto token = in_texts.find(text.substr(at, length)); token != in_texts.end())
+            best = {at, length, token->second};
+      if (best.id != tokenizers::kNoToken) taken.emplace(at, best);
+      at += std::max<std::size_t>(best.length, 1);
+    }
+    return taken;
+  }
+  // The same, the longest first, wherever they are; of one length, the first ones in the text.
+  std::map<std::size_t, Find> longest_first(std::string_view text) const {
     std::vector<Find> places;
-    for (std::size_t at = 0; !in_texts.empty() && at < text.size(); ++at)
+    for (std::size_t at = 0; at < text.size(); ++at)
       for (const std::size_t length : lengths[static_cast<unsigned char>(text[at])])
         if (const auto token = length <= text.size() - at ? in_texts.find(text.substr(at, length)) : in_texts.end();
             token != in_texts.end())
@@ -206,6 +238,13 @@ struct BytePair::Rep {
           (after == taken.begin() || std::prev(after)->first + std::prev(after)->second.length <= place.at);
       if (free) taken.emplace(place.at, place);
     }
+    return taken;
+  }
+
+  // Appends the ids of a text.
+  void encode(std::string_view text, std::uint64_t enough, std::vector<std::uint32_t>& out) const {
+    std::map<std::size_t, Find> taken;
+    if (!in_texts.empty()) taken = leftmost ? from_left(text) : longest_first(text);
     std::size_t begin = 0;
     const auto rest = [&](std::size_t end) {
       if (begin == end) return;
@@ -262,7 +301,9 @@ struct BytePair::Rep {
   const Texts texts;
   const std::vector<SpelledToken> tokens;  // sorted by id; views into texts
   const tokenizers::Merges merges;
-  const bool adds_bos, metaspace, prefix_space;
+  const bool adds_bos, adds_eos, leftmost;
+  const std::set<std::uint32_t> ends;  // besides EOS
+  const bool metaspace, prefix_space;
   std::optional<tokenizers::Splitter> splitter{};
   std::unordered_map<std::string_view, std::uint32_t> whole{},
       in_texts{};                                       // words that stay; tokens that are found first
@@ -310,6 +351,9 @@ std::uint32_t BytePair::eos() const noexcept { return rep_->special.eos; }
 std::uint32_t BytePair::pad() const noexcept { return rep_->special.pad; }
 std::uint32_t BytePair::unk() const noexcept { return rep_->special.unk; }
 bool BytePair::prefix_space() const noexcept { return rep_->prefix_space; }
+bool BytePair::adds_bos() const noexcept { return rep_->adds_bos; }
+bool BytePair::adds_eos() const noexcept { return rep_->adds_eos; }
+bool BytePair::ends(std::uint32_t id) const noexcept { return id == rep_->special.eos || rep_->ends.contains(id); }
 
 BytePair::Decoder::Decoder(const BytePair& tokenizer) : rep_(tokenizer.rep_) {}
 

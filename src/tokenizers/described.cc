@@ -20,6 +20,7 @@
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "core/byte_spelling.h"
+#include "core/tokenizer_rules.h"
 #include "core/words.h"
 #include "tokenizers/splitter.h"
 
@@ -67,6 +68,7 @@ class Reading {
       if (!out.options.prefix_space) out.options.prefix_space = flag("add_space_prefix").value_or(true);
     }
     if (text != "bert") find_in_texts(out.options);
+    if (text != "bert") find_ends(out.options);
     out.tokenizer = std::make_shared<const Tokenizer>(std::move(out_));
     return out;
   }
@@ -148,12 +150,21 @@ class Reading {
   void find_in_texts(BytePairOptions& options) {
     for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
       if (types_[id] != Type::user_defined || (*texts_)[id].empty()) continue;
-      if ((*texts_)[id].size() > kLongest)
-        fail("token", "a token that texts are searched for has " + std::to_string((*texts_)[id].size()) +
-                          " bytes, and " + std::to_string(kLongest) + " are the most");
       options.in_texts.push_back(id);
     }
     options.adds_bos = options.adds_bos && flag("add_bos_token").value_or(options.whole_words || options.words.empty());
+    options.adds_eos = options.adds_eos || flag("add_eos_token").value_or(false);
+  }
+
+  // The ends of a turn, and of a message.
+  void find_ends(BytePairOptions& options) {
+    for (const std::string_view key : {"eot_token_id", "eom_token_id"})
+      if (const Value* const value = said(key)) {
+        const auto id = value->as_u64();
+        if (!id || *id >= out_.vocab_size)
+          fail("special", "the id of " + std::string(key) + " is not in the vocabulary");
+        options.ends.push_back(static_cast<std::uint32_t>(*id));
+      }
   }
 
   // ---- GPT-2 ----
@@ -163,10 +174,11 @@ class Reading {
     const Value* const pre = said("pre");
     options.words = pre ? pre->to_text() : "default";
     const Splitter::Named* const named = Splitter::find(options.words);
-    if (!named)
+    if (!named || options.words.starts_with(Splitter::kHuggingFace))
       base::unsupported("tokenizer/words", "texts are divided into words as for " +
                                                core::quoted(core::excerpt(options.words)) +
                                                ", which this program does not know");
+    options.byte_level = true;
     options.whole_words = named->whole_words;
     options.prefix_space = false;
     std::unordered_map<std::string_view, std::uint32_t> ids;  // of spellings
@@ -264,10 +276,44 @@ class Reading {
   Tokenizer out_;
 };
 
+// The options of a model whose tokenizer is its own.
+BytePairOptions with_rules(const Model& model, BytePairOptions options) {
+  if (const Value* const unheld = model.attribute(core::kTokenizerUnheld))
+    base::unsupported("tokenizer/unheld", "the model's tokenizer does what this one does not: " + unheld->to_text());
+  const Value* const text = model.attribute(core::kTokenizerRules);
+  if (text == nullptr) return options;
+  const auto rules = core::parse_tokenizer_rules(text->to_text());
+  if (!rules)
+    base::malformed("tokenizer/rules", "the attribute " + core::quoted(core::kTokenizerRules) + " of the model is " +
+                                           core::quoted(core::excerpt(text->to_text())) + ", which are no rules");
+  if (!rules->words.empty()) {
+    const Splitter::Spelled* const words = Splitter::find(rules->words);
+    if (!words)
+      base::unsupported("tokenizer/words", "texts are divided into words by the regular expression " +
+                                               core::quoted(core::excerpt(rules->words[0], 200)) +
+                                               (rules->words.size() == 1 ? "" : " and others") +
+                                               ", which this program does not know");
+    options.words = words->name;
+  }
+  options.byte_level = rules->byte_level;
+  options.whole_words = rules->whole_words;
+  if (rules->byte_level && !options.prefix_space) options.prefix_space = false;
+  options.adds_bos = options.adds_bos && rules->bos.value_or(true);
+  options.adds_eos = options.adds_eos || rules->eos.value_or(false);
+  options.leftmost = true;
+  options.in_texts = rules->found;
+  options.control = rules->control;
+  options.ends = rules->ends;
+  return options;
+}
+
 }  // namespace
 
 Described describe(const Model& model, const BytePairOptions& options) {
-  if (auto own = model.tokenizer()) return {std::move(own), options};
+  if (auto own = model.tokenizer()) {
+    BytePairOptions with = own->kind == Tokenizer::Kind::wordpiece ? options : with_rules(model, options);
+    return {std::move(own), std::move(with)};
+  }
   if (const Value* const kind = model.attribute(std::string(kKeys) + "model"); !kind || kind->to_text() == "none")
     return {nullptr, options};
   return Reading(model).read(options);

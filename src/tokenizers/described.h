@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary of a model: its own, or the one that metadata of llama.cpp describe (tokenizer.ggml.*).
+// The vocabulary of a model and what else its tokenizer does: its own, with the rules beside it
+// (core/tokenizer_rules.h), or what metadata of llama.cpp describe (tokenizer.ggml.*).
 #pragma once
 #include <memory>
 

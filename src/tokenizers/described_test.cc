@@ -111,6 +111,116 @@ TEST(Described, ByteLevel) {
   EXPECT_EQ(BytePair(*described.tokenizer, described.options).decode(Ids{5, 6, 1, 7, 8}), "ab ab\u00e9");
 }
 
+// A token of a whole character that no merge makes was taken for it; llama.cpp merges bytes only.
+TEST(Described, ACharacterOfAByteLevelVocabularyBeginsAsItsBytes) {
+  const Description gpt2{.model = "gpt2",
+                         .tokens = {"\u00c3", "\u00a9", "\u00c3\u00a9", "<|end|>"},
+                         .types = {1, 1, 1, 3},
+                         .merges = {"\u00a9 \u00a9"},
+                         .more = {{"pre", Value::text("gpt-2")}, {"eos_token_id", Value::integer(std::uint64_t{3})}}};
+  EXPECT_EQ(encoded(gpt2.build(), "\u00e9"), (Ids{0, 1}));
+}
+
+TEST(Described, TheEndsOfATextAreThoseThatTheMetadataName) {
+  Description with = pieces();
+  with.more = {{"eot_token_id", Value::integer(std::uint64_t{261})},
+               {"eom_token_id", Value::integer(std::uint64_t{262})},
+               {"add_eos_token", Value::boolean(true)}};
+  const Described described = describe(with.build());
+  const BytePair tokenizer(*described.tokenizer, described.options);
+  EXPECT_TRUE(tokenizer.ends(2) && tokenizer.ends(261) && tokenizer.ends(262));
+  EXPECT_FALSE(tokenizer.ends(1));
+  EXPECT_TRUE(tokenizer.adds_bos() && tokenizer.adds_eos());
+  const TextTokenizer whole(with.build());
+  EXPECT_EQ(whole("ab").ids, (Ids{1, 263, 2}));
+  const TextTokenizer cut(with.build(), {.max_length = 2}), bare(with.build(), {.special = false});
+  EXPECT_EQ(cut("ab ab").ids, (Ids{1, 2}));
+  EXPECT_TRUE(cut("ab ab").truncated);
+  EXPECT_EQ(bare("ab").ids, Ids{263});
+  with.more = {{"eot_token_id", Value::integer(std::uint64_t{264})}};
+  EXPECT_EQ(thrown([&] { describe(with.build()); }).rule, "tokenizer/special");
+}
+
+// The vocabulary of a folder with the rules beside it.
+struct Ruled {
+  std::vector<std::pair<std::uint32_t, std::string>> tokens;
+  std::string rules;
+  std::vector<Tokenizer::Merge> merges{};
+};
+Ids encoded(const Ruled& from, std::string_view text) {
+  Tokenizer tokenizer;
+  tokenizer.kind = Tokenizer::Kind::bpe;
+  tokenizer.vocab_size = 400;
+  for (int b = 0; b < 256; ++b) tokenizer.tokens.push_back(std::string(1, static_cast<char>(b)));
+  for (std::uint32_t id = 0; id < 256; ++id) tokenizer.ids.push_back(id);
+  for (const auto& [id, spelled] : from.tokens) {
+    tokenizer.tokens.push_back(spelled);
+    tokenizer.ids.push_back(id);
+  }
+  tokenizer.merges = from.merges;
+  tokenizer.special = {{"bos", 390}, {"eos", 391}, {"unk", 391}};
+  Builder builder;
+  builder.tokenizer(tokenizer);
+  builder.attribute("tokenizer_rules", Value::text(from.rules));
+  return encoded(builder.build(), text);
+}
+
+TEST(Described, AddedTokensOfAFolderAreFoundFromLeftToRight) {
+  const Ruled from{.tokens = {{300, "l<"}, {301, "<x>"}, {302, "<x>>"}, {303, "|<x>|"}},
+                   .rules = R"({"byte_level":true,"bos":false,"control":[303],"found":[300,301,302]})"};
+  EXPECT_EQ(encoded(from, "l<x>"), (Ids{300, 'x', '>'}));
+  EXPECT_EQ(encoded(from, "a<x>>"), (Ids{'a', 302}));
+  EXPECT_EQ(encoded(from, "|<x>|<x>"), (Ids{'|', '<', 'x', '>', '|', 301}));  // what a control token spells is text
+}
+
+TEST(Described, NoTextBecomesAControlToken) {
+  const Ruled from{.tokens = {{300, "pad"}, {301, "ab"}},
+                   .rules =
+                       R"({"byte_level":true,"whole_words":true,"bos":true,"control":[300],"words":["\\p{N}",)"
+                       R"("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"]})"};
+  EXPECT_EQ(encoded(from, "pad7"), (Ids{390, 'p', 'a', 'd', '7'}));
+  EXPECT_EQ(encoded(from, "ab7"), (Ids{390, 301, '7'}));
+}
+
+TEST(Described, ContractionsOfALlama3FolderFoldTheLongS) {
+  const std::string words =
+      R"(["(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|)"
+      R"(\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"])";
+  const Ruled from{.tokens = {{300, "xy"}, {301, "\u017fx"}},
+                   .rules = R"({"byte_level":true,"bos":false,"words":)" + words + "}",
+                   .merges = {{'x', 'y', 300, 0}}};
+  EXPECT_EQ(encoded(from, "'\u017fxy"), (Ids{'\'', 0xC5, 0xBF, 300}));
+}
+
+TEST(Described, AnUnknownExpressionIsRefusedByName) {
+  const Finding found =
+      thrown([] { encoded(Ruled{.tokens = {}, .rules = R"({"byte_level":true,"words":["a+b"]})"}, "x"); });
+  EXPECT_EQ(found.rule, "tokenizer/words");
+  EXPECT_EQ(found.kind, Kind::unsupported);
+  EXPECT_NE(found.message.find("a+b"), std::string::npos);
+  EXPECT_EQ(thrown([] { encoded(Ruled{.tokens = {}, .rules = "{}x"}, "x"); }).rule, "tokenizer/rules");
+}
+
+TEST(Described, TokensThatTextsAreSearchedForHaveABound) {
+  Ruled from{.tokens = {{300, std::string(256, 'a')}}, .rules = R"({"byte_level":true,"bos":false,"found":[300]})"};
+  EXPECT_EQ(encoded(from, std::string(257, 'a')), (Ids{300, 'a'}));
+  from.tokens[0].second += 'a';
+  EXPECT_EQ(thrown([&] { encoded(from, "a"); }).rule, "tokenizer/token");
+}
+
+// A tokenizer whose normalizer is not here gave ids as if there were none.
+TEST(Described, WhatIsNotEvenARuleIsRefused) {
+  Tokenizer tokenizer;
+  tokenizer.kind = Tokenizer::Kind::byte;
+  Builder builder;
+  builder.tokenizer(tokenizer);
+  builder.attribute("tokenizer_unheld", Value::text("its normalizer NFC changes texts"));
+  const Finding found = thrown([&] { describe(builder.build()); });
+  EXPECT_EQ(found.rule, "tokenizer/unheld");
+  EXPECT_EQ(found.kind, Kind::unsupported);
+  EXPECT_NE(found.message.find("NFC"), std::string::npos);
+}
+
 TEST(Described, WordPieceWithoutItsMarks) {
   const Description bert{.model = "bert",
                          .tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2581un", "able"},

@@ -203,14 +203,14 @@ PairTable::Merge PairTable::find_crowded(std::uint64_t pair) const noexcept {
 }
 
 Alphabet::Alphabet(std::span<const SpelledToken> tokens, std::span<const Tokenizer::Merge> merges, std::uint32_t size,
-                   std::uint32_t unk)
+                   std::uint32_t unk, bool byte_level)
     : page_of_(0x110000 >> 8, 0), pages_(256, kNoToken) {
   for (std::uint32_t value = 0; value < 256; ++value)
     bytes_[value] = value >= size || find_token(tokens, value) ? unk : value;
   for (const SpelledToken& token : tokens) {
     if (token.bytes.size() == 1) {
       bytes_[static_cast<unsigned char>(token.bytes[0])] = token.id;
-    } else if (const auto code_point = character_of(token.bytes)) {
+    } else if (const auto code_point = byte_level ? std::nullopt : character_of(token.bytes)) {
       set_character(*code_point, token.id);
     }
   }
@@ -231,8 +231,8 @@ void Alphabet::set_character(char32_t code_point, std::uint32_t id) {
 }
 
 Merges::Merges(std::span<const SpelledToken> tokens, std::span<const Tokenizer::Merge> merges, std::uint32_t size,
-               std::uint32_t unk)
-    : alphabet_(tokens, merges, size, unk), pairs_(merges) {
+               std::uint32_t unk, bool byte_level)
+    : alphabet_(tokens, merges, size, unk, byte_level), pairs_(merges) {
   find_joints(tokens, merges, unk);
 }
 

@@ -70,8 +70,9 @@ class Alphabet {
  public:
   // `tokens` must be sorted by id, all below `size`. A byte that no token spells gets the id equal to its value; if a
   // token has that id, or the vocabulary is too small for it, the byte becomes `unk`.
+  // `byte_level`: no character has a token of its own.
   Alphabet(std::span<const SpelledToken> tokens, std::span<const Tokenizer::Merge> merges, std::uint32_t size,
-           std::uint32_t unk);
+           std::uint32_t unk, bool byte_level);
 
   std::uint32_t byte(unsigned char value) const noexcept { return bytes_[value]; }
   // The token of a multi-byte character. kNoToken: the character starts as its bytes.
@@ -91,7 +92,7 @@ class Merges {
  public:
   // Arguments as for Alphabet. Inputs and outputs of merges are below 2^32 - 1.
   Merges(std::span<const SpelledToken> tokens, std::span<const Tokenizer::Merge> merges, std::uint32_t size,
-         std::uint32_t unk);
+         std::uint32_t unk, bool byte_level = false);
 
   // Appends the ids of the text, which has at most 2^32 - 2 bytes. Stops soon after `out` has reached `enough` ids.
   void encode(std::string_view text, std::uint64_t enough, std::vector<std::uint32_t>& out) const;

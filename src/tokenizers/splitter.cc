@@ -18,24 +18,38 @@ namespace {
 constexpr std::size_t kNo = std::numeric_limits<std::size_t>::max();
 
 #define WB_CONTRACTIONS "'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]"
+// In a tokenizer.json, and what that matches: an S in either case is also U+017F, which llama.cpp leaves alone.
+#define WB_FOLDING "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define WB_FOLDED "'[sS\u017F]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]"
 #define WB_END R"(\s*[\r\n]+|\s+(?!\S)|\s+)"
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kOfGpt2[] = {kGpt2};
 constexpr std::string_view kOfDefault[] = {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{N}+)", "[0-9][0-9][0-9]"};
 constexpr std::string_view kOfFalcon[] = {R"([\p{P}$+<=>^~|`]+)", kGpt2, "[0-9][0-9][0-9]"};
 constexpr std::string_view kOfStarcoder[] = {R"(\p{N})", kGpt2};
-constexpr std::string_view kOfLlama3[] = {WB_CONTRACTIONS
-                                          R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)" WB_END};
-constexpr std::string_view kOfQwen2[] = {WB_CONTRACTIONS
-                                         R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)" WB_END};
-constexpr std::string_view kOfQwen35[] = {
-    WB_CONTRACTIONS R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|)" WB_END};
+#define WB_LLAMA3 R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)" WB_END
+#define WB_QWEN2 R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)" WB_END
+#define WB_QWEN35 R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|)" WB_END
+constexpr std::string_view kOfLlama3[] = {WB_CONTRACTIONS WB_LLAMA3};
+constexpr std::string_view kOfQwen2[] = {WB_CONTRACTIONS WB_QWEN2};
+constexpr std::string_view kOfQwen35[] = {WB_CONTRACTIONS WB_QWEN35};
+constexpr std::string_view kLlama3Folded[] = {WB_FOLDED WB_LLAMA3}, kLlama3Spelled[] = {WB_FOLDING WB_LLAMA3};
+constexpr std::string_view kQwen2Folded[] = {WB_FOLDED WB_QWEN2}, kQwen2Spelled[] = {WB_FOLDING WB_QWEN2};
+constexpr std::string_view kQwen35Folded[] = {WB_FOLDED WB_QWEN35}, kQwen35Spelled[] = {WB_FOLDING WB_QWEN35};
 constexpr std::string_view kOfDeepseekCoder[] = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
                                                  "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+", R"(\p{N})"};
 constexpr std::string_view kOfDeepseek3[] = {
     R"(\p{N}{1,3})", "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|)" WB_END};
+// With the two characters themselves.
+constexpr std::string_view kDeepseekCoderSpelled[] = {"[\r\n]", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
+                                                      "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+", R"(\p{N})"};
 #undef WB_CONTRACTIONS
+#undef WB_FOLDING
+#undef WB_FOLDED
+#undef WB_LLAMA3
+#undef WB_QWEN2
+#undef WB_QWEN35
 #undef WB_END
 
 constexpr Splitter::Named kNamed[] = {{"default", false, kOfDefault},
@@ -65,7 +79,19 @@ constexpr Splitter::Named kNamed[] = {{"default", false, kOfDefault},
                                       {"megrez", false, kOfQwen2},
                                       {"qwen35", false, kOfQwen35},
                                       {"deepseek-coder", false, kOfDeepseekCoder},
-                                      {"deepseek-v3", false, kOfDeepseek3}};
+                                      {"deepseek-v3", false, kOfDeepseek3},
+                                      {"hf-llama-bpe", false, kLlama3Folded},
+                                      {"hf-qwen2", false, kQwen2Folded},
+                                      {"hf-qwen35", false, kQwen35Folded}};
+
+constexpr Splitter::Spelled kSpelled[] = {{"hf-llama-bpe", "dbrx", "llama-bpe", kLlama3Spelled},
+                                          {"hf-qwen2", "qwen2", "", kQwen2Spelled},
+                                          {"hf-qwen35", "qwen35", "", kQwen35Spelled},
+                                          {"gpt-2", "gpt-2", "", kOfGpt2},
+                                          {"smollm", "smollm", "", kOfStarcoder},
+                                          {"deepseek-coder", "deepseek-coder", "", kOfDeepseekCoder},
+                                          {"deepseek-coder", "deepseek-coder", "", kDeepseekCoderSpelled},
+                                          {"deepseek-v3", "deepseek-v3", "", kOfDeepseek3}};
 
 std::uint8_t kinds_of(char32_t c) noexcept {
   const auto* const after =
@@ -91,6 +117,12 @@ std::size_t take_number(std::string_view& rest) {
 const Splitter::Named* Splitter::find(std::string_view name) noexcept {
   const auto at = std::ranges::find(kNamed, name, &Named::name);
   return at == std::end(kNamed) ? nullptr : &*at;
+}
+
+const Splitter::Spelled* Splitter::find(std::span<const std::string> expressions) noexcept {
+  const auto at = std::ranges::find_if(
+      kSpelled, [&](const Spelled& each) { return std::ranges::equal(each.expressions, expressions); });
+  return at == std::end(kSpelled) ? nullptr : &*at;
 }
 
 Splitter::Splitter(const Named& named) {

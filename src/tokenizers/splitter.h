@@ -21,6 +21,15 @@ class Splitter {
     std::span<const std::string_view> expressions;
   };
   static const Named* find(std::string_view name) noexcept;
+  static constexpr std::string_view kHuggingFace = "hf-";  // begins those of Hugging Face that llama.cpp has otherwise
+
+  // The same divisions as a tokenizer.json spells them.
+  struct Spelled {
+    std::string_view name;            // of the division
+    std::string_view pre, pre_whole;  // tokenizer.ggml.pre of it, and with words that stay whole; empty: none
+    std::span<const std::string_view> expressions;
+  };
+  static const Spelled* find(std::span<const std::string> expressions) noexcept;
 
   explicit Splitter(const Named&);
   // Where the words of the text end, ascending; the last is its size. Invalid UTF-8 counts as symbols, a byte each.

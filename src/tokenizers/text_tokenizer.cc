@@ -72,9 +72,11 @@ TokenizedText tokenized(const BytePair& tokenizer, std::string_view text, const 
   const std::uint64_t most = options.max_length;
   TokenizedText out;
   // One extra id signals truncation.
-  out.ids = tokenizer.encode(text, {.bos = options.special, .max_length = most == 0 ? 0 : most + 1});
+  const bool eos = options.special && tokenizer.adds_eos();
+  out.ids = tokenizer.encode(text, {.bos = options.special, .eos = eos, .max_length = most == 0 ? 0 : most + 1});
   out.truncated = most != 0 && out.ids.size() > most;
   if (out.truncated) out.ids.resize(base::to_size(most));
+  if (out.truncated && eos) out.ids.back() = tokenizer.eos();
   for (const std::uint32_t id : out.ids) out.tokens.push_back(spelt(tokenizer, id));
   return out;
 }

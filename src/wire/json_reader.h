@@ -110,6 +110,13 @@ class JsonReader {
   bool read_bool(bool& out);
   bool read_null();
 
+  // For callers that read the usual spelling of a value themselves, in one step: the text from the next value on (empty
+  // if none is due or left), and then take() of the value's bytes, which the caller has checked to be a whole value.
+  std::string_view rest() {
+    return ready_for_value() ? std::string_view(cur_, static_cast<std::size_t>(end_ - cur_)) : std::string_view{};
+  }
+  bool take(std::size_t length);
+
   // Checks and skips the next value; `raw` is its verbatim text.
   bool skip_value();
   bool skip_value(std::string_view& raw);
@@ -180,6 +187,26 @@ inline std::uint64_t digits8(const char* at, std::size_t& count) noexcept {
 
 }  // namespace json_detail
 
+// The common case of a number: an integer of 1 to 15 digits well inside the text, read without a branch per digit.
+// Returns how many digits it has; 0 if it is anything else, or within 17 bytes of the end.
+inline std::size_t short_u64(const char* at, const char* end, std::uint64_t& out) noexcept {
+  if (end - at < 17) return 0;
+  std::size_t count = 0;
+  std::uint64_t value = json_detail::digits8(at, count);
+  if (count == 8) {
+    static constexpr std::uint64_t kPowersOfTen[] = {1, 10, 100, 1'000, 10'000, 100'000, 1'000'000, 10'000'000};
+    std::size_t more = 0;
+    const std::uint64_t tail = json_detail::digits8(at + 8, more);
+    if (more == 8) return 0;
+    value = value * kPowersOfTen[more] + tail;
+    count += more;
+  }
+  const char next = at[count];
+  if ((*at == '0' && count > 1) || next == '.' || next == 'e' || next == 'E') return 0;
+  out = value;
+  return count;
+}
+
 inline void JsonReader::skip_space() noexcept {
   while (cur_ != end_ && json_detail::is_space(*cur_)) ++cur_;
 }
@@ -236,23 +263,19 @@ inline bool JsonReader::next_element() {
   return true;
 }
 
-// The common case, 1 to 15 digits well inside the text, without a branch per digit. cur_ may be at any byte.
+// cur_ may be at any byte.
 inline bool JsonReader::read_short_u64(std::uint64_t& out) {
-  if (end_ - cur_ < 17) return false;
-  std::size_t count = 0;
-  std::uint64_t value = json_detail::digits8(cur_, count);
-  if (count == 8) {
-    static constexpr std::uint64_t kPowersOfTen[] = {1, 10, 100, 1'000, 10'000, 100'000, 1'000'000, 10'000'000};
-    std::size_t more = 0;
-    const std::uint64_t tail = json_detail::digits8(cur_ + 8, more);
-    if (more == 8) return false;
-    value = value * kPowersOfTen[more] + tail;
-    count += more;
-  }
-  const char next = cur_[count];
-  if (count == 0 || (*cur_ == '0' && count > 1) || next == '.' || next == 'e' || next == 'E') return false;
-  out = value;
+  const std::size_t count = short_u64(cur_, end_, out);
+  if (count == 0) return false;
   cur_ += count;
+  state_ = after_;
+  return true;
+}
+
+inline bool JsonReader::take(std::size_t length) {
+  if (state_ != State::value || length > static_cast<std::size_t>(end_ - cur_)) [[unlikely]]
+    return out_of_order();
+  cur_ += length;
   state_ = after_;
   return true;
 }

@@ -366,8 +366,29 @@ TEST(JsonReader, CallsOutOfOrderAreMisuse) {
   ASSERT_TRUE(in.enter_object());
   EXPECT_EQ(kind_of([&] { in.next_element(); }), Kind::misuse);
   EXPECT_EQ(kind_of([&] { in.skip_value(); }), Kind::misuse);
+  EXPECT_EQ(kind_of([&] { in.rest(); }), Kind::misuse);
+  EXPECT_EQ(kind_of([&] { in.take(0); }), Kind::misuse);
   ASSERT_TRUE(in.next_key(key));
   EXPECT_EQ(kind_of([&] { in.next_key(key); }), Kind::misuse);
+  EXPECT_EQ(kind_of([&] { in.take(3); }), Kind::misuse);  // the text has two more bytes
+}
+
+TEST(JsonReader, ACallerMayReadAValueItself) {
+  JsonReader in("[ {\"a\":[1]} , 7]");
+  ASSERT_TRUE(in.enter_array());
+  ASSERT_TRUE(in.next_element());
+  EXPECT_EQ(in.rest(), "{\"a\":[1]} , 7]");
+  EXPECT_TRUE(in.take(9));
+  std::uint64_t seven = 0;
+  ASSERT_TRUE(in.next_element());
+  EXPECT_TRUE(in.read_u64(seven));
+  EXPECT_EQ(seven, 7U);
+  EXPECT_FALSE(in.next_element());
+  EXPECT_TRUE(in.finish());
+  JsonReader cut("[1,");
+  ASSERT_TRUE(cut.enter_array() && cut.next_element() && cut.read_u64(seven) && cut.next_element());
+  EXPECT_TRUE(cut.rest().empty());
+  EXPECT_EQ(cut.error().code, JsonErrorCode::unexpected_end);
 }
 
 std::string random_text(Random& random) {

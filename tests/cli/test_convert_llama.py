@@ -133,10 +133,10 @@ def test_a_folder_becomes_an_slm(tmp_path, folder):
     assert "model.layers.1.self_attn.k_proj.weight" in {tensor["name"] for tensor in shown["tensors"]}
 
 
-def test_a_folder_of_pickles_says_so(tmp_path, folder):
+def test_a_file_of_weights_that_is_named_like_a_pickle_says_so(tmp_path, folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     done = weighbridge("convert", folder, tmp_path / "out.slm", status=1)
-    assert "pytorch_model.bin" in done.stderr and "hf/pickle" in done.stderr
+    assert "pytorch_model.bin" in done.stderr and "hf/weights-format" in done.stderr
 
 
 def test_a_tokenizer_that_splits_texts_is_a_loss(tmp_path, folder):

@@ -60,6 +60,36 @@ def embedded(*arguments):
     return [validated(line, "embed") for line in weighbridge("embed", *arguments).stdout.splitlines()]
 
 
+def test_vectors_go_into_a_pipe_as_numbers_and_as_a_stream_of_arrow(model, tmp_path):
+    texts = ["a scale", "is", "for lorries"]
+    rows = np.array([embedded(model, text)[0]["embedding"] for text in texts], "<f4")
+    for flags, got in (((), weighbridge("embed", model, *texts, "--output-format", "f32", text=False).stdout),
+                       (("-o", tmp_path / "rows.f32"), None)):
+        if got is None:
+            weighbridge("embed", model, *texts, *flags)
+            got = (tmp_path / "rows.f32").read_bytes()
+        assert np.array_equal(np.frombuffer(got, "<f4").reshape(3, HIDDEN), rows)
+    stream = weighbridge("embed", model, *texts, "--output-format", "arrow", text=False).stdout
+    weighbridge("embed", model, *texts, "-o", tmp_path / "rows.arrow")
+    assert (tmp_path / "rows.arrow").read_bytes() == stream and len(stream) % 8 == 0 and stream.endswith(b"\xff\xff\xff\xff\0\0\0\0")
+    assert rows.tobytes() in stream and b"weighbridge.model" in stream
+    assert "with --json" in weighbridge("embed", model, "a", "--output-format", "f32", "--json", status=2).stderr
+    assert "f32 and arrow can be piped" in weighbridge("embed", model, "a", "--output-format", "npy", status=2).stderr
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is missing: tools/python-environments.sh makes the environment")
+    with pyarrow.ipc.open_stream(stream) as reader:
+        metadata = {key.decode(): value.decode() for key, value in reader.schema.metadata.items()}
+        table = reader.read_all()
+    table.validate(full=True)
+    assert metadata == {"weighbridge.model": weighbridge("hash", model).stdout.split()[0], "weighbridge.pooling": "mean",
+                        "weighbridge.precision": "f32", "weighbridge.normalized": "true"}
+    assert table.schema.field("embedding").type == pyarrow.list_(pyarrow.field("item", pyarrow.float32(), nullable=False), HIDDEN)
+    assert np.array_equal(np.array(table["embedding"].to_pylist(), "<f4"), rows)
+    many = weighbridge("embed", model, "-", "--output-format", "arrow", input="a\n" * 40000, text=False).stdout
+    with pyarrow.ipc.open_stream(many) as reader:
+        assert sum(batch.num_rows for batch in reader) == 40000
+
+
+
 def test_embed_prints_an_object_a_line(model):
     first, second = embedded(model, "a weighbridge", "is a scale for lorries")
     assert set(first) == {"schema", "index", "tokens", "truncated", "embedding"}

@@ -166,10 +166,10 @@ def test_what_is_no_model_folder(tmp_path, model):
     said = weighbridge("inspect", tmp_path, status=2).stderr
     assert "is a directory" in said and "config.json" in said and "model.safetensors" in said
     (model / "model.safetensors").rename(model / "pytorch_model.bin")
-    assert findings(model) == ["hf/pickle"]
-    assert "pickle" in weighbridge("convert", model, tmp_path / "x.zt", status=1).stderr
+    assert findings(model) == ["hf/weights-format", "hf/pickle"]
+    assert "does not have the format" in weighbridge("convert", model, tmp_path / "x.zt", status=1).stderr
     failed = validated(weighbridge("inspect", "--json", model, status=1).stdout, "failure")
-    assert failed["format"] == "hf" and failed["findings"][0]["rule"] == "hf/pickle"
+    assert failed["format"] == "hf" and failed["findings"][0]["rule"] == "hf/weights-format"
 
 
 def test_a_file_is_named_where_a_file_of_the_folder_is_to_blame(model, sharded):

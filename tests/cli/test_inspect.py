@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import struct
+import xml.etree.ElementTree
 
 from conftest import floats, safetensors, validated, weighbridge
 from terminal import on_terminal
@@ -124,7 +125,8 @@ def test_stats(tmp_path):
     stats = {t["name"]: t["stats"] for t in value["tensors"]}
     assert abs(stats["mixed"].pop("std") - (14 / 3) ** 0.5) < 1e-12
     assert stats["mixed"] == {"elements": 6, "zeros": 1, "nans": 1, "infinities": 2, "min": -1, "max": 4, "mean": 1,
-                              "histogram": {"from": -1, "to": 4, "counts": [1] + [0] * 5 + [1] + [0] * 24 + [1]}}
+                              "histogram": {"from": -1, "to": 4, "counts": [1] + [0] * 5 + [1] + [0] * 24 + [1]},
+                              "outliers": 0, "dead_rows": 0}
     assert stats["big"]["max"] == 2**64 - 1
     assert stats["none"]["min"] is None and stats["none"]["mean"] is None and "histogram" not in stats["none"]
     out = weighbridge("inspect", path, "--stats").stdout
@@ -246,3 +248,41 @@ def test_stats_mark_what_is_wrong_with_the_values(tmp_path):
     assert lines["zeros"].endswith("all zero") and lines["odd"].endswith("\u2588      \u2588 NaN Inf")
     assert "1.7e+308" in lines["huge"] and "inf" not in lines["huge"].split("dense")[1]
     assert lines["same"].split()[-5:] == ["0", "0", "0", "0", "\u2588"]
+
+
+def drawn(path, *flags):
+    """The texts of the picture of a file."""
+    picture = path.with_suffix(".svg")
+    weighbridge("inspect", path, "--plot", picture, "--quiet", *flags)
+    svg = picture.read_text()
+    assert "prefers-color-scheme:dark" in svg
+    return ["".join(each.itertext()) for each in xml.etree.ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_a_picture_of_the_weights(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    spread = [((i * 7919) % 1000 - 500) / 1000 for i in range(4000)]
+    path.write_bytes(safetensors({
+        "dead": ("F32", [3, 2], floats(1, 2, 0, 0, -0.0, 0)),
+        "far": ("F32", [4001], floats(*spread, 100)),
+        "odd": ("F32", [4], floats(float("nan"), float("inf"), 1, 2)),
+        "<plain> & \"quoted\"": ("F32", [2], floats(-1, 3)),
+        "none": ("F32", [0], b"")}))
+    texts = drawn(path)
+    assert "2 dead rows" in texts and "1 outlier" in texts and "1 NaN, 1 infinite" in texts and "no elements" in texts
+    assert any(text.startswith("<plain>") for text in texts) and "5 tensors, 3 with something odd" in texts
+    stats = {each["name"]: each["stats"] for each in validated(weighbridge("inspect", path, "--stats", "--json").stdout, "inspect")["tensors"]}
+    assert stats["dead"]["dead_rows"] == 2 and stats["far"]["outliers"] == 1 and stats["odd"]["outliers"] == 0
+    weighbridge("inspect", path, "--plot", path.with_suffix(".svg"), status=2)
+    weighbridge("inspect", path, path, "--plot", tmp_path / "two.svg", status=2)
+    weighbridge("inspect", path, "--plot", path, "--force", status=2)
+
+
+def test_a_picture_of_ten_thousand_tensors_is_bounded(tmp_path):
+    path = tmp_path / "many.safetensors"
+    path.write_bytes(safetensors({f"w.{i}": ("F32", [2], floats(i, float("nan") if i == 7777 else 1)) for i in range(10000)}))
+    texts = drawn(path)
+    assert "... and 9700 more tensors, none of them odd" in texts
+    assert sum("elements" in text and "w." in text for text in texts) == 300
+    assert any("w.7777" in text for text in texts)
+    assert path.with_suffix(".svg").stat().st_size < 1 << 20

@@ -28,7 +28,7 @@ def test_version_and_help():
 
 
 @pytest.mark.parametrize("arguments,word", [
-    (["inpsect", "f"], "'inspect'"), (["--bogus"], "verb"), (["inspect"], "FILE"), (["convert", "a", "b.zt", "c"], "'c'"),
+    (["inpsect", "f"], "'inspect'"), (["--bogus"], "verb"), (["inspect"], "FILE"), (["convert", "a", "b.zt", "c"], "-o OUT"),
     (["inspect", "a", "--sorted"], "--sort"), (["inspect", "a", "--sort"], "KEY"), (["inspect", "a", "--sort", "nam"], "'name'"),
     (["inspect", "a", "--json=3"], "--json"), (["inspect", "a", "--sort", "name", "--sort", "size"], "more than once"),
     (["verify", "a", "--stats"], "--stats"), (["completion", "bsh"], "'bash'"), (["inspect", "a", "--sort="], "--sort"),
@@ -154,9 +154,9 @@ def test_n_is_a_count_where_there_is_one_to_give(sample, tmp_path):
 
 
 def test_unknown_targets_name_what_can_be_written(sample, tmp_path):
-    said = weighbridge("convert", sample, tmp_path / "x.onnx", status=2).stderr
+    said = weighbridge("convert", sample, tmp_path / "x.tflite", status=2).stderr
     assert ".safetensors, .gguf, .zt," in said and "or / (a Hugging Face folder)" in said and "--to with one of safetensors gguf zt" in said
-    assert "expected safetensors, gguf, zt" in weighbridge("convert", sample, tmp_path / "x", "--to", "onnx", status=2).stderr
+    assert "expected safetensors, gguf, zt" in weighbridge("convert", sample, tmp_path / "x", "--to", "tflite", status=2).stderr
 
 
 def test_a_long_job_shows_its_progress_on_a_terminal_only(large):

@@ -125,6 +125,24 @@ def test_a_shard_by_itself_is_one_file_with_a_note(model, tmp_path):
     assert "model.safetensors.index.json" in done.stdout + done.stderr
 
 
+def test_shards_that_are_all_given_are_not_alone(model, tmp_path):
+    """Each of them was said to be one of several, whose index should be opened."""
+    out = tmp_path / "out"
+    weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", "40")
+    shards = sorted(out.glob("model-*-of-*.safetensors"))
+    assert len(shards) == 5
+    for given, alone in ((shards, 0), (shards[::-1], 0), (shards[1:], 4), (shards[:2], 2)):
+        verdicts = validated(weighbridge("verify", "--json", *given).stdout, "verify")
+        assert sum(len(verdict["findings"]) for verdict in verdicts) == alone, given
+        assert weighbridge("doctor", *given).stdout.count("shard-alone") == alone
+    assert "shard-alone" not in weighbridge("inspect", *shards).stderr
+    assert "shard-alone" in weighbridge("inspect", shards[0]).stderr
+    joined = tmp_path / "joined.safetensors"
+    assert "shard-alone" not in weighbridge("convert", *shards, "-o", joined).stderr
+    assert digest(joined) == digest(out)
+    assert "shard-alone" in weighbridge("convert", *shards[:2], "-o", joined, "--force").stderr
+
+
 def test_a_dry_run_refuses_what_the_run_refuses(model, tmp_path):
     out = tmp_path / "out"
     words = ["--to", "safetensors", "--max-shard-size", "40"]
@@ -159,17 +177,46 @@ def test_a_shard_that_is_no_file_is_missing(model, tmp_path):
     assert "safetensors/shard-missing" in weighbridge("verify", out, status=1).stdout
 
 
-def test_more_shards_than_the_shell_allows_open_files(tmp_path):
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < 400:
-        pytest.skip(f"the system allows {hard} open files")
+OPEN_FILES = 64
+
+
+def few_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
+
+
+def within_few_files(*words, status=0):
+    """Each shard kept its descriptor for as long as the model was open."""
+    done = subprocess.run([COMMAND, *words], capture_output=True, text=True, preexec_fn=few_files)
+    assert done.returncode == status, (words, done)
+    return done
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """A model of 300 shards, and its index."""
+    folder = tmp_path_factory.mktemp("many")
     places = {}
-    for i in range(200):
-        (tmp_path / f"{i}.safetensors").write_bytes(safetensors({f"t{i}": ("F32", [1], floats(i))}))
-        places[f"t{i}"] = f"{i}.safetensors"
-    (tmp_path / "m.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
-    try:
-        weighbridge("verify", tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    for i in range(300):
+        (folder / f"{i}.safetensors").write_bytes(safetensors({f"t{i:03}": ("F32", [2], floats(i, -i))}))
+        places[f"t{i:03}"] = f"{i}.safetensors"
+    (folder / "m.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    return folder
+
+
+def test_more_shards_than_the_process_may_open_files(many, tmp_path):
+    index = many / "m.safetensors.index.json"
+    assert "300" in within_few_files("verify", many).stdout
+    one = tmp_path / "one.safetensors"
+    within_few_files("convert", index, one)
+    digests = {within_few_files("hash", "-q", path).stdout.split()[0] for path in (many, index, one)}
+    assert len(digests) == 1
+    within_few_files("diff", many, one)
+    within_few_files("diff", many, index)
+    assert within_few_files("inspect", "--stats", many).stdout.count("t2") >= 100
+
+
+def test_more_files_of_a_split_gguf_than_the_process_may_open(many, tmp_path):
+    weighbridge("convert", many, f"{tmp_path}/split/", "--to", "gguf", "--max-shard-size", "16")
+    assert len(list((tmp_path / "split").iterdir())) > 200
+    within_few_files("verify", tmp_path / "split")
+    within_few_files("diff", many, tmp_path / "split")

@@ -69,8 +69,8 @@ def test_append_takes_it_too(source, tmp_path):
 
 
 @pytest.mark.parametrize("flags,said", [
-    (["x.safetensors", "--sparse", "csr"], "--sparse applies only to zt, and the output is safetensors"),
-    (["x.zt", "--to", "zt0", "--sparse", "coo"], "--sparse applies only to zt, and the output is zt0"),
+    (["x.safetensors", "--sparse", "csr"], "--sparse applies only to zt and zt2, and the output is safetensors"),
+    (["x.zt", "--to", "zt0", "--sparse", "coo"], "--sparse applies only to zt and zt2, and the output is zt0"),
     (["x.zt", "--sparse", "ccs"], "--sparse cannot be 'ccs': expected csr or coo"),
     (["x.zt", "--sparse", "csr", "--cast", "f16"], "--sparse and --cast cannot be used together"),
     (["x.zt", "--sparse-density", "0.5"], "--sparse-density has no effect without --sparse"),

@@ -34,6 +34,24 @@ def test_json(sample, broken, tmp_path):
     assert gone["valid"] is False and gone["format"] is None and gone["findings"][0]["kind"] == "io"
 
 
+def test_digests_of_whole_files_are_told(tmp_path):
+    """A root of zTensor 2 has the digests of its shards, which are compared: it was said that there are none."""
+    corpus = ROOT / "corpus/zt2"
+    assert weighbridge("verify", corpus / "valid-shard-unused.zt").stdout.endswith(", structure and digests of 1 file\n")
+    assert weighbridge("verify", corpus / "valid-shard-unused-missing.zt").stdout.endswith(", structure only: the file has no checksums\n")
+    stored = validated(weighbridge("inspect", "--json", corpus / "valid-shard-unused.zt").stdout, "inspect")["checksums"]
+    assert [(name, text[:5]) for name, text in stored.items()] == [("file valid-shard-unused-base.zt", "xxh3:")]
+
+
+def test_what_was_checked_besides_the_sha256_is_told(sample, tmp_path):
+    """It was only "structure and SHA-256", whatever digests the file has."""
+    out = tmp_path / "out.zt"
+    weighbridge("convert", sample, out, "--digest", "sha256")
+    for path, said in ((sample, "structure and SHA-256"), (out, "structure and digests, and SHA-256")):
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert weighbridge("verify", path, "--sha256", sha256).stdout.endswith(f", {said}\n")
+
+
 def test_quiet_says_it_with_the_status(sample, broken):
     for path, status in ((sample, 0), (broken, 1)):
         done = weighbridge("verify", "--quiet", path, status=status)

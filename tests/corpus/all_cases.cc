@@ -6,14 +6,19 @@
 
 #include "formats/embd/format.h"
 #include "formats/gguf/format.h"
+#include "formats/hdf5/format.h"
 #include "formats/llama2c/format.h"
 #include "formats/numpy/format.h"
+#include "formats/onnx/format.h"
+#include "formats/pytorch/format.h"
 #include "formats/safetensors/format.h"
 #include "formats/slm/format.h"
 #include "formats/slm_adapter/format.h"
 #include "formats/stb/format.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor1/format.h"
+#include "formats/ztensor2/format.h"
+#include "support/agreement.h"
 #include "weighbridge/place.h"
 
 namespace weighbridge::test {
@@ -70,16 +75,62 @@ const std::vector<FormatCorpus>& all_cases() {
       {&safetensors::kFormat, safetensors::cases()},
       {&gguf::kFormat, gguf::cases()},
       {&ztensor1::kFormat, ztensor1::cases()},
+      {&ztensor2::kFormat, ztensor2::cases()},
       {&ztensor0::kFormat, ztensor0::cases()},
       {&stb::kFormat, stb::cases()},
       {&embd::kFormat, embd::cases()},
       {&slm_format::kFormat, slm_format::cases()},
       {&slm_adapter::kFormat, slm_adapter::cases()},
+      {&onnx::kFormat, onnx::cases()},
       {&llama2c::kFormat, llama2c::cases()},
       {&numpy::kNpy, numpy::npy_cases()},
       {&numpy::kNpz, numpy::npz_cases()},
+      {&hdf5::kHdf5, hdf5::hdf5_cases()},
+      {&hdf5::kKeras, hdf5::keras_cases()},
+      {&pytorch::kFormat, pytorch::cases()},
   };
   return all;
+}
+
+std::string index_of_cases() {
+  std::string out = "file\tverdict\trule\tfrom\tsays\talso\tbeside\n";
+  for (const FormatCorpus& corpus : all_cases()) {
+    std::vector<std::string> lines;
+    for (const core::CorpusCase& c : corpus.cases) {
+      if (c.generated_only) continue;
+      std::vector<std::string> ids = c.others;
+      if (!c.rule.empty()) ids.insert(ids.begin(), c.rule);
+      // The first of the worst findings makes the verdict.
+      const auto weight = [](const std::string& id) {
+        const Severity severity = find_rule(id)->severity;
+        return severity == Severity::error ? 2 : severity == Severity::unsupported ? 1 : 0;
+      };
+      const auto worst = std::max_element(
+          ids.begin(), ids.end(),
+          [&](const std::string& left, const std::string& right) { return weight(left) < weight(right); });
+      Rule rule{};
+      if (worst != ids.end()) {
+        rule = *find_rule(*worst);
+        ids.erase(worst);
+      }
+      const std::string_view verdict = rule.id.empty()                      ? "valid"
+                                       : rule.severity == Severity::error   ? "invalid"
+                                       : rule.severity == Severity::warning ? "warning"
+                                                                            : "unsupported";
+      const std::string path = corpus.path(c);
+      std::string also, beside = c.sidecar ? sidecar_path(path, *c.sidecar) : std::string();
+      beside.erase(0, beside.rfind('/') + 1);
+      for (const std::string& id : ids) also += (also.empty() ? "" : " ") + id;
+      std::string line = path;
+      for (const std::string_view cell :
+           {verdict, rule.id, rule.section, rule.sentence, std::string_view(also), std::string_view(beside)})
+        line.append("\t").append(cell);
+      lines.push_back(std::move(line) + '\n');
+    }
+    std::sort(lines.begin(), lines.end());
+    for (const std::string& line : lines) out += line;
+  }
+  return out;
 }
 
 }  // namespace weighbridge::test

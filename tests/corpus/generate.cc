@@ -1,31 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// corpus_generate FOLDER: writes every committed file of the corpus below FOLDER and removes those that no case makes.
+// corpus_generate FOLDER: writes every committed file of the corpus below FOLDER, and its index, and removes those that
+// no case makes.
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <set>
+#include <string_view>
 
 #include "corpus/all_cases.h"
 
 int main(int argc, char** argv) try {
   namespace fs = std::filesystem;
-  if (argc != 2) {
-    std::cerr << "usage: corpus_generate FOLDER\n";
-    return 2;
+  // A word that looks like a flag is none of a folder: it was made, and filled.
+  const std::string_view word = argc == 2 ? argv[1] : "";
+  const bool help = word == "--help" || word == "-h";
+  if (help || word.empty() || word.starts_with('-')) {
+    (help ? std::cout : std::cerr)
+        << "usage: corpus_generate FOLDER\n"
+           "Writes the committed files of the corpus below FOLDER, and removes those that no "
+           "case makes.\n";
+    return help ? 0 : 2;
   }
   const fs::path folder = argv[1];
   std::set<fs::path> made;
+  const auto write = [&](const fs::path& path, const std::string& bytes) {
+    std::ofstream out(path, std::ios::binary | std::ios::trunc);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
+    made.insert(path);
+  };
   for (const auto& corpus : weighbridge::test::all_cases()) {
     fs::create_directories(folder / corpus.format->info.name);
     for (const auto& c : corpus.cases) {
       if (c.generated_only) continue;
-      const auto write = [&](const fs::path& path, const std::string& bytes) {
-        std::ofstream out(path, std::ios::binary | std::ios::trunc);
-        out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-        if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
-        made.insert(path);
-      };
       const fs::path path = folder / corpus.path(c);
       write(path, c.bytes);
       if (c.sidecar) write(weighbridge::test::sidecar_path(path.string(), *c.sidecar), c.sidecar->bytes);
@@ -33,6 +41,7 @@ int main(int argc, char** argv) try {
     for (const auto& entry : fs::directory_iterator(folder / corpus.format->info.name))
       if (!made.contains(entry.path())) fs::remove(entry.path());
   }
+  write(folder / "index.tsv", weighbridge::test::index_of_cases());
   std::cout << made.size() << " files\n";
   return 0;
 } catch (const std::exception& error) {

@@ -46,10 +46,25 @@ void check(const core::CorpusCase& c, const std::string& path) {
     }
 }
 
+// Where to change or cut a text: everywhere, except inside padding, whose bytes are all alike.
+std::vector<std::size_t> places_of(const std::string& text) {
+  constexpr std::size_t kApart = 32, kInPadding = 512;
+  std::vector<std::size_t> out;
+  std::size_t zeros = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    zeros = text[at] == '\0' ? zeros + 1 : 0;
+    const bool padding = zeros > kApart && at + kApart < text.size() && text.find_first_not_of('\0', at) > at + kApart;
+    if (!padding || at % kInPadding == 0) out.push_back(at);
+  }
+  const std::size_t step = std::max<std::size_t>(1, out.size() / kPlaces);
+  std::vector<std::size_t> sampled;
+  for (std::size_t i = 0; i < out.size(); i += step) sampled.push_back(out[i]);
+  return sampled;
+}
+
 // Checks `c` with a change at each position of `text`, which is part of it.
 void check_changes(const core::CorpusCase& c, std::string& text, const std::string& path) {
-  const std::size_t step = std::max<std::size_t>(1, text.size() / kPlaces);
-  for (std::size_t at = 0; at < text.size(); at += step) {
+  for (const std::size_t at : places_of(text)) {
     const char was = text[at];
     // A flipped low and high bit, the extremes, and the bytes that structure is made of.
     const std::array<char, 6> values = {
@@ -98,9 +113,8 @@ TEST_P(Mutations, OfOneByteNeverCrashAndOpenAgreesWithVerify) {
 
 TEST_P(Mutations, FilesCutOffAnywhereAreMalformedOrValidButNeverMore) {
   for (const core::CorpusCase& c : corpus().cases) {
-    const std::size_t step = std::max<std::size_t>(1, c.bytes.size() / kPlaces);
     core::CorpusCase cut = c;
-    for (std::size_t size = 0; size < c.bytes.size(); size += step) {
+    for (const std::size_t size : places_of(c.bytes)) {
       SCOPED_TRACE(corpus().path(c) + " cut to " + std::to_string(size));
       cut.bytes = c.bytes.substr(0, size);
       check(cut, corpus().path(c));

@@ -4,18 +4,23 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/endian.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
 #include "core/zip.h"
 #include "formats/embd/layout.h"
+#include "formats/hdf5/file.h"
 #include "formats/llama2c/layout.h"
 #include "formats/slm/layout.h"
 #include "formats/slm_adapter/layout.h"
 #include "formats/stb/layout.h"
 #include "formats/ztensor0/layout.h"
 #include "formats/ztensor1/layout.h"
+#include "formats/ztensor2/layout.h"
 
 namespace weighbridge::test {
 namespace {
@@ -118,9 +123,34 @@ void seal_llama2c(std::string& bytes) {
   if (size <= std::uint64_t{64} << 10) bytes.resize(static_cast<std::size_t>(size));
 }
 
+// Changes the manifest of a zTensor 2 file, which is before the footer, or what is before it, and sets the footer's
+// fields to the new manifest. False if the footer gives none.
+bool change_zt2(std::string& bytes, const std::string& donor, Mutator& mutator) {
+  using namespace ztensor2;
+  if (bytes.size() < kMinFile) return false;
+  const std::size_t footer = bytes.size() - kFooterSize;
+  const std::uint64_t offset = at<std::uint64_t>(bytes, footer), length = at<std::uint64_t>(bytes, footer + 8);
+  if (offset < kMagicSize || offset > footer || length != footer - offset) return false;
+  const auto begin = static_cast<std::size_t>(offset);
+  if (mutator.one_in(4) && begin > kAlignment) {  // the blobs, whose places stay
+    std::string blobs = bytes.substr(kAlignment, begin - kAlignment);
+    const std::size_t size = blobs.size();
+    mutator.change(blobs, donor);
+    blobs.resize(size);
+    bytes.replace(kAlignment, size, blobs);
+    return true;
+  }
+  std::string manifest = bytes.substr(begin, footer - begin), end = bytes.substr(footer);
+  mutator.change(manifest, donor);
+  put<std::uint64_t>(end, kManifestLengthAt, manifest.size());
+  put<std::uint64_t>(end, kManifestHashAt, codecs::xxh3_64(std::as_bytes(std::span(manifest))));
+  bytes.replace(begin, bytes.npos, manifest + end);
+  return true;
+}
+
 // Sets the CRC-32 of each stored member, in its local header and in the directory, whose entries are found by their
 // magic numbers. That of a deflated member stays.
-void seal_npz(std::string& bytes) {
+void seal_zip(std::string& bytes) {
   constexpr std::string_view kEntry("PK\x01\x02", 4);
   for (std::size_t entry = bytes.find(kEntry); entry != bytes.npos; entry = bytes.find(kEntry, entry + 4)) {
     if (bytes.size() - entry < 46 || at<std::uint16_t>(bytes, entry + 10) != 0) continue;
@@ -138,16 +168,44 @@ void seal_npz(std::string& bytes) {
   }
 }
 
+// The blocks of an HDF5 file that end with a checksum: they are found by their signatures, and end where the checksum
+// of what is before it follows.
+std::vector<std::pair<std::size_t, std::size_t>> sealed_blocks(const std::string& bytes) {
+  constexpr std::size_t kLongest = 600;
+  std::vector<std::pair<std::size_t, std::size_t>> out;
+  for (const std::string_view signature :
+       {hdf5::kSignature, hdf5::kHeader2, hdf5::kContinuation2, hdf5::kTree2, hdf5::kTree2Inner, hdf5::kTree2Leaf,
+        hdf5::kFractal, hdf5::kFractalIndirect, hdf5::kFixedArray, hdf5::kFixedBlock, hdf5::kExtensible,
+        hdf5::kExtensibleIndex, hdf5::kExtensibleBlock, hdf5::kExtensibleSuper})
+    for (std::size_t begin = bytes.find(signature); begin != bytes.npos; begin = bytes.find(signature, begin + 1))
+      for (std::size_t size = 8; size + 4 <= bytes.size() - begin && size < kLongest; ++size)
+        if (hdf5::lookup3(std::string_view(bytes).substr(begin, size)) == at<std::uint32_t>(bytes, begin + size)) {
+          out.emplace_back(begin, size);
+          break;
+        }
+  return out;
+}
+// Repairs those that were not moved.
+void seal_hdf5(std::string& bytes, const std::vector<std::pair<std::size_t, std::size_t>>& blocks) {
+  for (const auto& [begin, size] : blocks)
+    if (begin + size + 4 <= bytes.size())
+      put(bytes, begin + size, hdf5::lookup3(std::string_view(bytes).substr(begin, size)));
+}
+
 }  // namespace
 
 void change_beneath_seal(std::string_view format, std::string& bytes, const std::string& donor, Mutator& mutator) {
   if (const auto index = index_of(format, bytes)) return change_around(*index, bytes, donor, mutator);
+  if (format == "zt2" && change_zt2(bytes, donor, mutator)) return;
+  const bool hdf5 = format == "hdf5" || format == "keras";
+  const auto blocks = hdf5 ? sealed_blocks(bytes) : std::vector<std::pair<std::size_t, std::size_t>>();
   mutator.change(bytes, donor);
+  if (hdf5) seal_hdf5(bytes, blocks);
   if (format == "stb") seal_stb(bytes);
   if (format == "embd") seal_embd(bytes);
   if (format == "slm") seal_slm(bytes);
   if (format == "slm-adapter") seal_adapter(bytes);
-  if (format == "npz") seal_npz(bytes);
+  if (format == "npz" || format == "keras" || format == "pytorch") seal_zip(bytes);
   if (format == "llama2c") seal_llama2c(bytes);
 }
 

@@ -63,12 +63,17 @@ class FileSubject final : public Subject {
   std::string name() const override { return std::string(corpus_.format->info.name); }
   std::set<std::string> rules() const override {
     auto out = ids(corpus_.format->info.rules);
-    out.erase("safetensors/shard-link");         // no bytes make a link
-    out.erase("safetensors/metadata-conflict");  // takes two shards
-    out.erase("safetensors/two-weights");        // takes a folder
+    for (const char* format : {"safetensors", "pytorch", "hdf5"}) {
+      out.erase(std::string(format) + "/shard-link");         // no bytes make a link
+      out.erase(std::string(format) + "/metadata-conflict");  // takes two shards
+    }
+    out.erase("hdf5/dataset-twice");
+    out.erase("safetensors/two-weights");  // takes a folder
     out.erase("safetensors/shard-stray");
     out.erase("gguf/part-link");   // no bytes make a link
     out.erase("gguf/part-stray");  // takes a folder
+    out.erase("onnx/external-link");
+    out.erase("onnx/too-large");  // takes 2 GiB
     return out;
   }
 

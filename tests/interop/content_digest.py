@@ -16,7 +16,9 @@ from typing import NamedTuple
 LEAF = 65536
 INDEX_ROLES = {"sparse_csr": {"indices", "indptr"}, "sparse_coo": {"coords"}}
 # By block type in version 2, by layout in version 1.
-PARAMETERS = {"slm.q8_0": ("block_size",), "slm.q4_0": ("block_size",), "zt.group": ("bits", "group_size", "packing")}
+PARAMETERS = {"slm.q8_0": ("block_size",), "slm.q4_0": ("block_size",), "zt.group": ("bits", "group_size", "packing"),
+              "zt.quant": ("bits", "group_size", "packing", "zero_point"),
+              "zt.quant_zeros": ("bits", "group_size", "packing", "zero_point"), "zt.mx": ("block_size",)}
 PARAMETERS_1 = {"quantized_group": ("bits", "group_size", "packing"), "quantized_block": ("block_size",)}
 BLOCK_TYPES = {("quantized_row", "q8_0"): "slm.q8_0", ("quantized_block", "q4_0"): "slm.q4_0",
                ("quantized_group", "quantized_group"): "zt.group"}

@@ -85,6 +85,26 @@ def test_scaled_rotations(tmp_path, scaling, status):
         assert not linear or fields["llama.rope.scaling.factor"].contents() == 4.0
 
 
+LLAMA3_ROPE = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+               "original_max_position_embeddings": 8192}
+
+
+@pytest.mark.parametrize("scaling,parameters,theta", [
+    (None, LLAMA3_ROPE | {"rope_theta": 5e5}, 5e5), (LLAMA3_ROPE, LLAMA3_ROPE, 1e4), (LLAMA3_ROPE, LLAMA3_ROPE | {"rope_theta": 1e4}, 1e4),
+    ({"type": "linear", "factor": 2}, {"factor": 2.0, "rope_type": "linear"}, 1e4), ({}, {"rope_type": "default"}, 1e4),
+    (LLAMA3_ROPE, LLAMA3_ROPE | {"factor": 4.0}, None), (LLAMA3_ROPE, {"rope_type": "default"}, None),
+    (LLAMA3_ROPE, LLAMA3_ROPE | {"rope_theta": 5e5}, None), ({"type": "linear", "factor": 2.0}, {"rope_type": "linear", "factor": 4.0}, None)],
+    ids=str)
+def test_two_statements_of_a_rotation_must_say_the_same(tmp_path, scaling, parameters, theta):
+    """The second one counted. transformers 5 takes rope_scaling if both are there, and releases before it know no other key."""
+    config, blocks, _, _ = small(tmp_path, GROUPED)
+    folder = a_folder(tmp_path / "model", config, blocks, rope_scaling=scaling, rope_parameters=parameters)
+    weighbridge("convert", folder, tmp_path / "out.gguf", "--naming", "llama", "--quiet", status=2 if theta is None else 0)
+    weighbridge("generate", folder, "--prompt", "abc", "--max-tokens", "2", status=3 if theta is None else 0)
+    if theta is not None:
+        assert gguf.GGUFReader(tmp_path / "out.gguf").fields["llama.rope.freq_base"].contents() == theta
+
+
 def test_the_scaling_of_llama_3_is_a_tensor(tmp_path):
     config = SMALL | {"dim": 96, "n_heads": 3, "n_kv_heads": 1}
     config, blocks, _, _ = small(tmp_path, config)

@@ -2,10 +2,12 @@
 """Running GGUF: models that the package gguf writes, with grouped queries, scaled rotations and every form of weights, beside llama.cpp
 where llama-cpp-python brings it, and beside the same model in other containers. Real encoders give the vectors of their .weights."""
 import json
+import subprocess
+import sys
 
 import pytest
 
-from interop_tools import np, weighbridge
+from interop_tools import COMMAND, np, weighbridge
 from test_gguf_naming import (GROUPED, MINILM, a_folder, generated, greedy, llama2c, named, real, runner, with_llama_cpp, STORIES, TOK512)
 
 gguf = pytest.importorskip("gguf", reason="gguf is missing: tools/python-environments.sh makes the environment")
@@ -93,6 +95,49 @@ def test_weights_count_as_their_values(tmp_path, kind):
     assert generated(path, "ab", 60) == generated(tmp_path / "dense.gguf", "ab", 60)
 
 
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+def test_16_bit_weights_give_the_bits_of_f32(tmp_path, kind):
+    """They are widened while they are multiplied, in the order of f32."""
+    path = llama(tmp_path / "m.gguf", kind)
+    weighbridge("convert", path, tmp_path / "dense.gguf", "--cast", "f32", "--quiet")
+    assert likelihood(path, "ab ba aab b" * 5) == likelihood(tmp_path / "dense.gguf", "ab ba aab b" * 5)
+
+
+@pytest.mark.parametrize("kind", ["Q8_0", "Q4_0"])
+def test_fast_blocks_are_near_the_exact_ones(tmp_path, kind):
+    path = llama(tmp_path / "m.gguf", kind)
+    (tmp_path / "text").write_text("ab ba aab b" * 5)
+    fast = json.loads(weighbridge("perplexity", path, "--input", tmp_path / "text", "--precision", "fast", "--json"))["mean_nll"]
+    exact = likelihood(path, "ab ba aab b" * 5)
+    assert fast != exact and fast == pytest.approx(exact, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"])
+def test_compressed_weights_are_decompressed_before_they_count(tmp_path, kind):
+    """Blocks of q4_0 were taken from the compressed bytes, and from what followed them in memory."""
+    path = llama(tmp_path / "m.gguf", kind)
+    weighbridge("convert", path, tmp_path / "m.zt", "--encoding", "zstd", "--quiet")
+    assert likelihood(tmp_path / "m.zt", "ab ba aab b" * 5) == likelihood(path, "ab ba aab b" * 5)
+
+
+def peak_of(path):
+    """Bytes at the peak. Measured by a small process, because a child inherits the peak of the one that forks it."""
+    script = """if True:
+        import resource, subprocess, sys
+        subprocess.run(sys.argv[1:], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)"""
+    words = [COMMAND, "generate", path, "--prompt", "ab", "--max-tokens", "2", "--threads", "1"]
+    return int(subprocess.run([sys.executable, "-S", "-E", "-c", script, *words], check=True, capture_output=True, text=True).stdout)
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"])
+def test_weights_take_the_memory_of_their_file(tmp_path, kind):
+    """They were decoded to f32 in memory beside it. Of the other types this keeps the f32, once."""
+    path = llama(tmp_path / "m.gguf", kind, hidden=512, ffn=1536, layers=2)
+    expected = path.stat().st_size * 1.25 if kind != "Q5_1" else 4 * 6.1e6
+    assert peak_of(path) - peak_of(llama(tmp_path / "small.gguf", kind)) < expected + 12e6
+
+
 @real
 def test_stories_are_the_same_in_every_container(tmp_path):
     weighbridge("convert", STORIES, tmp_path / "model.slm", "--tokenizer", TOK512, "--quiet")
@@ -112,6 +157,59 @@ def test_a_folder_runs_as_its_gguf_does(tmp_path, scaling):
     if scaling is None:
         weighbridge("convert", folder, tmp_path / "model.slm", "--quiet")
         assert generated(folder, "abcdef", 60) == generated(tmp_path / "model.slm", "abcdef", 60)
+
+
+def test_a_text_ends_at_each_end_that_the_file_declares(tmp_path):
+    ids = generated(llama(tmp_path / "plain.gguf"), "ab ab", 40)
+    first = next(i for i, id in enumerate(ids) if i > 4 and id not in ids[:i])
+    for key in ("eot_token_id", "eom_token_id"):
+        path = llama(tmp_path / f"{key}.gguf", extra=[("uint32", "tokenizer.ggml." + key, ids[first])])
+        assert generated(path, "ab ab", 40) == ids[:first]
+
+
+@with_llama_cpp
+def test_llama_cpp_ends_a_text_where_we_do(tmp_path):
+    ids = generated(llama(tmp_path / "plain.gguf"), "ab ab", 40)
+    first = next(i for i, id in enumerate(ids) if i > 4 and id not in ids[:i])
+    path = llama(tmp_path / "eot.gguf", extra=[("uint32", "tokenizer.ggml.eot_token_id", ids[first])])
+    import llama_cpp
+    model = runner(path)
+    assert llama_cpp.llama_vocab_is_eog(model._model.vocab, ids[first]) and not llama_cpp.llama_vocab_is_eog(model._model.vocab, ids[0])
+
+
+def test_perplexity_puts_bos_before_a_text_only_where_the_file_says_so(tmp_path):
+    """It always did. Without BOS, the first token has nothing before it and is not scored."""
+    text = "ab ba aab b" * 3
+    said = {}
+    for name, extra in (("unset", []), ("with", [("bool", "tokenizer.ggml.add_bos_token", True)]),
+                        ("without", [("bool", "tokenizer.ggml.add_bos_token", False)])):
+        path = llama(tmp_path / f"{name}.gguf", extra=extra)
+        (tmp_path / "text.txt").write_text(text)
+        said[name] = json.loads(weighbridge("perplexity", path, "--input", tmp_path / "text.txt", "--json"))
+    assert said["unset"]["mean_nll"] == said["with"]["mean_nll"] and said["without"]["tokens"] == said["with"]["tokens"] - 1
+    assert said["without"]["mean_nll"] != said["with"]["mean_nll"]
+
+
+@pytest.mark.parametrize("place", ["config.json", "generation_config.json"])
+def test_a_folder_ends_a_text_at_each_of_its_eos_token_ids(tmp_path, place):
+    folder = a_folder(tmp_path / "model", GROUPED, llama2c.random_blocks(GROUPED))
+    ids = generated(folder, "abcdef", 40)
+    first = next(i for i, id in enumerate(ids) if i > 4 and id not in ids[:i])
+    config = json.loads((folder / place).read_text()) if place == "config.json" else {}
+    (folder / place).write_text(json.dumps(config | {"eos_token_id": [2, ids[first]]}))
+    assert generated(folder, "abcdef", 40) == ids[:first]
+    named(folder, tmp_path / "out.gguf")
+    assert generated(tmp_path / "out.gguf", "abcdef", 40) == ids[:first]
+    assert gguf.GGUFReader(tmp_path / "out.gguf").fields["tokenizer.ggml.eot_token_id"].contents() == ids[first]
+    said = json.loads(weighbridge("convert", folder, tmp_path / "out.slm", "--json", status=1))
+    assert any("1 more token ends" in loss["from"] for loss in said["losses"])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_ends_beyond_the_keys_of_llama_cpp_are_a_loss(tmp_path, count):
+    folder = a_folder(tmp_path / "model", GROUPED, llama2c.random_blocks(GROUPED), eos_token_id=[2, 300, 301, 302][:count + 1])
+    said = json.loads(weighbridge("convert", folder, tmp_path / "out.gguf", "--naming", "llama", "--json", status=1 if count == 3 else 0))
+    assert any("without 1 more" in loss["to"] for loss in said["losses"]) == (count == 3)
 
 
 @pytest.mark.parametrize("extra,word", [

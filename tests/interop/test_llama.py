@@ -379,27 +379,31 @@ def end_ids(folder, number):
 
 
 def test_a_byte_level_vocabulary(tmp_path):
-    """Exact without a regular expression; with one, a loss of kind tokenizer, but still a valid .slm."""
+    """Exact without a regular expression and with BOS; otherwise a loss of kind tokenizer, but still a valid .slm."""
     tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is missing: tools/python-environments.sh")
     config = SMALL | {"vocab_size": 320}
     rng = random.Random(4)
     texts = ["", " "] + [a_text(rng, [" a", "ab", "é", "\u20ac", "b ", "1a", "aa  b"]) for _ in range(1500)]
-    for name, changes in (("plain", {}), ("regex", {"use_regex": True})):
-        folder = folder_of(tmp_path / name, config, llama2c.random_blocks(config), tokenizer=byte_level(320, **changes))
+    frame = [{"SpecialToken": {"id": "<|end|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    with_bos = {"post_processor": {"type": "TemplateProcessing", "single": frame, "pair": frame,
+                                   "special_tokens": {"<|end|>": {"id": "<|end|>", "ids": [319], "tokens": ["<|end|>"]}}}}
+    for name, changes, word in (("plain", {}, None), ("regex", {"use_regex": True}, "regular expression"), ("bare", None, "no BOS")):
+        tokenizer = byte_level(320, **(changes or {})) | ({} if changes is None else with_bos)
+        folder = folder_of(tmp_path / name, config, llama2c.random_blocks(config), tokenizer=tokenizer)
         end_ids(folder, 319)
-        flags = ["--allow", "tokenizer"] if changes else []
-        if changes:
+        flags = ["--allow", "tokenizer"] if word else []
+        if word:
             refused = json.loads(weighbridge("convert", "--json", folder, tmp_path / "no.slm", status=1))
             assert [loss["kind"] for loss in refused["losses"] if loss["kind"] != "file"] == ["tokenizer"]
-            assert "regular expression" in refused["losses"][0]["from"]
+            assert word in refused["losses"][0]["from"]
             # The same by way of another container.
-            weighbridge("convert", "--quiet", folder, tmp_path / "regex.zt")
-            weighbridge("convert", "--quiet", tmp_path / "regex.zt", tmp_path / "no.slm", status=1)
+            weighbridge("convert", "--quiet", folder, tmp_path / f"{name}.zt")
+            weighbridge("convert", "--quiet", tmp_path / f"{name}.zt", tmp_path / "no.slm", status=1)
         table = converted(folder, tmp_path / f"{name}.slm", *flags)["tokenizer"]
         assert table["special"] == dict.fromkeys(slm.SPECIAL, 319)
         pair = reader_of(table)
         referee = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-        wrong = sum(pair.encode(text.encode()) != referee.encode(text).ids for text in texts)
+        wrong = sum(pair.encode(text.encode()) != referee.encode(text, add_special_tokens=False).ids for text in texts)
         assert (wrong > 0) == bool(changes)
 
 

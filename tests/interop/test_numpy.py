@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Written .npy and .npz against NumPy, both ways: every dtype, order and shape class, memory maps, Python's zipfile, and what NumPy
 would read differently."""
+import collections
+import datetime
+import decimal
 import io
+import json
+import os
+import pathlib
+import pickle
 import shutil
 import struct
 import subprocess
 import zipfile
+import zlib
 
 import pytest
 
-from interop_tools import NUMPY_OF, content_digest, np, weighbridge
+from interop_tools import NUMPY_OF, content_digest, extracted, np, weighbridge
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy", reason="safetensors is missing: tools/python-environments.sh makes the environment")
 
 VOID = [name for name in NUMPY_OF if name == "bf16" or name.startswith("f8")]
 PLAIN = [name for name in NUMPY_OF if name not in VOID]
+NUMPYS_OWN = sorted((pathlib.Path(np.__file__).parent / "lib/tests/data").glob("*.np[yz]"))
 SHAPES = {"scalar": (), "empty": (0, 3), "vector": (7,), "cube": (3, 4, 5), "one": (1, 1)}
 
 
@@ -202,3 +211,150 @@ def test_what_numpy_cannot_hold(tmp_path):
     weighbridge("convert", source, tmp_path / "b.npy", "--only", "b", "--allow", "attribute,name")
     assert np.load(tmp_path / "b.npy").tolist() == [0, 0]
     assert not list(tmp_path.glob("*.tmp*"))
+
+
+@pytest.mark.parametrize("path", NUMPYS_OWN, ids=lambda path: path.name)
+def test_files_of_numpys_own_tests(path):
+    """NumPy's wheel has a few: one that it opens without pickle opens here with the same array; the others are listed, and say why."""
+    theirs = {}
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        theirs = dict(loaded) if path.suffix == ".npz" else {"array": loaded}
+    except ValueError:  # objects
+        pass
+    found = json.loads(weighbridge("inspect", path, "--json"))
+    assert found["tensors"]
+    weighbridge("verify", path, status=0 if theirs else 3)
+    for tensor in found["tensors"]:
+        assert tensor["supported"] == (tensor["name"] in theirs)
+        if tensor["supported"]:
+            array = theirs[tensor["name"]]
+            assert tensor["shape"] == list(array.shape)
+            assert extracted(path, tensor["name"], "--raw") == np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+        else:
+            assert "object" in json.dumps(found["findings"])
+
+
+LARGE = (1 << 32) + 64  # bytes: above what 32 bits state
+
+
+def with_hole(path, member, size, crc):
+    """An archive as numpy.savez writes it, with one array of u8 whose bytes are a hole; its last byte is 7."""
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "|u1", "fortran_order": False, "shape": (size,)})
+    head = head.getvalue()
+    crc = zlib.crc32(b"\7", crc(zlib.crc32(head), size - 1))
+    whole = len(head) + size
+    name = (member + ".npy").encode()
+    local = struct.pack("<IHHHHHIIIHH", 0x04034B50, 45, 0, 0, 0, 33, crc, 0xFFFFFFFF, 0xFFFFFFFF, len(name), 20) + name
+    local += struct.pack("<HHQQ", 1, 16, whole, whole)
+    entry = struct.pack("<IHHHHHHIIIHHHHHII", 0x02014B50, 45, 45, 0, 0, 0, 33, crc, 0xFFFFFFFF, 0xFFFFFFFF, len(name), 20, 0, 0, 0, 0, 0)
+    entry += name + struct.pack("<HHQQ", 1, 16, whole, whole)
+    at = len(local) + whole
+    end64 = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, 1, 1, len(entry), at)
+    end = end64 + struct.pack("<IIQI", 0x07064B50, 0, at + len(entry), 1)
+    end += struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 1, 1, len(entry), 0xFFFFFFFF, 0)
+    with open(path, "wb") as file:
+        file.write(local + head)
+        file.seek(len(local) + whole - 1)
+        file.write(b"\7" + entry + end)
+
+
+def crc_of_zeros(crc, count):
+    block = bytes(1 << 24)
+    while count:
+        n = min(count, len(block))
+        crc, count = zlib.crc32(block if n == len(block) else block[:n], crc), count - n
+    return crc
+
+
+@pytest.mark.skipif(not os.environ.get("WEIGHBRIDGE_LARGE"), reason="reads 20 GB of holes, for a minute: WEIGHBRIDGE_LARGE=1 runs it")
+def test_a_member_above_4_gib_goes_both_ways(tmp_path):
+    source, out = tmp_path / "a.npz", tmp_path / "b.npz"
+    with_hole(source, "w", LARGE, crc_of_zeros)
+    with zipfile.ZipFile(source) as archive:  # the witness takes it
+        assert archive.infolist()[0].file_size > LARGE
+    weighbridge("verify", source)
+    weighbridge("convert", source, tmp_path / "deflated.npz", "--encoding", "deflate")  # small, with sizes above 4 GiB
+    assert content_digest(tmp_path / "deflated.npz") == content_digest(source)
+    if shutil.disk_usage(tmp_path).free > 8 << 30:
+        weighbridge("convert", source, out)
+        with zipfile.ZipFile(out) as archive, archive.open("w.npy") as member:
+            assert archive.infolist()[0].file_size > LARGE
+            assert np.lib.format.read_magic(member) == (1, 0)
+            assert np.lib.format.read_array_header_1_0(member) == ((LARGE,), False, np.dtype("u1"))
+        out.unlink()
+    with zipfile.ZipFile(tmp_path / "deflated.npz") as archive, archive.open("w.npy") as member:
+        assert archive.infolist()[0].file_size > LARGE
+        last = b""
+        while piece := member.read(1 << 24):  # to the end, where zipfile compares the CRC-32
+            last = piece
+        assert last[-1:] == b"\7"
+
+
+def test_headers_above_4_gib_are_read_from_a_hole(tmp_path):
+    """The same archive without reading its 4 GiB: listing it reads the headers alone."""
+    path = tmp_path / "a.npz"
+    with_hole(path, "w", LARGE, crc=lambda crc, count: crc)
+    found = json.loads(weighbridge("inspect", path, "--json"))["tensors"]
+    assert [(tensor["name"], tensor["shape"]) for tensor in found] == [("w", [LARGE])]
+    assert path.stat().st_blocks * 512 < 1 << 20
+
+
+class Named:
+    pass
+
+
+class Calls:
+    def __reduce__(self):
+        return (os.system, ("true",))
+
+
+HARMLESS = [1, "a", None, {"k": [1.5]}, (1, 2), b"x", np.float32(2), np.arange(3), np.datetime64("2020-01-01"), decimal.Decimal("1.5"),
+            datetime.date(2020, 1, 1), pathlib.Path("/a"), collections.OrderedDict(a=1), {1, 2}, range(3), 1 << 80, np.dtype("f4"), np.str_("a")]
+FIELDS = np.zeros(2, [("number", "<i2"), ("object", "O")])
+
+
+def objects(*items):
+    out = np.empty(len(items), object)
+    for i, item in enumerate(items):
+        out[i] = item
+    return out
+
+
+def with_field(item):
+    out = FIELDS.copy()
+    out["object"][1] = item
+    return out
+
+
+@pytest.mark.parametrize("save", ["save", "savez", "savez_compressed"])
+@pytest.mark.parametrize("array,rules,status", [
+    (objects(*HARMLESS), [], 3), (objects(), [], 3), (with_field(None), [], 3), (objects(1, Named()), ["unknown-global"], 3),
+    (objects(Calls(), 1), ["dangerous-global"], 1), (with_field(Calls()), ["dangerous-global"], 1),
+    (objects(pickle.dumps(Calls())), ["dangerous-global"], 1)])
+def test_what_the_pickle_of_an_object_array_would_call(tmp_path, save, array, rules, status):
+    """Its globals are judged as those of a PyTorch checkpoint, and nothing is called."""
+    path = tmp_path / ("a.npy" if save == "save" else "a.npz")
+    if save == "save":
+        np.save(path, array)
+    else:
+        getattr(np, save)(path, plain=np.arange(3), mixed=array)
+    report = json.loads(weighbridge("verify", path, "--json", status=status))
+    kind = path.suffix[1:]
+    found = [finding["rule"] for finding in report["findings"] if finding["rule"] not in (f"{kind}/object", f"{kind}/structured")]
+    assert found == [f"{kind}/{rule}" for rule in rules]
+    if rules == ["dangerous-global"]:
+        assert "system" in json.dumps(report["findings"])
+        # An npz has other arrays, which the pickle does not touch.
+        weighbridge("convert", path, tmp_path / "out.safetensors", "--allow", "unsupported", status=1 if save == "save" else 0)
+
+
+def test_an_object_array_that_is_cut_off_is_an_error(tmp_path):
+    whole, path = tmp_path / "a.npy", tmp_path / "b.npy"
+    np.save(whole, objects(*HARMLESS))
+    path.write_bytes(whole.read_bytes()[:-5])
+    with pytest.raises(Exception):
+        np.load(path, allow_pickle=True)
+    report = json.loads(weighbridge("verify", path, "--json", status=1))
+    assert [finding["rule"] for finding in report["findings"]] == ["npy/object", "npy/pickle"]

@@ -80,9 +80,19 @@ def repository_files(root):
             yield path
 
 
+def check_names(paths):
+    """pytest runs the tests of several folders together, and tells them apart by the names of their files alone."""
+    first = {}
+    for path in paths:
+        if path.parts[:1] == ("tests",) and path.name.startswith("test_") and path.suffix == ".py":
+            if first.setdefault(path.name, path) != path:
+                yield f"{path}:1: a test has this name already: {first[path.name]}"
+
+
 def check(root):
-    found = []
-    for path in repository_files(root):
+    paths = list(repository_files(root))
+    found = list(check_names(paths))
+    for path in paths:
         data = (root / path).read_bytes()
         if b"\0" in data:
             continue
@@ -117,9 +127,11 @@ def main():
         print(finding)
     unreported = [words for words, (path, text) in PLANTED.items()
                   if not any(words in wrong for _, wrong in check_text(pathlib.Path(path), text))]
+    if not list(check_names([pathlib.Path("tests/cli/test_a.py"), pathlib.Path("tests/interop/test_a.py")])):
+        unreported.append("a test has this name already")
     for words in unreported:
         print(f"check.py did not report what was planted for '{words}'")
-    print(f"repository: {len(found)} violations; {len(PLANTED) - len(unreported)} of {len(PLANTED)} planted ones reported")
+    print(f"repository: {len(found)} violations; {len(PLANTED) + 1 - len(unreported)} of {len(PLANTED) + 1} planted ones reported")
     return 1 if found or unreported else 0
 
 

@@ -11,13 +11,13 @@ import subprocess
 import sys
 
 PAGE = "docs/readings.md"
-LETTERS = "GTSZYEMN"
+LETTERS = "GTUSZYEMNOHP"
 ONE = rf"[{LETTERS}]\d{{1,2}}\b"
 ITEM = re.compile(rf"^- \*\*({ONE})\.\*\* ", re.M)
 # A list may continue on the next line of a comment; "S5 to S12" includes those between.
 AND = r"(?:,?\s+(?:///?\s+)?(?:and|or|to)\s+(?:///?\s+)?|,\s+(?:///?\s+)?)"
 CITED = re.compile(rf"\b[Rr]eadings?\s+(?:///?\s+)?({ONE}(?:{AND}{ONE})*)")
-RULE = re.compile(rf'^WB_RULE\((?:[^",]*,\s*)"[^"]*",\s*\w+,\s*\w+,\s*"({ONE})"', re.M)
+RULE = re.compile(rf'^WB_(?:\w+_)?RULE\((?:[^",]*,\s*)"[^"]*",\s*(?:\w+,\s*)+"({ONE})"', re.M)
 
 
 def cited(path, text):

@@ -269,6 +269,9 @@ def make_job(folder, name):
         "extract": lambda: Job(folder, ["extract", made["first"], "a.weight", "-o", there / "w.npy"], there / "w.npy"),
         "extract-force": lambda: Job(folder, ["extract", made["first"], "a.weight", "-o", there / "w.npy", "--force"],
                                      there / "w.npy", stands("w.npy")),
+        "manifest": lambda: Job(folder, ["manifest", made["first"], "-o", there / "model.sig", "--no-sign"], there / "model.sig"),
+        "manifest-force": lambda: Job(folder, ["manifest", made["first"], "-o", there / "model.sig", "--no-sign", "--force"],
+                                      there / "model.sig", lambda: done("manifest", made["second"], "-o", there / "model.sig", "--no-sign")),
         "extract-dense": lambda: Job(folder, ["extract", made["first"], "a.weight", "--dense", "f16", "-o", there / "w.npy"],
                                      there / "w.npy"),
         "extract-glob": lambda: Job(folder, ["extract", made["first"], "--glob", "*", "-o", there / "all"],
@@ -319,6 +322,6 @@ def make_job(folder, name):
 MODEL_JOBS = ["convert", "convert-zstd", "convert-force", "append", "extract", "extract-force", "append-elsewhere", "safetensors",
               "safetensors-force", "zt0", "zt0-force", "stb", "stb-force", "stb-force-bare", "embd", "embd-force", "slm-fixture",
               "slm-force", "slm-adapter", "slm-adapt", "llama2c", "hf", "hf-force", "shards", "shards-force", "pack", "pack-force", "assemble"]
-RESULT_JOBS = ["extract-dense", "extract-glob", "extract-glob-into", "extract-glob-force", "embed", "embed-force", "embed-jsonl", "search", "search-key-left", "disassemble",
+RESULT_JOBS = ["manifest", "manifest-force", "extract-dense", "extract-glob", "extract-glob-into", "extract-glob-force", "embed", "embed-force", "embed-jsonl", "search", "search-key-left", "disassemble",
                "disassemble-force", "receipt"]
 JOBS = MODEL_JOBS + RESULT_JOBS + CHAIN_JOBS

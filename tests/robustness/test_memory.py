@@ -47,6 +47,7 @@ def test_3_gib_in_512_mib_of_address_space(roomy):
     assert target.stat().st_size > PAYLOAD
     within_the_limit("verify", target)
     within_the_limit("verify", model)
+    assert within_the_limit("diff", model, target).stdout.startswith("equal (")
     hashes = {within_the_limit("hash", path).stdout.split()[0] for path in (model, target)}
     assert len(hashes) == 1 and hashes.pop().startswith("wb2:")
 

@@ -101,6 +101,10 @@ inline std::string digest_text(core::PartDigest digest, std::string_view bytes, 
   const auto data = std::as_bytes(std::span(bytes));
   if (digest == core::PartDigest::crc32)
     return "crc32:0x" + codecs::to_hex(codecs::crc32(std::as_bytes(std::span(logical))));
+  if (digest == core::PartDigest::xxh3)
+    return "xxh3:" + codecs::to_hex(codecs::xxh3_64(std::as_bytes(std::span(logical))));
+  if (digest == core::PartDigest::decoded_sha256)
+    return "sha256:" + codecs::to_hex(codecs::sha256(std::as_bytes(std::span(logical))));
   if (digest == core::PartDigest::sha256) return "sha256:" + codecs::to_hex(codecs::sha256(data));
   if (digest == core::PartDigest::crc32c) return "crc32c:0x" + codecs::to_hex(codecs::crc32c(data));
   return {};

@@ -114,6 +114,18 @@ std::vector<std::string> texts_option(const val& options, const char* name) {
   return member.isUndefined() || member.isNull() ? std::vector<std::string>()
                                                  : emscripten::vecFromJSArray<std::string>(member);
 }
+std::vector<std::pair<std::string, std::string>> pairs_option(const val& options, const char* name) {
+  std::vector<std::pair<std::string, std::string>> out;
+  std::vector<std::string> texts = texts_option(options, name);
+  if (texts.size() % 2 != 0) misuse(std::string(name) + " must be pairs");
+  for (std::size_t i = 0; i < texts.size(); i += 2) out.emplace_back(std::move(texts[i]), std::move(texts[i + 1]));
+  return out;
+}
+std::vector<Renaming> renamings_option(const val& options, const char* name) {
+  std::vector<Renaming> out;
+  for (auto& [from, to] : pairs_option(options, name)) out.push_back({std::move(from), std::move(to)});
+  return out;
+}
 double number_option(const val& options, const char* name, double otherwise) {
   const val member = options[name];
   return member.isUndefined() || member.isNull() ? otherwise : member.as<double>();

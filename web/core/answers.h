@@ -13,10 +13,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "weighbridge/context.h"
 #include "weighbridge/error.h"
 #include "weighbridge/json_writer.h"
+#include "weighbridge/view.h"
 
 namespace weighbridge::web {
 
@@ -71,6 +73,9 @@ template <class T> class Table {
 std::string text_option(const emscripten::val& options, const char* name);
 // A list of texts; empty if it is absent.
 std::vector<std::string> texts_option(const emscripten::val& options, const char* name);
+// Pairs from a flat list: a key and its value, or a name and its new name. Throws misuse for an odd number of texts.
+std::vector<std::pair<std::string, std::string>> pairs_option(const emscripten::val& options, const char* name);
+std::vector<Renaming> renamings_option(const emscripten::val& options, const char* name);
 double number_option(const emscripten::val& options, const char* name, double otherwise);
 // Throws misuse if it is not an integer from 0 to `most`.
 std::uint64_t count_option(const emscripten::val& options, const char* name, std::uint64_t otherwise,

@@ -21,7 +21,7 @@ Table<Plan>& plans() {
 Options options_of(const val& given) {
   Options out;
   set_words(out, given,
-            {"allow", "cast", "quantize", "encoding", "digest", "gptq", "canonical", "naming", "keep-gqa",
+            {"allow", "cast", "dequantize", "quantize", "encoding", "digest", "gptq", "canonical", "naming", "keep-gqa",
              "quantize-norms", "omit-layout-field", "created-at", "model-name", "model-version"});
   out.level = static_cast<int>(count_option(given, "level", 0, Options::kHighestLevel));
   out.version = text_option(given, "version");
@@ -29,21 +29,10 @@ Options options_of(const val& given) {
   return out;
 }
 
-// Reads pairs from a flat list: a name and its new name, or a key and its value.
-std::vector<std::pair<std::string, std::string>> pairs_option(const val& given, const char* name) {
-  std::vector<std::pair<std::string, std::string>> out;
-  std::vector<std::string> texts = texts_option(given, name);
-  if (texts.size() % 2 != 0) misuse(std::string(name) + " must be pairs");
-  for (std::size_t i = 0; i < texts.size(); i += 2) out.emplace_back(std::move(texts[i]), std::move(texts[i + 1]));
-  return out;
-}
-
 ViewOptions view_of(const val& given) {
-  std::vector<Renaming> renamings;
-  for (auto& [from, to] : pairs_option(given, "rename")) renamings.push_back({std::move(from), std::move(to)});
   return {.only = texts_option(given, "only"),
           .without = texts_option(given, "without"),
-          .rename = std::move(renamings),
+          .rename = renamings_option(given, "rename"),
           .set = pairs_option(given, "set"),
           .unset = texts_option(given, "unset")};
 }

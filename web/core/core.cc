@@ -14,6 +14,7 @@ EMSCRIPTEN_BINDINGS(weighbridge) {
   function("inspect", &inspect);
   function("verify", &verify_file);
   function("hash", &hash);
+  function("zt_hash", &zt_hash);
   function("statistics", &statistics_of);
   function("histogram", &histogram_of);
   function("rows", &rows);
@@ -21,9 +22,14 @@ EMSCRIPTEN_BINDINGS(weighbridge) {
   function("extract", &extract);
   function("adapt", &adapt_model);
   function("admission", &admission);
+  function("diff", &diff_models);
+  function("differenceMap", &difference_map_of);
+  function("explain", &explain_bytes);
   function("plan", &make_plan);
   function("execute", &execute);
   function("closePlan", &close_plan);
+  function("planEdit", &plan_edit_of);
+  function("edit", &edit_to);
   function("tokenize", &tokenize);
   function("embedder", &make_embedder);
   function("embed", &embed);

@@ -19,6 +19,7 @@ void close_model(int model);
 std::string inspect(int model, const std::string& path);                // inspect.json
 std::string verify_file(const std::string& path, const val& options);   // verify.json
 std::string hash(int model, const std::string& path, bool with_names);  // hash.json
+std::string zt_hash(int model, const std::string& path);                // hash.json
 std::string statistics_of(int model, int tensor);                       // the "stats" of inspect.json
 std::string histogram_of(int model, int tensor, double bins);           // {"from","to","counts"}
 val rows(int model, int tensor, double first, double count);            // Float32Array, row-major
@@ -27,10 +28,21 @@ std::string extract(int model, int tensor, const std::string& to);      // extra
 std::string adapt_model(int model, const val& packages);                // {"model"}
 std::string admission(const std::string& artifact, const val& evidence, const val& adapters);  // chain.h's Offers
 
+// Comparing and explaining. Options as in diff.h; of the map also the tensors "a" and "b", "high" and "wide".
+std::string diff_models(int a, const std::string& path_a, int b, const std::string& path_b,
+                        const val& options);                      // diff.json
+std::string difference_map_of(int a, int b, const val& options);  // json.h's DifferenceMap
+std::string explain_bytes(const std::string& path, double offset, double length, const val& options);  // explain.json
+
 // Conversions. Options as in convert.h and view.h; pairs of texts as flat lists.
 std::string make_plan(int model, const std::string& path, const std::string& format, const val& options);
 std::string execute(int plan, const std::string& path, const std::string& output);  // convert.json
 void close_plan(int plan);
+
+// Edits: options "set", pairs of a key and a value; "unset", keys; "rename", pairs. Without an output, a plan is that
+// of an edit in place. Both: edit.json.
+std::string plan_edit_of(const std::string& path, const std::string& output, const val& options);
+std::string edit_to(const std::string& path, const std::string& output, const val& options);
 
 // Texts.
 std::string tokenize(int model, const std::string& text, bool special);  // tokenize.json, of one input

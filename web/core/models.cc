@@ -95,6 +95,13 @@ std::string hash(int model, const std::string& path, bool with_names) {
   });
 }
 
+std::string zt_hash(int model, const std::string& path) {
+  return answer(path, [&] {
+    const Model& m = models().get(model);
+    return to_json(path, m.format(), DigestKind::zt_content, zt_content_digest(m));
+  });
+}
+
 std::string statistics_of(int model, int tensor) {
   return answer({}, [&] { return to_json(statistics(tensor_of(model, tensor), job_context())); });
 }

@@ -9,19 +9,19 @@ import { basename, dirname, join } from "node:path";
 import { choose, give, pageTest, rowNames, textOf, verdict } from "./support/page.mjs";
 import { filesBelow, floats, kRoot, nativeVerdicts, safetensors, scratch, withoutNative } from "./support/tools.mjs";
 
-const kSidecars = /\.(json|tokenizer)$/;
+const kSidecars = /\.(json|tokenizer|data)$/;
 
-/** Each file of the corpus, with the sidecar files, or the shards of an index, that the command finds by its name. */
+/** Each file of the corpus, with the files that the command finds by name: sidecars, external data, shards. */
 function corpus() {
   const files = filesBelow(join(kRoot, "corpus"));
   const besides = (path) => {
-    const name = basename(path), index = name.match(/^(.*)\.safetensors\.index\.json$/);
-    if (index) return (other) => basename(other).startsWith(`${index[1]}-0`);
+    const name = basename(path), index = name.match(/^(.*)(?:\.(?:safetensors|bin)\.index|\.weights)\.json$/);
+    if (index) return (other) => basename(other).startsWith(`${index[1]}${name.endsWith(".weights.json") ? "_" : "-"}0`);
     const first = name.match(/^(.*)-00001-of-(\d{5})\.gguf$/);
     if (first) return (other) => basename(other).startsWith(`${first[1]}-0`) && other.endsWith(`-of-${first[2]}.gguf`);
     if (kSidecars.test(name) || /-of-\d{5}\./.test(name)) return () => false;
     const stem = name.replace(/\.[^.]*$/, "");
-    return (other) => kSidecars.test(other) && basename(other).startsWith(`${stem}.`);
+    return (other) => (kSidecars.test(other) && basename(other).startsWith(`${stem}.`)) || basename(other) === `${stem}-base.zt`;
   };
   return files.map((path) => {
     const belongs = besides(path);
@@ -68,7 +68,7 @@ async function throughThePage(cases) {
   return results;
 }
 
-pageTest("the whole corpus is judged as by the command, in one page", { skip: withoutNative }, async (page) => {
+pageTest("the whole corpus is judged as by the command, in one page", { skip: withoutNative, timeout: 400_000 }, async (page) => {
   const cases = corpus();
   assert.ok(cases.length > 500, `${cases.length} files`);
   const place = new Map(cases.map(({ path }, at) => [path, at]));

@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { makeChain } from "./support/chain.mjs";
-import { choose, give, pageTest, verdict } from "./support/page.mjs";
+import { add, choose, give, pageTest, verdict } from "./support/page.mjs";
 import { floats, kMiniLm, kMiniLmVocabulary, kRoot, noise, safetensors, scratch, withoutData, withoutMiniLm } from "./support/tools.mjs";
 
 const kPictures = join(kRoot, "build/web/screenshots");
@@ -108,7 +108,14 @@ pageTest("the first view, the sample, and what is broken", {}, async (page) => {
   found.push(...await look(page, "tensors"));
   await choose(page, "bytes");
   await page.waitForSelector(".hex-row");
+  await page.focus('.hex-bytes [data-at="12"]');
+  await page.waitForSelector('[data-explained="12"]');
   found.push(...await look(page, "bytes"));
+  await choose(page, "edit");
+  await page.fill("wb-edit-panel .edit-row input >> nth=0", "MIT");
+  await page.click("wb-edit-panel >> text=Preview");
+  await page.waitForSelector("wb-edit-panel .hex-row");
+  found.push(...await look(page, "edit"));
   await choose(page, "overview");
   const broken = scratch("broken.safetensors");
   const bytes = safetensors({ a: { dtype: "F32", shape: [4], bytes: floats([1, 2, 3, 4]) } });
@@ -125,6 +132,33 @@ pageTest("the first view, the sample, and what is broken", {}, async (page) => {
   await page.waitForSelector(".tensor-side .legend canvas");
   await page.waitForSelector(".tensor-side .hex-row");
   found.push(...await look(page, "tensor"));
+  assert.deepEqual(found, []);
+});
+
+pageTest("two files side by side", {}, async (page) => {
+  mkdirSync(kPictures, { recursive: true });
+  const numbers = (seed, shift) => Array.from({ length: 96 * 160 }, (_, at) =>
+    Math.sin(at * 0.013 * seed) + (Math.floor(at / 160) > 40 && at % 160 < 60 ? shift : 0));
+  const model = (shift, more) => {
+    const tensors = {};
+    for (let layer = 0; layer < 12; layer += 1) {
+      tensors[`model.layers.${layer}.self_attn.q_proj.weight`] = { dtype: "F32", shape: [96, 160],
+        bytes: floats(numbers(layer + 1, shift * layer * 0.01)) };
+    }
+    return { ...tensors, [more]: { dtype: "F32", shape: [16], bytes: floats(Array.from({ length: 16 }, (_, at) => at + more.length)) } };
+  };
+  const [a, b] = [scratch("base-model.safetensors"), scratch("fine-tuned-model.safetensors")];
+  writeFileSync(a, safetensors(model(0, "lm_head.bias"), { license: "Apache-2.0", step: "1000", long: "x".repeat(300) }));
+  writeFileSync(b, safetensors(model(1, "classifier.bias.of.the.new.head"), { license: "MIT", step: "2000" }));
+  await give(page, a);
+  await choose(page, "compare");
+  const found = await look(page, "compare-empty");
+  await add(page, b);
+  await page.waitForSelector("[data-compared]");
+  found.push(...await look(page, "compare"));
+  await page.click('wb-difference-table .table-row >> text=layers.11.');
+  await page.waitForSelector("wb-difference-map .legend canvas");
+  found.push(...await look(page, "difference"));
   assert.deepEqual(found, []);
 });
 

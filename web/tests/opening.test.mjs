@@ -7,7 +7,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
 import { add, choose, facts, findings, give, pageTest, rowNames, textOf, verdict } from "./support/page.mjs";
-import { filesBelow, floats, kData, native, nativeJson, nativeVerdicts, noise, safetensors, scratch, withoutData,
+import { filesBelow, floats, kData, kRoot, native, nativeJson, nativeVerdicts, noise, safetensors, scratch, withoutData,
   withoutNative } from "./support/tools.mjs";
 
 const kFirstSight = 1000;
@@ -26,7 +26,9 @@ function realFiles() {
   native(["convert", stories, made[0], "--tokenizer", tokenizer, "--quiet"]);
   native(["convert", join(kData, "tiny_bert"), made[1], "--quiet"]);
   native(["slm", "adapter", made[0], shift, "--kind", "asp1", "-o", made[2], "--quiet"]);
-  return [...found, [stories, tokenizer], ...made.map((path) => [path])];
+  const keras = filesBelow(join(kRoot, "tests/interop/data/keras")).filter((path) => /\.(keras|h5)$/.test(path));
+  const torch = ["state_dict.pth", "shared.pt", "legacy.pt"].map((name) => join(kRoot, "tests/interop/data/pytorch", name));
+  return [...found, ...torch.map((path) => [path]), ...keras.map((path) => [path]), [stories, tokenizer], ...made.map((path) => [path])];
 }
 
 pageTest("real files of every format, as the command sees them", { skip: withoutData }, async (page) => {
@@ -60,7 +62,7 @@ pageTest("real files of every format, as the command sees them", { skip: without
     assert.deepEqual((await rowNames(page)).slice(0, names.length), names, path);
     await choose(page, "overview");
   }
-  for (const format of ["safetensors", "zt", "zt0", "stb", "embd", "slm", "llama2c"]) assert.ok(formats.has(format), format);
+  for (const format of ["safetensors", "zt", "zt0", "stb", "embd", "slm", "llama2c", "hdf5", "keras", "pytorch"]) assert.ok(formats.has(format), format);
   console.log(`${files.length} files, first sight: median ${Math.round(median(times))} ms, most ${Math.round(Math.max(...times))} ms`);
 });
 

@@ -10,15 +10,9 @@
 namespace weighbridge::embd {
 namespace {
 
-class Corpus {
+class Corpus : public core::CorpusCases {
  public:
-  // `rule` is written without the format's name.
-  void add(std::string name, std::string rule, std::string bytes, std::vector<std::string> others = {}) {
-    if (!rule.empty() && !rule.starts_with("limit/")) rule.insert(0, "embd/");
-    for (std::string& other : others) other.insert(0, "embd/");
-    cases_.push_back(
-        {.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
-  }
+  Corpus() : CorpusCases("embd") {}
   // Adds an edited copy of the tiny model.
   template <class Edit> void edit(std::string name, std::string rule, Edit edit, std::vector<std::string> others = {}) {
     CaseFile file = tiny_file();
@@ -39,11 +33,6 @@ class Corpus {
         std::move(name), std::move(rule), [&](CaseFile& f) { f.tensors.push_back(std::move(tensor)); },
         std::move(others));
   }
-  core::CorpusCase& last() { return cases_.back(); }
-  std::vector<core::CorpusCase> take() { return std::move(cases_); }
-
- private:
-  std::vector<core::CorpusCase> cases_;
 };
 
 void add_valid(Corpus& c) {

@@ -18,6 +18,16 @@
 namespace weighbridge::embd {
 namespace {
 
+constexpr core::FieldRow kDescriptorRows[] = {{"name_hash", 4, core::FieldForm::hex},
+                                              {"dtype", 1},
+                                              {"ndim", 1},
+                                              {"name_length", 2},
+                                              {"shape[0]", 4},
+                                              {"shape[1]", 4},
+                                              {"shape[2]", 4},
+                                              {"shape[3]", 4},
+                                              {"data_offset", 8}};
+
 // The file range of a valid tensor's data.
 struct Place {
   std::uint64_t begin = 0, end = 0;
@@ -50,6 +60,10 @@ class Walk {
 
   void read_tensor(const Descriptor& d, std::uint64_t at, std::size_t name_at) {
     const std::string_view name = index_.substr(name_at, d.name_length);
+    findings_.fields(Span::Kind::entry, file_offset(at),
+                     std::as_bytes(std::span(index_.substr(base::to_size(at), kDescriptorSize))), name,
+                     kDescriptorRows);
+    findings_.span(Span::Kind::field, file_offset(name_at), file_offset(name_at + name.size()), "name", name);
     if (const std::size_t bad = base::find_invalid_utf8(name); bad != std::string_view::npos) {
       findings_.report(rules::kNameUtf8, {.offset = file_offset(name_at + bad)}, {}, {},
                        "tensor " + std::to_string(at / kDescriptorSize));

@@ -12,6 +12,7 @@
 #include "base/timestamp.h"
 #include "base/utf8.h"
 #include "core/common_rules.h"
+#include "core/words.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/rules.h"
 #include "formats/embd/words.h"
@@ -49,7 +50,21 @@ class Walk {
     return false;
   }
 
+  void tell(const RawEntry& entry) const {
+    const std::uint64_t end = entry.value_at() + entry.value.size(), key_at = entry.at + kMetadataEntrySize;
+    if (!findings_.asks(entry.at, end)) return;
+    findings_.span(Span::Kind::entry, entry.at, end, entry.key, core::excerpt(entry.value));
+    findings_.span(Span::Kind::field, entry.at, entry.at + 2, "key_length", std::to_string(entry.key.size()));
+    findings_.span(Span::Kind::field, entry.at + 2, key_at, "value_length", std::to_string(entry.value.size()));
+    findings_.span(Span::Kind::field, key_at, entry.value_at(), "key", core::excerpt(entry.key));
+    findings_.span(Span::Kind::field, entry.value_at(), end, "value", core::excerpt(entry.value));
+  }
+
   bool read_entries() {
+    findings_.span(Span::Kind::field, offset_, offset_ + 4, "number of entries",
+                   [&] { return std::to_string(base::load_le<std::uint32_t>(section_.data())); });
+    findings_.span(Span::Kind::field, offset_ + 4, offset_ + kMetadataHeaderSize, "bytes of entries",
+                   [&] { return std::to_string(base::load_le<std::uint32_t>(section_.data() + 4)); });
     const std::uint64_t count = base::load_le<std::uint32_t>(section_.data());
     if (std::min(count, section_.size() / kMetadataEntrySize) > limits_.memory / kEntryCost) {
       findings_.report(core::rules::kLimitMemory, {.offset = offset_}, "at most " + bytes_text(limits_.memory), {},
@@ -64,6 +79,7 @@ class Walk {
                          std::to_string(count) + " entries", {}, "entry " + std::to_string(i));
         return false;
       }
+      tell(*entry);
       entries_.push_back(*entry);
       at += kMetadataEntrySize + entry->key.size() + entry->value.size();
     }

@@ -21,6 +21,26 @@
 namespace weighbridge::embd {
 namespace {
 
+constexpr core::FieldRow kHeaderRows[] = {{"magic", 4, core::FieldForm::text},
+                                          {"version_major", 2},
+                                          {"version_minor", 2},
+                                          {"flags", 4, core::FieldForm::hex},
+                                          {"metadata_offset", 4},
+                                          {"metadata_size", 4},
+                                          {"vocab_offset", 4},
+                                          {"vocab_size", 4},
+                                          {"tensor_index_offset", 4},
+                                          {"tensor_index_count", 4},
+                                          {"tensor_data_offset", 4},
+                                          {"tensor_data_size", 8},
+                                          {"total_file_size", 8},
+                                          {"header_checksum", 4, core::FieldForm::hex},
+                                          {"reserved", 4}};
+constexpr core::FieldRow kFooterRows[] = {{"data_checksum", 4, core::FieldForm::hex},
+                                          {"file_checksum", 4, core::FieldForm::hex},
+                                          {"magic_end", 4, core::FieldForm::text},
+                                          {"reserved", 4}};
+
 struct Section {
   std::string_view name;
   std::uint64_t offset = 0, size = 0;
@@ -93,6 +113,8 @@ class Walk {
       return false;
     }
     head_ = start.substr(0, kHeaderSize);
+    findings_.fields(Span::Kind::structure, 0, std::as_bytes(std::span(head_)), "header", kHeaderRows);
+    findings_.fields(Span::Kind::structure, size - kFooterSize, std::as_bytes(std::span(foot_)), "footer", kFooterRows);
     header_ = load<Header>(head_.data());
     footer_ = load<Footer>(foot_.data());
     if (header_.version_major == kVersionMajor) return true;
@@ -124,13 +146,15 @@ class Walk {
   bool read_footer() {
     const std::uint64_t size = source_.size();
     if (header_.total_file_size > size) {
-      findings_.report(rules::kTruncated, {.offset = size}, bytes_text(header_.total_file_size), bytes_text(size),
+      findings_.report(rules::kTruncated, {.offset = size, .hint = base::size_hint(header_.total_file_size)},
+                       bytes_text(header_.total_file_size), bytes_text(size),
                        bytes_text(header_.total_file_size - size) + " are missing");
       return false;
     }
     if (header_.total_file_size < size) {
-      findings_.report(rules::kFileSize, {.offset = header_.total_file_size}, bytes_text(header_.total_file_size),
-                       bytes_text(size));
+      findings_.report(rules::kFileSize,
+                       {.offset = header_.total_file_size, .hint = base::size_hint(header_.total_file_size)},
+                       bytes_text(header_.total_file_size), bytes_text(size));
       return false;
     }
     end_ = size - kFooterSize;
@@ -173,7 +197,14 @@ class Walk {
 
   void check_bounds(Section& section) {
     section.good = section.offset >= kHeaderSize && base::fits(section.offset, section.size, end_);
-    if (section.good) return;
+    if (section.good) {
+      // The index is checked twice: first without the names behind its descriptors.
+      findings_.span(Span::Kind::structure, section.offset, section.offset + section.size,
+                     &section == &index_ && section.size == header_.tensor_index_count * kDescriptorSize
+                         ? "tensor descriptors"
+                         : section.name);
+      return;
+    }
     findings_.report(rules::kSectionBounds, {.offset = section.field},
                      std::to_string(kHeaderSize) + " to " + std::to_string(end_),
                      std::to_string(section.offset) + " and " + bytes_text(section.size), section.name);

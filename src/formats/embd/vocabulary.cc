@@ -8,6 +8,7 @@
 #include "base/endian.h"
 #include "base/utf8.h"
 #include "core/common_rules.h"
+#include "core/words.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/rules.h"
 #include "formats/embd/words.h"
@@ -17,6 +18,8 @@ namespace {
 
 // Memory that a token takes besides its text: the offset of its end. An empty token takes two bytes in the file.
 constexpr std::uint64_t kTokenCost = 8;
+
+constexpr core::FieldRow kHeaderRows[] = {{"vocab_size", 4}, {"total_bytes", 4}, {"special_tokens", 4}};
 
 class Walk {
  public:
@@ -38,6 +41,8 @@ class Walk {
       out_.vocab_size = base::load_le<std::uint32_t>(section_.data());
       total_ = base::load_le<std::uint32_t>(section_.data() + 4);
       special_ = base::load_le<std::uint32_t>(section_.data() + 8);
+      findings_.fields(Span::Kind::entry, offset_, std::as_bytes(std::span(section_)).first(kVocabHeaderSize),
+                       "vocabulary header", kHeaderRows);
     }
     if (base::fits(kVocabHeaderSize, total_, section_.size())) return true;
     findings_.report(rules::kVocabSize, {.offset = offset_}, "at least " + bytes_text(kVocabHeaderSize + total_),
@@ -69,6 +74,8 @@ class Walk {
       if (const std::size_t bad = base::find_invalid_utf8(token); bad != std::string_view::npos)
         findings_.report(rules::kVocabUtf8, {.offset = offset_ + at + kTokenSize + bad}, {}, {},
                          "token " + std::to_string(id));
+      findings_.span(Span::Kind::entry, offset_ + at, offset_ + at + kTokenSize + length, "token",
+                     [&] { return std::to_string(id) + ": " + core::excerpt(token); });
       out_.tokens.push_back(token);
       at += kTokenSize + length;
     }
@@ -93,6 +100,8 @@ class Walk {
     for (std::size_t i = 0; i < kSpecial.size(); ++i) {
       const std::uint64_t at = place + 4 * i;
       const auto id = base::load_le<std::uint32_t>(section_.data() + at);
+      findings_.span(Span::Kind::field, offset_ + at, offset_ + at + 4, kSpecial[i],
+                     [&] { return std::to_string(id); });
       if (id >= out_.vocab_size)
         findings_.report(rules::kSpecialId, {.offset = offset_ + at}, "below " + std::to_string(out_.vocab_size),
                          std::to_string(id), kSpecial[i]);

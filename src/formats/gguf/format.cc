@@ -13,7 +13,9 @@ namespace weighbridge::gguf {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"gguf"};
-constexpr std::string_view kOptions[] = {core::kGgufOptions[0].name, core::kShardOptions[0].name};
+constexpr std::string_view kOptions[] = {core::kGgufOptions[0].name, core::kShardOptions[0].name,
+                                         core::kHeaderOptions[0].name};
+constexpr std::string_view kStructural[] = {kAlignment, kSplitPrefix, kPadding};
 constexpr std::string_view kSigns[] = {kWholeName, "*-00001-of-*.gguf"};
 constexpr Layout kLayouts[] = {Layout::dense, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw};
@@ -54,6 +56,8 @@ constexpr core::Format kFormat = {
     .layout = layout,
     .layout_files = layout_files,
     .append = nullptr,
+    .new_header = new_header,
+    .structural_keys = kStructural,
 };
 
 }  // namespace weighbridge::gguf

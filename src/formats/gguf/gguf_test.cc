@@ -92,6 +92,60 @@ TEST(Gguf, ATypeThatNobodyKnowsIsOneUnsupportedTensor) {
   EXPECT_EQ(model["a"].to_dense().size, 24U);
 }
 
+// The kinds of files that llama.cpp's tests/test-gguf.cpp makes by hand, and the case of the corpus for each.
+TEST(Gguf, EveryKindOfFileThatLlamaCppTestsIsACase) {
+  enum class Does { refuse, warn, list, open };  // list: the file opens, and the tensor is unsupported
+  using enum Does;
+  struct Kind {
+    std::string_view theirs, ours;
+    Does does;
+  };
+  constexpr Kind kKinds[] = {
+      {"HEADER_BAD_MAGIC", "magic", refuse},
+      {"HEADER_BAD_VERSION_0", "version-0", refuse},
+      {"HEADER_BAD_VERSION_1", "version-1", refuse},
+      {"HEADER_BAD_VERSION_FUTURE", "version-4", refuse},
+      {"HEADER_BAD_N_TENSORS", "tensor-count-of-all-ones", refuse},
+      {"HEADER_BAD_N_KV", "value-count-of-all-ones", refuse},
+      {"HEADER_EMPTY", "valid-empty", open},
+      {"KV_BAD_KEY_SIZE", "length-of-key", refuse},
+      {"KV_EMPTY_KEY", "empty-key", warn},  // llama.cpp refuses it, the package gguf opens it (U2)
+      {"KV_BAD_TYPE", "value-type", refuse},
+      {"KV_DUPLICATE_KEY", "duplicate-key", refuse},
+      {"KV_BAD_ALIGN", "alignment-value", refuse},
+      {"KV_WRONG_TYPE_ALIGN", "alignment-type-with-sign", refuse},
+      {"KV_SUCCESS", "valid-values", open},
+      {"TENSORS_BAD_NAME_SIZE", "name-length", warn},  // a limit of llama.cpp's memory, not of the format (U6)
+      {"TENSORS_BAD_N_DIMS", "rank", refuse},
+      {"TENSORS_BAD_SHAPE", "dimension", refuse},
+      {"TENSORS_ZERO_DIM", "valid-scalar-and-empty", open},
+      {"TENSORS_NE_TOO_BIG", "size-overflow", refuse},
+      {"TENSORS_NBYTES_TOO_BIG", "size-overflow-of-bytes", refuse},
+      {"TENSORS_BAD_TYPE", "unknown-type", list},  // newer types are no reason to refuse the others (U9)
+      {"TENSORS_BAD_OFFSET", "offset-alignment", refuse},
+      {"TENSORS_DUPLICATE_NAME", "duplicate-name", refuse},
+      {"TENSORS_BAD_ALIGN", "alignment-value", refuse},
+      {"TENSORS_INCONSISTENT_ALIGN", "offset-alignment", refuse},
+      {"TENSORS_SUCCESS", "valid-two-tensors", open},
+      {"TENSORS_CUSTOM_ALIGN", "valid-alignment-of-1", open},
+      {"DATA_NOT_ENOUGH_DATA", "truncated", refuse},
+      {"DATA_BAD_ALIGN", "alignment-value", refuse},
+      {"DATA_INCONSISTENT_ALIGN", "offset-alignment", refuse},
+      {"DATA_MEM_SIZE_OVERFLOW", "truncated-sizes-near-2-64", refuse},
+      {"DATA_SUCCESS", "valid-no-padding-at-the-end", open},
+      {"DATA_CUSTOM_ALIGN", "valid-alignment", open},
+  };
+  EXPECT_EQ(std::size(kKinds), 33U);
+  for (const Kind& kind : kKinds) {
+    const test::Outcome out = walk(bytes_of_case(kind.ours));
+    EXPECT_EQ(out.report.valid(), kind.does != refuse) << kind.theirs;
+    EXPECT_EQ(out.report.findings().empty(), kind.does == open) << kind.theirs;
+    bool unsupported = false;
+    for (const Tensor& tensor : out.model) unsupported |= tensor.unsupported() != nullptr;
+    EXPECT_EQ(unsupported, kind.does == list) << kind.theirs;
+  }
+}
+
 TEST(Gguf, AVocabularyIsReadOnce) {
   // 256,000 tokens, and 20 MB of data behind them.
   std::string bytes(kMagic);

@@ -28,6 +28,9 @@ inline constexpr std::uint64_t kMaxLength =
 inline constexpr std::uint64_t kShortestValue = 13, kShortestInfo = 24;
 
 inline constexpr std::string_view kAlignment = "general.alignment";
+// This project's own: spaces that leave room for later edits. No attribute of the model. With an alignment of 32 or
+// more, the key is short enough to fill any room that zeros before the data cannot.
+inline constexpr std::string_view kPadding = "wb.padding";
 // The file of a folder that has one, and those of a split model: "model-00001-of-00003.gguf".
 inline constexpr std::string_view kStem = "model", kWholeName = "model.gguf";
 inline constexpr std::string_view kSuffix = ".gguf", kSplitPrefix = "split.";

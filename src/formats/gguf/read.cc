@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "base/large_pages.h"
 #include "base/utf8.h"
 #include "core/common_rules.h"
 #include "core/words.h"
@@ -27,6 +28,7 @@ using core::excerpt;
 
 // Memory that one metadata value takes besides its bytes: entry, value, reference count. Limits::memory applies.
 constexpr std::uint64_t kKeptEntryCost = 256;
+constexpr std::size_t kShown = 200;  // bytes of a text, for explain()
 
 // The start of a file in memory, as far as it was needed.
 class Head {
@@ -34,6 +36,7 @@ class Head {
   Head(const Source& source, std::uint64_t most) : source_(source), end_(std::min(source.size(), most)) {
     // Growing would copy what was read, and what is reserved takes no memory until it is used.
     text_.reserve(base::to_size(std::min<std::uint64_t>(end_, kReserved)));
+    base::use_large_pages(std::as_writable_bytes(std::span(text_.data(), text_.capacity())));
   }
 
   // Whether bytes [at, at + length) are there; reads them if they are not yet.
@@ -89,6 +92,7 @@ class Walk {
     }
     data_start_ = base::align_up(at_, alignment_).value_or(size_);
     text_ = draft_.retain_header(head_.take(at_));
+    findings_.span(Span::Kind::structure, data_start_, size_, "tensor data");
     if (!infos_.empty()) check_places();
     add_tensors();
   }
@@ -156,10 +160,15 @@ class Walk {
       findings_.report(rules::kVersionRule, {.offset = kMagic.size()}, "2 or 3", std::to_string(version_));
       return false;
     }
+    tell("magic", 0, kMagic.size(), std::string(kMagic));
+    tell("version", kMagic.size(), at_, std::to_string(version_));
     draft_.set_version(std::to_string(version_) + (big_ ? ", big-endian" : ""));
     const std::uint64_t tensors_at = at_;
     tensors_ = take<std::uint64_t>();
     values_ = take<std::uint64_t>();
+    tell("number of tensors", tensors_at, tensors_at + 8, std::to_string(tensors_));
+    tell("number of metadata values", tensors_at + 8, at_, std::to_string(values_));
+    findings_.span(Span::Kind::structure, 0, kHeaderSize, "header");
     const std::uint64_t rest = size_ - kHeaderSize;
     if (tensors_ > rest / kShortestInfo) {
       findings_.report(rules::kTensorCount, {.offset = tensors_at}, "at most " + std::to_string(rest / kShortestInfo),
@@ -185,6 +194,7 @@ class Walk {
                        {}, "there are too many metadata values to keep");
       return false;
     }
+    const std::uint64_t all_at = at_;
     for (std::uint64_t i = 0; i < values_; ++i) {
       std::uint64_t begin = 0, length = 0;
       const std::uint64_t entry_at = at_;
@@ -198,6 +208,13 @@ class Walk {
       }
       Value value;
       if (!read_value(static_cast<ValueType>(type), value)) return false;
+      if (findings_.asks(entry_at, at_)) {
+        findings_.span(Span::Kind::entry, entry_at, at_, key);
+        tell("length of the key", entry_at, entry_at + 8, std::to_string(length));
+        tell("key", begin, begin + length, key);
+        tell("type", type_at, type_at + 4, std::to_string(type));
+        tell("value", type_at + 4, at_, excerpt(value.to_text(), kShown));
+      }
       if (!base::is_utf8(key)) {
         findings_.report(rules::kKeyUtf8, {.offset = entry_at}, {}, excerpt(key));
         continue;
@@ -207,9 +224,12 @@ class Walk {
         findings_.report(rules::kDuplicateKey, {.offset = entry_at}, {}, excerpt(key));
         continue;
       }
+      if (key == kPadding && value.as_text() && value.as_text()->find_first_not_of(' ') == std::string_view::npos)
+        continue;
       if (key == kAlignment) read_alignment(static_cast<ValueType>(type), value, type_at);
       draft_.set_attribute(std::move(key), std::move(value));
     }
+    findings_.span(Span::Kind::structure, all_at, at_, "metadata");
     return true;
   }
 
@@ -321,13 +341,17 @@ class Walk {
     }
     Texts texts;
     texts.ends.reserve(base::to_size(std::min(count, limits_.header / 8)));
+    base::use_large_pages(std::as_writable_bytes(std::span(texts.ends.data(), texts.ends.capacity())));
     const std::uint64_t start = at_;
     for (std::uint64_t i = 0, total = 0; i < count; ++i) {
       std::uint64_t begin = 0, length = 0;
       if (!take_text(begin, length)) return false;
+      findings_.span(Span::Kind::field, begin - 8, at_, "text",
+                     [&] { return std::to_string(i) + ": " + excerpt(text_at(begin, length), kShown); });
       texts.ends.push_back(total += length);
     }
     texts.blob.reserve(base::to_size(count == 0 ? 0 : texts.ends.back()));
+    base::use_large_pages(std::as_writable_bytes(std::span(texts.blob.data(), texts.blob.capacity())));
     std::uint64_t from = start;
     std::uint64_t before = 0;
     for (const std::uint64_t end : texts.ends) {
@@ -340,6 +364,7 @@ class Walk {
   }
 
   bool read_infos() {
+    const std::uint64_t all_at = at_;
     infos_.reserve(base::to_size(tensors_));
     for (std::uint64_t i = 0; i < tensors_; ++i) {
       Info info;
@@ -358,10 +383,29 @@ class Walk {
       info.type = take<std::uint32_t>();
       info.offset_at = at_;
       info.offset = take<std::uint64_t>();
+      tell(info, rank_at, shape_at);
       check_info(info, shape_at);
       infos_.push_back(info);
     }
+    findings_.span(Span::Kind::structure, all_at, at_, "tensor infos");
     return true;
+  }
+
+  void tell(std::string_view what, std::uint64_t begin, std::uint64_t end, const std::string& value) const {
+    findings_.span(Span::Kind::field, begin, end, what, value);
+  }
+  void tell(const Info& info, std::uint64_t rank_at, std::uint64_t shape_at) const {
+    const std::uint64_t begin = info.name_at - 8;
+    if (!findings_.asks(begin, at_)) return;
+    findings_.span(Span::Kind::entry, begin, at_, name_of(info));
+    tell("length of the name", begin, info.name_at, std::to_string(info.name_length));
+    tell("name", info.name_at, rank_at, excerpt(name_of(info), kShown));
+    tell("rank", rank_at, shape_at, std::to_string(info.rank));
+    tell("dimensions", shape_at, info.type_at, "fastest first; slowest first: " + core::shape_text(shape_of(info)));
+    const ElementType* const type = find_element_type(info.type);
+    tell("type", info.type_at, info.offset_at,
+         std::to_string(info.type) + (type ? " (" + std::string(type->name) + ")" : ""));
+    tell("offset in the data", info.offset_at, at_, std::to_string(info.offset));
   }
 
   void check_info(Info& info, std::uint64_t shape_at) {
@@ -441,7 +485,8 @@ class Walk {
       end = *next;
     }
     if (end <= data) return false;
-    findings_.report(rules::kTruncated, {.offset = size_}, bytes_text(data_start_ + end), bytes_text(size_),
+    findings_.report(rules::kTruncated, {.offset = size_, .hint = base::size_hint(data_start_ + end)},
+                     bytes_text(data_start_ + end), bytes_text(size_),
                      bytes_text(data_start_ + end - size_) + " are missing");
     for (Info& info : infos_) info.broken |= !base::fits(info.offset, *info.size, data);
     return true;
@@ -460,7 +505,9 @@ class Walk {
     }
     const std::uint64_t end = last ? last->offset + *last->size : 0;
     if (const auto padded = base::align_up(end, alignment_); padded && data > *padded)
-      findings_.report(rules::kTrailing, {.offset = data_start_ + *padded}, {}, bytes_text(data - *padded));
+      findings_.report(rules::kTrailing,
+                       {.offset = data_start_ + *padded, .hint = base::size_hint(data_start_ + *padded)}, {},
+                       bytes_text(data - *padded));
   }
 
   void add_tensors() {
@@ -470,15 +517,10 @@ class Walk {
       add(infos_[i]);
       added_.push_back(i);
     }
-    std::vector<std::uint32_t> again;
-    for (const auto& [first, second] : draft_.index_names()) {
-      const Info& info = infos_[added_[second]];
+    draft_.drop_same_names([&](std::uint32_t, std::uint32_t later) {
+      const Info& info = infos_[added_[later]];
       findings_.report(rules::kDuplicateName, {.offset = info.name_at, .tensor = name_of(info)});
-      again.push_back(second);
-    }
-    std::sort(again.begin(), again.end());
-    again.erase(std::unique(again.begin(), again.end()), again.end());
-    draft_.drop(again);
+    });
   }
 
   void add(const Info& info) {

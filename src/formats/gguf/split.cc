@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Split models: files of one model that are numbered in their names and in their metadata (reading U13).
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +19,7 @@ constexpr core::ShardRules kShardRules{.format = rules::kPartFormat,
                                        .link = rules::kPartLink,
                                        .missing = rules::kPartMissing,
                                        .metadata_conflict = rules::kPartMetadata,
-                                       .stray = rules::kPartStray};
+                                       .stray = &rules::kPartStray};
 
 std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
@@ -43,11 +42,11 @@ std::optional<std::uint64_t> number_of(const Model& model, std::string_view key)
 void read_parts(const core::ShardName& name, core::Reading& reading, core::ShardReader& parts, core::Draft& draft) {
   const std::uint64_t before = reading.findings.errors();
   std::uint64_t tensors = 0;
-  std::optional<std::uint64_t> stated;
+  std::optional<Value> stated;
   parts.read_numbered(name, kSuffix, kSplitPrefix, [&](std::uint64_t number, const Model& model) {
     if (number == 1) {
       draft.set_version(model.version());
-      stated = number_of(model, kSplitTensors);
+      if (const Value* const value = model.attribute(kSplitTensors)) stated = *value;
     }
     tensors += model.size();
     const auto no = number_of(model, kSplitNumber), count = number_of(model, kSplitCount);
@@ -57,20 +56,8 @@ void read_parts(const core::ShardName& name, core::Reading& reading, core::Shard
         .report(rules::kPartNumber, {}, std::to_string(number - 1) + " and " + std::to_string(name.count),
                 text(no) + " and " + text(count));
   });
-  if (reading.findings.errors() == before && stated && *stated != tensors)
-    reading.findings.report(rules::kPartTensors, {}, std::to_string(tensors), std::to_string(*stated));
-}
-
-// Within one file, its reader has reported them.
-void drop_duplicates(core::Draft& draft, core::Findings& findings) {
-  std::vector<std::uint32_t> again;
-  for (const auto& [one, other] : draft.index_names()) {
-    findings.report(rules::kDuplicateName, {.tensor = draft.name(other)}, {}, {}, "in two files");
-    again.push_back(other);
-  }
-  std::ranges::sort(again);
-  again.erase(std::unique(again.begin(), again.end()), again.end());
-  draft.drop(again);
+  if (reading.findings.errors() == before && stated && stated->as_u64() != tensors)
+    reading.findings.report(rules::kPartTensors, {}, std::to_string(tensors), core::excerpt(stated->to_text()));
 }
 
 }  // namespace
@@ -99,7 +86,10 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
     parts.report_strays(name ? name->stem : kStem, kSuffix);
   }
   for (auto& [key, value] : parts.take_metadata()) draft.set_attribute(std::move(key), std::move(value));
-  drop_duplicates(draft, opening.findings);
+  // Within one file, its reader has reported them.
+  draft.drop_same_names([&](std::uint32_t, std::uint32_t later) {
+    opening.findings.report(rules::kDuplicateName, {.tensor = draft.name(later)}, {}, {}, "in two files");
+  });
   draft.add_sources(std::move(reading.sources));
 }
 

@@ -31,6 +31,7 @@ using core::indexed, core::subject;
 using Form = core::Payload::Form;
 
 constexpr std::uint64_t kMost = UINT64_MAX / 4;  // the bound on sums of sizes
+constexpr std::uint64_t kMaxReserve = std::uint64_t{64} << 20;
 
 // The row of kElementTypes for what a tensor becomes.
 const ElementType* element_type(DType dtype) noexcept {
@@ -63,6 +64,8 @@ void refuse_options(const Options& options) {
     base::misuse("version", "GGUF is written as version 3, not " + options.version);
   if (!options.quantize.empty() && element_type(options.quantize) == nullptr)
     base::misuse("quantise", "GGUF cannot be quantized to " + options.quantize);
+  if (options.header.reserve > kMaxReserve)
+    base::misuse("reserve", "a header of GGUF can have at most " + std::to_string(kMaxReserve) + " bytes to spare");
   if (options.cast != DType::unknown && element_type(options.cast) == nullptr)
     base::misuse("cast", "GGUF has no dtype " + std::string(name(options.cast)));
   if (options.cast != DType::unknown && !options.quantize.empty())
@@ -135,6 +138,8 @@ class Planner {
       ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped");
     core::drop_extra(ledger_, model_);
     take_metadata();
+    if (options_.header.reserve > 0)
+      metadata_.add(kPadding, Value::text(std::string(base::to_size(options_.header.reserve), ' ')));
     outs_.reserve(model_.size());
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
     std::vector<std::uint32_t> all(model_.size());
@@ -146,6 +151,9 @@ class Planner {
     for (const auto& [key, value] : model_.attributes()) {
       if (key == kAlignment) {
         take_alignment(value);
+      } else if (key == kPadding) {
+        ledger_.change(LossKind::attribute, indexed("attributes", key), value.to_text(),
+                       "left out: the key is this program's own");
       } else if (key.starts_with(kSplitPrefix)) {
         ledger_.change(LossKind::attribute, indexed("attributes", key), value.to_text(),
                        "left out: it describes the files of another output");
@@ -229,7 +237,10 @@ class Planner {
   void encode(Out& one, const BlockTypeInfo& block) {
     one.block = &block;
     one.type = quantized_;
-    core::judge_dense(ledger_, one.from, DType::f32);
+    if (one.from.block_type() == nullptr)
+      core::judge_dense(ledger_, one.from, DType::f32);
+    else  // blocks of another type: it stays quantized
+      for (const Part& part : one.from.parts()) core::drop_extra(ledger_, one.from, part);
     ledger_.lose(LossKind::precision, subject(one.from), std::string(one.from.type_name()), std::string(block.name));
   }
 

@@ -112,6 +112,21 @@ TEST(GgufWrite, QuantizationIsOfMatrices) {
   EXPECT_EQ(made.changes.size(), 1U);
 }
 
+// From blocks to other blocks: precision is lost, and no tensor becomes dense.
+TEST(GgufWrite, BlocksThatBecomeOtherBlocksStayQuantized) {
+  Builder builder;
+  builder.tensor("matrix", DType::f32, {2, 32}, floats(64));
+  Options options;
+  options.quantize = "q8_0";
+  const Model blocks = read_back(layout(builder.build(), options));
+  options.quantize = "q4_0";
+  const core::WriteLayout made = layout(blocks, options);
+  EXPECT_EQ(text_of(made.losses), (std::vector<std::string>{R"(tensors["matrix"]: q8_0 -> q4_0)"}));
+  const Model back = read_back(made);
+  const Tensor matrix = back[0];
+  EXPECT_EQ(matrix.type_name(), "q4_0");
+}
+
 TEST(GgufWrite, OptionsThatItLacksAreRefused) {
   const auto refused = [](auto change) {
     Options options;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,14 +24,15 @@ using wire::JsonReader;
 using wire::JsonString;
 using Merge = Tokenizer::Merge;
 
-constexpr std::size_t kMostBeyond = 8;
-constexpr std::uint32_t kFirstByte = 3;  // reading M14
+constexpr std::size_t kMostBeyond = 8, kLongestFound = 256;  // bytes of a token that texts are searched for
+constexpr std::uint32_t kFirstByte = 3;                      // reading M14
 
 struct Token {
   std::uint32_t id = 0;
-  bool added = false;
-  std::string text;   // as tokenizer.json spells it
-  std::string bytes;  // the text that it represents
+  bool own = false, added = false;                           // in the model's vocabulary, in the list of added tokens
+  bool special = false, strict = false, normalized = false;  // of an added token, as VocabularyEntry
+  std::string text;                                          // as tokenizer.json spells it
+  std::string bytes;                                         // the text that it represents
 };
 
 // The byte of "<0x41>".
@@ -70,6 +72,7 @@ class Maker {
     if (!read_tokens() || !read_merges()) return std::nullopt;
     spell();
     add_special();
+    add_rules();
     judge_model();
     judge_added();
     judge_bytes();
@@ -106,20 +109,30 @@ class Maker {
       if (!tokens_.empty() && tokens_.back().id == entries[i].id) {
         if (tokens_.back().text != text)
           return fail(rules::kTokenId, offset(entries[i].text.raw), {}, std::to_string(entries[i].id));
-        tokens_.back().added = true;
+        add_flags(tokens_.back(), entries[i], i >= own);
         continue;
       }
       if (entries[i].id >= declared_.vocab_size.value_or(UINT32_MAX)) {
         beyond("it has tokens that config.json has no rows for");
         break;  // the ids that follow are larger still
       }
-      tokens_.push_back({static_cast<std::uint32_t>(entries[i].id), i >= own, std::string(text), {}});
+      tokens_.push_back({.id = static_cast<std::uint32_t>(entries[i].id), .text = std::string(text), .bytes = {}});
+      add_flags(tokens_.back(), entries[i], i >= own);
     }
     by_text_.resize(tokens_.size());
     std::iota(by_text_.begin(), by_text_.end(), 0U);
     std::ranges::sort(by_text_, {}, [&](std::uint32_t i) { return std::tie(tokens_[i].text, tokens_[i].id); });
     return true;
   }
+
+  static void add_flags(Token& token, const VocabularyEntry& entry, bool added) {
+    (added ? token.added : token.own) = true;
+    token.special |= entry.special;
+    token.strict |= entry.strict;
+    token.normalized |= entry.normalized;
+  }
+
+  bool by_bytes() const { return pipeline_.spelling == Spelling::bytes; }
 
   const Token* find(std::string_view text) const {
     const auto spelt = [&](std::uint32_t i) -> std::string_view { return tokens_[i].text; };
@@ -185,13 +198,16 @@ class Maker {
   void spell() {
     for (Token& token : tokens_) {
       token.bytes = token.text;
-      if (token.added) continue;
+      if (token.added) {
+        if (by_bytes() && token.own && core::spelled_bytes(token.text) != token.text) spelled_twice_ = true;
+        continue;
+      }
       if (const auto byte = falls_back() ? byte_token(token.text) : std::nullopt) {
         token.bytes.assign(1, *byte);
       } else if (pipeline_.spelling == Spelling::spaces) {
         if (token.text.find(' ') != std::string::npos) holds_space_ = true;
         token.bytes = with_spaces(token.text);
-      } else if (pipeline_.spelling == Spelling::bytes) {
+      } else if (by_bytes()) {
         token.bytes = core::spelled_bytes(token.text).value_or(token.text);
       }
     }
@@ -239,17 +255,85 @@ class Maker {
     return at != tokens_.end() && at->id == id ? &*at : nullptr;
   }
 
+  // What the tokenizers here do besides merges.
+  void add_rules() {
+    rules_.byte_level = by_bytes();
+    rules_.words = pipeline_.words;
+    const std::optional<std::uint32_t> eos = special("eos");
+    std::set<std::uint64_t> seen;
+    for (const std::uint64_t end : declared_.ends)
+      if (end != eos && with_id(end) != nullptr && seen.insert(end).second)
+        rules_.ends.push_back(static_cast<std::uint32_t>(end));
+    if (by_bytes()) return add_frame();
+    if (config_ && config_->boolean("add_bos_token") == false) rules_.bos = false;
+    if (config_ && config_->boolean("add_eos_token") == true) rules_.eos = true;
+  }
+
+  // The tokens that the post-processor puts around a text.
+  void add_frame() {
+    rules_.bos = rules_.eos = false;
+    const Member* const member = file_.find("post_processor");
+    if (member != nullptr && member->kind == JsonKind::object) add_frame(member->raw, 0);
+  }
+  void add_frame(std::string_view raw, unsigned depth) {
+    constexpr unsigned kMostNested = 4;
+    const auto step = object_in(reading_, file_.file, raw);
+    const std::string type = step ? step->text("type").value_or("") : "";
+    const Member* const list = step ? step->find(type == "Sequence" ? "processors" : "single") : nullptr;
+    if (type == "ByteLevel") return;  // it changes offsets only
+    if (list == nullptr || depth == kMostNested || (type != "Sequence" && type != "TemplateProcessing"))
+      return beyond("it puts tokens around a text in a way that is not known");
+    JsonReader in(list->raw, reading_.limits.depth);
+    if (!in.enter_array()) return beyond("it puts tokens around a text in a way that is not known");
+    std::vector<std::string> around[2];  // before the text, and behind it
+    bool behind = false;
+    for (std::string_view each; in.next_element() && in.skip_value(each);) {
+      if (type == "Sequence") {
+        add_frame(each, depth + 1);
+        continue;
+      }
+      const auto piece = object_in(reading_, file_.file, each);
+      const Member* const token = piece ? piece->find("SpecialToken") : nullptr;
+      const auto inner = token != nullptr ? object_in(reading_, file_.file, token->raw) : std::nullopt;
+      if (inner)
+        around[behind ? 1 : 0].push_back(inner->text("id").value_or(""));
+      else
+        behind = true;
+    }
+    if (type == "TemplateProcessing") frame(around[0], around[1]);
+  }
+  void frame(const std::vector<std::string>& before, const std::vector<std::string>& behind) {
+    const auto is = [&](const std::vector<std::string>& all, std::string_view role) {
+      const Token* const token = all.size() == 1 ? find(all[0]) : nullptr;
+      return token != nullptr && token->id == special(role);
+    };
+    rules_.bos = is(before, "bos");
+    rules_.eos = is(behind, "eos");
+    if (rules_.bos == before.empty() || rules_.eos == behind.empty())
+      beyond("it puts other tokens than BOS and EOS around a text");
+  }
+
+  std::optional<std::uint32_t> special(std::string_view role) const {
+    const auto at = std::ranges::find(special_, role, &std::pair<std::string, std::uint32_t>::first);
+    return at == special_.end() ? std::nullopt : std::optional(std::uint32_t{at->second});
+  }
+
   void judge_model() {
-    if (model_.boolean("ignore_merges").value_or(false)) beyond("it takes whole words without their merges");
+    rules_.whole_words = model_.boolean("ignore_merges").value_or(false);
+    if (rules_.whole_words && rules_.words.empty()) {
+      rules_.whole_words = false;
+      beyond("it takes whole words without their merges");
+    }
     const Member* const dropout = model_.find("dropout");
     if (dropout != nullptr && dropout->kind == JsonKind::number && wire::as_double(dropout->raw).value_or(1) > 0)
       beyond("it drops merges at random");
     if (continues_) beyond("it marks the parts of words");
   }
 
-  // Hugging Face finds added tokens in texts, ours does not. A control token in a text is meant to stay text; any other
-  // added token is a difference.
+  // Hugging Face finds added tokens in texts. A special token in a text is meant to stay text here. Any other is found
+  // in the texts of a byte-level tokenizer, and is a difference elsewhere.
   void judge_added() {
+    if (by_bytes()) return add_found();
     std::size_t others = 0;
     const Token* first = nullptr;
     for (const Token& token : tokens_) {
@@ -262,14 +346,28 @@ class Maker {
              quoted(excerpt(first->text)));
   }
 
+  void add_found() {
+    bool strict = false, of_normalized = false, of_others = false;
+    for (const Token& token : tokens_) {
+      if (!token.added || token.text.empty()) continue;
+      (token.special ? rules_.control : rules_.found).push_back(token.id);
+      (token.normalized ? of_normalized : of_others) |= !token.special;
+      strict |= !token.special && token.strict;
+      if (!token.special && token.text.size() > kLongestFound)
+        beyond("it finds an added token of " + std::to_string(token.text.size()) + " bytes in texts");
+    }
+    if (strict) beyond("it finds added tokens only as words of their own, or with the spaces around them");
+    if (of_normalized && of_others) beyond("it finds some added tokens before it looks for others");
+    if (spelled_twice_) beyond("it tells tokens apart that stand for the same text");
+  }
+
   // Each byte needs a token, and no other token may hide it.
   void judge_bytes() {
     std::array<bool, 256> there{};
     std::array<std::uint32_t, 256> byte_id{};
-    const bool by_bytes = pipeline_.spelling == Spelling::bytes;
     for (const Token& token : tokens_) {
       const bool fallback = falls_back() && byte_token(token.text);
-      if (token.added || token.bytes.size() != 1 || !(by_bytes || fallback)) continue;
+      if (token.added || token.bytes.size() != 1 || !(by_bytes() || fallback)) continue;
       const auto byte = static_cast<unsigned char>(token.bytes[0]);
       there[byte] = true;
       byte_id[byte] = token.id;
@@ -283,21 +381,17 @@ class Maker {
     for (const Token& token : tokens_) {
       if (token.added) continue;
       const bool fallback = falls_back() && byte_token(token.text);
-      if (!by_bytes && token.bytes.size() == 1 && !fallback)
+      if (!by_bytes() && token.bytes.size() == 1 && !fallback)
         hidden |= byte_id[static_cast<unsigned char>(token.bytes[0])] > token.id;
-      if (by_bytes && token.bytes.size() > 1 && is_one_character(token.bytes))
-        hidden |= !std::ranges::binary_search(made, token.id);
+      if (by_bytes() && token.bytes.size() > 1 && is_one_character(token.bytes))
+        rules_.apart |= !std::ranges::binary_search(made, token.id);
     }
     if (hidden) beyond("it tells tokens apart that stand for the same text");
   }
 
   // By reading M14, the vocabulary alone decides whether a space goes before a text.
   void judge_prefix() {
-    const auto id_of = [&](std::string_view name) {
-      const auto at = std::ranges::find(special_, name, &std::pair<std::string, std::uint32_t>::first);
-      return at == special_.end() ? UINT32_MAX : at->second;
-    };
-    bool sentencepiece = id_of("bos") == 1 && id_of("eos") == 2;
+    bool sentencepiece = special("bos") == 1U && special("eos") == 2U;
     for (std::uint32_t b = 0; b < 256 && sentencepiece; ++b) {
       const Token* const token = with_id(kFirstByte + b);
       sentencepiece = token != nullptr && token->bytes.size() == 1 && static_cast<unsigned char>(token->bytes[0]) == b;
@@ -324,6 +418,7 @@ class Maker {
     if (in_order) t.ids.clear();
     t.merges = std::move(merges_);
     t.special = std::move(special_);
+    out.rules = std::move(rules_);
     for (std::size_t i = 0; i < std::min(pipeline_.beyond.size(), kMostBeyond); ++i)
       out.unheld += (i == 0 ? "" : "; ") + pipeline_.beyond[i];
     return out;
@@ -345,7 +440,8 @@ class Maker {
   std::vector<std::uint32_t> by_text_;
   std::vector<Merge> merges_;
   std::vector<std::pair<std::string, std::uint32_t>> special_;
-  bool holds_space_ = false;
+  core::TokenizerRules rules_;
+  bool holds_space_ = false, spelled_twice_ = false;
 };
 
 }  // namespace

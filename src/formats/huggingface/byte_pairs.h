@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the BPE tokenizer of a Llama folder from tokenizer.json into a Tokenizer that encodes the same way (readings
-// M11, M14), or into the nearest one, with a description of the difference.
+// Reads the BPE tokenizer of a Llama folder from tokenizer.json into a Tokenizer that encodes the same way, by its
+// merges (readings M11, M14) and the rules beside them, or into the nearest one, with a description of the difference.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/tokenizer_rules.h"
 #include "formats/huggingface/json_file.h"
 #include "weighbridge/model.h"
 
@@ -16,11 +18,13 @@ namespace weighbridge::huggingface {
 // What config.json states about the vocabulary.
 struct Declared {
   std::optional<std::uint64_t> vocab_size, bos, eos, pad;
+  std::vector<std::uint64_t> ends;  // of generated texts, by config.json and generation_config.json
 };
 
 struct BytePairs {
   Tokenizer tokenizer;
-  std::string unheld;  // what merges cannot express, as clauses joined by "; "; empty if nothing
+  core::TokenizerRules rules;  // what the tokenizer does besides its merges
+  std::string unheld;          // what neither can express, as clauses joined by "; "; empty if nothing
 };
 
 // `model` is the "model" of `file`, whose type is BPE; `config` is tokenizer_config.json. nullopt if the tokenizer is

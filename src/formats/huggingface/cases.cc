@@ -121,8 +121,6 @@ std::vector<Case> weight_cases() {
   few.tensors = 2;
   return {
       {"weights-missing", {"hf/weights-missing"}, no_weights},
-      {"pickle", {"hf/pickle"}, with("pytorch_model.bin", "\x80\x02.", no_weights)},
-      {"pickle-shards", {"hf/pickle"}, with("pytorch_model.bin.index.json", "{}", no_weights)},
       {"two-weights", {"hf/two-weights"}, with("model.safetensors", safetensors(tiny_tensors()), tiny_shards())},
       {"weights-format",
        {"hf/weights-format"},
@@ -157,6 +155,30 @@ std::vector<Case> weight_cases() {
       {"total-size", {"hf/total-size"}, with_index("120", "119")}};
 }
 
+// Folders of sentence-transformers whose first module is a table of word vectors.
+std::vector<Case> word_table_cases() {
+  const std::string modules = R"([{"path":"0_StaticEmbedding","type":"sentence_transformers.models.StaticEmbedding"}])";
+  const std::string table = safetensors({{"embedding.weight", {6, 2}}});
+  return {{"valid-word-table",
+           {},
+           {{"modules.json", replaced(modules, "0_StaticEmbedding", "")},
+            {"model.safetensors", table},
+            {"tokenizer.json", kTinyTokenizer}}},
+          {"valid-word-table-folder",
+           {},
+           {{"modules.json", modules},
+            {"0_StaticEmbedding/model.safetensors", table},
+            {"0_StaticEmbedding/tokenizer.json", kTinyTokenizer}}},
+          {"config-missing-module",
+           {"hf/config-missing"},
+           {{"modules.json", replaced(modules, ".StaticEmbedding", ".Transformer")},
+            {"model.safetensors", table},
+            {"tokenizer.json", kTinyTokenizer}}},
+          {"weights-missing-word-table",
+           {"hf/weights-missing"},
+           {{"modules.json", modules}, {"0_StaticEmbedding/tokenizer.json", kTinyTokenizer}}}};
+}
+
 std::vector<Case> trust_cases() {
   const std::string pickle("\x80\x02}q.", 5);
   return {
@@ -168,6 +190,7 @@ std::vector<Case> trust_cases() {
       {"program", {"hf/program"}, with("modeling.py", "")},
       {"chat-template", {"hf/chat-template"}, with("tokenizer_config.json", R"({"chat_template":"{{ x }}"})")},
       {"chat-template-file", {"hf/chat-template"}, with("chat_template.jinja", "{{ x }}")},
+      {"pickle", {"hf/pickle"}, with("pytorch_model.bin", "\x80\x02}.", with("model.safetensors", std::nullopt))},
       {"pickle-beside", {"hf/pickle-beside"}, with("pytorch_model.bin", pickle)},
       {"pickle-beside-zip", {"hf/pickle-beside"}, with("training_args.bin", "PK\x03\x04")},
       {"pickle-beside-name", {"hf/pickle-beside"}, with("optimizer.pt", "")}};
@@ -177,7 +200,8 @@ std::vector<Case> trust_cases() {
 
 std::vector<Case> cases() {
   std::vector<Case> out;
-  for (auto make : {json_cases, config_cases, vocabulary_cases, llama_cases, weight_cases, trust_cases})
+  for (auto make :
+       {json_cases, config_cases, vocabulary_cases, llama_cases, weight_cases, word_table_cases, trust_cases})
     for (Case& each : make()) out.push_back(std::move(each));
   return out;
 }

@@ -46,13 +46,24 @@ bool is_of(std::string_view model_type, std::string_view architectures, std::str
 
 // An id, or the first of a list of ids.
 std::optional<std::uint64_t> id_of(std::string_view raw) {
-  wire::JsonReader in(raw);
-  std::uint64_t id = 0;
-  if (raw.starts_with('[') && (!in.enter_array() || !in.next_element())) return std::nullopt;
-  return !raw.empty() && in.read_u64(id) ? std::optional(id) : std::nullopt;
+  const std::vector<std::uint64_t> ids = ids_of(raw);
+  return ids.empty() ? std::nullopt : std::optional(ids[0]);
 }
 
 }  // namespace
+
+std::vector<std::uint64_t> ids_of(std::string_view json) {
+  std::vector<std::uint64_t> out;
+  if (json.empty()) return out;
+  wire::JsonReader in(json);
+  std::uint64_t id = 0;
+  if (!json.starts_with('[')) {
+    if (in.read_u64(id)) out.push_back(id);
+  } else if (in.enter_array()) {
+    while (in.next_element() && in.read_u64(id)) out.push_back(id);
+  }
+  return out;
+}
 
 const ConfigKey* find_config_key(std::string_view config) noexcept {
   const auto found = std::ranges::find(kConfigKeys, config, &ConfigKey::config);
@@ -78,6 +89,10 @@ bool is_llama(std::string_view model_type, std::string_view architectures) {
   return is_of(model_type, architectures, "\"llama\"", "Llama");
 }
 
+bool is_word_table(std::string_view model_type, std::string_view architectures) {
+  return is_of(model_type, architectures, "\"model2vec\"", "Static");
+}
+
 Config read_config(Reading& reading, const JsonObject& json) {
   Config out;
   const auto raw = [&](std::string_view key) {
@@ -86,10 +101,12 @@ Config read_config(Reading& reading, const JsonObject& json) {
   };
   out.bert = is_bert(raw(kModelType), raw(kArchitectures));
   out.llama = is_llama(raw(kModelType), raw(kArchitectures));
+  out.word_table = is_word_table(raw(kModelType), raw(kArchitectures));
   if (out.llama) {
     out.vocab_size = positive(raw("vocab_size"));
     out.bos = id_of(raw("bos_token_id"));
-    out.eos = id_of(raw("eos_token_id"));
+    out.ends = ids_of(raw(kEnds));
+    out.eos = out.ends.empty() ? std::nullopt : std::optional(out.ends[0]);
     out.pad = id_of(raw("pad_token_id"));
   }
   for (const ConfigKey& key : kConfigKeys) {

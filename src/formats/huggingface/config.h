@@ -33,8 +33,7 @@ inline constexpr ConfigKey kConfigKeys[] = {
 // Always equal to hidden_size, by EMBD's rule (reading E13): config.json has no key for it.
 inline constexpr std::string_view kEmbeddingDim = "embedding_dim";
 inline constexpr std::string_view kModelName = "model_name", kModelVersion = "model_version", kFirstVersion = "1.0.0";
-// What a BPE tokenizer does besides its merges. Only tokenizer.json can express it.
-inline constexpr std::string_view kTokenizerUnheld = "tokenizer_unheld";
+inline constexpr std::string_view kEnds = "eos_token_id";
 inline constexpr std::string_view kOwn = "hf.", kPrefixKey = "hf.prefix", kModelType = "model_type",
                                   kArchitectures = "architectures";
 
@@ -50,10 +49,19 @@ bool is_bert(std::string_view model_type, std::string_view architectures);
 // The same with "llama" and "Llama".
 bool is_llama(std::string_view model_type, std::string_view architectures);
 
+// The same with "model2vec" and "Static": one table of word vectors.
+bool is_word_table(std::string_view model_type, std::string_view architectures);
+
+// The ids of a value that is an id or a list of them.
+std::vector<std::uint64_t> ids_of(std::string_view json);
+
 struct Config {
-  bool bert = false, llama = false;
+  bool bert = false, llama = false, word_table = false;
+  std::string
+      under{};  // what the names of weights and tokenizer begin with: the folder of a StaticEmbedding, and a slash
   std::optional<std::uint64_t> vocab_size, hidden_size;
   std::optional<std::uint64_t> bos, eos, pad;  // ids of a Llama's special tokens
+  std::vector<std::uint64_t> ends{};           // all of eos_token_id
   std::vector<Value::Entry> named, others;     // attributes: EMBD's keys, and the "hf." keys
 };
 // Reports missing and invalid keys. Only a BERT's config has `named`.

@@ -109,7 +109,9 @@ std::vector<core::FolderFile> list_folder_files(const Place& place, const Limits
   add_if_there(std::string(kPooling));
   for (const std::string& folder : modules)
     for (const std::string_view name : {kConfig, kWeights, kPickle})
-      if (const std::string path = folder + "/" + std::string(name); path != kPooling) add_if_there(path);
+      if (const std::string path = folder + "/" + std::string(name);
+          path != kPooling && !std::ranges::binary_search(read, path))
+        add_if_there(path);
   return out;
 }
 

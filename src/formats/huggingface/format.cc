@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "core/format_options.h"
+#include "core/shards.h"
 #include "formats/huggingface/layout.h"
 #include "formats/huggingface/rules.h"
 
@@ -14,9 +15,10 @@ namespace weighbridge::huggingface {
 namespace {
 
 constexpr auto kOptions = [] {
-  std::array<std::string_view, std::size(core::kMetadataOptions) + std::size(core::kShardOptions)> out{};
-  std::ranges::copy(core::names_of(core::kShardOptions),
-                    std::ranges::copy(core::names_of(core::kMetadataOptions), out.begin()).out);
+  std::array<std::string_view, std::size(core::kMetadataOptions) + 2> out{};
+  auto end = std::ranges::copy(core::names_of(core::kMetadataOptions), out.begin()).out;
+  *end++ = core::kShardOptions[0].name;
+  *end++ = core::kHeaderOptions[0].name;
   return out;
 }();
 constexpr std::string_view kSigns[] = {kConfig, kWeights, kIndex, kPickle, kPickleIndex};
@@ -27,8 +29,16 @@ bool matches(const core::Glance& glance) {
   const auto lists = [&](std::string_view name) { return glance.lists(name); };
   if (!glance.folder) return false;
   if (std::ranges::any_of(std::array{kConfig, kPickle, kPickleIndex}, lists)) return true;
+  if (lists(kModules) && lists(kWordTableFolder)) return true;
   return std::ranges::any_of(std::array{kWeights, kIndex}, lists) &&
          std::ranges::any_of(std::array{kVocabTxt, kTokenizerJson, kTokenizerConfig, kSentenceConfig, kModules}, lists);
+}
+
+bool has_pickled_weights(const Model& model) {
+  return std::ranges::any_of(model.sources(), [](const std::shared_ptr<const Source>& source) {
+    const std::string_view name = source->name().substr(source->name().rfind('/') + 1);
+    return name == kPickle || core::parse_shard_name(name, kPickleFiles.suffix);
+  });
 }
 
 core::Format format(const core::Format& weights) {
@@ -36,7 +46,7 @@ core::Format format(const core::Format& weights) {
   out.info.name = "hf";
   out.info.title = "Hugging Face folder";
   out.info.extensions = {};
-  out.info.versions = "config.json, vocab.txt or tokenizer.json, model.safetensors or its shards";
+  out.info.versions = "config.json, vocab.txt or tokenizer.json, weights in safetensors or PyTorch pickles";
   out.info.folder = true;
   out.info.holds.tokenizer = true;
   out.info.options = kOptions;

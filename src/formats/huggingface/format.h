@@ -14,5 +14,7 @@ bool matches(const core::Glance&);
 // model has no tensors. Throws core::Stop on the first error if the findings ask for it, Error{io}, Error{misuse}.
 void read(const core::Opening&, core::Draft&);
 core::WriteLayout layout(const Model&, const Options&);
+// Whether the weights of a folder are PyTorch's.
+bool has_pickled_weights(const Model&);
 
 }  // namespace weighbridge::huggingface

@@ -11,14 +11,24 @@ inline constexpr std::string_view kConfig = "config.json", kVocabTxt = "vocab.tx
                                   kSentenceConfig = "sentence_bert_config.json", kModules = "modules.json",
                                   kPooling = "1_Pooling/config.json", kWeights = "model.safetensors",
                                   kIndex = "model.safetensors.index.json", kPickle = "pytorch_model.bin",
-                                  kPickleIndex = "pytorch_model.bin.index.json";
+                                  kPickleIndex = "pytorch_model.bin.index.json",
+                                  kGenerationConfig = "generation_config.json";
+// Where sentence-transformers puts a table of word vectors if it is the first of several modules.
+inline constexpr std::string_view kWordTableFolder = "0_StaticEmbedding/";
 // Shards are named "model-00001-of-00002.safetensors".
 inline constexpr std::string_view kWeightsStem = "model", kWeightsSuffix = ".safetensors";
+// The files of weights of one kind. Pickles are read if there are no safetensors.
+struct WeightFiles {
+  std::string_view whole, index, stem, suffix, format;
+};
+inline constexpr WeightFiles kSafetensorsFiles{kWeights, kIndex, kWeightsStem, kWeightsSuffix, "safetensors"};
+inline constexpr WeightFiles kPickleFiles{kPickle, kPickleIndex, "pytorch_model", ".bin", "pytorch"};
 
 // The files of tokenizers, read or not: together they describe one tokenizer.
 inline constexpr std::string_view kTokenizerFiles[] = {kVocabTxt,
                                                        kTokenizerJson,
                                                        kTokenizerConfig,
+                                                       kGenerationConfig,
                                                        "special_tokens_map.json",
                                                        "added_tokens.json",
                                                        "vocab.json",

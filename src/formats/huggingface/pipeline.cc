@@ -13,6 +13,11 @@ namespace {
 
 using wire::JsonKind;
 
+// What ByteLevel divides texts by, and Digits.
+constexpr std::string_view kWordsOfGpt2 =
+                               R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
+                           kDigit = R"(\p{N})", kDigits = R"(\p{N}+)";
+
 class Reader {
  public:
   Reader(Reading& reading, const JsonObject& file) : reading_(reading), file_(file) {}
@@ -21,6 +26,10 @@ class Reader {
     walk("normalizer", "normalizers", [&](const std::string& type, const JsonObject& step) { normalize(type, step); });
     walk("pre_tokenizer", "pretokenizers",
          [&](const std::string& type, const JsonObject& step) { pre_tokenize(type, step); });
+    if (out_.spelling != Pipeline::Spelling::bytes) {
+      out_.words.clear();
+      for (std::string& step : divisions_) beyond(std::move(step));
+    }
     if (prepends_ && out_.spelling != Pipeline::Spelling::spaces) beyond("it puts U+2581 before a text");
     out_.prefix = out_.prefix || prepends_;
     return std::move(out_);
@@ -73,19 +82,37 @@ class Reader {
       out_.prefix = adds;
       out_.split = step.boolean("split").value_or(true);
     } else if (type == "ByteLevel") {
+      if (out_.spelling != Pipeline::Spelling::plain) beyond("it replaces characters before it spells bytes");
       out_.spelling = Pipeline::Spelling::bytes;
-      if (step.boolean("use_regex").value_or(true)) beyond("it splits texts by a regular expression first");
+      if (step.boolean("use_regex").value_or(true)) out_.words.emplace_back(kWordsOfGpt2);
       if (step.boolean("add_prefix_space").value_or(true)) beyond("it puts a space before a text without one");
-    } else if (type == "Split") {
-      beyond("it splits texts by a regular expression first");
+    } else if (auto expression = division(type, step); expression && out_.spelling != Pipeline::Spelling::bytes) {
+      out_.words.push_back(*std::move(expression));
+      divisions_.push_back(split_by(type));
     } else {
-      beyond("its pre-tokenizer " + core::excerpt(type) + " splits texts first");
+      beyond(split_by(type));
     }
+  }
+
+  static std::string split_by(const std::string& type) {
+    return type == "Split" ? "it splits texts by a regular expression first"
+                           : "its pre-tokenizer " + core::excerpt(type) + " splits texts first";
+  }
+
+  // The expression whose matches, and what is between them, become words of their own.
+  std::optional<std::string> division(const std::string& type, const JsonObject& step) {
+    if (type == "Digits") return std::string(step.boolean("individual_digits").value_or(false) ? kDigit : kDigits);
+    if (type != "Split" || step.text("behavior") != "Isolated" || step.boolean("invert").value_or(false))
+      return std::nullopt;
+    const Member* const pattern = step.find("pattern");
+    const auto object = pattern != nullptr ? object_in(reading_, step.file, pattern->raw) : std::nullopt;
+    return object ? object->text("Regex") : std::nullopt;
   }
 
   Reading& reading_;
   const JsonObject& file_;
   Pipeline out_;
+  std::vector<std::string> divisions_;  // descriptions of the steps that divide texts
   bool prepends_ = false;
 };
 

@@ -19,10 +19,11 @@ struct Pipeline {
     bytes,   // a character for each byte, as in GPT-2
   };
   Spelling spelling = Spelling::plain;
-  bool prefix = false;              // puts a space before a text that is not empty
-  bool spares_first = false;        // but not if the text begins with one
-  bool split = false;               // splits at each space, so no token continues past one
-  std::vector<std::string> beyond;  // descriptions of what merges cannot do
+  bool prefix = false;               // puts a space before a text that is not empty
+  bool spares_first = false;         // but not if the text begins with one
+  bool split = false;                // splits at each space, so no token continues past one
+  std::vector<std::string> words{};  // regular expressions that divide a text before it becomes bytes, in their order
+  std::vector<std::string> beyond;   // descriptions of what merges cannot do
 };
 
 // Reports what is wrong with the JSON.

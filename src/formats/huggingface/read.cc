@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/shards.h"
+#include "core/tokenizer_rules.h"
 #include "core/words.h"
 #include "formats/huggingface/config.h"
 #include "formats/huggingface/folder_files.h"
@@ -29,7 +30,7 @@ constexpr core::ShardRules kShardRules{.format = rules::kWeightsFormat,
                                        .link = rules::kShardLink,
                                        .missing = rules::kShardMissing,
                                        .metadata_conflict = rules::kMetadataConflict,
-                                       .stray = rules::kShardStray};
+                                       .stray = &rules::kShardStray};
 constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
                                        .path = rules::kShardPath,
                                        .tensor_missing = rules::kTensorMissing,
@@ -55,14 +56,19 @@ class Loader {
   void run() {
     draft_.set_format("hf");
     read_beside();
-    core::ShardReader weights(reading_, opening_, kShardRules, "safetensors", draft_);
-    read_weights(weights);
-    if (reading_.findings.mode() == core::Findings::Mode::all) weights.report_strays(kWeightsStem, kWeightsSuffix);
+    const WeightFiles& kind = kind_of_weights();
+    core::ShardReader weights(reading_, opening_, kShardRules, kind.format, draft_);
+    read_weights(weights, kind);
+    if (reading_.findings.mode() == core::Findings::Mode::all) weights.report_strays(kind.stem, kind.suffix);
     strip_prefix();
     set_attributes(weights.take_metadata());
     check_embeddings();
-    auto files = list_folder_files(opening_.place, reading_.limits, weights.files(), held_files());
-    if (reading_.findings.mode() == core::Findings::Mode::all) report_trust(reading_, files, pickle_alone_);
+    std::vector<std::string> weight_files = weights.files();
+    weight_files.push_back(config_.under + std::string(kWeights));
+    if (pickled_)
+      for (const std::string_view name : {kPickle, kPickleIndex}) weight_files.emplace_back(name);
+    auto files = list_folder_files(opening_.place, reading_.limits, weight_files, held_files());
+    if (reading_.findings.mode() == core::Findings::Mode::all) report_trust(reading_, files, pickled_);
     draft_.set_folder_files(std::move(files));
     draft_.add_sources(std::move(reading_.sources));
   }
@@ -71,14 +77,22 @@ class Loader {
   // Reads everything except the weights.
   void read_beside() {
     const std::uint64_t before = reading_.findings.errors();
-    if (const auto config = read_object(reading_, kConfig))
-      config_ = read_config(reading_, *config);
-    else if (reading_.findings.errors() == before)
-      reading_.findings.report(rules::kConfigMissing, {});
+    const auto config = read_object(reading_, kConfig);
+    if (config) config_ = read_config(reading_, *config);
+    const bool missing = !config && reading_.findings.errors() == before;
+    if (config_.bert || config_.word_table || missing) settings_ = read_settings(reading_);
+    if (missing) find_word_table();
     files_ = read_tokenizer(reading_, config_);
     has_tokenizer_ = files_.tokenizer.has_value();
     draft_.set_tokenizer(std::move(files_.tokenizer));
-    if (config_.bert) settings_ = read_settings(reading_);
+  }
+
+  // A table of word vectors needs no config.json: modules.json says where it is.
+  void find_word_table() {
+    config_.word_table = settings_.word_table.has_value();
+    if (!config_.word_table) return reading_.findings.report(rules::kConfigMissing, {});
+    const std::string under = settings_.word_table->empty() ? "" : *settings_.word_table + "/";
+    if (opening_.place.open(under + std::string(kWeights))) config_.under = under;
   }
 
   // The files beside the weights of which the model has all that they say.
@@ -90,19 +104,25 @@ class Loader {
     return out;
   }
 
-  void read_weights(core::ShardReader& weights) {
+  const WeightFiles& kind_of_weights() {
+    const auto there = [&](std::string_view name) {
+      return opening_.place.open(config_.under + std::string(name)) != nullptr;
+    };
+    pickled_ = !there(kWeights) && !there(kIndex) && (there(kPickle) || there(kPickleIndex));
+    return pickled_ ? kPickleFiles : kSafetensorsFiles;
+  }
+
+  void read_weights(core::ShardReader& weights, const WeightFiles& kind) {
     core::Findings& findings = reading_.findings;
-    const auto whole = opening_.place.open(kWeights);
-    const TextFile index = read_text(reading_, kIndex);
+    const auto whole = opening_.place.open(config_.under + std::string(kind.whole));
+    const TextFile index = read_text(reading_, kind.index);
     if (whole && index.present) findings.report(rules::kTwoWeights, {});
-    if (whole) {
+    if (whole)
       weights.read_whole(whole);
-    } else if (index.text) {
+    else if (index.text)
       weights.read_index(reading_, kIndexRules, index);
-    } else if (!index.present) {
-      pickle_alone_ = opening_.place.open(kPickle) != nullptr || opening_.place.open(kPickleIndex) != nullptr;
-      findings.report(pickle_alone_ ? rules::kPickle : rules::kWeightsMissing, {});
-    }
+    else if (!index.present)
+      findings.report(rules::kWeightsMissing, {});
   }
 
   void strip_prefix() {
@@ -132,10 +152,14 @@ class Loader {
       if (settings_.max_seq_length) set(kMaxSeqLength, std::to_string(*settings_.max_seq_length));
       if (!settings_.pooling_mode.empty()) set(kPoolingMode, settings_.pooling_mode);
       if (settings_.normalize) set(kNormalize, *settings_.normalize ? "true" : "false");
-      if (files_.lower_case) set(kLowerCase, *files_.lower_case ? "true" : "false");
     }
+    if (config_.word_table && settings_.normalize && !own(kOwnNormalize))
+      set(kOwnNormalize, *settings_.normalize ? "true" : "false");
+    if ((config_.bert || config_.word_table) && files_.lower_case)
+      set(kLowerCase, *files_.lower_case ? "true" : "false");
     for (auto& [key, value] : config_.others) draft_.set_attribute(std::move(key), std::move(value));
-    if (!files_.unheld.empty()) set(kTokenizerUnheld, files_.unheld);
+    if (!files_.rules.empty()) set(core::kTokenizerRules, files_.rules);
+    if (!files_.unheld.empty()) set(core::kTokenizerUnheld, files_.unheld);
     if (strip_) set(kPrefixKey, std::string(kPrefix));
     add_metadata(std::move(metadata));
   }
@@ -182,7 +206,7 @@ class Loader {
   Config config_;
   TokenizerFiles files_;
   Settings settings_;
-  bool strip_ = false, has_tokenizer_ = false, pickle_alone_ = false;
+  bool strip_ = false, has_tokenizer_ = false, pickled_ = false;
 };
 
 }  // namespace

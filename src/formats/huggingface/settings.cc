@@ -56,7 +56,11 @@ void read_modules(Reading& reading, Settings& out) {
     std::string_view raw;
     if (!in.skip_value(raw)) break;
     const auto module = is_module ? object_in(reading, file, raw) : std::nullopt;
-    found = found || (module && module->text("type").value_or("").ends_with(".Normalize"));
+    const std::string type = module ? module->text("type").value_or("") : "";
+    found = found || type.ends_with(".Normalize");
+    if (!type.ends_with(".StaticEmbedding") || out.word_table) continue;
+    const std::string path = module->text("path").value_or("");
+    out.word_table = core::is_plain_name(path) ? path : "";
   }
   if (!in.ok() || !in.finish())
     report_json(reading, file, *file.text, in.error());

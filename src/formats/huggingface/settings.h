@@ -13,12 +13,14 @@
 namespace weighbridge::huggingface {
 
 inline constexpr std::string_view kMaxSeqLength = "max_seq_length", kPoolingMode = "pooling_mode",
-                                  kNormalize = "normalize", kLowerCase = "do_lower_case";
+                                  kNormalize = "normalize", kOwnNormalize = "hf.normalize",
+                                  kLowerCase = "do_lower_case";
 
 struct Settings {
   std::optional<std::uint64_t> max_seq_length;
   std::string pooling_mode;  // "mean", "cls", ...; several are joined by +; empty if unknown
   std::optional<bool> normalize;
+  std::optional<std::string> word_table;  // the folder of a StaticEmbedding: empty for the model's own
   bool operator==(const Settings&) const = default;
 };
 Settings read_settings(Reading&);

@@ -27,12 +27,13 @@ constexpr std::string_view kOwnModules = "sentence_transformers.";
 
 class Trust {
  public:
-  Trust(Reading& reading, bool pickle_alone)
+  Trust(Reading& reading, bool pickled)
       : reading_(reading),
-        pickle_alone_(pickle_alone),
+        pickled_(pickled),
         quiet_(std::shared_ptr<const Place>(std::shared_ptr<const Place>{}, &reading.place), reading.limits) {}
 
   void run(std::span<const core::FolderFile> files) {
+    if (pickled_) reading_.findings.report(rules::kPickle, {});
     look_at_settings(kConfig);
     for (const core::FolderFile& file : files) {
       if (file.name == kTokenizerConfig) look_at_settings(kTokenizerConfig);
@@ -40,7 +41,7 @@ class Trust {
       if (std::ranges::find(kTemplateFiles, file.name) != std::end(kTemplateFiles))
         about(file.name, rules::kChatTemplate);
       if (is_program(file.name)) about(file.name, rules::kProgram);
-      if (!(pickle_alone_ && file.name == kPickle) && is_pickle(file.name)) about(file.name, rules::kPickleBeside);
+      if (is_pickle(file.name)) about(file.name, rules::kPickleBeside);
     }
   }
 
@@ -119,14 +120,14 @@ class Trust {
   }
 
   Reading& reading_;
-  bool pickle_alone_;
+  bool pickled_;
   Quiet quiet_;
 };
 
 }  // namespace
 
-void report_trust(Reading& reading, std::span<const core::FolderFile> files, bool pickle_alone) {
-  Trust(reading, pickle_alone).run(files);
+void report_trust(Reading& reading, std::span<const core::FolderFile> files, bool pickled) {
+  Trust(reading, pickled).run(files);
 }
 
 }  // namespace weighbridge::huggingface

@@ -9,8 +9,7 @@
 
 namespace weighbridge::huggingface {
 
-// `files`: those of the folder besides config.json and the weights. `pickle_alone`: that the weights are a pickle has
-// been reported.
-void report_trust(Reading&, std::span<const core::FolderFile> files, bool pickle_alone);
+// `files`: those of the folder besides config.json and the weights. `pickled`: the weights are pickles.
+void report_trust(Reading&, std::span<const core::FolderFile> files, bool pickled);
 
 }  // namespace weighbridge::huggingface

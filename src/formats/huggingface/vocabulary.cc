@@ -41,7 +41,7 @@ class TokenizerReader {
   TokenizerFiles run() {
     TokenizerFiles out;
     std::optional<JsonVocabulary> json;
-    if (const auto file = read_object(reading_, kTokenizerJson)) {
+    if (const auto file = read_object(reading_, declared_.under + std::string(kTokenizerJson))) {
       if (declared_.llama) return of_llama(*file);
       out.lower_case = lower_case_of(*file);
       json = vocabulary_of(*file);
@@ -77,11 +77,18 @@ class TokenizerReader {
       reading_.in(file.file).report(rules::kTokenizerKind, {}, "BPE", type);
       return out;
     }
-    const Declared declared{
-        .vocab_size = vocab_size_, .bos = declared_.bos, .eos = declared_.eos, .pad = declared_.pad};
+    Declared declared{.vocab_size = vocab_size_,
+                      .bos = declared_.bos,
+                      .eos = declared_.eos,
+                      .pad = declared_.pad,
+                      .ends = declared_.ends};
+    if (const auto generation = read_object(reading_, kGenerationConfig))
+      if (const Member* const ends = generation->find(kEnds))
+        for (const std::uint64_t id : ids_of(ends->raw)) declared.ends.push_back(id);
     auto pairs = read_byte_pairs(reading_, file, *model, read_object(reading_, kTokenizerConfig), declared);
     if (!pairs) return out;
     out.tokenizer = std::move(pairs->tokenizer);
+    out.rules = core::text_of(pairs->rules);
     out.unheld = std::move(pairs->unheld);
     return out;
   }

@@ -27,8 +27,8 @@ using SpecialTexts = std::array<std::string, kSpecialTokens.size()>;  // empty: 
 struct TokenizerFiles {
   std::optional<Tokenizer> tokenizer;
   std::optional<bool> lower_case;
-  bool config_held = false;  // the first two have all that tokenizer_config.json says
-  std::string unheld;        // for a Llama: what the tokenizer does besides its merges
+  bool config_held = false;   // the first two have all that tokenizer_config.json says
+  std::string rules, unheld;  // for a Llama: what the tokenizer does besides its merges, and what is not even a rule
 };
 // Reports what is wrong, and for a BERT also a missing vocabulary or special token. A Llama's tokenizer must be a BPE,
 // any other one WordPiece.

@@ -15,6 +15,15 @@ using wire::JsonString;
 // Memory that a token takes besides its text while it is read. A file can hold a token in a few bytes.
 constexpr std::uint64_t kTokenCost = 64;
 
+// Anything but true is false.
+void read_flag(JsonReader& in, bool& flag) {
+  bool value = false;
+  if (in.read_bool(value))
+    flag = flag || value;
+  else
+    in.skip_value();
+}
+
 }  // namespace
 
 bool over_memory(Reading& reading, std::uint64_t tokens, const TextFile& file) {
@@ -49,6 +58,10 @@ void add_added(Reading& reading, const JsonObject& file, std::vector<VocabularyE
           id = in.read_u64(entry.id) || (in.skip_value(), false);
         else if (key.raw == "content")
           text = in.read_string(entry.text) || (in.skip_value(), false);
+        else if (key.raw == "special" || key.raw == "normalized")
+          read_flag(in, key.raw == "special" ? entry.special : entry.normalized);
+        else if (key.raw == "single_word" || key.raw == "lstrip" || key.raw == "rstrip")
+          read_flag(in, entry.strict);
         else
           in.skip_value();
       }

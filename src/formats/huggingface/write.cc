@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "core/canonical.h"
 #include "core/plan_items.h"
+#include "core/tokenizer_rules.h"
 #include "core/value_json.h"
 #include "formats/huggingface/config.h"
 #include "formats/huggingface/folder_files.h"
@@ -196,12 +197,15 @@ class Planner {
       tokenizer_kept_ = any(is_tokenizer_file) && found.tokenizer.has_value() == (tokenizer != nullptr) &&
                         (!found.tokenizer || ordered(*found.tokenizer) == *tokenizer) &&
                         (!bert_ || found.lower_case == lower_case_) &&
-                        found.unheld == text_of(kTokenizerUnheld).value_or("");
+                        found.rules == text_of(core::kTokenizerRules).value_or("") &&
+                        found.unheld == text_of(core::kTokenizerUnheld).value_or("");
       if (tokenizer_kept_) expected_tokenizer_ = found.tokenizer;
     }
     settings_kept_ = any(is_settings_file) && (!bert_ || (beside && beside->settings == settings_));
     if (tokenizer_kept_)
-      std::erase_if(metadata_, [](const Value::Entry& entry) { return entry.first == kTokenizerUnheld; });
+      std::erase_if(metadata_, [](const Value::Entry& entry) {
+        return entry.first == core::kTokenizerRules || entry.first == core::kTokenizerUnheld;
+      });
     taken_ = take_over(model_, tokenizer_kept_, settings_kept_);
     for (Item& loss : taken_.losses) out_.losses.push_back(std::move(loss));
   }

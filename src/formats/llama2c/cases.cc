@@ -60,13 +60,9 @@ std::string tokenizer(const std::vector<Token>& all, std::int32_t longest = 7) {
   return out;
 }
 
-class Corpus {
+class Corpus : public core::CorpusCases {
  public:
-  core::CorpusCase& add(std::string name, std::string rule, std::string bytes) {
-    if (!rule.empty() && !rule.starts_with("limit/")) rule.insert(0, "llama2c/");
-    return cases_.emplace_back(
-        core::CorpusCase{.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes)});
-  }
+  Corpus() : CorpusCases("llama2c") {}
   // Adds a file with one header field changed so that no length would match.
   void field(std::string name, std::string rule, std::int32_t Header::*field, std::int32_t value) {
     std::string bytes = checkpoint(kSmall);
@@ -78,10 +74,6 @@ class Corpus {
     out.sidecar = core::CorpusSidecar{.extension = std::string(kTokenizerExtension), .bytes = std::move(tokens)};
     return out;
   }
-  std::vector<core::CorpusCase> take() { return std::move(cases_); }
-
- private:
-  std::vector<core::CorpusCase> cases_;
 };
 
 void add_header(Corpus& c) {

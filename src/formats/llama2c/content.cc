@@ -60,8 +60,7 @@ void check_content(const Model& model, const Context& context, core::Findings& f
     });
   });
   progress.finish();
-  core::sort_findings(found);
-  for (Finding& finding : found) findings.report(std::move(finding));
+  core::report_sorted(std::move(found), findings);
 }
 
 }  // namespace weighbridge::llama2c

@@ -74,6 +74,10 @@ class Walk {
       return false;
     }
     header_ = load_header(bytes);
+    findings_.span(Span::Kind::structure, 0, kHeaderSize, "header");
+    for (const Field& field : kFields)
+      findings_.span(Span::Kind::field, field_at(field.value), field_at(field.value) + 4, field.name,
+                     [&] { return std::to_string(header_.*field.value); });
     if (!check_fields(header_, findings_)) return false;
     draft_.set_version("0");
     if (const std::uint64_t needed = file_size(header_); needed != size) {

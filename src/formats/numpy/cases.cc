@@ -51,13 +51,14 @@ std::string deflated(const std::string& bytes) {
 
 // A member, with fields that differ from what they should be.
 struct Member {
-  std::string name, data;
+  std::string name{}, data{};
   bool deflate = false;
   std::uint16_t method = 0, flags = 0;
   bool descriptor = false;  // sizes behind the data, and none before it
   bool zip64 = false;       // sizes in the extra field of the directory
   std::string local_name{}, extra{};
-  std::string stored{};  // in place of what data is stored as
+  bool local_zip64 = false;  // the sizes of the local header are full, so that the extra field has to say them
+  std::string stored{};      // in place of what data is stored as
   std::uint32_t crc_change = 0, size_change = 0, local_change = 0;
 };
 
@@ -82,8 +83,10 @@ std::string zip(const Archive& archive) {
     const std::uint64_t size = m.data.size() + m.size_change, at = out.size();
     const std::string& local_name = m.local_name.empty() ? m.name : m.local_name;
     out += "PK\x03\x04" + number(20, 2) + number(flags, 2) + number(method, 2) + number(0x00210000, 4);
-    out += m.descriptor ? std::string(12, '\0')
-                        : number(crc, 4) + number(stored.size() + m.local_change, 4) + number(size, 4);
+    out += m.descriptor ? std::string(4, '\0') : number(crc, 4);
+    out += m.local_zip64  ? number(UINT64_MAX, 8)
+           : m.descriptor ? std::string(8, '\0')
+                          : number(stored.size() + m.local_change, 4) + number(size, 4);
     out += number(local_name.size(), 2) + number(m.extra.size(), 2) + local_name + m.extra + stored;
     if (m.descriptor) out += "PK\x07\x08" + number(crc, 4) + number(stored.size(), 4) + number(size, 4);
     const std::string wide =
@@ -114,25 +117,25 @@ std::string zip(const Archive& archive) {
 }
 std::string zip(const std::string& name, const std::string& data) { return zip({.members = {{name, data}}}); }
 
-class Corpus {
- public:
-  explicit Corpus(std::string format) : format_(std::move(format)) {}
-  // `rule` is written without the format's name.
-  core::CorpusCase& add(std::string name, std::string rule, std::string bytes, std::vector<std::string> others = {}) {
-    if (!rule.empty() && !rule.starts_with("limit/")) rule.insert(0, format_ + "/");
-    for (std::string& other : others) other.insert(0, format_ + "/");
-    return cases_.emplace_back(core::CorpusCase{
-        .name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
-  }
-  std::vector<core::CorpusCase> take() { return std::move(cases_); }
+using Corpus = core::CorpusCases;
 
- private:
-  std::string format_;
-  std::vector<core::CorpusCase> cases_;
-};
+// A pickle of protocol 4.
+std::string pickle(const std::string& opcodes) { return "\x80\x04" + opcodes + "."; }
+std::string global(const std::string& module, const std::string& name) { return "c" + module + "\n" + name + "\n"; }
+std::string text(const std::string& value) { return "\x8c" + number(value.size(), 1) + value; }
+// What numpy.save() pickles of an array of two objects, which are those on the stack.
+std::string two_objects(const std::string& objects) {
+  return pickle(global("numpy._core.multiarray", "_reconstruct") + global("numpy", "ndarray") +
+                std::string("K\0\x85", 3) + std::string("C\x01", 2) + "b" + "\x87R(K\x01K\x02\x85" +
+                global("numpy", "dtype") + text("O8") + "\x89\x88\x87R(K\x03" + text("|") +
+                "NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x3ft" + "b\x89](" + objects + "etb");
+}
 
-// Calls use(name, rule, array) for each way in which one array can be valid or broken. An npz has the same in a member.
-template <class Use> void for_each_array(Use use) {
+// Calls each(name, rule, array, further rules) for each way in which one array can be valid or broken. An npz has the
+// same in a member.
+template <class Each> void for_each_array(Each each) {
+  const auto use = [&](const std::string& name, const std::string& rule, const std::string& bytes,
+                       const std::vector<std::string>& others = {}) { each(name, rule, bytes, others); };
   use("valid-one", "", kOne);
   use("valid-scalar", "", typed("<f8", "()", counting(8)));
   use("valid-empty", "", typed("<f4", "(0, 3)", ""));
@@ -200,7 +203,22 @@ template <class Use> void for_each_array(Use use) {
   use("descr-order-only", "descr", typed("<", "(4,)", kFour));
   use("descr-name", "descr", typed("float32", "(1,)", kFour));
   use("descr-number", "header", array(dictionary("4", "(4,)"), kFour));
-  use("object", "object", typed("|O", "(1,)", "\x80\x04K\x01."));
+  use("object", "object", typed("|O", "(2,)", two_objects("K\x01" + text("a"))));
+  const std::string calls = global("posix", "system") + text("true") + "\x85R", unknown = global("mine", "Thing");
+  const auto objects = [&](const std::string& name, const std::string& data, const std::vector<std::string>& others) {
+    use(name, "object", typed("|O", "(2,)", data), others);
+  };
+  objects("dangerous-global", two_objects("N" + calls), {"dangerous-global"});
+  objects("dangerous-global-behind-another", two_objects("NN") + pickle(calls), {"dangerous-global"});
+  objects("dangerous-global-in-bytes", two_objects("NC" + number(pickle(calls).size(), 1) + pickle(calls)),
+          {"dangerous-global"});
+  objects("dangerous-global-before-the-break", "\x80\x04" + calls + "X\xff\xff", {"dangerous-global", "pickle"});
+  objects("unknown-global", two_objects("N" + unknown), {"unknown-global"});
+  objects("pickle", two_objects("NN").substr(0, 60), {"pickle"});
+  objects("pickle-missing", "", {"pickle"});
+  use("dangerous-global-of-a-field", "structured",
+      array(dictionary("[('a', '<i2'), ('b', '|O')]", "(1,)"), pickle(calls)), {"dangerous-global"});
+  use("structured-field-called-o", "structured", array(dictionary("[('O', '<i4')]", "(1,)"), "\x80\x02q\0"));
   use("structured", "structured", array(dictionary("[('a', '<i2'), ('b', '<i2', (1,))]", "(1,)"), kFour));
   use("structured-sub-array", "structured", array(dictionary("('<i2', (2,))", "(1,)"), kFour));
   use("unknown-dtype-text", "unknown-dtype", typed("<U1", "(1,)", kFour));
@@ -269,6 +287,28 @@ void add_members(Corpus& c) {
   std::string extra = zip("a.npy", kOne);
   extra[28] = 100;
   c.add("local-header-extra", "local-header", extra);
+  // Sizes of 64 bits, which are those of the directory or not.
+  const auto wide = [](std::uint64_t size, std::uint64_t stored) {
+    return number(1, 2) + number(16, 2) + number(size, 8) + number(stored, 8);
+  };
+  const auto local = [&](const std::string& name, const std::string& rule, const std::string& fields,
+                         const Member& but = {}) {
+    Member member = but;
+    member.name = "a.npy", member.data = kOne, member.extra = fields, member.local_zip64 = true;
+    c.add(name, rule, zip({.members = {member, {"b.npy", kOne}}}));
+  };
+  const std::uint64_t size = kOne.size();
+  local("valid-local-zip64", "", wide(size, size));
+  local("valid-local-zip64-behind-another", "", "FB" + number(30, 2) + std::string(30, 'Z') + wide(size, size));
+  local("valid-local-zip64-descriptor", "", wide(0, 0), {.descriptor = true});
+  local("valid-local-zip64-deflate", "", wide(size, deflated(kOne).size()), {.deflate = true});
+  local("local-header-zip64-size", "local-header", wide(size + 1, size));
+  local("local-header-zip64-stored", "local-header", wide(size, size - 1));
+  local("local-header-zip64-behind-another", "local-header",
+        "FB" + number(30, 2) + std::string(30, 'Z') + wide(size, size + (std::uint64_t{1} << 32)));
+  local("local-header-zip64-missing", "local-header", "");
+  local("local-header-zip64-short", "local-header", number(1, 2) + number(4, 2) + std::string(4, '\0'));
+  local("local-header-zip64-past", "local-header", number(1, 2) + number(17, 2) + std::string(16, '\0'));
   std::string method = zip("a.npy", kOne);
   method[8] = 8;
   c.add("local-header-method", "local-header", method);
@@ -341,8 +381,8 @@ void add_valid_archives(Corpus& c) {
 
 std::vector<core::CorpusCase> npy_cases() {
   Corpus c("npy");
-  for_each_array(
-      [&](const std::string& name, const std::string& rule, const std::string& bytes) { c.add(name, rule, bytes); });
+  for_each_array([&](const std::string& name, const std::string& rule, const std::string& bytes,
+                     const std::vector<std::string>& others) { c.add(name, rule, bytes, others); });
   c.add("truncated-header-magic", "truncated-header", kOne.substr(0, 6));
   return c.take();
 }
@@ -350,9 +390,9 @@ std::vector<core::CorpusCase> npy_cases() {
 std::vector<core::CorpusCase> npz_cases() {
   Corpus c("npz");
   add_valid_archives(c);
-  for_each_array([&](const std::string& name, const std::string& rule, const std::string& bytes) {
-    c.add("array-" + name, rule, zip("a.npy", bytes));
-  });
+  for_each_array(
+      [&](const std::string& name, const std::string& rule, const std::string& bytes,
+          const std::vector<std::string>& others) { c.add("array-" + name, rule, zip("a.npy", bytes), others); });
   add_directory(c);
   add_members(c);
   return c.take();

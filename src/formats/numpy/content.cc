@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content rules: bools are 0 or 1; and in an npz, each member that can be read decodes and has its CRC-32.
+// The content rules: bools are 0 or 1; the pickle of an object array names nothing that does harm; and in an npz, each
+// member that can be read decodes and has its CRC-32.
 #include <algorithm>
 #include <mutex>
 #include <vector>
@@ -9,12 +10,38 @@
 #include "core/content.h"
 #include "core/cut.h"
 #include "core/encoding.h"
+#include "core/pickle_scan.h"
 #include "core/progress.h"
 #include "formats/numpy/archive.h"
 #include "formats/numpy/format.h"
+#include "formats/numpy/header.h"
 
 namespace weighbridge::numpy {
 namespace {
+
+// Looks into the pickle of an array of objects, which begins where its elements do. `bytes` are those before them, and
+// scan(start) reads the pickles. `in_place`: the array lies at `where` as it is.
+template <class Scan>
+void check_objects(std::string_view bytes, const ArrayRules& rules, core::At where, bool in_place,
+                   std::vector<Finding>& out, Scan scan) {
+  Fault ignored;  // a header that is refused was reported when the file was opened
+  const auto header = read_header(bytes, rules, ignored);
+  if (!header || !header->objects) return;
+  const std::size_t before = out.size();
+  const wire::PickleError error = scan(header->data_at);
+  if (error.fault == wire::PickleFault::none) return;
+  if (in_place) *where.offset += error.offset;
+  if (header->unsupported == &rules.kObject)
+    return out.push_back(core::Findings::make(rules.kPickle, where, {}, {}, error.sentence));
+  // Only a field is called like the type of objects, perhaps.
+  const auto first = out.begin() + static_cast<std::ptrdiff_t>(before);
+  out.erase(std::remove_if(first, out.end(), [](const Finding& each) { return each.severity != Severity::error; }),
+            out.end());
+}
+
+constexpr core::PickleRules pickle_rules(const ArrayRules& rules) noexcept {
+  return {rules.kDangerousGlobal, rules.kUnknownGlobal, rules.kPickle, core::is_harmless_global};
+}
 
 // Checks the members of an archive, several at once.
 class Pass {
@@ -23,15 +50,11 @@ class Pass {
       : source_(model.sources()[0]), model_(model), context_(context), out_(out) {}
 
   void run() {
-    // What is wrong with the directory was found when the file was opened.
-    Report report;
-    core::Findings ignored(report, core::Findings::Mode::all);
-    core::Draft draft;
-    const auto zip = core::read_zip(*source_, context_.limits, kZipRules, ignored, draft);
-    if (!zip) return;
+    core::Draft names;
+    const core::Zip zip = core::read_zip_again(*source_, context_.limits, kZipRules, names);
     std::uint64_t total = 0;
-    for (const core::ZipMember& member : zip->members) {
-      if (member.broken || member.unreadable != nullptr || member.size > context_.limits.decoded) continue;
+    for (const core::ZipMember& member : zip.members) {
+      if (!core::can_check(member, context_.limits)) continue;
       members_.push_back(&member);
       total += member.stored;
     }
@@ -41,9 +64,25 @@ class Pass {
     core::executor_of(context_).for_each(members_.size(),
                                          [&](std::uint64_t i) { check(*members_[base::to_size(i)], progress); });
     progress.finish();
+    for (const core::ZipMember& member : zip.members)
+      if (!member.broken && member.unreadable == nullptr) look_for_objects(member);
   }
 
  private:
+  void look_for_objects(const core::ZipMember& member) {
+    const std::string_view name = array_name(member.name);
+    const auto tensor = model_.find(name);
+    if (!tensor || tensor->unsupported() == nullptr) return;
+    std::string fault;
+    const std::string bytes =
+        up_to_elements([&](std::size_t n) { return core::zip_front(*source_, member, n, context_, fault); });
+    if (!fault.empty()) return;  // its bytes do not decode, which is another rule
+    const core::PickleRules rules = pickle_rules(kNpzRules);
+    core::PickleScan scan(context_, rules, out_);
+    check_objects(bytes, kNpzRules, {.offset = member.offset, .tensor = name}, member.encoding == Encoding::raw, out_,
+                  [&](std::uint64_t start) { return scan.member(*source_, member, start); });
+  }
+
   void check(const core::ZipMember& member, core::Progress& progress) {
     const std::string_view name = array_name(member.name);
     const auto tensor = model_.find(name);
@@ -58,27 +97,24 @@ class Pass {
       end = begin + part.size();
     }
     std::uint64_t at = 0;
-    std::uint32_t crc = 0;
     std::optional<std::uint64_t> bad;
     std::byte bad_byte{};
-    const Context quiet = progress.inner();
-    const std::string fault = core::read_zip_member(*source_, member, quiet, [&](std::span<const std::byte> piece) {
-      crc = codecs::crc32(piece, crc);
-      for (std::size_t i = 0; bools && !bad && i < piece.size(); ++i)
-        if (piece[i] > std::byte{1} && at + i >= begin && at + i < end) {
-          bad = at + i;
-          bad_byte = piece[i];
-        }
-      at += piece.size();
-      if (member.encoding == Encoding::raw || at % (std::uint64_t{1} << 22) < piece.size())
-        progress.add(member.encoding == Encoding::raw ? piece.size() : 0);
-      return true;
-    });
-    if (member.encoding != Encoding::raw) progress.add(member.stored);
+    constexpr core::ZipMemberRules kRules{.encoding = npz::kDeflate, .crc = npz::kCrc};
     const core::At where{.offset = member.offset, .tensor = name};
-    if (!fault.empty()) return add(core::Findings::make(npz::kDeflate, where, {}, {}, fault));
-    if (crc != member.crc32)
-      add(core::Findings::make(npz::kCrc, where, codecs::to_hex(member.crc32), codecs::to_hex(crc)));
+    auto wrong =
+        core::check_zip_member(*source_, member, kRules, where, progress, [&](std::span<const std::byte> piece) {
+          for (std::size_t i = 0; bools && !bad && i < piece.size(); ++i)
+            if (piece[i] > std::byte{1} && at + i >= begin && at + i < end) {
+              bad = at + i;
+              bad_byte = piece[i];
+            }
+          at += piece.size();
+        });
+    if (wrong) {
+      const bool decodes = wrong->rule != npz::kDeflate.id;
+      add(*std::move(wrong));
+      if (!decodes) return;
+    }
     if (bad)
       add(core::Findings::make(
           npz::kBoolByte, {.offset = member.offset + (member.encoding == Encoding::raw ? *bad : 0), .tensor = name},
@@ -112,14 +148,25 @@ void check_npy(const Model& model, const Context& context, core::Findings& findi
     }
   std::vector<Finding> found;
   core::check_parts(jobs, context, found);
+  const Source& source = *model.sources()[0];
+  const auto front = [&](std::size_t n) {
+    std::string out(base::to_size(std::min<std::uint64_t>(n, source.size())), '\0');
+    if (!out.empty()) source.read_at(0, std::as_writable_bytes(std::span(out)));
+    return out;
+  };
+  const core::PickleRules rules = pickle_rules(kNpyRules);
+  core::PickleScan scan(context, rules, found);
+  check_objects(up_to_elements(front), kNpyRules, {.offset = 0}, true, found, [&](std::uint64_t start) {
+    return start > source.size() ? wire::PickleError{}
+                                 : scan.row(core::input_of(source, 0, source.size()), start, 0, 0, {});
+  });
   for (Finding& finding : found) findings.report(std::move(finding));
 }
 
 void check_npz(const Model& model, const Context& context, core::Findings& findings) {
   std::vector<Finding> found;
   Pass(model, context, found).run();
-  core::sort_findings(found);
-  for (Finding& finding : found) findings.report(std::move(finding));
+  core::report_sorted(std::move(found), findings);
 }
 
 }  // namespace weighbridge::numpy

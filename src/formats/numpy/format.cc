@@ -58,6 +58,7 @@ constexpr core::Format kNpy = {
     .matches = is_npy,
     .read = read_npy,
     .check_content = check_npy,
+    .content_can_fail = true,
     .layout = layout_npy,
     .append = nullptr,
 };

@@ -50,7 +50,9 @@ class Dictionary {
       skip_space();
       if (!take(':')) return unexpected(":");
       skip_space();
+      const std::size_t value_at = place_;
       if (!(which == 0 ? read_descr() : which == 1 ? read_order() : read_shape())) return false;
+      out_.entries[which] = {key, text_.substr(value_at, place_ - value_at), start_ + at, start_ + place_};
       skip_space();
       if (take(',')) {
         skip_space();
@@ -164,7 +166,9 @@ class Dictionary {
       if (place_ == text_.size()) return unexpected("]");
       const char c = text_[place_];
       if (c == '\'' || c == '"') {
+        const std::size_t first = place_ + 1;
         if (!skip_text()) return unexpected("a text in quotes");
+        out_.objects |= names_objects(text_.substr(first, place_ - 1 - first));
         continue;
       }
       if (c == '[' || c == '(') {
@@ -180,6 +184,10 @@ class Dictionary {
       ++place_;
     } while (!open.empty());
     return true;
+  }
+  static bool names_objects(std::string_view type) {
+    if (!type.empty() && std::string_view("<>|=").find(type[0]) != std::string_view::npos) type.remove_prefix(1);
+    return type == "O" || type == "O8" || type == "O4";
   }
   bool skip_text() {
     const char quote = text_[place_++];
@@ -208,7 +216,10 @@ class Dictionary {
         return true;
       }
     switch (code[0]) {
-      case 'O': out_.unsupported = &rules_.kObject; return size.empty() || size == "8" || size == "4" || unknown();
+      case 'O':
+        out_.unsupported = &rules_.kObject;
+        out_.objects = true;
+        return size.empty() || size == "8" || size == "4" || unknown();
       case 'S':
       case 'a':
       case 'U':
@@ -269,6 +280,7 @@ std::optional<Header> read_header(std::string_view bytes, const ArrayRules& rule
   if (major == 3 && !base::is_utf8(text)) return refuse(rules.kHeaderUtf8, preamble);
   Header out;
   out.data_at = preamble + length;
+  out.text_at = preamble;
   if (!Dictionary(text, preamble, major < 3, rules, out, fault).read()) return std::nullopt;
   const DType least = out.dtype == DType::unknown ? DType::u8 : out.dtype;
   if (!size_of(least, out.shape)) return refuse(rules.kSizeOverflow, preamble, {}, core::shape_text(out.shape));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of an array: read with a grammar of its own, never evaluated; and written as numpy.save() does.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,16 @@ struct Header {
   std::vector<std::uint64_t> shape{};
   std::string type{};                 // of the elements, as the file has it
   const Rule* unsupported = nullptr;  // why the elements cannot be read
+  // Whether the elements are a pickle. Of a structured type they may be one: a text in it names the type of objects, or
+  // a field is called so.
+  bool objects = false;
+  // Where the keys and their values are, from the first byte of the array.
+  struct Entry {
+    std::string_view key{}, value{};  // of the array's bytes
+    std::uint64_t at = 0, end = 0;
+  };
+  std::array<Entry, 3> entries{};
+  std::uint64_t text_at = 0;  // where the dictionary begins
 };
 
 // Why a header is refused. `at` counts from the first byte of the array.
@@ -34,6 +45,14 @@ struct Fault {
 
 // Bytes before the elements, as far as the first kPreamble2 bytes tell; nullopt: they are not those of an array.
 std::optional<std::uint64_t> bytes_before_elements(std::string_view first) noexcept;
+// Those bytes. front(n) gives the first n of the array, or all if there are fewer.
+template <class Front> std::string up_to_elements(Front front) {
+  constexpr std::size_t kFirst = 256;  // nearly every header is shorter
+  std::string bytes = front(kFirst);
+  const auto wanted = bytes_before_elements(bytes);
+  if (wanted && *wanted > bytes.size() && bytes.size() == kFirst) bytes = front(static_cast<std::size_t>(*wanted));
+  return bytes;
+}
 // Reads the header. `bytes` begins with the array and has all that bytes_before_elements() asks for, unless the array
 // ends earlier.
 std::optional<Header> read_header(std::string_view bytes, const ArrayRules&, Fault&);

@@ -8,6 +8,7 @@
 
 #include "codecs/codec.h"
 #include "core/zip.h"
+#include "core/zip_layout.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
 #include "formats/numpy/layout.h"
@@ -98,7 +99,7 @@ TEST(Numpy, ALargeDeflatedArrayInFortranOrderReadsRowMajor) {
     std::vector<std::uint64_t> elements(2 * count);
     for (std::uint64_t i = 0; i < count; ++i) elements[2 * i] = i;
     bytes.append(reinterpret_cast<const char*>(elements.data()), count * 16);
-    core::ZipOut out{.name = "a.npy", .size = bytes.size(), .deflated = true};
+    core::ZipOut out{.name = "a.npy", .size = bytes.size(), .method = core::zip::kDeflated};
     const auto stored = codecs::encode(codecs::kDeflate, std::as_bytes(std::span(bytes)), 1);
     out.stored = stored.size();
     out.crc32 = codecs::crc32(std::as_bytes(std::span(bytes)));

@@ -20,9 +20,6 @@ namespace {
 
 using core::bytes_text;
 
-// What is read of an array at first. Nearly every header is shorter.
-constexpr std::size_t kFirst = 256;
-
 // Where an array lies.
 struct Place {
   std::string_view name;     // of the tensor
@@ -44,12 +41,27 @@ class Walk {
     auto header = read_header(bytes, rules_, fault);
     const core::At start = at(place, fault.at);
     if (!header) return findings_.report(*fault.rule, start, std::move(fault.expected), std::move(fault.found));
+    if (place.encoding == Encoding::raw) tell(place.offset, *header);
     const std::uint64_t there = place.size - header->data_at;
     if (!header->unsupported && !fits(place, *header, there)) return;
     add(place, *std::move(header), there);
   }
 
  private:
+  void tell(std::uint64_t at, const Header& header) const {
+    const std::uint64_t end = at + header.data_at;
+    if (!findings_.asks(at, end)) return;
+    const auto field = [&](std::uint64_t from, std::uint64_t to, std::string_view what, std::string_view value) {
+      findings_.span(Span::Kind::field, at + from, at + to, what, core::excerpt(value, 200));
+    };
+    findings_.span(Span::Kind::structure, at, end, "array header");
+    field(0, kMagic.size(), "magic", "\\x93NUMPY");
+    field(kVersionAt, kLengthAt, "version", {});
+    field(kLengthAt, header.text_at, "length of the dictionary", std::to_string(header.data_at - header.text_at));
+    field(header.text_at, header.data_at, "dictionary", {});
+    for (const Header::Entry& entry : header.entries) field(entry.at, entry.end, entry.key, entry.value);
+  }
+
   core::At at(const Place& place, std::uint64_t in_array) const {
     core::At out{.offset = place.offset + (place.encoding == Encoding::raw ? in_array : 0)};
     if (place.named) out.tensor = place.name;
@@ -59,13 +71,19 @@ class Walk {
   // Whether the elements are there.
   bool fits(const Place& place, const Header& header, std::uint64_t there) {
     const std::uint64_t needed = *size_of(header.dtype, header.shape);
+    // An array that is the file itself states how long the file is.
+    const auto placed = [&](std::uint64_t in_array) {
+      core::At out = at(place, in_array);
+      if (!place.named) out.hint = base::size_hint(header.data_at + needed);
+      return out;
+    };
     if (needed > there) {
-      findings_.report(rules_.kTruncated, at(place, place.size), bytes_text(needed), bytes_text(there),
+      findings_.report(rules_.kTruncated, placed(place.size), bytes_text(needed), bytes_text(there),
                        bytes_text(needed - there) + " are missing");
       return false;
     }
     if (needed < there)
-      findings_.report(rules_.kTrailing, at(place, header.data_at + needed), {}, bytes_text(there - needed));
+      findings_.report(rules_.kTrailing, placed(header.data_at + needed), {}, bytes_text(there - needed));
     if (place.encoding != Encoding::raw && place.size > context_.limits.decoded) {
       findings_.report(core::rules::kLimitDecoded, at(place, 0), "at most " + bytes_text(context_.limits.decoded),
                        bytes_text(place.size));
@@ -103,14 +121,6 @@ class Walk {
   core::Draft& draft_;
 };
 
-// The bytes of an array up to its elements. front(n) gives the first n, or all if there are fewer.
-template <class Front> std::string up_to_elements(Front front) {
-  std::string bytes = front(kFirst);
-  const auto wanted = bytes_before_elements(bytes);
-  if (wanted && *wanted > bytes.size() && bytes.size() == kFirst) bytes = front(static_cast<std::size_t>(*wanted));
-  return bytes;
-}
-
 // The members of an npz that are arrays become tensors.
 class Archive {
  public:
@@ -128,7 +138,9 @@ class Archive {
     draft_.reserve(zip->members.size(), zip->members.size(), 2 * zip->members.size());
     for (core::ZipMember& member : zip->members)
       if (!member.broken && !member.is_folder()) add(member);
-    drop_duplicates();
+    draft_.drop_same_names([&](std::uint32_t, std::uint32_t later) {
+      findings_.report(npz::kDuplicateName, {.offset = entries_[later], .tensor = draft_.name(later)});
+    });
   }
 
  private:
@@ -164,15 +176,6 @@ class Archive {
     findings_.report(why);
     draft_.tensor(tensor).unsupported(std::move(why));
     entries_.resize(draft_.size(), member.entry_at);
-  }
-
-  void drop_duplicates() {
-    std::vector<std::uint32_t> drop;
-    for (const auto& [earlier, later] : draft_.index_names()) {
-      findings_.report(npz::kDuplicateName, {.offset = entries_[later], .tensor = draft_.name(later)});
-      drop.push_back(later);
-    }
-    draft_.drop(drop);
   }
 
   const Source& source_;

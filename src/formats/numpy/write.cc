@@ -14,6 +14,7 @@
 #include "core/plan_items.h"
 #include "core/words.h"
 #include "core/zip.h"
+#include "core/zip_layout.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
 #include "formats/numpy/layout.h"
@@ -41,6 +42,8 @@ void refuse_options(const Options& options, bool deflates) {
       (info(options.cast).kind != DTypeKind::real || type_of(options.cast) == nullptr))
     base::misuse("cast", "NumPy arrays cannot be cast to " + std::string(name(options.cast)));
 }
+
+bool is_deflated(const core::ZipOut& member) noexcept { return member.method == core::zip::kDeflated; }
 
 // The members of an npz, which the functions of its layout fill in.
 struct Members {
@@ -179,11 +182,11 @@ class Planner {
       payload.digest = core::PartDigest::crc32;
       if (!out_.size_exact && payload.logical_size > 0) payload.front = header;
       core::encode_payload(payload, options_);
-      member.deflated = payload.encoding == Encoding::deflate;
-      if (!member.deflated) payload.stored_size = payload.logical_size;
+      if (payload.encoding == Encoding::deflate) member.method = core::zip::kDeflated;
+      if (!is_deflated(member)) payload.stored_size = payload.logical_size;
       member.large = std::max(member.size, payload.stored_size + header.size()) >= kLarge;
       if (out_.size_exact) member.padding = core::zip_padding(member);
-      payload.lead = core::zip_header_size(member) + (member.deflated ? 0 : header.size());
+      payload.lead = core::zip_header_size(member) + (is_deflated(member) ? 0 : header.size());
       at += payload.lead + payload.stored_size;
       if (at > kMost || payload.stored_size > kMost)
         return ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^62 bytes in all");
@@ -198,7 +201,7 @@ class Planner {
     out_.keep = members;
     out_.lead = [members](std::size_t i, const core::Stored& stored) {
       const core::ZipOut member = complete(*members, i, stored);
-      return core::zip_local_header(member) + (member.deflated ? std::string() : members->headers[i]);
+      return core::zip_local_header(member) + (is_deflated(member) ? std::string() : members->headers[i]);
     };
     out_.tail = [members](std::span<const core::Stored> stored) {
       std::vector<core::ZipOut> all;
@@ -214,9 +217,9 @@ class Planner {
   static core::ZipOut complete(const Members& members, std::size_t i, const core::Stored& stored) {
     core::ZipOut member = members.all[i];
     const std::string& header = members.headers[i];
-    const std::uint64_t before = core::zip_header_size(member) + (member.deflated ? 0 : header.size());
+    const std::uint64_t before = core::zip_header_size(member) + (is_deflated(member) ? 0 : header.size());
     member.header_at = stored.offset - before;
-    member.stored = member.deflated ? stored.length : member.size;
+    member.stored = is_deflated(member) ? stored.length : member.size;
     const std::uint32_t elements =
         codecs::u32_from_hex(std::string_view(stored.digest).substr(stored.digest.size() - 8)).value_or(0);
     member.crc32 = codecs::combine(codecs::CrcKind::crc32, codecs::crc32(std::as_bytes(std::span(header))), elements,

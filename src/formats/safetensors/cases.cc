@@ -37,25 +37,14 @@ std::string tensor(std::string_view name, std::string_view dtype, std::string_vi
 const std::string kFour = "\x01\x02\x03\x04";
 const std::string kOne = tensor("a", "U8", "4", "0,4");  // valid with the data kFour
 
-class Corpus {
+class Corpus : public core::CorpusCases {
  public:
-  // `rule` is written without the format's name.
-  void add(std::string name, std::string rule, std::string bytes, std::vector<std::string> others = {}) {
-    if (!rule.empty() && !rule.starts_with("limit/")) rule.insert(0, "safetensors/");
-    for (std::string& other : others) other.insert(0, "safetensors/");
-    cases_.push_back(
-        {.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
-  }
+  Corpus() : CorpusCases("safetensors") {}
   void valid(std::string name, std::string bytes) { add("valid-" + std::move(name), "", std::move(bytes)); }
   // Adds a file with one tensor, named a, whose data is kFour and whose entry is `text`.
   void one(std::string name, std::string rule, std::string_view text, std::vector<std::string> others = {}) {
     add(std::move(name), std::move(rule), file(std::string("{\"a\":").append(text) + "}", kFour), std::move(others));
   }
-  core::CorpusCase& last() { return cases_.back(); }
-  std::vector<core::CorpusCase> take() { return std::move(cases_); }
-
- private:
-  std::vector<core::CorpusCase> cases_;
 };
 
 void add_valid(Corpus& c) {

@@ -21,8 +21,7 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   }
   std::vector<Finding> found;
   core::check_parts(jobs, context, found);
-  core::sort_findings(found);
-  for (Finding& finding : found) findings.report(std::move(finding));
+  core::report_sorted(std::move(found), findings);
 }
 
 }  // namespace weighbridge::safetensors

@@ -13,6 +13,7 @@
 #include "formats/safetensors/layout.h"
 #include "weighbridge/error.h"
 #include "weighbridge/model.h"
+#include "wire/json_reader.h"
 
 namespace weighbridge::safetensors {
 
@@ -43,6 +44,46 @@ struct Entry {
     empty_ = overflow_ = false;
     extra.clear();
     unsupported.reset();
+  }
+
+  // Reads an entry that is spelled as the published package spells it: these three keys in this order, without white
+  // space. `text` begins at offset `at` of the file. Returns the entry's length; 0 if it is spelled in any other way,
+  // valid or not, and then the entry must be cleared.
+  std::size_t read_usual(std::string_view text, std::uint64_t at) noexcept {
+    const char *next = text.data(), *const end = next + text.size();
+    const auto offset = [&] { return at + static_cast<std::uint64_t>(next - text.data()); };
+    const auto passes = [&]<std::size_t N>(const char(&literal)[N]) {
+      if (static_cast<std::size_t>(end - next) < N - 1 || std::memcmp(next, literal, N - 1) != 0) return false;
+      next += N - 1;
+      return true;
+    };
+    const auto number = [&](std::uint64_t& value) {
+      const std::size_t digits = wire::short_u64(next, end, value);
+      next += digits;
+      return digits != 0;
+    };
+    if (!passes("{\"dtype\":")) return 0;
+    dtype_at = offset();
+    if (!passes("\"")) return 0;
+    const char* const name = next;
+    while (next != end && ((*next >= '0' && *next <= '9') || (*next >= 'A' && *next <= 'Z') || *next == '_')) ++next;
+    set_dtype({name, static_cast<std::size_t>(next - name)});
+    if (!passes("\",\"shape\":")) return 0;
+    shape_at = offset();
+    if (!passes("[")) return 0;
+    if (!passes("]")) {
+      for (std::uint64_t dim = 0;;) {
+        if (rank == kMaxRank || !number(dim)) return 0;
+        add_dimension(dim);
+        if (passes("]")) break;
+        if (!passes(",")) return 0;
+      }
+    }
+    if (!passes(",\"data_offsets\":")) return 0;
+    offsets_at = offset();
+    if (!passes("[") || !number(offsets[0]) || !passes(",") || !number(offsets[1]) || !passes("]}")) return 0;
+    has_dtype = has_shape = has_offsets = shape_good = offsets_good = true;
+    return static_cast<std::size_t>(next - text.data());
   }
 
   // The flag of a key that the format defines; null for any other.
@@ -80,6 +121,8 @@ struct Entry {
     if (overflow_) return std::nullopt;
     return product_;
   }
+  // Nothing beyond dtype, shape and offsets.
+  bool plain() const noexcept { return dtype != DType::unknown && extra.empty() && !unsupported; }
   // Requires that the rank is at most kMaxRank.
   Shape shape() const noexcept { return Shape(dims_.data(), static_cast<std::size_t>(rank)); }
 

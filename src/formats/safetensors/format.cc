@@ -14,7 +14,7 @@ namespace weighbridge::safetensors {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"safetensors"};
-constexpr auto kOptions = core::names_of(core::kShardOptions);
+constexpr std::string_view kOptions[] = {core::kShardOptions[0].name, core::kHeaderOptions[0].name};
 constexpr std::string_view kSigns[] = {kWholeName, "*.safetensors.index.json"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw};
@@ -62,6 +62,7 @@ constexpr core::Format kFormat = {
     .layout = layout,
     .layout_files = layout_files,
     .append = nullptr,
+    .new_header = new_header,
 };
 
 }  // namespace weighbridge::safetensors

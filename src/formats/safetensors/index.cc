@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sharded safetensors: opening an index or its folder, and the warning about a shard that is opened alone.
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -20,7 +19,7 @@ constexpr core::ShardRules kShardRules{.format = rules::kShardFormat,
                                        .link = rules::kShardLink,
                                        .missing = rules::kShardMissing,
                                        .metadata_conflict = rules::kMetadataConflict,
-                                       .stray = rules::kShardStray};
+                                       .stray = &rules::kShardStray};
 constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
                                        .path = rules::kShardPath,
                                        .tensor_missing = rules::kTensorMissing,
@@ -51,12 +50,7 @@ std::string index_of_shard(std::string_view name) {
   return parsed ? std::string(parsed->stem) + std::string(kIndexSuffix) : std::string();
 }
 
-bool spreads(const core::Glance& glance) {
-  const auto brace = std::ranges::find_if(glance.head, [](std::byte b) {
-    return b != std::byte{' '} && b != std::byte{'\n'} && b != std::byte{'\r'} && b != std::byte{'\t'};
-  });
-  return is_index_name(glance.name) && brace != glance.head.end() && *brace == std::byte{'{'};
-}
+bool spreads(const core::Glance& glance) { return core::is_index(glance, kIndexSuffix); }
 
 void read_files(const core::Opening& opening, core::Draft& draft) {
   draft.set_format("safetensors");

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "base/large_pages.h"
 #include "core/common_rules.h"
 #include "core/words.h"
 #include "formats/safetensors/entry.h"
@@ -71,6 +72,7 @@ class Walk {
     std::byte stated[kLengthSize];
     source_.read_at(0, stated);
     const std::uint64_t length = base::load_le<std::uint64_t>(stated);
+    findings_.span(Span::Kind::field, 0, kLengthSize, "length of the header", [&] { return std::to_string(length); });
     if (length < kMinHeader) {
       findings_.report(rules::kHeaderTooShort, {.offset = 0}, "at least " + std::to_string(kMinHeader),
                        std::to_string(length));
@@ -92,9 +94,13 @@ class Walk {
                        bytes_text(length));
       return false;
     }
-    std::string text(base::to_size(length), '\0');
+    std::string text;
+    text.reserve(base::to_size(length));
+    base::use_large_pages(std::as_writable_bytes(std::span(text.data(), text.capacity())));
+    text.resize(base::to_size(length));
     source_.read_at(kLengthSize, std::as_writable_bytes(std::span(text)));
     text_ = draft_.retain_header(std::move(text));
+    findings_.tree(core::Grammar::json, Span::Kind::structure, kLengthSize, text_, "header");
     data_start_ = kLengthSize + length;
     buffer_ = size - data_start_;
     if (text_.front() != '{') {
@@ -109,6 +115,8 @@ class Walk {
     const std::size_t most = text_.size() / kShortestEntry + 1;
     draft_.reserve(most, most, 2 * most);
     places_.reserve(most);
+    base::use_large_pages(std::as_writable_bytes(std::span(places_.data(), most)));
+    usual_ = limits_.depth >= 3;
     wire::JsonReader in(text_, limits_.depth);
     if (in.enter_object()) {
       bool metadata_seen = false;
@@ -178,9 +186,13 @@ class Walk {
 
   // Reads one tensor's entry, whose value is next in `in`.
   void read_tensor(wire::JsonReader& in, const JsonString& key, std::string_view name) {
-    const std::uint64_t at = file_offset(in.offset());
     entry_.clear();
-    if (in.enter_object()) {
+    const std::string_view rest = in.rest();
+    if (!in.ok()) return;
+    const std::uint64_t at = file_offset(static_cast<std::size_t>(rest.data() - text_.data()));
+    if (const std::size_t length = usual_ ? entry_.read_usual(rest, at) : 0; length != 0) {
+      in.take(length);
+    } else if (entry_.clear(); in.enter_object()) {
       read_fields(in, name);
       if (!in.ok() || over_memory_) return;
       check_complete(at, name);
@@ -203,7 +215,11 @@ class Walk {
       place.end = end;
       place.name_at = static_cast<std::uint32_t>(key.offset - 1);
       place.offsets_at = static_cast<std::uint32_t>(entry_.offsets_at - kLengthSize);
-      if (sound) place.tensor = add(name);
+      if (sound) {
+        place.tensor = add(name);
+        // While the names are at hand: most writers sort them.
+        if (place.tensor > 0) ascending_ = ascending_ && draft_.name(place.tensor - 1) < draft_.name(place.tensor);
+      }
     }
   }
 
@@ -338,13 +354,14 @@ class Walk {
   std::uint32_t add(std::string_view name) {
     const bool shaped = entry_.rank <= kMaxRank;
     const Shape shape = shaped ? entry_.shape() : Shape{};
+    const auto [begin, end] = entry_.offsets;
+    const Extent extent{.source = 0, .offset = data_start_ + begin, .length = end - begin};
+    if (shaped && entry_.plain()) return draft_.add_dense(name, entry_.dtype, shape, extent);
     const std::uint32_t tensor = shaped ? draft_.add_tensor(name, Layout::dense, entry_.dtype, shape)
                                         : draft_.add_tensor_without_shape(name, Layout::dense, entry_.dtype);
-    const auto [begin, end] = entry_.offsets;
     const std::uint64_t count[] = {entry_.elements().value_or(0)};
     const std::uint32_t part =
-        draft_.add_part("data", entry_.dtype, shaped ? shape : Shape(count), Encoding::raw,
-                        {.source = 0, .offset = data_start_ + begin, .length = end - begin}, end - begin);
+        draft_.add_part("data", entry_.dtype, shaped ? shape : Shape(count), Encoding::raw, extent, end - begin);
     if (entry_.dtype == DType::unknown) {
       draft_.part(part).dtype_name(entry_.dtype_name);
       draft_.tensor(tensor).type_name(entry_.dtype_name);
@@ -355,6 +372,7 @@ class Walk {
   }
 
   void check_names() {
+    if (ascending_) return draft_.index_sorted_names();
     const auto duplicates = draft_.index_names();
     if (duplicates.empty()) return;
     std::vector<const Place*> of(draft_.size());
@@ -390,8 +408,8 @@ class Walk {
       at = std::max(at, place.end);
     }
     if (complete_ && at < buffer_) {
-      findings_.report(rules::kTrailingData, {.offset = data_start_ + at}, "a file of " + bytes_text(data_start_ + at),
-                       bytes_text(data_start_ + buffer_));
+      findings_.report(rules::kTrailingData, {.offset = data_start_ + at, .hint = base::size_hint(data_start_ + at)},
+                       "a file of " + bytes_text(data_start_ + at), bytes_text(data_start_ + buffer_));
     }
   }
 
@@ -413,8 +431,8 @@ class Walk {
     }
     const auto needed = base::checked_add(data_start_, at);
     if (at <= buffer_ || !needed) return false;
-    findings_.report(rules::kTruncated, {.offset = data_start_ + buffer_}, bytes_text(*needed),
-                     bytes_text(data_start_ + buffer_), bytes_text(at - buffer_) + " are missing");
+    findings_.report(rules::kTruncated, {.offset = data_start_ + buffer_, .hint = base::size_hint(*needed)},
+                     bytes_text(*needed), bytes_text(data_start_ + buffer_), bytes_text(at - buffer_) + " are missing");
     return true;
   }
 
@@ -487,6 +505,8 @@ class Walk {
   std::string_view text_;  // the header, retained
   std::uint64_t data_start_ = 0, buffer_ = 0;
   std::vector<Place> places_;
+  bool ascending_ = true;            // the names of the tensors, without duplicates
+  bool usual_ = false;               // the limit of depth allows the usual entry
   bool complete_ = true;             // every range could be read
   std::uint64_t seen_ = 0;           // number of tensors, including broken ones
   std::vector<std::uint32_t> drop_;  // tensors of the draft that a rule about several tensors rejects

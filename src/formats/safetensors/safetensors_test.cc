@@ -3,8 +3,10 @@
 // with the output of the reference package.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <ctime>
 #include <memory>
+#include <tuple>
 
 #include "base/endian.h"
 #include "formats/safetensors/format.h"
@@ -161,6 +163,94 @@ TEST(SafetensorsRead, StopsAtTheFirstErrorWhenAsked) {
 }
 
 // A header of 10 MB. The target is 20 ms, but a slow machine or a sanitizer needs far longer, so this bound is wider.
+// What was read and which rules were broken, but not where: a header with more spaces is longer.
+std::string told(const Outcome& outcome) {
+  std::string out;
+  for (const Finding& finding : outcome.report.findings()) out += finding.rule + " of " + finding.tensor + "; ";
+  const std::uint64_t data = outcome.model.size() == 0 ? 0 : outcome.model[0].main().extent()->offset;
+  for (std::uint32_t i = 0; i < outcome.model.size(); ++i) {
+    const Tensor tensor = outcome.model[i];
+    const Extent extent = *tensor.main().extent();
+    out += std::string(outcome.model.name(i)) + " " + std::string(tensor.type_name());
+    for (const std::uint64_t dim : tensor.has_shape() ? tensor.shape() : Shape{}) out += "," + std::to_string(dim);
+    out += " " + std::to_string(extent.offset - data) + "+" + std::to_string(extent.length) + "; ";
+  }
+  return out;
+}
+
+TEST(SafetensorsRead, TheUsualSpellingIsReadAsAnyOther) {
+  const std::string plain[] = {R"({"dtype":"F32","shape":[2,3],"data_offsets":[0,24]})",
+                               R"({"dtype":"F8_E4M3","shape":[],"data_offsets":[24,25]})",
+                               R"({"dtype":"BF16","shape":[0,12345678901],"data_offsets":[25,25]})",
+                               R"({"dtype":"I64","shape":[1],"data_offsets":[25,33]})"};
+  const auto header = [](const std::array<std::string, 4>& entries) {
+    std::string out = "{";
+    for (std::size_t i = 0; i < entries.size(); ++i)
+      out += (i > 0 ? ",\"t" : "\"t") + std::to_string(i) + "\":" + entries[i];
+    return out + "}          ";
+  };
+  constexpr std::string_view kBytes = "0123456789.eE-+[]{}:,\"\\ _AFzd\x80\x01";
+  std::uint64_t seed = 1;
+  const auto random = [&](std::uint64_t below) {
+    seed = seed * 6364136223846793005 + 1442695040888963407;
+    return (seed >> 33) % below;
+  };
+  int sound = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::array<std::string, 4> usual{plain[0], plain[1], plain[2], plain[3]};
+    if (round > 0) {
+      std::string& entry = usual[random(4)];
+      const std::size_t at = random(entry.size());
+      const std::string byte(1, kBytes[random(kBytes.size())]);
+      switch (random(3)) {
+        case 0: entry.replace(at, 1, byte); break;
+        case 1: entry.insert(at, byte); break;
+        default: entry.erase(at, 1 + random(9)); break;
+      }
+    }
+    std::array<std::string, 4> other = usual;
+    for (std::string& entry : other) entry.insert(entry.starts_with('{') ? 1 : 0, " ");
+    const std::string data(33, 'd');
+    const std::string first = told(walk(file(header(usual), data)));
+    ASSERT_EQ(first, told(walk(file(header(other), data)))) << header(usual);
+    sound += first.find(" of ") == std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(sound, 100);
+}
+
+TEST(SafetensorsRead, TheUsualSpellingCountsItsDepth) {
+  const std::string bytes = file(R"({"w":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}}      )", "x");
+  Context context;
+  context.limits.depth = 3;
+  EXPECT_EQ(walk(bytes, Mode::all, context).report.total(), 0U);
+  context.limits.depth = 2;
+  const Report report = walk(bytes, Mode::all, context).report;
+  ASSERT_EQ(report.findings().size(), 1U);
+  EXPECT_EQ(report.findings()[0].rule, "limit/depth");
+  EXPECT_EQ(report.findings()[0].offset, kLengthSize + 27);
+}
+
+TEST(SafetensorsRead, NamesThatDoNotAscendAreFoundAndDuplicatesReported) {
+  const auto entry = [](std::string_view name, int at) {
+    return "\"" + std::string(name) + R"(":{"dtype":"I8","shape":[1],"data_offsets":[)" + std::to_string(at) + "," +
+           std::to_string(at + 1) + "]}";
+  };
+  const auto header = [&](std::string_view a, std::string_view b, std::string_view c) {
+    return "{" + entry(a, 0) + "," + entry(b, 1) + "," + entry(c, 2) + "}        ";
+  };
+  for (const auto& [a, b, c] : {std::tuple{"a", "b", "c"}, {"c", "b", "a"}, {"a", "c", "b"}, {"a", "\\u0061a", "b"}}) {
+    const auto [report, model] = walk(file(header(a, b, c), "xyz"));
+    EXPECT_EQ(report.total(), 0U);
+    for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(model[model.name(i)].index(), i);
+  }
+  for (const auto& [a, b, c] : {std::tuple{"a", "a", "b"}, {"a", "b", "b"}, {"b", "a", "b"}, {"a", "\\u0061", "b"}}) {
+    const auto [report, model] = walk(file(header(a, b, c), "xyz"));
+    ASSERT_GE(report.total(), 1U);
+    EXPECT_EQ(report.findings()[0].rule, rules::kDuplicateName.id);
+    EXPECT_EQ(model.size(), 2U);
+  }
+}
+
 TEST(SafetensorsRead, HundredThousandTensorsOpenInWellUnderASecond) {
   std::string header = "{";
   for (int i = 0; i < 100'000; ++i) {

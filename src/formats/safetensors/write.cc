@@ -293,6 +293,8 @@ class Planner {
 
   void finish_header(std::uint64_t data_size, core::WriteLayout& out) {
     json_ += '}';
+    if (const std::uint64_t reserve = std::min(options_.header.reserve, kMaxHeader + 1); reserve > 0)
+      json_.append(base::to_size(reserve), ' ');
     json_.append((kHeaderAlignment - json_.size() % kHeaderAlignment) % kHeaderAlignment, ' ');
     if (json_.size() > kMaxHeader) {
       ledger_.block(LossKind::name, "tensors", std::to_string(json_.size()) + " bytes of header",

@@ -178,26 +178,15 @@ constexpr std::size_t kDtypeAt = 8, kRankAt = 12, kDimsAt = 16, kOffsetAt = 32, 
                       kBlockAt = 56;
 constexpr std::size_t entry(std::size_t i, std::size_t field) { return kDirectoryAt + 64 * i + field; }
 
-class Corpus {
+class Corpus : public core::CorpusCases {
  public:
-  // `rule` and `others` are written without the format's name.
-  core::CorpusCase& add(std::string name, std::string rule, std::string bytes, std::vector<std::string> others = {}) {
-    if (!rule.empty() && !rule.starts_with("limit/")) rule.insert(0, "slm/");
-    for (std::string& other : others) other.insert(0, "slm/");
-    cases_.push_back(
-        {.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
-    return cases_.back();
-  }
+  Corpus() : CorpusCases("slm") {}
   void valid(std::string name, const File& file) { add("valid-" + std::move(name), "", file.bytes()); }
   // Adds tied() with some bytes of header or directory changed, and a correct checksum.
   void changed(std::string name, std::string rule, std::size_t at, const std::string& to,
                std::vector<std::string> others = {}) {
     add(std::move(name), std::move(rule), sealed(patched(tied().bytes(), at, to)), std::move(others));
   }
-  std::vector<core::CorpusCase> take() { return std::move(cases_); }
-
- private:
-  std::vector<core::CorpusCase> cases_;
 };
 
 void add_valid(Corpus& c) {

@@ -44,6 +44,17 @@ Header decode_header(std::span<const std::byte> bytes) noexcept {
   return h;
 }
 
+void tell(const Header& h, const core::Findings& findings) {
+  findings.span(Span::Kind::structure, 0, kHeaderSize, "header");
+  findings.span(Span::Kind::field, 0, kMagic.size(), "magic", kMagic);
+  for (const U32Field& f : kU32Fields)
+    findings.span(Span::Kind::field, f.at, f.at + 4, f.name, [&] { return std::to_string(h.*f.value); });
+  for (const F32Field& f : kF32Fields)
+    findings.span(Span::Kind::field, f.at, f.at + 4, f.name, [&] { return number(h.*f.value); });
+  for (const U64Field& f : kU64Fields)
+    findings.span(Span::Kind::field, f.at, f.at + 8, f.name, [&] { return std::to_string(h.*f.value); });
+}
+
 std::string encode_header(const Header& h) {
   std::string out(kHeaderSize, '\0');
   std::memcpy(out.data(), kMagic.data(), kMagic.size());

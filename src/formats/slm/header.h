@@ -17,6 +17,9 @@ Header decode_header(std::span<const std::byte> bytes) noexcept;
 // Returns kHeaderSize bytes, including the magic.
 std::string encode_header(const Header&);
 
+// Says where the header and its fields are.
+void tell(const Header&, const core::Findings&);
+
 // Reports every field that is invalid by itself or contradicts another one, except ranges and sections.
 void check_fields(const Header&, core::Findings&);
 // The rule for a header with a byte tokenizer (reading M17).

@@ -137,8 +137,6 @@ inline constexpr std::string_view kSpecialNames[] = {"bos", "eos", "pad", "unk"}
 // Names of attributes and parts in the model.
 inline constexpr std::string_view kPrefix = "slm.", kData = "data", kScales = "scales", kType = "type",
                                   kBlockSize = "block_size";
-// A description of what the source's tokenizer does besides vocabulary and merges, if its reader had to leave that out.
-inline constexpr std::string_view kTokenizerUnheld = "tokenizer_unheld";
 inline constexpr std::string_view kHeaderExtra = "header";  // header bytes past 108 (M15), in the grammar kGrammar
 inline constexpr std::string_view kGrammar = "slm";
 

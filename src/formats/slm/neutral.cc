@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/plan_text.h"
+#include "core/tokenizer_rules.h"
 #include "formats/slm/layout.h"
 #include "wire/json_reader.h"
 
@@ -142,7 +143,8 @@ Rotation parse_rotation(std::string_view json) {
 void judge_others(const Model& model, const std::vector<std::string>& used, core::WriteLayout& out) {
   Judge judge(model, out);
   for (const auto& [key, value] : model.attributes())
-    if (key != kTokenizerUnheld && std::ranges::find(used, key) == used.end()) judge.judge(key, value);
+    if (key != core::kTokenizerRules && key != core::kTokenizerUnheld && std::ranges::find(used, key) == used.end())
+      judge.judge(key, value);
 }
 
 }  // namespace weighbridge::slm_format

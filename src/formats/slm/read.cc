@@ -30,6 +30,19 @@ using core::bytes_text;
 
 constexpr std::uint64_t kMostTrailing = 63;  // the most that alignment can add (M16)
 
+constexpr core::FieldRow kEntryRows[] = {{"name_hash", 8, core::FieldForm::hex},
+                                         {"dtype", 4},
+                                         {"rank", 4},
+                                         {"dims[0]", 4},
+                                         {"dims[1]", 4},
+                                         {"dims[2]", 4},
+                                         {"dims[3]", 4},
+                                         {"byte_offset", 8},
+                                         {"byte_length", 8},
+                                         {"scale_offset", 8},
+                                         {"block_size", 4},
+                                         {"reserved", 4}};
+
 class Walk {
  public:
   Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
@@ -72,6 +85,7 @@ class Walk {
     }
     const std::string bytes = text_at(0, kHeaderSize);
     header_ = decode_header(std::as_bytes(std::span(bytes)));
+    tell(header_, findings_);
     if (header_.version != kVersion) {
       findings_.report(rules::kVersionRule, {.offset = field_at("version")}, "1", std::to_string(header_.version));
       return false;
@@ -107,6 +121,7 @@ class Walk {
     draft_.set_version(std::to_string(header_.version));
     draft_.set_attributes(header_attributes(header_));
     const std::uint64_t more = header_.header_length - kHeaderSize;
+    findings_.span(Span::Kind::structure, kHeaderSize, header_.header_length, "more of the header");
     if (more == 0 || more > context_.limits.header) return;
     const std::string bytes = text_at(kHeaderSize, more);
     const auto verbatim = std::as_bytes(std::span(bytes));
@@ -116,6 +131,8 @@ class Walk {
 
   void read_tokenizer() {
     const std::string section = text_at(header_.tokenizer_offset, header_.tokenizer_length);
+    findings_.span(Span::Kind::structure, header_.tokenizer_offset, header_.tokenizer_offset + section.size(),
+                   "tokenizer");
     if (section.starts_with(kBtok)) check_special_tokens(header_, findings_);
     draft_.set_tokenizer(parse_tokenizer(section, header_.tokenizer_offset, header_.vocab_size, findings_));
     draft_.add_checksum("file", checksum_text(header_.checksum));
@@ -124,13 +141,18 @@ class Walk {
 
   void read_directory() {
     const std::uint32_t count = header_.tensor_count;
-    directory_ = Directory(text_at(header_.tensor_directory_offset, count * kEntrySize));
+    std::string entries = text_at(header_.tensor_directory_offset, count * kEntrySize);
+    findings_.span(Span::Kind::structure, header_.tensor_directory_offset, entry_at(count), "tensor directory");
+    directory_ = Directory(std::move(entries));
     draft_.add_checksum("tensor_layout", checksum_text(layout_checksum(directory_, draft_.checksum_form)));
     // A layer has kLayerRoles tensors. A file with more layers than its tensors can fill is invalid and needs no names.
     const KnownNames known(std::min(header_.layer_count, count / kLayerRoles + 1));
     sound_.assign(count, false);
     for (std::uint32_t i = 0; i < count; ++i) {
       const EntryPlace place{entry_at(i), header_.tensor_data_offset, size_, name_scratch_ = known.name(hash(i))};
+      findings_.fields(Span::Kind::entry, entry_at(i),
+                       std::as_bytes(std::span(directory_.bytes())).subspan(i * kEntrySize, kEntrySize), name_scratch_,
+                       kEntryRows);
       Extents extents;
       sound_[i] = check_entry(directory_[i], place, findings_, extents);
     }

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "core/words.h"
 #include "formats/slm/layout.h"
 #include "formats/slm/rules.h"
 
@@ -30,11 +31,28 @@ class Parser {
       return fail(rules::kTokenizerShort, 0, std::to_string(least) + " bytes", std::to_string(section_.size()));
     if (u32(4) != kTokenizerVersion) return fail(rules::kTokenizerVersionRule, 4, "1", std::to_string(u32(4)));
     out_.vocab_size = u32(8);
+    tell(bpe);
     if (bpe ? !read_bpe() : !read_btok()) return std::nullopt;
     return std::move(out_);
   }
 
  private:
+  // The header; the four special tokens have the same places in both.
+  void tell(bool bpe) const {
+    constexpr core::FieldRow kRows[] = {{"magic", 4, core::FieldForm::text},
+                                        {"version", 4},
+                                        {"vocab_size", 4},
+                                        {"bos", 4},
+                                        {"eos", 4},
+                                        {"pad", 4},
+                                        {"unk", 4},
+                                        {"token_count", 4},
+                                        {"merge_count", 4}};
+    findings_.fields(Span::Kind::entry, at_,
+                     std::as_bytes(std::span(section_)).first(base::to_size(bpe ? kBpe1HeaderSize : kBtokSize)),
+                     "tokenizer header", kRows);
+  }
+
   std::uint32_t u32(std::uint64_t at) const noexcept { return base::load_le<std::uint32_t>(section_.data() + at); }
 
   std::nullopt_t fail(const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {},
@@ -104,6 +122,9 @@ class Parser {
         return refuse(rules::kTokenRecord, at + 4, {}, std::to_string(length) + " bytes",
                       "the token " + std::to_string(id));
       out_.tokens.push_back(section_.substr(base::to_size(at + kTokenRecordSize), length));
+      findings_.span(Span::Kind::entry, at_ + at, at_ + at + kTokenRecordSize + length, "token", [&] {
+        return std::to_string(id) + ": " + core::excerpt(section_.substr(base::to_size(at + kTokenRecordSize), length));
+      });
       position_ += kTokenRecordSize + length;
     }
     sorted_ = ids;
@@ -129,6 +150,10 @@ class Parser {
     const std::uint64_t first = position_;
     for (; out_.merges.size() < count; position_ += kMergeRecordSize) {
       const Tokenizer::Merge merge{u32(position_), u32(position_ + 4), u32(position_ + 8), u32(position_ + 12)};
+      findings_.span(Span::Kind::entry, at_ + position_, at_ + position_ + kMergeRecordSize, "merge", [&] {
+        return std::to_string(merge.left) + " and " + std::to_string(merge.right) + " to " +
+               std::to_string(merge.output) + ", rank " + std::to_string(merge.rank);
+      });
       for (const std::uint32_t id : {merge.left, merge.right, merge.output})
         if (id >= out_.vocab_size) return refuse(rules::kMergeId, position_, below(), std::to_string(id));
       if (!std::ranges::binary_search(sorted_, merge.output))

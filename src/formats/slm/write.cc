@@ -13,6 +13,7 @@
 #include "core/blocks.h"
 #include "core/encoding.h"
 #include "core/plan_items.h"
+#include "core/tokenizer_rules.h"
 #include "core/words.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/format.h"
@@ -89,15 +90,28 @@ class Planner {
                     "an .slm needs one: a folder's tokenizer.json, or the tokenizer file of a llama2.c checkpoint");
       return;
     }
-    if (const Value* const unheld = model_.attribute(kTokenizerUnheld))
-      ledger_.lose(LossKind::tokenizer, "tokenizer", unheld->to_text(),
-                   "left out: an .slm holds a vocabulary and its merges only");
+    for (const std::string& what : {rules_beyond_merges(), unheld()})
+      if (!what.empty())
+        ledger_.lose(LossKind::tokenizer, "tokenizer", what,
+                     "left out: an .slm holds a vocabulary and its merges only");
     EncodedTokenizer encoded = encode_tokenizer(*tokenizer, hyper_.header.vocab_size);
     if (!encoded.problem.empty()) ledger_.block(LossKind::tokenizer, "tokenizer", "a tokenizer", encoded.problem);
     for (const auto& [key, id] : tokenizer->special)
       if (std::ranges::find(kSpecialNames, key) == std::end(kSpecialNames))
         ledger_.lose(LossKind::tokenizer, "tokenizer." + indexed("special", key), std::to_string(id), "dropped");
     tokenizer_ = std::move(encoded.section);
+  }
+
+  // What the source's tokenizer does besides vocabulary and merges.
+  std::string rules_beyond_merges() const {
+    const Value* const rules = model_.attribute(core::kTokenizerRules);
+    if (rules == nullptr) return {};
+    const auto parsed = core::parse_tokenizer_rules(rules->to_text());
+    return parsed ? core::beyond_merges(*parsed) : rules->to_text();
+  }
+  std::string unheld() const {
+    const Value* const unheld = model_.attribute(core::kTokenizerUnheld);
+    return unheld == nullptr ? std::string{} : unheld->to_text();
   }
 
   void take_extra() {

@@ -92,24 +92,15 @@ std::string two(std::uint64_t first, std::uint64_t second) {
   return out;
 }
 
-class Corpus {
+class Corpus : public core::CorpusCases {
  public:
-  void add(std::string name, std::string rule, std::string bytes, std::vector<std::string> others = {}) {
-    if (!rule.empty()) rule.insert(0, "slm-adapter/");
-    for (std::string& other : others) other.insert(0, "slm-adapter/");
-    cases_.push_back(
-        {.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
-  }
+  Corpus() : CorpusCases("slm-adapter") {}
   // Adds `bytes` with a change and correct checksums.
   template <class Change> void changed(std::string rule, std::string bytes, Change change, std::string suffix = {}) {
     change(bytes);
     reseal(bytes);
     add(rule + suffix, rule, std::move(bytes));
   }
-  std::vector<core::CorpusCase> take() { return std::move(cases_); }
-
- private:
-  std::vector<core::CorpusCase> cases_;
 };
 
 void add_header(Corpus& c) {

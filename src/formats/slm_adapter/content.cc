@@ -37,9 +37,8 @@ class Pass {
 
   // The checksum concerns the whole file, so it comes first; the rest is sorted by offset and rule.
   void report(core::Findings& findings) {
-    core::sort_findings(found_);
     for (Finding& finding : whole_) findings.report(std::move(finding));
-    for (Finding& finding : found_) findings.report(std::move(finding));
+    core::report_sorted(std::move(found_), findings);
   }
 
  private:

@@ -21,6 +21,35 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "Header and Entry are read as they stand");
 
+constexpr core::FieldRow kHeaderRows[] = {{"magic", 4, core::FieldForm::text},
+                                          {"version", 4},
+                                          {"header_length", 4},
+                                          {"entry_count", 4},
+                                          {"base_flags", 4},
+                                          {"base_tensor_count", 4},
+                                          {"base_parameter_count", 8},
+                                          {"base_tensor_layout_checksum", 8, core::FieldForm::hex},
+                                          {"base_tokenizer_checksum", 8, core::FieldForm::hex},
+                                          {"base_directory_identity", 8, core::FieldForm::hex},
+                                          {"directory_offset", 8},
+                                          {"data_offset", 8},
+                                          {"file_size", 8},
+                                          {"payload_checksum", 8, core::FieldForm::hex},
+                                          {"head_checksum", 8, core::FieldForm::hex},
+                                          {"reserved", 32}};
+constexpr core::FieldRow kEntryRows[] = {{"name_hash", 8, core::FieldForm::hex},
+                                         {"rank", 4},
+                                         {"reserved", 4},
+                                         {"dims[0]", 4},
+                                         {"dims[1]", 4},
+                                         {"dims[2]", 4},
+                                         {"dims[3]", 4},
+                                         {"count", 8},
+                                         {"first_offset", 8},
+                                         {"first_length", 8},
+                                         {"second_offset", 8},
+                                         {"second_length", 8}};
+
 struct Wanted {
   std::uint64_t count_least = 1, count_most = 0, first = 0, second = 0;
 };
@@ -63,6 +92,7 @@ class Walk {
       file(rules::kTooShort, there, number(kHeaderSize) + " bytes", number(there));
       return false;
     }
+    findings_.fields(Span::Kind::structure, 0, std::as_bytes(std::span(&header_, 1)), "header", kHeaderRows);
     kind_ = static_cast<Kind>(known - std::begin(kMagics));
     draft_.set_version(std::string(magic));
     if (header_.version != kVersion) {
@@ -103,6 +133,7 @@ class Walk {
     }
     directory_.resize(base::to_size(data - kHeaderSize));
     source_.read_at(kHeaderSize, std::as_writable_bytes(std::span(directory_)));
+    findings_.span(Span::Kind::structure, kHeaderSize, kHeaderSize + length, "directory");
     check_head();
     return true;
   }
@@ -145,6 +176,7 @@ class Walk {
     at_ = kHeaderSize + i * kEntrySize;
     name_ = "#" + codecs::to_hex(e.name_hash);
     broken_ = false;
+    findings_.fields(Span::Kind::entry, at_, std::as_bytes(std::span(&e, 1)), name_, kEntryRows);
     const auto shape = check_dims(e);
     if (!shape) return;
     const std::uint64_t rows = e.rank > 1 ? e.dims[0] : 1;
@@ -236,14 +268,10 @@ class Walk {
   }
 
   void check_duplicates() {
-    std::vector<std::uint32_t> later;
-    for (const auto& [first, second] : draft_.index_names()) {
-      later.push_back(second);
-      findings_.report(rules::kDuplicate, {.offset = entry_of_[second], .tensor = draft_.name(second)}, {}, {},
-                       "the first one is at offset " + number(entry_of_[first]));
-    }
-    std::ranges::sort(later);
-    draft_.drop(later);
+    draft_.drop_same_names([&](std::uint32_t earlier, std::uint32_t later) {
+      findings_.report(rules::kDuplicate, {.offset = entry_of_[later], .tensor = draft_.name(later)}, {}, {},
+                       "the first one is at offset " + number(entry_of_[earlier]));
+    });
   }
 
   // Equal ranges are a shared payload, not an overlap.

@@ -48,18 +48,12 @@ std::string file(const std::vector<Desc>& tensors, std::string_view data = "abcd
 
 const Desc kSound{};  // valid with the data "abcd"
 
-class Corpus {
+class Corpus : public core::CorpusCases {
  public:
-  // `rule` and `others` are written without the format's name.
-  void add(std::string name, std::string rule, std::string bytes, std::vector<std::string> others = {}) {
-    if (!rule.empty() && !rule.starts_with("limit/")) rule.insert(0, "stb/");
-    for (std::string& other : others) other.insert(0, "stb/");
-    cases_.push_back(
-        {.name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
-  }
+  Corpus() : CorpusCases("stb") {}
   void valid(std::string name, std::string bytes) { add("valid-" + std::move(name), "", std::move(bytes)); }
   // Adds a sidecar to the last case.
-  void beside(std::string text) { cases_.back().sidecar = {".khm.json", std::move(text)}; }
+  void beside(std::string text) { last().sidecar = {".khm.json", std::move(text)}; }
   // Adds the valid file with this sidecar.
   void sidecar(std::string name, std::string rule, std::string text, std::vector<std::string> others = {}) {
     add(std::move(name), std::move(rule), file({kSound}), std::move(others));
@@ -70,11 +64,6 @@ class Corpus {
     sidecar(std::move(name), std::move(rule),
             std::string(R"({"schema":1,"files":[{"id":0,"path":"a.stb"}],)").append(members) + "}");
   }
-  core::CorpusCase& last() { return cases_.back(); }
-  std::vector<core::CorpusCase> take() { return std::move(cases_); }
-
- private:
-  std::vector<core::CorpusCase> cases_;
 };
 
 std::string counting(std::size_t count) {

@@ -54,6 +54,18 @@ std::vector<std::int64_t> strides_of(Storage storage, Shape shape) {
   return strides;
 }
 
+constexpr core::FieldRow kHeaderRows[] = {{"magic", 4, core::FieldForm::text},
+                                          {"version", 1},
+                                          {"flags", 1},
+                                          {"tensor_count", 2},
+                                          {"reserved0", 4},
+                                          {"reserved1", 4},
+                                          {"data_offset", 8},
+                                          {"file_size", 8}};
+constexpr core::FieldRow kDescriptorRows[] = {{"tensor_id", 1}, {"dtype", 1},   {"rank", 1},
+                                              {"layout", 1},    {"offset", 8},  {"size_bytes", 8},
+                                              {"dims[0]", 4},   {"dims[1]", 4}, {"dims[2]", 4}};
+
 // One descriptor while it is checked.
 struct Entry {
   Descriptor d;
@@ -92,6 +104,7 @@ class Walk {
     }
     std::byte head[kHeaderSize];
     source_.read_at(0, head);
+    findings_.fields(Span::Kind::structure, 0, head, "header", kHeaderRows);
     header_ = load<Header>(head);
     if (header_.magic != kMagicWord) {
       findings_.report(rules::kMagic, {.offset = 0}, std::string(kMagic));
@@ -117,7 +130,8 @@ class Walk {
   bool check_file_size() {
     const std::uint64_t size = source_.size(), stated = header_.file_size;
     if (stated == size) return true;
-    findings_.report(rules::kFileSize, {.offset = kFileSizeAt}, bytes_text(stated), bytes_text(size),
+    findings_.report(rules::kFileSize, {.offset = kFileSizeAt, .hint = base::size_hint(stated)}, bytes_text(stated),
+                     bytes_text(size),
                      stated > size ? bytes_text(stated - size) + " are missing"
                                    : bytes_text(size - stated) + " stand behind the end");
     return stated < size;
@@ -147,6 +161,7 @@ class Walk {
     }
     table_.resize(base::to_size(count * kDescriptorSize));
     source_.read_at(kHeaderSize, table_);
+    findings_.span(Span::Kind::structure, kHeaderSize, kHeaderSize + table_.size(), "tensor table");
     return true;
   }
 
@@ -198,6 +213,9 @@ class Walk {
     entry.at = kHeaderSize + index * kDescriptorSize;
     entry.listed = listed_[entry.d.tensor_id];
     entry.name = entry.listed ? entry.listed->name : std::to_string(entry.d.tensor_id);
+    findings_.fields(Span::Kind::entry, entry.at,
+                     std::span(table_).subspan(base::to_size(index * kDescriptorSize), kDescriptorSize), entry.name,
+                     kDescriptorRows);
     if (entry.d.dtype < kDTypeCount) entry.dtype = kDTypes[entry.d.dtype];
     if (seen_[entry.d.tensor_id]) fail(entry, rules::kDuplicateId, 0, {}, std::to_string(entry.d.tensor_id));
     seen_.set(entry.d.tensor_id);
@@ -313,12 +331,9 @@ class Walk {
 
   // G2: a name in the sidecar may equal the id of a tensor that the sidecar does not name.
   void check_names() {
-    std::vector<std::uint32_t> later;
-    for (const auto& [first, second] : draft_.index_names()) {
-      findings_.report(rules::kDuplicateName, {.offset = places_[second].at, .tensor = places_[second].name});
-      later.push_back(second);
-    }
-    draft_.drop(later);
+    draft_.drop_same_names([&](std::uint32_t, std::uint32_t later) {
+      findings_.report(rules::kDuplicateName, {.offset = places_[later].at, .tensor = places_[later].name});
+    });
   }
 
   // G6: equal ranges are aliases, and an empty one overlaps nothing.

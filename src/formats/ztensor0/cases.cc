@@ -69,35 +69,19 @@ struct Item {
   }
 };
 
-class Corpus {
+class Corpus : public core::CorpusCases {
  public:
-  // An empty rule means no findings; one without "/" is a rule of zt0.
-  void add(std::string name, std::string_view rule, std::string bytes) {
-    core::CorpusCase c;
-    c.name = std::move(name);
-    c.rule = rule.empty() || rule.find('/') != rule.npos ? std::string(rule) : "zt0/" + std::string(rule);
-    c.bytes = std::move(bytes);
-    cases_.push_back(std::move(c));
-  }
+  Corpus() : CorpusCases("zt0") {}
   // Adds a file with one tensor and four bytes of payload.
-  void one(std::string name, std::string_view rule, const Item& item) {
-    add(std::move(name), rule, file(array({item.cbor()}), {kFour}));
+  void one(std::string name, std::string rule, const Item& item) {
+    add(std::move(name), std::move(rule), file(array({item.cbor()}), {kFour}));
   }
-  void entry(std::string name, std::string_view rule, std::string item) {
-    add(std::move(name), rule, file(array({std::move(item)}), {kFour}));
+  void entry(std::string name, std::string rule, std::string item) {
+    add(std::move(name), std::move(rule), file(array({std::move(item)}), {kFour}));
   }
-  void more(std::string name, std::string_view rule, Fields fields) {
-    one(std::move(name), rule, {.more = std::move(fields)});
+  void more(std::string name, std::string rule, Fields fields) {
+    one(std::move(name), std::move(rule), {.more = std::move(fields)});
   }
-  void limited(std::string name, std::string_view rule, std::string bytes, const Limits& limits) {
-    add(std::move(name), rule, std::move(bytes));
-    cases_.back().limits = limits;
-    cases_.back().generated_only = true;
-  }
-  std::vector<core::CorpusCase> take() { return std::move(cases_); }
-
- private:
-  std::vector<core::CorpusCase> cases_;
 };
 
 void add_frame(Corpus& c) {
@@ -208,7 +192,7 @@ void add_contents(Corpus& c) {
                     .shape = array({u(count)}),
                     .encoding = t(kZstd),
                     .more = std::move(more)};
-    c.add(std::move(name), rule, file(array({item.cbor()}), {stored}));
+    c.add(std::move(name), std::string(rule), file(array({item.cbor()}), {stored}));
   };
   zstd("valid-zstd", "", frame(kFour), 4, "uint8", {{t(kChecksum), t(sha256(frame(kFour)))}});
   zstd("valid-zstd-endianness-says-nothing", "", frame(kFour), 1, "uint32", {{t(kEndianness), t(kBig)}});
@@ -280,10 +264,10 @@ std::string sparse_file(const Blob& blob) {
 
 void add_sparse(Corpus& c) {
   const auto coo = [&](std::string name, std::string_view rule, std::string bytes) {
-    c.add(std::move(name), rule, sparse_file({.bytes = std::move(bytes)}));
+    c.add(std::move(name), std::string(rule), sparse_file({.bytes = std::move(bytes)}));
   };
   const auto csr = [&](std::string name, std::string_view rule, std::string bytes) {
-    c.add(std::move(name), rule, sparse_file({.layout = kSparseCsr, .bytes = std::move(bytes)}));
+    c.add(std::move(name), std::string(rule), sparse_file({.layout = kSparseCsr, .bytes = std::move(bytes)}));
   };
   const std::string one("\1\0", 2), two = one + one;
   coo("valid-sparse-coo", "", kCoo);

@@ -26,6 +26,7 @@ bool check_magic(const Source& source, core::Findings& findings) {
   const auto head = std::span(bytes).first(static_cast<std::size_t>(std::min(source.size(), kMagicSize)));
   if (!head.empty()) source.read_at(0, head);
   const auto magic = std::as_bytes(std::span(kMagic));
+  findings.span(Span::Kind::field, 0, head.size(), "magic");
   if (!head.empty() && std::ranges::equal(head, magic.first(head.size()))) return true;
   findings.report(rules::kBadMagic, {.offset = 0}, codecs::to_hex(magic), codecs::to_hex(head));
   return false;
@@ -45,6 +46,8 @@ std::optional<std::string> read_index(const Source& source, const Context& conte
   source.read_at(size - tail.size(), tail);
   const auto length = base::load_le<std::uint64_t>(tail.data() + tail.size() - kFooterSize);
   const core::At at{.offset = size - kFooterSize};
+  findings.span(Span::Kind::field, size - kFooterSize, size, "length of the index",
+                [&] { return std::to_string(length); });
   const std::uint64_t most = size - kMagicSize - kFooterSize;
   if (length == 0 || length > most) {
     findings.report(rules::kIndexRange, at, "1 to " + std::to_string(most), std::to_string(length));

@@ -7,7 +7,6 @@
 
 #include "base/checked.h"
 #include "codecs/checksum.h"
-#include "core/common_rules.h"
 #include "core/cut.h"
 #include "core/sparse_content.h"
 #include "formats/ztensor0/rules.h"
@@ -21,42 +20,32 @@ core::DigestText parse_checksum(std::string_view text) noexcept {
   return core::parse_digest(text);
 }
 
-void Judge::reject(const Rule& rule, Entry& e, std::string_view detail, std::string expected, std::string found) {
-  e.broken = true;
-  findings_.report(rule, {.offset = e.at, .tensor = e.known_name()}, std::move(expected), std::move(found), detail);
-}
-
-void Judge::doubt(const Rule& rule, const Entry& e, std::string_view what) {
-  if (!doubt_) doubt_ = core::Findings::make(rule, {.offset = e.at, .tensor = e.known_name()}, {}, {}, what);
+bool Judge::reject(const Rule& rule, Entry& e, std::string_view detail, std::string expected, std::string found) {
+  return CborJudge::reject(rule, e, e.at, detail, std::move(expected), std::move(found));
 }
 
 void Judge::judge(Entry& e) {
   if (e.broken) return;  // after a field that could not be read, further errors would mislead
-  check_missing(e);
-  if (e.broken) return;
+  if (!e.has_name || !e.has_offset || !e.has_size || !e.has_dtype || !e.has_shape || !e.has_encoding)
+    return require(rules::kMissing, e, nullptr,
+                   {{e.has_name, kName},
+                    {e.has_offset, kOffset},
+                    {e.has_size, kSize},
+                    {e.has_dtype, kDtype},
+                    {e.has_shape, kShape},
+                    {e.has_encoding, kEncoding}});
   doubt_.reset();
   const DType dtype = lookup(e.dtype);
-  if (dtype == DType::unknown) doubt(rules::kUnknownDtype, e, e.dtype);
-  if (e.encoding != kRaw && e.encoding != kZstd) doubt(rules::kUnknownEncoding, e, e.encoding);
+  if (dtype == DType::unknown) doubt(rules::kUnknownDtype, e, e.at, e.dtype);
+  if (e.encoding != kRaw && e.encoding != kZstd) doubt(rules::kUnknownEncoding, e, e.at, e.encoding);
   check_texts(e);
-  check_place(e);
+  check_extent({rules::kOffsetRule, rules::kRange, kAlignment, end_}, e, nullptr, e.offset, e.size);
   const Size size = check_size(e, dtype);
   if (e.broken) return;
   if (e.layout != kDense && !doubt_)
     add_sparse(e, dtype);
   else
     add(e, dtype, size);
-}
-
-void Judge::check_missing(Entry& e) {
-  if (e.has_name && e.has_offset && e.has_size && e.has_dtype && e.has_shape && e.has_encoding) return;
-  for (const auto& [seen, key] : {std::pair{e.has_name, kName},
-                                  {e.has_offset, kOffset},
-                                  {e.has_size, kSize},
-                                  {e.has_dtype, kDtype},
-                                  {e.has_shape, kShape},
-                                  {e.has_encoding, kEncoding}})
-    if (!seen) reject(rules::kMissing, e, key);
 }
 
 DType Judge::lookup(std::string_view dtype) noexcept {
@@ -79,15 +68,6 @@ void Judge::check_texts(Entry& e) {
                    {.offset = e.at, .tensor = e.name}, std::string(digest.problem), std::string(e.checksum));
 }
 
-void Judge::check_place(Entry& e) {
-  if (e.offset < kAlignment || e.offset % kAlignment != 0) {
-    reject(rules::kOffsetRule, e, {}, "a multiple of 64 from 64 on", std::to_string(e.offset));
-  } else if (!base::fits(e.offset, e.size, end_)) {
-    reject(rules::kRange, e, {}, "an end of at most " + std::to_string(end_),
-           std::to_string(e.offset) + " + " + std::to_string(e.size));
-  }
-}
-
 Judge::Size Judge::check_size(Entry& e, DType dtype) {
   const auto elements = base::element_count(e.shape());
   const auto demanded = elements ? packed_size(dtype, *elements) : std::nullopt;
@@ -99,9 +79,8 @@ Judge::Size Judge::check_size(Entry& e, DType dtype) {
   if (!dense || (e.encoding != kRaw && e.encoding != kZstd)) return {e.size, false};
   if (e.encoding == kRaw && e.size != *demanded) {
     reject(rules::kSizeRule, e, {}, std::to_string(*demanded) + " bytes", std::to_string(e.size));
-  } else if (e.encoding == kZstd && *demanded > context_.limits.decoded) {
-    reject(core::rules::kLimitDecoded, e, {}, "at most " + std::to_string(context_.limits.decoded) + " bytes",
-           std::to_string(*demanded));
+  } else if (e.encoding == kZstd) {
+    within_limit(e, nullptr, *demanded);
   }
   return {*demanded, true};
 }
@@ -128,8 +107,7 @@ void Judge::add(Entry& e, DType dtype, Size size) {
   if (e.has_endianness) side.extra(std::string(kEndianness), Value::text(std::string(e.endianness)));
   if (!dense) draft_.tensor(tensor).layout_name(e.layout);
   if (dtype == DType::unknown) draft_.tensor(tensor).type_name(e.dtype);
-  findings_.report(*doubt_);
-  draft_.tensor(tensor).unsupported(std::move(*doubt_));
+  state_doubt(draft_.tensor(tensor));
 }
 
 std::optional<std::uint64_t> Judge::blob_size(Entry& e) {
@@ -149,18 +127,22 @@ std::optional<std::uint64_t> Judge::blob_size(Entry& e) {
 void Judge::add_sparse(Entry& e, DType dtype) {
   constexpr std::uint64_t kIndex = 8;
   const bool csr = e.layout == kSparseCsr;
-  if (csr ? e.rank != 2 : e.rank == 0)
-    return reject(rules::kSparseRank, e, e.layout, csr ? "2" : "at least 1", std::to_string(e.rank));
+  if (csr ? e.rank != 2 : e.rank == 0) {
+    reject(rules::kSparseRank, e, e.layout, csr ? "2" : "at least 1", std::to_string(e.rank));
+    return;
+  }
   const auto whole = blob_size(e);
   if (!whole) return;
   const std::uint64_t width = info(dtype).bits / 8, entry = kIndex * (csr ? 1 : e.rank) + width;
   const auto rows = base::checked_add(csr ? e.dims[0] : 0, csr ? 1 : 0);
   const auto bounds = rows ? base::checked_mul(*rows, kIndex) : std::nullopt;
-  if (!bounds || *bounds > *whole || (*whole - *bounds) % entry != 0)
-    return reject(rules::kSparseSize, e, {},
-                  (csr && bounds ? std::to_string(*bounds) + " and " : std::string()) + "a multiple of " +
-                      std::to_string(entry) + " bytes",
-                  std::to_string(*whole));
+  if (!bounds || *bounds > *whole || (*whole - *bounds) % entry != 0) {
+    reject(rules::kSparseSize, e, {},
+           (csr && bounds ? std::to_string(*bounds) + " and " : std::string()) + "a multiple of " +
+               std::to_string(entry) + " bytes",
+           std::to_string(*whole));
+    return;
+  }
   const std::uint64_t count = (*whole - *bounds) / entry;
   // The packages write big-endian data by reversing all bytes, those of the indices too, in units of the dtype's size.
   const bool big = e.encoding == kRaw && e.endianness == kBig;

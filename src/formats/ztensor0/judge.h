@@ -7,8 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/draft.h"
-#include "core/findings.h"
+#include "core/cbor_judge.h"
 #include "core/part_digest.h"
 #include "core/probe.h"
 #include "formats/ztensor0/entry.h"
@@ -20,22 +19,20 @@ namespace weighbridge::ztensor0 {
 // "crc32c:" needs no "0x" here (reading Z2).
 core::DigestText parse_checksum(std::string_view text) noexcept;
 
-class Judge {
+class Judge : private core::CborJudge {
  public:
   // The data of tensors must end at index_begin or before.
   Judge(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft,
         std::uint64_t index_begin)
-      : context_(context), findings_(findings), draft_(draft), end_(index_begin), probe_(source, context) {}
+      : CborJudge(context, findings, draft, {}), end_(index_begin), probe_(source, context) {}
 
   // Adds the tensor to the draft unless it is broken. Moves the values out of the entry.
   void judge(Entry&);
 
  private:
-  void reject(const Rule&, Entry&, std::string_view detail = {}, std::string expected = {}, std::string found = {});
-  void doubt(const Rule&, const Entry&, std::string_view what);
-  void check_missing(Entry&);
+  // At the start of its map.
+  bool reject(const Rule&, Entry&, std::string_view detail = {}, std::string expected = {}, std::string found = {});
   void check_texts(Entry&);
-  void check_place(Entry&);
   // The number of logical bytes; if it is not known, of stored bytes. check_size() also reports sizes that do not
   // match.
   struct Size {
@@ -49,12 +46,8 @@ class Judge {
   std::optional<std::uint64_t> blob_size(Entry&);
   void add_sparse(Entry&, DType);
 
-  const Context& context_;
-  core::Findings& findings_;
-  core::Draft& draft_;
   const std::uint64_t end_;
-  std::optional<Finding> doubt_;  // why the tensor's elements cannot be read
-  std::string_view last_name_;    // the cache of lookup()
+  std::string_view last_name_;  // the cache of lookup()
   DType last_dtype_ = DType::unknown;
   core::SizeProbe probe_;
 };

@@ -32,16 +32,10 @@ class Walk : private core::CborWalk {
     if (!index) return;
     draft_.set_version(kVersion);
     const std::uint64_t begin = source_.size() - kFooterSize - index->size();
-    enter(std::move(*index), begin, kShortestEntry);
+    enter(std::move(*index), begin, kShortestEntry, "index");
     Judge judge(source_, context_, findings_, draft_, begin);
     judge_ = &judge;
-    try {
-      walk();
-    } catch (const Abandon&) {
-      draft_.clear();
-      return;
-    }
-    check_names(rules::kDuplicateName);
+    if (attempt([this] { walk(); })) check_names(rules::kDuplicateName);
   }
 
  private:
@@ -65,23 +59,12 @@ class Walk : private core::CborWalk {
 
   std::string_view entry_text(const wire::CborString& text) { return text_of(text, entry_.texts); }
 
-  void broken_entry(const Rule& rule, std::uint64_t offset, std::string_view detail, std::string expected = {}) {
-    entry_.broken = true;
-    findings_.report(rule, {.offset = offset, .tensor = entry_.known_name()}, std::move(expected), {}, detail);
-  }
-  // Reports that the next value has the wrong type.
-  void wrong_type(std::string_view field, const char* expected) {
-    need_sound();
-    broken_entry(rules::kField, here(), field, expected);
-    pass_items(1);
-  }
-
   void read_entry() {
     entry_.clear();
     entry_.at = here();
     if (!in_.enter_map()) {
       need_sound();
-      broken_entry(rules::kEntryType, entry_.at, {});
+      broken(entry_, rules::kEntryType, entry_.at, {});
       pass_items(1);
       return;
     }
@@ -105,7 +88,7 @@ class Walk : private core::CborWalk {
       return true;
     }
     need_sound();
-    broken_entry(rules::kEntryKey, at(key_at), {});
+    broken(entry_, rules::kEntryKey, at(key_at), {});
     pass_items(2);
     return false;
   }
@@ -140,7 +123,7 @@ class Walk : private core::CborWalk {
     pass_items(1);
     return false;
   }
-  void report_duplicate(std::size_t key_at) { broken_entry(rules::kDuplicateKey, at(key_at), {}); }
+  void report_duplicate(std::size_t key_at) { broken(entry_, rules::kDuplicateKey, at(key_at), {}); }
 
   void text_field(std::string_view& out, bool& seen, std::string_view field, std::size_t key_at) {
     wire::CborString text;
@@ -148,24 +131,16 @@ class Walk : private core::CborWalk {
     if (in_.read_text(text))
       out = entry_text(text);
     else
-      wrong_type(field, "text");
+      wrong_type(entry_, rules::kField, field, "text");
   }
 
   void number_field(std::uint64_t& out, bool& seen, std::string_view field, std::size_t key_at) {
-    if (fresh(seen, key_at) && !in_.read_u64(out)) wrong_type(field, "an unsigned integer below 2^64");
+    if (fresh(seen, key_at) && !in_.read_u64(out))
+      wrong_type(entry_, rules::kField, field, "an unsigned integer below 2^64");
   }
 
   void shape_field(std::size_t key_at) {
-    if (!fresh(entry_.has_shape, key_at)) return;
-    const std::uint64_t value_at = here();
-    if (!in_.enter_array()) {
-      wrong_type(kShape, "an array");
-      return;
-    }
-    const std::size_t rank =
-        read_dims(entry_.dims, [&] { broken_entry(rules::kField, here(), kShape, "unsigned integers below 2^64"); });
-    entry_.rank = std::min(rank, kMaxRank);
-    if (rank > kMaxRank) broken_entry(rules::kRank, value_at, std::to_string(rank), "at most 64");
+    if (fresh(entry_.has_shape, key_at)) read_shape(entry_, rules::kField, rules::kRank);
   }
 
   // Z1: with any value except the three known texts, it is a custom field.

@@ -11,9 +11,7 @@
 #include "wire/cbor_reader.h"
 
 namespace weighbridge::ztensor1 {
-namespace {
 
-// The names and CBOR items of a manifest's objects, sorted by the bytes of their names. The reader has accepted it.
 std::vector<std::pair<std::string_view, std::string_view>> old_objects(const Model& target) {
   std::vector<std::pair<std::string_view, std::string_view>> out;
   wire::CborReader in(core::retained_header(target), UINT32_MAX);
@@ -38,8 +36,6 @@ std::vector<std::pair<std::string_view, std::string_view>> old_objects(const Mod
   std::sort(out.begin(), out.end());
   return out;
 }
-
-}  // namespace
 
 core::WriteLayout append(const Model& target, const Model& more, const Options& options) {
   refuse_options(options);

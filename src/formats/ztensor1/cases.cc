@@ -88,37 +88,17 @@ std::string crc32c(std::string_view data) {
 const std::string kFour("\x01\x02\x03\x04", 4);
 const std::string kShapeFour = array({u(4)});
 
-class Corpus {
+class Corpus : public core::CorpusCases {
  public:
-  // An empty rule means no findings; one without "zt/" or another group is a rule of zt.
-  void add(std::string name, std::string_view rule, std::string bytes, std::vector<std::string> others = {}) {
-    core::CorpusCase c;
-    c.name = std::move(name);
-    c.rule = full(rule);
-    c.bytes = std::move(bytes);
-    for (const std::string& other : others) c.others.push_back(full(other));
-    cases_.push_back(std::move(c));
-  }
+  Corpus() : CorpusCases("zt") {}
   // Adds a file with one object "w" and four bytes of payload.
-  void one(std::string name, std::string_view rule, std::string entry, std::vector<std::string> others = {}) {
-    add(std::move(name), rule, file(root({{t("w"), std::move(entry)}}), {kFour}), std::move(others));
+  void one(std::string name, std::string rule, std::string entry, std::vector<std::string> others = {}) {
+    add(std::move(name), std::move(rule), file(root({{t("w"), std::move(entry)}}), {kFour}), std::move(others));
   }
   // Adds a file with one dense u8 [4] that has the component `data`.
-  void part(std::string name, std::string_view rule, std::string data, std::vector<std::string> others = {}) {
-    one(std::move(name), rule, dense(kShapeFour, std::move(data)), std::move(others));
+  void part(std::string name, std::string rule, std::string data, std::vector<std::string> others = {}) {
+    one(std::move(name), std::move(rule), dense(kShapeFour, std::move(data)), std::move(others));
   }
-  void limited(std::string name, std::string_view rule, std::string bytes, const Limits& limits) {
-    add(std::move(name), rule, std::move(bytes));
-    cases_.back().limits = limits;
-    cases_.back().generated_only = true;
-  }
-  std::vector<core::CorpusCase> take() { return std::move(cases_); }
-
- private:
-  static std::string full(std::string_view rule) {
-    return rule.empty() || rule.find('/') != rule.npos ? std::string(rule) : "zt/" + std::string(rule);
-  }
-  std::vector<core::CorpusCase> cases_;
 };
 
 void add_envelope(Corpus& c) {
@@ -264,7 +244,7 @@ void add_components(Corpus& c) {
   c.part("zstd", "zstd", component("u8", 64, 4, {{t(kEncoding), t("zstd")}}));
   const auto zstd = [&](std::string name, std::string_view rule, const std::string& stored, std::uint64_t count,
                         std::string_view dtype = "u8") {
-    c.add(std::move(name), rule,
+    c.add(std::move(name), std::string(rule),
           file(root({{t("w"),
                       dense(array({u(count)}), component(dtype, 64, stored.size(), {{t(kEncoding), t("zstd")}}))}}),
                {stored}));
@@ -295,7 +275,7 @@ void add_layouts(Corpus& c) {
   const std::string indptr = le({0, 1, 2}), indices = le({0, 2}), values("\x05\x07", 2);
   const auto csr = [&](std::string name, std::string_view rule, const std::string& p, const std::string& i,
                        std::string index_dtype = "u64", std::string shape = array({u(2), u(3)})) {
-    c.add(std::move(name), rule,
+    c.add(std::move(name), std::string(rule),
           file(root({{t("s"), object(std::move(shape), "sparse_csr",
                                      {{t(kIndices), component(index_dtype, 64, i.size())},
                                       {t(kIndptr), component("u64", 128, p.size())},
@@ -313,7 +293,7 @@ void add_layouts(Corpus& c) {
   csr("index-range-negative", "index-range", indptr, le({0, UINT64_MAX}), "i64");
   csr("duplicate-entries", "duplicate-entries", le({0, 2, 2}), le({1, 1}));
   const auto coo = [&](std::string name, std::string_view rule, const std::string& coords) {
-    c.add(std::move(name), rule,
+    c.add(std::move(name), std::string(rule),
           file(root({{t("s"), object(array({u(2), u(3)}), "sparse_coo",
                                      {{t(kCoords), component("u64", 64, coords.size())},
                                       {t(kValues), component("u8", 128, 2)}})}}),
@@ -339,7 +319,7 @@ void add_layouts(Corpus& c) {
                                     {t(kValues), component("u8", 128, 2, {{t(kEncoding), t("zstd")}})}})}}),
              {le({0}), values}));
   const auto group = [&](std::string name, std::string_view rule, Fields attributes) {
-    c.add(std::move(name), rule,
+    c.add(std::move(name), std::string(rule),
           file(root({{t("q"), object(array({u(2), u(1)}), "quantized_group",
                                      {{t(kPackedWeight), component("u8", 64, 1)},
                                       {t(kScales), component("f32", 128, 4)},

@@ -6,39 +6,15 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "core/content.h"
 #include "core/draft.h"
-#include "core/encoding.h"
 #include "core/extents.h"
-#include "core/part_digest.h"
-#include "core/progress.h"
-#include "core/sparse_content.h"
+#include "core/stated_content.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/rules.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
-
-std::vector<core::PartJob> jobs_of(const Model& model) {
-  std::vector<core::PartJob> jobs;
-  for (std::uint32_t t = 0; t < model.size(); ++t) {
-    const Tensor tensor = model[t];
-    for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
-      core::PartJob job;
-      job.tensor = tensor;
-      job.part = tensor.part(i);
-      const core::DigestText digest = core::parse_digest(job.part.digest());
-      job.digest = digest.kind;
-      job.expected = digest.digits;
-      job.digest_rule = &rules::kDigestRule;
-      if (job.part.dtype() == DType::boolean && job.part.encoding() != Encoding::unknown) job.bool_rule = &rules::kBool;
-      if (core::is_coded(job.part.encoding())) job.encoding_rule = &rules::kZstd;
-      if (job.digest != core::PartDigest::none || job.bool_rule || job.encoding_rule) jobs.push_back(job);
-    }
-  }
-  return jobs;
-}
 
 // Checks the bytes between the components: overlaps, gaps, padding that is not zero.
 class LayoutPass {
@@ -113,18 +89,16 @@ class LayoutPass {
 }  // namespace
 
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
-  const std::vector<core::PartJob> jobs = jobs_of(model);
-  std::vector<Finding> found;
-  core::Progress progress(context, core::stored_bytes(jobs) + core::sparse_bytes(model));
-  core::check_parts(jobs, context, progress, found);
-  constexpr core::SparseRules kSparse{rules::kIndptr, rules::kIndexRange, rules::kDuplicateEntries,
-                                      rules::kDuplicatesUnchecked};
-  core::check_sparse(model, kSparse, context, progress, found);
-  // If a component is broken, its bytes would look like a gap, so this pass needs an error-free file.
-  if (findings.errors() == 0) LayoutPass(model, found).run();
-  progress.finish();
-  core::sort_findings(found);
-  for (Finding& finding : found) findings.report(std::move(finding));
+  constexpr core::StatedRules kRules{
+      core::parse_digest,
+      rules::kDigestRule,
+      rules::kZstd,
+      &rules::kBool,
+      {rules::kIndptr, rules::kIndexRange, rules::kDuplicateEntries, rules::kDuplicatesUnchecked}};
+  core::check_stated(model, kRules, context, findings, [&](core::Progress&, std::vector<Finding>& found) {
+    // If a component is broken, its bytes would look like a gap, so this pass needs an error-free file.
+    if (findings.errors() == 0) LayoutPass(model, found).run();
+  });
 }
 
 }  // namespace weighbridge::ztensor1

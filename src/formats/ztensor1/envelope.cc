@@ -24,6 +24,7 @@ constexpr std::uint64_t kTailRead = std::uint64_t{64} << 10;
 // message.
 constexpr std::uint64_t kDraftSearch = std::uint64_t{16} << 20;
 constexpr std::uint32_t kDraftDepth = 64;
+constexpr core::FieldRow kFooter[] = {{"length of the manifest", 8}, {"magic", 8, core::FieldForm::text}};
 
 std::string_view as_text(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -81,6 +82,7 @@ std::optional<std::string> read_manifest(const Source& source, const Context& co
   std::array<std::byte, kMagicSize> magic{};
   const auto head = std::span(magic).first(static_cast<std::size_t>(std::min(size, kMagicSize)));
   if (!head.empty()) source.read_at(0, head);
+  findings.span(Span::Kind::field, 0, head.size(), "magic");
   if (as_text(head) != kMagic.substr(0, head.size()) || head.empty()) {
     findings.report(rules::kBadMagic, {.offset = 0}, hex_bytes(std::as_bytes(std::span(kMagic))), hex_bytes(head));
     return std::nullopt;
@@ -93,6 +95,7 @@ std::optional<std::string> read_manifest(const Source& source, const Context& co
   std::vector<std::byte> tail(static_cast<std::size_t>(std::min(size - kMagicSize, kTailRead)));
   source.read_at(size - tail.size(), tail);
   const auto footer = std::span<const std::byte>(tail).last(kFooterSize);
+  findings.fields(Span::Kind::structure, size - kFooterSize, footer, "footer", kFooter);
   if (as_text(footer.last(kMagicSize)) != kMagic) {
     report_footer(source, findings, size, footer.last(kMagicSize));
     return std::nullopt;

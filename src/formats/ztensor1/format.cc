@@ -25,6 +25,9 @@ bool is_magic(std::span<const std::byte> bytes) noexcept {
       [](char c) { return static_cast<unsigned char>(c); });
 }
 
+// These say what other metadata are.
+constexpr std::string_view kStructural[] = {kTypesKey, kTokenizerKey};
+
 }  // namespace
 
 bool matches(const core::Glance& glance) {
@@ -55,6 +58,8 @@ constexpr core::Format kFormat = {
     .content_can_fail = true,
     .layout = layout,
     .append = append,
+    .new_header = new_header,
+    .structural_keys = kStructural,
 };
 
 }  // namespace weighbridge::ztensor1

@@ -6,22 +6,13 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "core/common_rules.h"
-#include "core/part_digest.h"
-#include "core/plan_text.h"
+#include "codecs/dequant.h"
 #include "formats/ztensor1/rules.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
 
 constexpr std::string_view kRaw = "raw", kZstdName = "zstd";
-
-std::string role_text(const Component& c) { return "component \"" + std::string(c.role) + "\""; }
-
-bool is_integer(DType dtype) noexcept {
-  const DTypeKind kind = info(dtype).kind;
-  return kind == DTypeKind::unsigned_integer || kind == DTypeKind::signed_integer;
-}
 
 // The logical dtype if it is known, else the storage dtype. Elements of an unknown dtype count as bytes.
 DType element_dtype(const Component& c) noexcept { return c.logical != DType::unknown ? c.logical : c.storage; }
@@ -31,53 +22,37 @@ std::uint64_t element_size(const Component& c) noexcept {
 
 void set_count(Component& c, std::uint64_t size) noexcept {
   c.size = size;
-  c.part_dims[0] = size / element_size(c);
-  c.part_rank = 1;
+  c.dims[0] = size / element_size(c);
+  c.rank = 1;
   c.tensor_shape = false;
 }
 
 }  // namespace
 
-void Judge::report(const Rule& rule, const Entry& e, std::uint64_t at, std::string_view detail, std::string expected,
-                   std::string found) {
-  findings_.report(rule, {.offset = at, .tensor = e.name}, std::move(expected), std::move(found), detail);
-}
-
-bool Judge::reject(const Rule& rule, Entry& e, std::uint64_t at, std::string_view detail, std::string expected,
-                   std::string found) {
-  e.broken = true;
-  report(rule, e, at, detail, std::move(expected), std::move(found));
-  return false;
-}
-
-void Judge::doubt(const Rule& rule, const Entry& e, std::uint64_t at, std::string_view detail) {
-  if (!doubt_) doubt_ = core::Findings::make(rule, {.offset = at, .tensor = e.name}, {}, {}, detail);
-}
-
 void Judge::judge(Entry& e) {
   if (e.broken) return;  // after a field that could not be read, further errors would mislead
   doubt_.reset();
   check_fields(e);
-  for (Component& c : e.components) check_component(e, c);
+  for (Component& c : e.parts) check_component(e, c);
   if (e.broken) return;
   Layout layout = Layout::structural;
-  if (is(e.format, "dense")) {
+  if (is(e.layout, "dense")) {
     layout = Layout::dense;
     dense(e);
-  } else if (e.format == "sparse_csr") {
+  } else if (e.layout == "sparse_csr") {
     layout = Layout::sparse_csr;
     csr(e);
-  } else if (e.format == "sparse_coo") {
+  } else if (e.layout == "sparse_coo") {
     layout = Layout::sparse_coo;
     coo(e);
-  } else if (e.format == "quantized_group") {
+  } else if (e.layout == "quantized_group") {
     layout = Layout::quantized_group;
     quantized(e);
   } else if (const auto codes = scaled(e)) {
     layout = *codes;
   } else {
-    doubt(rules::kUnknownFormat, e, e.at, e.format);
-    for (Component& c : e.components)
+    doubt(rules::kUnknownFormat, e, e.at, e.layout);
+    for (Component& c : e.parts)
       if (!loose(e, c)) break;
   }
   if (!e.broken && layout != Layout::structural && layout != Layout::dense) check_dense_size(e, layout);
@@ -93,11 +68,9 @@ void Judge::check_dense_size(Entry& e, Layout layout) {
 }
 
 void Judge::check_fields(Entry& e) {
-  if (!e.has_shape || !e.has_format || !e.has_components) {
-    for (const auto& [seen, key] :
-         {std::pair{e.has_shape, kShape}, {e.has_format, kFormatKey}, {e.has_components, kComponents}})
-      if (!seen) reject(rules::kObjectMissing, e, e.at, key);
-  }
+  if (!e.has_shape || !e.has_layout || !e.has_parts)
+    require(rules::kObjectMissing, e, nullptr,
+            {{e.has_shape, kShape}, {e.has_layout, kFormatKey}, {e.has_parts, kComponents}});
   if (e.has_shape && !base::element_count(e.shape())) reject(rules::kShapeOverflow, e, e.at, "its number of elements");
 }
 
@@ -113,48 +86,19 @@ DType Judge::lookup(std::string_view dtype) {
 }
 
 void Judge::check_component(Entry& e, Component& c) {
-  if (!c.has_dtype || !c.has_offset || !c.has_length) {
-    for (const auto& [seen, key] : {std::pair{c.has_dtype, kDtype}, {c.has_offset, kOffset}, {c.has_length, kLength}})
-      if (!seen) reject(rules::kComponentMissing, e, c.at, role_text(c) + ", " + std::string(key));
-  }
-  if (c.has_dtype) resolve_dtype(e, c);
-  if (c.has_digest) check_digest(e, c);
-  if (!c.has_offset || !c.has_length) return;
-  if (c.offset < kAlignment || c.offset % kAlignment != 0) {
-    reject(rules::kOffset, e, c.at, role_text(c), "a multiple of 64 from 64 on", std::to_string(c.offset));
-  } else if (!base::fits(c.offset, c.length, end_)) {
-    reject(rules::kRange, e, c.at, role_text(c), "an end of at most " + std::to_string(end_),
-           std::to_string(c.offset) + " + " + std::to_string(c.length));
-  }
+  if (!c.has_dtype || !c.has_offset || !c.has_length)
+    require(rules::kComponentMissing, e, &c, {{c.has_dtype, kDtype}, {c.has_offset, kOffset}, {c.has_length, kLength}});
+  if (c.has_dtype) check_types(e, c);
+  if (c.has_digest) check_digest(rules::kDigestSyntax, rules::kDigestUnknown, e, c, core::parse_digest(c.digest));
+  if (c.has_offset && c.has_length)
+    check_extent({rules::kOffset, rules::kRange, kAlignment, end_}, e, &c, c.offset, c.length);
 }
 
-void Judge::resolve_dtype(Entry& e, Component& c) {
+void Judge::check_types(Entry& e, Component& c) {
   c.storage = lookup(c.dtype);
-  c.logical = c.storage;
-  if (c.has_type) {
-    const auto known = std::ranges::find(kLogicalTypes, c.type, &LogicalType::type);
-    if (known == kLogicalTypes.end()) {
-      c.logical = DType::unknown;
-      doubt(rules::kUnknownType, e, c.at, role_text(c) + ", " + std::string(c.type));
-    } else if (known->storage != c.storage) {
-      reject(rules::kTypeMismatch, e, c.at, role_text(c) + ", " + std::string(c.type),
-             std::string(name(known->storage)), std::string(c.dtype));
-      return;
-    } else {
-      c.logical = known->logical;
-    }
-  }
-  if (c.storage == DType::unknown) doubt(rules::kUnknownDtype, e, c.at, role_text(c) + ", " + std::string(c.dtype));
-  if (!is(c.encoding, kRaw) && c.encoding != kZstdName)
-    doubt(rules::kUnknownEncoding, e, c.at, role_text(c) + ", " + std::string(c.encoding));
-}
-
-void Judge::check_digest(Entry& e, const Component& c) {
-  const core::DigestText digest = core::parse_digest(c.digest);
-  if (!digest.problem.empty())
-    reject(rules::kDigestSyntax, e, c.at, role_text(c), std::string(digest.problem), std::string(c.digest));
-  else if (digest.kind == core::PartDigest::none)
-    report(rules::kDigestUnknown, e, c.at, role_text(c), {}, std::string(c.digest));
+  if (!resolve_type(rules::kUnknownType, rules::kTypeMismatch, kLogicalTypes, e, c)) return;
+  if (c.storage == DType::unknown) doubt(rules::kUnknownDtype, e, c, c.dtype);
+  if (!is(c.encoding, kRaw) && c.encoding != kZstdName) doubt(rules::kUnknownEncoding, e, c, c.encoding);
 }
 
 // The rules of layouts for their components
@@ -168,25 +112,17 @@ Component* Judge::need(Entry& e, std::string_view role) {
 // Requires that the component holds exactly this many elements.
 bool Judge::demand(Entry& e, Component& c, std::optional<std::uint64_t> elements, const Rule& raw_rule) {
   const auto size = elements ? packed_size(element_dtype(c), *elements) : std::nullopt;
-  if (!size) return reject(rules::kShapeOverflow, e, c.at, role_text(c));
+  if (!size) return reject(rules::kShapeOverflow, e, c);
   c.size = *size;
   if (is(c.encoding, kRaw)) {
-    if (c.length != *size)
-      return reject(raw_rule, e, c.at, role_text(c), std::to_string(*size) + " bytes", std::to_string(c.length));
+    if (c.length != *size) return reject(raw_rule, e, c, std::to_string(*size) + " bytes", std::to_string(c.length));
   } else if (c.encoding == kZstdName) {
-    if (c.has_uncompressed_length && c.uncompressed_length != *size) {
-      return reject(rules::kUncompressed, e, c.at, role_text(c), std::to_string(*size) + " bytes",
-                    std::to_string(c.uncompressed_length));
+    if (c.has_decoded && c.decoded_length != *size) {
+      return reject(rules::kUncompressed, e, c, std::to_string(*size) + " bytes", std::to_string(c.decoded_length));
     }
-    return within_limit(e, c);
+    return within_limit(e, &c, c.size);
   }
   return true;
-}
-
-bool Judge::within_limit(Entry& e, const Component& c) {
-  if (c.size <= context_.limits.decoded) return true;
-  return reject(core::rules::kLimitDecoded, e, c.at, role_text(c),
-                "at most " + std::to_string(context_.limits.decoded) + " bytes", std::to_string(c.size));
 }
 
 // The number of elements is not stated: it is the number that the bytes hold.
@@ -194,27 +130,27 @@ bool Judge::loose(Entry& e, Component& c) {
   const std::uint64_t unit = element_size(c);
   if (is(c.encoding, kRaw)) {
     if (c.length % unit != 0) {
-      return reject(rules::kLengthRule, e, c.at, role_text(c), "a multiple of " + std::to_string(unit) + " bytes",
+      return reject(rules::kLengthRule, e, c, "a multiple of " + std::to_string(unit) + " bytes",
                     std::to_string(c.length));
     }
     set_count(c, c.length);
     return true;
   }
-  if (c.encoding == kZstdName && c.has_uncompressed_length) {
-    if (c.uncompressed_length % unit != 0) {
-      return reject(rules::kUncompressed, e, c.at, role_text(c), "a multiple of " + std::to_string(unit) + " bytes",
-                    std::to_string(c.uncompressed_length));
+  if (c.encoding == kZstdName && c.has_decoded) {
+    if (c.decoded_length % unit != 0) {
+      return reject(rules::kUncompressed, e, c, "a multiple of " + std::to_string(unit) + " bytes",
+                    std::to_string(c.decoded_length));
     }
-    set_count(c, c.uncompressed_length);
-    return within_limit(e, c);
+    set_count(c, c.decoded_length);
+    return within_limit(e, &c, c.size);
   }
   c.undecodable = true;
-  c.size = c.part_dims[0] = c.length;
+  c.size = c.dims[0] = c.length;
   return true;
 }
 
 void Judge::loose_rest(Entry& e, std::initializer_list<const Component*> known) {
-  for (Component& c : e.components) {
+  for (Component& c : e.parts) {
     if (std::find(known.begin(), known.end(), &c) != known.end()) continue;
     report(rules::kExtraRole, e, c.at, c.role);
     if (!loose(e, c)) return;
@@ -230,13 +166,13 @@ void Judge::dense(Entry& e) {
     if (!demand(e, *data, base::element_count(e.shape()), rules::kLengthRule)) return;
     data->tensor_shape = true;
   }
-  if (e.components.size() > 1) loose_rest(e, {data});
+  if (e.parts.size() > 1) loose_rest(e, {data});
 }
 
 std::optional<std::uint64_t> Judge::stated_count(Entry& e, const Component& c) {
   const bool raw = is(c.encoding, kRaw);
-  if (!raw && !c.has_uncompressed_length) return std::nullopt;
-  const std::uint64_t size = raw ? c.length : c.uncompressed_length, unit = element_size(c);
+  if (!raw && !c.has_decoded) return std::nullopt;
+  const std::uint64_t size = raw ? c.length : c.decoded_length, unit = element_size(c);
   if (size % unit == 0) return size / unit;
   reject(raw ? rules::kLengthRule : rules::kUncompressed, e, c.at, role_text(c),
          "a multiple of " + std::to_string(unit) + " bytes", std::to_string(size));
@@ -269,8 +205,8 @@ void Judge::csr(Entry& e) {
   Component* const indptr = need(e, kIndptr);
   if (!values || !indices || !indptr) return;
   for (const Component* c : {indices, indptr})
-    if (c->logical != DType::unknown && !is_integer(c->logical))
-      reject(rules::kIndexDtype, e, c->at, role_text(*c), {}, std::string(c->dtype));
+    if (c->logical != DType::unknown && !codecs::is_integer(c->logical))
+      reject(rules::kIndexDtype, e, *c, {}, std::string(c->dtype));
   if (e.broken) return;
   if (doubt_) {
     for (Component* c : {values, indices, indptr})
@@ -293,8 +229,8 @@ void Judge::coo(Entry& e) {
   Component* const values = need(e, kValues);
   Component* const coords = need(e, kCoords);
   if (!values || !coords) return;
-  if (coords->logical != DType::unknown && !is_integer(coords->logical)) {
-    reject(rules::kIndexDtype, e, coords->at, role_text(*coords), {}, std::string(coords->dtype));
+  if (coords->logical != DType::unknown && !codecs::is_integer(coords->logical)) {
+    reject(rules::kIndexDtype, e, *coords, {}, std::string(coords->dtype));
     return;
   }
   if (e.rank == 0) doubt(rules::kUnknownFormat, e, e.at, "sparse_coo without dimensions");
@@ -306,8 +242,7 @@ void Judge::coo(Entry& e) {
   if (!count && !e.broken) {
     const auto all = stated_count(e, *coords);
     if (all && *all % e.rank != 0) {
-      reject(rules::kIndexCount, e, coords->at, role_text(*coords), "a multiple of " + std::to_string(e.rank),
-             std::to_string(*all));
+      reject(rules::kIndexCount, e, *coords, "a multiple of " + std::to_string(e.rank), std::to_string(*all));
     } else if (all) {
       count = *all / e.rank;
     }
@@ -318,44 +253,27 @@ void Judge::coo(Entry& e) {
       !demand(e, *coords, base::checked_mul(*count, e.rank), rules::kIndexCount))
     return;
   set_count(*values, values->size);
-  coords->part_dims = {e.rank, *count};
-  coords->part_rank = 2;
+  coords->dims = {e.rank, *count};
+  coords->rank = 2;
   loose_rest(e, {values, coords});
 }
 
 // Adding to the model
 
 void Judge::add(Entry& e, Layout layout) {
-  std::size_t roles = draft_.roles().size();
-  for (const Component& c : e.components) {
-    const auto known = draft_.roles();
-    roles += std::find(known.begin(), known.end(), c.role) == known.end() ? 1U : 0U;
-    if (roles > kMaxRoles) {
-      reject(rules::kTooManyRoles, e, c.at, c.role);
-      return;
-    }
-  }
-  const Component* main = nullptr;
-  for (const std::string_view role : {kData, kValues, kPackedWeight})
-    if (!main) main = e.find(role);
-  if (!main && !e.components.empty()) main = &e.components.front();
+  if (!takes_roles(rules::kTooManyRoles, e, kMaxRoles)) return;
+  const Component* const main = main_part(e, {kData, kValues, kPackedWeight});
   const bool quantized = is_quantized(layout);
   const DType dtype = quantized ? DType::f32 : main ? main->logical : DType::unknown;
   const std::uint32_t tensor = draft_.add_tensor(e.name, layout, dtype, e.shape());
-  for (Component& c : e.components) add_part(e, c);
+  for (Component& c : e.parts) add_part(e, c);
   if (quantized) {
     const Value* const type = find(e.attributes, kType);
     draft_.tensor(tensor).block_type(find_block_type(layout, (type ? type->as_text() : std::nullopt).value_or("")));
   }
-  if (!e.attributes.empty()) draft_.tensor(tensor).attributes(std::move(e.attributes));
-  if (!e.extra.empty()) draft_.tensor(tensor).extra(std::move(e.extra));
-  if (layout == Layout::structural) draft_.tensor(tensor).layout_name(e.format);
-  if (!quantized && dtype == DType::unknown && main)
-    draft_.tensor(tensor).type_name(main->has_type ? main->type : main->dtype);
-  if (doubt_) {
-    findings_.report(*doubt_);
-    draft_.tensor(tensor).unsupported(std::move(*doubt_));
-  }
+  if (layout == Layout::structural) draft_.tensor(tensor).layout_name(e.layout);
+  if (!quantized && dtype == DType::unknown && main) draft_.tensor(tensor).type_name(main->type_name());
+  finish(draft_.tensor(tensor), e);
 }
 
 void Judge::add_part(Entry& e, Component& c) {
@@ -364,20 +282,13 @@ void Judge::add_part(Entry& e, Component& c) {
     encoding = Encoding::raw;
   else if (c.encoding == kZstdName && !c.undecodable)
     encoding = Encoding::zstd;
-  const Shape shape = c.tensor_shape ? e.shape() : Shape(c.part_dims.data(), c.part_rank);
-  const std::uint32_t part =
-      draft_.add_part(c.role, element_dtype(c), shape, encoding, {0, c.offset, c.length}, c.size);
-  if (c.storage == DType::unknown) draft_.part(part).dtype_name(c.dtype);
-  if (encoding == Encoding::unknown) draft_.part(part).encoding_name(c.encoding);
-  if (c.has_digest) draft_.part(part).digest(c.digest);
-  if (c.has_type && c.logical == DType::unknown)
-    draft_.part(part).extra(std::string(kType), Value::text(std::string(c.type)));
-  if (c.has_uncompressed_length && encoding != Encoding::zstd)
-    draft_.part(part).extra(std::string(kUncompressedLength), Value::integer(c.uncompressed_length));
-  for (std::uint32_t i = 0; i < c.extra_count; ++i) {
-    auto& [key, value] = e.component_extras[c.first_extra + i];
-    draft_.part(part).extra(std::move(key), std::move(value));
-  }
+  auto part =
+      draft_.part(draft_.add_part(c.role, element_dtype(c), c.shape(e), encoding, {0, c.offset, c.length}, c.size));
+  if (c.storage == DType::unknown) part.dtype_name(c.dtype);
+  if (encoding == Encoding::unknown) part.encoding_name(c.encoding);
+  if (c.has_type && c.logical == DType::unknown) part.extra(kType, Value::text(std::string(c.type)));
+  if (c.has_decoded && encoding != Encoding::zstd) part.extra(kUncompressedLength, Value::integer(c.decoded_length));
+  finish(part, c, e.part_extras);
 }
 
 }  // namespace weighbridge::ztensor1

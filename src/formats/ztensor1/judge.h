@@ -2,7 +2,6 @@
 // Turns an object of the manifest into a tensor of the model, or into findings. Has the rules of sections II.2, II.3
 // and III.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -11,41 +10,31 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "core/draft.h"
-#include "core/findings.h"
+#include "core/cbor_judge.h"
 #include "core/probe.h"
 #include "formats/ztensor1/entry.h"
 #include "weighbridge/context.h"
 
 namespace weighbridge::ztensor1 {
 
-class Judge {
+class Judge : private core::CborJudge {
  public:
   Judge(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft,
         std::uint64_t manifest_begin)
-      : context_(context), findings_(findings), draft_(draft), end_(manifest_begin), probe_(source, context) {}
+      : CborJudge(context, findings, draft, "component"), end_(manifest_begin), probe_(source, context) {}
 
   // Adds the object to the draft unless it is broken. Moves the values out of the entry.
   void judge(Entry&);
 
  private:
-  void report(const Rule&, const Entry&, std::uint64_t at, std::string_view detail, std::string expected = {},
-              std::string found = {});
-  // The same, and marks the object as broken.
-  bool reject(const Rule&, Entry&, std::uint64_t at, std::string_view detail, std::string expected = {},
-              std::string found = {});
-  void doubt(const Rule&, const Entry&, std::uint64_t at, std::string_view detail);
-
   void check_fields(Entry&);
   void check_dense_size(Entry&, Layout);
   void check_component(Entry&, Component&);
-  void resolve_dtype(Entry&, Component&);
-  void check_digest(Entry&, const Component&);
+  void check_types(Entry&, Component&);
   DType lookup(std::string_view dtype);
 
   Component* need(Entry&, std::string_view role);
   bool demand(Entry&, Component&, std::optional<std::uint64_t> elements, const Rule& raw_rule);
-  bool within_limit(Entry&, const Component&);
   bool loose(Entry&, Component&);
   void loose_rest(Entry&, std::initializer_list<const Component*> known);
 
@@ -66,12 +55,8 @@ class Judge {
   void add(Entry&, Layout);
   void add_part(Entry&, Component&);
 
-  const Context& context_;
-  core::Findings& findings_;
-  core::Draft& draft_;
-  const std::uint64_t end_;       // the start of the manifest, where components must end
-  std::optional<Finding> doubt_;  // why the object's elements cannot be read
-  std::string_view last_name_;    // the cache of lookup()
+  const std::uint64_t end_;     // the start of the manifest, where components must end
+  std::string_view last_name_;  // the cache of lookup()
   DType last_dtype_ = DType::unknown;
   core::SizeProbe probe_;
 };

@@ -8,7 +8,6 @@
 #include "base/endian.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
-#include "formats/ztensor1/tokenizer.h"
 #include "support/cbor_items.h"
 #include "support/format_testing.h"
 
@@ -324,16 +323,16 @@ TEST(ZtensorTokenizer, WhatIsNotOursStaysAnAttribute) {
 
 TEST(ZtensorTokenizer, IsWholeOrNothing) {
   const std::string begin = R"({"kind":"bpe","tokens":[)";
-  ASSERT_TRUE(tokenizer_from_json(begin + "]}").has_value());
-  ASSERT_TRUE(tokenizer_from_json(begin + R"({"bytes":"/w=="}]})").has_value());
+  ASSERT_TRUE(core::tokenizer_from_json(begin + "]}").has_value());
+  ASSERT_TRUE(core::tokenizer_from_json(begin + R"({"bytes":"/w=="}]})").has_value());
   for (const char* rest :
        {R"(]} x)", R"(],"more":1})", R"(],"vocab_size":4294967296})", R"(],"vocab_size":-1})", R"(],"ids":{}})",
         R"(],"ids":[0.5]})", R"(],"special":[]})", R"(],"special":{"a":"b"}})", R"(],"merges":[[1,2,3]]})",
         R"(],"merges":[[1,2,3,4,5]]})", R"(],"merges":[7]})", R"(7]})", R"({}]})", R"({"text":"/w=="}]})",
         R"({"bytes":7}]})", R"({"bytes":"/w"}]})", R"({"bytes":"/w==","more":1}]})"})
-    EXPECT_EQ(tokenizer_from_json(begin + rest), std::nullopt) << rest;
+    EXPECT_EQ(core::tokenizer_from_json(begin + rest), std::nullopt) << rest;
   for (const char* text : {"", "[]", "{}", R"({"tokens":[]})", R"({"kind":"bpe"})", R"({"kind":1,"tokens":[]})"})
-    EXPECT_EQ(tokenizer_from_json(text), std::nullopt) << text;
+    EXPECT_EQ(core::tokenizer_from_json(text), std::nullopt) << text;
 }
 
 }  // namespace

@@ -7,6 +7,9 @@
 #include <optional>
 #include <string_view>
 
+#include "core/cbor_entry.h"
+#include "core/stated_types.h"
+#include "core/tokenizer_json.h"
 #include "weighbridge/dtype.h"
 
 namespace weighbridge::ztensor1 {
@@ -37,9 +40,8 @@ inline constexpr std::string_view kData = "data", kValues = "values", kIndices =
                                   kCoords = "coords", kPackedWeight = "packed_weight", kScales = "scales",
                                   kZeros = "zeros";
 
-// This project's own attributes (Y10): the tokenizer as JSON, and the types of attributes whose form in the file does
-// not show them.
-inline constexpr std::string_view kTokenizerKey = "weighbridge.tokenizer", kTypesKey = "weighbridge.types";
+// This project's own attributes (Y10).
+using core::kTokenizerKey, core::kTypesKey;
 
 // II.4: the dtypes of components. The project uses the same names (G8).
 inline constexpr std::array kDtypes{DType::boolean, DType::u8,     DType::i8,  DType::u16,       DType::i16,
@@ -53,11 +55,8 @@ constexpr bool holds(DType dtype) noexcept {
   return false;
 }
 
-// Y8: the logical dtype for a value of the key `type`, and the storage dtype that it requires.
-struct LogicalType {
-  std::string_view type;
-  DType logical, storage;
-};
+// Y8
+using core::LogicalType;
 inline constexpr std::array<LogicalType, 4> kLogicalTypes{{{"f8_e4m3fn", DType::f8_e4m3, DType::u8},
                                                            {"f8_e5m2", DType::f8_e5m2, DType::u8},
                                                            {"complex64", DType::complex64, DType::f32},

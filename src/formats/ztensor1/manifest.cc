@@ -9,7 +9,6 @@
 #include "core/cbor_value.h"
 #include "core/encoding.h"
 #include "formats/ztensor1/layout.h"
-#include "formats/ztensor1/types.h"
 #include "wire/cbor_writer.h"
 #include "wire/json_writer.h"
 
@@ -173,7 +172,7 @@ std::string encode_attributes(std::span<const Value::Entry> entries, bool as_tex
       tell(LossKind::attribute, *entry, "dropped: it is not UTF-8");
       continue;
     }
-    Stated stated = state(value, as_text);
+    core::Stated stated = core::state(value, as_text);
     if (!stated.exact) tell(LossKind::attribute_type, *entry, as_text ? "text" : "a plain value");
     wire::CborWriter item;
     core::write_value(item, stated.value);

@@ -45,8 +45,8 @@ struct Manifest {
   std::string tail(std::span<const core::Stored>) const;
 };
 
-// Attributes as one CBOR map with sorted keys, and "weighbridge.types" if reading needs it (see types.h). Calls `judge`
-// for each entry that is dropped or changes its type. Returns an empty string if no attribute is left.
+// Attributes as one CBOR map with sorted keys, and "weighbridge.types" if reading needs it (see core/stated_types.h).
+// Calls `judge` for each entry that is dropped or changes its type. Returns an empty string if no attribute is left.
 std::string encode_attributes(std::span<const Value::Entry>, bool as_text,
                               const std::function<void(LossKind, const Value::Entry&, std::string_view to)>& judge);
 

@@ -13,12 +13,12 @@
 namespace weighbridge::ztensor1 {
 namespace {
 
-// Whether the component can hold this many elements by its stored length or uncompressed_length.
+// Whether the component can hold this many elements by its stored length or decoded_length.
 bool may_hold(const Component& c, std::optional<std::uint64_t> elements) noexcept {
   const auto size = elements ? packed_size(c.logical, *elements) : std::nullopt;
   if (!size) return false;
   if (c.encoding == "raw") return c.length == *size;
-  return !c.has_uncompressed_length || c.uncompressed_length == *size;
+  return !c.has_decoded || c.decoded_length == *size;
 }
 
 // The form by the object's shape, attributes and components. The block type has at most three roles.
@@ -45,8 +45,8 @@ void Judge::quantized(Entry& e) {
   if (problem.empty() && !doubt_) {
     const std::uint64_t words = count_of(form, 0), groups = count_of(form, 1);
     const std::uint64_t n = form.packing.codes_per_word;
-    packed->part_dims = {form.rows / n + (form.rows % n != 0 ? 1 : 0), form.columns};
-    scales->part_dims = zeros->part_dims = {form.rows / form.group, form.columns};
+    packed->dims = {form.rows / n + (form.rows % n != 0 ? 1 : 0), form.columns};
+    scales->dims = zeros->dims = {form.rows / form.group, form.columns};
     if (!may_hold(*packed, words) || !may_hold(*scales, groups) || !may_hold(*zeros, groups)) {
       problem = "the components do not have the sizes that shape and attributes demand";
     } else if (!demand(e, *packed, words, rules::kLengthRule) || !demand(e, *scales, groups, rules::kLengthRule) ||
@@ -57,7 +57,7 @@ void Judge::quantized(Entry& e) {
   if (!problem.empty()) doubt(rules::kQuantization, e, e.at, problem);
   for (Component* c : {packed, scales, zeros}) {
     if (!doubt_)
-      c->part_rank = 2;
+      c->rank = 2;
     else if (!loose(e, *c))
       return;
   }
@@ -70,17 +70,17 @@ bool Judge::whole_blocks(Entry& e, const BlockTypeInfo& type, Component& data) {
   const std::uint64_t bytes = codecs::block_part_size(form, 0);
   if (!may_hold(data, bytes)) return false;
   if (!demand(e, data, bytes, rules::kLengthRule)) return true;
-  data.part_dims[0] = bytes;
-  data.part_rank = 1;
+  data.dims[0] = bytes;
+  data.rank = 1;
   loose_rest(e, {&data});
   return true;
 }
 
 std::optional<Layout> Judge::scaled(Entry& e) {
   Layout layout = Layout::quantized_row;
-  if (e.format == name(Layout::quantized_block))
+  if (e.layout == name(Layout::quantized_block))
     layout = Layout::quantized_block;
-  else if (e.format != name(layout))
+  else if (e.layout != name(layout))
     return std::nullopt;
   const Value* const text = find(e.attributes, kType);
   Component* const data = e.find(kData);
@@ -97,11 +97,11 @@ std::optional<Layout> Judge::scaled(Entry& e) {
   if (!may_hold(*data, codes) || !may_hold(*scales, groups)) return std::nullopt;
   if (!demand(e, *data, codes, rules::kLengthRule) || !demand(e, *scales, groups, rules::kLengthRule)) return layout;
   data->tensor_shape = codes == form.elements();
-  data->part_dims[0] = codes;
-  data->part_rank = 1;
+  data->dims[0] = codes;
+  data->rank = 1;
   const bool by_row = layout == Layout::quantized_row;  // one scale per row
-  scales->part_dims = {by_row ? groups : form.rows, form.rows == 0 ? 0 : groups / form.rows};
-  scales->part_rank = by_row ? 1 : 2;
+  scales->dims = {by_row ? groups : form.rows, form.rows == 0 ? 0 : groups / form.rows};
+  scales->rank = by_row ? 1 : 2;
   loose_rest(e, {data, scales});
   return layout;
 }

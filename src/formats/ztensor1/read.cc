@@ -15,8 +15,6 @@
 #include "formats/ztensor1/judge.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/rules.h"
-#include "formats/ztensor1/tokenizer.h"
-#include "formats/ztensor1/types.h"
 #include "wire/cbor_writer.h"
 #include "wire/keys.h"
 
@@ -35,17 +33,12 @@ class Walk : private core::CborWalk {
     auto manifest = read_manifest(source_, context_, findings_);
     if (!manifest) return;
     const std::uint64_t begin = source_.size() - kFooterSize - manifest->size();
-    enter(std::move(*manifest), begin, kShortestObject);
+    enter(std::move(*manifest), begin, kShortestObject, "manifest");
     Judge judge(source_, context_, findings_, draft_, begin);
     judge_ = &judge;
-    try {
-      walk();
-    } catch (const Abandon&) {
-      draft_.clear();
-      return;
-    }
+    if (!attempt([this] { walk(); })) return;
     check_names(rules::kDuplicateName);
-    finish_attributes();
+    set_attributes(std::move(attributes_));
   }
 
  private:
@@ -61,15 +54,8 @@ class Walk : private core::CborWalk {
     if (const auto twice = wire::first_duplicate(root_keys_))
       findings_.report(rules::kDuplicateKey, {.offset = at(*twice)});
     for (const auto& [seen, key] : {std::pair{has_version_, kVersion}, {has_objects_, kObjects}})
-      if (!seen) spoil(rules::kRootMissing, at(0), {}, {}, key);
-    if (spoilt_) throw Abandon{};
-  }
-
-  // Reports a file-level error after which the rest of the manifest is readable. The walk continues, but the model will
-  // be empty.
-  void spoil(const Rule& rule, std::uint64_t offset, std::string expected, std::string found, std::string_view detail) {
-    findings_.report(rule, {.offset = offset}, std::move(expected), std::move(found), detail);
-    spoilt_ = true;
+      if (!seen) spoil(rules::kRootMissing, at(0), key);
+    need_unspoilt();
   }
 
   void read_root_entry() {
@@ -83,7 +69,7 @@ class Walk : private core::CborWalk {
     }
     const std::string_view name = root_text(key);
     root_keys_.push_back({name, key_at});
-    const std::size_t value_at = in_.offset();
+    const std::uint64_t value_at = here();
     if (name == kVersion) {
       read_version();
     } else if (name == kObjects) {
@@ -97,7 +83,7 @@ class Walk : private core::CborWalk {
         if (in_.peek() == wire::CborKind::null) {
           in_.read_null();
         } else if (!read_attributes(attributes_, others, rules::kDuplicateKey)) {
-          spoil(rules::kRootField, at(value_at), "a map", {}, name);
+          spoil(rules::kRootField, value_at, name, "a map");
           pass_items(1);
         }
         if (!others.empty()) draft_.set_extra(kAttributes, foreign(others));
@@ -118,14 +104,14 @@ class Walk : private core::CborWalk {
     wire::CborString text;
     if (!in_.read_text(text)) {
       need_sound();
-      spoil(rules::kRootField, value_at, "text", {}, kVersion);
+      spoil(rules::kRootField, value_at, kVersion, "text");
       pass_items(1);
       return;
     }
     const std::string_view version = root_text(text);
     const auto parsed = parse_version(version);
     if (!parsed || parsed->major != 1)
-      spoil(rules::kVersionRule, value_at, "1.MINOR.PATCH", std::string(version), {});
+      spoil(rules::kVersionRule, value_at, {}, "1.MINOR.PATCH", std::string(version));
     else
       draft_.set_version(version);
   }
@@ -208,7 +194,7 @@ class Walk : private core::CborWalk {
   void read_objects() {
     if (!in_.enter_map()) {
       need_sound();
-      spoil(rules::kRootField, here(), "a map", {}, kObjects);
+      spoil(rules::kRootField, here(), kObjects, "a map");
       pass_items(1);
       return;
     }
@@ -232,20 +218,9 @@ class Walk : private core::CborWalk {
     need_sound();
   }
 
-  void broken_entry(const Rule& rule, std::uint64_t offset, std::string_view detail, std::string expected = {}) {
-    entry_.broken = true;
-    findings_.report(rule, {.offset = offset, .tensor = entry_.name}, std::move(expected), {}, detail);
-  }
-  // Reports that the next value has the wrong type.
-  void wrong_type(const Rule& rule, std::string_view field, const char* expected) {
-    need_sound();
-    broken_entry(rule, here(), field, expected);
-    pass_items(1);
-  }
-
   void read_object() {
     if (!in_.enter_map()) {
-      wrong_type(rules::kObjectType, {}, "a map");
+      wrong_type(entry_, rules::kObjectType, {}, "a map");
       return;
     }
     keys_.clear();
@@ -254,10 +229,10 @@ class Walk : private core::CborWalk {
       std::string_view name;
       if (!known_text(name, kShape, kFormatKey, kComponents) && !entry_key(name, rules::kObjectKey, {})) continue;
       if (is(name, kShape) && fresh(entry_.has_shape, key_at))
-        read_shape();
-      else if (is(name, kFormatKey) && fresh(entry_.has_format, key_at))
+        read_shape(entry_, rules::kObjectField, rules::kRank);
+      else if (is(name, kFormatKey) && fresh(entry_.has_layout, key_at))
         read_format();
-      else if (is(name, kComponents) && fresh(entry_.has_components, key_at))
+      else if (is(name, kComponents) && fresh(entry_.has_parts, key_at))
         read_components();
       else if (is(name, kAttributes))
         read_object_attributes(key_at);
@@ -293,7 +268,7 @@ class Walk : private core::CborWalk {
       return true;
     }
     need_sound();
-    broken_entry(rule, at(key_at), detail);
+    broken(entry_, rule, at(key_at), detail);
     pass_items(2);
     return false;
   }
@@ -303,12 +278,12 @@ class Walk : private core::CborWalk {
     if (in_.read_text(text))
       out = entry_text(text);
     else
-      wrong_type(rule, field, "text");
+      wrong_type(entry_, rule, field, "text");
   }
 
   void read_format() {
-    if (!known_text(entry_.format, name(Layout::dense)))
-      read_text_field(entry_.format, rules::kObjectField, kFormatKey);
+    if (!known_text(entry_.layout, name(Layout::dense)))
+      read_text_field(entry_.layout, rules::kObjectField, kFormatKey);
   }
 
   void read_object_attributes(std::size_t key_at) {
@@ -318,29 +293,17 @@ class Walk : private core::CborWalk {
       in_.read_null();
     } else if (entry_.attributes.empty()) {
       if (!read_attributes(entry_.attributes, others, rules::kObjectDuplicate))
-        wrong_type(rules::kObjectField, kAttributes, "a map");
-      restore_types(entry_.attributes);
+        wrong_type(entry_, rules::kObjectField, kAttributes, "a map");
+      core::restore_types(entry_.attributes);
       if (!others.empty()) entry_.extra.emplace_back(kAttributes, foreign(others));
     } else {
       pass_items(1);
     }
   }
 
-  void read_shape() {
-    const std::uint64_t value_at = here();
-    if (!in_.enter_array()) {
-      wrong_type(rules::kObjectField, kShape, "an array");
-      return;
-    }
-    const std::size_t rank = read_dims(
-        entry_.dims, [&] { broken_entry(rules::kObjectField, here(), kShape, "unsigned integers below 2^64"); });
-    entry_.rank = std::min(rank, kMaxRank);
-    if (rank > kMaxRank) broken_entry(rules::kRank, value_at, std::to_string(rank), "at most 64");
-  }
-
   void read_components() {
     if (!in_.enter_map()) {
-      wrong_type(rules::kObjectField, kComponents, "a map");
+      wrong_type(entry_, rules::kObjectField, kComponents, "a map");
       return;
     }
     roles_.clear();
@@ -348,7 +311,7 @@ class Walk : private core::CborWalk {
       const std::size_t key_at = in_.offset();
       std::string_view role;
       if (!known_text(role, kData) && !entry_key(role, rules::kComponentKey, {})) continue;
-      Component& c = entry_.components.emplace_back();
+      Component& c = entry_.parts.emplace_back();
       c.role = role;
       c.at = here();
       c.encoding = "raw";
@@ -361,12 +324,12 @@ class Walk : private core::CborWalk {
 
   void read_component(Component& c) {
     if (!in_.enter_map()) {
-      wrong_type(rules::kComponentType, c.role, "a map");
+      wrong_type(entry_, rules::kComponentType, c.role, "a map");
       return;
     }
     component_keys_.clear();
     bool has_encoding = false;
-    c.first_extra = static_cast<std::uint32_t>(entry_.component_extras.size());
+    c.first_extra = static_cast<std::uint32_t>(entry_.part_extras.size());
     while (in_.next_entry()) {
       const std::size_t key_at = in_.offset();
       std::string_view name;
@@ -375,7 +338,7 @@ class Walk : private core::CborWalk {
         read_component_field(c, name, key_at, has_encoding);
     }
     need_sound();
-    c.extra_count = static_cast<std::uint32_t>(entry_.component_extras.size()) - c.first_extra;
+    c.extra_count = static_cast<std::uint32_t>(entry_.part_extras.size()) - c.first_extra;
     if (const auto twice = wire::first_duplicate(component_keys_)) report_duplicate(rules::kObjectDuplicate, *twice);
   }
 
@@ -391,7 +354,7 @@ class Walk : private core::CborWalk {
     else if (is(name, kDigest) || is(name, kType) || is(name, kUncompressedLength))
       optional_field(c, name, key_at);
     else
-      keep_extra(entry_.component_extras, component_keys_, name, key_at);
+      keep_extra(entry_.part_extras, component_keys_, name, key_at);
   }
 
   void text_field(std::string_view& out, bool& seen, std::string_view field, std::size_t key_at) {
@@ -407,36 +370,22 @@ class Walk : private core::CborWalk {
     if (!fresh(seen, key_at))
       pass_items(1);
     else if (!in_.read_u64(out))
-      wrong_type(rules::kComponentField, field, "an unsigned integer below 2^64");
+      wrong_type(entry_, rules::kComponentField, field, "an unsigned integer below 2^64");
   }
 
   // Y2: null counts as absent, but the key still counts for duplicates.
   void optional_field(Component& c, std::string_view name, std::size_t key_at) {
     component_keys_.push_back({name, key_at});
-    bool& seen = is(name, kDigest) ? c.has_digest : is(name, kType) ? c.has_type : c.has_uncompressed_length;
+    bool& seen = is(name, kDigest) ? c.has_digest : is(name, kType) ? c.has_type : c.has_decoded;
     if (in_.peek() == wire::CborKind::null) {
       in_.read_null();
     } else if (std::exchange(seen, true)) {
       pass_items(1);
     } else if (!is(name, kUncompressedLength)) {
       read_text_field(is(name, kDigest) ? c.digest : c.type, rules::kComponentField, name);
-    } else if (!in_.read_u64(c.uncompressed_length)) {
-      wrong_type(rules::kComponentField, name, "an unsigned integer below 2^64");
+    } else if (!in_.read_u64(c.decoded_length)) {
+      wrong_type(entry_, rules::kComponentField, name, "an unsigned integer below 2^64");
     }
-  }
-
-  void finish_attributes() {
-    restore_types(attributes_);
-    const auto found = std::find_if(attributes_.begin(), attributes_.end(),
-                                    [](const Value::Entry& e) { return e.first == kTokenizerKey; });
-    if (found != attributes_.end() && found->second.as_text()) {
-      auto tokenizer = tokenizer_from_json(*found->second.as_text());
-      if (tokenizer) {  // any other text stays an attribute
-        draft_.set_tokenizer(std::move(tokenizer));
-        attributes_.erase(found);
-      }
-    }
-    draft_.set_attributes(std::move(attributes_));
   }
 
   const Source& source_;
@@ -445,7 +394,7 @@ class Walk : private core::CborWalk {
   std::vector<wire::Key> root_keys_, keys_, roles_, component_keys_;
   std::deque<std::string> root_texts_;
   std::vector<Value::Entry> attributes_;  // the root's
-  bool has_version_ = false, has_objects_ = false, has_attributes_ = false, spoilt_ = false;
+  bool has_version_ = false, has_objects_ = false, has_attributes_ = false;
 };
 
 }  // namespace

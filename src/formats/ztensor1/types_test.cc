@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Restoring types of attributes from foreign or hostile files: a value that fits its type gets that type, any other is
 // refused.
-#include "formats/ztensor1/types.h"
+#include "core/stated_types.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ std::vector<std::byte> to_bytes(std::string_view data) {
   return {view.begin(), view.end()};
 }
 std::optional<Value> of_text(std::string stored, std::string_view type) {
-  return restore(Value::text(std::move(stored)), type);
+  return core::restore(Value::text(std::move(stored)), type);
 }
 // The type that carries a CBOR item itself.
 std::string item_type(std::string_view item) { return "cbor " + wire::encode_base64(std::as_bytes(std::span(item))); }
@@ -52,9 +52,9 @@ TEST(ZtensorTypes, IntegersAreOfTheirWidthOrNothing) {
 
 TEST(ZtensorTypes, ANumberIsRoundedOnlyWhereItIsText) {
   const Value tenth = Value::real(0.1);
-  EXPECT_EQ(restore(tenth, "f32"), std::nullopt);
-  EXPECT_EQ(restore(Value::list({tenth}), "f32[]"), std::nullopt);
-  EXPECT_EQ(restore(Value::real(0.5), "f32"), Value::real(0.5, DType::f32));
+  EXPECT_EQ(core::restore(tenth, "f32"), std::nullopt);
+  EXPECT_EQ(core::restore(Value::list({tenth}), "f32[]"), std::nullopt);
+  EXPECT_EQ(core::restore(Value::real(0.5), "f32"), Value::real(0.5, DType::f32));
   EXPECT_TRUE(of_text("[0.1]", "f32[]").has_value());
 }
 
@@ -88,21 +88,21 @@ TEST(ZtensorTypes, OnlyTheirOwnTextIsNullOrABool) {
   EXPECT_EQ(of_text("null", "null"), Value());
   EXPECT_EQ(of_text("true", "bool"), Value::boolean(true));
   EXPECT_EQ(of_text("", "null"), std::nullopt);
-  EXPECT_EQ(restore(Value(), "null"), std::nullopt) << "a null needs no type";
+  EXPECT_EQ(core::restore(Value(), "null"), std::nullopt) << "a null needs no type";
   EXPECT_EQ(of_text("True", "bool"), std::nullopt);
   EXPECT_EQ(of_text("1", "bool"), std::nullopt);
 }
 
 TEST(ZtensorTypes, BytesComeOutOfBase64OrNotAtAll) {
   EXPECT_EQ(of_text("AQI=", "bytes"), Value::bytes(to_bytes("\x01\x02")));
-  EXPECT_EQ(restore(Value::bytes(to_bytes("[1]")), "json"), Value::foreign("json", to_bytes("[1]")));
+  EXPECT_EQ(core::restore(Value::bytes(to_bytes("[1]")), "json"), Value::foreign("json", to_bytes("[1]")));
   EXPECT_EQ(of_text("AQI", "bytes"), std::nullopt);
   EXPECT_EQ(of_text("?", "bytes"), std::nullopt);
-  EXPECT_EQ(restore(Value::boolean(true), "bytes"), std::nullopt);
+  EXPECT_EQ(core::restore(Value::boolean(true), "bytes"), std::nullopt);
   EXPECT_EQ(of_text("AQI=", "xml"), std::nullopt) << "no type of ours";
   EXPECT_EQ(of_text("AQI=", ""), std::nullopt);
   for (const std::string& item : {std::string("\x82\x01"), std::string("\x01\x01"), std::string("\x1c"), std::string()})
-    EXPECT_EQ(restore(Value::bytes(to_bytes(item)), "cbor"), std::nullopt) << "not exactly one item";
+    EXPECT_EQ(core::restore(Value::bytes(to_bytes(item)), "cbor"), std::nullopt) << "not exactly one item";
 }
 
 TEST(ZtensorTypes, ListsAndMapsAreTheirJson) {
@@ -118,7 +118,7 @@ TEST(ZtensorTypes, ListsAndMapsAreTheirJson) {
   for (const char* broken : {R"({"a":1,"a":2})", R"({"a")", R"({"a":1)", R"({"a":[1)", "{1:2}", "[]", "1"})
     EXPECT_EQ(of_text(broken, "map"), std::nullopt) << broken;
   EXPECT_EQ(of_text("{}", "list"), std::nullopt);
-  EXPECT_EQ(restore(Value::list({}), "list"), std::nullopt) << "a list needs no type";
+  EXPECT_EQ(core::restore(Value::list({}), "list"), std::nullopt) << "a list needs no type";
   EXPECT_EQ(of_text(std::string(100, '[') + std::string(100, ']'), "list"), std::nullopt) << "too deep";
   EXPECT_EQ(of_text("[\"" + std::string(1 << 20, 'x') + "\"]", "list"), std::nullopt) << "longer than 1 MiB";
 }
@@ -131,7 +131,7 @@ TEST(ZtensorTypes, ListsOfNumbersHoldNumbersOnly) {
             Value::numbers(DType::f32, to_bytes(std::string_view("\xff\xff\x7f\x7f", 4))));
   EXPECT_EQ(of_text("[1.5]", "f64[]"),
             Value::numbers(DType::f64, to_bytes(std::string_view("\0\0\0\0\0\0\xf8\x3f", 8))));
-  EXPECT_EQ(restore(Value::list({Value::text("a")}), "text[]")->texts()->blob, "a");
+  EXPECT_EQ(core::restore(Value::list({Value::text("a")}), "text[]")->texts()->blob, "a");
   for (const auto& [stored, type] : {std::pair{R"(["a"])", "f32[]"},
                                      {"[1]", "bool[]"},
                                      {R"(["x"])", "i8[]"},
@@ -152,7 +152,7 @@ TEST(ZtensorTypes, ListsOfNumbersHoldNumbersOnly) {
                                      {"[1]", "f8_e4m3[]"},
                                      {"[1]", "complex64[]"}})
     EXPECT_EQ(of_text(stored, type), std::nullopt) << stored << " as " << type;
-  EXPECT_EQ(restore(Value::integer(std::uint64_t{1}), "u8[]"), std::nullopt);
+  EXPECT_EQ(core::restore(Value::integer(std::uint64_t{1}), "u8[]"), std::nullopt);
 }
 
 // "cbor <base64>": the text must be the item's own, so that readers without these types see the same value.
@@ -160,7 +160,7 @@ TEST(ZtensorTypes, AnItemIsTakenForItsOwnTextOnly) {
   const std::string list = array({number(1), "\xfb\x3f\xe0" + std::string(6, '\0')});
   EXPECT_EQ(of_text("[1,0.5]", item_type(list)), Value::list({Value::integer(std::uint64_t{1}), Value::real(0.5)}));
   EXPECT_EQ(of_text("[1,0.25]", item_type(list)), std::nullopt);
-  EXPECT_EQ(restore(Value::list({}), item_type(list)), std::nullopt);
+  EXPECT_EQ(core::restore(Value::list({}), item_type(list)), std::nullopt);
   EXPECT_EQ(of_text("[1,0.5]", "cbor !"), std::nullopt);
   EXPECT_EQ(of_text("[1,0.5]", "cbor "), std::nullopt);
   EXPECT_EQ(of_text("[1,0.5]", item_type(list.substr(0, 3))), std::nullopt) << "cut";
@@ -182,17 +182,17 @@ TEST(ZtensorTypes, TypesThatAreNoTypesChangeNothing) {
     const std::vector<Value::Entry> before{
         {"a", Value::text("7")}, {"b", Value::text("[]")}, {"weighbridge.types", types}};
     auto entries = before;
-    restore_types(entries);
+    core::restore_types(entries);
     EXPECT_EQ(entries, before) << types.to_text().substr(0, 60);
   }
   std::vector<Value::Entry> none;
-  restore_types(none);
+  core::restore_types(none);
   EXPECT_TRUE(none.empty());
 }
 
 TEST(ZtensorTypes, AListOfNarrowElementsIsNoPlainItem) {
   const Value list = Value::list({Value::integer(std::uint64_t{1}, DType::u8)});
-  const Stated plain = state(list, false);
+  const core::Stated plain = core::state(list, false);
   EXPECT_FALSE(plain.exact);
   EXPECT_EQ(plain.type, "");
   EXPECT_EQ(plain.value, list);

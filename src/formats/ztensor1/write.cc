@@ -21,7 +21,6 @@
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/plan.h"
-#include "formats/ztensor1/tokenizer.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
@@ -85,9 +84,8 @@ void Planner::change(LossKind kind, std::string what, std::string from, std::str
 
 // Only dense tensors are cast: a sparse or quantized one would become dense, which the caller did not ask for.
 DType Planner::cast_of(const Tensor& tensor) const {
-  const bool casts = options_.cast != DType::unknown && tensor.layout() == Layout::dense && !tensor.unsupported() &&
-                     info(tensor.dtype()).kind == DTypeKind::real && tensor.dtype() != options_.cast;
-  return casts ? options_.cast : DType::unknown;
+  const DType to = core::target_dtype(tensor, options_);
+  return tensor.layout() == Layout::dense && !tensor.unsupported() && to != tensor.dtype() ? to : DType::unknown;
 }
 
 // Whether the stored bytes can be copied to the file.
@@ -115,7 +113,9 @@ bool Planner::judge(const Tensor& tensor) {
   if (!tensor.has_shape()) block(LossKind::shape, subject(tensor), "an unknown shape", "every object states its shape");
   if (!base::is_utf8(tensor.name()))
     block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
-  if (!has_layout(tensor.layout()))
+  const BlockTypeInfo* const blocks = tensor.block_type();
+  if (!has_layout(tensor.layout()) ||
+      (blocks && blocks->layout == Layout::quantized_block && blocks->id.starts_with("zt.")))
     block(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
           "no layout that zTensor 1.x is written with");
   if (tensor.unsupported() && !from_zt_)
@@ -333,7 +333,7 @@ void Planner::place_root(const Model* target) {
            "dropped: the key is this program's own");
       return true;
     });
-    entries.emplace_back(std::string(kTokenizerKey), Value::text(tokenizer_to_json(*tokenizer)));
+    entries.emplace_back(std::string(kTokenizerKey), Value::text(core::tokenizer_to_json(*tokenizer)));
   }
   manifest_->attributes = encode_attributes(
       entries, !manifest_->keys_of_1_2, [&](LossKind kind, const Value::Entry& e, std::string_view to) {

@@ -10,8 +10,6 @@
 #include "core/compare.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
-#include "formats/ztensor1/tokenizer.h"
-#include "formats/ztensor1/types.h"
 #include "support/format_testing.h"
 #include "support/test_data.h"
 #include "support/thrown.h"
@@ -238,11 +236,11 @@ TEST(ZtensorTokenizer, ComesBackFromJson) {
   tokenizer.ids = {3, 1, 0, 2};
   tokenizer.merges = {{1, 2, 3, 4}, {5, 6, 7, 0}};
   tokenizer.special = {{"unk", 3}, {"pad", 0}};
-  const std::string json = tokenizer_to_json(tokenizer);
-  EXPECT_EQ(tokenizer_from_json(json), tokenizer);
-  for (std::size_t n = 0; n < json.size(); ++n) EXPECT_EQ(tokenizer_from_json(json.substr(0, n)), std::nullopt);
-  EXPECT_EQ(tokenizer_from_json(R"({"kind":"bpe","tokens":[],"kind":"bpe"})"), std::nullopt);
-  EXPECT_EQ(tokenizer_from_json(R"({"kind":"other","tokens":[]})"), std::nullopt);
+  const std::string json = core::tokenizer_to_json(tokenizer);
+  EXPECT_EQ(core::tokenizer_from_json(json), tokenizer);
+  for (std::size_t n = 0; n < json.size(); ++n) EXPECT_EQ(core::tokenizer_from_json(json.substr(0, n)), std::nullopt);
+  EXPECT_EQ(core::tokenizer_from_json(R"({"kind":"bpe","tokens":[],"kind":"bpe"})"), std::nullopt);
+  EXPECT_EQ(core::tokenizer_from_json(R"({"kind":"other","tokens":[]})"), std::nullopt);
 }
 
 // One value of every kind and width.
@@ -284,7 +282,7 @@ TEST(ZtensorValues, ComeBackWithTheirTypeAsTextAndAsTheyAre) {
   for (const Value& value : sample_values()) {
     SCOPED_TRACE(value.to_text());
     for (const bool as_text : {false, true}) {
-      const Stated stated = state(value, as_text);
+      const core::Stated stated = core::state(value, as_text);
       EXPECT_TRUE(stated.exact);
       if (as_text) {
         EXPECT_EQ(stated.value.kind(), Value::Kind::text);
@@ -296,7 +294,7 @@ TEST(ZtensorValues, ComeBackWithTheirTypeAsTextAndAsTheyAre) {
       std::optional<std::size_t> duplicate;
       const Value stored = core::read_value(in, budget, duplicate);
       EXPECT_TRUE(in.finish());
-      const auto back = stated.type.empty() ? std::optional(stored) : restore(stored, stated.type);
+      const auto back = stated.type.empty() ? std::optional(stored) : core::restore(stored, stated.type);
       ASSERT_TRUE(back.has_value()) << stated.type;
       EXPECT_TRUE(*back == value) << stated.type;
     }
@@ -307,11 +305,11 @@ TEST(ZtensorValues, StayAsTheyStandWhereATypeDoesNotFit) {
   std::vector<Value::Entry> entries{
       {"a", Value::text("7")}, {"b", Value::text("x")}, {"weighbridge.types", Value::text(R"({"a":"u8","b":"u8"})")}};
   const auto before = entries;
-  restore_types(entries);
+  core::restore_types(entries);
   EXPECT_EQ(entries.size(), 3U);
   EXPECT_TRUE(entries[0].second == before[0].second);
   entries[1].second = Value::text("9");
-  restore_types(entries);
+  core::restore_types(entries);
   ASSERT_EQ(entries.size(), 2U);
   EXPECT_TRUE(entries[0].second == Value::integer(std::uint64_t{7}, DType::u8));
 }

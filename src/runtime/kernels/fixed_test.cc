@@ -122,7 +122,7 @@ void check_q8(const Shape& s) {
   }
   run.scales.resize(padded);
   for (std::size_t first = 0; first < s.n; first += kPanel)  // in pieces, as several threads pack it
-    pack_codes_i8(codes.data(), s.n, s.k, first, kPanel, run.packed.data(), run.sums.data());
+    pack_codes_i8(codes.data() + first * s.k, s.n, s.k, first, kPanel, run.packed.data(), run.sums.data());
   Case one(s, std::move(values));
   one.check([&](const Kernels& set, std::vector<float>& c, const Range& range) { run(one, set, c, range); });
 }
@@ -138,7 +138,8 @@ void check_q4(const Shape& s) {
     values.push_back(static_cast<float>(code < 8 ? code : code - 16) * scales[i / s.block]);
   }
   for (std::size_t first = 0; first < s.n; first += kPanel)
-    pack_codes_q4(codes.data(), scales.data(), s.block, s.n, s.k, first, kPanel, packed.data());
+    pack_codes_q4(codes.data() + first * s.k / 2, scales.data() + first * (s.k / s.block), s.block, s.n, s.k, first,
+                  kPanel, packed.data());
   Case one(s, std::move(values));
   std::vector<std::uint8_t> wide(q4_wide_size(s.k));
   one.check([&](const Kernels& set, std::vector<float>& c, const Range& range) {
@@ -150,6 +151,30 @@ void check_q4(const Shape& s) {
   });
 }
 
+void check_q8_blocks(const Shape& s) {
+  std::vector<std::int8_t> codes(s.n * s.k);
+  std::vector<std::uint8_t> packed(packed_q8_size(s.n, s.k), 1);
+  const std::vector<float> scales = numbers(s.n * s.k / kBlock, 5, 0.1F);
+  const auto noise = numbers(codes.size(), 6);
+  std::vector<float> values;
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    std::memcpy(&codes[i], &noise[i], 1);
+    if (i % 37 == 0) codes[i] = -128;
+    values.push_back(static_cast<float>(codes[i]) * scales[i / kBlock]);
+  }
+  for (std::size_t first = 0; first < s.n; first += kPanel)
+    pack_codes_q8(codes.data() + first * s.k, scales.data() + first * (s.k / kBlock), s.n, s.k, first, kPanel,
+                  packed.data());
+  Case one(s, std::move(values));
+  one.check([&](const Kernels& set, std::vector<float>& c, const Range& range) {
+    std::vector<std::byte> digits(s.m * fixed_q4_size(s.k));
+    std::vector<float> units;
+    for (std::size_t i = 0; i < s.m; ++i)
+      units.push_back(set.fix_row_q4(one.a.data() + i * s.k, s.k, digits.data() + i * fixed_q4_size(s.k)));
+    set.product_fixed_q8_blocks({one.common(c), digits.data(), units.data(), packed.data()}, range);
+  });
+}
+
 TEST(FixedPoint, EightBitWeightsTimesExactActivations) {
   for (const Shape& shape : kShapes) check_q8(shape);
   for (const Shape& shape : kRowShapes) check_q8(shape);
@@ -157,6 +182,35 @@ TEST(FixedPoint, EightBitWeightsTimesExactActivations) {
 
 TEST(FixedPoint, FourBitWeightsTimesExactActivations) {
   for (const Shape& shape : kShapes) check_q4(shape);
+}
+
+TEST(FixedPoint, EightBitWeightsInBlocksTimesExactActivations) {
+  for (const Shape& shape : kShapes) check_q8_blocks(shape);
+}
+
+// The largest digits and codes in every block, of either sign.
+TEST(FixedPoint, BlocksOfTheLargestNumbersAreExact) {
+  const Shape s{1, 16, 64, 0};
+  for (const int code : {-128, 127}) {
+    std::vector<std::int8_t> codes(s.n * s.k, static_cast<std::int8_t>(code));
+    std::vector<std::uint8_t> packed(packed_q8_size(s.n, s.k));
+    const std::vector<float> ones(s.n * s.k / kBlock, 1.0F), zeros(s.n, 0.0F);
+    pack_codes_q8(codes.data(), ones.data(), s.n, s.k, 0, kPanel, packed.data());
+    for (const float x : {-1.9999999F, 1.9999999F}) {
+      const std::vector<float> a(s.k, x);
+      for (const Kernels* set : all_kernels()) {
+        std::vector<std::byte> digits(fixed_q4_size(s.k));
+        const float unit = set->fix_row_q4(a.data(), s.k, digits.data());
+        std::vector<float> c(s.n);
+        set->product_fixed_q8_blocks({{s.n, s.k, zeros.data(), Activation::none, nullptr, s.n, c.data(), s.n},
+                                      digits.data(),
+                                      &unit,
+                                      packed.data()},
+                                     {0, 1, 0, 1});
+        for (const float value : c) EXPECT_EQ(value, static_cast<float>(code) * 64 * x) << set->name;
+      }
+    }
+  }
 }
 
 // The largest digits and codes, of as many columns as a model may have, do not overflow.

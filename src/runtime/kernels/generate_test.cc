@@ -34,7 +34,8 @@ struct Q4Case {
     a = numbers(s.m * s.k, 7);
     packed.assign(packed_q4_size(s.n, s.k), 0xEE);
     for (std::size_t first = 0; first < s.n; first += 2 * kPanel)  // in pieces, as several threads pack it
-      pack_codes_q4(codes.data(), scales.data(), s.block, s.n, s.k, first, 2 * kPanel, packed.data());
+      pack_codes_q4(codes.data() + first * s.k / 2, scales.data() + first * (s.k / s.block), s.block, s.n, s.k, first,
+                    2 * kPanel, packed.data());
   }
   std::vector<float> product(const Kernels& set, std::size_t row_begin, std::size_t row_end) const {
     std::vector<float> residual = numbers(shape.m * shape.n, 8), c(shape.m * shape.n, -1.0F);
@@ -97,6 +98,87 @@ TEST(Q4Product, ARowIsTheSameAloneAndAmongOthers) {
   }
 }
 
+// 8-bit codes in blocks, the smallest and the largest included.
+struct Q8Case {
+  explicit Q8Case(const Q4& s) : shape(s), codes(s.n * s.k), scales(numbers(s.n * s.k / kBlock, 5, 0.1F)) {
+    const auto noise = numbers(codes.size(), 6);
+    for (std::size_t i = 0; i < codes.size(); ++i) std::memcpy(&codes[i], &noise[i], 1);
+    codes[0] = -128;
+    codes[1] = 127;
+    a = numbers(s.m * s.k, 7);
+    packed.assign(packed_q8_size(s.n, s.k), 0xEE);
+    for (std::size_t first = 0; first < s.n; first += 2 * kPanel)
+      pack_codes_q8(codes.data() + first * s.k, scales.data() + first * (s.k / kBlock), s.n, s.k, first, 2 * kPanel,
+                    packed.data());
+  }
+  std::vector<float> product(const Kernels& set, std::size_t row_begin, std::size_t row_end) const {
+    std::vector<float> residual = numbers(shape.m * shape.n, 8), c(shape.m * shape.n, -1.0F);
+    const std::size_t group = q4_group(shape.m);
+    std::vector<std::byte> rows(q4_rows_size(shape.m, shape.k));
+    for (std::size_t row = 0; row < shape.m; ++row)
+      set.quantize_blocks(a.data() + row * shape.k, shape.k, row, group, rows.data());
+    const Product common{shape.n, shape.k, nullptr, Activation::none, residual.data(), shape.n, c.data(), shape.n};
+    set.product_q8_blocks({common, rows.data(), group, packed.data()}, {row_begin, row_end, 0, panel_count(shape.n)});
+    return c;
+  }
+  Q4 shape;
+  std::vector<std::int8_t> codes;
+  std::vector<float> scales, a;
+  std::vector<std::uint8_t> packed;
+};
+
+TEST(Q8BlocksProduct, EverySetGivesTheBitsOfThePlainOne) {
+  for (const Q4& shape : kQ4Shapes) {
+    const Q8Case one(shape);
+    const auto plain = one.product(*all_kernels()[0], 0, shape.m);
+    for (const Kernels* set : all_kernels())
+      EXPECT_TRUE(same_bits(plain, one.product(*set, 0, shape.m))) << set->name << " " << shape.m << " " << shape.n;
+  }
+}
+
+TEST(Q8BlocksProduct, IsNearTheProductOfWhatTheCodesStandFor) {
+  for (const Q4& s : kQ4Shapes) {
+    const Q8Case one(s);
+    const auto got = one.product(kernels(), 0, s.m);
+    const auto residual = numbers(s.m * s.n, 8);
+    for (std::size_t i = 0; i < s.m; ++i) {
+      for (std::size_t j = 0; j < s.n; ++j) {
+        double sum = double{residual[i * s.n + j]}, bound = 1e-4;
+        for (std::size_t p = 0; p < s.k; ++p) {
+          const double w = double{one.scales[(j * s.k + p) / kBlock]} * one.codes[j * s.k + p];
+          sum += w * double{one.a[i * s.k + p]};
+          bound += std::fabs(w) * (2.0 / 127 / 2);  // half a step of the activation codes
+        }
+        EXPECT_NEAR(got[i * s.n + j], sum, bound) << i << " " << j;
+      }
+    }
+  }
+}
+
+TEST(Q8BlocksProduct, ARowIsTheSameAloneAndAmongOthers) {
+  const Q8Case one({13, 100, 96, 32});
+  const auto together = one.product(kernels(), 0, 13);
+  for (std::size_t row = 0; row < 13; ++row) {
+    const auto alone = one.product(kernels(), row, row + 1);
+    EXPECT_EQ(0, std::memcmp(&alone[row * 100], &together[row * 100], 100 * sizeof(float))) << row;
+  }
+}
+
+TEST(PackHalves, PutsEachElementWhereItsFloatGoes) {
+  for (const auto& [n, k] : {std::pair<std::size_t, std::size_t>{1, 1}, {50, 33}, {100, 64}, {17, 172}, {200, 96}}) {
+    std::vector<std::uint16_t> halves(n * k), got(packed_size(n, k), 0xEEEE);
+    std::vector<float> same(n * k), expected(got.size(), -1.0F);
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+      halves[i] = static_cast<std::uint16_t>(i + 1);
+      same[i] = static_cast<float>(halves[i]);
+    }
+    kernels().pack_f32(same.data(), k, n, k, expected.data());
+    for (std::size_t first = 0; first < n; first += 2 * kPanel)
+      pack_halves(halves.data() + first * k, n, k, first, 2 * kPanel, got.data());
+    for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(static_cast<float>(got[i]), expected[i]) << n << " " << k;
+  }
+}
+
 TEST(PackCodesI8, GivesWhatPackI8GivesOfTheSameCodes) {
   for (const auto& [n, k] : {std::pair<std::size_t, std::size_t>{1, 1}, {50, 33}, {100, 64}, {17, 172}}) {
     auto w = numbers(n * k, 9);
@@ -112,7 +194,7 @@ TEST(PackCodesI8, GivesWhatPackI8GivesOfTheSameCodes) {
     }
     kernels().pack_i8(w.data(), n, k, expected.data(), scale.data(), expected_sum.data());
     for (std::size_t first = 0; first < n; first += kPanel)
-      pack_codes_i8(codes.data(), n, k, first, kPanel, got.data(), sum.data());
+      pack_codes_i8(codes.data() + first * k, n, k, first, kPanel, got.data(), sum.data());
     EXPECT_EQ(expected, got) << n << " " << k;
     EXPECT_EQ(expected_sum, sum);
   }

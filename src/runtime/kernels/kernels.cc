@@ -44,13 +44,31 @@ const Kernels& kernels() noexcept { return *choice().sets[choice().count - 1]; }
 std::span<const Kernels* const> all_kernels() noexcept { return {choice().sets, choice().count}; }
 const HalfKernels* half_kernels() noexcept { return choice().half; }
 
+void pack_halves(const std::uint16_t* w, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
+                 std::uint16_t* out) {
+  constexpr std::size_t kColumns = 32;  // a cache line of a row
+  const std::size_t end = std::min(first + rows, n);
+  for (std::size_t row = first; row < end; row += kLanes) {
+    const std::size_t panel = row / kPanel, width = panel_width(n, panel), count = std::min(end - row, kLanes);
+    const std::uint16_t* from = w + (row - first) * k;
+    std::uint16_t* to = out + panel * kPanel * k + row % kPanel;
+    std::uint16_t block[kLanes][kColumns] = {};
+    for (std::size_t p = 0; p < k; p += kColumns) {
+      const std::size_t columns = std::min(k - p, kColumns);
+      for (std::size_t i = 0; i < count; ++i) std::memcpy(block[i], from + i * k + p, columns * sizeof(*from));
+      for (std::size_t j = 0; j < columns; ++j, to += width)
+        for (std::size_t i = 0; i < kLanes; ++i) to[i] = block[i][j];
+    }
+  }
+}
+
 void pack_codes_i8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
                    std::int8_t* out, std::int32_t* sum) {
   const std::size_t depth = int8_depth(k), end = std::min(first + rows, n);
   for (std::size_t row = first; row < round_up(end, kLanes); ++row) {
     const std::size_t panel = row / kPanel, width = panel_width(n, panel);
     std::int8_t* to = out + panel * kPanel * depth + 4 * (row % kPanel);
-    const std::int8_t* from = codes + row * k;
+    const std::int8_t* from = codes + (row - first) * k;
     std::int32_t total = 0;
     for (std::size_t p = 0; p < depth; p += 4, to += 4 * width) {
       std::int8_t four[4] = {};
@@ -69,10 +87,10 @@ void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t b
     const std::size_t panel = row / kPanel, width = panel_width(n, panel) / kLanes, column = row % kLanes;
     std::uint8_t* to = out + (panel * (kPanel / kLanes) * blocks + row % kPanel / kLanes) * kQ4Bytes;
     for (std::size_t b = 0; b < blocks; ++b, to += width * kQ4Bytes) {
-      const float scale = row < n ? scales[row * (k / block) + b * kBlock / block] : 0.0F;
+      const float scale = row < n ? scales[(row - first) * (k / block) + b * kBlock / block] : 0.0F;
       std::memcpy(to + column * sizeof scale, &scale, sizeof scale);
       std::uint8_t* bytes = to + kLanes * sizeof scale + 4 * column;
-      const std::uint8_t* from = codes + (row * k + b * kBlock) / 2;
+      const std::uint8_t* from = codes + ((row - first) * k + b * kBlock) / 2;
       for (std::size_t e = 0; e < 4; ++e, bytes += 4 * kLanes, from += 4) {
         unsigned in[4] = {};
         if (row < n) std::copy_n(from, 4, in);
@@ -81,6 +99,23 @@ void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t b
                                   in[1] >> 4 | (in[3] & 0xF0U)};
         for (std::size_t t = 0; t < 4; ++t) bytes[t] = static_cast<std::uint8_t>(pairs[t] ^ 0x88U);
       }
+    }
+  }
+}
+
+void pack_codes_q8(const std::int8_t* codes, const float* scales, std::size_t n, std::size_t k, std::size_t first,
+                   std::size_t rows, std::uint8_t* out) {
+  const std::size_t blocks = k / kBlock, end = std::min(first + rows, n);
+  for (std::size_t row = first; row < round_up(end, kLanes); ++row) {
+    const std::size_t panel = row / kPanel, width = panel_width(n, panel) / kLanes, column = row % kLanes;
+    std::uint8_t* to = out + (panel * (kPanel / kLanes) * blocks + row % kPanel / kLanes) * kQ8Bytes;
+    for (std::size_t b = 0; b < blocks; ++b, to += width * kQ8Bytes) {
+      const float scale = row < n ? scales[(row - first) * blocks + b] : 0.0F;
+      std::int8_t in[kBlock] = {};
+      if (row < n) std::memcpy(in, codes + (row - first) * k + b * kBlock, sizeof in);
+      std::memcpy(to + column * sizeof scale, &scale, sizeof scale);
+      std::uint8_t* bytes = to + kLanes * sizeof scale + 4 * column;
+      for (std::size_t p = 0; p < kBlock; p += 4, bytes += 4 * kLanes) std::memcpy(bytes, in + p, 4);
     }
   }
 }

@@ -64,6 +64,15 @@ struct ProductF16 : Product {
   std::size_t a_stride;
   const std::uint16_t* w;
 };
+// The same with bf16 weights.
+struct Bf16 {
+  std::uint16_t bits;
+};
+struct ProductBf16 : Product {
+  const float* a;
+  std::size_t a_stride;
+  const Bf16* w;
+};
 // What the codes of a row of activations mean: element j is (code[j] - zero) * scale, the one at `apart` is
 // outlier * scale more. A few activations of a trained model are many times larger than all others: a range that held
 // them would leave the others few codes.
@@ -120,6 +129,19 @@ struct ProductQ4 : Product {
   std::uint8_t* wide;  // q4_wide_size(k) bytes of scratch; not needed for one row
 };
 
+// 8-bit weights with one scale for each kBlock of k, otherwise as ProductQ4, with the same activations: w means code *
+// scale of its block. For each block, then each vector, a panel of w holds 16 scales and 8 x 64 bytes of codes: byte
+// [f][4 c + t] has k = 4 f + t of column c.
+inline constexpr std::size_t kQ8Bytes = kLanes * sizeof(float) + kLanes * kBlock;
+constexpr std::size_t packed_q8_size(std::size_t n, std::size_t k) noexcept {
+  return round_up(n, kLanes) / kLanes * (k / kBlock) * kQ8Bytes;
+}
+struct ProductQ8Blocks : Product {
+  const std::byte* a;  // as ProductQ4
+  std::size_t group;
+  const std::uint8_t* w;
+};
+
 // Products of f32 activations with quantized weights, without rounding the activations to few bits. A row becomes fixed
 // point: x[i] is X[i] * unit, unit a power of two, |X| < 2^29. So an element at least 1/32 of the row's largest is
 // exact, and every other is within 2^-29 of the largest: less than what a sum in f32 rounds. X is L + 2^15 H, and both
@@ -144,6 +166,13 @@ struct ProductFixedQ4 : Product {
   const std::uint8_t* w;
   std::uint8_t* wide;  // q4_wide_size(k) bytes of scratch; not needed for one row
 };
+// 8-bit weights in blocks, times rows in the form of ProductFixedQ4. The sums of L and of H over a block are exact, and
+// each is rounded to f32 once.
+struct ProductFixedQ8Blocks : Product {
+  const std::byte* a;     // as ProductFixedQ4
+  const float* unit;      // of each row
+  const std::uint8_t* w;  // packed as for product_q8_blocks
+};
 
 // The heads of one sequence that read the same cached keys and values: row r sees the first `first` + r keys. Queries
 // and results of the heads are side by side. keys holds panels of 48 positions, [head][48] each; values holds a row of
@@ -164,6 +193,7 @@ struct Kernels {
   void (*pack_f32)(const float* w, std::size_t stride, std::size_t n, std::size_t k, float* out);
   void (*product_f32)(const ProductF32&, const Range&);
   void (*product_f16)(const ProductF16&, const Range&);
+  void (*product_bf16)(const ProductBf16&, const Range&);
   void (*attention)(const Attention&);
   // x[i] = gamma * (x[i] - mean) / sqrt(variance + epsilon) + beta, for each of `rows` rows, in place.
   void (*layer_norm)(float* x, std::size_t rows, std::size_t width, const float* gamma, const float* beta,
@@ -199,12 +229,14 @@ struct Kernels {
   // Quantizes row `row` into `out`, where all rows begin. `group` is ProductQ4::group.
   void (*quantize_blocks)(const float* x, std::size_t k, std::size_t row, std::size_t group, std::byte* out);
   void (*product_q4)(const ProductQ4&, const Range&);
+  void (*product_q8_blocks)(const ProductQ8Blocks&, const Range&);
   // Turns a row into fixed point for product_fixed_q8 of the same set. Returns the unit.
   float (*fix_row_q8)(const float* x, std::size_t k, std::byte* out);
   void (*product_fixed_q8)(const ProductFixedQ8&, const Range&);
-  // The same for product_fixed_q4.
+  // The same for product_fixed_q4 and product_fixed_q8_blocks.
   float (*fix_row_q4)(const float* x, std::size_t k, std::byte* out);
   void (*product_fixed_q4)(const ProductFixedQ4&, const Range&);
+  void (*product_fixed_q8_blocks)(const ProductFixedQ8Blocks&, const Range&);
   void (*causal_attention)(const CausalAttention&);
 };
 
@@ -213,14 +245,22 @@ const Kernels& kernels() noexcept;
 // Every set that this processor supports, the plain one first. For tests.
 std::span<const Kernels* const> all_kernels() noexcept;
 
-// Packs existing codes of a matrix [n, k] for product_i8 and product_fixed_q8: `rows` rows from row `first`, a multiple
-// of kPanel.
+// These pack rows of a matrix [n, k] as it is stored: `rows` rows from row `first`, a multiple of kPanel. What they are
+// given begins with that row; rows past n are not read.
+
+// f16 or bf16, for product_f16 and product_bf16.
+void pack_halves(const std::uint16_t* w, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
+                 std::uint16_t* out);
+// Codes for product_i8 and product_fixed_q8; sum[0] is that of row 0.
 void pack_codes_i8(const std::int8_t* codes, std::size_t n, std::size_t k, std::size_t first, std::size_t rows,
                    std::int8_t* out, std::int32_t* sum);
-// Packs 4-bit codes for product_q4 and product_fixed_q4: two's complement, element 2i in the low half of a byte, with
-// scales [n, k / block]. block is a multiple of kBlock.
+// 4-bit codes for product_q4 and product_fixed_q4: two's complement, element 2i in the low half of a byte, with scales
+// [rows, k / block]. block is a multiple of kBlock.
 void pack_codes_q4(const std::uint8_t* codes, const float* scales, std::size_t block, std::size_t n, std::size_t k,
                    std::size_t first, std::size_t rows, std::uint8_t* out);
+// 8-bit codes for product_q8_blocks and product_fixed_q8_blocks, with scales [rows, k / kBlock].
+void pack_codes_q8(const std::int8_t* codes, const float* scales, std::size_t n, std::size_t k, std::size_t first,
+                   std::size_t rows, std::uint8_t* out);
 
 // The table of each instruction set, for kernels.cc; null if it is not compiled in.
 const Kernels* plain_kernels() noexcept;

@@ -95,6 +95,27 @@ TEST(Products, OfHalvesAreThoseOfTheirValues) {
   }
 }
 
+TEST(Products, OfBf16AreThoseOfTheirValues) {
+  for (const Shape& s : kShapes) {
+    const auto a = numbers(s.m * s.k, 1), bias = padded(numbers(s.n, 3)), noise = numbers(packed_size(s.n, s.k), 4);
+    std::vector<Bf16> w(noise.size());
+    std::vector<float> same(w.size());
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      w[i].bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(noise[i]) >> 16);
+      same[i] = std::bit_cast<float>(std::uint32_t{w[i].bits} << 16);
+    }
+    for (const Kernels* set : all_kernels()) {
+      std::vector<float> c(s.m * s.n), expected(s.m * s.n);
+      const Range all{0, s.m, 0, panel_count(s.n)};
+      Product common{s.n, s.k, bias.data(), Activation::none, nullptr, 0, c.data(), s.n};
+      set->product_bf16({common, a.data(), s.k, w.data()}, all);
+      common.c = expected.data();
+      all_kernels()[0]->product_f32({common, a.data(), s.k, same.data()}, all);
+      EXPECT_TRUE(same_bits(c, expected)) << set->name << " " << s.m << "x" << s.n << "x" << s.k;
+    }
+  }
+}
+
 TEST(Products, DoNotDependOnHowTheyAreSharedOut) {
   const Shape s{19, 150, 40};
   const auto a = numbers(s.m * s.k, 1), w = numbers(s.n * s.k, 2), bias = padded(numbers(s.n, 3));

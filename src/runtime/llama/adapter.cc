@@ -14,39 +14,17 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
+#include "convert/adapter_identity.h"
 #include "core/draft.h"
 #include "core/findings.h"
 #include "core/words.h"
 #include "formats/slm_adapter/format.h"
-#include "runtime/llama/adapter_identity.h"
 #include "weighbridge/slm.h"
 
 namespace weighbridge::slm {
 namespace {
 
 using core::quoted;
-
-std::uint64_t stated(const Model& package, std::string_view key) {
-  const Value* value = package.attribute(std::string(slm_adapter::kPrefix) + std::string(key));
-  return value ? value->as_u64().value_or(0) : 0;
-}
-
-void require_identity(const slm_adapter::Identity& base, const Model& package) {
-  const std::pair<std::string_view, std::uint64_t> fields[] = {
-      {"base_tensor_count", base.tensor_count},
-      {"base_flags", base.flags},
-      {"base_parameter_count", base.parameter_count},
-      {"base_tensor_layout_checksum", base.tensor_layout_checksum},
-      {"base_tokenizer_checksum", base.tokenizer_checksum},
-      {"base_directory_identity", base.directory_identity}};
-  for (const auto& [key, own] : fields) {
-    const std::uint64_t other = stated(package, key);
-    if (other == own) continue;
-    base::misuse("adapter-identity", "the package was made for another model: its " + std::string(key) + " is " +
-                                         codecs::checksum_text(other) + ", the model's is " +
-                                         codecs::checksum_text(own));
-  }
-}
 
 void require_sound(const Model& package, const Context& context) {
   if (package.format() != slm_adapter::kFormat.info.name)
@@ -134,12 +112,12 @@ void add_delta(std::span<float> to, const Tensor& delta, const Context& context,
 Model adapt(const Model& base, std::span<const Model> packages, const Context& context) {
   Context quiet;
   quiet.limits = context.limits;
-  const slm_adapter::Identity identity = llama::identity_of(base);
+  const slm_adapter::Identity identity = convert::identity_of(base);
   const ByHash tensors = by_hash(base);
   std::uint64_t held = 0;
   for (const Model& package : packages) {
     require_sound(package, context);
-    require_identity(identity, package);
+    convert::require_identity(identity, package);
     for (const Tensor& delta : package) {
       find_target(base, tensors, delta);
       held += *base::element_count(delta.shape()) * sizeof(float);

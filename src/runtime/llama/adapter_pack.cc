@@ -11,10 +11,10 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
+#include "convert/adapter_identity.h"
 #include "convert/plan_maker.h"
 #include "core/words.h"
 #include "formats/slm_adapter/format.h"
-#include "runtime/llama/adapter_identity.h"
 #include "weighbridge/slm.h"
 
 namespace weighbridge::slm {
@@ -160,7 +160,7 @@ Gathered gather(const Model& base, const Model& deltas, AdapterKind kind, const 
 
 Plan plan_adapter(const Model& base, const Model& deltas, AdapterKind kind, const Options& options,
                   const Context& context) {
-  const slm_adapter::Identity identity = llama::identity_of(base);
+  const slm_adapter::Identity identity = convert::identity_of(base);
   Gathered gathered = gather(base, deltas, kind, context);
   if (gathered.deltas.empty()) base::misuse("adapter-empty", "there are no deltas, so there is nothing to pack");
   auto rep = std::make_shared<convert::PlanRep>();

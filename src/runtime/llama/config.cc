@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "convert/llama_cpp.h"
+#include "convert/own_names.h"
 #include "core/floats.h"
 #include "core/words.h"
 #include "runtime/llama/weights.h"
@@ -21,10 +22,9 @@ constexpr std::size_t kMostColumns = 65536;  // so that a sum of products of byt
 constexpr std::string_view kTiedKey = "flags";
 
 const Value& value_of(const Model& model, std::string_view field) {
-  const std::string key = "slm." + std::string(field);
-  if (const Value* found = model.attribute(key)) return *found;
+  if (const Value* found = model.attribute("slm." + std::string(field))) return *found;
   fail("missing-key", {},
-       "the model's metadata have no '" + key +
+       "the model's metadata have no '" + convert::given_key(model, field) +
            "', which a language model needs: a Llama runs, and no other kind of model");
 }
 
@@ -33,7 +33,7 @@ std::size_t count_of(const Model& model, std::string_view field) {
   const auto number = value.as_u64();
   if (!number || *number == 0 || *number > kMost)
     fail("key", {},
-         "the model's metadata say 'slm." + std::string(field) + "' is " + value.to_text() +
+         "the model's metadata say '" + convert::given_key(model, field) + "' is " + value.to_text() +
              ", where a whole number from 1 to 4,294,967,295 is needed");
   return static_cast<std::size_t>(*number);
 }
@@ -43,7 +43,7 @@ double real_of(const Model& model, std::string_view field) {
   const auto number = value.as_f64();
   if (!number || !std::isfinite(*number) || *number <= 0)
     fail("key", {},
-         "the model's metadata say 'slm." + std::string(field) + "' is " + value.to_text() +
+         "the model's metadata say '" + convert::given_key(model, field) + "' is " + value.to_text() +
              ", where a positive number is needed");
   return *number;
 }
@@ -52,13 +52,14 @@ void require_fit(bool fits, std::string message) {
   if (!fits) fail("heads", {}, std::move(message));
 }
 
-void check_numbers(const Config& c) {
+void check_numbers(const Model& model, const Config& c) {
   const auto text = [](std::size_t n) { return std::to_string(n); };
+  const auto key = [&](std::string_view field) { return convert::given_key(model, field) + " "; };
   require_fit(c.head % 2 == 0 && c.heads * c.head == c.hidden,
-              "slm.head_count " + text(c.heads) + " times slm.head_dim " + text(c.head) +
-                  ", which is even, has to be slm.hidden_size " + text(c.hidden));
+              key("head_count") + text(c.heads) + " times " + key("head_dim") + text(c.head) +
+                  ", which is even, has to be " + key("hidden_size") + text(c.hidden));
   require_fit(c.kv_heads <= c.heads && c.heads % c.kv_heads == 0,
-              "slm.kv_head_count " + text(c.kv_heads) + " does not divide slm.head_count " + text(c.heads));
+              key("kv_head_count") + text(c.kv_heads) + " does not divide " + key("head_count") + text(c.heads));
   if (c.hidden > kMostColumns || c.ffn > kMostColumns)
     base::unsupported("generate/width", "the model is " + text(std::max(c.hidden, c.ffn)) +
                                             " wide, and this build runs models of at most " + text(kMostColumns));
@@ -82,13 +83,18 @@ std::string layer_name(std::size_t layer, std::string_view part) {
 
 Tensor require(const Model& model, const std::string& name, std::size_t rows, std::size_t columns) {
   const auto found = model.find(name);
-  if (!found) fail("missing-tensor", name, "the model has no tensor '" + name + "'");
+  if (!found) {
+    const std::string given = convert::given_tensor(model, name);
+    fail("missing-tensor", given, "the model has no tensor '" + given + "'");
+  }
   std::vector<std::uint64_t> shape{rows};
   if (columns != 0) shape.push_back(columns);
-  if (!found->has_shape() || !std::ranges::equal(found->shape(), shape))
-    fail("shape", name,
-         "tensor '" + name + "' has to be " + core::shape_text(shape) + ", and is " +
+  if (!found->has_shape() || !std::ranges::equal(found->shape(), shape)) {
+    const std::string given = convert::given_tensor(model, name);
+    fail("shape", given,
+         "tensor '" + given + "' has to be " + core::shape_text(shape) + ", and is " +
              (found->has_shape() ? core::shape_text(found->shape()) : "of no known shape"));
+  }
   return *found;
 }
 
@@ -123,11 +129,11 @@ Config read_config(const Model& model, std::uint64_t context) {
   c.theta = real_of(model, "rope_theta");
   c.epsilon = static_cast<float>(real_of(model, "rms_norm_epsilon"));
   c.tied = (value_of(model, kTiedKey).as_u64().value_or(0) & 1U) != 0;
-  check_numbers(c);
+  check_numbers(model, c);
   if (c.layers > model.size())
     fail("layers", {},
-         "slm.layer_count is " + std::to_string(c.layers) + ", and the model has " + std::to_string(model.size()) +
-             " tensors");
+         convert::given_key(model, "layer_count") + " is " + std::to_string(c.layers) + ", and the model has " +
+             std::to_string(model.size()) + " tensors");
   if (context > c.context)
     base::misuse("context", "a context of " + std::to_string(context) + " tokens is more than the " +
                                 std::to_string(c.context) + " that the model was made for");

@@ -309,7 +309,7 @@ bool Generation::Rep::step() {
     return false;
   }
   const std::uint32_t id = sampler.greedy() ? session.likeliest() : sampler.draw(session.last_logits());
-  if (id == tokenizer().eos()) {
+  if (tokenizer().ends(id)) {
     end(Stopped::eos);
     return false;
   }
@@ -363,12 +363,17 @@ Perplexity perplexity(const Generator& generator, std::span<const std::uint32_t>
   if (generator.context() < 2) base::misuse("perplexity", "the context has room for one token only");
   const auto vocabulary = static_cast<std::size_t>(generator.vocabulary());
   const auto window = static_cast<std::size_t>(generator.context() - 1);
+  // A token is scored behind the one before it, so without BOS the first one of all has no score.
+  const bool adds_bos = generator.tokenizer().adds_bos();
+  const std::size_t first = adds_bos ? 0 : 1;
+  if (ids.size() <= first)
+    base::misuse("perplexity", "the text has one token, and a model that puts no BOS before it predicts none of it");
   Session session = generator.session();
   Perplexity out;
   double total = 0;
-  for (std::size_t at = 0; at < ids.size(); at += window) {
+  for (std::size_t at = first; at < ids.size(); at += window) {
     const auto scored = ids.subspan(at, std::min(window, ids.size() - at));
-    std::vector<std::uint32_t> fed{generator.tokenizer().bos()};
+    std::vector<std::uint32_t> fed{adds_bos ? generator.tokenizer().bos() : ids[at - 1]};
     fed.insert(fed.end(), scored.begin(), scored.end() - 1);
     std::size_t next = 0;
     session.rewind();
@@ -382,8 +387,8 @@ Perplexity perplexity(const Generator& generator, std::span<const std::uint32_t>
       if (!core::goes_on(context, at + next, ids.size())) throw Cancelled();
     });
   }
-  out.tokens = ids.size();
-  out.nll = total / static_cast<double>(ids.size());
+  out.tokens = ids.size() - first;
+  out.nll = total / static_cast<double>(out.tokens);
   out.perplexity = std::exp(out.nll);
   return out;
 }

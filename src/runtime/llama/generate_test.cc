@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "support/plain_llama.h"
 #include "support/temporary_folder.h"
+#include "support/thrown.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/open.h"
 #include "weighbridge/slm.h"
@@ -285,6 +287,72 @@ std::string refusal(const std::string& key, const Value& value, const std::strin
   return {};
 }
 
+// The same for the fixture under the names of llama.cpp.
+std::string refusal_of_gguf(const std::string& key, std::uint64_t value, const std::string& tensor = {},
+                            float with = 0) {
+  const Model full = slm::fixture(slm::Fixture::tiny);
+  Builder builder;
+  builder.attribute("general.architecture", Value::text("llama")).tokenizer(*full.tokenizer());
+  const auto set = [&](const std::string& name, const std::string& field) {
+    builder.attribute(name, name == key ? Value::integer(value) : *full.attribute("slm." + field));
+  };
+  set("llama.block_count", "layer_count");
+  set("llama.attention.head_count", "head_count");
+  set("llama.attention.head_count_kv", "kv_head_count");
+  set("llama.feed_forward_length", "ffn_size");
+  set("llama.context_length", "max_context");
+  set("llama.attention.layer_norm_rms_epsilon", "rms_norm_epsilon");
+  const std::pair<std::string, std::string> words[] = {{"tok_embeddings", "token_embd"},
+                                                       {"attention_norm", "attn_norm"},
+                                                       {"wq", "attn_q"},
+                                                       {"wk", "attn_k"},
+                                                       {"wv", "attn_v"},
+                                                       {"wo", "attn_output"},
+                                                       {"w1", "ffn_gate"},
+                                                       {"w2", "ffn_down"},
+                                                       {"w3", "ffn_up"}};
+  for (const Tensor& from : full) {
+    std::string name(from.name());
+    if (name.starts_with("layers.")) name.replace(0, 7, "blk.");
+    if (name == "norm.weight") name = "output_norm.weight";
+    for (const auto& [own, theirs] : words)
+      if (const std::string end = own + ".weight"; name.ends_with(end) && !name.ends_with("_" + end))
+        name.replace(name.size() - end.size(), end.size(), theirs + ".weight");
+    if (name != tensor) {
+      builder.tensor(name, from);
+    } else if (with != 0) {
+      auto values = std::make_shared<std::vector<float>>(from.main().count(), with);
+      builder.tensor(name, DType::f32, {from.shape().begin(), from.shape().end()},
+                     Bytes{std::as_bytes(std::span(*values)), values});
+    }
+  }
+  try {
+    const Generator generator(builder.build());
+  } catch (const Error& error) {
+    return error.finding().tensor + ": " + error.what();
+  }
+  return {};
+}
+
+// The names were those of SLM, which the file does not have.
+TEST(Generate, AGgufThatDoesNotFitIsRefusedByItsOwnNames) {
+  EXPECT_EQ(refusal_of_gguf({}, 0), "");
+  const std::string refused[][2] = {
+      {refusal_of_gguf("llama.attention.head_count_kv", 3), "llama.attention.head_count_kv 3"},
+      {refusal_of_gguf("llama.attention.head_count", 3), "llama.attention.head_count 3"},
+      {refusal_of_gguf("llama.block_count", 4000000000), "llama.block_count is 4000000000"},
+      {refusal_of_gguf("llama.block_count", 2), "the model has no tensor 'blk.1."},
+      {refusal_of_gguf("llama.feed_forward_length", 5), "tensor 'blk.0.ffn_"},
+      {refusal_of_gguf({}, 0, "blk.0.ffn_down.weight"), "no tensor 'blk.0.ffn_down.weight'"},
+      {refusal_of_gguf({}, 0, "blk.0.ffn_down.weight", INFINITY), "tensor 'blk.0.ffn_down.weight' holds a value"},
+      {refusal_of_gguf({}, 0, "output_norm.weight", NAN), "tensor 'output_norm.weight' holds a value"}};
+  for (const auto& [message, part] : refused) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_EQ(message.find("slm."), std::string::npos) << message;
+    EXPECT_EQ(message.find("layers."), std::string::npos) << message;
+  }
+}
+
 TEST(Generate, AModelThatDoesNotFitIsRefusedByName) {
   const auto number = [](std::uint64_t n) { return Value::integer(n, DType::u32); };
   EXPECT_NE(refusal("slm.hidden_size", number(16)).find("slm.hidden_size"), std::string::npos);
@@ -344,6 +412,69 @@ TEST(Perplexity, IsTheMeanOfWhatEachTokenCosts) {
   EXPECT_EQ(result.tokens, text.size());
   EXPECT_NEAR(result.nll, total / static_cast<double>(text.size()), 1e-6);
   EXPECT_NEAR(result.perplexity, std::exp(result.nll), 1e-12);
+}
+
+// The model with this attribute tokenizer_rules.
+Model with_rules(const Model& model, const std::string& rules) {
+  Builder builder;
+  for (const auto& [key, value] : model.attributes()) builder.attribute(key, value);
+  builder.attribute("tokenizer_rules", Value::text(rules));
+  builder.tokenizer(*model.tokenizer());
+  for (const Tensor& tensor : model) builder.tensor(std::string(tensor.name()), tensor);
+  return builder.build();
+}
+
+// It put BOS before each window, whatever the model said.
+TEST(Perplexity, BeginsAWindowWithBosOnlyWhereTheModelSaysSo) {
+  const Model model = slm::fixture(slm::Fixture::tiny);
+  const Model bare = with_rules(model, R"({"bos":false})");
+  const Generator generator(bare, {.context = 8});
+  EXPECT_FALSE(generator.tokenizer().adds_bos());
+  const std::string text = "a bridge that weighs";
+  double total = 0;
+  for (std::size_t at = 1; at < text.size(); at += 7) {  // a window begins with the token before it
+    test::PlainLlama plain(model);
+    for (std::size_t i = at; i < std::min(at + 7, text.size()); ++i) {
+      const Matrix logits = plain.feed(static_cast<unsigned char>(text[i - 1]));
+      double sum = 0;
+      for (const double logit : logits) sum += std::exp(logit);
+      total += std::log(sum) - logits[static_cast<unsigned char>(text[i])];
+    }
+  }
+  const Perplexity result = perplexity(generator, text);
+  EXPECT_EQ(result.tokens, text.size() - 1);
+  EXPECT_NEAR(result.nll, total / static_cast<double>(text.size() - 1), 1e-6);
+  EXPECT_NE(result.nll, perplexity(Generator(model, {.context = 8}), text).nll);
+  EXPECT_THROW(static_cast<void>(perplexity(generator, "a")), Error);
+  EXPECT_EQ(perplexity(Generator(model), "a").tokens, 1U);
+  Session session = generator.session();
+  EXPECT_EQ(session.generate("abc", {.max_tokens = 1}).prompt_tokens, 3U);
+}
+
+// Only EOS ended a text.
+TEST(Generate, StopsAtEachEndThatTheModelDeclares) {
+  const Model model = slm::fixture(slm::Fixture::tiny);
+  const Generator plain(model);
+  Session session = plain.session();
+  const Generated text = session.generate("hello", {.max_tokens = 8});
+  ASSERT_GE(text.tokens.size(), 3U);
+  const std::uint32_t end = text.tokens[2];
+  ASSERT_EQ(std::ranges::find(text.tokens, end) - text.tokens.begin(), 2);
+  const Generator ending(with_rules(model, R"({"ends":[255,)" + std::to_string(end) + "]}"));
+  EXPECT_TRUE(ending.tokenizer().ends(end) && ending.tokenizer().ends(ending.tokenizer().eos()));
+  EXPECT_FALSE(ending.tokenizer().ends(text.tokens[0]));
+  Session stopping = ending.session();
+  const Generated stopped = stopping.generate("hello", {.max_tokens = 8});
+  EXPECT_EQ(stopped.tokens, Ids(text.tokens.begin(), text.tokens.begin() + 2));
+  EXPECT_EQ(stopped.stopped, Stopped::eos);
+}
+
+TEST(Generate, RulesOfATokenizerThatAreNoneAreRefused) {
+  for (const char* const rules :
+       {"", "[]", R"({"bos":1})", R"({"ends":[-1]})", R"({"other":true})", R"({"words":"a"})"})
+    EXPECT_EQ(test::thrown([&] { Generator(with_rules(slm::fixture(slm::Fixture::tiny), rules)); }).rule,
+              "tokenizer/rules")
+        << rules;
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ Network::Operand Network::prepare(const float* in, std::size_t width, const floa
     return std::ranges::any_of(users, [&](const Linear* linear) { return linear->form == form; });
   };
   const bool fast = weights_.precision == GeneratorPrecision::fast;
-  const bool bytes = uses(Form::q8_0), blocks = uses(Form::q4_0);
+  const bool bytes = uses(Form::q8_0), blocks = uses(Form::q4_0) || uses(Form::q8_blocks);
   const std::size_t stride = round_up(width, 64);
   const auto [begin, end] = alone ? std::pair<std::size_t, std::size_t>{0, 1} : crew.share(rows);
   for (std::size_t row = begin; row < end; ++row) {
@@ -130,6 +130,12 @@ void Network::product(const Linear& linear, const Operand& in, const float* resi
   switch (linear.form) {
     case Form::f32:
       return set.product_f32({common, in.values, in.stride, reinterpret_cast<const float*>(linear.packed)}, range);
+    case Form::f16:
+      return set.product_f16({common, in.values, in.stride, reinterpret_cast<const std::uint16_t*>(linear.packed)},
+                             range);
+    case Form::bf16:
+      return set.product_bf16({common, in.values, in.stride, reinterpret_cast<const kernels::Bf16*>(linear.packed)},
+                              range);
     case Form::q8_0: {
       const auto* w = reinterpret_cast<const std::int8_t*>(bytes);
       const std::size_t stride = round_up(in.width, 64);
@@ -147,6 +153,9 @@ void Network::product(const Linear& linear, const Operand& in, const float* resi
       return set.product_q4(
           {common, in.codes->blocks, kernels::q4_group(in.rows), bytes, reinterpret_cast<std::uint8_t*>(in.scratch)},
           range);
+    case Form::q8_blocks:
+      if (!fast) return set.product_fixed_q8_blocks({common, in.codes->blocks, in.codes->units, bytes}, range);
+      return set.product_q8_blocks({common, in.codes->blocks, kernels::q4_group(in.rows), bytes}, range);
   }
 }
 

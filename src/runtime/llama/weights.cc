@@ -16,8 +16,10 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "codecs/cast.h"
+#include "convert/own_names.h"
 #include "core/blocks.h"
 #include "core/floats.h"
+#include "core/logical.h"
 #include "core/words.h"
 
 namespace weighbridge::llama {
@@ -37,6 +39,8 @@ struct Found {
   Form form = Form::f32;
   std::size_t block = 0;  // columns that share a scale
   bool ggml = false;      // blocks of GGML, which hold their scales
+  // Whether rows are packed from the bytes of the one part that they are stored in.
+  bool own_bytes() const noexcept { return ggml || form == Form::f16 || form == Form::bf16; }
 };
 // The part with this role. Checks that it has `bytes` bytes: containers other than .slm leave that to their users.
 Part part_of(const Tensor& tensor, std::string_view role, std::uint64_t bytes) {
@@ -49,57 +53,77 @@ Part part_of(const Tensor& tensor, std::string_view role, std::uint64_t bytes) {
   return *part;
 }
 
-// GGML's q4_0 has 32 codes with their scale: an f16, then 16 bytes, each with code i and, above it, code i + 16,
-// plus 8.
-constexpr std::size_t kGgmlBlock = 32, kGgmlBytes = 18, kHalf = kGgmlBlock / 2;
-constexpr std::string_view kGgml = "ggml.q4_0";
+// GGML's blocks have 32 codes with their scale, an f16 in front. In q8_0 a code is a byte. In q4_0 byte i has code i
+// and, above it, code i + 16, plus 8.
+constexpr std::size_t kGgmlBlock = 32, kHalf = kGgmlBlock / 2;
+constexpr std::string_view kGgmlQ4 = "ggml.q4_0", kGgmlQ8 = "ggml.q8_0", kGgml = "ggml.";
+constexpr std::size_t ggml_bytes(Form form) { return 2 + (form == Form::q4_0 ? kHalf : kGgmlBlock); }
 
-Stored blocks_of(const Tensor& tensor) {
-  return Stored(part_of(tensor, kData, tensor.shape()[0] * tensor.shape()[1] / kGgmlBlock * kGgmlBytes));
+// Of a matrix of any type of GGML's.
+std::optional<codecs::BlockForm> ggml_blocks(const Tensor& tensor) {
+  const BlockTypeInfo* const type = tensor.block_type();
+  if (type == nullptr || !type->id.starts_with(kGgml) || tensor.shape().size() != 2) return std::nullopt;
+  return core::readable_blocks(tensor);
 }
-// Its codes as those of SLM: two neighbors a byte, the first in the low bits, as two's complement.
-std::vector<std::byte> ggml_codes(const Stored& blocks) {
-  std::vector<std::byte> out(blocks.size() / kGgmlBytes * kHalf);
-  for (std::size_t b = 0; b < out.size() / kHalf; ++b) {
-    const std::byte* const from = blocks.data() + b * kGgmlBytes + 2;
-    std::byte* const to = out.data() + b * kHalf;
-    for (std::size_t i = 0; i < kHalf / 2; ++i) {
-      const auto first = std::to_integer<unsigned>(from[2 * i]), second = std::to_integer<unsigned>(from[2 * i + 1]);
-      to[i] = static_cast<std::byte>(((first & 15) | (second & 15) << 4) ^ 0x88);
-      to[kHalf / 2 + i] = static_cast<std::byte>((first >> 4 | (second & 0xF0)) ^ 0x88);
-    }
+
+std::size_t row_bytes(const Found& found, std::size_t columns) {
+  return found.ggml ? columns / kGgmlBlock * ggml_bytes(found.form) : columns * sizeof(std::uint16_t);
+}
+
+// Codes of q4_0 as those of SLM: two neighbors a byte, the first in the low bits, as two's complement.
+void respell_codes(const std::byte* from, std::byte* to) {
+  for (std::size_t i = 0; i < kHalf / 2; ++i) {
+    const auto first = std::to_integer<unsigned>(from[2 * i]), second = std::to_integer<unsigned>(from[2 * i + 1]);
+    to[i] = static_cast<std::byte>(((first & 15) | (second & 15) << 4) ^ 0x88);
+    to[kHalf / 2 + i] = static_cast<std::byte>((first >> 4 | (second & 0xF0)) ^ 0x88);
   }
-  return out;
 }
-std::vector<std::byte> ggml_scales(const Stored& blocks) {
-  const std::size_t count = blocks.size() / kGgmlBytes;
-  std::vector<std::byte> halves(count * 2), out(count * sizeof(float));
-  for (std::size_t b = 0; b < count; ++b) std::memcpy(halves.data() + b * 2, blocks.data() + b * kGgmlBytes, 2);
-  codecs::cast(DType::f16, halves, DType::f32, out, count);
-  return out;
-}
+// Blocks as codes and scales.
+struct Divided {
+  Divided(std::span<const std::byte> bytes, Form form) {
+    const std::size_t size = ggml_bytes(form), count = bytes.size() / size, each = size - 2;
+    std::vector<std::byte> halves(count * 2);
+    codes.resize(count * each);
+    scales.resize(count);
+    for (std::size_t b = 0; b < count; ++b) {
+      const std::byte* const from = bytes.data() + b * size;
+      std::memcpy(halves.data() + b * 2, from, 2);
+      if (form == Form::q4_0)
+        respell_codes(from + 2, codes.data() + b * each);
+      else
+        std::memcpy(codes.data() + b * each, from + 2, each);
+    }
+    codecs::cast(DType::f16, halves, DType::f32, std::as_writable_bytes(std::span(scales)), count);
+  }
+  std::vector<std::byte> codes;
+  std::vector<float> scales;
+};
 
 Stored codes_of(const Tensor& tensor, const Found& found) {
-  if (found.ggml) return Stored(ggml_codes(blocks_of(tensor)));
   const std::uint64_t count = tensor.shape()[0] * tensor.shape()[1];
   return Stored(part_of(tensor, kData, found.form == Form::q8_0 ? count : count / 2));
 }
 Stored stored_scales(const Tensor& tensor, const Found& found) {
-  if (found.ggml) return Stored(ggml_scales(blocks_of(tensor)));
   return Stored(part_of(tensor, kScales, tensor.shape()[0] * tensor.shape()[1] / found.block * sizeof(float)));
 }
 
 // The form of a matrix.
 Found form_of(const Tensor& tensor) {
+  const BlockTypeInfo* const type = tensor.block_type();
+  if (type == nullptr) {
+    const bool halves = tensor.layout() == Layout::dense && !tensor.unsupported() && tensor.shape().size() == 2;
+    if (halves && tensor.dtype() == DType::f16) return {.form = Form::f16};
+    if (halves && tensor.dtype() == DType::bf16) return {.form = Form::bf16};
+    return {};
+  }
+  if ((type->id == kGgmlQ4 || type->id == kGgmlQ8) && ggml_blocks(tensor))
+    return {type->id == kGgmlQ4 ? Form::q4_0 : Form::q8_blocks, kGgmlBlock, true};
   struct Row {
     std::string_view block_type;
     Form form;
   };
   static constexpr Row kRows[] = {{"slm.q8_0", Form::q8_0}, {"slm.q4_0", Form::q4_0}};
-  const BlockTypeInfo* const type = tensor.block_type();
-  if (type && type->id == kGgml && tensor.shape().size() == 2 && core::readable_blocks(tensor))
-    return {Form::q4_0, kGgmlBlock, true};
-  const auto row = std::ranges::find(kRows, type ? type->id : std::string_view{}, &Row::block_type);
+  const auto row = std::ranges::find(kRows, type->id, &Row::block_type);
   if (row == std::end(kRows)) return {};
   const codecs::BlockForm blocks = core::block_form(tensor);
   if (!codecs::block_problem(blocks).empty()) return {};
@@ -124,15 +148,17 @@ std::vector<float> scales_of(const Tensor& tensor, const Found& found) {
   std::vector<float> out(stored.size() / sizeof(float));
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = std::bit_cast<float>(base::load_le<std::uint32_t>(stored.data() + i * sizeof(float)));
-  if (!out.empty() && !kernels::kernels().all_finite(out.data(), out.size())) not_finite(tensor.name());
   return out;
 }
 
 std::size_t packed_bytes(const Linear& linear) {
   switch (linear.form) {
     case Form::f32: return kernels::packed_size(linear.n, linear.k) * sizeof(float);
+    case Form::f16:
+    case Form::bf16: return kernels::packed_size(linear.n, linear.k) * sizeof(std::uint16_t);
     case Form::q8_0: return kernels::packed_size(linear.n, kernels::int8_depth(linear.k));
     case Form::q4_0: return kernels::packed_q4_size(linear.n, linear.k);
+    case Form::q8_blocks: return kernels::packed_q8_size(linear.n, linear.k);
   }
   return 0;
 }
@@ -154,6 +180,10 @@ std::size_t repeated(const Tensor& tensor, const Config& config) {
     return repeated(data, config.kv_heads, bytes / config.hidden * config.head);
   };
   const Found found = form_of(tensor);
+  if (found.own_bytes()) {
+    const Stored bytes(tensor.main());
+    return in(bytes.data(), bytes.size());
+  }
   if (found.form == Form::f32) {
     const core::Floats floats(tensor);
     return in(reinterpret_cast<const std::byte*>(floats.data()), floats.size() * sizeof(float));
@@ -162,7 +192,17 @@ std::size_t repeated(const Tensor& tensor, const Config& config) {
   return std::gcd(in(codes.data(), codes.size()), in(scales.data(), scales.size()));
 }
 
-// A matrix to be packed, and its source.
+bool finite(const float* values, std::size_t count) {
+  return count == 0 || kernels::kernels().all_finite(values, count);
+}
+// Whether no value of f16 or bf16 has all bits of the exponent, `most`.
+bool finite_halves(std::span<const std::uint16_t> values, unsigned most) {
+  unsigned found = 0;
+  for (const std::uint16_t value : values) found |= static_cast<unsigned>((value & most) == most);
+  return found == 0;
+}
+
+// A matrix to be packed, and its source: whole in memory or mapped, or read piece by piece.
 struct Job {
   Linear* to;
   Tensor tensor;
@@ -170,50 +210,122 @@ struct Job {
   Heads heads;
   std::size_t bytes;  // packed
   std::size_t at;     // offset in the panels
+  std::string name;   // in the model's own container
   // Set by prepare().
   std::shared_ptr<core::Floats> floats{};
-  std::shared_ptr<Stored> codes{};
+  std::shared_ptr<Stored> stored{};  // codes, or the bytes of rows
   std::shared_ptr<std::vector<float>> scales{};
 
+  // Whether prepare() leaves what pack() reads in the file.
+  bool by_pieces() const {
+    if (heads.repeats > 1 || !core::is_direct(tensor.main())) return false;
+    if (to->form != Form::f32) return found.own_bytes();
+    return ggml_blocks(tensor) || (tensor.layout() == Layout::dense && tensor.why_no_view(DType::f32) != NoView::none);
+  }
+  // Whether prepare() decodes the matrix, which should not last.
+  bool decodes() const {
+    return !by_pieces() && (to->form == Form::f32 ? tensor.why_no_view(DType::f32) != NoView::none : found.own_bytes());
+  }
+
   void prepare() {
-    const std::size_t stored = static_cast<std::size_t>(tensor.shape()[0]);
+    const std::size_t rows = static_cast<std::size_t>(tensor.shape()[0]);
     const bool repeats = heads.repeats > 1;
+    if (to->form != Form::f32 && found.own_bytes())
+      (void)part_of(tensor, kData, std::uint64_t{rows} * row_bytes(found, to->k));
+    if (by_pieces()) return;
     if (to->form == Form::f32) {
       floats = std::make_shared<core::Floats>(tensor);
       if (repeats) *floats = core::Floats(heads.first_ones(floats->data(), to->k));
       return;
     }
-    codes = std::make_shared<Stored>(codes_of(tensor, found));
+    stored = std::make_shared<Stored>(found.own_bytes() ? Stored(tensor.main()) : codes_of(tensor, found));
+    if (repeats) *stored = Stored(heads.first_ones(stored->data(), stored->size() / rows));
+    if (found.own_bytes()) return;
     scales = std::make_shared<std::vector<float>>(scales_of(tensor, found));
-    if (repeats) {
-      *codes = Stored(heads.first_ones(codes->data(), codes->size() / stored));
-      *scales = heads.first_ones(scales->data(), scales->size() / stored);
-    }
+    if (!finite(scales->data(), scales->size())) not_finite(name);
+    if (repeats) *scales = heads.first_ones(scales->data(), scales->size() / rows);
     if (to->form == Form::q8_0) {
       to->scale = *scales;
       to->scale.resize(kernels::round_up(to->n, kernels::kLanes));
       to->sum.resize(to->scale.size());
     }
   }
+  void release() {
+    floats.reset();
+    stored.reset();
+    scales.reset();
+  }
+
   // `first` is a multiple of kPanel.
   void pack(std::size_t first, std::size_t rows) const {
-    const std::size_t n = to->n, k = to->k, end = std::min(first + rows, n);
+    const std::size_t n = to->n, k = to->k, end = std::min(first + rows, n), count = (end - first) * k;
     switch (to->form) {
       case Form::f32: {
-        const float* from = floats->data() + first * k;
-        if (!kernels::kernels().all_finite(from, (end - first) * k)) not_finite(tensor.name());
+        std::vector<float> read;
+        const float* from = floats ? floats->data() + first * k : nullptr;
+        if (from == nullptr) {
+          read.resize(count);
+          read_rows(first, end - first, read);
+          from = read.data();
+        }
+        if (!finite(from, count)) not_finite(name);
         kernels::kernels().pack_f32(from, k, end - first, k, reinterpret_cast<float*>(to->packed) + first * k);
         return;
       }
+      case Form::f16:
+      case Form::bf16: {
+        std::vector<std::uint16_t> halves(count);
+        bytes_of_rows(first, std::as_writable_bytes(std::span(halves)));
+        if (!finite_halves(halves, to->form == Form::f16 ? 0x7C00U : 0x7F80U)) not_finite(name);
+        return kernels::pack_halves(halves.data(), n, k, first, rows, reinterpret_cast<std::uint16_t*>(to->packed));
+      }
       case Form::q8_0: {
-        const auto* from = reinterpret_cast<const std::int8_t*>(codes->data());
+        const auto* from = reinterpret_cast<const std::int8_t*>(stored->data()) + first * k;
         auto* out = reinterpret_cast<std::int8_t*>(to->packed);
         return kernels::pack_codes_i8(from, n, k, first, rows, out, to->sum.data());
       }
       case Form::q4_0:
-        kernels::pack_codes_q4(reinterpret_cast<const std::uint8_t*>(codes->data()), scales->data(), found.block, n, k,
-                               first, rows, reinterpret_cast<std::uint8_t*>(to->packed));
+        if (found.ggml) break;
+        kernels::pack_codes_q4(reinterpret_cast<const std::uint8_t*>(stored->data()) + first * k / 2,
+                               scales->data() + first * (k / found.block), found.block, n, k, first, rows,
+                               reinterpret_cast<std::uint8_t*>(to->packed));
+        return;
+      case Form::q8_blocks: break;
     }
+    std::vector<std::byte> blocks((end - first) * row_bytes(found, k));
+    bytes_of_rows(first, blocks);
+    const Divided divided(blocks, to->form);
+    if (!finite(divided.scales.data(), divided.scales.size())) not_finite(name);
+    auto* out = reinterpret_cast<std::uint8_t*>(to->packed);
+    if (to->form == Form::q4_0)
+      kernels::pack_codes_q4(reinterpret_cast<const std::uint8_t*>(divided.codes.data()), divided.scales.data(),
+                             kGgmlBlock, n, k, first, rows, out);
+    else
+      kernels::pack_codes_q8(reinterpret_cast<const std::int8_t*>(divided.codes.data()), divided.scales.data(), n, k,
+                             first, rows, out);
+  }
+
+  // Rows from row `first` as f32.
+  void read_rows(std::size_t first, std::size_t rows, std::span<float> out) const {
+    const auto blocks = ggml_blocks(tensor);
+    if (!blocks) return tensor.rows_into(first, rows, DType::f32, std::as_writable_bytes(out));
+    const codecs::BlockCodec& codec = *blocks->type->codec;
+    const codecs::ByteRange range = codec.range(*blocks, 0, std::uint64_t{first} * to->k, out.size());
+    std::vector<std::byte> read(base::to_size(range.length));
+    tensor.main().read_range(range.offset, range.length, read);
+    const std::span<const std::byte> part(read);
+    codec.decode(*blocks, std::uint64_t{first} * to->k, out.size(), {&part, 1}, out.data());
+  }
+  // The stored bytes of rows from row `first`.
+  void bytes_of_rows(std::size_t first, std::span<std::byte> out) const {
+    const std::size_t begin = first * row_bytes(found, to->k);
+    if (stored) {
+      std::memcpy(out.data(), stored->data() + begin, out.size());
+      return;
+    }
+    const Part part = tensor.main();
+    const std::size_t width = info(part.dtype()).bits / 8;
+    part.read_range(begin / width, out.size() / width, out);
   }
 };
 
@@ -240,7 +352,7 @@ class Loader {
  private:
   std::vector<float> vector_of(const std::string& name) const {
     const core::Floats floats(require(model_, name, config_.hidden, 0));
-    if (!kernels::kernels().all_finite(floats.data(), floats.size())) not_finite(name);
+    if (!kernels::kernels().all_finite(floats.data(), floats.size())) not_finite(convert::given_tensor(model_, name));
     return {floats.data(), floats.data() + floats.size()};
   }
 
@@ -273,23 +385,33 @@ class Loader {
     // Blocks of a size that the kernel does not support are computed as f32.
     to.form = found.form == Form::q4_0 && found.block % kernels::kBlock != 0 ? Form::f32 : found.form;
     const std::size_t bytes = packed_bytes(to);
-    jobs_.push_back({&to, tensor, found, heads, bytes, plan_.add(bytes)});
+    jobs_.push_back({&to, tensor, found, heads, bytes, plan_.add(bytes), convert::given_tensor(model_, tensor.name())});
   }
 
   void pack(Executor& executor) {
     out_.packed_bytes = plan_.size();
     out_.panels = kernels::Block(out_.packed_bytes);
     for (Job& job : jobs_) job.to->packed = out_.panels.as<std::byte>() + job.at;
-    executor.for_each(jobs_.size(), [&](std::uint64_t i) { jobs_[static_cast<std::size_t>(i)].prepare(); });
+    // What is decoded whole is packed and freed by one thread before that takes the next.
+    std::vector<Job*> whole, shared;
+    for (Job& job : jobs_) (job.decodes() ? whole : shared).push_back(&job);
+    executor.for_each(shared.size(), [&](std::uint64_t i) { shared[static_cast<std::size_t>(i)]->prepare(); });
+    std::ranges::sort(whole, std::greater(), &Job::bytes);
+    executor.for_each(whole.size(), [&](std::uint64_t i) {
+      Job& job = *whole[static_cast<std::size_t>(i)];
+      job.prepare();
+      job.pack(0, job.to->n);
+      job.release();
+    });
     struct Piece {
       const Job* job;
       std::size_t first, rows;
     };
     std::vector<Piece> pieces;
-    for (const Job& job : jobs_) {
-      const std::size_t row = std::max<std::size_t>(job.bytes / job.to->n, 1);
+    for (const Job* const job : shared) {
+      const std::size_t row = std::max<std::size_t>(job->bytes / job->to->n, 1);
       const std::size_t rows = kernels::round_up(std::max<std::size_t>(kPieceBytes / row, 1), kPanel);
-      for (std::size_t first = 0; first < job.to->n; first += rows) pieces.push_back({&job, first, rows});
+      for (std::size_t first = 0; first < job->to->n; first += rows) pieces.push_back({job, first, rows});
     }
     executor.for_each(pieces.size(), [&](std::uint64_t i) {
       const Piece& piece = pieces[static_cast<std::size_t>(i)];
@@ -310,13 +432,29 @@ Stored::Stored(std::vector<std::byte> bytes) {
   const auto held = std::make_shared<std::vector<std::byte>>(std::move(bytes));
   bytes_ = {*held, held};
 }
-Stored::Stored(const Part& part) : bytes_(part.why_no_view() == NoView::none ? part.view() : part.stored()) {}
+Stored::Stored(const Part& part) {
+  if (part.why_no_view() == NoView::none) {
+    bytes_ = part.view();
+    return;
+  }
+  std::vector<std::byte> bytes;
+  part.stream({}, [&](std::span<const std::byte> piece) {
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+    return true;
+  });
+  *this = Stored(std::move(bytes));
+}
 
 Table::Table(const Tensor& tensor, std::size_t width) : width_(width) {
   const Found found = form_of(tensor);
   form_ = found.form;
-  block_ = found.block;
-  if (form_ != Form::f32) {
+  blocks_ = ggml_blocks(tensor);
+  if (blocks_) {
+    data_ = Stored(tensor.main());
+  } else if (form_ == Form::f16 || form_ == Form::bf16) {
+    data_ = Stored(part_of(tensor, kData, tensor.shape()[0] * width * sizeof(std::uint16_t)));
+  } else if (form_ != Form::f32) {
+    block_ = found.block;
     data_ = codes_of(tensor, found);
     scales_ = stored_scales(tensor, found);
   } else if (tensor.why_no_view(DType::f32) == NoView::none) {
@@ -328,6 +466,12 @@ Table::Table(const Tensor& tensor, std::size_t width) : width_(width) {
 
 void Table::row(std::uint32_t id, float* out) const noexcept {
   const std::size_t first = std::size_t{id} * width_;
+  if (blocks_) {
+    const codecs::BlockCodec& codec = *blocks_->type->codec;
+    const codecs::ByteRange range = codec.range(*blocks_, 0, first, width_);
+    const std::span<const std::byte> bytes(data_.data() + range.offset, static_cast<std::size_t>(range.length));
+    return codec.decode(*blocks_, first, width_, std::span(&bytes, 1), out);
+  }
   const auto scale = [&](std::size_t i) {
     return std::bit_cast<float>(base::load_le<std::uint32_t>(scales_.data() + i * sizeof(float)));
   };
@@ -335,6 +479,13 @@ void Table::row(std::uint32_t id, float* out) const noexcept {
     case Form::f32: {
       const std::byte* from = copy_.data ? copy_.data.get() : data_.data();
       std::memcpy(out, from + first * sizeof(float), width_ * sizeof(float));
+      return;
+    }
+    case Form::f16:
+    case Form::bf16: {
+      constexpr std::size_t kSize = sizeof(std::uint16_t);
+      codecs::cast(form_ == Form::f16 ? DType::f16 : DType::bf16, {data_.data() + first * kSize, width_ * kSize},
+                   DType::f32, std::as_writable_bytes(std::span(out, width_)), width_);
       return;
     }
     case Form::q8_0: {
@@ -349,7 +500,9 @@ void Table::row(std::uint32_t id, float* out) const noexcept {
         const int code = ((codes[(first + i) / 2] >> ((first + i) % 2 * 4) & 15) ^ 8) - 8;
         out[i] = static_cast<float>(code) * scale((first + i) / block_);
       }
+      return;
     }
+    case Form::q8_blocks: return;  // has blocks_
   }
 }
 

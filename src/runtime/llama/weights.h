@@ -4,9 +4,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "codecs/blocks.h"
 #include "runtime/kernels/block.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/llama/config.h"
@@ -16,7 +18,8 @@
 
 namespace weighbridge::llama {
 
-enum class Form : std::uint8_t { f32, q8_0, q4_0 };
+// What matrices are multiplied as. q8_0 has a scale for each row, as SLM has it; q8_blocks for each 32 columns.
+enum class Form : std::uint8_t { f32, f16, bf16, q8_0, q4_0, q8_blocks };
 
 // out = in * w^T, w [n, k].
 struct Linear {
@@ -32,7 +35,7 @@ struct Layer {
   Linear query, key, value, out, gate, up, down;
 };
 
-// The payload of a part: mapped where possible, else copied.
+// The logical bytes of a part: mapped where possible, else copied.
 class Stored {
  public:
   Stored() = default;
@@ -45,7 +48,7 @@ class Stored {
   Bytes bytes_;
 };
 
-// Rows of the table of embeddings as f32; quantized forms are multiplied by their scales.
+// Rows of the table of embeddings as f32; other forms are decoded row by row.
 class Table {
  public:
   Table() = default;
@@ -56,7 +59,8 @@ class Table {
   Form form_ = Form::f32;
   std::size_t width_ = 0, block_ = 0;
   Stored data_, scales_;
-  Array copy_;  // the elements as f32, if the dtype has no Form
+  std::optional<codecs::BlockForm> blocks_;  // of GGML, in data_
+  Array copy_;                               // the elements as f32, if the dtype has no Form
 };
 
 struct Weights {

@@ -37,14 +37,21 @@ export interface Core {
   inspect(model: number, path: string): string;
   verify(path: string, options: { format: string; structure: boolean }): string;
   hash(model: number, path: string, withNames: boolean): string;
+  zt_hash(model: number, path: string): string;
   statistics(model: number, tensor: number): string;
   histogram(model: number, tensor: number, bins: number): string;
   rows(model: number, tensor: number, first: number, count: number): Float32Array | string;
   read(model: number, tensor: number, dtype: string): { bytes: Uint8Array; dtype: string; shape: number[] } | string;
   extract(model: number, tensor: number, path: string): string;
+  /** The two names are copied into the result; so is `path` in `explain`. */
+  diff(a: number, nameA: string, b: number, nameB: string, options: object): string;
+  differenceMap(a: number, b: number, options: object): string;
+  explain(path: string, offset: number, length: number, options: { format: string }): string;
   plan(model: number, path: string, format: string, options: object): string;
   execute(plan: number, path: string, output: string): string;
   closePlan(plan: number): void;
+  planEdit(path: string, output: string, options: object): string;
+  edit(path: string, output: string, options: object): string;
   tokenize(model: number, text: string, special: boolean): string;
   embedder(model: number, options: object): string;
   embed(embedder: number, texts: readonly string[]): Float32Array | string;

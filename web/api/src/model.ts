@@ -9,13 +9,16 @@ import { host } from "./host.js";
 import type { Link, Session } from "./link.js";
 import { Output } from "./output.js";
 import { Plan } from "./plan.js";
-import type { MountedSource, OpenArguments, Result } from "./protocol.js";
+import type { DiffArguments, MountedSource, OpenArguments, Result } from "./protocol.js";
 import { known, Remote } from "./remote.js";
-import { mounted, readBytes } from "./source.js";
+import { mounted, mountedBeside, readBytes } from "./source.js";
 import { typedArray } from "./typed_array.js";
 import type {
   Attributes,
   CallOptions,
+  Comparison,
+  DifferenceMap,
+  DiffOptions,
   EmbedderOptions,
   FileSource,
   Finding,
@@ -57,8 +60,7 @@ export class Model {
   static async open(link: Link, source: Source, options: OpenOptions): Promise<Model> {
     const platform = await host();
     const args: OpenArguments = {
-      source: await mounted(platform, source),
-      beside: await Promise.all((options.beside ?? []).map((file) => mounted(platform, file))),
+      ...await mountedBeside(platform, source, options.beside),
       format: options.format ?? "",
       structure: options.checks === "structure",
       tokenizer: options.tokenizer === undefined ? null : await mounted(platform, options.tokenizer),
@@ -119,6 +121,14 @@ export class Model {
       session.call("hash", { model, names: options.names ?? true }, options.onProgress), options);
   }
 
+  /**
+   * The content digest that the text of zTensor 2 defines, as `weighbridge hash --zt` has it. For a file of that format
+   * whose parts all have digests; verify() checks them.
+   */
+  async ztHash(options: LongCallOptions = {}): Promise<Hash> {
+    return this.#run((session, model) => session.call("ztHash", { model }, options.onProgress), options);
+  }
+
   /** A tensor is given by its name, or by its index in `tensors` if names are not unique. */
   async statistics(tensor: string | number, options: LongCallOptions = {}): Promise<Statistics> {
     const args = { tensor: this.#place(tensor) };
@@ -159,6 +169,31 @@ export class Model {
     const written = await this.#run((session, model) =>
       session.call("extract", { model, ...args }, options.onProgress), options);
     return new Output(written);
+  }
+
+  /**
+   * What differs in `other`, whatever the containers: tensors by their values, metadata, tokenizers. Both models are of
+   * the same Weighbridge. Reads both side by side, in constant memory.
+   */
+  async diff(other: Model, options: DiffOptions = {}): Promise<Comparison> {
+    return this.#with(other, (session, a, b) =>
+      session.call("diff", { a, b, options: diffArguments(options) }, options.onProgress), options);
+  }
+
+  /**
+   * Where two tensors differ, over a grid of at most `high` by `wide` blocks (up to 1024 each): `a` is the name of a
+   * tensor of this model, `b` of one of `other`, as `diff` with the same options has them.
+   */
+  async differenceMap(
+    other: Model,
+    tensors: { readonly a: string; readonly b: string },
+    grid: { readonly high: number; readonly wide: number },
+    options: DiffOptions = {},
+  ): Promise<DifferenceMap> {
+    const { a: nameA, b: nameB } = tensors;
+    const all = { ...diffArguments(options), a: nameA, b: nameB, high: grid.high, wide: grid.wide };
+    return this.#with(other, (session, a, b) =>
+      session.call("differenceMap", { a, b, options: all }, options.onProgress), options);
   }
 
   /** Plans a conversion to another format: what it would change and lose. Writes nothing. */
@@ -213,7 +248,32 @@ export class Model {
     return at;
   }
 
+  #with<T>(
+    other: Model,
+    job: (session: Session, a: number, b: number) => Promise<T>,
+    options: CallOptions,
+  ): Promise<T> {
+    if (other.#link !== this.#link) throw WeighbridgeError.of("misuse", "the models were opened by different workers");
+    return this.#link.run(async (session) =>
+      job(session, await this.#remote.handle(session), await other.#remote.handle(session)), options.signal);
+  }
+
   #run<T>(job: (session: Session, model: number) => Promise<T>, options: CallOptions): Promise<T> {
     return this.#link.run(async (session) => job(session, await this.#remote.handle(session)), options.signal);
   }
+}
+
+function diffArguments(options: DiffOptions): DiffArguments {
+  return {
+    atol: options.atol,
+    rtol: options.rtol,
+    exact: options.exact ?? false,
+    permuted: options.permuted ?? false,
+    metadata: options.metadata ?? true,
+    match: options.match ?? "",
+    naming: options.naming ?? "",
+    only: options.only ?? [],
+    without: options.without ?? [],
+    rename: Object.entries(options.rename ?? {}).flat(),
+  };
 }

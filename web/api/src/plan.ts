@@ -26,6 +26,7 @@ export class Plan {
       options: {
         allow: (options.allow ?? []).join(","),
         cast: options.cast ?? "",
+        dequantize: options.dequantize ?? "",
         quantize: options.quantize ?? "",
         encoding: options.encoding ?? "",
         level: options.level ?? 0,

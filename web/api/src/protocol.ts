@@ -44,6 +44,7 @@ export interface PlanArguments {
   readonly options: {
     readonly allow: string;
     readonly cast: string;
+    readonly dequantize: string;
     readonly quantize: string;
     readonly encoding: string;
     readonly level: number;
@@ -67,6 +68,33 @@ export interface PlanArguments {
     readonly set: readonly string[];
     readonly unset: readonly string[];
   };
+}
+
+/** Options of a comparison, in the core's form: absent means the default. */
+export interface DiffArguments {
+  readonly atol: number | undefined;
+  readonly rtol: number | undefined;
+  readonly exact: boolean;
+  readonly permuted: boolean;
+  readonly metadata: boolean;
+  readonly match: string;
+  readonly naming: string;
+  readonly only: readonly string[];
+  readonly without: readonly string[];
+  /** Pairs of a name and its new name. */
+  readonly rename: readonly string[];
+}
+
+export interface EditArguments {
+  readonly source: MountedSource;
+  readonly beside: readonly MountedSource[];
+  /** Pairs, as in PlanArguments. */
+  readonly options: {
+    readonly set: readonly string[];
+    readonly unset: readonly string[];
+    readonly rename: readonly string[];
+  };
+  readonly name: string;
 }
 
 export interface EmbedderArguments {
@@ -104,6 +132,7 @@ export interface Operations {
   close: { args: { readonly model: number }; result: null };
   verify: { args: Omit<OpenArguments, "tokenizer">; result: types.Verdict };
   hash: { args: { readonly model: number; readonly names: boolean }; result: types.Hash };
+  ztHash: { args: { readonly model: number }; result: types.Hash };
   statistics: { args: TensorArguments; result: types.Statistics };
   histogram: { args: TensorArguments & { readonly bins: number }; result: types.Histogram };
   rows: { args: TensorArguments & { readonly first: number; readonly count: number }; result: Float32Array };
@@ -112,9 +141,38 @@ export interface Operations {
     result: { readonly dtype: string; readonly shape: readonly number[]; readonly bytes: Uint8Array };
   };
   extract: { args: TensorArguments & { readonly name: string }; result: WrittenOutput };
+  diff: {
+    args: { readonly a: number; readonly b: number; readonly options: DiffArguments };
+    result: types.Comparison;
+  };
+  differenceMap: {
+    args: {
+      readonly a: number;
+      readonly b: number;
+      readonly options: DiffArguments & {
+        readonly a: string;
+        readonly b: string;
+        readonly high: number;
+        readonly wide: number;
+      };
+    };
+    result: types.DifferenceMap;
+  };
+  explain: {
+    args: {
+      readonly source: MountedSource;
+      readonly beside: readonly MountedSource[];
+      readonly format: string;
+      readonly offset: number;
+      readonly length: number;
+    };
+    result: types.Explanation;
+  };
   plan: { args: PlanArguments; result: { readonly plan: number; readonly details: types.PlanDetails } };
   execute: { args: { readonly plan: number; readonly name: string }; result: WrittenOutput };
   closePlan: { args: { readonly plan: number }; result: null };
+  planEdit: { args: EditArguments; result: types.EditDetails };
+  edit: { args: EditArguments; result: WrittenOutput & { readonly details: types.EditDetails } };
   tokenize: {
     args: { readonly model: number; readonly text: string; readonly special: boolean };
     result: types.Tokens;

@@ -11,6 +11,10 @@ import type { Mounted, Readers } from "./mounts.js";
 import { Mounts } from "./mounts.js";
 import type { Arguments, MountedSource, Operation, Reply, Request, Result, WrittenOutput } from "./protocol.js";
 import type {
+  Comparison,
+  DifferenceMap,
+  EditDetails,
+  Explanation,
   Finding,
   FormatInfo,
   Generated,
@@ -150,6 +154,7 @@ export class Server {
     },
     hash: ({ model, names }) =>
       answer<Hash>(this.#running.core.hash(model, this.#handles.of("model", model).name, names)),
+    ztHash: ({ model }) => answer<Hash>(this.#running.core.zt_hash(model, this.#handles.of("model", model).name)),
     statistics: ({ model, tensor }) => answer<Statistics>(this.#running.core.statistics(model, tensor)),
     histogram: ({ model, tensor, bins }) => answer<Histogram>(this.#running.core.histogram(model, tensor, bins)),
     rows: ({ model, tensor, first, count }) => numbers(this.#running.core.rows(model, tensor, first, count)),
@@ -160,6 +165,21 @@ export class Server {
     },
     extract: ({ model, tensor, name }) =>
       this.#writing(name, (path) => this.#running.core.extract(model, tensor, path)),
+    diff: ({ a, b, options }) => {
+      const name = (model: number): string => this.#handles.of("model", model).name;
+      return answer<Comparison>(this.#running.core.diff(a, name(a), b, name(b), options));
+    },
+    differenceMap: ({ a, b, options }) => answer<DifferenceMap>(this.#running.core.differenceMap(a, b, options)),
+    explain: ({ source, beside, format, offset, length }) => {
+      const { core, mounts } = this.#running;
+      const mounted = mounts.mount(source, beside);
+      try {
+        const found = answer<Explanation>(core.explain(mounted.path, offset, length, { format }));
+        return { ...found, path: mounted.name, findings: found.findings.map(tidyFinding) };
+      } finally {
+        mounted.unmount();
+      }
+    },
     plan: ({ model, format, options }) => {
       const { core } = this.#running;
       const about = this.#handles.of("model", model);
@@ -171,6 +191,12 @@ export class Server {
     execute: ({ plan, name }) =>
       this.#writing(name, (path) => this.#running.core.execute(plan, this.#handles.of("plan", plan).name, path)),
     closePlan: ({ plan }) => this.#handles.close("plan", plan),
+    planEdit: (args) => this.#editing(args, (path, output) =>
+      tidyEdit(answer<EditDetails>(this.#running.core.planEdit(path, output, args.options)), args)),
+    edit: (args) => this.#editing(args, (path, output, take) => {
+      const details = tidyEdit(answer<EditDetails>(this.#running.core.edit(path, output, args.options)), args);
+      return { ...take(), details };
+    }),
     tokenize: ({ model, text, special }) => answer<Tokens>(this.#running.core.tokenize(model, text, special)),
     embedder: ({ model, vocabulary, ...options }) =>
       this.#with([vocabulary], ([mounted]) => {
@@ -195,6 +221,22 @@ export class Server {
     closeGenerator: ({ generator }) => this.#handles.close("generator", generator),
     admission: (args) => this.#admission(args),
   };
+
+  /** With the file mounted, and a place for the edited one if it has a name. */
+  #editing<T>(
+    { source, beside, name }: Arguments<"edit">,
+    work: (path: string, output: string, take: () => WrittenOutput) => T,
+  ): T {
+    const { mounts } = this.#running;
+    const mounted = mounts.mount(source, beside);
+    const place = name === "" ? null : mounts.output(name);
+    try {
+      return work(mounted.path, place?.path ?? "", () => place?.take() ?? { name, folder: false, files: [] });
+    } finally {
+      place?.leave();
+      mounted.unmount();
+    }
+  }
 
   #open({ source, beside, format, structure, tokenizer }: Arguments<"open">): Result<"open"> {
     const { core, mounts } = this.#running;
@@ -298,6 +340,10 @@ export class Server {
       this.#handles.close("generation", generation);
     }
   }
+}
+
+function tidyEdit(details: EditDetails, { source, name }: Arguments<"edit">): EditDetails {
+  return { ...details, path: source.name, output: name === "" ? null : name };
 }
 
 function cancelled(): CoreFailure {

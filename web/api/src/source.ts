@@ -19,6 +19,16 @@ export async function mounted(host: Host, source: Source): Promise<MountedSource
   return { name: plainName(name), file };
 }
 
+/** A source and the files beside it, in the form that calls take. */
+export async function mountedBeside(
+  host: Host,
+  source: Source,
+  beside: readonly FileSource[] = [],
+): Promise<{ source: MountedSource; beside: readonly MountedSource[] }> {
+  const mount = (file: Source): Promise<MountedSource> => mounted(host, file);
+  return { source: await mount(source), beside: await Promise.all(beside.map(mount)) };
+}
+
 /** Reads bytes from `offset`, fewer at the end of the file. */
 export async function readBytes(host: Host, source: Source, offset: number, length: number): Promise<Uint8Array> {
   if (!(offset >= 0 && length >= 0)) throw WeighbridgeError.of("misuse", "offset and length must not be negative");

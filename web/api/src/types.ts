@@ -60,7 +60,7 @@ export interface Finding {
 
 /** What would help; `value` is null if the caller chooses it. */
 export interface Hint {
-  readonly what: "limit" | "option";
+  readonly what: "limit" | "option" | "size" | "file";
   readonly name: string;
   readonly value: string | null;
 }
@@ -163,6 +163,176 @@ export interface Verdict {
   readonly findings_total?: number;
 }
 
+/** Options of a comparison, as those of `weighbridge diff`. */
+export interface DiffOptions extends LongCallOptions {
+  /** With one of the two, elements are equal if |b - a| <= atol + rtol * |b|. */
+  readonly atol?: number | undefined;
+  readonly rtol?: number | undefined;
+  /** Bits decide. Excludes a tolerance. */
+  readonly exact?: boolean | undefined;
+  /** Look for permuted rows, transposed squares and tied tensors. */
+  readonly permuted?: boolean | undefined;
+  /** Compare metadata and tokenizers. Default: true. */
+  readonly metadata?: boolean | undefined;
+  /** How far to look for a tensor that one model lacks. Default: `guess`. */
+  readonly match?: "names" | "content" | "guess" | undefined;
+  /** `llama`: compare under the names of llama.cpp. */
+  readonly naming?: "llama" | undefined;
+  /** Patterns of the tensors to compare, and of those to leave out. */
+  readonly only?: readonly string[] | undefined;
+  readonly without?: readonly string[] | undefined;
+  /** New names for tensors of the first model. */
+  readonly rename?: { readonly [name: string]: string } | undefined;
+}
+
+/** One side of a pair of tensors. */
+export interface ComparedTensor {
+  readonly name: string;
+  readonly dtype: string;
+  readonly shape: readonly number[];
+}
+
+/** How values changed from a to b, over pairs of finite numbers. Null: the number has no value. */
+export interface ValueDiff {
+  readonly elements: number;
+  readonly changed: number;
+  /** Changed by more than the tolerance. */
+  readonly beyond: number;
+  /** Pairs of which one is NaN, and of which one is infinite. */
+  readonly nans: number;
+  readonly infinite: number;
+  readonly max_abs: JsonNumber;
+  readonly max_relative: JsonNumber;
+  readonly rms: JsonNumber;
+  readonly relative_rms: JsonNumber;
+  readonly cosine: JsonNumber;
+  /** In decibels; "inf" if nothing changed. */
+  readonly snr: JsonNumber;
+  /** Row-major indices, in a, of the first element that changed, and of the one that changed most. */
+  readonly first: number | null;
+  readonly largest: number | null;
+}
+
+export type TensorChange =
+  "renamed" | "reshaped" | "transposed" | "permuted" | "recast" | "changed" | "bits-only";
+
+/** A tensor that is not the same in both models. */
+export interface TensorDiff {
+  readonly verdict: "equal" | "different" | "only-a" | "only-b" | "incomparable";
+  readonly a: ComparedTensor | null;
+  readonly b: ComparedTensor | null;
+  /** How the partner was found. */
+  readonly by?: "name" | "content" | "guess";
+  readonly changes: readonly TensorChange[];
+  /** The tensor of the other model that has this one's content. */
+  readonly tied_to?: string;
+  readonly order?: string;
+  /** Why it could not be compared, or has no values. */
+  readonly why?: string;
+  readonly values?: ValueDiff;
+}
+
+export interface MetadataDiff {
+  readonly key: string;
+  readonly tensor?: string;
+  readonly a: string | null;
+  readonly b: string | null;
+  /** Of two lists: the first item that differs. */
+  readonly first?: number;
+}
+
+/** What differs between two models (docs/schemas/diff.json). */
+export interface Comparison {
+  readonly a: { readonly path: string; readonly format: string; readonly tensors: number };
+  readonly b: { readonly path: string; readonly format: string; readonly tensors: number };
+  readonly equal: boolean;
+  /** Tensors with a partner; of these, equal ones, which are not listed. */
+  readonly compared: number;
+  readonly same: number;
+  readonly different: number;
+  readonly incomparable: number;
+  /** Tensors in another place of the index, which is no difference. */
+  readonly moved: number;
+  readonly bytes: number;
+  /** At most 20,000: those that one model lacks, then what changed most. */
+  readonly tensors: readonly TensorDiff[];
+  readonly metadata: readonly MetadataDiff[];
+  readonly tokenizer: readonly MetadataDiff[];
+}
+
+/**
+ * Where two tensors differ: a grid over the matrix whose rows are the last dimension. Block (i, j) covers the rows from
+ * floor(i * rows / high) to floor((i + 1) * rows / high), and columns likewise; the lists go row by row.
+ */
+export interface DifferenceMap {
+  readonly rows: number;
+  readonly columns: number;
+  readonly high: number;
+  readonly wide: number;
+  readonly max_abs: readonly JsonNumber[];
+  readonly changed: readonly number[];
+  readonly not_finite: readonly number[];
+}
+
+/** Changes of a file's metadata and names. */
+export interface EditOptions extends LongCallOptions {
+  /** Keys and their values as text; each keeps the type of its present value. */
+  readonly set?: { readonly [key: string]: string } | undefined;
+  readonly unset?: readonly string[] | undefined;
+  /** New names for tensors. */
+  readonly rename?: { readonly [name: string]: string } | undefined;
+  readonly beside?: readonly FileSource[] | undefined;
+  /** The edited file's name. Default: that of the source. */
+  readonly name?: string | undefined;
+}
+
+/** What an edit does (docs/schemas/edit.json). */
+export interface EditDetails {
+  readonly path: string;
+  readonly format: string | null;
+  /** Null for an edit in place. */
+  readonly output: string | null;
+  readonly way: "nothing" | "in-place" | "copied" | "converted";
+  readonly written: boolean;
+  readonly changes: readonly Change[];
+  /** Bytes that the header has, and that the new one needs; 0 if the format has no header of its own. */
+  readonly header: number;
+  readonly needed: number;
+  readonly size: number;
+  readonly size_after: number;
+}
+
+export interface ExplainOptions extends CallOptions {
+  readonly format?: string | undefined;
+  readonly beside?: readonly FileSource[] | undefined;
+}
+
+/** A named range of bytes. */
+export interface ExplainedSpan {
+  readonly kind:
+    "file" | "structure" | "entry" | "field" | "tensor" | "block" | "element" | "padding" | "unclaimed";
+  readonly offset: number;
+  readonly size: number;
+  /** The structure, the field's name, the tensor's name, or the index of the element. */
+  readonly what: string;
+  /** What it says, or what is known about it. */
+  readonly value: string | null;
+}
+
+/** What bytes of a file are (docs/schemas/explain.json). */
+export interface Explanation {
+  readonly path: string;
+  readonly format: string | null;
+  readonly size: number;
+  readonly offset: number;
+  readonly length: number;
+  /** Outer ones before what is in them; the first is the file. */
+  readonly spans: readonly ExplainedSpan[];
+  readonly left_out: number;
+  /** What is wrong in the innermost spans. */
+  readonly findings: readonly Finding[];
+}
+
 /** A typed attribute. Integers that a double cannot represent are bigints. Strings come from the file. */
 export type AttributeValue =
   | string
@@ -223,6 +393,10 @@ export interface Statistics {
   readonly std?: JsonNumber;
   /** The finite elements in equal intervals from the least to the greatest. */
   readonly histogram?: { readonly from: JsonNumber; readonly to: JsonNumber; readonly counts: readonly number[] };
+  /** Finite elements further than six standard deviations from the mean; with the histogram. */
+  readonly outliers?: number;
+  /** Rows of the slowest dimension that are all zero, of two dimensions or more; with the histogram. */
+  readonly dead_rows?: number;
 }
 
 /**
@@ -282,10 +456,10 @@ export interface Inspection {
 export interface Hash {
   readonly path: string;
   readonly format: string | null;
-  readonly of: "content" | "content-without-names" | "file-sha256";
-  /** "wb2:" and 64 hexadecimal digits; only the digits for a digest of version 1 and for a SHA-256. */
+  readonly of: "content" | "content-without-names" | "file-sha256" | "zt-content";
+  /** "wb2:" and 64 hexadecimal digits; only the digits for a digest of version 1, for a SHA-256 and for "zt-content". */
   readonly digest: string;
-  /** The version of the content digest; null for a SHA-256. */
+  /** The version of the content digest; null for the others. */
   readonly version: 1 | 2 | null;
 }
 
@@ -316,6 +490,8 @@ export interface PlanOptions extends CallOptions {
   readonly allow?: readonly LossKind[] | undefined;
   /** Cast floating-point tensors to this dtype: `f16`, `bf16`, `f32`. */
   readonly cast?: string | undefined;
+  /** Make quantized tensors dense, of this dtype: `f32`, `f16`, `bf16`. */
+  readonly dequantize?: "f32" | "f16" | "bf16" | undefined;
   /** Quantize to this type: `q8_0`, ... */
   readonly quantize?: string | undefined;
   /** One of the format's `holds.encodings`. */

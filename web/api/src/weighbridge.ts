@@ -3,14 +3,21 @@
 // from them have their own files.
 
 import { hasSimd } from "./core.js";
+import { WeighbridgeError } from "./errors.js";
 import { Link } from "./link.js";
 import { Model } from "./model.js";
 import { host } from "./host.js";
-import { mounted, readBytes } from "./source.js";
+import { Output } from "./output.js";
+import type { EditArguments } from "./protocol.js";
+import { mounted, mountedBeside, readBytes } from "./source.js";
 import type {
   Admission,
   AdmissionInput,
   CallOptions,
+  EditDetails,
+  EditOptions,
+  Explanation,
+  ExplainOptions,
   FileSource,
   FormatInfo,
   OpenOptions,
@@ -67,8 +74,7 @@ export class Weighbridge {
   async verify(source: Source, options: VerifyOptions = {}): Promise<Verdict> {
     const platform = await host();
     const args = {
-      source: await mounted(platform, source),
-      beside: await Promise.all((options.beside ?? []).map((file) => mounted(platform, file))),
+      ...await mountedBeside(platform, source, options.beside),
       format: options.format ?? "",
       structure: options.checks === "structure",
     };
@@ -78,6 +84,44 @@ export class Weighbridge {
   /** Reads bytes of a file, fewer at its end. Useful around a finding in a file that cannot be opened. */
   async bytes(source: FileSource, offset: number, length: number): Promise<Uint8Array> {
     return readBytes(await host(), source, offset, length);
+  }
+
+  /**
+   * What the bytes of a file are: the structures, fields, tensors and elements around them. A file whose reader stops
+   * early is explained as far as it went. Rejects with `misuse` for a range past the end, and for a folder.
+   */
+  async explain(source: Source, offset: number, length = 1, options: ExplainOptions = {}): Promise<Explanation> {
+    const platform = await host();
+    const args = {
+      ...await mountedBeside(platform, source, options.beside),
+      format: options.format ?? "",
+      offset,
+      length,
+    };
+    return this.#link.call("explain", args, options);
+  }
+
+  /**
+   * What an edit of a file's metadata would do, from its header alone: in place, or as a new file if `name` is given or
+   * the format cannot be edited in place.
+   */
+  async planEdit(source: FileSource, options: EditOptions = {}): Promise<EditDetails> {
+    const args = await editArguments(source, options, options.name ?? "");
+    try {
+      return await this.#link.call("planEdit", args, options);
+    } catch (error) {
+      const inPlace = args.name === "" && error instanceof WeighbridgeError && error.findings[0]?.rule === kNewFile;
+      if (!inPlace) throw error;
+      return this.#link.call("planEdit", { ...args, name: args.source.name }, options);
+    }
+  }
+
+  /** The edited file, as a new one: the source does not change. */
+  async edit(source: FileSource, options: EditOptions = {}): Promise<{ output: Output; details: EditDetails }> {
+    const args = await editArguments(source, options, options.name ?? "");
+    const named = args.name === "" ? { ...args, name: args.source.name } : args;
+    const { details, ...written } = await this.#link.call("edit", named, options);
+    return { output: new Output(written), details };
   }
 
   /** Checks the records of an SLM artifact. Reports which adapters may be offered, and why others may not. */
@@ -104,4 +148,20 @@ export class Weighbridge {
   close(): void {
     this.#link.close();
   }
+}
+
+/** The format cannot be edited in place. */
+const kNewFile = "misuse/new-file";
+
+async function editArguments(source: FileSource, options: EditOptions, name: string): Promise<EditArguments> {
+  const platform = await host();
+  return {
+    ...await mountedBeside(platform, source, options.beside),
+    options: {
+      set: Object.entries(options.set ?? {}).flat(),
+      unset: options.unset ?? [],
+      rename: Object.entries(options.rename ?? {}).flat(),
+    },
+    name,
+  };
 }

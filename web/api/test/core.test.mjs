@@ -58,6 +58,66 @@ for (const simd of [true, false]) {
   });
 }
 
+test("two models are compared, and the map shows where they differ", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  const changed = { name: "changed.safetensors", bytes: tinySafetensors("a/b", [3, 2], [1, -2, 3.5, 0, 5, 8]) };
+  const [a, b] = [await wb.open(tiny), await wb.open(changed)];
+  assert.equal((await a.diff(a)).equal, true);
+  const found = await a.diff(b);
+  assert.deepEqual([found.equal, found.compared, found.different, found.a.path, found.b.path],
+    [false, 1, 1, tiny.name, changed.name]);
+  const [{ verdict, changes, values }] = found.tensors;
+  assert.deepEqual([verdict, changes], ["different", ["changed"]]);
+  assert.deepEqual([values.changed, values.max_abs, values.first, values.largest], [1, 2, 5, 5]);
+  assert.equal((await a.diff(b, { atol: 3 })).equal, true);
+  assert.deepEqual((await a.diff(b, { rename: { "a/b": "c" }, match: "names" })).tensors.map((each) => each.verdict),
+    ["only-a", "only-b"]);
+  const map = await a.differenceMap(b, { a: "a/b", b: "a/b" }, { high: 2, wide: 2 });
+  assert.deepEqual(map, { rows: 3, columns: 2, high: 2, wide: 2, max_abs: [0, 0, 0, 2], changed: [0, 0, 0, 1],
+    not_finite: [0, 0, 0, 0] });
+  await assert.rejects(a.differenceMap(b, { a: "a/b", b: "c" }, { high: 2, wide: 2 }), (error) => error.kind === "misuse");
+  await assert.rejects(a.diff(b, { atol: -2 }), (error) => error.kind === "misuse");
+  await assert.rejects(a.diff(b, { atol: 1, exact: true }), (error) => error.kind === "misuse");
+  const other = await Weighbridge.start();
+  await assert.rejects(a.diff(await other.open(changed)), (error) => error.kind === "misuse");
+  other.close();
+  wb.close();
+});
+
+test("bytes are explained, of a broken file too", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  const { spans, path, size } = await wb.explain(tiny, tiny.bytes.length - 1);
+  assert.deepEqual([path, size], [tiny.name, tiny.bytes.length]);
+  assert.deepEqual([spans[0].kind, spans.at(-1).kind, spans.at(-1).what], ["file", "element", "[2, 1]"]);
+  assert.deepEqual([spans.at(-1).offset, spans.at(-1).size], [tiny.bytes.length - 4, 4]);
+  const cut = { name: "cut.safetensors", bytes: tiny.bytes.slice(0, -1) };
+  assert.ok((await wb.explain(cut, 0)).spans.length > 1);
+  await assert.rejects(wb.explain(tiny, tiny.bytes.length), (error) => error.kind === "misuse");
+  await assert.rejects(wb.explain(tiny, 0.5), (error) => error.kind === "misuse");
+  wb.close();
+});
+
+test("an edit is planned, and gives a new file", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  const before = tiny.bytes.slice();
+  const plan = await wb.planEdit(tiny, { set: { license: "MIT" } });
+  assert.deepEqual([plan.path, plan.written, plan.changes.length], [tiny.name, false, 1]);
+  assert.equal((await wb.planEdit(tiny)).way, "nothing");
+  const { output, details } = await wb.edit(tiny, { set: { license: "MIT" }, rename: { "a/b": "c" } });
+  assert.deepEqual([output.name, details.written, details.size_after], [tiny.name, true, output.size]);
+  const edited = await wb.open({ name: output.name, bytes: await output.bytes() });
+  assert.deepEqual([edited.attributes.license, edited.tensors[0].name], ["MIT", "c"]);
+  assert.deepEqual([...(await edited.read("c")).array], values);
+  assert.deepEqual(tiny.bytes, before, "the source has not changed");
+  // A format without a header that changes alone is written anew.
+  const plain = await wb.open(tiny);
+  const stb = await (await plain.plan("zt")).convert();
+  const planned = await wb.planEdit({ name: stb.name, bytes: await stb.bytes() }, { set: { license: "MIT" } });
+  assert.notEqual(planned.way, "nothing");
+  await assert.rejects(wb.edit(tiny, { unset: ["nothing"] }), (error) => error.kind === "misuse");
+  wb.close();
+});
+
 test("what is wrong with a file comes with rule, offset and sentence", { skip: withoutCore }, async () => {
   const wb = await Weighbridge.start();
   const cut = { name: "cut.safetensors", bytes: tiny.bytes.slice(0, -1) };
@@ -91,8 +151,8 @@ test("options that cannot be are misuse, and the sentence names what can", { ski
     });
   await refused(model.embedder({ pooling: "median" }), /pooling cannot be "median": it is one of mean cls max$/);
   await refused(model.embedder({ precision: "bf16" }), /precision cannot be "bf16": it is one of f32 f16 int8$/);
-  await refused(model.plan("zt", { encoding: "lzma" }), /encoding cannot be "lzma": it is one of raw zstd deflate$/);
-  await refused(model.plan("zt", { digest: "md5" }), /digest cannot be "md5": it is one of none sha256 crc32c$/);
+  await refused(model.plan("zt", { encoding: "lzma" }), /encoding cannot be "lzma": it is one of raw zstd deflate zstd-seekable$/);
+  await refused(model.plan("zt", { digest: "md5" }), /digest cannot be "md5": it is one of none sha256 crc32c xxh3$/);
   await refused(model.plan("slm", { quantize: "q2" }), /quantize cannot be "q2": it is one of q8_0 q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 mxfp4 bf16 f16$/);
   await refused(model.plan("zt", { cast: "i8" }), /cast cannot be "i8": it is one of .*f16/);
   await refused(model.plan("zt", { allow: ["dtype", "all"] }), /allow cannot be "all": it is one of attribute /);

@@ -7,8 +7,10 @@ import "./welcome.js";
 import { AdmissionPanel } from "./admission-panel.js";
 import type { Model, Verdict } from "./api.js";
 import { BrokenView } from "./broken-view.js";
+import { ComparePanel } from "./compare-panel.js";
 import { ConvertPanel } from "./convert-panel.js";
 import { button, h, replace } from "./dom.js";
+import { EditPanel } from "./edit-panel.js";
 import { couldEmbed, EmbedPanel } from "./embed-panel.js";
 import { engine } from "./engine.js";
 import { chooseFiles, fileInput, listenForDrops } from "./file-drop.js";
@@ -59,6 +61,7 @@ class App extends HTMLElement {
       this.#job.cancel();
       this.dataset["state"] = "welcome";
       document.title = "weighbridge";
+      session.comparing = false;
       replace(this.#main, h("wb-welcome" as "div"));
       return;
     }
@@ -116,7 +119,11 @@ class App extends HTMLElement {
     replace(this.#view, heading(entry, model, badge), tabs);
     tabs.setTabs("Views of the file", panels(entry, model)); // builds the overview first: its check runs on any tab
     tabs.choose(this.#tab);
-    tabs.addEventListener("tab", () => { this.#tab = tabs.chosen; });
+    session.comparing = tabs.chosen === "compare";
+    tabs.addEventListener("tab", () => {
+      this.#tab = tabs.chosen;
+      session.comparing = tabs.chosen === "compare";
+    });
     this.#arrived(`${entry.name} opened: ${model.format}, ${plural(model.tensors.length, "tensor")}`);
   }
 
@@ -156,8 +163,12 @@ function panels(entry: Entry, model: Model): Tab[] {
       build: () => shown(new AdmissionPanel(), (panel) => panel.show()) },
     usable && { id: "convert", label: "Convert",
       build: () => shown(new ConvertPanel(), (panel) => void panel.show(model)) },
+    usable && { id: "compare", label: "Compare",
+      build: () => shown(new ComparePanel(), (panel) => panel.show(entry, model)) },
+    usable && source instanceof File && { id: "edit", label: "Edit",
+      build: () => shown(new EditPanel(), (panel) => panel.show(entry, model)) },
     source instanceof File && { id: "bytes", label: "Bytes",
-      build: () => h("section", { class: "card" }, hexView(fileBytes(source))) },
+      build: () => h("section", { class: "card" }, hexView(fileBytes(source, entry))) },
   ];
   return tabs.filter((tab) => tab !== false);
 }

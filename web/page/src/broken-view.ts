@@ -21,7 +21,8 @@ export class BrokenView extends HTMLElement {
     const file = entry.source instanceof File ? entry.source : null;
     replace(this.#said, failureView(entry.failure, file));
     replace(this, this.#said, this.#job, this.#again, file && file.size > 0
-      ? h("section", { class: "card stack" }, h("h3", {}, "Bytes of the file"), hexView(fileBytes(file))) : null);
+      ? h("section", { class: "card stack" }, h("h3", {}, "Bytes of the file"), hexView(fileBytes(file, entry)))
+      : null);
     const kind = entry.failure?.kind;
     if (kind !== "malformed" && kind !== "unsupported" && kind !== "limit") {
       replace(this.#again, button("Open again", () => session.again(entry), "primary"));

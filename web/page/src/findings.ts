@@ -21,7 +21,7 @@ function detail(finding: Finding, file: File | null, open: boolean): HTMLElement
   if (finding.tensor !== null) rows.push(["Tensor", h("code", {}, finding.tensor)]);
   if (finding.expected) rows.push(["Expected", h("code", {}, finding.expected)]);
   if (finding.found) rows.push(["Found", h("code", {}, finding.found)]);
-  if (finding.hint) rows.push([finding.hint.what === "limit" ? "Limit" : "Option", h("code", {}, hintText(finding.hint))]);
+  if (finding.hint) rows.push([HINTS[finding.hint.what], h("code", {}, hintText(finding.hint))]);
   const item = h("li", { class: `finding ${finding.severity}`, "data-rule": finding.rule },
     h("p", { class: "finding-head" }, h("span", { class: `badge ${finding.severity}` }, finding.severity),
       h("span", { class: "finding-message" }, finding.message)),
@@ -33,7 +33,10 @@ function detail(finding: Finding, file: File | null, open: boolean): HTMLElement
   return item;
 }
 
+const HINTS: Record<Hint["what"], string> = { limit: "Limit", option: "Option", size: "Whole file", file: "Missing file" };
+
 function hintText(hint: Hint): string {
+  if (hint.what === "size") return `${hint.value} bytes`;
   return hint.value === null ? hint.name : `${hint.name}=${hint.value}`;
 }
 

@@ -33,6 +33,21 @@ export function sizeText(bytes: number): HTMLElement {
   return h("span", { class: "number", title: plural(bytes, "byte") }, size(bytes));
 }
 
+const COUNTS = ["", "K", "M", "B", "T"];
+
+/** "22.7 M", with the exact number as its title; small numbers are exact. */
+export function parametersText(count: number): HTMLElement {
+  let value = count;
+  let unit = 0;
+  while (value >= 999.5 && unit + 1 < COUNTS.length) {
+    value /= 1000;
+    unit += 1;
+  }
+  const text = unit === 0 ? String(count)
+    : `${value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)}${THIN}${COUNTS[unit]} (${grouped(count)})`;
+  return h("span", { class: "number", title: plural(count, "parameter") }, text);
+}
+
 /** "100 (0x64)" */
 export function offset(value: number): string {
   return value < 10 ? String(value) : `${grouped(value)} (0x${value.toString(16)})`;

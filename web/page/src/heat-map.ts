@@ -5,14 +5,12 @@
 import type { Model, TensorInfo } from "./api.js";
 import { field, h, replace } from "./dom.js";
 import { grouped, plural, real } from "./format-numbers.js";
+import { BROKEN, HeatCanvas, mixed, NEUTRAL, type Color } from "./heat-canvas.js";
 import { sentenceOf } from "./state.js";
 
 const WINDOW = 128;
 /** The most elements fetched for one window; the core returns whole rows of the slowest dimension. */
 const MOST = 16 * 2 ** 20;
-/** The largest size of an element and the largest width of all, in pixels. */
-const CELL = 40;
-const WIDEST = 680;
 /** A tensor of one dimension is wrapped at this many columns. */
 const WRAP = 64;
 
@@ -26,19 +24,12 @@ interface Slice {
   high: number;
 }
 
-const COLD = [33, 102, 172] as const;
-const HOT = [203, 93, 12] as const;
-const MIDDLE = [240, 240, 236] as const;
-const BROKEN = [214, 0, 150] as const;
+const COLD: Color = [33, 102, 172];
+const HOT: Color = [203, 93, 12];
 
 /** Maps -1 to 1 to a color; a value that is not finite has its own. */
-function color(value: number): readonly [number, number, number] {
-  if (!Number.isFinite(value)) return BROKEN;
-  const end = value < 0 ? COLD : HOT;
-  const part = Math.min(1, Math.abs(value)) ** 0.8;
-  return [0, 1, 2].map((at) => Math.round(MIDDLE[at as 0] + (end[at as 0] - MIDDLE[at as 0]) * part)) as
-    unknown as [number, number, number];
-}
+const color = (value: number): Color => (Number.isFinite(value)
+  ? mixed(NEUTRAL, value < 0 ? COLD : HOT, Math.min(1, Math.abs(value)) ** 0.8) : BROKEN);
 
 export class HeatMap extends HTMLElement {
   #model: Model | null = null;
@@ -46,11 +37,8 @@ export class HeatMap extends HTMLElement {
   #place = 0;
   #leading: number[] = [];
   #slice: Slice | null = null;
-  #cursor: [number, number] = [0, 0];
   #turn = 0;
-  #canvas = h("canvas", { class: "heat", tabindex: "0", role: "img" });
-  #legend = h("div", { class: "legend" });
-  #readout = h("p", { class: "readout number", "aria-live": "polite" }, "\u00a0");
+  #heat = new HeatCanvas((row, column) => this.#words(row, column));
   #controls = h("div", { class: "row controls" });
 
   /** `place` is the tensor's index in the model's list, because names need not be unique. */
@@ -60,9 +48,7 @@ export class HeatMap extends HTMLElement {
     this.#tensor = model.tensors[place] ?? null;
     const dims = this.#tensor?.shape ?? [];
     this.#leading = dims.slice(0, -2).map(() => 0);
-    this.#canvas.onpointermove = (event) => this.#point(event);
-    this.#canvas.onkeydown = (event) => this.#key(event);
-    this.replaceChildren(this.#controls, this.#canvas, this.#legend, this.#readout);
+    this.replaceChildren(this.#controls, this.#heat.canvas, this.#heat.legend, this.#heat.readout);
     if (dims.includes(0)) {
       replace(this, h("p", { class: "quiet" }, "No elements to draw."));
       return;
@@ -117,9 +103,9 @@ export class HeatMap extends HTMLElement {
       this.#draw(slice);
     } catch (error) {
       if (turn !== this.#turn) return;
-      this.#canvas.hidden = true;
-      replace(this.#legend);
-      this.#readout.textContent = sentenceOf(error);
+      this.#heat.canvas.hidden = true;
+      replace(this.#heat.legend);
+      this.#heat.readout.textContent = sentenceOf(error);
     }
   }
 
@@ -158,24 +144,14 @@ export class HeatMap extends HTMLElement {
     const finite = values.filter(Number.isFinite);
     const bound = finite.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
     const lowest = finite.reduce((least, value) => Math.min(least, value), Infinity);
-    this.#canvas.hidden = false;
-    this.#canvas.width = wide;
-    this.#canvas.height = high;
-    this.#canvas.style.aspectRatio = `${wide} / ${high}`;
-    this.#canvas.style.inlineSize = `min(100%, ${Math.min(wide * CELL, WIDEST)}px, ${(65 * wide) / high}vh)`;
-    this.#canvas.setAttribute("aria-label",
-      `Heat map: rows ${slice.firstRow} to ${slice.firstRow + high - 1}, columns ` +
-      `${slice.firstColumn} to ${slice.firstColumn + wide - 1}; arrow keys read single elements`);
-    const context = this.#canvas.getContext("2d");
-    if (!context) return;
-    const image = context.createImageData(wide, high);
-    values.forEach((value, at) => {
-      const padding = this.#isPadding(slice, at);
-      image.data.set([...color(bound > 0 ? value / bound : value), padding ? 0 : 255], at * 4);
+    this.#heat.draw(high, wide, `Heat map: rows ${slice.firstRow} to ${slice.firstRow + high - 1}, columns ` +
+      `${slice.firstColumn} to ${slice.firstColumn + wide - 1}; arrow keys read single elements`, (at) => {
+      const value = values[at] as number;
+      return this.#isPadding(slice, at) ? null : color(bound > 0 ? value / bound : value);
     });
-    context.putImageData(image, 0, 0);
-    this.#drawLegend(bound, lowest);
-    this.#read(0, 0);
+    this.#heat.tellScale(real(-bound), real(bound), (part) => color(part * 2 - 1),
+      lowest === Infinity ? h("span", { class: "quiet" }, "no finite value in this window") : null);
+    this.#heat.read(0, 0);
   }
 
   /** The end of the last row of a wrapped tensor has no elements. */
@@ -184,47 +160,12 @@ export class HeatMap extends HTMLElement {
     return dims.length < 2 && slice.firstRow * WRAP + at >= (dims[0] ?? 1);
   }
 
-  #drawLegend(bound: number, lowest: number): void {
-    const scale = h("canvas", { class: "legend-scale", width: 128, height: 1, "aria-hidden": "true" });
-    const context = scale.getContext("2d");
-    if (context) {
-      const image = context.createImageData(128, 1);
-      for (let at = 0; at < 128; at += 1) image.data.set([...color((at / 127) * 2 - 1), 255], at * 4);
-      context.putImageData(image, 0, 0);
-    }
-    replace(this.#legend, h("span", { class: "number" }, real(-bound)), scale,
-      h("span", { class: "number" }, real(bound)),
-      lowest === Infinity ? h("span", { class: "quiet" }, "no finite value in this window") : null);
-  }
-
-  #point(event: PointerEvent): void {
-    const slice = this.#slice;
-    if (!slice) return;
-    const box = this.#canvas.getBoundingClientRect();
-    this.#read(Math.floor(((event.clientY - box.top) / box.height) * slice.high),
-      Math.floor(((event.clientX - box.left) / box.width) * slice.wide));
-  }
-
-  #key(event: KeyboardEvent): void {
-    const moves: Record<string, [number, number]> = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1],
-      ArrowLeft: [0, -1] };
-    const move = moves[event.key];
-    if (!move) return;
-    event.preventDefault();
-    this.#read(this.#cursor[0] + move[0], this.#cursor[1] + move[1]);
-  }
-
-  #read(row: number, column: number): void {
-    const slice = this.#slice;
-    if (!slice) return;
-    const within = (value: number, count: number): number => Math.min(Math.max(0, value), count - 1);
-    const at: [number, number] = [within(row, slice.high), within(column, slice.wide)];
-    this.#cursor = at;
-    const place = at[0] * slice.wide + at[1];
-    const index = (this.#tensor?.shape ?? []).length < 2 ? [(slice.firstRow + at[0]) * WRAP + at[1]]
-      : [...this.#leading, slice.firstRow + at[0], slice.firstColumn + at[1]];
-    this.#readout.textContent = this.#isPadding(slice, place) ? "\u00a0"
-      : `[${index.join(", ")}] = ${real(slice.values[place] ?? NaN)}`;
+  #words(row: number, column: number): string {
+    const slice = this.#slice as Slice;
+    const place = row * slice.wide + column;
+    const index = (this.#tensor?.shape ?? []).length < 2 ? [(slice.firstRow + row) * WRAP + column]
+      : [...this.#leading, slice.firstRow + row, slice.firstColumn + column];
+    return this.#isPadding(slice, place) ? "\u00a0" : `[${index.join(", ")}] = ${real(slice.values[place] ?? NaN)}`;
   }
 }
 

@@ -6,7 +6,7 @@ import type { Model, Verdict } from "./api.js";
 import { button, facts, h, replace, type Child } from "./dom.js";
 import { ByteMap } from "./byte-map.js";
 import { failureView, findingsView } from "./findings.js";
-import { grouped, plural, size, sizeText } from "./format-numbers.js";
+import { grouped, parametersText, plural, size, sizeText } from "./format-numbers.js";
 import { Job } from "./job.js";
 import { session, VERIFIED_AT_ONCE, wasCancelled, type Entry } from "./state.js";
 import { attributeText } from "./tensor-view.js";
@@ -66,9 +66,9 @@ export class Overview extends HTMLElement {
     this.#verdict.dataset["verdict"] = verdict.valid ? "valid" : "broken";
     replace(this.#verdict, h("p", { class: `verdict-line ${verdict.valid ? "ok" : "error"}` },
       h("span", { class: `badge ${verdict.valid ? "ok" : "error"}` }, words),
-      h("span", {}, verdict.valid ? "The whole file follows every rule of its format."
+      h("span", {}, verdict.valid ? "The file follows every rule of its format."
         : `${plural(verdict.findings_total ?? verdict.findings.length, "finding")}.`),
-      button("Verify again", () => void this.verify(), "small")));
+      button("Verify again", () => void this.verify(), "small")), verdict.valid ? soundness(verdict) : null);
     replace(this.#warnings);
     if (verdict.findings.length > 0) {
       this.#verdict.append(findingsView(verdict.findings, verdict.findings_total, file));
@@ -99,16 +99,28 @@ function section(title: string, ...content: Child[]): HTMLElement {
   return h("section", { class: "card stack" }, h("h3", {}, title), ...content);
 }
 
+/** What the check covered, in the library's words, and what no check of a file alone can prove. */
+function soundness({ checked, parts, digests }: Verdict): HTMLElement {
+  const rows: [string, Child][] = [["Checked", checked]];
+  if (digests > 0) {
+    rows.push(["Digests", digests === parts ? `of every stored part (${grouped(parts)})`
+      : `of ${grouped(digests)} of ${plural(parts, "stored part")}`]);
+  }
+  rows.push(["Not proven", "that this is the file its author published, or that its weights are good: compare the " +
+    "content digest below, or the file's SHA-256, with a published one."]);
+  return facts(rows, "compact soundness");
+}
+
 const code = (text: string): HTMLElement => h("code", {}, text);
 
 function fileFacts(entry: Entry, model: Model): HTMLElement {
   const dtypes = new Map<string, number>();
   for (const { dtype } of model.tensors) dtypes.set(dtype, (dtypes.get(dtype) ?? 0) + 1);
-  const elements = model.tensors.reduce((sum, { shape }) => sum + (shape?.reduce((all, dim) => all * dim, 1) ?? 0), 0);
   const rows: [string, Child][] = [["Format", code(model.format)], ["Version", model.version ?? "none stated"],
     ["Size", sizeText(entry.size)], ["Tensors", h("span", { class: "number" }, grouped(model.tensors.length))],
-    ["Elements", h("span", { class: "number" }, grouped(elements))],
+    ["Parameters", parametersText(model.inspection.parameters)],
     ["Dtypes", [...dtypes].map(([dtype, count]) => `${dtype} × ${grouped(count)}`).join(", ") || "none"]];
+  if (model.inspection.architecture) rows.splice(2, 0, ["Architecture", code(model.inspection.architecture)]);
   if (model.inspection.dtype_label) rows.push(["Label", code(model.inspection.dtype_label)]);
   return facts(rows);
 }

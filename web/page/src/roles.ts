@@ -17,7 +17,7 @@ const RECORDS: [RegExp, Role][] = [
 ];
 
 /** What opens the whole of a model in several files, where another file opens only its part: an index, or the first file of a GGUF. */
-export const INDEX = /\.safetensors\.index\.json$|-00001-of-\d{5}\.gguf$/i;
+export const INDEX = /\.(safetensors|bin)\.index\.json$|\.weights\.json$|-00001-of-\d{5}\.gguf$/i;
 
 const NAMES: [RegExp, Role][] = [
   [INDEX, "model"],
@@ -26,7 +26,7 @@ const NAMES: [RegExp, Role][] = [
   [/\.minimodel-receipt$/i, "receipt"],
   [/\.ledger$/i, "ledger"],
   [/\.registry$/i, "registry"],
-  [/\.khm\.json$/i, "sidecar"],
+  [/\.khm\.json$|\.data$|_data$/i, "sidecar"],
   [/^(.*[._-])?vocab\.txt$/i, "vocabulary"],
   [/^tokenizer\.json$|\.tokenizer$|^tok[^/]*\.bin$/i, "tokenizer"],
   [/\.slm\.[a-z-]+$/i, "record"],

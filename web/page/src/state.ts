@@ -41,6 +41,10 @@ export const wasCancelled = (error: unknown): boolean =>
 export class Session extends EventTarget {
   readonly entries: Entry[] = [];
   current: Entry | null = null;
+  /** The model that the current one is compared with. */
+  second: Entry | null = null;
+  /** While two models are compared, added files do not take the place of the current one. */
+  comparing = false;
   /** The adapter packages that are switched on for the current model. */
   adapters: readonly File[] = [];
 
@@ -60,11 +64,17 @@ export class Session extends EventTarget {
     }
     // The new files may change how open models are read.
     for (const entry of this.entries) this.#forget(entry);
-    this.current = added.find((entry) => INDEX.test(entry.name)) ??
-      added.find((entry) => entry.role === "model") ?? this.current ??
-      added.find((entry) => entry.role === "adapter") ?? added[0] ?? null;
+    const model = added.find((entry) => INDEX.test(entry.name)) ?? added.find((entry) => entry.role === "model");
+    const kept = this.comparing && this.current !== null && this.entries.includes(this.current) ? this.current : null;
+    if (kept && model) this.second = model;
+    else this.current = model ?? this.current ?? added.find((entry) => entry.role === "adapter") ?? added[0] ?? null;
     this.adapters = [];
     this.dispatchEvent(new Event("change"));
+  }
+
+  /** The models that the current one can be compared with, the last one that was added first. */
+  others(): Entry[] {
+    return this.entries.filter((entry) => entry !== this.current && entry.role === "model").reverse();
   }
 
   choose(entry: Entry): void {
@@ -80,8 +90,8 @@ export class Session extends EventTarget {
   }
 
   remove(entry: Entry): void {
-    this.#forget(entry);
     this.entries.splice(this.entries.indexOf(entry), 1);
+    this.#forget(entry);
     if (this.current === entry) this.current = this.entries.find((other) => other.role === "model") ?? null;
     if (!this.current) this.clear();
     else this.dispatchEvent(new Event("change"));
@@ -91,6 +101,7 @@ export class Session extends EventTarget {
     for (const entry of this.entries) this.#forget(entry);
     this.entries.length = 0;
     this.current = null;
+    this.second = null;
     this.dispatchEvent(new Event("change"));
   }
 
@@ -140,6 +151,7 @@ export class Session extends EventTarget {
 
   #forget(entry: Entry | undefined): void {
     if (!entry) return;
+    if (this.second === entry && !this.entries.includes(entry)) this.second = null;
     void entry.model?.close();
     entry.model = null;
     entry.failure = null;

@@ -8,7 +8,7 @@ import { download } from "./download.js";
 import { failureView } from "./findings.js";
 import { grouped, plural, real, shape, size, sizeText } from "./format-numbers.js";
 import { HeatMap } from "./heat-map.js";
-import { hexView } from "./hex-view.js";
+import { explainer, hexView } from "./hex-view.js";
 import { histogramView } from "./histogram.js";
 import { Job } from "./job.js";
 import { isFolder, session, wasCancelled, type Entry } from "./state.js";
@@ -112,7 +112,8 @@ function partBytes(entry: Entry | null, part: TensorPart): HTMLElement | null {
   if (isFolder(entry.source)) return h("p", { class: "quiet" }, "The bytes of files in a folder are not shown here.");
   const file = entry.source;
   return hexView({ start: offset, length, label: `Bytes of ${part.role}`,
-    read: async (at, count) => new Uint8Array(await file.slice(at, at + count).arrayBuffer()) });
+    read: async (at, count) => new Uint8Array(await file.slice(at, at + count).arrayBuffer()),
+    explain: explainer(entry) });
 }
 
 /** An attribute's value as text; a nested value as JSON, with integers of any size. */

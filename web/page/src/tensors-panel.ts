@@ -3,41 +3,18 @@
 // Escape closes the tensor and returns to its row.
 
 import type { Model } from "./api.js";
-import { h } from "./dom.js";
+import { besideTable } from "./grid-table.js";
 import { TensorTable } from "./tensor-table.js";
 import { TensorView } from "./tensor-view.js";
 
 export class TensorsPanel extends HTMLElement {
-  #table = new TensorTable();
-  #side = h("aside", { class: "tensor-side", "aria-label": "The open tensor", hidden: true });
-
   show(model: Model): void {
-    this.replaceChildren(this.#table, this.#side);
-    this.#table.tensors = model.tensors;
-    this.#table.addEventListener("tensor", (event) => this.#open(model, (event as CustomEvent<number>).detail));
-    this.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || this.#side.hidden) return;
-      event.preventDefault();
-      this.#close();
+    const table = new TensorTable();
+    besideTable(this, table, "The open tensor", (place) => {
+      const view = new TensorView();
+      return { view, show: () => view.show(model, place) };
     });
-  }
-
-  #open(model: Model, place: number): void {
-    const view = new TensorView();
-    view.addEventListener("close", () => this.#close());
-    this.#side.hidden = false;
-    this.toggleAttribute("data-open", true);
-    this.#side.replaceChildren(view);
-    this.#side.scrollTop = 0;
-    view.show(model, place);
-  }
-
-  #close(): void {
-    this.#side.hidden = true;
-    this.#side.replaceChildren();
-    this.toggleAttribute("data-open", false);
-    this.#table.mark(-1);
-    this.#table.focusRow();
+    table.items = model.tensors;
   }
 }
 

@@ -47,8 +47,8 @@ function watch(context, origin) {
 }
 
 /** A test with its own page. `body` takes the page and the recorded problems; it may clear those that it expects. */
-export function pageTest(name, { skip = withoutPage, width = 1280, height = 900, theme = "light" }, body) {
-  test(name, { skip, timeout: 120_000 }, async () => {
+export function pageTest(name, { skip = withoutPage, width = 1280, height = 900, theme = "light", timeout = 120_000 }, body) {
+  test(name, { skip, timeout }, async () => {
     const { browser, server } = await start();
     const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, acceptDownloads: true });
     try {

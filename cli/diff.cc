@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// diff: prints what changed between two models. Owns the table, the summary line, and the exit statuses of diff(1).
+#include "weighbridge/diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "session.h"
+#include "weighbridge/json.h"
+#include "weighbridge/output.h"
+#include "weighbridge/picture.h"
+
+namespace weighbridge::cli {
+namespace {
+
+using Verdict = TensorDiff::Verdict;
+
+constexpr std::size_t kLongestName = 100, kLongestValue = 60;
+constexpr std::string_view kGap = "  ";
+
+// Whatever prevents the comparison is 4, as diff(1) has one status for trouble; usage errors stay 2.
+Status trouble(Status status) { return status == Status::misuse ? Status::misuse : Status::io; }
+
+DiffOptions options_of(Session& session) {
+  const Arguments& args = session.args;
+  DiffOptions out;
+  if (args.has(FlagId::atol)) out.atol = args.number(FlagId::atol, 0.0);
+  if (args.has(FlagId::rtol)) out.rtol = args.number(FlagId::rtol, 0.0);
+  out.exact = args.has(FlagId::exact);
+  out.only = args.values(FlagId::only);
+  out.without = args.values(FlagId::without);
+  add_each(args, {FlagId::rename}, [&](std::string_view, const std::string& text) { out.add_rename(text); });
+  add_rename_file(session, out.rename);
+  for (const Match match : {Match::names, Match::content, Match::guess})
+    if (args.value(FlagId::match) == name(match)) out.match = match;
+  out.permuted = args.has(FlagId::permuted);
+  out.metadata = !args.has(FlagId::no_metadata);
+  out.naming = args.value(FlagId::naming);
+  return out;
+}
+
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  std::string out = "[";
+  for (const std::uint64_t dim : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(dim);
+  return out + "]";
+}
+
+// The index of an element in each dimension.
+std::string place_text(std::uint64_t element, const std::vector<std::uint64_t>& shape) {
+  std::vector<std::uint64_t> place(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0; element /= shape[i]) place[i] = element % shape[i];
+  return shape_text(place);
+}
+
+std::string number_text(double value, std::string_view format) {
+  if (std::isnan(value)) return "-";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return fmt::format(fmt::runtime(format), value);
+}
+
+// The share of elements that changed. Never 100 % while some did not, and never 0 % once one has.
+std::string share_text(const ValueDiff& v) {
+  if (v.changed == 0) return "0%";
+  if (v.changed == v.elements) return "100%";
+  const double share = 100 * static_cast<double>(v.changed) / static_cast<double>(v.elements);
+  return share < 0.01 ? "<0.01%" : fmt::format("{:.2f}%", std::min(share, 99.99));
+}
+
+// Seven digits that tell 0.999999 from 1.
+std::string cosine_text(const ValueDiff& v) {
+  if (std::isnan(v.cosine)) return "-";
+  const double distance = 1 - v.cosine;
+  return v.changed > 0 && distance < 5e-7 ? (distance <= 0 ? "1" : fmt::format("1-{:.0e}", distance))
+                                          : fmt::format("{:.6f}", v.cosine);
+}
+
+struct Column {
+  std::string_view head;
+  std::size_t width;
+};
+constexpr Column kColumns[] = {{"max abs", 9}, {"rms", 9}, {"cosine", 9}, {"changed", 8}};
+constexpr Column kMore[] = {{"max rel", 9}, {"rms/A", 9}, {"snr dB", 7}};
+
+std::vector<std::string> cells_of(const TensorDiff& t, bool stats) {
+  const std::size_t count = std::size(kColumns) + (stats ? std::size(kMore) : 0);
+  if (!t.values) return std::vector<std::string>(count, "-");
+  const ValueDiff& v = *t.values;
+  std::vector<std::string> out{number_text(v.max_abs, "{:.3g}"), number_text(v.rms, "{:.3g}"), cosine_text(v),
+                               share_text(v)};
+  if (stats) {
+    out.push_back(number_text(v.max_relative, "{:.3g}"));
+    out.push_back(number_text(v.changed == 0 ? 0 : v.relative_rms, "{:.3g}"));
+    out.push_back(number_text(v.snr, "{:.1f}"));
+  }
+  return out;
+}
+
+// What happened to a tensor: "recast bf16 to f32, values are equal".
+std::string notes_of(const TensorDiff& t, const DiffOptions& options, bool stats) {
+  std::string out;
+  const auto add = [&](const std::string& note) { out += (out.empty() ? "" : ", ") + note; };
+  if (t.verdict == Verdict::only_a || t.verdict == Verdict::only_b) {
+    const bool a = t.verdict == Verdict::only_a;
+    add(std::string(a ? "only in A: " : "only in B: ") + shown(a ? t.type_a : t.type_b) + " " +
+        shape_text(a ? t.shape_a : t.shape_b));
+    if (!t.tied_to.empty()) add("its content is in " + quote(t.tied_to) + " of " + (a ? "B" : "A"));
+    return out;
+  }
+  if (t.renamed)
+    add("renamed " + fitted(t.name_b, kLongestName) +
+        (t.by == TensorDiff::By::content ? " (by content)"
+         : t.by == TensorDiff::By::guess ? " (guessed)"
+                                         : ""));
+  if (t.verdict == Verdict::incomparable) add("cannot be compared: " + shown(t.why));
+  if (t.reshaped)
+    add(std::string(t.transposed ? "transposed " : "reshaped ") + shape_text(t.shape_a) + " to " +
+        shape_text(t.shape_b));
+  else if (t.transposed)
+    add("transposed");
+  if (t.permuted) add("rows permuted" + (t.order.empty() ? "" : " (" + t.order + ")"));
+  if (t.recast)
+    add("recast " + shown(t.type_a) + " to " + shown(t.type_b) + (t.type_a == t.type_b ? " (other layout)" : ""));
+  if (t.verdict != Verdict::incomparable && !t.values && !t.why.empty() && !t.reshaped) add(shown(t.why));
+  if (t.bits_only) add("values are equal, the bits of zeros or NaNs are not");
+  if (!t.values) return out;
+  const ValueDiff& v = *t.values;
+  if (v.changed == 0 && !t.bits_only) add("values are equal");
+  if (v.changed > 0 && (options.atol || options.rtol))
+    add(v.beyond == 0 ? "within the tolerance" : grouped(v.beyond) + " beyond the tolerance");
+  if (v.nans > 0) add(grouped(v.nans) + " NaN in one only");
+  if (v.infinite > 0) add(grouped(v.infinite) + " infinite in one only");
+  if (stats && v.first) add("first at " + place_text(*v.first, t.shape_a));
+  if (stats && v.largest && v.largest != v.first) add("most at " + place_text(*v.largest, t.shape_a));
+  return out;
+}
+
+void print_row(Output& out, const std::vector<std::string>& cells) {
+  std::string row;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::size_t width = i < std::size(kColumns) ? kColumns[i].width : kMore[i - std::size(kColumns)].width;
+    row.append(width - std::min(width, cells[i].size()), ' ').append(cells[i]).append(kGap);
+  }
+  out.text(row);
+}
+
+void print_tensors(Session& session, const Diff& found, const DiffOptions& options) {
+  Output& out = session.out;
+  const bool stats = session.args.has(FlagId::stats);
+  std::vector<std::uint32_t> order = by_change(found);
+  // What is equal by value, or within the tolerance, is counted in the summary.
+  if (!stats) std::erase_if(order, [&](std::uint32_t i) { return found.tensors[i].verdict == Verdict::equal; });
+  if (order.empty()) return;
+  std::string heads;
+  const auto head = [&](const Column& column) {
+    heads.append(column.width - std::min(column.width, column.head.size()), ' ').append(column.head).append(kGap);
+  };
+  for (const Column& column : kColumns) head(column);
+  if (stats)
+    for (const Column& column : kMore) head(column);
+  out.text("\n");
+  out.toned(Tone::heading, heads + "tensor");
+  out.text("\n");
+  const auto most = session.args.number<std::size_t>(FlagId::top);
+  for (const std::uint32_t i : std::span(order).first(std::min(most, order.size()))) {
+    const TensorDiff& t = found.tensors[i];
+    print_row(out, cells_of(t, stats));
+    const std::string_view named = t.verdict == Verdict::only_b ? t.name_b : t.name_a;
+    const bool odd = named.empty() || named.front() == ' ' || named.back() == ' ';
+    out.text(odd ? quote(named) : fitted(named, kLongestName));
+    if (const std::string notes = notes_of(t, options, stats); !notes.empty()) {
+      out.text(": ");
+      const Tone tone = t.verdict == Verdict::incomparable                               ? Tone::warning
+                        : t.verdict == Verdict::different || t.verdict == Verdict::equal ? Tone::plain
+                                                                                         : Tone::bad;
+      out.toned(tone, notes);
+    }
+    out.text("\n");
+  }
+  if (order.size() > most) out.text("... and " + grouped(order.size() - most) + " more; --top N lists N of them\n");
+}
+
+void print_metadata(Session& session, std::string_view heading, const std::vector<MetadataDiff>& list) {
+  if (list.empty()) return;
+  Output& out = session.out;
+  out.text("\n");
+  out.toned(Tone::heading, heading);
+  out.text("\n");
+  const auto most = session.args.number<std::size_t>(FlagId::top);
+  for (std::size_t i = 0; i < std::min(list.size(), most); ++i) {
+    const MetadataDiff& each = list[i];
+    out.text(kGap);
+    if (!each.tensor.empty()) out.text(fitted(each.tensor, kLongestName) + ": ");
+    out.text(fitted(each.key, kLongestName) + ": ");
+    if (each.only_a)
+      out.text("only in A: " + fitted(each.a, kLongestValue));
+    else if (each.only_b)
+      out.text("only in B: " + fitted(each.b, kLongestValue));
+    else
+      out.text(fitted(each.a, kLongestValue) + " -> " + fitted(each.b, kLongestValue));
+    if (each.first) out.text("; the first that differs is item " + std::to_string(*each.first));
+    out.text("\n");
+  }
+  if (list.size() > most) out.text("... and " + grouped(list.size() - most) + " more; --top N lists N of them\n");
+}
+
+// One word for each tensor: what weighs most.
+std::string_view kind_of(const TensorDiff& t) {
+  switch (t.verdict) {
+    case Verdict::only_a: return "only in A";
+    case Verdict::only_b: return "only in B";
+    case Verdict::incomparable: return "not comparable";
+    case Verdict::equal: return t.changed ? "within the tolerance" : "equal by value";
+    case Verdict::different: break;
+  }
+  return t.changed      ? "changed"
+         : t.permuted   ? "permuted"
+         : t.transposed ? "transposed"
+         : t.reshaped   ? "reshaped"
+         : t.recast     ? "recast"
+         : t.renamed    ? "renamed"
+                        : "with other bits";
+}
+
+// "different: 3 changed, 1 only in A, 286 equal; 2 entries of metadata".
+void print_summary(Session& session, const Diff& found) {
+  Output& out = session.out;
+  constexpr std::array<std::string_view, 12> kKinds{
+      "changed",   "permuted",       "transposed",           "reshaped",
+      "recast",    "renamed",        "with other bits",      "only in A",
+      "only in B", "not comparable", "within the tolerance", "equal by value"};
+  std::array<std::uint64_t, kKinds.size()> counts{};
+  for (const TensorDiff& t : found.tensors)
+    for (std::size_t k = 0; k < kKinds.size(); ++k) counts[k] += kind_of(t) == kKinds[k] ? 1U : 0U;
+  if (found.equal()) {
+    out.toned(Tone::good, "equal");
+    std::string more = " (" + counted(found.compared, "tensor", "tensors") + ", " + size_text(found.bytes);
+    for (std::size_t k = kKinds.size() - 2; k < kKinds.size(); ++k)
+      if (counts[k] > 0) more += ", " + grouped(counts[k]) + " " + std::string(kKinds[k]);
+    if (found.moved > 0) more += ", in another order";
+    out.text(more + ")\n");
+    return;
+  }
+  out.toned(found.differs() ? Tone::bad : Tone::warning, found.differs() ? "different" : "not compared in full");
+  std::string list;
+  const auto add = [&](const std::string& text) { list += (list.empty() ? ": " : ", ") + text; };
+  for (std::size_t k = 0; k < kKinds.size(); ++k)
+    if (counts[k] > 0) add(grouped(counts[k]) + " " + std::string(kKinds[k]));
+  if (found.same > 0) add(grouped(found.same) + " equal");
+  if (!found.metadata.empty()) add(counted(found.metadata.size(), "entry of metadata", "entries of metadata"));
+  if (!found.tokenizer.empty()) add("the tokenizer");
+  out.text(list + "\n");
+}
+
+// Writes the picture, if one is asked for.
+void draw(Session& session, const Comparison& comparison) {
+  if (!session.args.has(FlagId::plot)) return;
+  const std::string path(session.args.value(FlagId::plot));
+  std::vector<std::shared_ptr<const Source>> inputs;
+  for (const Model* model : {&comparison.a, &comparison.b})
+    for (const auto& source : model->sources()) inputs.push_back(source);
+  in_file(path, [&] {
+    OutputFile out(path, session.args.has(FlagId::force), inputs);
+    const std::string svg = to_svg(comparison);
+    out.write(std::as_bytes(std::span(svg)));
+    out.publish();
+  });
+}
+
+}  // namespace
+
+Status run_diff(Session& session) {
+  const std::string &path_a = session.args.operands[0], &path_b = session.args.operands[1];
+  const DiffOptions options = options_of(session);
+  const Input a = open_input(session, path_a);
+  if (!a.model) return trouble(a.status);
+  const Input b = open_input(session, path_b);
+  if (!b.model) return trouble(b.status);
+  Diff found;
+  try {
+    found = diff(*a.model, *b.model, options, session.context());
+  } catch (const Error& error) {
+    return trouble(session.fail(path_a + " and " + path_b, error));
+  }
+  session.progress().clear();
+  Comparison comparison{path_a, path_b, *a.model, *b.model, found};
+  try {
+    draw(session, comparison);
+  } catch (const Error& error) {
+    return trouble(session.fail({}, error));
+  }
+  session.remarks(path_a, a.report);
+  session.remarks(path_b, b.report);
+  if (session.json) {
+    comparison.most = session.args.number(FlagId::top, comparison.most);
+    session.object(to_json(comparison));
+  } else if (!session.quiet) {
+    print_summary(session, found);
+    print_tensors(session, found, options);
+    print_metadata(session, "metadata", found.metadata);
+    print_metadata(session, "tokenizer", found.tokenizer);
+  }
+  return found.differs() ? Status::invalid : found.incomparable > 0 ? Status::unsupported : Status::done;
+}
+
+}  // namespace weighbridge::cli

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// doctor: says what a file is, what is wrong with it and what to do, and writes what can be saved.
+#include "weighbridge/doctor.h"
+
+#include <string>
+
+#include "session.h"
+#include "standard_input.h"
+#include "weighbridge/formats.h"
+#include "weighbridge/json.h"
+
+namespace weighbridge::cli {
+namespace {
+
+using What = Advice::What;
+
+constexpr std::size_t kMostListed = 10;
+
+// As a word of a shell command.
+std::string word(std::string_view text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_";
+  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos && text[0] != '-') return std::string(text);
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\"'\"'") : std::string(1, c);
+  return shown((text.starts_with('-') ? "./" : "") + out + "'");
+}
+
+std::string without_extension(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/'), dot = path.find_last_of('.');
+  return dot == path.npos || dot == 0 || (slash != path.npos && dot <= slash + 1) ? path : path.substr(0, dot);
+}
+
+// The extension of a file that holds the whole tensors: that of the format, if it can be written.
+std::string salvaged(const std::string& path, std::string_view format) {
+  const FormatInfo* const info = find_format(format);
+  const bool own = info && info->writes && !info->folder && !info->extensions.empty();
+  return without_extension(path) + ".salvaged." + std::string(own ? info->extensions[0] : "safetensors");
+}
+
+std::string range_of(const Advice& advice) {
+  return std::to_string(advice.from) + "-" + (advice.to == 0 ? "" : std::to_string(advice.to - 1));
+}
+
+// The line of what to do, and the command for it.
+void print_advice(Output& out, const std::string& path, const Diagnosis& diagnosis, const Advice& advice) {
+  const auto line = [&](std::string_view what, const std::string& command) {
+    out.text("  " + std::string(what) + (command.empty() ? "\n" : ":\n    " + command + "\n"));
+  };
+  const std::string file = word(path);
+  switch (advice.what) {
+    case What::fetch_rest: {
+      // Where space was reserved, what follows the last whole block has to go first.
+      const std::string cut =
+          advice.from < diagnosis.size ? "truncate -s " + std::to_string(advice.from) + " " + file + " && " : "";
+      line("fetch the bytes " + range_of(advice), cut + "curl -L -C - -o " + file + " URL");
+      break;
+    }
+    case What::fetch_again:
+      if (advice.name.empty())
+        line("download it again", "curl -L -o " + file + " URL");
+      else
+        line("download " + quote(advice.name) + " again", "");
+      break;
+    case What::fetch_object:
+      line("fetch the file that the pointer stands for", "git lfs pull --include " + file);
+      break;
+    case What::fetch_file: line("download the missing file " + quote(advice.name), ""); break;
+    case What::salvage:
+      line("or save the tensors that are whole",
+           "weighbridge doctor " + file + " --salvage " + word(salvaged(path, diagnosis.verdict.format)));
+      break;
+    case What::trim:
+      line("write a copy that ends where the model does",
+           "weighbridge doctor " + file + " --trim " +
+               word(without_extension(path) + ".trimmed" + path.substr(without_extension(path).size())));
+      break;
+    case What::rename:
+      line("give it the extension of its format",
+           "mv " + file + " " + word(without_extension(path) + "." + advice.name));
+      break;
+    case What::decompress: line("decompress it", advice.name.empty() ? "" : advice.name + " -d " + file); break;
+    case What::compare:
+      line("compare it with the SHA-256 that its publisher states", "weighbridge verify " + file + " --sha256 HEX");
+      break;
+  }
+}
+
+void print_names(Output& out, const std::vector<std::string>& names, std::uint64_t total) {
+  for (std::size_t i = 0; i < names.size() && i < kMostListed; ++i) out.text("    " + shown(names[i]) + "\n");
+  if (total > kMostListed) out.text("    and " + grouped(total - kMostListed) + " more\n");
+}
+
+void print(Session& session, const std::string& path, const Diagnosis& d) {
+  Output& out = session.out;
+  out.shown(input_name(path));
+  out.text(": ");
+  out.toned(d.condition == Condition::sound        ? Tone::good
+            : d.condition == Condition::suspicious ? Tone::warning
+                                                   : Tone::bad,
+            name(d.condition));
+  out.text(": " + shown(d.what) + "\n");
+  if (!d.sha256.empty()) out.text("  expected: SHA-256 " + d.sha256 + "\n");
+  if (d.full_size && *d.full_size != d.size)
+    out.text("  size: " + grouped(d.size) + " of " + grouped(*d.full_size) + " bytes (" +
+             (d.size < *d.full_size ? grouped(*d.full_size - d.size) + " are missing)\n"
+                                    : grouped(d.size - *d.full_size) + " too many)\n"));
+  else
+    out.text("  size: " + grouped(d.size) + (d.size == 1 ? " byte\n" : " bytes\n"));
+  // How many a model has of which a file cannot be read is not known.
+  const bool in_other_files = !d.verdict.report.valid() && d.damaged.empty();
+  if (d.tensors > 0)
+    out.text("  tensors: " + grouped(d.whole) + (in_other_files ? "" : " of " + grouped(d.tensors)) +
+             (d.whole == 1 && in_other_files ? " is whole" : " are whole") +
+             (d.damaged.empty() ? "\n" : "; these are not:\n"));
+  print_names(out, d.damaged, d.tensors - d.whole);
+  if (d.zeros)
+    out.text("  zeros: " + grouped(d.zeros->length) + " bytes from byte " + std::to_string(d.zeros->offset) + " on\n");
+  if (!d.missing.empty()) {
+    out.text("  missing files:\n");
+    print_names(out, d.missing, d.missing.size());
+  }
+  if (!d.named_like.empty())
+    out.text("  name: its extension means " + std::string(d.named_like) + ", its content is " +
+             std::string(d.verdict.format) + "\n");
+  if (d.condition != Condition::foreign) {
+    std::size_t listed = 0;
+    for (const Finding& finding : d.verdict.report.findings()) {
+      if (listed++ == kMostListed) break;
+      out.text("  " + std::string(name(finding.severity)) + ": " +
+               (finding.file.empty() ? "" : shown(finding.file.name) + ": ") + session.sentence(finding) + "\n");
+    }
+    if (d.verdict.report.total() > kMostListed)
+      out.text("  and " + grouped(d.verdict.report.total() - kMostListed) + " more findings, which verify lists\n");
+  }
+  if (!d.verdict.checked.empty()) out.text("  checked: " + d.verdict.checked + "\n");
+  if (d.advice.empty()) return;
+  out.text("what to do:\n");
+  for (const Advice& advice : d.advice) print_advice(out, path, d, advice);
+}
+
+void print(Session& session, const std::string& path, const CacheReport& report) {
+  Output& out = session.out;
+  using State = CacheEntry::State;
+  for (const CacheEntry& entry : report.entries) {
+    if (entry.state == State::sound) continue;
+    out.toned(entry.state == State::damaged || entry.state == State::missing ? Tone::bad : Tone::warning,
+              name(entry.state));
+    out.text(" " + shown(entry.path));
+    if (!entry.used_by.empty()) out.text(", used by " + shown(entry.used_by));
+    if (!entry.found.empty()) out.text("; its bytes have the digest " + entry.found);
+    out.text("\n");
+  }
+  out.shown(path);
+  out.text(": ");
+  out.toned(report.sound() ? Tone::good : Tone::bad, report.sound() ? "sound" : "not sound");
+  out.text(": a cache of the Hugging Face Hub, " + size_text(report.bytes) + " hashed:");
+  bool first = true;
+  for (const State state :
+       {State::sound, State::damaged, State::unfinished, State::missing, State::stray, State::unknown}) {
+    const std::uint64_t count = report.of(state);
+    if (count == 0 && state != State::sound) continue;
+    out.text((first ? " " : ", ") + grouped(count) + " " + std::string(name(state)));
+    first = false;
+  }
+  out.text("\n");
+}
+
+Status cache(Session& session, const std::string& path) {
+  session.progress().about("hashing");
+  const CacheReport report = check_cache(path, session.context());
+  session.progress().clear();
+  if (session.json)
+    session.object(to_json(path, report));
+  else if (!session.quiet)
+    print(session, path, report);
+  return report.sound() ? Status::done : Status::invalid;
+}
+
+Status status_of(const Diagnosis& diagnosis) {
+  if (diagnosis.condition != Condition::sound) return Status::invalid;
+  return status_of_report(diagnosis.verdict.report);
+}
+
+// Writes what the flags ask for. The status is that of the output: done.
+Status repair(Session& session, const std::string& path, const Diagnosis& diagnosis) {
+  const bool salvages = session.args.has(FlagId::salvage), force = session.args.has(FlagId::force);
+  const std::string output(session.args.value(salvages ? FlagId::salvage : FlagId::trim));
+  if (salvages) {
+    Options options;
+    options.replace = force;
+    salvage(diagnosis, output, options, session.context());
+  } else {
+    trim(diagnosis, output, force, session.context());
+  }
+  session.progress().clear();
+  session.tell_written(output, [&] {
+    if (session.json) {
+      session.object(to_json(path, diagnosis));
+    } else if (!session.quiet) {
+      session.out.text(shown(path) + " -> " + shown(output) + ": ");
+      if (salvages)
+        session.out.text(grouped(diagnosis.whole) + " of " + grouped(diagnosis.tensors) + " tensors, written\n");
+      else
+        session.out.text(grouped(*diagnosis.full_size) + " bytes, written and verified\n");
+    }
+  });
+  return Status::done;
+}
+
+Status examine(Session& session, const std::string& path) {
+  try {
+    const bool repairs = session.args.has(FlagId::salvage) || session.args.has(FlagId::trim);
+    if (path != "-" && is_hub_cache(path)) {
+      if (repairs || session.args.has(FlagId::resume_from))
+        throw Misuse("this is a cache of the Hugging Face Hub: name one of its files");
+      return cache(session, path);
+    }
+    session.progress().about("examining");
+    Diagnosis diagnosis =
+        path == "-" ? diagnose(place_of(session.source(path)), session.context()) : diagnose(path, session.context());
+    session.progress().clear();
+    drop_shard_alone(session.args, path, diagnosis.verdict.report);
+    if (repairs) return repair(session, path, diagnosis);
+    if (session.args.has(FlagId::resume_from)) {
+      for (const Advice& advice : diagnosis.advice)
+        if (advice.what == What::fetch_rest) {
+          session.out.text(range_of(advice) + "\n");
+          return Status::done;
+        }
+      complain(shown(path) + ": " +
+               (diagnosis.condition == Condition::sound
+                    ? "no bytes are missing"
+                    : "no range of bytes would make it whole: " + shown(diagnosis.what)));
+      return Status::invalid;
+    }
+    if (session.json)
+      session.object(to_json(path, diagnosis));
+    else if (!session.quiet)
+      print(session, path, diagnosis);
+    return status_of(diagnosis);
+  } catch (const Error& error) {
+    return session.fail(path, error);
+  }
+}
+
+}  // namespace
+
+Status run_doctor(Session& session) {
+  for (const FlagId id : {FlagId::salvage, FlagId::trim, FlagId::resume_from})
+    if (session.args.has(id) && session.args.operands.size() > 1)
+      throw Misuse("--" + std::string(flag(id).name) + " takes one FILE, but several are given");
+  return session.for_each_file([&](const std::string& path) { return examine(session, path); });
+}
+
+}  // namespace weighbridge::cli

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// edit: changes metadata and names of tensors, in place where the new header fits.
+#include "weighbridge/edit.h"
+
+#include <string>
+
+#include "session.h"
+#include "weighbridge/json.h"
+
+namespace weighbridge::cli {
+namespace {
+
+using Way = Edited::Way;
+
+constexpr std::size_t kMostListed = 20, kLongest = 100;
+
+EditOptions options_of(Session& session) {
+  const Arguments& args = session.args;
+  EditOptions out;
+  add_each(args, {FlagId::set, FlagId::unset, FlagId::rename, FlagId::without},
+           [&](std::string_view option, const std::string& text) { out.add(option, text); });
+  if (args.has(FlagId::from_json)) {
+    const std::string path(args.value(FlagId::from_json));
+    in_file(path, [&] { out.add_json(*session.source(path), session.context().limits); });
+  }
+  add_rename_file(session, out.rename);
+  if (args.has(FlagId::reserve)) {
+    Options size;
+    try {
+      size.set("reserve", args.value(FlagId::reserve));
+    } catch (const Error& error) {
+      throw Misuse("--reserve: " + shown(error.what()));
+    }
+    out.reserve = size.header.reserve;
+  }
+  out.output = args.value(FlagId::output);
+  out.replace = args.has(FlagId::force);
+  return out;
+}
+
+// "the header needs 96 of 120 bytes"
+std::string header_text(const Edited& edited) {
+  const bool at_end = edited.way == Way::in_place && edited.needed > edited.header;
+  return "the header needs " + (at_end ? counted(edited.needed, "byte", "bytes") + ", before " + grouped(edited.header)
+                                       : grouped(edited.needed) + " of " + counted(edited.header, "byte", "bytes"));
+}
+
+std::string plan_text(const Edited& edited, const std::string& output) {
+  const std::string where = output.empty() ? "a new file of " + size_text(edited.size_after) + " replaces this one"
+                                           : "a new file of " + size_text(edited.size_after);
+  switch (edited.way) {
+    case Way::nothing: return "nothing to change";
+    case Way::in_place: return "in place: " + header_text(edited) + ", no tensor is read";
+    case Way::copied:
+      return where +
+             (output.empty() ? ": the header needs " + counted(edited.needed, "byte", "bytes") + " and has " +
+                                   grouped(edited.header)
+                             : std::string()) +
+             "; the system copies the tensors, or shares them where the disk can";
+    case Way::converted: return where + "; every tensor is read and written";
+  }
+  return {};
+}
+
+void print_changes(Output& out, const Edited& edited) {
+  std::size_t listed = 0;
+  for (const Item& item : edited.changes) {
+    if (listed++ == kMostListed) break;
+    out.text("  " +
+             std::string(item.to == "removed" || item.to == "left out" ? "remove"
+                         : item.from == "absent"                       ? "add"
+                                                                       : "change") +
+             " " + shown(item.subject));
+    if (item.to == "removed")
+      out.text(", which was " + fitted(item.from, kLongest));
+    else if (item.from == "absent")
+      out.text(": " + fitted(item.to, kLongest));
+    else if (item.to != "left out")
+      out.text(": " + fitted(item.from, kLongest) + " -> " + fitted(item.to, kLongest));
+    out.text("\n");
+  }
+  if (edited.changes.size() > kMostListed)
+    out.text("  and " + grouped(edited.changes.size() - kMostListed) + " more, which --json lists\n");
+}
+
+// What a person should know who did not ask.
+void print_notes(const std::string& path, const EditOptions& options, const Edited& edited) {
+  if (edited.left == Edited::Left::finished)
+    remark(shown(path) + ": an earlier edit was killed after it had written the header; it is now finished");
+  if (edited.left == Edited::Left::undone) remark(shown(path) + ": an earlier edit was killed; it was undone first");
+  if (!options.output.empty() || edited.names < 2 || edited.way == Way::nothing) return;
+  remark(shown(path) + ": the file has " + grouped(edited.names) + " names (hard links), and " +
+         (edited.way == Way::in_place ? "all of them show the change" : "the others keep the old file"));
+}
+
+void print_done(Session& session, const std::string& path, const EditOptions& options, const Edited& edited) {
+  Output& out = session.out;
+  out.text(shown(path) + (options.output.empty() ? "" : " -> " + shown(options.output)) + ": ");
+  if (edited.way == Way::nothing)
+    out.text("nothing to change\n");
+  else if (edited.way == Way::in_place)
+    out.text("changed in place; " + header_text(edited) + "; --undo reverts it\n");
+  else
+    out.text("written, " + size_text(edited.size_after) +
+             (edited.shared > 0 ? ", of which " + size_text(edited.shared) + " are shared with the old file" : "") +
+             "\n");
+  print_changes(out, edited);
+}
+
+Status change(Session& session, const std::string& path) {
+  const EditOptions options = options_of(session);
+  const bool dry_run = session.args.has(FlagId::dry_run);
+  if (options.empty())
+    throw Misuse("edit has nothing to change: give --set, --unset, --rename, --without or --from-json");
+  if (!dry_run && options.output.empty() && !session.args.has(FlagId::in_place))
+    throw Misuse("--in-place changes FILE itself, and -o OUT writes a new file: give one of them");
+  if (options.output == "-")
+    throw Misuse("edit cannot write to standard output, because it reads its output back: name a file");
+  session.progress().about("writing");
+  const auto before = [&](const Edited& plan) {
+    // Said before it takes the time and the room.
+    if (!session.quiet && !session.json && plan.way != Way::in_place && options.output.empty())
+      remark(shown(path) + ": " + plan_text(plan, options.output));
+  };
+  const Edited edited =
+      dry_run ? plan_edit(path, options, session.context()) : edit(path, options, session.context(), before);
+  session.progress().clear();
+  const bool written = !dry_run && edited.way != Way::nothing;
+  if (!session.quiet && !session.json) print_notes(path, options, edited);
+  const auto print = [&] {
+    if (session.json) {
+      session.object(to_json(path, options.output, edited, written));
+    } else if (!session.quiet && dry_run) {
+      session.out.text(shown(path) + ": " + plan_text(edited, options.output) + "\n");
+      print_changes(session.out, edited);
+    } else if (!session.quiet) {
+      print_done(session, path, options, edited);
+    }
+  };
+  session.tell_written(written ? (options.output.empty() ? path : options.output) : std::string(), print);
+  return Status::done;
+}
+
+Status restore(Session& session, const std::string& path, bool undo) {
+  const Edited edited = undo ? undo_edit(path, session.context()) : settle_edit(path, session.context());
+  const bool written = undo || edited.left == Edited::Left::undone;
+  const auto print = [&] {
+    if (session.json) {
+      session.object(to_json(path, {}, edited, written));
+    } else if (!session.quiet) {
+      session.out.text(shown(path) + ": " +
+                       (undo ? "the last edit is undone; --undo again redoes it"
+                        : edited.left == Edited::Left::finished
+                            ? "the killed edit had written the header; it is now finished"
+                        : edited.left == Edited::Left::undone ? "the killed edit is undone"
+                                                              : "no edit was killed, so there is nothing to do") +
+                       "\n");
+    }
+  };
+  session.tell_written(written ? path : std::string(), print);
+  return Status::done;
+}
+
+}  // namespace
+
+Status run_edit(Session& session) {
+  const std::string& path = session.args.operands[0];
+  if (path == "-") throw Misuse("edit changes a file: name it");
+  try {
+    for (const FlagId id : {FlagId::undo, FlagId::recover})
+      if (session.args.has(id)) return restore(session, path, id == FlagId::undo);
+    return change(session, path);
+  } catch (const Error& error) {
+    return session.fail(path, error);
+  }
+}
+
+}  // namespace weighbridge::cli

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// manifest: lists the files of a model with their digests and signs the list. verify --manifest compares files with it.
+#include "weighbridge/manifest.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "manifest.h"
+#include "session.h"
+#include "weighbridge/json.h"
+#include "weighbridge/output.h"
+
+namespace weighbridge::cli {
+namespace {
+
+constexpr std::size_t kMostListed = 10;
+
+// The text of a file of PEM; errors about it name the file.
+std::string pem_of(Session& session, std::string_view file) {
+  const std::string path(file);
+  return in_file(path, [&] { return small_text(session, path); });
+}
+
+// A wrong -o with --force would replace a file of the model, or the key.
+void require_manifest(Session& session, const std::string& output) {
+  std::error_code unknown;  // OutputFile says what is wrong with it
+  if (!session.args.has(FlagId::force) || !std::filesystem::is_regular_file(output, unknown)) return;
+  const auto source = session.source(output);
+  std::string head(static_cast<std::size_t>(std::min<std::uint64_t>(source->size(), 4096)), '\0');
+  source->read_at(0, std::as_writable_bytes(std::span(head)));
+  if (head.find("application/vnd.dev.sigstore.bundle") == head.npos)
+    raise(Kind::misuse, "misuse/output-exists", "the file exists and is not a manifest, so --force does not replace it",
+          output);
+}
+
+// Signs first, so that a wrong key is known before everything is hashed.
+void require_key(const SigningKey& key, const std::string& key_file, const std::string& certificate_file) {
+  Manifest nothing;
+  nothing.name = "key";
+  try {
+    write_manifest(nothing, key);
+  } catch (const Error& error) {
+    throw error.in(error.finding().rule == "misuse/certificate" ? certificate_file : key_file);
+  }
+}
+
+SigningKey signing_key(Session& session) {
+  SigningKey out;
+  const Arguments& args = session.args;
+  if (!args.has(FlagId::key)) return out;
+  out.key = pem_of(session, args.value(FlagId::key));
+  if (args.has(FlagId::certificate)) out.certificate = pem_of(session, args.value(FlagId::certificate));
+  for (const std::string& path : args.values(FlagId::chain)) out.chain.push_back(pem_of(session, path));
+  require_key(out, std::string(args.value(FlagId::key)), std::string(args.value(FlagId::certificate)));
+  return out;
+}
+
+void print(Session& session, const std::string& path, const std::string& output, const Manifest& manifest,
+           const SigningKey& key) {
+  Output& out = session.out;
+  std::uint64_t bytes = 0, tensors = 0;
+  for (const ManifestNote& note : manifest.notes) bytes += note.size, tensors += note.tensors.size();
+  out.shown(path);
+  out.text(" -> ");
+  out.shown(output);
+  out.text(": " + counted(manifest.files(), "file", "files"));
+  if (manifest.shard_size > 0) out.text(" in " + counted(manifest.entries.size(), "range", "ranges"));
+  if (session.args.has(FlagId::per_tensor)) out.text(", " + counted(tensors, "tensor", "tensors"));
+  out.text(", " + size_text(bytes) + ", " +
+           (!key.certificate.empty() ? "signed with a certificate"
+            : !key.key.empty()       ? "signed with a key"
+                                     : "not signed") +
+           "\n");
+  if (key.key.empty() && !session.args.has(FlagId::no_sign))
+    out.text(
+        "  without a signature it shows that the files did not change after now, not who published them; --key signs "
+        "it\n");
+}
+
+void print_names(Output& out, std::string_view what, const std::vector<std::string>& names) {
+  out.text("  " + std::string(what) + ": ");
+  for (std::size_t i = 0; i < names.size() && i < kMostListed; ++i) out.text((i == 0 ? "" : ", ") + shown(names[i]));
+  out.text(names.size() > kMostListed ? " and " + grouped(names.size() - kMostListed) + " more\n" : "\n");
+}
+
+// Ignored paths that the specification does not fix: a signer can hide files with them.
+std::vector<std::string> own_ignored(const Manifest& manifest) {
+  std::vector<std::string> out;
+  for (const std::string& each : manifest.ignored)
+    if (each != ".git" && each != ".gitattributes" && each != ".github" && each != ".gitignore") out.push_back(each);
+  return out;
+}
+
+std::string signature_text(const ManifestVerdict& verdict) {
+  switch (verdict.signature) {
+    case SignatureState::none: return "not signed";
+    case SignatureState::valid:
+      return verdict.method == SigningMethod::certificate ? "signed by " + shown(verdict.signer)
+                                                          : "signed with the key";
+    case SignatureState::unchecked: return "signature NOT CHECKED: " + shown(verdict.unchecked);
+    case SignatureState::invalid: break;
+  }
+  return "signature invalid";
+}
+
+void print(Session& session, const std::string& path, const ManifestVerdict& verdict) {
+  Output& out = session.out;
+  session.print_findings(path, verdict.report);
+  out.shown(path);
+  out.text(": ");
+  if (!verdict.valid() && verdict.manifest.entries.empty()) {  // the findings say why
+    out.toned(Tone::bad, "not checked");
+    out.text(verdict.signature == SignatureState::invalid ? ": the signature is invalid, so no file was compared\n"
+                                                          : ": the manifest is invalid, so no file was compared\n");
+    return;
+  }
+  if (verdict.valid())
+    out.toned(verdict.signature == SignatureState::unchecked ? Tone::warning : Tone::good, "ok");
+  else
+    out.toned(Tone::bad, "NOT what the manifest lists");
+  out.text(" (" + counted(verdict.files, "file", "files") + ", " + size_text(verdict.bytes) + "), " +
+           signature_text(verdict) + "\n");
+  if (verdict.remembered > 0)
+    out.text("  not read again, unchanged since the last check: " + counted(verdict.remembered, "file", "files") +
+             " (--full reads all)\n");
+  if (const std::vector<std::string> ignored = own_ignored(verdict.manifest); !ignored.empty())
+    print_names(out, "not covered by the manifest", ignored);
+}
+
+}  // namespace
+
+Status run_manifest(Session& session) {
+  const Arguments& args = session.args;
+  const std::string& path = args.operands.front();
+  const std::string output(args.value(FlagId::output));
+  try {
+    const SigningKey key = signing_key(session);
+    ManifestOptions options{.per_tensor = args.has(FlagId::per_tensor),
+                            .shard_size = args.number(FlagId::range_size, std::uint64_t{0}),
+                            .ignore = args.values(FlagId::ignore),
+                            .allow_symlinks = args.has(FlagId::allow_symlinks),
+                            .output = output};
+    require_manifest(session, output);
+    OutputFile file(output, args.has(FlagId::force));  // refuses before anything is hashed
+    const Manifest manifest = list_files(path, options, session.context());
+    const std::string text = key.key.empty() ? write_manifest(manifest) : write_manifest(manifest, key);
+    file.write(std::as_bytes(std::span(text)));
+    file.publish();
+    session.progress().clear();
+    const SigningMethod method = key.key.empty()           ? SigningMethod::none
+                                 : key.certificate.empty() ? SigningMethod::key
+                                                           : SigningMethod::certificate;
+    session.tell_written(output, [&] {
+      if (session.json)
+        session.object(to_json(path, output, manifest, method));
+      else if (!session.quiet)
+        print(session, path, output, manifest, key);
+    });
+    return Status::done;
+  } catch (const Error& error) {
+    return session.fail(path, error);
+  }
+}
+
+Status verify_with_manifest(Session& session) {
+  const Arguments& args = session.args;
+  if (args.operands.size() > 1) throw Misuse("--manifest checks one file or folder, but several are given");
+  const std::string& path = args.operands.front();
+  const std::string manifest(args.value(FlagId::manifest));
+  try {
+    ManifestCheck check{.only = args.values(FlagId::only),
+                        .ignore_unsigned = args.has(FlagId::ignore_unsigned),
+                        .ignore = args.values(FlagId::ignore),
+                        .state = state_file(args),
+                        .full = args.has(FlagId::full)};
+    if (args.has(FlagId::key)) check.trust.key = pem_of(session, args.value(FlagId::key));
+    if (args.has(FlagId::roots)) check.trust.roots = pem_of(session, args.value(FlagId::roots));
+    const ManifestVerdict verdict = verify_manifest(path, session.source(manifest), check, session.context());
+    session.progress().clear();
+    if (session.json)
+      session.object(to_json(path, manifest, verdict));
+    else if (!session.quiet)
+      print(session, path, verdict);
+    if (!verdict.valid()) return Status::invalid;
+    return verdict.signature == SignatureState::unchecked ? Status::unsupported : Status::done;
+  } catch (const Error& error) {
+    // What is wrong with a key is about its file.
+    if (error.finding().rule == "misuse/key") return session.fail(path, error.in(std::string(args.value(FlagId::key))));
+    if (error.finding().rule == "misuse/roots")
+      return session.fail(path, error.in(std::string(args.value(FlagId::roots))));
+    return session.fail(path, error);
+  }
+}
+
+}  // namespace weighbridge::cli

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Changes the metadata of a file and renames its tensors, in place if the new header fits. Owns EditOptions, edit(),
+/// its plan, and recovery after a kill.
+///
+/// An edit in place writes a journal beside the file first (".NAME.weighbridge-edit.journal"): if the process is killed
+/// at any moment, the next edit of the file first finishes or undoes the change. Once the change is on the disk, the
+/// journal is kept as ".NAME.weighbridge-edit.undo", from which undo_edit() takes the old header.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weighbridge/context.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/source.h"
+#include "weighbridge/value.h"
+#include "weighbridge/view.h"
+
+namespace weighbridge {
+
+/// What to change, and where to write it. All names and keys are those of the file before any change.
+struct EditOptions {
+  /// A value as text, whose type may depend on the file.
+  struct Setting {
+    std::string key{};   ///< of the metadata
+    std::string type{};  ///< one of types(); empty: the type of the key's present value, or text if there is none
+    std::string text{};  ///< the value, as Value::to_text() spells it
+  };
+  std::vector<Setting> set{};          ///< each replaces the value of its key, or is added at the end
+  std::vector<Value::Entry> values{};  ///< likewise, with types of their own; text where the container has only text
+  std::vector<std::string> unset{};    ///< keys to leave out
+  std::vector<Renaming> rename{};      ///< tensors; applied at once, so two can swap names
+  std::vector<std::string> without{};  ///< globs of tensors to leave out; always needs a new file
+  std::string output{};                ///< the new file; empty: the file itself changes
+  std::uint64_t reserve = 0;           ///< bytes to leave free in the header of a new file, for later edits
+  bool replace = false;                ///< replace an `output` that exists
+
+  bool empty() const noexcept;  ///< whether nothing is to change
+  /// Adds to a member from its text form.
+  /// @param option "set" (KEY=VALUE or KEY:TYPE=VALUE), "unset" (a key), "rename" (OLD=NEW), "without" (a glob). The
+  ///   first "=" separates. A key that ends in ":" and one of types() needs add_json().
+  /// @throws Error misuse: an unknown option, or a text without its form.
+  void add(std::string_view option, std::string_view text);
+  /// [reads] Adds the members of a JSON object: a text, a boolean, a list, an object {"type": ..., "value": ...}, or a
+  /// number, which gets the type of the key's present value; null unsets the key. Throws Error{misuse} if it is not
+  /// such an object, Error{limit} for more bytes than limits.header.
+  void add_json(const Source&, const Limits& = {});
+  /// "text", "bool", "u8" ... "i64", "f32", "f64", "json".
+  static std::vector<std::string_view> types();
+};
+
+/// What an edit does, or did.
+struct Edited {
+  /// How the bytes get onto the disk.
+  enum class Way : std::uint8_t {
+    nothing,   ///< the file is already as it should be
+    in_place,  ///< the header is written over the old one
+    copied,    ///< a new file with a new header; the kernel copies the payload, or shares it if the filesystem can
+    converted  ///< a new file from the format's writer, which reads and writes every tensor
+  };
+  /// What was done first with an earlier edit that was killed.
+  enum class Left : std::uint8_t { nothing, finished, undone };
+
+  std::string format{};          ///< of the file
+  Way way = Way::nothing;        ///< how
+  std::vector<Item> changes{};   ///< what changes: attributes["k"], tensors["w"]
+  std::uint64_t header = 0;      ///< bytes that the file's header has, free space included
+  std::uint64_t needed = 0;      ///< bytes that the new one needs; 0: the format has no header of its own
+  std::uint64_t size = 0;        ///< bytes of the file before
+  std::uint64_t size_after = 0;  ///< bytes after; of the new file, if there is one
+  std::uint64_t shared = 0;      ///< once written: bytes of a new file that share the old file's blocks on the disk
+  std::uint64_t names = 1;       ///< hard links of the file: in place, all change; otherwise the others keep the old
+  bool alone = false;            ///< in place: whether the system confirmed that no other process had it open
+  Left left = Left::nothing;     ///< what was recovered first
+  std::string undo{};            ///< in place, once written: the file from which undo_edit() restores
+};
+std::string_view name(Edited::Way) noexcept;   ///< "nothing", "in-place", "copied", "converted"
+std::string_view name(Edited::Left) noexcept;  ///< "nothing", "finished", "undone"
+
+/// [reads] What edit() would do, from the header alone. Changes nothing.
+/// @throws Error what open() throws; misuse: what view() refuses, a value that does not fit its type, a key that
+///   describes the structure of the file, a model in several files, or what the format cannot write; io "io/journal":
+///   an earlier edit was killed and must be recovered first.
+Edited plan_edit(const std::string& path, const EditOptions&, const Context& = {});
+/// [reads] Makes the change. In place, takes a lease on the file, writes only the header, and reads it back. If the
+/// header does not fit, a new file replaces this one. Calls `before`, if given, with the plan before it writes.
+/// @throws Error what plan_edit() throws; io "io/in-use": another process has the file open. Nothing has changed then.
+Edited edit(const std::string& path, const EditOptions&, const Context& = {},
+            const std::function<void(const Edited&)>& before = {});
+/// [reads] Undoes the last edit in place, and keeps what it undid, so that a second undo_edit() redoes it.
+/// @throws Error misuse "misuse/no-undo": there is none, or the file has changed since.
+Edited undo_edit(const std::string& path, const Context& = {});
+/// [reads] Finishes or undoes an edit that was killed; does nothing if there is none.
+Edited settle_edit(const std::string& path, const Context& = {});
+
+}  // namespace weighbridge

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wb.edit and wb.undo_edit."""
+import pytest
+
+np = pytest.importorskip("numpy", reason="numpy is missing")
+
+import weighbridge as wb  # noqa: E402
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "model.gguf"
+    wb.save(path, {"w": np.ones((2, 32), np.float32), "b": np.zeros(32, np.float32)}, reserve=1024)
+    return path
+
+
+def metadata(path):
+    with wb.open(path) as model:
+        return dict(model.metadata)
+
+
+def test_set_undo_and_types(path):
+    old = path.read_bytes()
+    done = wb.edit(path, set={"name": "a model", "steps": (5, "u32"), "rate": 0.5, "on": True, "words": ["a", "b"]})
+    assert done.way == "in-place" and done.written and len(done.changes) == 5 and path.stat().st_size == len(old)
+    assert metadata(path)["steps"] == 5 and metadata(path)["name"] == "a model"
+    wb.edit(path, set={"steps": 6, "name": None})
+    assert metadata(path)["steps"] == 6 and "name" not in metadata(path)
+    wb.undo_edit(path)
+    assert metadata(path)["steps"] == 5
+    with pytest.raises(wb.UsageError):
+        wb.edit(path, set={"steps": (-1, "u32")})
+    with pytest.raises(TypeError):
+        wb.edit(path, set={"steps": (1, 2, 3)})
+
+
+def test_rename_and_new_files(path, tmp_path):
+    assert wb.edit(path, rename={"w": "weight"}, dry_run=True).way == "in-place"
+    wb.edit(path, rename={"w": "b", "b": "w"})
+    with wb.open(path) as model:
+        assert model["b"].shape == (2, 32)
+    new = tmp_path / "new.gguf"
+    assert wb.edit(path, without="w", output=new).way == "converted" and list(wb.open(new)) == ["b"]
+    with pytest.raises(wb.UsageError, match="authr|no attribute"):
+        wb.edit(path, unset="authr")
+
+
+def test_a_file_that_is_open_here_is_refused(path):
+    with wb.open(path):
+        try:
+            done = wb.edit(path, set={"a": "b"})
+        except wb.InputOutputError as error:
+            assert "open" in str(error)
+        else:
+            assert not done.alone, "the filesystem has no leases"

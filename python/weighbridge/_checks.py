@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said about whole files, which nothing changes: verify, doctor, explain, check_cache."""
+
+from __future__ import annotations
+
+import os
+
+from . import _core
+from ._errors import Finding
+from ._progress import settings
+from ._record import Record
+from ._sources import to_input
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, overload
+
+    from ._manifest import ManifestVerdict, Pem
+    from ._model import Limits, Progress
+else:
+
+    def overload(function: object) -> object:
+        return function
+
+
+class Verdict(Record):
+    """What :func:`verify` found. True in a condition if the file is valid.
+
+    Attributes
+    ----------
+    valid : bool
+        No finding is an error: warnings and unsupported tensors leave a file valid.
+    findings : list of Finding
+        At most 1,000, in order; `total` counts all.
+    format : str
+        Of the container; empty if the content matches none.
+    checked : str
+        What was checked, in one phrase: ``"structure only: safetensors has no checksums"``.
+    tensors, total, errors, warnings : int
+        Counts.
+    """
+
+    __slots__ = ("valid", "findings", "format", "checked", "tensors", "total", "errors", "warnings")
+    _defaults = {"format": "", "checked": "", "tensors": 0, "total": 0, "errors": 0, "warnings": 0}
+    if TYPE_CHECKING:
+        valid: bool
+        findings: list[Finding]
+        format: str
+        checked: str
+        tensors: int
+        total: int
+        errors: int
+        warnings: int
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+    def raise_if_invalid(self) -> None:
+        """Raises the first error, if there is one."""
+        from ._errors import make
+
+        for finding in self.findings:
+            if finding.severity == "error":
+                raise make(finding.asdict(), finding.message)
+
+
+@overload
+def verify(file: Any, *, format: str | None = None, checksum_form: str | None = None, limits: Limits | None = None, progress: Progress = None) -> Verdict: ...
+@overload
+def verify(
+    file: str | os.PathLike[str],
+    *,
+    manifest: Any,
+    key: Pem | None = None,
+    roots: Pem | None = None,
+    only: Iterable[str] | str = (),
+    ignore: Iterable[str] | str = (),
+    ignore_unsigned: bool = False,
+    state: str | os.PathLike[str] | None = None,
+    full: bool = False,
+    limits: Limits | None = None,
+    progress: Progress = None,
+) -> ManifestVerdict: ...
+def verify(
+    file: Any,
+    *,
+    format: str | None = None,
+    checksum_form: str | None = None,
+    manifest: Any = None,
+    key: Pem | None = None,
+    roots: Pem | None = None,
+    only: Iterable[str] | str = (),
+    ignore: Iterable[str] | str = (),
+    ignore_unsigned: bool = False,
+    state: str | os.PathLike[str] | None = None,
+    full: bool = False,
+    limits: Limits | None = None,
+    progress: Progress = None,
+) -> Verdict | ManifestVerdict:
+    """Checks every rule of a file's format: its structure, then its payload in one pass. With `manifest`, compares a file or folder with a signed
+    list of files instead.
+
+    Parameters
+    ----------
+    file, format, checksum_form, limits
+        As for :func:`open`.
+    manifest : path, buffer or file object, optional
+        What :func:`manifest` or another program of OpenSSF Model Signing wrote. `file` is then the path of a file or folder of any kind.
+    key, roots : path or bytes, optional
+        The public key, or the root certificates (PEM), to check the signature with. Without either, the signature is not checked.
+    only, ignore : str or list of str
+        Globs of the entries to check, and of files to accept although the manifest does not list them.
+    ignore_unsigned : bool
+        Accept all files that the manifest does not list.
+    state : path, optional
+        A file that keeps the digests: files that have not changed since the last check are not read again, unless `full`.
+    progress : bool or callable, optional
+        True shows a bar (tqdm); a callable gets (bytes done, bytes in all).
+
+    Returns
+    -------
+    Verdict or ManifestVerdict
+        An invalid file raises nothing: its findings say what is wrong. Only what cannot be read raises.
+    """
+    if file is None:
+        raise TypeError("a path, a buffer or a file object is expected, not None")
+    if manifest is not None:
+        from ._manifest import verify_manifest
+
+        return verify_manifest(file, manifest, key, roots, only, ignore, ignore_unsigned, state, full, limits, progress)
+    if key is not None or roots is not None or only or ignore or ignore_unsigned or state is not None or full:
+        raise TypeError("key, roots, only, ignore, ignore_unsigned, state and full have no effect without manifest")
+    found = _core.verify(to_input(file), format or "", checksum_form or "", settings(limits, progress, what="verify"))
+    found["findings"] = [Finding(**finding) for finding in found["findings"]]
+    return Verdict(**found)
+
+
+class Diagnosis(Record):
+    """What :func:`doctor` found. True in a condition if nothing is wrong.
+
+    Attributes
+    ----------
+    condition : str
+        ``"sound"``, ``"suspicious"``, ``"incomplete"``, ``"damaged"`` or ``"foreign"``.
+    what : str
+        What the file is, as a phrase.
+    format : str or None
+        Of the container; None if the content matches none.
+    named_like : str or None
+        The format that the extension means, if the content is of another.
+    size, full_size : int, int or None
+        Bytes that are there, and that the file should have, as its own header or a pointer says.
+    sha256 : str or None
+        Of the whole file, as a Git LFS pointer says.
+    tensors, whole : int
+        Tensors that the index lists, and those without a known fault.
+    damaged, missing : list of str
+        The names of the other tensors, and of files of the model that are not there. At most 1,000 each.
+    zeros, trailing : tuple of int or None
+        (offset, length) of a range of zeros that points to damage, and of the bytes behind the end of the model.
+    advice : list of dict
+        What to do, the most useful first: ``what``, ``name``, ``from``, ``to``.
+    findings : list of dict
+        As of :func:`verify`.
+    """
+
+    __slots__ = ("condition", "what", "format", "named_like", "size", "full_size", "sha256", "tensors", "whole", "damaged", "missing", "zeros",
+                 "trailing", "advice", "findings")
+    if TYPE_CHECKING:
+        condition: str
+        what: str
+        format: str | None
+        named_like: str | None
+        size: int
+        full_size: int | None
+        sha256: str | None
+        tensors: int
+        whole: int
+        damaged: list[str]
+        missing: list[str]
+        zeros: tuple[int, int] | None
+        trailing: tuple[int, int] | None
+        advice: list[dict[str, Any]]
+        findings: list[dict[str, Any]]
+
+    def __bool__(self) -> bool:
+        return self.condition == "sound"
+
+
+def doctor(file: Any, *, limits: Limits | None = None, progress: Progress = None) -> Diagnosis:
+    """Says what a file really is, what is wrong with it, which tensors are whole and what to do. Changes nothing.
+
+    Parameters
+    ----------
+    file, limits
+        As for :func:`open`.
+    progress
+        As for :func:`verify`.
+
+    Returns
+    -------
+    Diagnosis
+    """
+    import json
+
+    if file is None:
+        raise TypeError("a path, a buffer or a file object is expected, not None")
+    found = json.loads(_core.diagnose(to_input(file), settings(limits, progress, what="doctor")))
+    for key in ("zeros", "trailing"):
+        found[key] = (found[key]["offset"], found[key]["length"]) if found[key] else None
+    return Diagnosis.of(found)
+
+
+class Explanation(Record):
+    """What :func:`explain` found out about a range of a file. ``str()`` gives the path from the file to the innermost span.
+
+    Attributes
+    ----------
+    path : str
+        Of the file; for a tensor, of the file that holds it.
+    format : str or None
+        None if the content matches no format.
+    size, offset, length : int
+        Bytes of the file, and the range.
+    spans : list of dict
+        ``kind``, ``offset``, ``size``, ``what`` and ``value`` of each span with bytes of the range: the file, then outer ones before what
+        is in them.
+    left_out : int
+        The number of further spans.
+    bytes_at, data : int, bytes
+        Bytes in and around the range, and where they begin.
+    findings : list of dict
+        What is wrong there, as from :func:`verify`.
+    """
+
+    __slots__ = ("path", "format", "size", "offset", "length", "spans", "left_out", "bytes_at", "data", "findings")
+    if TYPE_CHECKING:
+        path: str
+        format: str | None
+        size: int
+        offset: int
+        length: int
+        spans: list[dict[str, Any]]
+        left_out: int
+        bytes_at: int
+        data: bytes
+        findings: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        return " > ".join(f"{span['what']}: {span['value']}" if span["value"] else span["what"] for span in self.spans)
+
+
+def explain(file: Any, where: int | slice | str, *, limits: Limits | None = None) -> Explanation:
+    """Says what bytes of a file are: the structures, fields, tensors and elements around them.
+
+    Parameters
+    ----------
+    file, limits
+        As for :func:`open`. A folder only if `where` is a str.
+    where : int, slice or str
+        An offset; a range, ``slice(1000, 1064)``; or a tensor or one of its elements, ``"w[3, 5]"``.
+
+    Returns
+    -------
+    Explanation
+    """
+    import base64
+    import json
+
+    if file is None:
+        raise TypeError("a path, a buffer or a file object is expected, not None")
+    name, begin, end = "", 0, 1
+    if isinstance(where, str):
+        if not where:
+            raise ValueError("the name of a tensor is expected, not an empty text")
+        name = where
+    elif isinstance(where, slice):
+        if where.start is None or where.stop is None or where.step not in (None, 1) or not 0 <= where.start < where.stop:
+            raise ValueError("a range needs an end behind its beginning, both at least 0")
+        begin, end = where.start, where.stop
+    elif where < 0:
+        raise ValueError("an offset is at least 0")
+    else:
+        begin, end = where, where + 1
+    found = json.loads(_core.explain(to_input(file), begin, end - begin, name, settings(limits, None, what="explain")))
+    found["bytes_at"], found["data"] = found["bytes"]["offset"], base64.b64decode(found["bytes"]["data"])
+    return Explanation.of(found)
+
+
+def check_cache(folder: str | os.PathLike[str], *, limits: Limits | None = None, progress: Progress = None) -> list[dict[str, Any]]:
+    """Proves a cache of the Hugging Face Hub without a network: the name of each file is its digest.
+
+    Returns
+    -------
+    list of dict
+        ``path``, ``state`` (``"sound"``, ``"damaged"``, ``"unfinished"``, ``"missing"``, ``"stray"``, ``"unknown"``), ``used_by``, ``size``
+        and, of a damaged file, the digest that was ``found``.
+    """
+    import json
+
+    return json.loads(_core.check_cache(os.fspath(folder), settings(limits, progress, what="hash")))["entries"]  # type: ignore[no-any-return]
+
+
+__all__ = ("Diagnosis", "Explanation", "Verdict", "check_cache", "doctor", "explain", "verify")

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What changed between two models."""
+
+from __future__ import annotations
+
+from . import _core
+from ._jobs import _model_of
+from ._model import _texts
+from ._progress import settings
+from ._record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from ._model import Limits, Progress
+
+
+class ValueDiff(Record):
+    """How the values of a tensor changed, in numbers that cover pairs of finite values. A complex element counts as two.
+
+    Attributes
+    ----------
+    elements, changed, beyond : int
+        All pairs; pairs that are not equal by value; pairs that changed by more than the tolerance.
+    nans, infinite : int
+        Pairs with one NaN; pairs with one infinity, or two of different signs.
+    max_abs, max_relative : float
+        The largest ``|b - a|``, and the largest ``|b - a| / |a|`` where a is not 0.
+    rms, relative_rms : float
+        The root mean square of ``b - a``, and the same divided by that of ``a``; None where undefined.
+    cosine, snr : float
+        Cosine similarity, and the signal-to-noise ratio in dB; None where undefined.
+    first, largest : int
+        Row-major index of the first element that changed, and of the first one that changed most; None if nothing did.
+    """
+
+    __slots__ = ("elements", "changed", "beyond", "nans", "infinite", "max_abs", "max_relative", "rms", "relative_rms", "cosine", "snr", "first",
+                 "largest")
+    if TYPE_CHECKING:
+        elements: int
+        changed: int
+        beyond: int
+        nans: int
+        infinite: int
+        max_abs: float
+        max_relative: float
+        rms: float
+        relative_rms: float | None
+        cosine: float | None
+        snr: float | None
+        first: int | None
+        largest: int | None
+
+
+class TensorDiff(Record):
+    """One tensor that differs between the models.
+
+    Attributes
+    ----------
+    verdict : str
+        ``"different"``, ``"only-a"``, ``"only-b"``, ``"incomparable"``, or ``"equal"`` (within a tolerance, or except for the bits of zeros and NaNs).
+    a, b : dict or None
+        Its name, dtype and shape in each model; None where a model has no such tensor.
+    changes : list of str
+        ``"renamed"``, ``"reshaped"``, ``"transposed"``, ``"permuted"``, ``"recast"``, ``"changed"``, ``"bits-only"``.
+    by : str
+        How the pair was matched: ``"name"``, ``"content"``, ``"guess"``; empty if only one model has the tensor.
+    tied_to, order, why : str
+        The tensor of the other model with the same content; the order of permuted rows; why `values` is None. Empty if it does not apply.
+    values : ValueDiff or None
+        The numbers.
+    """
+
+    __slots__ = ("verdict", "a", "b", "changes", "by", "tied_to", "order", "why", "values")
+    _defaults = {"by": "", "tied_to": "", "order": "", "why": "", "values": None}
+    if TYPE_CHECKING:
+        verdict: str
+        a: dict[str, Any] | None
+        b: dict[str, Any] | None
+        changes: list[str]
+        by: str
+        tied_to: str
+        order: str
+        why: str
+        values: ValueDiff | None
+
+    @property
+    def name(self) -> str:
+        """Its name in the first model, or in the second if only that has it."""
+        return str((self.a or self.b or {"name": ""})["name"])
+
+
+class MetadataDiff(Record):
+    """One difference of metadata or of a tokenizer.
+
+    Attributes
+    ----------
+    key : str
+        The attribute's key; for a tokenizer ``"kind"``, ``"size"``, ``"tokens"``, ``"merges"``, ``"special.bos"``.
+    a, b : str or None
+        Both values as text, cut if long; None if there is none.
+    tensor : str
+        The tensor, for an attribute of one; otherwise empty.
+    first : int or None
+        For two lists: the index of the first item that differs.
+    """
+
+    __slots__ = ("key", "a", "b", "tensor", "first")
+    _defaults = {"tensor": "", "first": None}
+    if TYPE_CHECKING:
+        key: str
+        a: str | None
+        b: str | None
+        tensor: str
+        first: int | None
+
+
+class Diff(Record):
+    """What :func:`diff` found.
+
+    Attributes
+    ----------
+    equal : bool
+        Nothing differs, and every tensor could be compared.
+    tensors : list of TensorDiff
+        Tensors that differ: missing ones first, then those that changed most.
+    metadata, tokenizer : list of MetadataDiff
+        Differences.
+    compared, same, different, incomparable : int
+        Tensors in both models; equal ones among them that are not listed; tensors that differ or are in one model only; tensors that this
+        build cannot compare.
+    moved, bytes : int
+        Tensors at another position, which does not count as a difference; bytes of the first model's tensors once decoded.
+    """
+
+    __slots__ = ("equal", "tensors", "metadata", "tokenizer", "compared", "same", "different", "incomparable", "moved", "bytes")
+    if TYPE_CHECKING:
+        equal: bool
+        tensors: list[TensorDiff]
+        metadata: list[MetadataDiff]
+        tokenizer: list[MetadataDiff]
+        compared: int
+        same: int
+        different: int
+        incomparable: int
+        moved: int
+        bytes: int
+
+
+def _tensor(found: dict[str, Any]) -> TensorDiff:
+    if "values" in found:
+        found["values"] = ValueDiff(**{key: float(value) if isinstance(value, str) else value for key, value in found["values"].items()})
+    return TensorDiff(**found)
+
+
+def diff(a: Any, b: Any, *, atol: float | None = None, rtol: float | None = None, exact: bool = False, only: Iterable[str] | str = (),
+         without: Iterable[str] | str = (), rename: Mapping[str, str] | Iterable[str] | str = (), match: str = "guess", permuted: bool = False,
+         metadata: bool = True, naming: str | None = None, limits: Limits | None = None, progress: Progress = None) -> Diff:
+    """Compares two models, whatever their containers, tensor by tensor, in constant memory.
+
+    Parameters
+    ----------
+    a, b : Model, path, mapping of arrays, or what :func:`open` takes
+        The models.
+    atol, rtol : float, optional
+        Only values count, whatever the dtype: ``|b - a| <= atol + rtol * |b|``, as in numpy.allclose.
+    exact : bool
+        Compare bits: 0 and -0 differ, and so do NaNs with different bits.
+    only, without : str or list of str
+        Globs of the tensors to compare, and to leave out.
+    rename : mapping, str or list of str
+        Names of `a` and their names in `b`; or patterns ``"s/PATTERN/REPLACEMENT/"``.
+    match : str
+        How to find a tensor whose name the other model lacks: ``"names"`` (do not look), ``"content"``, ``"guess"``.
+    permuted : bool
+        Also look for permuted rows, transposed square matrices and tied tensors.
+    metadata : bool
+        Compare metadata and tokenizers.
+    naming : str, optional
+        ``"llama"``: compare a Llama or a BERT by the names and the row order of llama.cpp.
+    limits, progress
+        As for :func:`open` and :func:`verify`.
+
+    Examples
+    --------
+    >>> wb.diff("base.safetensors", "tuned.gguf", rtol=1e-3).equal  # doctest: +SKIP
+    """
+    import json
+
+    names = [f"{old}={new}" for old, new in rename.items()] if hasattr(rename, "items") else _texts(rename)
+    found = json.loads(_core.diff(_model_of(a, limits), _model_of(b, limits), (atol, rtol), exact, _texts(only), _texts(without), names,
+                                  match, permuted, metadata, naming or "", settings(limits, progress, what="diff")))
+    for field in ("schema", "a", "b"):
+        del found[field]
+    found["tensors"] = [_tensor(each) for each in found["tensors"]]
+    for field in ("metadata", "tokenizer"):
+        found[field] = [MetadataDiff(**each) for each in found[field]]
+    return Diff(**found)
+
+
+__all__ = ("Diff", "MetadataDiff", "TensorDiff", "ValueDiff", "diff")

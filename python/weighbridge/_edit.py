@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edits of a file's metadata and tensor names: edit, undo_edit and their results."""
+
+from __future__ import annotations
+
+import os
+
+from . import _core
+from ._model import _texts
+from ._progress import settings
+from ._record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from ._model import Limits, Progress
+
+
+class Edited(Record):
+    """What an edit does, or did.
+
+    Attributes
+    ----------
+    format : str or None
+        Of the file.
+    way : str
+        ``"nothing"``, ``"in-place"`` (only the header is written), ``"copied"`` (a new file; the system copies or shares the tensors) or
+        ``"converted"`` (a new file; every tensor was read and written).
+    written : bool
+        Whether something was written.
+    changes : list of dict
+        ``kind``, ``subject``, ``from``, ``to``.
+    header, needed : int
+        Bytes that the header has in the file, free space included, and bytes that the new one needs.
+    size, size_after : int
+        Bytes of the file before and after the edit (of the new file, if there is one).
+    shared : int
+        Bytes of a new file that share the old file's blocks on the disk.
+    names : int
+        The number of names (hard links) of the file.
+    alone : bool
+        In place: whether the system confirmed that no other process had the file open.
+    left : str
+        What was done first with an earlier edit that was killed: ``"nothing"``, ``"finished"`` or ``"undone"``.
+    undo : str or None
+        The file from which :func:`undo_edit` restores.
+    """
+
+    __slots__ = ("format", "way", "written", "changes", "header", "needed", "size", "size_after", "shared", "names", "alone", "left", "undo")
+    if TYPE_CHECKING:
+        format: str | None
+        way: str
+        written: bool
+        changes: list[dict[str, Any]]
+        header: int
+        needed: int
+        size: int
+        size_after: int
+        shared: int
+        names: int
+        alone: bool
+        left: str
+        undo: str | None
+
+
+def _edited(text: str) -> Edited:
+    import json
+
+    return Edited.of(json.loads(text))
+
+
+def _typed(value: Any) -> Any:
+    """A value as the members of a JSON object that the library takes."""
+    if isinstance(value, tuple):
+        if len(value) != 2 or not isinstance(value[1], str):
+            raise TypeError(f"a typed value is (value, type), as in (5, 'u32'), not {value!r}")
+        return {"type": value[1], "value": value[0]}
+    return value
+
+
+def edit(
+    path: str | os.PathLike[str],
+    *,
+    set: Mapping[str, Any] | None = None,
+    unset: str | Iterable[str] = (),
+    rename: Mapping[str, str] | None = None,
+    without: str | Iterable[str] = (),
+    output: str | os.PathLike[str] | None = None,
+    reserve: int = 0,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    limits: Limits | None = None,
+    progress: Progress = None,
+) -> Edited:
+    """Changes the metadata of a file and renames its tensors, in place if the new header fits.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. Without `output`, this file changes; if the new header does not fit, a new file replaces it.
+    set : mapping
+        Metadata to set: a str is text; a number gets the type of the value that it replaces; ``(5, "u32")`` gives a type; None removes
+        the key. safetensors has only text.
+    unset : str or iterable of str
+        Keys to remove.
+    rename : mapping from str to str
+        From tensor names to new names, all at once.
+    without : str or iterable of str
+        Globs of tensors to leave out; needs an `output`.
+    output : str or path, optional
+        A new file to write instead; `path` stays as it is.
+    reserve : int
+        Bytes to leave free in the header of a new file.
+    overwrite : bool
+        Replace an `output` that exists.
+    dry_run : bool
+        Change nothing, and return what would change.
+    limits, progress
+        As for :func:`verify`.
+
+    Returns
+    -------
+    Edited
+
+    Raises
+    ------
+    UsageError
+        A tensor or key that does not exist, a value that does not fit its type, a key that describes the structure of the file.
+    InputOutputError
+        Another process, or this one, has the file open: close the model first. Nothing has changed.
+    """
+    import json
+
+    given = {key: _typed(value) for key, value in (set or {}).items()}
+    target = "" if output is None else os.fspath(output)
+    return _edited(
+        _core.edit(
+            os.fspath(path), json.dumps(given), _texts(unset), list((rename or {}).items()), _texts(without), target, reserve, overwrite, dry_run,
+            settings(limits, progress, what="edit"),
+        )
+    )
+
+
+def undo_edit(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Edited:
+    """Undoes the last edit in place of a file. A second call redoes it.
+
+    Raises
+    ------
+    UsageError
+        There is no edit to undo, or the file has changed since.
+    """
+    return _edited(_core.undo_edit(os.fspath(path), settings(limits, None, what="edit")))

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signed lists of files: OpenSSF Model Signing."""
+
+from __future__ import annotations
+
+import os
+
+from . import _core
+from ._model import _texts
+from ._progress import settings
+from ._record import Record
+from ._sources import to_input
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ._model import Limits, Progress
+
+    Pem = str | os.PathLike[str] | bytes
+
+
+class ManifestVerdict(Record):
+    """What :func:`verify` found with a manifest. True in a condition if the files match the manifest and its signature is not invalid.
+
+    A signature that was not checked is not invalid: test ``signature == "valid"`` if you need a valid one.
+
+    Attributes
+    ----------
+    valid : bool
+        No finding is an error.
+    signature : str
+        ``"valid"``, ``"unchecked"``, ``"none"`` or ``"invalid"``.
+    method : str
+        ``"key"``, ``"certificate"``, ``"sigstore"`` or ``"none"``.
+    signer : str or None
+        The fingerprint of the key, or the subject of the certificate.
+    unchecked : str or None
+        Why the signature was not checked.
+    differences : list of dict
+        ``what`` (``"missing"``, ``"additional"``, ``"changed"``), ``file``, ``expected``, ``found``, ``ranges``, and ``tensors``, which is None if
+        the tensors were not compared.
+    compared, remembered, bytes : int
+        Files that were compared; those of them that were not read, because `state` has their digests; and the bytes of all.
+    ignored : list of str
+        Paths that the manifest leaves out.
+    findings : list of dict
+        Errors and warnings, as in the output of ``weighbridge verify --json``.
+    """
+
+    __slots__ = ("valid", "signature", "method", "signer", "unchecked", "differences", "compared", "remembered", "bytes", "ignored", "findings")
+    if TYPE_CHECKING:
+        valid: bool
+        signature: str
+        method: str
+        signer: str | None
+        unchecked: str | None
+        differences: list[dict[str, Any]]
+        compared: int
+        remembered: int
+        bytes: int
+        ignored: list[str]
+        findings: list[dict[str, Any]]
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+
+def _pem(given: Pem | None) -> str:
+    """The text of a key or certificate: bytes are the text itself, anything else is a path."""
+    if given is None:
+        return ""
+    if isinstance(given, bytes):
+        return given.decode("ascii", "replace")
+    with open(given, "rb") as file:
+        return file.read(1 << 20).decode("ascii", "replace")
+
+
+def manifest(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    key: Pem | None = None,
+    certificate: Pem | None = None,
+    chain: Iterable[Pem] = (),
+    per_tensor: bool = False,
+    shard_size: int | None = None,
+    ignore: Iterable[str] | str = (),
+    allow_symlinks: bool = False,
+    overwrite: bool = False,
+    limits: Limits | None = None,
+    progress: Progress = None,
+) -> dict[str, Any]:
+    """Lists the files of a model with their SHA-256, and signs the list: OpenSSF Model Signing 1.0.
+
+    Parameters
+    ----------
+    path, output
+        A file or a folder, and the manifest to write.
+    key : path or bytes, optional
+        Private key (PEM) on the curve P-256, P-384 or P-521. None: the list is not signed. Wheels cannot sign (:class:`UnsupportedError`).
+    certificate, chain : path or bytes, and a list of them
+        The signer's certificate; the certificates between it and the root.
+    per_tensor : bool
+        Also list the content digest of each tensor.
+    shard_size : int, optional
+        List ranges of this many bytes instead of whole files.
+    ignore : str or list of str
+        Paths or globs to leave out.
+    allow_symlinks, overwrite : bool
+        Follow links to files; replace `output` if it exists.
+
+    Returns
+    -------
+    dict
+        As ``weighbridge manifest --json`` prints it.
+    """
+    import json
+
+    if certificate is not None and key is None:
+        raise TypeError("a certificate needs its private key: give key too")
+    if shard_size is not None and shard_size < 1:
+        raise ValueError(f"shard_size must be at least 1, not {shard_size}")
+    return json.loads(  # type: ignore[no-any-return]
+        _core.manifest(
+            os.fspath(path), os.fspath(output), _pem(key), _pem(certificate), [_pem(each) for each in chain], per_tensor, shard_size or 0,
+            _texts(ignore), allow_symlinks, overwrite, settings(limits, progress, what="hash"),
+        )
+    )
+
+
+def verify_manifest(
+    path: Any, manifest: Any, key: Pem | None, roots: Pem | None, only: Iterable[str] | str, ignore: Iterable[str] | str,
+    ignore_unsigned: bool, state: str | os.PathLike[str] | None, full: bool, limits: Limits | None, progress: Progress,
+) -> ManifestVerdict:
+    import json
+
+    found = json.loads(
+        _core.verify_manifest(
+            os.fspath(path), to_input(manifest), _pem(key), _pem(roots), _texts(only), _texts(ignore), ignore_unsigned,
+            "" if state is None else os.fspath(state), full, settings(limits, progress, what="verify"),
+        )
+    )
+    return ManifestVerdict.of(found)
+
+
+__all__ = ("ManifestVerdict", "manifest")

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads adapters. peft writes `base_model.model.NAME.lora_A.weight` [r, in] and `.lora_B.weight` [out, r] with a
+// configuration beside the file; kohya's scripts write the names of modules with underscores for dots, `.lora_down` and
+// `.lora_up`, and `.alpha`; llama.cpp writes `NAME.lora_a` and `NAME.lora_b` with the name of the base's tensor. A
+// package of kind ALR1 has the hashes of the base's names.
+#include "convert/adapter.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "base/fail.h"
+#include "convert/adapter_identity.h"
+#include "core/view.h"
+#include "core/words.h"
+#include "formats/slm_adapter/format.h"
+#include "wire/json_reader.h"
+
+namespace weighbridge::convert {
+namespace {
+
+using core::quoted;
+
+constexpr std::string_view kWeight = ".weight", kPrefix = "base_model.model.", kTokens = "token_embd.weight";
+constexpr std::size_t kMostNamed = 3;
+
+[[noreturn]] void refuse(const Lora& lora, std::string_view what, std::string message) {
+  base::misuse_of(core::called(lora.adapter, 0), "lora-" + std::string(what), std::move(message));
+}
+
+// peft's adapter_config.json, as far as it says what the numbers are.
+struct Config {
+  struct Pattern {
+    std::string key;
+    double value = 0;
+  };
+  double rank = 0, alpha = 0;
+  bool has_rank = false, has_alpha = false, root = false, transposed = false;
+  std::vector<Pattern> ranks, alphas;
+};
+
+class ConfigReader {
+ public:
+  explicit ConfigReader(const Lora& lora) : lora_(lora), in_(lora.config) {}
+
+  Config run() {
+    std::string scratch;
+    if (!in_.enter_object()) fail("is not a JSON object");
+    for (wire::JsonString key; in_.next_key(key);) {
+      const std::string name(wire::json_text(key, scratch));
+      std::string_view raw;
+      if (!in_.skip_value(raw)) break;
+      take(name, raw);
+    }
+    if (!in_.ok() || !in_.finish()) fail("is not JSON: " + std::string(in_.error().sentence));
+    if (!out_.has_rank) fail("has no r, the inner rank");
+    if (!out_.has_alpha) fail("has no lora_alpha");
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { refuse(lora_, "config", "adapter_config.json " + what); }
+
+  void take(const std::string& name, std::string_view raw) {
+    const bool is_true = raw == "true", is_null = raw == "null" || raw == "false" || raw == "[]" || raw == "{}";
+    if (name == "peft_type" && raw != "\"LORA\"" && !is_null)
+      fail("is for an adapter of type " + std::string(core::excerpt(raw)) + ": only LORA can be merged");
+    if (name == "use_dora" && is_true)
+      refuse(lora_, "kind", "the adapter is DoRA (use_dora): only plain LoRA can be merged");
+    if (name == "init_lora_weights" && (raw.starts_with("\"pissa") || raw == "\"olora\"" || raw == "\"corda\""))
+      fail("says init_lora_weights " + std::string(raw) +
+           ", which also changes the base: save the adapter as a plain LoRA first "
+           "(path_initial_model_for_weight_conversion)");
+    if ((name == "layer_replication" || name == "alora_invocation_tokens" || name == "lora_bias") && !is_null)
+      fail("says " + name + ", which cannot be merged");
+    if (name == "r") out_.rank = number(name, raw), out_.has_rank = true;
+    if (name == "lora_alpha") out_.alpha = number(name, raw), out_.has_alpha = true;
+    if (name == "use_rslora") out_.root = is_true;
+    if (name == "fan_in_fan_out") out_.transposed = is_true;
+    if (name == "rank_pattern" && !is_null) out_.ranks = patterns(name, raw);
+    if (name == "alpha_pattern" && !is_null) out_.alphas = patterns(name, raw);
+  }
+
+  double number(const std::string& name, std::string_view raw) const {
+    const auto value = wire::as_double(raw);
+    if (!value) fail("says " + name + " " + core::excerpt(raw) + ", which is not a number");
+    return *value;
+  }
+
+  std::vector<Config::Pattern> patterns(const std::string& name, std::string_view raw) const {
+    std::vector<Config::Pattern> out;
+    wire::JsonReader in(raw);
+    std::string scratch;
+    if (!in.enter_object()) fail("says " + name + " " + core::excerpt(raw) + ", which is not an object");
+    for (wire::JsonString key; in.next_key(key);) {
+      const std::string pattern(wire::json_text(key, scratch));
+      std::string_view value;
+      if (!in.skip_value(value)) break;
+      if (pattern.find_first_of("$*+?()[]{}|") != pattern.npos)
+        fail("has the " + name + " " + quoted(core::excerpt(pattern)) +
+             ", a regular expression: only names, ^ and dots are understood");
+      out.push_back({pattern, number(name, value)});
+    }
+    return out;
+  }
+
+  const Lora& lora_;
+  wire::JsonReader in_;
+  Config out_;
+};
+
+// As peft matches a key: at the end of the name, after a dot or from its beginning. A dot of the key is any character.
+bool matches(std::string_view key, std::string_view module) {
+  const bool whole = key.starts_with('^');
+  if (whole) key.remove_prefix(1);
+  std::string plain;
+  std::vector<bool> any;
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    const bool escaped = key[i] == '\\' && i + 1 < key.size();
+    if (escaped) ++i;
+    any.push_back(key[i] == '.' && !escaped);
+    plain += key[i];
+  }
+  if (plain.size() > module.size() || (whole && plain.size() != module.size())) return false;
+  const std::string_view end = module.substr(module.size() - plain.size());
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    if (!any[i] && plain[i] != end[i]) return false;
+  return plain.size() == module.size() || module[module.size() - plain.size() - 1] == '.';
+}
+double by_pattern(std::span<const Config::Pattern> patterns, std::string_view module, double otherwise) {
+  for (const auto& [key, value] : patterns)
+    if (matches(key, module)) return value;
+  return otherwise;
+}
+
+// The tensors of a base, found by the ends of their names.
+class Targets {
+ public:
+  explicit Targets(const Model& base) : base_(base) {}
+
+  // A name with dots: whole, at the end of one other name, or without the word of a wrapper at its beginning.
+  std::optional<std::uint32_t> dotted(std::string_view name) {
+    constexpr std::string_view kWrappers[] = {"model",           "unet",          "transformer",    "text_encoder",
+                                              "base_model",      "bert",          "text_encoder_2", "roberta",
+                                              "diffusion_model", "language_model"};
+    for (std::string_view rest = name;;) {
+      if (const auto found = base_.find(rest)) return found->index();
+      if (const auto found = at_the_end(dots_, rest, '.', false)) return found;
+      const std::size_t dot = rest.find('.');
+      if (dot == rest.npos || std::ranges::find(kWrappers, rest.substr(0, dot)) == std::end(kWrappers))
+        return std::nullopt;
+      rest.remove_prefix(dot + 1);
+    }
+  }
+
+  // The name of a module with underscores for dots.
+  std::optional<std::uint32_t> underscored(std::string_view name) {
+    for (const std::string_view prefix :
+         {"lora_unet_", "lora_te1_", "lora_te2_", "lora_te3_", "lora_te_", "lora_transformer_", "lora_"})
+      if (name.starts_with(prefix)) {
+        name.remove_prefix(prefix.size());
+        break;
+      }
+    return at_the_end(scores_, name, '_', true);
+  }
+
+  // Two tensors that the last name could have meant.
+  const std::string& ambiguous() const noexcept { return ambiguous_; }
+
+ private:
+  using Ends = std::vector<std::pair<std::string, std::uint32_t>>;  // names from their ends, sorted
+
+  std::optional<std::uint32_t> at_the_end(Ends& ends, std::string_view name, char divider, bool modules) {
+    ambiguous_.clear();
+    if (ends.empty()) collect(ends, modules);
+    std::string from_end(name.rbegin(), name.rend());
+    const auto first_of = [&](const std::string& key) {
+      return std::lower_bound(ends.begin(), ends.end(), key,
+                              [](const auto& entry, const std::string& wanted) { return entry.first < wanted; });
+    };
+    std::vector<std::uint32_t> found;
+    for (auto at = first_of(from_end); at != ends.end() && at->first == from_end && found.size() < 2; ++at)
+      found.push_back(at->second);
+    from_end += divider;
+    if (found.empty())
+      for (auto at = first_of(from_end); at != ends.end() && at->first.starts_with(from_end) && found.size() < 2; ++at)
+        found.push_back(at->second);
+    if (found.size() > 1) ambiguous_ = quoted(base_.name(found[0])) + " or " + quoted(base_.name(found[1]));
+    return found.size() == 1 ? std::optional(found[0]) : std::nullopt;
+  }
+
+  void collect(Ends& ends, bool modules) const {
+    for (std::uint32_t i = 0; i < base_.size(); ++i) {
+      std::string name(base_.name(i));
+      if (modules) {
+        if (!name.ends_with(kWeight)) continue;
+        name.resize(name.size() - kWeight.size());
+        std::replace(name.begin(), name.end(), '.', '_');
+      }
+      ends.emplace_back(std::string(name.rbegin(), name.rend()), i);
+    }
+    std::ranges::sort(ends);
+  }
+
+  const Model& base_;
+  Ends dots_, scores_;
+  std::string ambiguous_;
+};
+
+enum class Side : std::uint8_t { down, up, alpha };
+struct Ending {
+  std::string_view text;
+  Side side;
+  bool transposed = false;  // of an embedding: the product is [columns, rows]
+  bool is_gguf = false;
+};
+constexpr Ending kEndings[] = {{".lora_A.weight", Side::down},
+                               {".lora_B.weight", Side::up},
+                               {".lora_A.default.weight", Side::down},
+                               {".lora_B.default.weight", Side::up},
+                               {".lora_embedding_A", Side::down, true},
+                               {".lora_embedding_B", Side::up, true},
+                               {".lora_down.weight", Side::down},
+                               {".lora_up.weight", Side::up},
+                               {".lora.down.weight", Side::down},
+                               {".lora.up.weight", Side::up},
+                               {".lora_a", Side::down, false, true},
+                               {".lora_b", Side::up, false, true},
+                               {".alpha", Side::alpha}};
+// What other kinds of adapters have.
+constexpr std::pair<std::string_view, std::string_view> kOthers[] = {{"lora_magnitude_vector", "DoRA"},
+                                                                     {"dora_scale", "DoRA"},
+                                                                     {".hada_w", "LoHa"},
+                                                                     {".lokr_w", "LoKr"},
+                                                                     {".oft_", "OFT"},
+                                                                     {".lora_mid.", "LoCon with a third factor"},
+                                                                     {".lora_A.bias", "LoRA with biases"},
+                                                                     {".lora_B.bias", "LoRA with biases"}};
+
+struct Pair {
+  std::string stem;
+  std::optional<Tensor> down{}, up{}, alpha{};
+  bool transposed = false, is_gguf = false;
+};
+
+bool is_number(const Tensor& tensor) {
+  return !tensor.unsupported() && tensor.has_shape() && tensor.layout() != Layout::structural &&
+         info(tensor.dtype()).kind == DTypeKind::real;
+}
+
+std::uint64_t behind_first(Shape shape) { return base::element_count(shape.subspan(1)).value_or(0); }
+
+class Reader {
+ public:
+  Reader(const Model& base, const Lora& lora, const Context& context)
+      : base_(base), lora_(lora), context_(context), targets_(base) {}
+
+  std::vector<Change> run() {
+    if (!std::isfinite(lora_.scale)) refuse(lora_, "scale", "the scale of an adapter must be a finite number");
+    if (lora_.adapter.format() == slm_adapter::kFormat.info.name) {
+      read_package();
+    } else {
+      if (!lora_.config.empty()) config_ = ConfigReader(lora_).run();
+      collect();
+      for (const Pair& pair : pairs_) add(pair);
+      for (const Tensor& tensor : whole_) add_whole(tensor);
+    }
+    report_missing();
+    if (out_.empty())
+      refuse(lora_, "empty",
+             "this is not an adapter: it has no pair of low-rank factors (lora_A and lora_B, or similar)");
+    std::vector<std::uint32_t> targets;
+    for (const Change& change : out_) targets.push_back(change.target);
+    std::ranges::sort(targets);
+    if (const auto twice = std::ranges::adjacent_find(targets); twice != targets.end())
+      refuse(lora_, "twice", "the adapter changes the tensor " + quoted(base_.name(*twice)) + " twice");
+    return std::move(out_);
+  }
+
+ private:
+  void collect() {
+    std::unordered_map<std::string, std::size_t> known;
+    for (const Tensor& tensor : lora_.adapter) {
+      const std::string_view name = tensor.name();
+      for (const auto& [part, kind] : kOthers)
+        if (name.find(part) != name.npos)
+          refuse(lora_, "kind",
+                 "the adapter is " + std::string(kind) + " (" + quoted(name) + "): only plain LoRA can be merged");
+      const auto* const ending =
+          std::ranges::find_if(kEndings, [&](const Ending& each) { return name.ends_with(each.text); });
+      if (ending == std::end(kEndings)) {
+        whole_.push_back(tensor);
+        continue;
+      }
+      std::string stem(name.substr(0, name.size() - ending->text.size()));
+      const auto [at, is_new] = known.emplace(stem, pairs_.size());
+      if (is_new) pairs_.push_back({.stem = std::move(stem)});
+      Pair& pair = pairs_[at->second];
+      pair.transposed = pair.transposed || ending->transposed;
+      pair.is_gguf = pair.is_gguf || ending->is_gguf;
+      std::optional<Tensor>& place = ending->side == Side::down ? pair.down
+                                     : ending->side == Side::up ? pair.up
+                                                                : pair.alpha;
+      if (place)
+        refuse(lora_, "twice",
+               "the adapter has two tensors for " + quoted(pair.stem) + ": " + quoted(place->name()) + " and " +
+                   quoted(name));
+      place = tensor;
+    }
+  }
+
+  void missing(std::string_view wanted) {
+    if (missing_.size() < kMostNamed) {
+      std::string text = quoted(wanted);
+      if (!targets_.ambiguous().empty())
+        text += " (which could be " + targets_.ambiguous() + ")";
+      else if (const auto near = base_.nearest(wanted, 1); !near.empty())
+        text += " (the nearest is " + quoted(near[0]) + ")";
+      missing_.push_back(std::move(text));
+    }
+    ++missing_count_;
+  }
+  void report_missing() const {
+    if (missing_count_ == 0) return;
+    std::string text;
+    for (const std::string& each : missing_) text += (text.empty() ? "" : ", ") + each;
+    if (missing_count_ > missing_.size()) text += ", and " + std::to_string(missing_count_ - missing_.size()) + " more";
+    refuse(lora_, "tensor",
+           std::string("the model has no tensor for ") + (missing_count_ == 1 ? "a change" : "changes") +
+               " of the adapter: " + text);
+  }
+
+  double scalar(const Tensor& tensor) const {
+    const auto count = tensor.has_shape() ? base::element_count(tensor.shape()) : std::nullopt;
+    const bool readable = !tensor.unsupported() && tensor.layout() == Layout::dense && count == 1;
+    double out = std::nan("");
+    if (readable) {
+      const Array array = tensor.to_dense(DType::f64, context_);
+      out = std::bit_cast<double>(base::load_le<std::uint64_t>(array.data.get()));
+    }
+    if (!std::isfinite(out))
+      refuse(lora_, "alpha", "the tensor " + quoted(tensor.name()) + " is not one finite number");
+    return out;
+  }
+
+  double scale_of(const Pair& pair, std::string_view module, std::uint64_t rank) const {
+    const auto r = static_cast<double>(rank);
+    double alpha = r;  // without one, the product counts as it is
+    double divisor = r;
+    if (pair.is_gguf) {
+      const Value* const value = lora_.adapter.attribute("adapter.lora.alpha");
+      const double stated = value != nullptr ? value->as_f64().value_or(0) : 0;
+      if (!std::isfinite(stated)) refuse(lora_, "alpha", "adapter.lora.alpha is not a finite number");
+      if (stated != 0) alpha = stated;
+    } else if (pair.alpha) {
+      alpha = scalar(*pair.alpha);
+    } else if (config_) {
+      const double stated = by_pattern(config_->ranks, module, config_->rank);
+      if (stated != r)
+        refuse(lora_, "rank",
+               "adapter_config.json gives the inner rank " + number(stated) + " of " + quoted(pair.stem) +
+                   ", and its tensors have " + std::to_string(rank));
+      alpha = by_pattern(config_->alphas, module, config_->alpha);
+      if (config_->root) divisor = std::sqrt(r);
+    } else if (pair.stem.starts_with(kPrefix)) {
+      refuse(lora_, "config",
+             "an adapter of peft needs its adapter_config.json, which says how its changes are scaled");
+    }
+    const double scale = lora_.scale * (alpha / divisor);
+    if (!std::isfinite(scale)) refuse(lora_, "scale", "the scale of " + quoted(pair.stem) + " is not finite");
+    return scale;
+  }
+  static std::string number(double value) {
+    return value == std::floor(value) && std::abs(value) < 1e15 ? std::to_string(static_cast<long long>(value))
+                                                                : std::to_string(value);
+  }
+
+  void add(const Pair& pair) {
+    if (!pair.down || !pair.up)
+      refuse(lora_, "pair",
+             "the adapter has only one factor of the change of " + quoted(pair.stem) + ": " +
+                 (pair.down ? quoted(pair.down->name())
+                  : pair.up ? quoted(pair.up->name())
+                            : quoted(pair.alpha->name())));
+    std::string_view module = pair.stem;
+    if (module.starts_with(kPrefix)) module.remove_prefix(kPrefix.size());
+    std::optional<std::uint32_t> target;
+    std::string wanted(module);
+    if (pair.is_gguf) {
+      if (const auto found = base_.find(module)) target = found->index();
+    } else if (module.find('.') == module.npos && module.starts_with("lora_")) {
+      target = targets_.underscored(module);
+    } else {
+      wanted += kWeight;
+      target = targets_.dotted(wanted);
+    }
+    if (!target) return missing(wanted);
+    const Tensor base = base_[*target];
+    for (const Tensor& factor : {*pair.down, *pair.up})
+      if (!is_number(factor) || factor.shape().size() < 2)
+        refuse(lora_, "factor", "the tensor " + quoted(factor.name()) + " is not a matrix of floating-point numbers");
+    if (!base.has_shape() || base.shape().size() < 2) refuse_shapes(pair, base);
+    Change change{.target = *target, .rows = base.shape()[0], .columns = behind_first(base.shape())};
+    const Shape down = pair.down->shape(), up = pair.up->shape();
+    const std::uint64_t down_rest = behind_first(down), up_rest = behind_first(up);
+    // The product of up [rows, rank] and down [rank, columns]; or of the transposed ones.
+    const bool straight = up[0] == change.rows && down_rest == change.columns && up_rest == down[0];
+    const bool turned = down_rest == change.rows && up[0] == change.columns && up_rest == down[0];
+    const bool tokens =
+        pair.is_gguf && module == kTokens && down[0] == change.rows && up[0] == change.columns && down_rest == up_rest;
+    if (tokens) {
+      change.left = {*pair.down, {}, false};
+      change.right = {*pair.up, {}, false};
+      change.rank = down_rest;
+    } else if (turned && (pair.transposed || (config_ && config_->transposed))) {
+      change.left = {*pair.down, {}, true};
+      change.right = {*pair.up, {}, false};
+      change.rank = down[0];
+    } else if (straight && !pair.transposed) {
+      change.left = {*pair.up, {}, false};
+      change.right = {*pair.down, {}, true};
+      change.rank = down[0];
+    }
+    if (change.rank == 0) refuse_shapes(pair, base);
+    check_rank(change, pair.stem);
+    change.scale = scale_of(pair, module, change.rank);
+    out_.push_back(std::move(change));
+  }
+
+  [[noreturn]] void refuse_shapes(const Pair& pair, const Tensor& base) const {
+    refuse(lora_, "shape",
+           "the shapes disagree: " + quoted(pair.down->name()) + " is " + core::shape_text(pair.down->shape()) + ", " +
+               quoted(pair.up->name()) + " is " + core::shape_text(pair.up->shape()) + ", and the model's tensor " +
+               quoted(base.name()) + " is " +
+               (base.has_shape() ? core::shape_text(base.shape()) : "of no known shape"));
+  }
+
+  // A larger rank adds nothing that a smaller one could not say, and costs work without end.
+  void check_rank(const Change& change, std::string_view stem) const {
+    const auto most = base::checked_add(change.rows, change.columns);
+    const auto numbers = most ? base::checked_mul(*most, change.rank) : std::nullopt;
+    const auto bytes = numbers ? base::checked_mul(*numbers, std::uint64_t{sizeof(double)}) : std::nullopt;
+    if (!bytes || change.rank > *most)
+      refuse(lora_, "rank",
+             "the inner rank " + std::to_string(change.rank) + " of " + quoted(stem) + " is more than the " +
+                 std::to_string(most.value_or(UINT64_MAX)) + " rows and columns of its tensor");
+    if (*bytes > context_.limits.decoded)
+      base::over_limit("decoded",
+                       "the factors of the change of " + quoted(stem) + " take " + std::to_string(*bytes) +
+                           " bytes, more than the limit of " + std::to_string(context_.limits.decoded),
+                       *bytes);
+  }
+
+  // A tensor that was trained as a whole: modules_to_save and biases of peft.
+  void add_whole(const Tensor& tensor) {
+    std::string_view name = tensor.name();
+    const bool is_peft = name.starts_with(kPrefix);
+    if (is_peft) name.remove_prefix(kPrefix.size());
+    const auto target = is_peft || config_ ? targets_.dotted(name) : std::nullopt;
+    if (!target) return missing(name);
+    const Tensor base = base_[*target];
+    if (!is_number(tensor) || !base.has_shape() || !std::ranges::equal(tensor.shape(), base.shape()))
+      refuse(lora_, "shape",
+             "the tensor " + quoted(tensor.name()) + " of the adapter replaces " + quoted(base.name()) +
+                 ", but has another shape, or is not of floating-point numbers");
+    if (lora_.scale != 1)
+      refuse(lora_, "scale",
+             "the adapter replaces the tensor " + quoted(base.name()) + " as a whole, which cannot be scaled");
+    out_.push_back({.target = *target, .left = {tensor, {}, false}});
+  }
+
+  void read_package() {
+    if (lora_.adapter.version() != "ALR1")
+      refuse(lora_, "kind",
+             "the adapter is a package of kind " + std::string(lora_.adapter.version()) +
+                 ", which is not low-rank: slm::adapt() applies it");
+    if (lora_.scale != 1) refuse(lora_, "scale", "the scale of an ALR1 package must be 1");
+    require_identity(identity_of(base_), lora_.adapter);
+    std::map<std::uint64_t, std::uint32_t> by_hash;
+    for (std::uint32_t i = 0; i < base_.size(); ++i)
+      if (const auto id = base_[i].id()) by_hash.emplace(*id, i);
+    for (const Tensor& delta : lora_.adapter) {
+      const auto found = by_hash.find(delta.id().value_or(0));
+      if (found == by_hash.end()) {
+        missing(delta.name());
+        continue;
+      }
+      const Tensor base = base_[found->second];
+      const Part a = delta.part(slm_adapter::kA).value(), b = delta.part(slm_adapter::kB).value();
+      if (!std::ranges::equal(base.shape(), delta.shape()))
+        refuse(lora_, "shape", "the package has the tensor " + quoted(base.name()) + " in another shape");
+      Change change{.target = found->second,
+                    .left = {delta, std::string(slm_adapter::kA), false},
+                    .right = {delta, std::string(slm_adapter::kB), true},
+                    .rows = a.shape()[0],
+                    .columns = b.shape()[1],
+                    .rank = a.shape()[1],
+                    .rounds = true};
+      check_rank(change, base.name());
+      out_.push_back(std::move(change));
+    }
+  }
+
+  const Model& base_;
+  const Lora& lora_;
+  const Context& context_;
+  Targets targets_;
+  std::optional<Config> config_;
+  std::vector<Pair> pairs_;
+  std::vector<Tensor> whole_;
+  std::vector<std::string> missing_;
+  std::size_t missing_count_ = 0;
+  std::vector<Change> out_;
+};
+
+}  // namespace
+
+std::vector<Change> changes_of(const Model& base, const Lora& lora, const Context& context) {
+  return Reader(base, lora, context).run();
+}
+
+}  // namespace weighbridge::convert

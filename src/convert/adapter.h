@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an adapter changes of a model: which tensor each pair of factors belongs to, by the names of the program that
+// wrote it, and how they are scaled. Owns Change. lora.cc computes the sums.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weighbridge/context.h"
+#include "weighbridge/lora.h"
+#include "weighbridge/model.h"
+
+namespace weighbridge::convert {
+
+// A factor of a change, two dimensions or more of which all but the first are one.
+struct Factor {
+  Tensor tensor{};
+  std::string role{};    // the part of it, if the tensor is no factor by itself
+  bool by_rank = false;  // stored with the inner rank as the first dimension
+};
+
+// One change of a tensor.
+struct Change {
+  std::uint32_t target = 0;  // in the base
+  Factor left{}, right{};    // [rows, rank], [rank, columns]
+  std::uint64_t rows = 0, columns = 0;
+  std::uint64_t rank = 0;  // 0: left.tensor takes the place of the target
+  double scale = 1;
+  bool rounds = false;  // to f32, the change and then the sum: reading M13
+};
+
+// The changes of one adapter, in the order of its tensors. Reads the scales. Throws Error{misuse} "misuse/lora-...".
+std::vector<Change> changes_of(const Model& base, const Lora&, const Context&);
+
+}  // namespace weighbridge::convert

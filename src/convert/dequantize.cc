@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the view. Its tensors are f32, to which every block type decodes exactly; the dtype of the output is left to
+// the writer, whose casts are counted.
+#include "convert/dequantize.h"
+
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "base/checked.h"
+#include "core/draft.h"
+#include "core/plan_text.h"
+#include "core/words.h"
+
+namespace weighbridge::convert {
+
+std::string dense_text(DType dtype) { return "dense " + std::string(name(dtype)); }
+
+std::optional<Item> factor_stays(const Model& model, const Tensor& tensor) {
+  constexpr std::string_view kWeight = "weight", kFactor = "scale";
+  const BlockTypeInfo* const type = tensor.block_type();
+  if (!type || type->id != "ggml.nvfp4" || !tensor.name().ends_with(kWeight)) return std::nullopt;
+  std::string factor(tensor.name());
+  factor.replace(factor.size() - kWeight.size(), kWeight.size(), kFactor);
+  if (!model.find(factor)) return std::nullopt;
+  return Item{LossKind::layout, core::subject(tensor), std::string(type->name),
+              "the values of its blocks; what multiplies them stays the tensor " + core::quoted(factor)};
+}
+
+Dequantized dequantized(const Model& model, DType to) {
+  Dequantized out;
+  core::Draft draft;
+  draft.begin_view(model);
+  for (const Tensor& tensor : model) {
+    const auto elements = base::element_count(tensor.has_shape() ? tensor.shape() : Shape{});
+    const auto size = elements ? packed_size(DType::f32, *elements) : std::nullopt;
+    if (!is_quantized(tensor.layout()) || tensor.unsupported() || !size) {
+      draft.adopt(tensor.name(), tensor);
+      continue;
+    }
+    out.losses.push_back({LossKind::layout, core::subject(tensor), std::string(tensor.type_name()), dense_text(to)});
+    if (auto change = factor_stays(model, tensor)) out.changes.push_back(*std::move(change));
+    const std::uint32_t at = draft.add_tensor(tensor.name(), Layout::dense, DType::f32, tensor.shape());
+    draft.tensor(at).write_as(to);
+    const std::uint32_t part = draft.add_part("data", DType::f32, tensor.shape(), Encoding::computed, {}, *size);
+    draft.part(part).make(
+        [tensor](const Context& context, const std::function<bool(std::span<const std::byte>)>& sink) {
+          tensor.stream_dense(DType::f32, context, sink);
+        });
+  }
+  draft.index_names();
+  draft.set_attributes({model.attributes().begin(), model.attributes().end()});
+  out.model = draft.finish();
+  return out;
+}
+
+}  // namespace weighbridge::convert

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Merges adapters: a view whose changed tensors are computed while they are read, one block at a time.
+#include "weighbridge/lora.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "codecs/cast.h"
+#include "codecs/kernels.h"
+#include "convert/adapter.h"
+#include "convert/dequantize.h"
+#include "convert/plan_maker.h"
+#include "core/draft.h"
+#include "core/json_file.h"
+#include "core/plan_text.h"
+#include "core/view.h"
+#include "core/words.h"
+#include "weighbridge/open.h"
+#include "wire/json_reader.h"
+
+namespace weighbridge {
+namespace {
+
+using convert::Change;
+using convert::Factor;
+using core::quoted;
+
+constexpr std::size_t kBlock = std::size_t{1} << 16;  // values, which stay in a second-level cache
+
+bool is_finite(std::span<const double> values) noexcept {
+  // A product with zero is zero, unless the number is infinite or no number.
+  double sum = 0;
+  for (const double value : values) sum += value * 0;
+  return sum == 0;
+}
+
+// The matrix [first, second] of f64, row-major; `turned`: stored as [second, first].
+std::vector<double> matrix(const Factor& factor, std::uint64_t first, std::uint64_t second, bool turned,
+                           const Context& context) {
+  std::vector<double> stored(base::to_size(first * second));
+  std::size_t filled = 0;
+  const auto take = [&](std::span<const std::byte> piece) {
+    if (piece.size() > (stored.size() - filled) * sizeof(double))
+      base::malformed("part/size", "a factor of an adapter has more numbers than its shape");
+    std::memcpy(stored.data() + filled, piece.data(), piece.size());
+    filled += piece.size() / sizeof(double);
+    return true;
+  };
+  if (factor.role.empty()) {
+    factor.tensor.stream_dense(DType::f64, context, take);
+  } else {
+    std::vector<std::byte> wide;
+    const Part part = factor.tensor.part(std::string_view(factor.role)).value();
+    part.stream(context, [&](std::span<const std::byte> piece) {
+      const std::uint64_t count = piece.size() / (info(part.dtype()).bits / 8);
+      wide.resize(base::to_size(count * sizeof(double)));
+      codecs::cast(part.dtype(), piece, DType::f64, wide, count);
+      return take(wide);
+    });
+  }
+  if (filled != stored.size()) base::malformed("part/size", "a factor of an adapter has fewer numbers than its shape");
+  if (!is_finite(stored))
+    base::misuse("lora-values",
+                 "the tensor " + quoted(factor.tensor.name()) + " of the adapter has values that are not finite");
+  if (!turned) return stored;
+  std::vector<double> out(stored.size());
+  for (std::size_t i = 0; i < second; ++i)
+    for (std::size_t k = 0; k < first; ++k) out[k * base::to_size(second) + i] = stored[i * base::to_size(first) + k];
+  return out;
+}
+
+// A tensor of the base with all of its changes, those of each adapter in the order given.
+struct Target {
+  Tensor base;
+  DType to = DType::unknown;
+  std::vector<Change> changes;
+};
+
+// Computes the elements of a tensor, piece by piece.
+class Sums {
+ public:
+  Sums(const Target& target, const Context& context) : target_(target) {
+    for (const Change& change : target.changes)
+      loaded_.push_back({matrix(change.left, change.rows, change.rank, change.left.by_rank, context),
+                         matrix(change.right, change.rank, change.columns, !change.right.by_rank, context)});
+    values_.resize(kBlock);
+    if (std::ranges::any_of(target.changes, &Change::rounds)) delta_.resize(kBlock);
+    out_.resize(kBlock * sizeof(double));
+  }
+
+  // The next elements of the base, in its dtype. False: the sink wants no more.
+  bool add(std::span<const std::byte> piece, const std::function<bool(std::span<const std::byte>)>& sink) {
+    const std::size_t width = info(target_.base.dtype()).bits / 8, out_width = info(target_.to).bits / 8;
+    for (std::size_t done = 0; done < piece.size();) {
+      const std::size_t n = std::min(kBlock, (piece.size() - done) / width);
+      const std::span<double> values = std::span(values_).first(n);
+      codecs::cast(target_.base.dtype(), piece.subspan(done, n * width), DType::f64, std::as_writable_bytes(values), n);
+      const bool sound = is_finite(values);
+      for (std::size_t i = 0; i < loaded_.size(); ++i) change(target_.changes[i], loaded_[i], values);
+      codecs::CastTally tally;
+      const std::span<std::byte> out = std::span(out_).first(n * out_width);
+      codecs::cast(DType::f64, std::as_bytes(values), target_.to, out, n, &tally);
+      if (tally.overflowed > 0 || (sound && !is_finite(values)))
+        base::misuse("lora-overflow", "with the adapter, the tensor " + quoted(target_.base.name()) +
+                                          " gets values that are too large for " + std::string(name(target_.to)));
+      if (!sink(out)) return false;
+      at_ += n;
+      done += n * width;
+    }
+    return true;
+  }
+
+ private:
+  struct Loaded {
+    std::vector<double> left, right;
+  };
+
+  void change(const Change& change, const Loaded& loaded, std::span<double> values) {
+    if (!change.rounds) return add_to(values, change, loaded);
+    const std::span<double> delta = std::span(delta_).first(values.size());
+    std::ranges::fill(delta, 0.0);
+    add_to(delta, change, loaded);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(values[i]) + static_cast<float>(delta[i]);
+  }
+
+  // The block begins and ends anywhere in a row.
+  void add_to(std::span<double> values, const Change& change, const Loaded& loaded) const {
+    const std::size_t columns = base::to_size(change.columns), rank = base::to_size(change.rank);
+    std::uint64_t at = at_;
+    while (!values.empty()) {
+      const auto row = base::to_size(at / columns), column = base::to_size(at % columns);
+      const bool whole = column == 0 && values.size() >= columns;
+      const std::size_t rows = whole ? values.size() / columns : 1,
+                        wide = whole ? columns : std::min(columns - column, values.size());
+      codecs::kernels().add_low_rank({.left = loaded.left.data() + row * rank,
+                                      .right = loaded.right.data() + column,
+                                      .values = values.data(),
+                                      .left_stride = rank,
+                                      .right_stride = columns,
+                                      .stride = columns,
+                                      .rows = rows,
+                                      .columns = wide,
+                                      .rank = rank,
+                                      .scale = change.scale});
+      values = values.subspan(rows * wide);
+      at += rows * wide;
+    }
+  }
+
+  const Target& target_;
+  std::vector<Loaded> loaded_;
+  std::vector<double> values_, delta_;
+  std::vector<std::byte> out_;
+  std::uint64_t at_ = 0;  // the element of the next block
+};
+
+// What a change is called in a plan.
+std::string change_text(const Change& change) {
+  if (change.rank == 0) return "the tensor of the adapter in its place";
+  char scale[32];
+  std::snprintf(scale, sizeof scale, "%.6g", change.scale);
+  return "with a change of rank " + std::to_string(change.rank) + ", times " + scale;
+}
+
+class Merger {
+ public:
+  Merger(const Model& base, std::span<const Lora> adapters, DType dequantize, const Context& context)
+      : base_(convert::as_checked(base)), dequantize_(dequantize) {
+    targets_.resize(base_.size());
+    for (const Lora& lora : adapters) {
+      Lora checked = lora;
+      checked.adapter = convert::as_checked(lora.adapter);
+      for (Change& change : convert::changes_of(base_, checked, context)) add(std::move(change));
+      adapters_.push_back(std::move(checked.adapter));
+    }
+  }
+
+  Model run() {
+    core::Draft draft;
+    draft.begin_view(base_);
+    for (std::uint32_t i = 0; i < base_.size(); ++i) {
+      const Tensor tensor = base_[i];
+      if (!targets_[i]) {
+        draft.adopt(tensor.name(), tensor);
+        continue;
+      }
+      Target& target = *targets_[i];
+      std::string text;
+      for (const Change& change : target.changes) text += (text.empty() ? "" : ", ") + change_text(change);
+      changes_.push_back({LossKind::precision, core::subject(tensor), std::string(name(target.to)), std::move(text)});
+      if (target.changes[0].rank == 0)
+        replace(draft, tensor, target);
+      else
+        compute(draft, tensor, target);
+    }
+    draft.index_names();
+    draft.set_attributes({base_.attributes().begin(), base_.attributes().end()});
+    return core::made_with(draft.finish(), base_, adapters_, std::move(losses_), std::move(changes_));
+  }
+
+ private:
+  void add(Change change) {
+    const std::uint32_t i = change.target;
+    if (!targets_[i]) targets_[i] = std::make_unique<Target>(target_of(base_[i]));
+    std::vector<Change>& changes = targets_[i]->changes;
+    if (!changes.empty() && (change.rank == 0 || changes[0].rank == 0))
+      base::misuse("lora-twice", "the tensor " + quoted(base_.name(i)) +
+                                     " is replaced as a whole by one adapter and changed by another");
+    changes.push_back(std::move(change));
+  }
+
+  Target target_of(const Tensor& tensor) {
+    const bool quantized = is_quantized(tensor.layout());
+    if (quantized && dequantize_ == DType::unknown)
+      base::misuse("lora-quantized",
+                   "the tensor " + quoted(tensor.name()) + " is " + std::string(tensor.type_name()) +
+                       ", and a change cannot be added to quantized values: make them dense",
+                   base::option_hint("dequantize", "f16"));
+    const DType own = core::write_as(tensor) == DType::unknown ? tensor.dtype() : core::write_as(tensor);
+    const DType to = quantized ? dequantize_ : own;
+    const bool sums = to == DType::f64 || to == DType::f32 || to == DType::f16 || to == DType::bf16;
+    if (tensor.unsupported() || (!quantized && tensor.layout() != Layout::dense) || !sums)
+      base::misuse("lora-target", "the tensor " + quoted(tensor.name()) + " is " + std::string(tensor.layout_name()) +
+                                      " of " + std::string(tensor.type_name()) +
+                                      ": a change is added to dense f64, f32, f16 or bf16");
+    if (quantized)
+      losses_.push_back(
+          {LossKind::layout, core::subject(tensor), std::string(tensor.type_name()), convert::dense_text(dequantize_)});
+    return {.base = tensor, .to = to, .changes = {}};
+  }
+
+  static void replace(core::Draft& draft, const Tensor& tensor, const Target& target) {
+    const Tensor& with = target.changes[0].left.tensor;
+    const std::uint32_t at = draft.adopt(tensor.name(), with);
+    draft.tensor(at).id(tensor.id());
+    if (with.dtype() != target.to) draft.tensor(at).write_as(target.to);
+  }
+
+  void compute(core::Draft& draft, const Tensor& tensor, Target& target) const {
+    const std::uint64_t size = packed_size(target.to, *base::element_count(tensor.shape())).value_or(0);
+    const std::uint32_t at = draft.add_tensor(tensor.name(), Layout::dense, target.to, tensor.shape());
+    draft.tensor(at).id(tensor.id());
+    if (!is_quantized(tensor.layout()) && !tensor.attributes().empty())
+      draft.tensor(at).attributes({tensor.attributes().begin(), tensor.attributes().end()});
+    const std::uint32_t part = draft.add_part("data", target.to, tensor.shape(), Encoding::computed, {}, size);
+    draft.part(part).make([target = std::make_shared<const Target>(std::move(target))](
+                              const Context& context, const std::function<bool(std::span<const std::byte>)>& sink) {
+      Sums sums(*target, context);
+      target->base.stream_dense(target->base.dtype(), context,
+                                [&](std::span<const std::byte> piece) { return sums.add(piece, sink); });
+    });
+  }
+
+  const Model base_;
+  const DType dequantize_;
+  std::vector<Model> adapters_;
+  std::vector<std::unique_ptr<Target>> targets_;  // by the index of the tensor
+  std::vector<Item> losses_, changes_;
+};
+
+constexpr std::string_view kConfig = "adapter_config.json";
+
+}  // namespace
+
+Lora open_lora(const std::string& path, double scale, const Context& context) {
+  const std::shared_ptr<const Place> place = place_at(path);
+  std::shared_ptr<const Source> file = place->file();
+  if (place->kind() == Place::Kind::folder)
+    for (const std::string_view name : {"adapter_model.safetensors", "adapter_model.bin"})
+      if (!file) file = place->open(name);
+  if (!file)
+    base::misuse_of(
+        path, "lora-folder",
+        "the folder has neither adapter_model.safetensors nor adapter_model.bin: it is not an adapter of peft");
+  Lora out{.adapter = open(file, context), .scale = scale};
+  if (const std::shared_ptr<const Source> config = place->open(kConfig))
+    out.config = core::whole_text(*config, context.limits, kConfig);
+  return out;
+}
+
+Lora lora_from_text(std::string_view text, const Context& context) {
+  const std::size_t at = text.rfind('=');
+  if (at == text.npos) return open_lora(std::string(text), 1, context);
+  const std::string_view digits = text.substr(at + 1);
+  if (const auto scale = wire::as_double(digits)) return open_lora(std::string(text.substr(0, at)), *scale, context);
+  try {
+    return open_lora(std::string(text), 1, context);  // a name may contain =
+  } catch (const Error& error) {
+    if (error.finding().rule != "io/open") throw;
+  }
+  base::misuse("lora-scale", "the scale of an adapter must be a finite number, as in ADAPTER=0.5, not " +
+                                 quoted(core::excerpt(digits)));
+}
+
+Model merge_lora(const Model& model, std::span<const Lora> adapters, DType dequantize, const Context& context) {
+  if (adapters.empty()) return model;
+  return Merger(model.size() > 0 ? model : Builder().build(), adapters, dequantize, context).run();
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adapters merged into a model: the numbers, what a view and a join do with them, and that the adapter's own content
+// rules apply. tests/interop/test_lora.py has the adapters of other programs, against numpy.
+#include "weighbridge/lora.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "support/convert_testing.h"
+#include "support/items.h"
+#include "support/temporary_folder.h"
+#include "support/thrown.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/hash.h"
+#include "weighbridge/join.h"
+#include "weighbridge/open.h"
+#include "weighbridge/view.h"
+
+namespace weighbridge {
+namespace {
+
+using convert::testing::keep;
+using test::read_file;
+using test::text_of;
+using test::thrown;
+using test::write_file;
+using Folder = test::TemporaryFolder;
+
+Bytes floats(const std::vector<float>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return keep(std::move(bytes));
+}
+std::vector<float> values_of(const Model& model, std::string_view name) {
+  const Array array = model[name].to_dense(DType::f32);
+  std::vector<float> out(static_cast<std::size_t>(array.size / sizeof(float)));
+  std::memcpy(out.data(), array.data.get(), static_cast<std::size_t>(array.size));
+  return out;
+}
+
+// q.weight [2, 3] of ones, and an adapter that adds [1, 2]^T [1, 10, 100].
+Model base_model() {
+  Builder builder;
+  builder.attribute("k", Value::text("v"));
+  builder.tensor("q.weight", DType::f32, {2, 3}, floats({1, 1, 1, 1, 1, 1}));
+  builder.tensor("n.weight", DType::f32, {3}, floats({4, 5, 6}));
+  return builder.build();
+}
+Model adapter_model(const std::string& stem = "q") {
+  Builder builder;
+  builder.tensor(stem + ".lora_A.weight", DType::f32, {1, 3}, floats({1, 10, 100}));
+  builder.tensor(stem + ".lora_B.weight", DType::f32, {2, 1}, floats({1, 2}));
+  return builder.build();
+}
+const std::vector<float> kMerged = {2, 11, 101, 3, 21, 201};
+
+TEST(Lora, AddsTheProductAndLeavesTheRest) {
+  const Model base = base_model();
+  const std::vector<Lora> one = {{.adapter = adapter_model()}};
+  const Model merged = merge_lora(base, one);
+  EXPECT_EQ(values_of(merged, "q.weight"), kMerged);
+  EXPECT_EQ(values_of(merged, "n.weight"), values_of(base, "n.weight"));
+  EXPECT_EQ(merged.attributes().size(), 1U);
+  EXPECT_EQ(values_of(base, "q.weight"), std::vector<float>(6, 1.0F));
+  const Plan made = plan(merged, "zt");
+  EXPECT_EQ(text_of(made.changes()), "tensors[\"q.weight\"]: f32 -> with a change of rank 1, times 1\n");
+  EXPECT_TRUE(made.possible());
+  EXPECT_EQ(content_digest(merge_lora(base, {})), content_digest(base));
+}
+
+TEST(Lora, OfSeveralAdaptersIsOneSum) {
+  const std::vector<Lora> two = {{.adapter = adapter_model(), .scale = 2}, {.adapter = adapter_model(), .scale = -1}};
+  EXPECT_EQ(values_of(merge_lora(base_model(), two), "q.weight"), kMerged);
+}
+
+TEST(Lora, IsConvertedByEachNumberOfThreadsAndReadFromSelectionsAndJoins) {
+  const Folder folder;
+  const std::vector<Lora> one = {{.adapter = adapter_model()}};
+  Builder more;
+  more.tensor("x", DType::u8, {1}, keep({std::byte{7}}));
+  const std::vector<Model> pair = {base_model(), more.build()};
+  const Model merged = view(merge_lora(join(pair), one), {.without = {"n.weight"}});
+  for (const unsigned threads : {0U, 4U}) {
+    const std::string path = folder / (std::to_string(threads) + ".zt");
+    plan(merged, "zt").execute(path, convert::testing::threads(threads));
+    const Model out = open(path);
+    EXPECT_EQ(out.size(), 2U);
+    EXPECT_EQ(values_of(out, "q.weight"), kMerged);
+  }
+}
+
+// A changed adapter must not be merged: its digest fails, as it would if the adapter was converted.
+TEST(Lora, ChecksTheAdapterByItsOwnRules) {
+  const Folder folder;
+  save(adapter_model(), folder / "a.zt", {.digest = "sha256"});
+  std::uint64_t at = 0;
+  {
+    const Model in = open(folder / "a.zt");
+    const Tensor b = in["q.lora_B.weight"];
+    at = b.main().extent()->offset;
+  }
+  std::string bytes = read_file(folder / "a.zt");
+  bytes[static_cast<std::size_t>(at)] = static_cast<char>(bytes[static_cast<std::size_t>(at)] ^ 1);
+  write_file(folder / "a.zt", bytes);
+  const std::vector<Lora> one = {open_lora(folder / "a.zt")};
+  const Plan made = plan(merge_lora(base_model(), one), "zt");
+  EXPECT_EQ(thrown([&] { made.execute(folder / "out.zt"); }).kind, Kind::malformed);
+  EXPECT_EQ(thrown([&] { made.execute(folder / "a.zt"); }).kind, Kind::misuse);
+}
+
+TEST(Lora, NamesWhatFitsNothingAndWhatFitsTwice) {
+  const std::vector<Lora> other = {{.adapter = adapter_model("r")}};
+  const Finding none = thrown([&] { merge_lora(base_model(), other); });
+  EXPECT_EQ(none.rule, "misuse/lora-tensor");
+  EXPECT_NE(none.message.find("\"r.weight\" (the nearest is \"q.weight\")"), std::string::npos) << none.message;
+  Builder two;
+  for (const char* const name : {"a.q.weight", "b.q.weight"})
+    two.tensor(name, DType::f32, {2, 3}, floats({1, 1, 1, 1, 1, 1}));
+  const Model ambiguous = two.build();
+  const std::vector<Lora> one = {{.adapter = adapter_model()}};
+  const Finding which = thrown([&] { merge_lora(ambiguous, one); });
+  EXPECT_NE(which.message.find("could be \"a.q.weight\" or \"b.q.weight\""), std::string::npos) << which.message;
+  const std::vector<Lora> precise = {{.adapter = adapter_model("model.b.q")}};
+  EXPECT_EQ(values_of(merge_lora(ambiguous, precise), "b.q.weight"), kMerged);
+  const std::vector<Lora> infinite = {{.adapter = adapter_model(), .scale = 1e308 * 10}};
+  EXPECT_EQ(thrown([&] { merge_lora(base_model(), infinite); }).rule, "misuse/lora-scale");
+  EXPECT_EQ(thrown([&] { merge_lora(Model(), one); }).rule, "misuse/lora-tensor");
+}
+
+// Half a million ones in a few bytes of a file, as the inner rank: refused before any of it is computed.
+TEST(Lora, OfARankWithoutBoundIsRefused) {
+  Builder builder;
+  const std::uint64_t rank = 1 << 19;
+  const Builder::Pull zeros = [](std::uint64_t, std::span<std::byte> out) {
+    std::memset(out.data(), 0, out.size());
+    return out.size();
+  };
+  builder.tensor("q.lora_A.weight", DType::f32, {rank, 3}, zeros);
+  builder.tensor("q.lora_B.weight", DType::f32, {2, rank}, zeros);
+  const std::vector<Lora> one = {{.adapter = builder.build()}};
+  EXPECT_EQ(thrown([&] { merge_lora(base_model(), one); }).rule, "misuse/lora-rank");
+}
+
+TEST(Lora, IsReadFromAPathWithItsScale) {
+  const Folder folder;
+  save(adapter_model(), folder / "a=b.zt");
+  EXPECT_EQ(lora_from_text(folder / "a=b.zt").scale, 1);
+  EXPECT_EQ(lora_from_text((folder / "a=b.zt") + "=-0.25").scale, -0.25);
+  EXPECT_EQ(thrown([&] { lora_from_text((folder / "a=b.zt") + "=half"); }).rule, "misuse/lora-scale");
+}
+
+}  // namespace
+}  // namespace weighbridge

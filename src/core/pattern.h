@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Renaming by a pattern, "s/PATTERN/REPLACEMENT/", with "g" behind it for every match. The patterns are regular
+// expressions as JavaScript has them, without what cannot be matched in time linear in the name: references and
+// assertions that look around. A name of any length is matched in memory that its length does not change.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weighbridge::core {
+
+class Pattern {
+ public:
+  // Whether the text has the form of one; a name that begins with "s/" may not.
+  static bool is_one(std::string_view text);
+  // Throws Error{misuse} that says what is wrong with it.
+  explicit Pattern(std::string_view text);
+
+  // The name with the first match, or all, replaced: $1 to $9 are the groups, $& is the match. nullopt: no match.
+  std::optional<std::string> apply(std::string_view name) const;
+
+ private:
+  struct Step {
+    enum class Kind : std::uint8_t { any, set, begin, end, word, no_word, split, jump, save, match } kind;
+    std::uint32_t a = 0, b = 0;  // where to go on (split: first a), a set of sets_, or a slot to save
+  };
+  struct Set {
+    std::vector<std::pair<char32_t, char32_t>> ranges{};
+    bool inverted = false;
+    bool holds(char32_t c) const noexcept;
+  };
+  static constexpr std::size_t kGroups = 10;
+  using Slots = std::vector<std::size_t>;
+
+  friend class PatternParser;
+  // The leftmost match from `from` on; its slots are offsets of the name. Takes a step of `left` for each character.
+  std::optional<Slots> find(std::string_view name, std::size_t from, std::uint64_t& left) const;
+
+  std::vector<Step> steps_;
+  std::vector<Set> sets_;
+  std::string replacement_;
+  bool all_ = false, anchored_ = false;
+  std::size_t slots_ = 2;
+};
+
+}  // namespace weighbridge::core

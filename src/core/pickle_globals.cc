@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lists of dangerous and of harmless globals, sorted by module and name. The former collects what has been used
+// against loaders of pickles in public (among others the advisories of picklescan), and the neighbors of those
+// functions in Python's library.
+#include "core/pickle_globals.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "core/words.h"
+
+namespace weighbridge::core {
+namespace {
+
+using Pair = std::pair<std::string_view, std::string_view>;
+
+// "*" is every name of the module and of the modules beneath it.
+constexpr auto kDangerous = std::to_array<Pair>({
+    {"IPython", "*"},
+    {"__builtin__", "__import__"},
+    {"__builtin__", "apply"},
+    {"__builtin__", "breakpoint"},
+    {"__builtin__", "compile"},
+    {"__builtin__", "delattr"},
+    {"__builtin__", "dir"},
+    {"__builtin__", "eval"},
+    {"__builtin__", "exec"},
+    {"__builtin__", "execfile"},
+    {"__builtin__", "exit"},
+    {"__builtin__", "file"},
+    {"__builtin__", "getattr"},
+    {"__builtin__", "globals"},
+    {"__builtin__", "input"},
+    {"__builtin__", "locals"},
+    {"__builtin__", "open"},
+    {"__builtin__", "quit"},
+    {"__builtin__", "raw_input"},
+    {"__builtin__", "reduce"},
+    {"__builtin__", "reload"},
+    {"__builtin__", "setattr"},
+    {"__builtin__", "vars"},
+    {"__main__", "__builtins__"},
+    {"_aix_support", "*"},
+    {"_ctypes", "*"},
+    {"_imp", "*"},
+    {"_io", "FileIO"},
+    {"_io", "open"},
+    {"_io", "open_code"},
+    {"_operator", "attrgetter"},
+    {"_operator", "call"},
+    {"_operator", "itemgetter"},
+    {"_operator", "methodcaller"},
+    {"_osx_support", "*"},
+    {"_pickle", "*"},
+    {"_posixsubprocess", "*"},
+    {"_pyrepl", "*"},
+    {"_socket", "*"},
+    {"_ssl", "*"},
+    {"_thread", "start_new_thread"},
+    {"_winapi", "*"},
+    {"_winreg", "*"},
+    {"_xxinterpchannels", "*"},
+    {"_xxsubinterpreters", "*"},
+    {"aiohttp", "*"},
+    {"antigravity", "*"},
+    {"asyncio", "*"},
+    {"atexit", "*"},
+    {"bdb", "*"},
+    {"builtins", "__import__"},
+    {"builtins", "apply"},
+    {"builtins", "breakpoint"},
+    {"builtins", "compile"},
+    {"builtins", "delattr"},
+    {"builtins", "dir"},
+    {"builtins", "eval"},
+    {"builtins", "exec"},
+    {"builtins", "execfile"},
+    {"builtins", "exit"},
+    {"builtins", "getattr"},
+    {"builtins", "globals"},
+    {"builtins", "help"},
+    {"builtins", "input"},
+    {"builtins", "locals"},
+    {"builtins", "open"},
+    {"builtins", "quit"},
+    {"builtins", "setattr"},
+    {"builtins", "vars"},
+    {"bz2", "open"},
+    {"cPickle", "*"},
+    {"cProfile", "*"},
+    {"cffi", "*"},
+    {"cgitb", "*"},
+    {"cloudpickle", "load"},
+    {"cloudpickle", "loads"},
+    {"cloudpickle.cloudpickle", "_builtin_type"},
+    {"cloudpickle.cloudpickle", "_function_setstate"},
+    {"cloudpickle.cloudpickle", "_make_cell"},
+    {"cloudpickle.cloudpickle", "_make_empty_cell"},
+    {"cloudpickle.cloudpickle", "_make_function"},
+    {"cloudpickle.cloudpickle", "load"},
+    {"cloudpickle.cloudpickle", "loads"},
+    {"cloudpickle.cloudpickle", "subimport"},
+    {"code", "*"},
+    {"codecs", "open"},
+    {"codeop", "*"},
+    {"commands", "*"},
+    {"compileall", "*"},
+    {"concurrent.futures", "*"},
+    {"ctypes", "*"},
+    {"dill", "load"},
+    {"dill", "loads"},
+    {"dill._dill", "_create_code"},
+    {"dill._dill", "_create_function"},
+    {"dill._dill", "_eval_repr"},
+    {"dill._dill", "_import_module"},
+    {"dill._dill", "load"},
+    {"dill._dill", "loads"},
+    {"distutils", "*"},
+    {"doctest", "*"},
+    {"ensurepip", "*"},
+    {"fileinput", "*"},
+    {"ftplib", "*"},
+    {"functools", "partial"},
+    {"functools", "partialmethod"},
+    {"functools", "reduce"},
+    {"gzip", "open"},
+    {"http.client", "*"},
+    {"http.server", "*"},
+    {"httplib", "*"},
+    {"httpx", "*"},
+    {"idlelib", "*"},
+    {"imaplib", "*"},
+    {"imp", "*"},
+    {"importlib", "*"},
+    {"io", "FileIO"},
+    {"io", "open"},
+    {"io", "open_code"},
+    {"jinja2", "*"},
+    {"joblib", "load"},
+    {"joblib.numpy_pickle", "load"},
+    {"keras.models", "load_model"},
+    {"lib2to3", "*"},
+    {"linecache", "*"},
+    {"logging", "FileHandler"},
+    {"logging.config", "*"},
+    {"logging.handlers", "*"},
+    {"lzma", "open"},
+    {"marshal", "*"},
+    {"msilib", "*"},
+    {"msvcrt", "*"},
+    {"multiprocessing.connection", "*"},
+    {"multiprocessing.context", "*"},
+    {"multiprocessing.forkserver", "*"},
+    {"multiprocessing.managers", "*"},
+    {"multiprocessing.popen_fork", "*"},
+    {"multiprocessing.popen_forkserver", "*"},
+    {"multiprocessing.popen_spawn_posix", "*"},
+    {"multiprocessing.popen_spawn_win32", "*"},
+    {"multiprocessing.process", "*"},
+    {"multiprocessing.util", "*"},
+    {"nt", "*"},
+    {"numpy", "fromfile"},
+    {"numpy", "fromregex"},
+    {"numpy", "genfromtxt"},
+    {"numpy", "load"},
+    {"numpy", "loadtxt"},
+    {"numpy", "memmap"},
+    {"numpy", "save"},
+    {"numpy", "savetxt"},
+    {"numpy", "savez"},
+    {"numpy.ctypeslib", "*"},
+    {"numpy.distutils", "*"},
+    {"numpy.f2py", "*"},
+    {"numpy.lib._npyio_impl", "*"},
+    {"numpy.lib.npyio", "*"},
+    {"numpy.testing", "*"},
+    {"operator", "attrgetter"},
+    {"operator", "call"},
+    {"operator", "itemgetter"},
+    {"operator", "methodcaller"},
+    {"os", "*"},
+    {"pandas", "eval"},
+    {"pandas", "read_pickle"},
+    {"pandas.core.computation.eval", "*"},
+    {"pandas.io.pickle", "*"},
+    {"paramiko", "*"},
+    {"pdb", "*"},
+    {"pickle", "*"},
+    {"pip", "*"},
+    {"pkg_resources", "*"},
+    {"pkgutil", "*"},
+    {"platform", "*"},
+    {"popen2", "*"},
+    {"poplib", "*"},
+    {"posix", "*"},
+    {"profile", "*"},
+    {"pty", "*"},
+    {"py_compile", "*"},
+    {"pydoc", "*"},
+    {"requests.api", "*"},
+    {"requests.sessions", "*"},
+    {"rlcompleter", "*"},
+    {"runpy", "*"},
+    {"setuptools", "*"},
+    {"shelve", "*"},
+    {"shutil", "*"},
+    {"site", "*"},
+    {"smtplib", "*"},
+    {"socket", "*"},
+    {"socketserver", "*"},
+    {"sqlite3", "*"},
+    {"ssl", "*"},
+    {"subprocess", "*"},
+    {"sys", "*"},
+    {"tarfile", "*"},
+    {"telnetlib", "*"},
+    {"tempfile", "*"},
+    {"tensorflow.keras.models", "load_model"},
+    {"test", "*"},
+    {"threading", "Thread"},
+    {"timeit", "*"},
+    {"torch", "load"},
+    {"torch._dynamo", "*"},
+    {"torch._inductor", "*"},
+    {"torch._jit_internal", "*"},
+    {"torch.classes", "*"},
+    {"torch.distributed.launch", "*"},
+    {"torch.distributed.run", "*"},
+    {"torch.fx.experimental", "*"},
+    {"torch.fx.graph_module", "_exec_with_source"},
+    {"torch.fx.graph_module", "_forward_from_src"},
+    {"torch.fx.graph_module", "reduce_deploy_graph_module"},
+    {"torch.fx.graph_module", "reduce_graph_module"},
+    {"torch.fx.graph_module", "reduce_package_graph_module"},
+    {"torch.hub", "*"},
+    {"torch.jit", "load"},
+    {"torch.jit._serialization", "*"},
+    {"torch.jit.unsupported_tensor_ops", "*"},
+    {"torch.multiprocessing.spawn", "*"},
+    {"torch.ops", "*"},
+    {"torch.package", "*"},
+    {"torch.serialization", "load"},
+    {"torch.testing", "*"},
+    {"torch.utils._config_module", "*"},
+    {"torch.utils.bottleneck", "*"},
+    {"torch.utils.collect_env", "*"},
+    {"torch.utils.cpp_extension", "*"},
+    {"torch.utils.data.datapipes.utils.decoder", "*"},
+    {"trace", "*"},
+    {"turtle", "*"},
+    {"types", "CodeType"},
+    {"types", "FunctionType"},
+    {"types", "LambdaType"},
+    {"unittest", "*"},
+    {"urllib", "*"},
+    {"urllib2", "*"},
+    {"urllib3", "*"},
+    {"uuid", "*"},
+    {"venv", "*"},
+    {"webbrowser", "*"},
+    {"winreg", "*"},
+    {"wsgiref", "*"},
+    {"xmlrpc", "*"},
+    {"xmlrpclib", "*"},
+    {"yaml", "*"},
+    {"zipapp", "*"},
+    {"zipfile", "*"},
+    {"zipimport", "*"},
+});
+static_assert(std::ranges::is_sorted(kDangerous));
+
+// What checkpoints and arrays of objects hold without harm, sorted.
+constexpr auto kHarmless = std::to_array<Pair>({
+    {"__builtin__", "bytearray"},
+    {"__builtin__", "bytes"},
+    {"__builtin__", "complex"},
+    {"__builtin__", "dict"},
+    {"__builtin__", "frozenset"},
+    {"__builtin__", "int"},
+    {"__builtin__", "list"},
+    {"__builtin__", "long"},
+    {"__builtin__", "object"},
+    {"__builtin__", "set"},
+    {"_codecs", "encode"},
+    {"argparse", "Namespace"},
+    {"builtins", "bool"},
+    {"builtins", "bytearray"},
+    {"builtins", "bytes"},
+    {"builtins", "complex"},
+    {"builtins", "dict"},
+    {"builtins", "float"},
+    {"builtins", "frozenset"},
+    {"builtins", "int"},
+    {"builtins", "list"},
+    {"builtins", "object"},
+    {"builtins", "range"},
+    {"builtins", "set"},
+    {"builtins", "slice"},
+    {"builtins", "str"},
+    {"builtins", "tuple"},
+    {"collections", "Counter"},
+    {"collections", "OrderedDict"},
+    {"collections", "defaultdict"},
+    {"collections", "deque"},
+    {"copy_reg", "_reconstructor"},
+    {"copyreg", "_reconstructor"},
+    {"datetime", "date"},
+    {"datetime", "datetime"},
+    {"datetime", "time"},
+    {"datetime", "timedelta"},
+    {"datetime", "timezone"},
+    {"decimal", "Decimal"},
+    {"enum", "Enum"},
+    {"fractions", "Fraction"},
+    {"lightning.fabric.utilities.data", "AttributeDict"},
+    {"lightning.pytorch.utilities.enums", "LightningEnum"},
+    {"lightning.pytorch.utilities.parsing", "AttributeDict"},
+    {"lightning_fabric.utilities.data", "AttributeDict"},
+    {"numpy", "bool_"},
+    {"numpy", "dtype"},
+    {"numpy", "ndarray"},
+    {"numpy._core.multiarray", "_reconstruct"},
+    {"numpy._core.multiarray", "scalar"},
+    {"numpy._core.numeric", "_frombuffer"},
+    {"numpy.core.multiarray", "_reconstruct"},
+    {"numpy.core.multiarray", "scalar"},
+    {"numpy.core.numeric", "_frombuffer"},
+    {"numpy.random", "__RandomState_ctor"},
+    {"numpy.random._pickle", "__randomstate_ctor"},
+    {"omegaconf.base", "ContainerMetadata"},
+    {"omegaconf.base", "Metadata"},
+    {"omegaconf.base", "Node"},
+    {"omegaconf.dictconfig", "DictConfig"},
+    {"omegaconf.listconfig", "ListConfig"},
+    {"omegaconf.nodes", "AnyNode"},
+    {"omegaconf.nodes", "BooleanNode"},
+    {"omegaconf.nodes", "EnumNode"},
+    {"omegaconf.nodes", "FloatNode"},
+    {"omegaconf.nodes", "IntegerNode"},
+    {"omegaconf.nodes", "PathNode"},
+    {"omegaconf.nodes", "StringNode"},
+    {"pathlib", "Path"},
+    {"pathlib", "PosixPath"},
+    {"pathlib", "PurePath"},
+    {"pathlib", "PurePosixPath"},
+    {"pathlib", "PureWindowsPath"},
+    {"pathlib", "WindowsPath"},
+    {"pathlib._local", "PosixPath"},
+    {"pathlib._local", "WindowsPath"},
+    {"pytorch_lightning.utilities.parsing", "AttributeDict"},
+    {"typing", "Any"},
+    {"typing", "Dict"},
+    {"typing", "List"},
+    {"typing", "Optional"},
+    {"typing", "Tuple"},
+    {"typing", "Union"},
+    {"uuid", "UUID"},
+});
+static_assert(std::ranges::is_sorted(kHarmless));
+
+bool lists(std::string_view module, std::string_view name) noexcept {
+  return std::ranges::binary_search(kDangerous, Pair{module, name});
+}
+
+// The module itself, and the modules that it is in.
+bool lists_module(std::string_view module) noexcept {
+  for (;;) {
+    if (lists(module, "*")) return true;
+    const std::size_t dot = module.rfind('.');
+    if (dot == module.npos) return false;
+    module = module.substr(0, dot);
+  }
+}
+
+// Classes of its scalars, and of the dtypes of NumPy 2.
+bool is_numpy_dtype(std::string_view module, std::string_view name) noexcept {
+  constexpr std::string_view kScalars[] = {"bool",    "bool_",     "int8",       "int16",  "int32",   "int64",
+                                           "uint8",   "uint16",    "uint32",     "uint64", "float16", "float32",
+                                           "float64", "complex64", "complex128", "str_",   "bytes_",  "int_",
+                                           "float_",  "longlong",  "intc"};
+  if (module == "numpy") return std::ranges::find(kScalars, name) != std::end(kScalars);
+  return module == "numpy.dtypes" && name.ends_with("DType");
+}
+
+// Whether a text could be a path of Python's names.
+bool is_path(std::string_view text) noexcept {
+  if (text.empty() || text.front() == '.' || text.back() == '.') return false;
+  return std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == '<' || c == '>' || static_cast<unsigned char>(c) >= 0x80;
+  });
+}
+
+}  // namespace
+
+bool is_dangerous_global(std::string_view module, std::string_view name) noexcept {
+  // No class is so deep in others, and none has such a name.
+  constexpr std::size_t kMostDots = 16, kLongest = 1000;
+  if (module.size() + name.size() > kLongest || std::count(name.begin(), name.end(), '.') > std::ptrdiff_t{kMostDots})
+    return true;
+  if (lists_module(module) || lists(module, name)) return true;
+  if (name.find('.') == name.npos) return false;
+  // Attributes of a dangerous class; then a name that reaches another module, or what Python's objects have inside.
+  for (std::size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1))
+    if (lists(module, name.substr(0, dot))) return true;
+  std::array<char, kLongest + 1> text{};
+  char* const end =
+      std::ranges::copy(name, std::ranges::copy(std::string_view("."), std::ranges::copy(module, text.data()).out).out)
+          .out;
+  const std::string_view whole(text.data(), static_cast<std::size_t>(end - text.data()));
+  for (std::size_t begin = 0; begin != whole.npos && begin < whole.size();) {
+    const std::string_view rest = whole.substr(begin);
+    // The path from here up to each dot as a module, and the name behind that.
+    if (begin == 0 || begin > module.size()) {
+      if (begin > module.size() && rest.starts_with("__")) return true;
+      for (std::size_t dot = rest.find('.'); dot != rest.npos; dot = rest.find('.', dot + 1)) {
+        if (begin == 0 && dot < module.size()) continue;  // modules above the one that was named
+        const std::string_view path = rest.substr(0, dot);
+        const std::string_view next = rest.substr(dot + 1, rest.find('.', dot + 1) - dot - 1);
+        if (lists_module(path) || lists(path, next)) return true;
+      }
+    }
+    const std::size_t dot = whole.find('.', begin);
+    begin = dot == whole.npos ? dot : dot + 1;
+  }
+  return false;
+}
+
+bool is_harmless_global(std::string_view module, std::string_view name) noexcept {
+  return std::ranges::binary_search(kHarmless, Pair{module, name}) || is_numpy_dtype(module, name);
+}
+
+bool could_be_global(const wire::Pickle& pickle, wire::Pickle::Ref ref) {
+  return pickle.kind(ref) == wire::PickleKind::global &&
+         (pickle.computed(ref) || (is_path(pickle.module(ref)) && is_path(pickle.name(ref))));
+}
+
+// Findings of one kind that a pickle gets; the others are counted.
+constexpr std::size_t kMostNamed = 1000;
+
+std::size_t judge_globals(const wire::Pickle& pickle, const PickleRules& rules, std::optional<std::uint64_t> base,
+                          std::uint64_t at, std::string_view where, std::vector<Finding>& out) {
+  std::size_t plausible = 0;
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  std::set<std::uint32_t> extensions;
+  // A small pickle can name so many that their findings would take hundreds of times its bytes.
+  struct Count {
+    std::size_t named = 0, more = 0;
+    std::uint64_t first_more = 0;
+  } dangerous, unknown;
+  for (const auto& [ref, called] : pickle.globals()) {
+    const bool extension = pickle.kind(ref) == wire::PickleKind::extension;
+    const bool computed = !extension && pickle.computed(ref);
+    const std::string_view module = extension ? "" : pickle.module(ref), name = extension ? "" : pickle.name(ref);
+    if (!pickle.ok() && !could_be_global(pickle, ref)) continue;
+    ++plausible;
+    if (!extension && !computed && (rules.known(module, name) || !seen.emplace(module, name).second)) continue;
+    if (extension && !extensions.insert(pickle.extension(ref)).second) continue;
+    const bool bad = computed || is_dangerous_global(module, name);
+    const std::uint64_t offset = base ? *base + pickle.at(ref) : at;
+    auto& count = bad ? dangerous : unknown;
+    if (count.named++ >= kMostNamed) {
+      if (count.more++ == 0) count.first_more = offset;
+      continue;
+    }
+    std::string found = extension  ? "extension " + std::to_string(pickle.extension(ref))
+                        : computed ? std::string("a name that the pickle computes")
+                                   : excerpt(std::string(module) + "." + std::string(name), 200);
+    std::string detail = called ? "it would be called" : "it would be imported";
+    if (!where.empty()) detail += ", in " + quoted(excerpt(where, 80));
+    out.push_back(
+        Findings::make(bad ? rules.dangerous : rules.unknown, {.offset = offset}, {}, std::move(found), detail));
+  }
+  for (const auto& [count, rule] :
+       {std::pair<const Count*, const Rule*>{&dangerous, &rules.dangerous}, {&unknown, &rules.unknown}})
+    if (count->more > 0)
+      out.push_back(Findings::make(*rule, {.offset = count->first_more}, {}, std::to_string(count->more) + " more"));
+  return plausible;
+}
+
+}  // namespace weighbridge::core

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What loading a file with Python would import and call: every pickle in it is read, also those that a program would
+// not look into, those behind others, and those in byte strings of a pickle.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/findings.h"
+#include "core/pickle_globals.h"
+#include "core/zip.h"
+#include "weighbridge/context.h"
+#include "wire/pickle.h"
+
+namespace weighbridge::core {
+
+// The magic number as a pickle, with which the form of PyTorch before 1.6 begins: five pickles, then storages.
+inline constexpr std::string_view kTorchMagicPickle{
+    "\x80\x02\x8a\x0al\xfc\x9c"
+    "F\xf9 j\xa8P\x19.",
+    15};
+
+// Whether a member of an archive may be a pickle, by the end of its name or by its first bytes.
+bool may_be_pickle(std::string_view name, std::string_view first) noexcept;
+
+// A pickle in a file, in place if it is stored as it is, else in `decoded`, which must outlive the input.
+wire::PickleInput input_of(const Source&, std::uint64_t offset, std::uint64_t size);
+wire::PickleInput input_of(std::string_view decoded);
+
+class PickleScan {
+ public:
+  PickleScan(const Context& context, const PickleRules& rules, std::vector<Finding>& out)
+      : context_(context), rules_(rules), out_(out) {}
+
+  // The pickles in a row that begin at `start`. Findings have offsets in the file if the input begins at `base` of it,
+  // else `at`. `where` is the name of the member, or empty. Returns what is wrong with the first one, if anything is.
+  wire::PickleError row(const wire::PickleInput&, std::uint64_t start, std::optional<std::uint64_t> base,
+                        std::uint64_t at, std::string_view where);
+  // The pickles in a member of an archive, from `start` of its decoded bytes on.
+  wire::PickleError member(const Source&, const ZipMember&, std::uint64_t start = 0);
+  // A whole file that is no archive.
+  void file(const Source&);
+
+ private:
+  void nested(const wire::Pickle&, const wire::PickleInput&, std::optional<std::uint64_t> base, std::uint64_t at,
+              std::string_view where);
+  Finding too_large(std::uint64_t at, std::uint64_t size) const;
+
+  const Context& context_;
+  const PickleRules& rules_;
+  std::vector<Finding>& out_;
+  unsigned depth_ = 0;  // of byte strings in pickles
+};
+
+}  // namespace weighbridge::core

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands where in a file, as its walker tells while it reads: named ranges, kept only if somebody asks for the
+// bytes in them. Walkers tell through core::Findings, which every part of a walker has.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weighbridge/explain.h"
+
+namespace weighbridge::core {
+
+// How the value of a field is spelled.
+enum class FieldForm : std::uint8_t { number, signed_number, real, text, hex };
+// A field of a structure of fixed layout.
+struct FieldRow {
+  std::string_view name;
+  std::uint32_t size;  // bytes
+  FieldForm form = FieldForm::number;
+};
+enum class Grammar : std::uint8_t { json, cbor };
+
+class Spans {
+ public:
+  // Keeps what has bytes of [begin, end).
+  Spans(std::uint64_t begin, std::uint64_t end, std::uint64_t most) : begin_(begin), end_(end), most_(most) {}
+
+  bool asks(std::uint64_t begin, std::uint64_t end) const noexcept {
+    return begin < end_ && begin_ < end && begin < end;
+  }
+  void add(Span::Kind, std::uint64_t begin, std::uint64_t end, std::string_view what, std::string value);
+  // The fields of a structure, one behind the other from `at`. Fields past the end of the bytes are left out.
+  void add_fields(std::uint64_t at, std::span<const std::byte> bytes, std::span<const FieldRow>);
+  // A structure that is text of a grammar, and what is in it, as deep as it nests. Ends at the first error.
+  void add_tree(Grammar, Span::Kind, std::string_view what, std::uint64_t at, std::string_view text);
+
+  // Outer ones first, each once.
+  std::vector<Span> take();
+  std::uint64_t left_out() const noexcept { return left_out_; }
+
+ private:
+  std::uint64_t begin_, end_, most_;
+  std::uint64_t left_out_ = 0;
+  std::vector<Span> all_;
+};
+
+}  // namespace weighbridge::core

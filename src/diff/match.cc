@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// By name first. What is left is read and hashed by its values, then guessed by names that differ in a prefix, and by
+// shapes that no other tensor has.
+#include "diff/match.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "convert/naming.h"
+#include "convert/own_names.h"
+#include "core/words.h"
+#include "diff/values.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge::comparison {
+namespace {
+
+using By = TensorDiff::By;
+using Indices = std::vector<std::uint32_t>;
+
+constexpr std::string_view kNamings[] = {"llama"};
+constexpr std::size_t kLongestName = 1024;  // how much of a name guesses look at
+constexpr std::size_t kMostGuesses = 1 << 15;
+constexpr std::size_t kMostPairs = 1 << 16;  // of tensors with one content, whose names are compared
+
+// The model under llama.cpp's names, if it has others.
+Model named(const Model& model, const std::string& naming) {
+  if (naming.empty() || convert::needs_own_names(model, "slm")) return model;
+  convert::Named out = convert::named_for_llama_cpp(model);
+  if (!out.blockers.empty()) base::misuse("naming", out.blockers.front().to);
+  return std::move(out.model);
+}
+
+Indices chosen(const Model& model, const DiffOptions& options, std::vector<bool>& used) {
+  Indices out;
+  for (std::uint32_t i = 0; i < model.size(); ++i) {
+    bool taken = options.only.empty(), left = false;
+    for (std::size_t k = 0; k < options.only.size(); ++k)
+      if (matches_glob(options.only[k], model.name(i))) taken = used[k] = true;
+    for (std::size_t k = 0; k < options.without.size(); ++k)
+      if (matches_glob(options.without[k], model.name(i))) left = used[options.only.size() + k] = true;
+    if (taken && !left) out.push_back(i);
+  }
+  return out;
+}
+
+// What two tensors must have in common to be equal by their values.
+using Form = std::pair<std::uint64_t, DType>;
+
+class Matcher {
+ public:
+  Matcher(const Selection& in, const DiffOptions& options, const Context& context)
+      : in_(in), options_(options), context_(context), partner_(in.a.size()), taken_(in.b.size()) {}
+
+  std::vector<Partners> run() {
+    by_name();
+    if (options_.match != Match::names) by_content();
+    if (options_.match == Match::guess) guess();
+    if (options_.permuted) find_tied();
+    std::vector<Partners> out;
+    for (const std::uint32_t i : in_.chosen_a) {
+      out.push_back({.a = i, .b = {}});
+      if (partner_[i]) out.back().b = partner_[i]->first, out.back().by = partner_[i]->second;
+      if (const auto tied = tied_a_.find(i); tied != tied_a_.end()) out.back().tied_to = in_.b.name(tied->second);
+    }
+    for (const std::uint32_t i : in_.chosen_b)
+      if (!taken_[i]) {
+        out.push_back({.a = {}, .b = i});
+        if (const auto tied = tied_b_.find(i); tied != tied_b_.end()) out.back().tied_to = in_.a.name(tied->second);
+      }
+    return out;
+  }
+
+ private:
+  void pair(std::uint32_t a, std::uint32_t b, By by) {
+    partner_[a] = std::pair(b, by);
+    taken_[b] = true;
+  }
+  Indices left_a() const {
+    Indices out;
+    for (const std::uint32_t i : in_.chosen_a)
+      if (!partner_[i]) out.push_back(i);
+    return out;
+  }
+  Indices left_b() const {
+    Indices out;
+    for (const std::uint32_t i : in_.chosen_b)
+      if (!taken_[i]) out.push_back(i);
+    return out;
+  }
+
+  void by_name() {
+    for (const std::uint32_t i : in_.chosen_a) {
+      const auto other = in_.b.find(in_.a.name(i));
+      if (other && std::ranges::binary_search(in_.chosen_b, other->index())) pair(i, other->index(), By::name);
+    }
+  }
+
+  // Tensors without unsupported() and with elements.
+  std::optional<Form> form_of(const Tensor& tensor) const {
+    if (tensor.unsupported()) return std::nullopt;
+    const Elements elements = elements_of(tensor);
+    if (elements.count == 0 || is_too_sparse(elements, context_.limits)) return std::nullopt;
+    return Form{elements.count, hashed_as(elements.dtype)};
+  }
+  std::set<Form> forms_of(const Model& model, const Indices& of) const {
+    std::set<Form> out;
+    for (const std::uint32_t i : of)
+      if (const auto form = form_of(model[i])) out.insert(*form);
+    return out;
+  }
+
+  using Key = std::tuple<std::uint64_t, std::uint64_t, Form>;  // two halves of a hash
+  // The tensors whose form the other model has too, by their hashes.
+  std::map<Key, Indices> hashed(const Model& model, const Indices& of, const std::set<Form>& wanted) const {
+    std::vector<std::pair<std::uint32_t, Form>> read;
+    core::Work work;
+    std::uint64_t total = 0;
+    for (const std::uint32_t i : of) {
+      const auto form = form_of(model[i]);
+      if (!form || !wanted.contains(*form)) continue;
+      read.emplace_back(i, *form);
+      add_work(work, elements_of(model[i]));
+      for (const Part& part : model[i].parts()) total += part.size();
+    }
+    work.require(context_.limits);
+    std::vector<codecs::Hash128> hashes(read.size());
+    core::Progress progress(context_, total);
+    core::executor_of(context_).for_each(read.size(), [&](std::uint64_t k) {
+      const Tensor tensor = model[read[base::to_size(k)].first];
+      hashes[base::to_size(k)] = hash_values(elements_of(tensor), progress.inner());
+      for (const Part& part : tensor.parts()) progress.add(part.size());
+    });
+    std::map<Key, Indices> out;
+    for (std::size_t k = 0; k < read.size(); ++k)
+      out[{hashes[k].high, hashes[k].low, read[k].second}].push_back(read[k].first);
+    return out;
+  }
+
+  void by_content() {
+    const Indices a = left_a(), b = left_b();
+    if (a.empty() || b.empty()) return;
+    const auto from = hashed(in_.a, a, forms_of(in_.b, b));
+    if (from.empty()) return;
+    const auto to = hashed(in_.b, b, forms_of(in_.a, a));
+    for (const auto& [key, ours] : from) {
+      const auto theirs = to.find(key);
+      if (theirs == to.end()) continue;
+      // Of several with the same content, those of the same shape and the most similar names; of very many, in order.
+      const bool in_order = theirs->second.size() > kMostPairs / ours.size();
+      for (std::size_t k = 0; k < ours.size(); ++k) {
+        const std::uint32_t i = ours[k];
+        std::optional<std::uint32_t> best;
+        if (in_order && k < theirs->second.size()) best = theirs->second[k];
+        for (const std::uint32_t j : in_order ? Indices() : theirs->second)
+          if (!taken_[j] && (!best || likeness(i, j) > likeness(i, *best))) best = j;
+        if (best) pair(i, *best, By::content);
+      }
+    }
+  }
+
+  // Of two tensors: the same shape, then how much of the ends of their names is the same.
+  std::pair<bool, std::size_t> likeness(std::uint32_t i, std::uint32_t j) const {
+    const std::string_view a = in_.a.name(i), b = in_.b.name(j);
+    std::size_t same = 0;
+    while (same < std::min({a.size(), b.size(), kLongestName}) && a[a.size() - 1 - same] == b[b.size() - 1 - same])
+      ++same;
+    return {shape_of(in_.a[i]) == shape_of(in_.b[j]), same};
+  }
+
+  void guess() {
+    guess_prefix();
+    guess_shapes();
+  }
+
+  // "", "model.", "model.layers.", of the first names that differ in them.
+  static std::vector<std::string> prefixes(const Model& model, const Indices& of) {
+    std::vector<std::string> out{""};
+    for (std::size_t k = 0; k < of.size() && out.size() < 12; k += std::max<std::size_t>(1, of.size() / 8)) {
+      const std::string_view name = model.name(of[k]);
+      std::size_t at = 0;
+      for (int depth = 0; depth < 3 && (at = name.find_first_of("./", at)) != name.npos && ++at < kLongestName; ++depth)
+        if (std::ranges::find(out, name.substr(0, at)) == out.end()) out.emplace_back(name.substr(0, at));
+    }
+    return out;
+  }
+
+  void guess_prefix() {
+    const Indices a = left_a(), b = left_b();
+    if (a.empty() || b.empty() || a.size() > kMostGuesses || b.size() > kMostGuesses) return;
+    std::unordered_map<std::string_view, std::uint32_t> names;
+    for (const std::uint32_t j : b) names.emplace(in_.b.name(j), j);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> best;
+    for (const std::string& from : prefixes(in_.a, a))
+      for (const std::string& to : prefixes(in_.b, b)) {
+        if (from == to) continue;
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> found;
+        for (const std::uint32_t i : a) {
+          const std::string_view name = in_.a.name(i);
+          if (!name.starts_with(from) || name.size() > kLongestName) continue;
+          const auto there = names.find(to + std::string(name.substr(from.size())));
+          if (there != names.end() && shape_of(in_.a[i]) == shape_of(in_.b[there->second]))
+            found.emplace_back(i, there->second);
+        }
+        if (found.size() > best.size()) best = std::move(found);
+      }
+    for (const auto& [i, j] : best) pair(i, j, By::guess);
+  }
+
+  void guess_shapes() {
+    const auto alone = [](const Model& model, const Indices& of) {
+      std::map<std::vector<std::uint64_t>, std::optional<std::uint32_t>> out;
+      for (const std::uint32_t i : of) {
+        const auto [at, is_new] = out.try_emplace(shape_of(model[i]), i);
+        if (!is_new) at->second.reset();
+      }
+      return out;
+    };
+    const Indices a = left_a(), b = left_b();
+    if (a.empty() || b.empty() || a.size() > kMostGuesses || b.size() > kMostGuesses) return;
+    const auto theirs = alone(in_.b, b);
+    for (const auto& [shape, i] : alone(in_.a, a)) {
+      const auto there = theirs.find(shape);
+      if (i && !shape.empty() && there != theirs.end() && there->second) pair(*i, *there->second, By::guess);
+    }
+  }
+
+  // For what is left over in one model: a tensor of the other one that has its content.
+  void find_tied() {
+    const auto find = [this](const Model& model, const Indices& left, const Model& other, const Indices& all,
+                             std::map<std::uint32_t, std::uint32_t>& tied) {
+      if (left.empty()) return;
+      const auto from = hashed(model, left, forms_of(other, all));
+      if (from.empty()) return;
+      const auto to = hashed(other, all, forms_of(model, left));
+      for (const auto& [key, ours] : from)
+        if (const auto theirs = to.find(key); theirs != to.end())
+          for (const std::uint32_t i : ours) tied.emplace(i, theirs->second.front());
+    };
+    find(in_.a, left_a(), in_.b, in_.chosen_b, tied_a_);
+    find(in_.b, left_b(), in_.a, in_.chosen_a, tied_b_);
+  }
+
+  const Selection& in_;
+  const DiffOptions& options_;
+  const Context& context_;
+  std::vector<std::optional<std::pair<std::uint32_t, By>>> partner_;
+  std::vector<bool> taken_;
+  std::map<std::uint32_t, std::uint32_t> tied_a_, tied_b_;
+};
+
+}  // namespace
+
+Selection select(const Model& a, const Model& b, const DiffOptions& options) {
+  if (!options.naming.empty()) core::check_word("naming", options.naming, kNamings);
+  Selection out{view(named(a, options.naming), {.rename = options.rename, .patterns = options.patterns}),
+                named(b, options.naming),
+                {},
+                {}};
+  std::vector<bool> used(options.only.size() + options.without.size());
+  out.chosen_a = chosen(out.a, options, used);
+  out.chosen_b = chosen(out.b, options, used);
+  for (std::size_t k = 0; k < used.size() && out.a.size() + out.b.size() > 0; ++k)
+    if (!used[k])
+      base::misuse(
+          "nothing-matches",
+          "no tensor of either model matches " +
+              core::quoted(k < options.only.size() ? options.only[k] : options.without[k - options.only.size()]));
+  return out;
+}
+
+std::vector<Partners> match(const Selection& selection, const DiffOptions& options, const Context& context) {
+  return Matcher(selection, options, context).run();
+}
+
+}  // namespace weighbridge::comparison
+
+namespace weighbridge {
+
+void DiffOptions::add_rename(std::string_view text) {
+  ViewOptions names;
+  names.add("rename", text);
+  for (Renaming& each : names.rename) rename.push_back(std::move(each));
+  for (std::string& each : names.patterns) patterns.push_back(std::move(each));
+}
+
+}  // namespace weighbridge

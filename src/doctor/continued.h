@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A damaged file as it would be with an end, so that a reader can open what is there.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/checked.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge::doctor {
+
+// The file's first `cut` bytes, at most all of them, then `tail`, then zeros up to `size`.
+class Continued final : public Source {
+ public:
+  Continued(std::shared_ptr<const Source> file, std::uint64_t cut, std::string tail, std::uint64_t size)
+      : file_(std::move(file)), cut_(std::min(cut, file_->size())), tail_(std::move(tail)), size_(size) {}
+
+  std::uint64_t size() const noexcept override { return size_; }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    const auto take = [&](std::uint64_t end) {  // of `out`, what lies before `end`
+      const auto part = out.first(base::to_size(std::min<std::uint64_t>(end - std::min(end, offset), out.size())));
+      out = out.subspan(part.size());
+      return part;
+    };
+    const auto of_file = take(cut_);
+    if (!of_file.empty()) file_->read_at(offset, of_file);
+    offset += of_file.size();
+    const auto of_tail = take(cut_ + tail_.size());
+    if (!of_tail.empty())
+      std::copy_n(std::as_bytes(std::span(tail_)).begin() + place_in_tail(offset), of_tail.size(), of_tail.begin());
+    std::ranges::fill(out, std::byte{0});
+  }
+  void check_unchanged() const override { file_->check_unchanged(); }
+  std::string_view name() const noexcept override { return file_->name(); }
+
+ private:
+  std::ptrdiff_t place_in_tail(std::uint64_t offset) const { return static_cast<std::ptrdiff_t>(offset - cut_); }
+
+  const std::shared_ptr<const Source> file_;
+  const std::uint64_t cut_;
+  const std::string tail_;
+  const std::uint64_t size_;
+};
+
+}  // namespace weighbridge::doctor

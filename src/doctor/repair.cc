@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be written from a damaged file: its whole tensors, or the file without what follows it.
+#include <span>
+
+#include "base/fail.h"
+#include "core/asking_source.h"
+#include "core/progress.h"
+#include "io/atomic_file.h"
+#include "io/folder_lock.h"
+#include "weighbridge/doctor.h"
+
+namespace weighbridge {
+
+Written salvage(const Diagnosis& diagnosis, const std::string& path, const Options& options, const Context& context) {
+  const Model& model = diagnosis.whole_model;
+  if (model.size() == 0) base::misuse("nothing-whole", "no tensor of it is whole, so there is nothing to salvage");
+  return save(model, path, options, context);
+}
+
+void trim(const Diagnosis& diagnosis, const std::string& path, bool replace, const Context& context) {
+  const Model& model = diagnosis.verdict.model;
+  if (!diagnosis.trailing || model.sources().empty())
+    base::misuse("nothing-to-trim", "no bytes follow the end of the model, so there is nothing to trim");
+  const std::shared_ptr<const Source> source = model.sources()[0];
+  const std::uint64_t size = diagnosis.trailing->offset;
+  const io::FolderLock lock(io::split_path(path).folder);
+  io::AtomicFile out(path, {.replace = replace, .expected_size = size});
+  core::Progress progress(context, 2 * size);
+  core::read_pieces(*source, 0, size, [&](std::uint64_t at, std::span<const std::byte> bytes) {
+    out.write_at(at, bytes);
+    progress.add(bytes.size());
+    return true;
+  });
+  out.sync(size);
+  const auto written = out.reopen();
+  out.read_back(*written, 0, *source, 0, size, [&](std::uint64_t bytes) { progress.add(bytes); });
+  const Verdict verdict =
+      verify(written, {.limits = context.limits}, {.format = std::string(diagnosis.verdict.format)});
+  if (!verdict.report.valid())
+    base::misuse("not-sound", "the copy would still be invalid: " + verdict.report.first_error()->message);
+  source->check_unchanged();
+  out.publish();
+  progress.finish();
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks from member to member as APPNOTE.TXT 6.3 lays them out (4.3.7, 4.3.9), whose sizes stand before the data or
+// behind it.
+#include "doctor/zip_members.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "core/zip.h"
+#include "core/zip_layout.h"
+#include "doctor/continued.h"
+
+namespace weighbridge::doctor {
+namespace {
+
+using namespace core::zip;
+
+constexpr std::string_view kDescriptorMagic("PK\x07\x08", 4);
+constexpr std::uint64_t kMostDescriptor = 28;  // with the magic number of what follows
+constexpr std::size_t kPiece = std::size_t{1} << 20;
+
+template <class Number> Number at(std::string_view bytes, std::size_t place) {
+  return base::load_le<Number>(bytes.data() + place);
+}
+
+class Walk {
+ public:
+  Walk(const Source& source, const Limits& limits) : source_(source), limits_(limits) {}
+
+  std::optional<std::uint64_t> run() {
+    std::uint64_t place = 0;
+    while (const auto next = member(place)) {
+      place = *next;
+      directory_size_ += kEntrySize + members_.back().name.size() + 28;
+      if (members_.size() > limits_.tensors || directory_size_ > limits_.header) return std::nullopt;
+    }
+    return members_.empty() ? std::nullopt : std::optional(place);
+  }
+
+  const std::vector<core::ZipOut>& members() const noexcept { return members_; }
+
+ private:
+  std::string read(std::uint64_t offset, std::uint64_t length) const {
+    std::string out(base::to_size(length), '\0');
+    if (!out.empty()) source_.read_at(offset, std::as_writable_bytes(std::span(out)));
+    return out;
+  }
+
+  // Adds the member at `place`, and returns where it ends; nullopt if it is not there, or not whole.
+  std::optional<std::uint64_t> member(std::uint64_t place) {
+    if (!base::fits(place, kLocalSize, source_.size())) return std::nullopt;
+    const std::string header = read(place, kLocalSize);
+    if (at<std::uint32_t>(header, 0) != kLocalMagic) return std::nullopt;
+    core::ZipOut out;
+    out.header_at = place;
+    out.stored = at<std::uint32_t>(header, 18);
+    out.size = at<std::uint32_t>(header, 22);
+    out.crc32 = at<std::uint32_t>(header, 14);
+    out.method = at<std::uint16_t>(header, 8);
+    out.flags = at<std::uint16_t>(header, 6);
+    const std::uint64_t name = at<std::uint16_t>(header, 26), extra = at<std::uint16_t>(header, 28);
+    if (!base::fits(place + kLocalSize, name + extra, source_.size())) return std::nullopt;
+    const std::string text = read(place + kLocalSize, name + extra);
+    out.name = text.substr(0, base::to_size(name));
+    if (!read_zip64(std::string_view(text).substr(base::to_size(name)), out)) return std::nullopt;
+    const std::uint64_t data = place + kLocalSize + name + extra;
+    if ((out.flags & kDescriptor) != 0) return with_descriptor(data, std::move(out));
+    if (!base::fits(data, out.stored, source_.size())) return std::nullopt;
+    const std::uint64_t end = data + out.stored;
+    members_.push_back(std::move(out));
+    return end;
+  }
+
+  static bool read_zip64(std::string_view extra, core::ZipOut& member) {
+    std::string_view wide;
+    bool found = false;
+    if (!find_zip64(extra, wide, found)) return false;
+    for (std::uint64_t* const field : {&member.size, &member.stored}) {
+      if (*field != kFull32) continue;
+      if (wide.size() < 8) return false;
+      *field = at<std::uint64_t>(wide, 0);
+      wide.remove_prefix(8);
+    }
+    return true;
+  }
+
+  // The descriptor behind the data states the size that the data then has: bytes that look like one do not.
+  std::optional<std::uint64_t> with_descriptor(std::uint64_t data, core::ZipOut member) {
+    std::string piece;
+    for (std::uint64_t begin = data; base::fits(begin, 16, source_.size());) {
+      piece = read(begin, std::min<std::uint64_t>(kPiece, source_.size() - begin));
+      for (std::size_t found = piece.find(kDescriptorMagic); found != piece.npos;
+           found = piece.find(kDescriptorMagic, found + 1))
+        if (const auto end = descriptor(begin + found, data, member, std::string_view(piece).substr(found))) {
+          members_.push_back(std::move(member));
+          return end;
+        }
+      if (piece.size() < kPiece) break;
+      begin += piece.size() - kDescriptorMagic.size() + 1;
+    }
+    return std::nullopt;
+  }
+
+  // Where the descriptor at `place` ends, if it is one: with sizes of 64 or of 32 bits.
+  // `text` is what was read from there on.
+  std::optional<std::uint64_t> descriptor(std::uint64_t place, std::uint64_t data, core::ZipOut& member,
+                                          std::string_view text) const {
+    const auto length = base::to_size(std::min<std::uint64_t>(kMostDescriptor, source_.size() - place));
+    std::string longer;
+    if (text.size() < length) text = longer = read(place, length);
+    text = text.substr(0, length);
+    const auto follows = [&](std::size_t end) {
+      if (text.size() == end) return place + end == source_.size();
+      if (text.size() < end + 4) return false;
+      const auto magic = at<std::uint32_t>(text, end);
+      return magic == kLocalMagic || magic == kEntryMagic;
+    };
+    const auto take = [&](std::uint64_t stored, std::uint64_t size, std::size_t end) {
+      if (stored != place - data || !follows(end)) return false;
+      member.crc32 = at<std::uint32_t>(text, 4);
+      member.stored = stored;
+      member.size = size;
+      return true;
+    };
+    if (text.size() >= 24 && take(at<std::uint64_t>(text, 8), at<std::uint64_t>(text, 16), 24)) return place + 24;
+    if (text.size() >= 16 && take(at<std::uint32_t>(text, 8), at<std::uint32_t>(text, 12), 16)) return place + 16;
+    return std::nullopt;
+  }
+
+  const Source& source_;
+  const Limits& limits_;
+  std::vector<core::ZipOut> members_;
+  std::uint64_t directory_size_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<const Source> with_new_directory(std::shared_ptr<const Source> file, const Limits& limits) {
+  Walk walk(*file, limits);
+  const auto end = walk.run();
+  if (!end) return nullptr;
+  std::string directory = core::zip_directory(walk.members(), *end);
+  const std::uint64_t size = *end + directory.size();
+  return std::make_shared<const Continued>(std::move(file), *end, std::move(directory), size);
+}
+
+}  // namespace weighbridge::doctor

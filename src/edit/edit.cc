@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans and carries out an edit: what changes, whether the new header fits, and which of the three ways writes it.
+// Before a byte is written, the file that would be is opened by the ordinary reader and compared with what was asked.
+#include "weighbridge/edit.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "core/format.h"
+#include "core/format_options.h"
+#include "core/plan_text.h"
+#include "core/progress.h"
+#include "edit/copy.h"
+#include "edit/patched_file.h"
+#include "edit/values.h"
+#include "io/atomic_file.h"
+#include "io/file_source.h"
+#include "io/folder_lock.h"
+#include "io/journal.h"
+#include "registry/load.h"
+#include "registry/registry.h"
+#include "weighbridge/place.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge {
+namespace {
+
+using core::quoted;
+using edit_files::PatchedFile;
+using Way = Edited::Way;
+
+// A file with another header: what is before it stays, what is behind it moves.
+class WithHeader final : public Source {
+ public:
+  WithHeader(std::shared_ptr<const Source> file, const core::NewHeader& where, const std::string& header)
+      : file_(std::move(file)), offset_(where.offset), room_(where.room), header_(header) {}
+  std::uint64_t size() const noexcept override { return file_->size() - room_ + header_.size(); }
+  std::string_view name() const noexcept override { return file_->name(); }
+  void read_at(std::uint64_t at, std::span<std::byte> out) const override {
+    const auto take = [&](std::uint64_t begin, std::uint64_t end, auto&& fill) {
+      if (at >= end || out.empty()) return;
+      const auto some = out.first(base::to_size(std::min<std::uint64_t>(out.size(), end - at)));
+      fill(at - begin, some);
+      at += some.size();
+      out = out.subspan(some.size());
+    };
+    const std::uint64_t end = offset_ + header_.size();
+    take(0, offset_, [&](std::uint64_t in, std::span<std::byte> some) { file_->read_at(in, some); });
+    take(offset_, end, [&](std::uint64_t in, std::span<std::byte> some) {
+      std::memcpy(some.data(), header_.data() + in, some.size());
+    });
+    take(end, size(), [&](std::uint64_t in, std::span<std::byte> some) { file_->read_at(offset_ + room_ + in, some); });
+  }
+
+ private:
+  const std::shared_ptr<const Source> file_;
+  const std::uint64_t offset_, room_;
+  const std::string& header_;
+};
+
+registry::Loaded load(const std::shared_ptr<const Source>& source, const Context& context, Checks checks,
+                      Report& report, std::string_view format = {}) {
+  core::Findings findings(report, core::Findings::Mode::first_error);
+  try {
+    return registry::load(place_of(source), context, {.format = std::string(format), .checks = checks}, findings);
+  } catch (const core::Stop&) {
+    throw Error(*report.first_error());
+  }
+}
+
+void require_same(bool same, std::string_view what) {
+  if (!same)
+    base::io_error("read-back", "the new header does not read back as requested (" + std::string(what) +
+                                    "), so nothing was changed: this is a bug in weighbridge");
+}
+
+// Whether the file reads as the edited model, with the payload behind the header moved by `moved`.
+void require_reads_as(const Model& found, const Model& wanted, const core::NewHeader& header, std::uint64_t length) {
+  require_same(found.size() == wanted.size() && found.attributes().size() == wanted.attributes().size(), "counts");
+  const Attributes attributes = found.attributes();
+  for (const auto& [key, value] : wanted.attributes()) {
+    const Value* const there = attributes.find(key);
+    require_same(there && *there == value, "metadata");
+  }
+  for (const Tensor& tensor : wanted) {
+    const auto there = found.find(tensor.name());
+    require_same(there && there->layout_name() == tensor.layout_name() && there->dtype() == tensor.dtype() &&
+                     there->has_shape() == tensor.has_shape() && there->part_count() == tensor.part_count(),
+                 "tensors");
+    if (tensor.has_shape()) require_same(std::ranges::equal(there->shape(), tensor.shape()), "shapes");
+    for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+      const Part a = tensor.part(i), b = there->part(i);
+      auto place = a.extent();
+      if (place && place->offset >= header.offset + header.room) place->offset += length - header.room;
+      require_same(a.role() == b.role() && a.dtype() == b.dtype() && a.encoding() == b.encoding() &&
+                       place == b.extent() && a.digest() == b.digest(),
+                   "payload");
+    }
+  }
+}
+
+std::string shown_type(const Value& value) { return " (" + std::string(edit_files::type_of(value)) + ")"; }
+
+class Editor {
+ public:
+  Editor(std::shared_ptr<const Source> source, const EditOptions& options, const Context& context)
+      : source_(std::move(source)), options_(options), context_(context) {}
+
+  // Reads the file and decides on the way. `in_place`: whether the file itself is to change.
+  Edited plan(bool in_place) {
+    open();
+    refuse_structural_keys();
+    edited_ = view(loaded_.model, wanted());
+    list_changes();
+    out_.format = loaded_.format->info.name;
+    out_.size = out_.size_after = source_->size();
+    const bool rewrites = !options_.without.empty();
+    if (out_.changes.empty() && in_place) return out_;
+    if (!rewrites && loaded_.format->new_header) header_ = loaded_.format->new_header(loaded_.model, edited_);
+    // A file without data may end before its data would begin.
+    if (header_ && !base::fits(header_->offset, header_->room, out_.size)) header_.reset();
+    if (header_) {
+      out_.header = header_->room;
+      out_.needed = header_->least;
+      if (header_->least > header_->most)
+        base::misuse("header", "the new header would have " + core::bytes_text(header_->least) + ", and " +
+                                   out_.format + " allows " + std::to_string(header_->most));
+    }
+    if (header_ && in_place && fits()) {
+      out_.way = Way::in_place;
+    } else if (header_ && has_length_for_a_copy()) {
+      out_.way = Way::copied;
+    } else {
+      header_.reset();
+      out_.way = Way::converted;
+      plan_conversion(in_place);
+      return out_;
+    }
+    out_.size_after = out_.size - header_->room + bytes_.size();
+    require_reads(std::make_shared<const WithHeader>(source_, *header_, bytes_));
+    return out_;
+  }
+
+  Edited& out() noexcept { return out_; }
+  const core::NewHeader& header() const { return *header_; }
+  std::string& bytes() noexcept { return bytes_; }
+  const Plan& conversion() const noexcept { return *conversion_; }
+
+  // Whether what was written reads as it should, by the ordinary reader.
+  void require_reads(const std::shared_ptr<const Source>& written) const {
+    Report report;
+    require_reads_as(load(written, context_, Checks::structure, report, out_.format).model, edited_, *header_,
+                     bytes_.size());
+  }
+
+ private:
+  void open() {
+    Report report;
+    loaded_ = load(source_, context_, Checks::structure, report);
+    if (loaded_.model.sources().size() != 1)
+      base::misuse("several-files", "the model has several files, and an edit changes one: give one of its shards");
+    const bool shard = std::ranges::any_of(
+        report.findings(), [](const Finding& finding) { return finding.rule == "safetensors/shard-alone"; });
+    if (shard && (!options_.rename.empty() || !options_.without.empty()))
+      base::misuse("shard",
+                   "the file is a shard, and the index beside it lists its tensors by name: convert the whole "
+                   "model to rename or leave out tensors");
+    // Only these formats have a header that can be edited alone; the others are converted, and checked as for that.
+    if (!loaded_.format->new_header) {
+      Report again;
+      loaded_ = load(source_, context_, Checks::all, again);
+    }
+  }
+
+  void refuse_structural_keys() const {
+    const auto check = [&](std::string_view key) {
+      for (const std::string_view fixed : loaded_.format->structural_keys)
+        if (key == fixed || (fixed.ends_with('.') && key.starts_with(fixed)))
+          base::misuse("structural-key", "the attribute " + quoted(key) +
+                                             " describes how the file is laid out, so an edit cannot change it");
+    };
+    for (const auto& each : options_.set) check(each.key);
+    for (const auto& each : options_.values) check(each.first);
+    for (const std::string& key : options_.unset) check(key);
+  }
+
+  // Only text in a container of texts.
+  Value held(Value value) const {
+    return loaded_.format->info.holds.attributes == "text" && value.kind() != Value::Kind::text
+               ? Value::text(value.to_text())
+               : value;
+  }
+
+  ViewOptions wanted() const {
+    ViewOptions out{.without = options_.without, .rename = options_.rename, .unset = options_.unset};
+    const Attributes present = loaded_.model.attributes();
+    for (const EditOptions::Setting& each : options_.set)
+      out.values.emplace_back(each.key, held(edit_files::typed(each, present.find(each.key))));
+    for (const auto& [key, value] : options_.values)
+      out.values.emplace_back(key, held(edit_files::like(value, present.find(key))));
+    return out;
+  }
+
+  void list_changes() {
+    const Attributes before = loaded_.model.attributes(), after = edited_.attributes();
+    const auto add = [&](LossKind kind, std::string subject, std::string from, std::string to) {
+      out_.changes.push_back({kind, std::move(subject), std::move(from), std::move(to)});
+    };
+    for (const auto& [key, value] : before) {
+      const Value* const now = after.find(key);
+      if (now && *now == value) continue;
+      const bool types = now && edit_files::type_of(*now) != edit_files::type_of(value);
+      add(LossKind::attribute, core::indexed("attributes", key), value.to_text() + (types ? shown_type(value) : ""),
+          now ? now->to_text() + (types ? shown_type(*now) : "") : "removed");
+    }
+    for (const auto& [key, value] : after)
+      if (!before.find(key))
+        add(LossKind::attribute, core::indexed("attributes", key), core::kAbsent,
+            value.to_text() + (value.kind() == Value::Kind::text ? "" : shown_type(value)));
+    std::uint32_t at = 0;
+    for (const Tensor& tensor : loaded_.model) {
+      const bool kept = std::ranges::none_of(
+          options_.without, [&](const std::string& glob) { return matches_glob(glob, tensor.name()); });
+      if (!kept)
+        add(LossKind::name, core::subject(tensor), std::string(tensor.name()), "left out");
+      else if (edited_.name(at) != tensor.name())
+        add(LossKind::name, core::subject(tensor), std::string(tensor.name()), std::string(edited_.name(at)));
+      at += kept ? 1 : 0;
+    }
+  }
+
+  // Whether the header ends the file, and can have any length.
+  bool is_last() const { return header_->offset + header_->room == out_.size; }
+  bool make(std::uint64_t length) {
+    bytes_ = header_->make(length);
+    return !bytes_.empty();
+  }
+
+  // Whether the new header can stand where the old one does.
+  bool fits() {
+    if (is_last()) return make(header_->least);
+    return header_->least <= header_->room && make(header_->room);
+  }
+
+  // A length with which the payload keeps its place within blocks of the disk, so that these can be shared.
+  bool has_length_for_a_copy() {
+    const core::NewHeader& h = *header_;
+    const auto wanted = base::checked_add(h.least, options_.reserve);
+    if (!wanted || *wanted > h.most)
+      base::misuse("reserve", "a header with " + core::bytes_text(options_.reserve) +
+                                  " to spare would be larger than " + std::to_string(h.most) + ", which is what " +
+                                  out_.format + " allows");
+    if (is_last()) return make(h.least);
+    const std::uint64_t block = std::max(h.step, edit_files::kBlock);
+    std::uint64_t length = base::align_up(*wanted, h.step).value_or(UINT64_MAX);
+    if (h.room % h.step == 0) {
+      const std::uint64_t within = h.room % block;
+      std::uint64_t same = *wanted / block * block + within;
+      if (same < *wanted) same += block;
+      if (same <= h.most) length = same;
+    }
+    return length <= h.most && make(length);
+  }
+
+  void plan_conversion(bool in_place) {
+    if (in_place)
+      base::misuse(
+          "new-file",
+          !options_.without.empty()
+              ? std::string("leaving out tensors needs a new file: give its name")
+              : "a " + out_.format + " file of this kind cannot be edited in place: give the name of a new file",
+          base::option_hint("output"));
+    Options options;
+    options.replace = options_.replace;
+    const auto takes = loaded_.format->info.options;
+    if (std::ranges::find(takes, core::kHeaderOptions[0].name) != takes.end())
+      options.header.reserve = options_.reserve;
+    conversion_ = weighbridge::plan(edited_, out_.format, options, context_);
+    if (!conversion_->possible()) {
+      const Item first =
+          conversion_->blockers().empty() ? conversion_->refused().front() : conversion_->blockers().front();
+      base::misuse("new-file", "the new file would lose " + first.subject + " (" + std::string(name(first.kind)) +
+                                   "): convert the file, which lists all of it and asks for consent");
+    }
+    out_.size_after = conversion_->output_size();
+  }
+
+  const std::shared_ptr<const Source> source_;
+  const EditOptions& options_;
+  const Context& context_;
+  registry::Loaded loaded_;
+  Model edited_;
+  std::optional<core::NewHeader> header_;
+  std::string bytes_;
+  std::optional<Plan> conversion_;
+  Edited out_;
+};
+
+std::uint64_t most_of_a_journal(const Context& context) {
+  return 2 * std::min<std::uint64_t>(context.limits.header, UINT64_MAX / 4) + 4096;
+}
+
+void refuse_left_journal(const std::string& path) {
+  const std::string journal = io::left_edit_journal(io::resolve_target(path).path());
+  if (!journal.empty())
+    base::io_error_of(path, "journal",
+                      "an edit of this file was killed, and left its journal '" + journal +
+                          "': recover the file first, which finishes the edit or undoes it");
+}
+
+// Writes the new header and the payload of the old file to `path`.
+void copy_to(const std::string& path, bool replace, Editor& editor, int from,
+             const std::shared_ptr<const Source>& source, const Context& context) {
+  const core::NewHeader& h = editor.header();
+  const std::string& header = editor.bytes();
+  const std::uint64_t size = editor.out().size_after, behind = h.offset + h.room;
+  const edit_files::Range ranges[] = {{0, 0, h.offset}, {behind, h.offset + header.size(), source->size() - behind}};
+  core::Progress progress(context, 2 * source->size());
+  const std::function<void(std::uint64_t)> go_on = [&](std::uint64_t bytes) { progress.add(bytes); };
+  io::AtomicFile out(path, {.replace = replace});
+  out.write_at(h.offset, std::as_bytes(std::span(header)));
+  bool all_shared = true;
+  for (const edit_files::Range& range : ranges) {
+    const std::uint64_t shared = edit_files::copy_range(from, out.descriptor(), range, path, go_on);
+    editor.out().shared += shared;
+    all_shared = all_shared && range.length - shared < 2 * edit_files::kBlock;
+  }
+  out.sync(size);
+  const auto written = out.reopen();
+  editor.require_reads(written);
+  std::string again(header.size(), '\0');
+  written->read_at(h.offset, std::as_writable_bytes(std::span(again)));
+  if (written->size() != size || again != header) out.refuse_read_back();
+  if (!all_shared)
+    for (const auto& [begin, to, length] : ranges) out.read_back(*written, to, *source, begin, length, go_on);
+  const io::FolderLock turn(io::split_path(out.path()).folder);
+  source->check_unchanged();
+  progress.finish();
+  out.publish();
+}
+
+// What is known of a file that was opened to change it.
+Edited opened(const PatchedFile& file) {
+  Edited out;
+  out.names = file.names();
+  out.alone = file.alone();
+  out.left = file.left();
+  out.size = out.size_after = file.size();
+  return out;
+}
+
+void require_other_file(const std::string& path, const std::string& output) {
+  if (io::same_file(path, output))
+    base::misuse_of(output, "output-is-input", "the output is the input: edit it in place, or give another name");
+}
+
+Edited edit_file(PatchedFile& file, const std::string& path, const EditOptions& options, const Context& context,
+                 const std::function<void(const Edited&)>& before) {
+  const auto source = file.source();
+  Editor editor(source, options, context);
+  editor.plan(true);
+  Edited& out = editor.out();
+  out.names = file.names();
+  out.alone = file.alone();
+  out.left = file.left();
+  if (out.way == Way::nothing) return out;
+  if (before) before(out);
+  if (out.way == Way::in_place) {
+    core::ask(context);
+    const core::NewHeader& h = editor.header();
+    file.apply({h.offset, h.room, editor.bytes()}, [&] { editor.require_reads(file.source()); });
+    out.undo = file.undo_path();
+  } else {
+    file.share();
+    copy_to(path, true, editor, file.descriptor(), source, context);
+    ::unlink(file.undo_path().c_str());  // of the file that is gone
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view name(Edited::Way way) noexcept {
+  constexpr std::string_view kNames[] = {"nothing", "in-place", "copied", "converted"};
+  return kNames[static_cast<std::size_t>(way)];
+}
+std::string_view name(Edited::Left left) noexcept {
+  constexpr std::string_view kNames[] = {"nothing", "finished", "undone"};
+  return kNames[static_cast<std::size_t>(left)];
+}
+
+Edited plan_edit(const std::string& path, const EditOptions& options, const Context& context) {
+  const io::Fd fd = io::open_to_read(path);  // waits for an edit that is under way
+  refuse_left_journal(path);
+  Editor editor(io::source_over(fd, path), options, context);
+  Edited out = editor.plan(options.output.empty());
+  struct stat there {};
+  if (::fstat(fd.get(), &there) == 0) out.names = there.st_nlink;
+  if (!options.output.empty()) {
+    require_other_file(path, options.output);
+    io::AtomicFile::check(options.output, options.replace);
+  }
+  return out;
+}
+
+Edited edit(const std::string& path, const EditOptions& options, const Context& context,
+            const std::function<void(const Edited&)>& before) {
+  if (options.output.empty()) {
+    PatchedFile file(path, most_of_a_journal(context));
+    return edit_file(file, path, options, context, before);
+  }
+  const io::Fd fd = io::open_to_read(path);
+  refuse_left_journal(path);
+  require_other_file(path, options.output);
+  const auto source = io::source_over(fd, path);
+  Editor editor(source, options, context);
+  editor.plan(false);
+  if (before) before(editor.out());
+  if (editor.out().way == Way::copied)
+    copy_to(options.output, options.replace, editor, fd.get(), source, context);
+  else
+    editor.conversion().execute(options.output, context);
+  return editor.out();
+}
+
+Edited undo_edit(const std::string& path, const Context& context) {
+  PatchedFile file(path, most_of_a_journal(context));
+  const edit_files::Patch back = file.undo();
+  Edited out = opened(file);
+  out.way = Way::in_place;
+  out.header = back.length;
+  out.needed = back.bytes.size();
+  {
+    // What it would be must open before it is written.
+    Report report;
+    const core::NewHeader where{.offset = back.offset, .room = back.length};
+    const auto after = std::make_shared<const WithHeader>(file.source(), where, back.bytes);
+    out.format = load(after, context, Checks::structure, report).format->info.name;
+  }
+  file.apply(back);
+  out.size_after = file.size();
+  out.undo = file.undo_path();
+  return out;
+}
+
+Edited settle_edit(const std::string& path, const Context& context) {
+  return opened(PatchedFile(path, most_of_a_journal(context)));
+}
+
+}  // namespace weighbridge

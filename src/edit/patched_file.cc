@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a change in place. The process may die after any of them: until the journal has its name the file is the
+// old one, and from then on the journal says what both are.
+#include "edit/patched_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "base/fail.h"
+#include "codecs/checksum.h"
+#include "io/abandon.h"
+#include "io/file_source.h"
+#include "io/journal.h"
+
+namespace weighbridge::edit_files {
+
+// What the file of a journal holds, all numbers little-endian:
+//   magic | u64 inode, old size, new size | u64 offset, old length, new length of the header
+//   | u64 offset, old length, new length of the bytes that differ | XXH3-128 of the old header, of the new one
+//   | old bytes | new bytes | XXH3-128 of all before
+struct PatchedFile::Journal {
+  static constexpr std::size_t kNumbers = 9, kHash = 16;
+  static constexpr std::string_view kMagic = "weighbridge edit 1\n";
+  static constexpr std::size_t kFixed = kMagic.size() + 8 * kNumbers + 2 * kHash;
+
+  std::uint64_t inode = 0, old_size = 0, new_size = 0;
+  std::uint64_t offset = 0, old_length = 0, new_length = 0;  // of the whole header
+  std::uint64_t at = 0;                                      // where old and new begin to differ
+  std::string old_bytes{}, new_bytes{};                      // what differs
+  codecs::Hash128 old_hash{}, new_hash{};                    // of the whole header
+
+  std::string spell() const {
+    std::string out(kMagic);
+    out.reserve(kFixed + old_bytes.size() + new_bytes.size() + kHash);
+    const auto number = [&](std::uint64_t value) {
+      char bytes[8];
+      base::store_le<std::uint64_t>(bytes, value);
+      out.append(bytes, sizeof bytes);
+    };
+    for (const std::uint64_t value : {inode, old_size, new_size, offset, old_length, new_length, at,
+                                      std::uint64_t{old_bytes.size()}, std::uint64_t{new_bytes.size()}})
+      number(value);
+    for (const codecs::Hash128& hash : {old_hash, new_hash}) number(hash.low), number(hash.high);
+    out += old_bytes;
+    out += new_bytes;
+    const codecs::Hash128 all = codecs::xxh3_128(std::as_bytes(std::span(out)));
+    number(all.low);
+    number(all.high);
+    return out;
+  }
+
+  // Null if the bytes are not those of a whole journal.
+  static std::shared_ptr<const Journal> parse(const std::string& text) {
+    if (text.size() < kFixed + kHash || !text.starts_with(kMagic)) return nullptr;
+    const auto number = [&](std::size_t place) { return base::load_le<std::uint64_t>(text.data() + place); };
+    const std::size_t end = text.size() - kHash;
+    if (codecs::xxh3_128(std::as_bytes(std::span(text)).first(end)) != codecs::Hash128{number(end), number(end + 8)})
+      return nullptr;
+    const auto field = [&](std::size_t i) { return number(kMagic.size() + 8 * i); };
+    const auto out = std::make_shared<Journal>();
+    out->inode = field(0), out->old_size = field(1), out->new_size = field(2);
+    out->offset = field(3), out->old_length = field(4), out->new_length = field(5), out->at = field(6);
+    const std::uint64_t olds = field(7), news = field(8);
+    out->old_hash = {field(9), field(10)}, out->new_hash = {field(11), field(12)};
+    const std::uint64_t rest = end - kFixed;
+    if (olds > rest || news != rest - olds) return nullptr;
+    out->old_bytes = text.substr(kFixed, base::to_size(olds));
+    out->new_bytes = text.substr(kFixed + base::to_size(olds), base::to_size(news));
+    return out->is_sound() ? out : nullptr;
+  }
+
+  // Whether the ranges lie in files of these sizes, and the bytes that differ in the header. Only a header that ends
+  // the file changes its length.
+  bool is_sound() const {
+    if (!base::fits(offset, old_length, old_size) || !base::fits(offset, new_length, new_size) || at < offset)
+      return false;
+    if (!base::fits(at - offset, old_bytes.size(), old_length) ||
+        !base::fits(at - offset, new_bytes.size(), new_length))
+      return false;
+    const std::uint64_t before = at - offset;
+    if (old_length - before - old_bytes.size() != new_length - before - new_bytes.size()) return false;
+    const bool last = offset + old_length == old_size && offset + new_length == new_size;
+    return last || (old_length == new_length && old_size == new_size);
+  }
+};
+
+namespace {
+
+codecs::Hash128 hash_of(std::span<const std::byte> bytes) { return codecs::xxh3_128(bytes); }
+
+// The blobs of a cache of the Hugging Face Hub are named by their digests.
+bool is_hub_blob(const io::Target& target) {
+  const std::string folder = io::split_path(target.folder).name;
+  return folder == "blobs" && (target.name.size() == 40 || target.name.size() == 64) &&
+         target.name.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+}  // namespace
+
+PatchedFile::PatchedFile(const std::string& path, std::uint64_t most) : asked_(path), most_(most) {
+  target_ = io::resolve_target(path);
+  folder_ = io::open_folder(target_.folder);
+  if (is_hub_blob(target_))
+    base::misuse_of(asked_, "hub-cache",
+                    "the file belongs to a cache of the Hugging Face Hub, where its name is the digest of its bytes: "
+                    "write a new file instead");
+  // O_NONBLOCK: neither wait for a FIFO nor for the lease of another editor.
+  do {
+    file_ =
+        io::Fd(::openat(folder_.get(), target_.name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  } while (!file_ && errno == EINTR);
+  if (!file_) {
+    const int error = errno;
+    struct stat there {};
+    if (::fstatat(folder_.get(), target_.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(there.st_mode))
+      base::misuse_of(
+          asked_, "not-a-file",
+          std::string("this is ") + io::file_kind(there.st_mode) + ", and only a regular file can be changed in place");
+    if (error == EWOULDBLOCK)
+      base::io_error_of(asked_, "in-use", "another process is changing the file: try again when it has finished");
+    base::io_error_of(asked_, "open", "cannot be opened to change it", error);
+  }
+  struct stat opened {};
+  if (::fstat(file_.get(), &opened) != 0) base::io_error_of(asked_, "open", "cannot be opened to change it", errno);
+  if (!S_ISREG(opened.st_mode))
+    base::misuse_of(
+        asked_, "not-a-file",
+        std::string("this is ") + io::file_kind(opened.st_mode) + ", and only a regular file can be changed in place");
+  if ((opened.st_mode & 0222) == 0)
+    base::misuse_of(asked_, "read-only",
+                    "the file is read-only, so it is not changed in place: make it writable, or write a new file");
+  inode_ = opened.st_ino;
+  size_ = static_cast<std::uint64_t>(opened.st_size);
+  names_ = opened.st_nlink;
+  mode_ = opened.st_mode & 0666;
+  owner_ = opened.st_uid;
+  journal_name_ = io::edit_file_name(target_.name, io::EditFile::journal);
+  undo_name_ = io::edit_file_name(target_.name, io::EditFile::undo);
+  lock();
+  settle();
+  io::remove_stale(folder_.get(), target_.name);
+}
+
+// A lock keeps other runs of ours away. A lease is given only if no other process has the file open, and keeps them
+// from opening it while it is held.
+void PatchedFile::lock() {
+  while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK)
+      base::io_error_of(asked_, "in-use", "another run is changing the file: try again when it has finished");
+    break;  // no locks on this filesystem
+  }
+#if defined(__linux__) && defined(F_SETLEASE)
+  // The signal that tells of a process which waits to open the file. The default one would end this process.
+  ::fcntl(file_.get(), F_SETSIG, SIGURG);
+  if (::fcntl(file_.get(), F_SETLEASE, F_WRLCK) == 0)
+    alone_ = true;
+  else if (errno == EAGAIN || errno == EBUSY)
+    base::io_error_of(
+        asked_, "in-use",
+        "another process has the file open, and would read a mix of old and new bytes: stop it, or write a "
+        "new file");
+#endif
+}
+
+void PatchedFile::share() noexcept {
+#if defined(__linux__) && defined(F_SETLEASE)
+  if (alone_) ::fcntl(file_.get(), F_SETLEASE, F_UNLCK);
+#endif
+}
+
+std::shared_ptr<const Source> PatchedFile::source() const { return io::source_over(file_, asked_); }
+
+std::vector<std::byte> PatchedFile::read(std::uint64_t offset, std::uint64_t length) const {
+  std::vector<std::byte> out(base::to_size(length));
+  out.resize(io::pread_full(file_.get(), offset, out, asked_));
+  return out;
+}
+
+void PatchedFile::refuse_journal(const std::string& name, const std::string& why) const {
+  base::io_error_of(
+      asked_, "journal",
+      "a run that was killed left a journal of its change ('" + io::join_path(target_.folder, name) + "'), and " + why);
+}
+
+// Null if there is none.
+std::shared_ptr<const PatchedFile::Journal> PatchedFile::load(const std::string& name) const {
+  const io::Fd fd(::openat(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) {
+    if (errno == ENOENT) return nullptr;
+    refuse_journal(name, errno == ELOOP ? "it is a symbolic link: remove it if the file is sound"
+                                        : std::string("it cannot be opened: ") + std::strerror(errno));
+  }
+  struct stat there {};
+  if (::fstat(fd.get(), &there) != 0 || !S_ISREG(there.st_mode))
+    refuse_journal(name, "it is not a regular file: remove it if the file is sound");
+  // Others could put one into a folder where everybody may write.
+  if (there.st_uid != ::geteuid() && there.st_uid != owner_ && there.st_uid != 0)
+    refuse_journal(name, "it belongs to another user: remove it if the file is sound");
+  const auto size = static_cast<std::uint64_t>(there.st_size);
+  if (size > most_) refuse_journal(name, "it is larger than any that would be written for this file");
+  std::string text(base::to_size(size), '\0');
+  text.resize(io::pread_full(fd.get(), 0, std::as_writable_bytes(std::span(text)), name));
+  auto out = Journal::parse(text);
+  if (!out) refuse_journal(name, "it is damaged: verify the file, and remove the journal if the file is sound");
+  return out;
+}
+
+bool PatchedFile::holds(std::uint64_t size, std::uint64_t offset, std::uint64_t length,
+                        const codecs::Hash128& hash) const {
+  if (size_ != size) return false;
+  const auto bytes = read(offset, length);
+  return bytes.size() == length && hash_of(bytes) == hash;
+}
+bool PatchedFile::holds_new(const Journal& j) const { return holds(j.new_size, j.offset, j.new_length, j.new_hash); }
+bool PatchedFile::holds_old(const Journal& j) const { return holds(j.old_size, j.offset, j.old_length, j.old_hash); }
+
+// Whether every byte is the old or the new one, so that the file is one in the middle of this change. A disk that lost
+// its power may hold zeros behind the old end.
+bool PatchedFile::is_mixed(const Journal& j) const {
+  const std::uint64_t least = std::min(j.old_size, j.new_size), most = std::max(j.old_size, j.new_size);
+  if (size_ < least || size_ > most) return false;
+  const std::uint64_t length = std::max(j.old_bytes.size(), j.new_bytes.size());
+  const auto now = read(j.at, std::min(length, size_ - j.at));
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const bool old = i < j.old_bytes.size() && now[i] == static_cast<std::byte>(j.old_bytes[i]);
+    const bool fresh = i < j.new_bytes.size() && now[i] == static_cast<std::byte>(j.new_bytes[i]);
+    if (!old && !fresh && !(j.at + i >= j.old_size && now[i] == std::byte{0})) return false;
+  }
+  // The rest of the header is the old one's.
+  auto header = read(j.offset, j.at - j.offset);
+  header.insert(header.end(), reinterpret_cast<const std::byte*>(j.old_bytes.data()),
+                reinterpret_cast<const std::byte*>(j.old_bytes.data()) + j.old_bytes.size());
+  const std::uint64_t rest = j.at + j.old_bytes.size();
+  const auto tail = read(rest, j.offset + j.old_length - rest);
+  header.insert(header.end(), tail.begin(), tail.end());
+  return header.size() == j.old_length && hash_of(header) == j.old_hash;
+}
+
+// Ends or undoes what a killed run began. It may be killed too, and begin again.
+void PatchedFile::settle() {
+  const auto journal = load(journal_name_);
+  if (!journal) return;
+  if (journal->inode != inode_)
+    refuse_journal(journal_name_,
+                   "it belongs to another file that had this name before: remove it if this file "
+                   "is sound");
+  const io::NamesChange settling;
+  if (holds_new(*journal)) {
+    if (::fsync(file_.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
+    if (io::rename_over(folder_.get(), journal_name_.c_str(), folder_.get(), undo_name_.c_str()) != 0)
+      base::io_error_of(asked_, "publish", "its journal cannot be renamed", errno);
+    io::sync_folder(folder_.get());
+    left_ = Edited::Left::finished;
+    return;
+  }
+  if (!holds_old(*journal)) {
+    if (!is_mixed(*journal))
+      refuse_journal(journal_name_,
+                     "something else has changed the file since: remove the journal if the file "
+                     "is sound");
+    restore(*journal);
+  }
+  if (::unlinkat(folder_.get(), journal_name_.c_str(), 0) != 0)
+    base::io_error_of(asked_, "publish", "its journal cannot be removed", errno);
+  io::sync_folder(folder_.get());
+  left_ = Edited::Left::undone;
+}
+
+// Writes, sets the size, and syncs.
+void PatchedFile::put(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t size) {
+  io::pwrite_full(file_.get(), offset, bytes, asked_);
+  struct stat now {};
+  if (::fstat(file_.get(), &now) != 0 ||
+      (static_cast<std::uint64_t>(now.st_size) != size && ::ftruncate(file_.get(), static_cast<off_t>(size)) != 0))
+    base::io_error_of(asked_, "write", "its size cannot be set", errno);
+  if (::fsync(file_.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
+  size_ = size;
+}
+
+// Puts the old bytes back.
+void PatchedFile::restore(const Journal& j) {
+  put(j.at, std::as_bytes(std::span(j.old_bytes)), j.old_size);
+  if (!holds_old(j))
+    base::io_error_of(asked_, "read-back",
+                      "the old bytes do not read back as they were written; the journal '" +
+                          io::join_path(target_.folder, journal_name_) + "' still has them");
+}
+
+// Gives a complete journal its name, on the disk.
+void PatchedFile::publish_journal(const Journal& j) {
+  const std::string text = j.spell();
+  const auto bytes = std::as_bytes(std::span(text));
+  const io::Temporary made = io::create_temporary(folder_.get(), target_, mode_ & 0600);
+  try {
+    io::pwrite_full(made.fd.get(), 0, bytes, asked_);
+    if (::fsync(made.fd.get()) != 0) base::io_error_of(asked_, "write", "its journal cannot be written", errno);
+    std::vector<std::byte> back(bytes.size());
+    if (io::pread_full(made.fd.get(), 0, back, asked_) != bytes.size() || !std::ranges::equal(back, bytes))
+      base::io_error_of(asked_, "read-back", "its journal does not read back as it was written; nothing was changed");
+    if (io::rename_new(folder_.get(), made.name.c_str(), folder_.get(), journal_name_.c_str()) != 0)
+      base::io_error_of(asked_, "publish", "its journal cannot be renamed", errno);
+  } catch (...) {
+    ::unlinkat(folder_.get(), made.name.c_str(), 0);
+    throw;
+  }
+  if (io::sync_folder(folder_.get()) != 0) {
+    const int error = errno;
+    ::unlinkat(folder_.get(), journal_name_.c_str(), 0);
+    base::io_error_of(asked_, "publish", "its folder cannot be written to the disk", error);
+  }
+}
+
+void PatchedFile::apply(const Patch& patch, const std::function<void()>& check) {
+  if (!base::fits(patch.offset, patch.length, size_) ||
+      (patch.length != patch.bytes.size() && patch.offset + patch.length != size_))
+    base::misuse_of(asked_, "range", "a range outside the file was to be changed");
+  const auto old = read(patch.offset, patch.length);
+  if (old.size() != patch.length) base::io_error_of(asked_, "short-read", "the file shrank while it was read");
+  const auto fresh = std::as_bytes(std::span(patch.bytes));
+  // Only what differs is written: the less that is, the less a power failure can tear.
+  const std::size_t most = std::min(old.size(), fresh.size());
+  std::size_t before = 0, behind = 0;
+  while (before < most && old[before] == fresh[before]) ++before;
+  if (old.size() == fresh.size())
+    while (behind < most - before && old[most - 1 - behind] == fresh[most - 1 - behind]) ++behind;
+  if (before == old.size() && before == fresh.size()) return;
+  Journal j;
+  j.inode = inode_;
+  j.old_size = size_;
+  j.new_size = size_ - patch.length + patch.bytes.size();
+  j.offset = patch.offset, j.old_length = patch.length, j.new_length = patch.bytes.size();
+  j.at = patch.offset + before;
+  j.old_bytes.assign(reinterpret_cast<const char*>(old.data()) + before, old.size() - before - behind);
+  j.new_bytes = patch.bytes.substr(before, fresh.size() - before - behind);
+  j.old_hash = hash_of(old), j.new_hash = hash_of(fresh);
+  const io::NamesChange changing;
+  publish_journal(j);
+  try {
+    put(j.at, std::as_bytes(std::span(j.new_bytes)), j.new_size);
+    if (!holds_new(j)) base::io_error_of(asked_, "read-back", "the new bytes do not read back as they were written");
+    if (check) check();
+    if (io::rename_over(folder_.get(), journal_name_.c_str(), folder_.get(), undo_name_.c_str()) != 0)
+      base::io_error_of(asked_, "publish", "its journal cannot be renamed", errno);
+  } catch (...) {
+    try {
+      restore(j);
+      ::unlinkat(folder_.get(), journal_name_.c_str(), 0);
+    } catch (...) {
+      // The journal stays, and the next run undoes the change.
+    }
+    throw;
+  }
+  // If this fails, the journal may be back after a power failure; the next run then finds the new bytes.
+  io::sync_folder(folder_.get());
+}
+
+Patch PatchedFile::undo() const {
+  const auto refuse = [&](const std::string& why) { base::misuse_of(asked_, "no-undo", why); };
+  const auto j = load(undo_name_);
+  if (!j) refuse("there is no edit to undo: '" + undo_path() + "' does not exist");
+  if (j->inode != inode_) refuse("the old bytes ('" + undo_path() + "') belong to another file");
+  if (!holds_new(*j)) refuse("the file has changed since the edit that is to be undone");
+  const auto now = read(j->offset, j->new_length);
+  Patch out{.offset = j->offset, .length = j->new_length};
+  out.bytes.assign(reinterpret_cast<const char*>(now.data()), now.size());
+  out.bytes.replace(base::to_size(j->at - j->offset), j->new_bytes.size(), j->old_bytes);
+  if (out.bytes.size() != j->old_length || hash_of(std::as_bytes(std::span(out.bytes))) != j->old_hash)
+    refuse("the old bytes in '" + undo_path() + "' are not those of this file");
+  return out;
+}
+
+}  // namespace weighbridge::edit_files

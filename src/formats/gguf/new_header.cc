@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A header for tensors that stay where they are: version, order and tensor infos are those of the file, names and
+// metadata those of the edited model. What the alignment leaves is zeros, and more is the key kPadding.
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "formats/gguf/format.h"
+#include "formats/gguf/layout.h"
+#include "formats/gguf/write_metadata.h"
+
+namespace weighbridge::gguf {
+namespace {
+
+// kPadding with an empty text: length and bytes of the key, type, length of the text.
+constexpr std::uint64_t kLeastPadding = 8 + kPadding.size() + 4 + 8;
+
+struct Parts {
+  std::string start;  // up to the number of values
+  std::uint64_t values = 0;
+  std::string metadata, infos;
+  std::uint64_t alignment = kDefaultAlignment;
+
+  std::uint64_t size() const { return start.size() + 8 + metadata.size() + infos.size(); }
+  std::string spell(std::uint64_t values_now, const MetadataOut& padding) const {
+    std::string out = start;
+    char count[8];
+    base::store_le<std::uint64_t>(count, values_now);
+    out.append(count, sizeof count);
+    out += metadata;
+    out += padding.bytes();
+    return out += infos;
+  }
+  // Behind its last info, the header has fewer zeros than the alignment.
+  std::string make(std::uint64_t length) const {
+    const std::uint64_t room = length - size();
+    MetadataOut padding;
+    if (room >= alignment) {
+      if (room < kLeastPadding) return {};
+      padding.add(kPadding, Value::text(std::string(base::to_size(room - kLeastPadding), ' ')));
+    }
+    std::string out = spell(values + padding.count(), padding);
+    out.resize(base::to_size(length), '\0');
+    return out;
+  }
+};
+
+}  // namespace
+
+std::optional<core::NewHeader> new_header(const Model& original, const Model& edited) {
+  const std::string_view header = core::retained_header(original);
+  if (header.size() < kHeaderSize || (base::load_le<std::uint32_t>(header.data() + kMagic.size()) & 0xFFFF) == 0)
+    return std::nullopt;  // big-endian: new files are not
+  const auto parts = std::make_shared<Parts>();
+  parts->start = header.substr(0, kHeaderSize - 8);
+  core::WriteLayout judged;
+  core::Ledger ledger(judged);
+  MetadataOut metadata;
+  for (const auto& [key, value] : edited.attributes()) metadata.add(key, value, ledger);
+  if (!judged.losses.empty()) return std::nullopt;
+  parts->metadata = metadata.bytes();
+  parts->values = metadata.count();
+  if (const Value* const stated = original.attribute(kAlignment))
+    parts->alignment = stated->as_u64().value_or(kDefaultAlignment);
+  const auto room = base::align_up(header.size(), parts->alignment);
+  const std::less_equal<const char*> before;
+  for (std::uint32_t i = 0; i < edited.size(); ++i) {
+    // The walker's names are in the header, each with the rest of its info behind it.
+    const std::string_view name = original.name(i);
+    const char* const end = name.data() + name.size();
+    if (!before(header.data(), name.data()) || !before(end + 4, header.data() + header.size())) return std::nullopt;
+    const std::uint64_t rest = 4 + 8 * std::uint64_t{base::load_le<std::uint32_t>(end)} + 4 + 8;
+    const auto at = static_cast<std::uint64_t>(end - header.data());
+    if (!base::fits(at, rest, header.size())) return std::nullopt;
+    append_text(parts->infos, edited.name(i));
+    parts->infos += header.substr(base::to_size(at), base::to_size(rest));
+  }
+  if (!room || edited.size() == 0) return std::nullopt;  // without data the file may end with its header
+  core::NewHeader out{.room = *room, .step = parts->alignment};
+  out.least = base::align_up(parts->size(), parts->alignment).value_or(UINT64_MAX);
+  out.make = [parts](std::uint64_t length) { return parts->make(length); };
+  return out;
+}
+
+}  // namespace weighbridge::gguf

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one gate for bytes of an HDF5 file's structures: addresses are checked, blocks verified, and the bytes read in
+// all are bounded, so that structures that refer to each other many times cannot make a small file costly. Owns File,
+// Cursor, and Broken, by which a parser gives up.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "core/findings.h"
+#include "formats/hdf5/layout.h"
+#include "formats/hdf5/rules.h"
+#include "weighbridge/context.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge::hdf5 {
+
+// What is wrong with an object, thrown by its parsers. The walk catches it where an object begins, reports it and goes
+// on with the next one.
+struct Broken {
+  const Rule& rule;
+  std::uint64_t offset = 0;  // in the source
+  std::string expected{}, found{};
+  bool whole = false;  // a limit of the whole file: the walk ends
+};
+
+// Numbers of a block in memory. Throws Broken if they are not all there.
+class File;
+class Cursor {
+ public:
+  Cursor(const File& file, std::string_view bytes, std::uint64_t at, const Rule& rule)
+      : file_(&file), bytes_(bytes), at_(at), rule_(&rule) {}
+
+  std::size_t left() const noexcept { return bytes_.size() - place_; }
+  std::size_t place() const noexcept { return place_; }
+  std::uint64_t offset() const noexcept { return at_ + place_; }  // in the source
+  std::string_view take(std::uint64_t n) {
+    if (n > left()) fail();
+    const std::string_view out = bytes_.substr(place_, static_cast<std::size_t>(n));
+    place_ += out.size();
+    return out;
+  }
+  void skip(std::uint64_t n) { take(n); }
+  void align8() { skip((8 - place_ % 8) % 8); }
+  std::uint8_t u8() { return static_cast<std::uint8_t>(take(1)[0]); }
+  std::uint16_t u16() { return base::load_le<std::uint16_t>(take(2).data()); }
+  std::uint32_t u32() { return base::load_le<std::uint32_t>(take(4).data()); }
+  std::uint64_t u64() { return base::load_le<std::uint64_t>(take(8).data()); }
+  std::uint64_t number(std::size_t bytes);  // up to 8
+  std::uint64_t length();
+  std::uint64_t extent();   // a length; kUndefined: no limit
+  std::uint64_t address();  // kUndefined if there is none
+  Cursor sub(std::uint64_t n) {
+    const std::uint64_t at = offset();
+    return Cursor(*file_, take(n), at, *rule_);
+  }
+  const Rule& rule() const noexcept { return *rule_; }
+  // The same by another rule.
+  Cursor by(const Rule& rule) const {
+    Cursor out = *this;
+    out.rule_ = &rule;
+    return out;
+  }
+  [[noreturn]] void fail(std::string expected = {}, std::string found = {}) const;
+
+ private:
+  const File* file_;
+  std::string_view bytes_;
+  std::uint64_t at_;
+  std::size_t place_ = 0;
+  const Rule* rule_;
+};
+
+class File {
+ public:
+  // The HDF5 file is [begin, end) of the source: all of it, or a member of an archive.
+  File(const Source& source, const Limits& limits, const Rules& rules, std::uint64_t begin, std::uint64_t end);
+
+  // Of the superblock, set once it is known.
+  std::uint8_t offset_size = 8, length_size = 8;
+  std::uint64_t base = 0;  // in the source: addresses count from here
+
+  const Rules& rules;
+  const Limits& limits;
+  const core::Findings* findings = nullptr;  // to whom the structures are told; set by the walk
+  const Source& source() const noexcept { return source_; }
+  std::uint64_t begin() const noexcept { return begin_; }
+  std::uint64_t end() const noexcept { return end_; }
+  void set_end(std::uint64_t end) noexcept { end_ = end; }
+
+  // Where an address is in the source; throws Broken unless `length` bytes are there.
+  std::uint64_t place(std::uint64_t address, std::uint64_t length) const;
+  bool holds(std::uint64_t address, std::uint64_t length) const noexcept {
+    return base::fits(address, length, end_ - base);
+  }
+  // Bytes of structures. Counts them, and throws Broken if they are too many. `what` names the structure if it is one.
+  std::string read(std::uint64_t address, std::uint64_t length, std::string_view what = {});
+  // A block with a signature; with `checksum`, its last four bytes are one. Throws Broken.
+  std::string block(std::uint64_t address, std::uint64_t length, std::string_view signature, bool checksum);
+  // The checksum of a block: its last four bytes.
+  void verify(std::string_view block, std::uint64_t address) const;
+  // Counts memory that is kept for as long as the walk, or the model.
+  void keep(std::uint64_t bytes);
+  // An object of a global heap.
+  std::string_view global_object(std::uint64_t collection, std::uint32_t index);
+
+ private:
+  struct Collection {
+    std::string bytes;
+    std::map<std::uint32_t, std::string_view> objects;
+  };
+  const Collection& collection(std::uint64_t address);
+
+  const Source& source_;
+  std::uint64_t begin_, end_;
+  std::uint64_t read_ = 0, most_, kept_ = 0, cached_ = 0;
+  std::map<std::uint64_t, Collection> collections_;
+  std::string window_;  // the bytes last read, and where they are
+  std::uint64_t window_at_ = 0;
+};
+
+// Blocks that were visited in one walk of linked blocks.
+class Visited {
+ public:
+  // Throws Broken if it was there before.
+  void add(const File& file, std::uint64_t address) {
+    if (!all_.insert(address).second) throw Broken{file.rules.kCycle, file.base + address};
+  }
+
+ private:
+  std::set<std::uint64_t> all_;
+};
+
+// Bob Jenkins' lookup3 over bytes, as HDF5 uses it for structures.
+std::uint32_t lookup3(std::string_view bytes) noexcept;
+// Fletcher-32 as HDF5 computes it over chunks.
+std::uint32_t fletcher32(std::string_view bytes) noexcept;
+std::uint32_t adler32(std::string_view bytes) noexcept;
+
+// The bytes that HDF5 takes for numbers up to `limit`.
+unsigned encoded_size(std::uint64_t limit) noexcept;
+
+}  // namespace weighbridge::hdf5

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// An HDF5 file to Model: the walk from the root group, in the order of the links. A dataset becomes a tensor whose name
+// is its path, its attributes those of the tensor; attributes of groups become the model's, with the path in the key.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/utf8.h"
+#include "core/common_rules.h"
+#include "core/words.h"
+#include "formats/hdf5/attributes.h"
+#include "formats/hdf5/dataset.h"
+#include "formats/hdf5/format.h"
+#include "formats/hdf5/group.h"
+#include "formats/hdf5/superblock.h"
+#include "formats/hdf5/walk.h"
+#include "wire/json_reader.h"
+
+namespace weighbridge::hdf5 {
+namespace {
+
+// What a file may claim without storing it, in all: deflate can make 1,032 times its bytes of zeros.
+constexpr std::uint64_t kClaimTimes = 1032, kClaimAtLeast = std::uint64_t{256} << 20;
+// However deep the caller's limit allows, so that the walk does not exhaust the stack.
+constexpr std::uint32_t kMostDepth = 500;
+constexpr std::string_view kModelConfig = "model_config", kComment = "hdf5.comment";
+
+// Delivers `size` bytes of repeated elements; an empty element is zeros.
+void repeat(const std::string& element, std::uint64_t size,
+            const std::function<bool(std::span<const std::byte>)>& sink) {
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+  const std::uint64_t width = std::max<std::uint64_t>(element.size(), 1);
+  std::string piece;
+  piece.reserve(base::to_size(std::min(size, kPiece + width)));
+  while (piece.size() < std::min(size, kPiece)) piece += element.empty() ? std::string(1, '\0') : element;
+  for (std::uint64_t done = 0; done < size;) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), size - done));
+    if (!sink(std::as_bytes(std::span(piece)).first(n))) return;
+    done += n;
+  }
+}
+
+class Walk {
+ public:
+  Walk(const Source& source, std::uint64_t begin, std::uint64_t end, const Rules& rules, const Context& context,
+       core::Findings& findings, core::Draft& draft)
+      : limits_(context.limits),
+        rules_(rules),
+        findings_(findings),
+        draft_(draft),
+        file_(source, context.limits, rules, begin, end) {
+    file_.findings = &findings_;
+    for (const auto& [key, value] : draft.attributes()) keys_.insert(key);
+    claim_ = limits_.work != 0
+                 ? limits_.work
+                 : std::max(kClaimAtLeast, base::checked_mul(end - begin, kClaimTimes).value_or(UINT64_MAX));
+  }
+
+  std::optional<std::uint8_t> run() {
+    try {
+      const Superblock superblock = read_superblock(file_, findings_);
+      version_ = superblock.version;
+      const ObjectHeader root = read_object_header(file_, superblock.root);
+      groups_.insert(superblock.root);
+      group(root, superblock.root, {}, 0);
+    } catch (const Broken& fault) {
+      report(fault, {});
+      draft_.clear();
+      return version_;
+    }
+    draft_.drop_same_names([&](std::uint32_t, std::uint32_t later) {
+      findings_.report(rules_.kDuplicateName, {.offset = places_[later], .tensor = draft_.name(later)});
+    });
+    return version_;
+  }
+
+ private:
+  void report(const Broken& fault, std::string_view name) {
+    core::At at{.offset = fault.offset};
+    if (!name.empty()) at.tensor = name;
+    findings_.report(fault.rule, at, fault.expected, fault.found);
+  }
+
+  // The path without the slash in front.
+  static std::string joined(std::string_view path, std::string_view name) {
+    return path.empty() ? std::string(name) : std::string(path) + "/" + std::string(name);
+  }
+
+  void group(const ObjectHeader& header, std::uint64_t address, const std::string& path, std::uint32_t depth) {
+    attributes(header, path, [&](std::string_view key, Value value, std::uint64_t at) {
+      std::string whole = path.empty() ? std::string(key) : path + "@" + std::string(key);
+      if (!keys_.insert(whole).second) return again(whole, at, {});
+      if (path.empty() && key == kModelConfig)
+        if (const auto text = value.as_text(); text && has_lambda(*text, limits_.depth))
+          findings_.report(rules_.kLambda, {.offset = at});
+      draft_.set_attribute(std::move(whole), std::move(value));
+    });
+    std::vector<Link> links;
+    try {
+      links = read_links(file_, header);
+    } catch (const Broken& fault) {
+      if (fault.whole) throw;
+      return report(fault, path);
+    }
+    if (const std::uint32_t most = std::min(limits_.depth, kMostDepth); depth >= most && !links.empty())
+      throw Broken{core::rules::kLimitDepth, file_.base + address, "at most " + std::to_string(most), {}, true};
+    for (const Link& link : links) follow(link, path, depth);
+  }
+
+  void follow(const Link& link, const std::string& path, std::uint32_t depth) {
+    const std::string name = joined(path, link.name);
+    file_.keep(name.size());
+    if (link.name.empty() || link.name.find_first_of(std::string_view("/\0", 2)) != std::string::npos ||
+        !base::is_utf8(link.name))
+      return findings_.report(rules_.kName, {.offset = link.at}, {},
+                              base::is_utf8(link.name) ? core::quoted(core::excerpt(link.name)) : "");
+    if (link.kind != Link::Kind::hard) {
+      const char* const kind = link.kind == Link::Kind::soft       ? "a soft link"
+                               : link.kind == Link::Kind::external ? "an external link"
+                                                                   : "a user-defined link";
+      std::string found = kind;
+      if (link.kind != Link::Kind::other && base::is_utf8(link.target))
+        found += " to " + core::quoted(core::excerpt(link.target));
+      return findings_.report(rules_.kLink, {.offset = link.at, .tensor = name}, {}, std::move(found));
+    }
+    try {
+      const ObjectHeader header = read_object_header(file_, link.address);
+      const std::uint64_t at = file_.base + link.address;
+      if (is_dataset(header)) return dataset(header, link, at, name);
+      if (!is_group(header)) return findings_.report(rules_.kOtherObject, {.offset = at, .tensor = name});
+      if (!groups_.insert(link.address).second)
+        return findings_.report(rules_.kGroupAgain, {.offset = at, .tensor = name});
+      group(header, link.address, name, depth + 1);
+    } catch (const Broken& fault) {
+      if (fault.whole) throw;
+      if (fault.rule.severity == Severity::unsupported) return add_unreadable(fault, link, name);
+      report(fault, name);
+    }
+  }
+
+  // An object whose header has what this program does not know.
+  void add_unreadable(const Broken& fault, const Link& link, std::string_view name) {
+    count_tensor(link);
+    const std::uint32_t tensor = draft_.add_tensor_without_shape(name, Layout::dense, DType::unknown);
+    refuse(tensor, fault.rule, fault.offset, fault.found);
+  }
+
+  void refuse(std::uint32_t tensor, const Rule& rule, std::uint64_t at, std::string found) {
+    const std::string name(draft_.name(tensor));
+    Finding why = core::Findings::make(rule, {.offset = at, .tensor = name}, {}, std::move(found));
+    findings_.report(why);
+    draft_.tensor(tensor).unsupported(std::move(why));
+  }
+
+  void count_tensor(const Link& link) {
+    if (draft_.size() >= limits_.tensors)
+      throw Broken{core::rules::kLimitTensors, link.at, "at most " + std::to_string(limits_.tensors), {}, true};
+    places_.push_back(link.at);
+  }
+
+  void dataset(const ObjectHeader& header, const Link& link, std::uint64_t at, const std::string& name) {
+    auto known = datasets_.find(link.address);
+    if (known == datasets_.end()) known = datasets_.emplace(link.address, read_dataset(file_, header, at)).first;
+    const Dataset& found = known->second;
+    if (!affordable(found, at, name)) return;
+    count_tensor(link);
+    const std::uint32_t tensor = add(found, name);
+    std::set<std::string, std::less<>> keys;
+    attributes(header, name, [&](std::string_view key, Value value, std::uint64_t place) {
+      if (!keys.emplace(key).second) return again(key, place, name);
+      draft_.tensor(tensor).attribute(key, std::move(value));
+    });
+  }
+
+  // Whether bytes that are not stored as they are may be computed.
+  bool affordable(const Dataset& found, std::uint64_t at, const std::string& name) {
+    const bool chunked = found.storage == Dataset::Storage::chunked && found.chunks != nullptr;
+    if (found.unsupported != nullptr || (!chunked && found.storage != Dataset::Storage::filled)) return true;
+    if (found.size > limits_.decoded) {
+      findings_.report(core::rules::kLimitDecoded, {.offset = at, .tensor = name},
+                       "at most " + core::bytes_text(limits_.decoded), core::bytes_text(found.size));
+      return false;
+    }
+    const std::uint64_t work = chunked ? found.chunks->work(limits_.memory) : found.size;
+    claimed_ = base::checked_add(claimed_, work).value_or(UINT64_MAX);
+    if (claimed_ > claim_)
+      throw Broken{core::rules::kLimitWork,
+                   at,
+                   "at most " + core::bytes_text(claim_) + " that are not stored as they are",
+                   {},
+                   true};
+    return true;
+  }
+
+  std::uint32_t add(const Dataset& found, std::string_view name) {
+    if (found.space.null) {
+      const std::uint32_t tensor = draft_.add_tensor_without_shape(name, Layout::dense, found.type.dtype);
+      if (found.type.dtype == DType::unknown) draft_.tensor(tensor).type_name(found.type.name);
+      refuse(tensor, *found.unsupported, found.unsupported_at, found.unsupported_found);
+      return tensor;
+    }
+    const std::uint32_t tensor = draft_.add_tensor(name, Layout::dense, found.type.dtype, found.space.shape);
+    const bool stored = found.storage == Dataset::Storage::stored;
+    const bool computed = !stored && found.unsupported == nullptr;
+    const Encoding encoding = stored ? Encoding::raw : computed ? Encoding::computed : Encoding::unknown;
+    const Extent extent{0, stored ? found.at : file_.base, stored ? found.size : 0};
+    const std::uint32_t part = draft_.add_part("data", found.type.dtype, found.space.shape, encoding,
+                                               computed ? Extent{} : extent, found.size);
+    core::PartDraft made = draft_.part(part);
+    made.order(found.type.order);
+    if (found.type.dtype == DType::unknown) {
+      made.dtype_name(found.type.name);
+      draft_.tensor(tensor).type_name(found.type.name);
+    }
+    if (encoding == Encoding::unknown)
+      made.encoding_name(found.storage == Dataset::Storage::elsewhere ? "in other files" : "chunks");
+    if (computed) compute(made, found);
+    if (found.chunks != nullptr) tell_chunks(*found.chunks, name);
+    if (found.unsupported != nullptr) refuse(tensor, *found.unsupported, found.unsupported_at, found.unsupported_found);
+    return tensor;
+  }
+
+  void tell_chunks(const Chunked& of, std::string_view name) const {
+    for (const Chunk& chunk : of.chunks)
+      findings_.span(Span::Kind::tensor, chunk.at, chunk.at + chunk.stored, name, [&] {
+        std::vector<std::uint64_t> first(of.grid.size());
+        std::uint64_t rest = chunk.index;
+        for (std::size_t i = first.size(); i-- > 0; rest /= of.grid[i]) first[i] = rest % of.grid[i] * of.chunk[i];
+        return "the chunk of " + core::shape_text(of.chunk) + " from " + core::shape_text(first) + " on" +
+               (of.filters.empty() ? "" : ", filtered");
+      });
+  }
+
+  void compute(core::PartDraft& part, const Dataset& found) {
+    if (found.storage == Dataset::Storage::filled) {
+      part.make([fill = found.fill, size = found.size](const Context&, const auto& sink) { repeat(fill, size, sink); });
+      return;
+    }
+    part.make([source = draft_.sources().front(), chunks = found.chunks](const Context& context, const auto& sink) {
+      stream_chunks(*source, *chunks, context, sink);
+    });
+  }
+
+  // take(key, value, offset) for each attribute, and for the object's comment.
+  template <class Take> void attributes(const ObjectHeader& header, const std::string& name, Take take) {
+    try {
+      read_attributes(
+          file_, header,
+          [&](Attribute found) {
+            if (!found.unknown_type.empty())
+              findings_.report(rules_.kAttributeType, {.offset = found.at, .tensor = named(name)}, {},
+                               found.name + ": " + found.unknown_type);
+            take(found.name, std::move(found.value), found.at);
+          },
+          [&](const Broken& fault) { report(fault, name); });
+    } catch (const Broken& fault) {
+      if (fault.whole) throw;
+      report(fault, name);
+    }
+    if (const HeaderMessage* const comment = header.find(Message::comment)) {
+      const std::string_view text = comment->bytes.substr(0, comment->bytes.find('\0'));
+      if (base::is_utf8(text)) take(kComment, Value::text(std::string(text)), comment->at);
+    }
+  }
+  static std::optional<std::string_view> named(const std::string& name) {
+    return name.empty() ? std::nullopt : std::optional<std::string_view>(name);
+  }
+  void again(std::string_view key, std::uint64_t at, std::string_view name) {
+    core::At where{.offset = at};
+    if (!name.empty()) where.tensor = name;
+    findings_.report(rules_.kAttributeKey, where, {}, core::quoted(core::excerpt(key)));
+  }
+
+  const Limits& limits_;
+  const Rules& rules_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  File file_;
+  std::set<std::uint64_t> groups_;             // those that were entered
+  std::map<std::uint64_t, Dataset> datasets_;  // by address: a dataset may have several names
+  std::set<std::string, std::less<>> keys_;    // of the model's attributes
+  std::vector<std::uint64_t> places_;          // of each tensor's link
+  std::optional<std::uint8_t> version_;
+  std::uint64_t claim_ = 0, claimed_ = 0;  // bytes that are made, not stored
+};
+
+// Whether a value of the text, at any depth, is an object of the class Lambda, or holds marshaled code.
+bool lambda_in(wire::JsonReader& in, std::string& scratch) {
+  switch (in.peek()) {
+    case wire::JsonKind::object: {
+      bool found = false;
+      in.enter_object();
+      for (wire::JsonString key; in.next_key(key);) {
+        const bool names_class = wire::json_text(key, scratch) == "class_name";
+        wire::JsonString value;
+        if (names_class && in.peek() == wire::JsonKind::string && in.read_string(value)) {
+          const std::string_view text = wire::json_text(value, scratch);
+          found = found || text == "Lambda" || text == "__lambda__";
+        } else {
+          found = lambda_in(in, scratch) || found;
+        }
+      }
+      return found;
+    }
+    case wire::JsonKind::array: {
+      bool found = false;
+      in.enter_array();
+      while (in.next_element()) found = lambda_in(in, scratch) || found;
+      return found;
+    }
+    default: in.skip_value(); return false;
+  }
+}
+
+}  // namespace
+
+std::optional<std::uint8_t> walk(const Source& source, std::uint64_t begin, std::uint64_t end, const Rules& rules,
+                                 const Context& context, core::Findings& findings, core::Draft& draft) {
+  return Walk(source, begin, end, rules, context, findings, draft).run();
+}
+
+bool has_lambda(std::string_view json, std::uint32_t depth) {
+  wire::JsonReader in(json, std::min(depth, kMostDepth));
+  std::string scratch;
+  return lambda_in(in, scratch);
+}
+
+void read_h5(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  draft.set_format("hdf5");
+  if (const auto version = walk(source, 0, source.size(), kH5Rules, context, findings, draft))
+    draft.set_version("superblock " + std::to_string(*version));
+}
+
+}  // namespace weighbridge::hdf5

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds and reads the superblock and its extension.
+#include "formats/hdf5/superblock.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/words.h"
+#include "formats/hdf5/object_header.h"
+
+namespace weighbridge::hdf5 {
+namespace {
+
+class Reader {
+ public:
+  Reader(File& file, core::Findings& findings) : file_(file), findings_(findings) {}
+
+  Superblock run() {
+    const std::uint64_t at = find();
+    file_.base = at;
+    const std::string text = read_source(at, std::min<std::uint64_t>(kLongest, file_.end() - at));
+    Cursor in(file_, text, at, file_.rules.kSuperblock);
+    in.skip(kSignature.size());
+    Superblock out;
+    out.version = in.u8();
+    if (out.version > kNewestSuperblock) throw Broken{file_.rules.kVersion, at, "0 to 3", std::to_string(out.version)};
+    std::uint64_t extension = kUndefined, end = 0, driver = kUndefined, stated_base = 0;
+    std::uint32_t flags = 0;
+    if (out.version < 2) {
+      in.skip(4);
+      take_widths(in);
+      in.skip(5);
+      flags = in.u32();
+      if (out.version == 1) in.skip(4);
+      stated_base = in.address();
+      in.address();
+      end = in.address();
+      driver = in.address();
+      in.address();
+      out.root = in.address();
+    } else {
+      take_widths(in);
+      flags = in.u8();
+      stated_base = in.address();
+      extension = in.address();
+      end = in.address();
+      out.root = in.address();
+      const std::size_t size = in.place();
+      in.u32();
+      const std::string_view whole = std::string_view(text).substr(0, size + 4);
+      const auto stated = base::load_le<std::uint32_t>(whole.data() + size);
+      if (const std::uint32_t found = lookup3(whole.substr(0, size)); found != stated)
+        throw Broken{file_.rules.kSuperblockChecksum, at, std::to_string(stated), std::to_string(found)};
+    }
+    findings_.span(Span::Kind::structure, at, at + in.place(), "superblock",
+                   [&] { return "version " + std::to_string(out.version); });
+    take_end(stated_base, end);
+    if (flags != 0) findings_.report(file_.rules.kOpenForWriting, {.offset = at});
+    if (driver != kUndefined) throw Broken{file_.rules.kDriver, at};
+    if (extension != kUndefined) read_extension(extension);
+    return out;
+  }
+
+ private:
+  static constexpr std::uint64_t kLongest = 128;
+
+  std::string read_source(std::uint64_t at, std::uint64_t length) const {
+    std::string out(base::to_size(length), '\0');
+    if (!out.empty()) file_.source().read_at(at, std::as_writable_bytes(std::span(out)));
+    return out;
+  }
+
+  std::uint64_t find() const {
+    const std::uint64_t size = file_.end() - file_.begin();
+    for (std::uint64_t at = 0; base::fits(at, kSignature.size(), size); at = at == 0 ? kFirstUserblock : 2 * at)
+      if (read_source(file_.begin() + at, kSignature.size()) == kSignature) return file_.begin() + at;
+    throw Broken{file_.rules.kSignatureRule, file_.begin()};
+  }
+
+  void take_widths(Cursor& in) {
+    const auto valid = [](std::uint8_t width) { return width == 2 || width == 4 || width == 8; };
+    file_.offset_size = in.u8();
+    file_.length_size = in.u8();
+    if (!valid(file_.offset_size) || !valid(file_.length_size))
+      in.fail("2, 4 or 8 bytes", std::to_string(file_.offset_size) + " and " + std::to_string(file_.length_size));
+  }
+
+  // The end counts from where the writer took the file to begin: a file that was put behind other bytes has moved.
+  void take_end(std::uint64_t stated_base, std::uint64_t stated_end) {
+    const std::uint64_t there = file_.end() - file_.base;
+    if (stated_end == kUndefined || stated_end < stated_base || stated_end - stated_base > there)
+      throw Broken{file_.rules.kTruncated, file_.end(),
+                   core::bytes_text(stated_end == kUndefined || stated_end < stated_base ? stated_end
+                                                                                         : stated_end - stated_base),
+                   core::bytes_text(there)};
+    const std::uint64_t end = file_.base + (stated_end - stated_base);
+    if (end < file_.end())
+      findings_.report(file_.rules.kTrailing, {.offset = end}, {}, core::bytes_text(file_.end() - end));
+    file_.set_end(end);
+  }
+
+  void read_extension(std::uint64_t address) {
+    const ObjectHeader header = read_object_header(file_, address);
+    if (const HeaderMessage* const found = header.find(Message::driver_info))
+      throw Broken{file_.rules.kDriver, found->at};
+    if (const HeaderMessage* const found = header.find(Message::cache_image))
+      throw Broken{file_.rules.kCacheImage, found->at};
+  }
+
+  File& file_;
+  core::Findings& findings_;
+};
+
+}  // namespace
+
+Superblock read_superblock(File& file, core::Findings& findings) { return Reader(file, findings).run(); }
+
+bool has_superblock(std::span<const std::byte> head) noexcept {
+  const std::string_view text{reinterpret_cast<const char*>(head.data()), head.size()};
+  for (std::size_t at = 0; at < text.size(); at = at == 0 ? static_cast<std::size_t>(kFirstUserblock) : 2 * at)
+    if (text.substr(at).starts_with(kSignature)) return true;
+  return false;
+}
+
+}  // namespace weighbridge::hdf5

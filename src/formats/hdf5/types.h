@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datatypes and dataspaces: what the elements of a dataset or an attribute are, and how many. Specification IV.A.2.b
+// and IV.A.2.d.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/hdf5/file.h"
+#include "weighbridge/model.h"
+
+namespace weighbridge::hdf5 {
+
+struct Datatype {
+  Class kind{};
+  std::uint64_t size = 0;        // of an element, in bytes
+  DType dtype = DType::unknown;  // of a number, complex number or boolean
+  Order order = Order::little;
+  std::string name{};          // for people: "text of 8 bytes", "opaque"
+  bool variable_text = false;  // a text of any length, in the global heap
+  std::uint8_t padding = 0;    // of a text: 0 ends with a zero byte, 1 is filled with zeros, 2 with spaces
+};
+// Throws Broken.
+Datatype read_datatype(Cursor);
+
+struct Dataspace {
+  bool null = false;
+  std::vector<std::uint64_t> shape{};
+  std::vector<std::uint64_t> most{};  // the largest extents; kUndefined: no limit
+};
+Dataspace read_dataspace(Cursor);
+
+}  // namespace weighbridge::hdf5

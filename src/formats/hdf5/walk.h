@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over the objects of an HDF5 file, which is all of a source or a member of an archive.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "core/draft.h"
+#include "core/findings.h"
+#include "core/zip.h"
+#include "formats/hdf5/rules.h"
+#include "weighbridge/context.h"
+
+namespace weighbridge::hdf5 {
+
+// The file is [begin, end) of the source, which is the draft's first. What is broken has been reported; if that is the
+// whole file, the draft is empty. Returns the version of the superblock if there is one that can be read.
+std::optional<std::uint8_t> walk(const Source&, std::uint64_t begin, std::uint64_t end, const Rules&, const Context&,
+                                 core::Findings&, core::Draft&);
+
+// Whether a model's configuration, which is JSON, has a layer with code of its own.
+bool has_lambda(std::string_view json, std::uint32_t depth);
+
+inline constexpr core::ZipRules kZipRules{
+    .end = keras::kEnd,
+    .disks = keras::kDisks,
+    .directory = keras::kDirectory,
+    .entry = keras::kEntry,
+    .name = keras::kMemberUtf8,
+    .path = keras::kMemberPath,
+    .duplicate = keras::kDuplicateMember,
+    .overlap = keras::kOverlap,
+    .local = keras::kLocalHeader,
+    .size = keras::kMemberSize,
+    .encrypted = keras::kEncrypted,
+    .method = keras::kMethod,
+};
+
+}  // namespace weighbridge::hdf5

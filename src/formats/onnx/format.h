@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of ONNX for the registry, and the functions that it points to.
+#pragma once
+#include <vector>
+
+#include "core/corpus_case.h"
+#include "core/format.h"
+
+namespace weighbridge::onnx {
+
+extern const core::Format kFormat;
+
+bool matches(const core::Glance&);
+// Whether the file is a TensorProto by itself, as data sets of tests are. A ModelProto never is one.
+bool is_tensor(const core::Glance&);
+void read(const Source&, const Context&, core::Findings&, core::Draft&);
+void check_content(const Model&, const Context&, core::Findings&);
+core::WriteLayout layout(const Model&, const Options&);
+
+// The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
+std::vector<core::CorpusCase> cases();
+
+}  // namespace weighbridge::onnx

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over a model, for open, for the rules that read tensor data, and for what replaces tensors in a copy.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/onnx/elements.h"
+
+namespace weighbridge::onnx {
+
+// Where a tensor of the draft is.
+struct Place {
+  Range message{};              // of its TensorProto or AttributeProto, or SparseTensorProto
+  std::uint64_t at = 0;         // of the field that it is
+  std::uint64_t name_at = 0;    // for findings about its name
+  bool tensor = false;          // a TensorProto, so that its data can be replaced
+  std::vector<Frame> within{};  // the messages around it, outermost first; only if asked for
+};
+
+struct Walked {
+  std::vector<Place> places;  // of the draft's tensors, before duplicates are dropped
+  // What the rules that read tensor data look at.
+  struct Typed {
+    std::string tensor;
+    std::uint64_t at = 0;
+    NumberField field;
+  };
+  std::vector<Typed> typed{};
+  std::vector<StatedChecksum> checksums{};
+};
+
+// What to collect besides the draft.
+struct Wanted {
+  bool within = false, content = false;
+};
+Walked walk(const Source&, const Context&, core::Findings&, core::Draft&, Wanted = {});
+
+}  // namespace weighbridge::onnx

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part of a file in memory that moves with a walk over its fields, so that a field is skipped without being read.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/checked.h"
+#include "weighbridge/source.h"
+#include "wire/protobuf_reader.h"
+
+namespace weighbridge::onnx {
+
+class Window final : public wire::ProtobufBytes {
+ public:
+  explicit Window(const Source& source) : source_(source) {}
+
+  std::uint64_t size() const noexcept override { return source_.size(); }
+
+  std::span<const std::byte> from(std::uint64_t offset, std::size_t least) override {
+    if (offset < begin_ || !base::fits(offset - begin_, least, bytes_.size())) {
+      // A walk in order takes larger and larger pieces; after a jump, little may be wanted.
+      const bool onward = offset >= begin_ && offset - begin_ <= bytes_.size();
+      piece_ = onward ? std::min(2 * piece_, kMost) : kLeast;
+      const std::uint64_t length = std::min<std::uint64_t>(std::max(piece_, least), source_.size() - offset);
+      bytes_.resize(base::to_size(length));
+      begin_ = offset;
+      source_.read_at(offset, bytes_);
+    }
+    return std::span<const std::byte>(bytes_).subspan(base::to_size(offset - begin_));
+  }
+
+ private:
+  static constexpr std::size_t kLeast = 4096, kMost = std::size_t{1} << 16;
+  const Source& source_;
+  std::vector<std::byte> bytes_;
+  std::uint64_t begin_ = 0;
+  std::size_t piece_ = kLeast / 2;
+};
+
+}  // namespace weighbridge::onnx

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places elements in storages.
+#include "formats/pytorch/adder.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "base/utf8.h"
+#include "core/common_rules.h"
+#include "core/words.h"
+#include "formats/pytorch/rules.h"
+#include "wire/pickle_text.h"
+
+namespace weighbridge::pytorch {
+namespace {
+
+using core::bytes_text;
+using wire::Pickle;
+using Ref = Pickle::Ref;
+
+constexpr std::size_t kMostDims = 64;
+
+// One more than the number of the last element; nullopt above 2^64 - 1. No dimension is 0.
+std::optional<std::uint64_t> span_of(const Strided& data) {
+  if (data.strides.empty()) return base::element_count(data.shape);
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < data.shape.size(); ++i) {
+    const auto step = base::checked_mul(data.shape[i] - 1, static_cast<std::uint64_t>(data.strides[i]));
+    const auto sum = step ? base::checked_add(last, *step) : std::nullopt;
+    if (!sum) return std::nullopt;
+    last = *sum;
+  }
+  return base::checked_add(last, 1);
+}
+
+bool row_major(const Strided& data) {
+  if (data.strides.empty() || std::ranges::find(data.shape, 0U) != data.shape.end()) return true;
+  std::uint64_t step = 1;
+  for (std::size_t i = data.shape.size(); i-- > 0;) {
+    if (data.shape[i] != 1 && static_cast<std::uint64_t>(data.strides[i]) != step) return false;
+    step *= data.shape[i];  // no more than the number of elements
+  }
+  return true;
+}
+
+// The elements of an array in Fortran order, in row-major order.
+std::string reordered(const std::string& from, Shape shape, std::uint32_t width) {
+  std::string out(from.size(), '\0');
+  std::vector<std::uint64_t> index(shape.size(), 0);
+  for (std::size_t to = 0; to < out.size(); to += width) {
+    std::uint64_t element = 0, step = 1;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      element += index[i] * step;
+      step *= shape[i];
+    }
+    from.copy(out.data() + to, width, base::to_size(element * width));
+    for (std::size_t i = shape.size(); i-- > 0;) {
+      if (++index[i] < shape[i]) break;
+      index[i] = 0;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void Adder::add(const Content& content, Storages& storages) {
+  content_ = &content;
+  storages_ = &storages;
+  const WalkEnd end = walk(content.pickle, content.input, context_.limits, content.top, *this);
+  const core::At here{.offset = content.base.value_or(content.at)};
+  if (end == WalkEnd::depth)
+    findings_.report(core::rules::kLimitDepth, here, "at most " + std::to_string(context_.limits.depth));
+  if (end == WalkEnd::names) findings_.report(rules::kNames, here);
+  if (end == WalkEnd::memory)
+    findings_.report(core::rules::kLimitMemory, here, "at most " + bytes_text(context_.limits.memory));
+}
+
+void Adder::finish() {
+  draft_.drop_same_names([&](std::uint32_t, std::uint32_t later) {
+    findings_.report(rules::kDuplicateName, {.offset = at_[later], .tensor = draft_.name(later)});
+  });
+}
+
+void Adder::tensor(std::string_view name, const Rebuilt& rebuilt, Ref ref) {
+  const std::string full = full_name(name);
+  const core::At where{.offset = offset_of(ref), .tensor = full};
+  if (!base::is_utf8(full)) return findings_.report(rules::kNameUtf8, {.offset = offset_of(ref)});
+  if (draft_.size() >= context_.limits.tensors)
+    return findings_.report(core::rules::kLimitTensors, where, "at most " + std::to_string(context_.limits.tensors));
+  if (rebuilt.fault != nullptr && rebuilt.fault->severity == Severity::error)
+    return findings_.report(*rebuilt.fault, where, {}, {}, rebuilt.why);
+  if (rebuilt.fault != nullptr)
+    add_unsupported(full, rebuilt, where);
+  else if (rebuilt.form == Rebuilt::Form::array)
+    add_array(full, rebuilt.array, where);
+  else if (rebuilt.form == Rebuilt::Form::strided)
+    add_dense(full, rebuilt.data, where);
+  else
+    add_sparse(full, rebuilt, where);
+  at_.resize(draft_.size(), offset_of(ref));
+}
+
+void Adder::value(std::string_view name, Value value, Ref ref) {
+  std::string key = full_name(name);
+  if (!base::is_utf8(key)) return findings_.report(rules::kNameUtf8, {.offset = offset_of(ref)});
+  if (draft_.attribute(key) != nullptr)
+    return findings_.report(rules::kDuplicateValue, {.offset = offset_of(ref)}, {}, core::quoted(core::excerpt(key)));
+  draft_.set_attribute(std::move(key), std::move(value));
+}
+
+void Adder::opaque(std::string_view name, Ref ref, std::string_view why) {
+  const std::string full = full_name(name);
+  std::string detail = why.empty() ? spell_class(content_->pickle, ref) : std::string(why);
+  if (!base::is_utf8(detail)) detail.clear();
+  findings_.report(rules::kOpaque, {.offset = offset_of(ref)}, {},
+                   base::is_utf8(full) ? core::quoted(core::excerpt(full, 80)) : std::string(), detail);
+}
+
+std::string Adder::full_name(std::string_view name) const { return std::string(content_->prefix) + std::string(name); }
+std::uint64_t Adder::offset_of(Ref ref) const {
+  return content_->base ? *content_->base + content_->pickle.at(ref) : content_->at;
+}
+
+void Adder::mark(std::uint32_t tensor, const Rule& rule, const core::At& where, std::string found,
+                 std::string_view why) {
+  Finding finding = core::Findings::make(rule, where, {}, std::move(found), base::is_utf8(why) ? why : "");
+  findings_.report(finding);
+  draft_.tensor(tensor).unsupported(std::move(finding));
+}
+
+void Adder::add_unsupported(std::string_view name, const Rebuilt& rebuilt, const core::At& where) {
+  const bool strided = rebuilt.form == Rebuilt::Form::strided;
+  const auto& shape = strided ? rebuilt.data.shape : rebuilt.shape;
+  if (shape.size() > kMostDims) return findings_.report(rules::kRank, where, {}, std::to_string(shape.size()));
+  std::optional<Placed> placed;
+  if (strided && !(placed = place(rebuilt.data, where))) return;
+  const DType dtype = rebuilt.data.type == nullptr ? DType::unknown : rebuilt.data.type->dtype;
+  const std::uint32_t tensor = draft_.add_tensor(name, Layout::dense, dtype, shape);
+  if (dtype == DType::unknown && !rebuilt.type_name.empty() && base::is_utf8(rebuilt.type_name))
+    draft_.tensor(tensor).type_name(rebuilt.type_name);
+  if (placed && placed->unreadable == nullptr && placed->strides.empty()) {
+    add_part("data", *placed);
+    if (dtype == DType::unknown) draft_.first_part(tensor).dtype_name(rebuilt.type_name);
+  }
+  mark(tensor, *rebuilt.fault, where, {}, rebuilt.why);
+}
+
+// Where the elements are. nullopt: it is broken, which has been reported.
+std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& where) {
+  const auto wrong = [&](const Rule& rule, std::string expected = {}, std::string found = {}, std::string why = {}) {
+    findings_.report(rule, where, std::move(expected), std::move(found), why);
+    return std::nullopt;
+  };
+  const auto key = [&] { return "storage " + core::quoted(core::excerpt(data.storage.key)); };
+  Placed out;
+  out.shape = data.shape;
+  out.dtype = data.type->dtype;
+  if (out.shape.size() > kMostDims) return wrong(rules::kRank, {}, std::to_string(out.shape.size()));
+  const std::uint64_t width = data.type->bytes;
+  const auto count = base::element_count(out.shape);
+  const auto bytes = count ? base::checked_mul(*count, width) : std::nullopt;
+  if (!bytes || *bytes > INT64_MAX) return wrong(rules::kSizeOverflow, {}, core::shape_text(out.shape));
+  out.size = *bytes;
+  const auto there = base::checked_mul(data.storage.count, data.storage.type->bytes);
+  const auto before = base::checked_mul(data.storage.first, data.storage.type->bytes);
+  const auto storage_end = there && before ? base::checked_add(*before, *there) : std::nullopt;
+  if (!storage_end) return wrong(rules::kStorageId, {}, {}, "its size overflows");
+  // The bytes from the first element to the last.
+  std::uint64_t first = 0, length = 0;
+  if (*count > 0) {
+    const auto span = span_of(data);
+    const auto span_bytes = span ? base::checked_mul(*span, width) : std::nullopt;
+    const auto offset = base::checked_mul(data.first, width);
+    if (!span_bytes || !offset || !base::fits(*offset, *span_bytes, *there))
+      return wrong(rules::kView, bytes_text(*there),
+                   span_bytes && offset ? bytes_text(*span_bytes) + " at " + std::to_string(*offset)
+                                        : std::string("more than 2^64 bytes"),
+                   key());
+    first = *offset;
+    length = *span_bytes;
+  }
+  Stored* const stored = storages_->find(data.storage);
+  if (stored == nullptr) return wrong(rules::kStorageMissing, {}, key());
+  if (stored->unreadable != nullptr) {
+    out.unreadable = stored->unreadable;
+    out.why = stored->found;
+    return out;
+  }
+  if (stored->type == nullptr) stored->type = data.storage.type;
+  if (stored->type != data.storage.type)
+    return wrong(rules::kStorageId, std::string(stored->type->storage), std::string(data.storage.type->storage),
+                 key() + " has two types");
+  if (stored->size < *storage_end)
+    return wrong(rules::kStorageSize, bytes_text(*storage_end), bytes_text(stored->size), key());
+  return in_storage(data, where, *stored, std::move(out), *count == 0 ? 0 : *before + first, length);
+}
+
+std::optional<Adder::Placed> Adder::in_storage(const Strided& data, const core::At& where, const Stored& stored,
+                                               Placed out, std::uint64_t begin, std::uint64_t length) {
+  const bool ordered = row_major(data);
+  if (data.type->packed > 1) {
+    // The last dimension counts groups of elements.
+    const auto last = out.shape.empty() ? std::nullopt : base::checked_mul(out.shape.back(), data.type->packed);
+    if (!ordered || !last) {
+      out.unreadable = &rules::kUnknownDtype;
+      out.why = std::string(data.type->name) + " that is not in order";
+      return out;
+    }
+    out.shape.back() = *last;
+  }
+  out.encoding = stored.encoding;
+  if (out.encoding == Encoding::raw) {
+    out.extent = {0, stored.offset + begin, length};
+    if (!ordered) out.strides = data.strides;
+    return out;
+  }
+  out.extent = {0, stored.offset, stored.stored};
+  if (!ordered) {
+    out.unreadable = &rules::kStridedDeflate;
+  } else if (stored.size > context_.limits.decoded) {
+    findings_.report(core::rules::kLimitDecoded, where, "at most " + bytes_text(context_.limits.decoded),
+                     bytes_text(stored.size));
+    return std::nullopt;
+  } else if (begin != 0 || out.size != stored.size) {
+    out.cut = core::Cut{.whole = stored.size, .first = begin, .step = data.type->bytes};
+  }
+  return out;
+}
+
+void Adder::add_part(std::string_view role, const Placed& placed) {
+  const std::uint32_t part =
+      draft_.add_part(role, placed.dtype, placed.shape, placed.encoding, placed.extent, placed.size);
+  if (placed.cut) draft_.part(part).cut(*placed.cut);
+  if (!placed.strides.empty()) draft_.part(part).strides(placed.strides);
+  if (content_->order == Order::big && info(placed.dtype).swap_bytes > 1) draft_.part(part).order(Order::big);
+}
+
+void Adder::add_dense(std::string_view name, const Strided& data, const core::At& where) {
+  const auto placed = place(data, where);
+  if (!placed) return;
+  const std::uint32_t tensor = draft_.add_tensor(name, Layout::dense, placed->dtype, placed->shape);
+  if (placed->unreadable == nullptr)
+    add_part("data", *placed);
+  else
+    mark(tensor, *placed->unreadable, where, placed->why, {});
+}
+
+void Adder::add_sparse(std::string_view name, const Rebuilt& rebuilt, const core::At& where) {
+  if (rebuilt.shape.size() > kMostDims) return findings_.report(rules::kRank, where);
+  const bool coo = rebuilt.form == Rebuilt::Form::coo;
+  std::vector<std::pair<std::string_view, const Strided*>> parts{{"values", &rebuilt.data}};
+  if (coo) {
+    parts.emplace_back("coords", &rebuilt.indices[0]);
+  } else {
+    parts.emplace_back("indices", &rebuilt.indices[1]);
+    parts.emplace_back("indptr", &rebuilt.indices[0]);
+  }
+  std::vector<Placed> placed;
+  for (const auto& [role, data] : parts) {
+    auto each = place(*data, where);
+    if (!each) return;
+    placed.push_back(*std::move(each));
+  }
+  const std::uint32_t tensor =
+      draft_.add_tensor(name, coo ? Layout::sparse_coo : Layout::sparse_csr, rebuilt.data.type->dtype, rebuilt.shape);
+  for (const Placed& each : placed)
+    if (each.unreadable != nullptr) return mark(tensor, *each.unreadable, where, each.why, {});
+  for (std::size_t i = 0; i < parts.size(); ++i) add_part(parts[i].first, placed[i]);
+}
+
+// An array of NumPy: its bytes are in the pickle, as they are or as text.
+void Adder::add_array(std::string_view name, const PickledArray& array, const core::At& where) {
+  if (array.shape.size() > kMostDims)
+    return findings_.report(rules::kRank, where, {}, std::to_string(array.shape.size()));
+  const auto count = base::element_count(array.shape);
+  const auto size = count ? packed_size(array.dtype, *count) : std::nullopt;
+  if (!size || *size > INT64_MAX)
+    return findings_.report(rules::kSizeOverflow, where, {}, core::shape_text(array.shape));
+  const Pickle& pickle = content_->pickle;
+  const auto span = pickle.span(array.bytes);
+  if (pickle.kind(array.bytes) == wire::PickleKind::text || !span || !content_->base)
+    return add_decoded_array(name, array, *size, where);
+  if (span->length != *size)
+    return findings_.report(rules::kStorageSize, where, bytes_text(*size), bytes_text(span->length));
+  draft_.add_tensor(name, Layout::dense, array.dtype, array.shape);
+  const std::uint32_t part = draft_.add_part("data", array.dtype, array.shape, Encoding::raw,
+                                             {0, *content_->base + span->offset, *size}, *size);
+  if (array.big && info(array.dtype).swap_bytes > 1) draft_.part(part).order(Order::big);
+  if (!array.fortran) return;
+  std::vector<std::int64_t> strides(array.shape.size());
+  std::int64_t step = 1;
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    strides[i] = step;
+    if (*count > 0) step *= static_cast<std::int64_t>(array.shape[i]);
+  }
+  draft_.part(part).strides(std::move(strides));
+}
+
+// The bytes of an array that are not in the file as they are: they are decoded now and kept.
+void Adder::add_decoded_array(std::string_view name, const PickledArray& array, std::uint64_t size,
+                              const core::At& where) {
+  const Pickle& pickle = content_->pickle;
+  // Arrays may share their bytes, and each has a copy.
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20, kMost = 4;
+  if (size > kLeast + kMost * content_->input.size - std::min(decoded_, kLeast + kMost * content_->input.size))
+    return findings_.report(core::rules::kLimitWork, where);
+  decoded_ += size;
+  std::string bytes;
+  if (const auto kept = pickle.text(array.bytes)) {
+    bytes = *kept;
+  } else if (const auto span = pickle.span(array.bytes)) {
+    bytes.resize(base::to_size(span->length));
+    content_->input.read(span->offset, std::as_writable_bytes(std::span(bytes)));
+  }
+  if (pickle.kind(array.bytes) == wire::PickleKind::text) {
+    auto decoded = wire::from_latin1(bytes);
+    if (!decoded) return findings_.report(rules::kTensorArguments, where, {}, {}, "its bytes are not Latin-1 text");
+    bytes = *std::move(decoded);
+  }
+  if (bytes.size() != size)
+    return findings_.report(rules::kStorageSize, where, bytes_text(size), bytes_text(bytes.size()));
+  const DTypeInfo& element = info(array.dtype);
+  if (array.big) base::swap_units(std::as_writable_bytes(std::span(bytes)), element.swap_bytes);
+  if (array.fortran && size > 0) bytes = reordered(bytes, array.shape, element.bits / 8);
+  if (array.dtype == DType::boolean)
+    for (char& each : bytes) each = each == 0 ? 0 : 1;
+  draft_.add_tensor(name, Layout::dense, array.dtype, array.shape);
+  const std::uint32_t part = draft_.add_part("data", array.dtype, array.shape, Encoding::computed, {}, size);
+  auto kept = std::make_shared<const std::string>(std::move(bytes));
+  draft_.part(part).make([kept](const Context&, const std::function<bool(std::span<const std::byte>)>& sink) {
+    if (!kept->empty()) sink(std::as_bytes(std::span(*kept)));
+  });
+}
+
+}  // namespace weighbridge::pytorch

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds what the walk over a pickle finds to a draft: tensors, whose storages a container finds, and attributes. Owns
+// where elements lie in a storage.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/cut.h"
+#include "core/draft.h"
+#include "core/findings.h"
+#include "formats/pytorch/tree.h"
+
+namespace weighbridge::pytorch {
+
+// Where the bytes of a storage are.
+struct Stored {
+  std::uint64_t offset = 0, stored = 0, size = 0;
+  Encoding encoding = Encoding::raw;
+  const Rule* unreadable = nullptr;
+  std::string found{};
+  const ElementType* type = nullptr;  // that the first tensor with this storage states
+};
+
+// The storages of a container.
+class Storages {
+ public:
+  virtual ~Storages() = default;
+  // Null: there is none of this key, or it is broken, which has been reported.
+  virtual Stored* find(const StorageId&) = 0;
+};
+
+// A pickle to be added.
+struct Content {
+  const wire::Pickle& pickle;
+  const wire::PickleInput& input;
+  // Where the input begins in the file; nullopt: it had to be decoded, and findings have the offset `at`.
+  std::optional<std::uint64_t> base{};
+  std::uint64_t at = 0;
+  Order order = Order::little;  // of the storages
+  std::string_view prefix{};    // of all names
+  std::string_view top{};       // the name of a value that has none
+};
+
+class Adder final : public Found {
+ public:
+  Adder(const Context& context, core::Findings& findings, core::Draft& draft)
+      : context_(context), findings_(findings), draft_(draft) {}
+
+  void add(const Content&, Storages&);
+  // Reports tensors of one name and leaves all but the first out. Call it once, after all pickles.
+  void finish();
+
+  void tensor(std::string_view name, const Rebuilt&, wire::Pickle::Ref) override;
+  void value(std::string_view name, Value, wire::Pickle::Ref) override;
+  void opaque(std::string_view name, wire::Pickle::Ref, std::string_view why) override;
+
+ private:
+  // A part as the draft takes it.
+  struct Placed {
+    Extent extent{};
+    Encoding encoding = Encoding::raw;
+    std::vector<std::uint64_t> shape{};
+    std::vector<std::int64_t> strides{};
+    DType dtype = DType::unknown;
+    std::uint64_t size = 0;
+    std::optional<core::Cut> cut{};
+    const Rule* unreadable = nullptr;
+    std::string why{};
+  };
+
+  std::string full_name(std::string_view name) const;
+  std::uint64_t offset_of(wire::Pickle::Ref) const;
+  void mark(std::uint32_t tensor, const Rule&, const core::At&, std::string found, std::string_view why);
+  void add_unsupported(std::string_view name, const Rebuilt&, const core::At&);
+  std::optional<Placed> place(const Strided&, const core::At&);
+  std::optional<Placed> in_storage(const Strided&, const core::At&, const Stored&, Placed, std::uint64_t begin,
+                                   std::uint64_t length);
+  void add_part(std::string_view role, const Placed&);
+  void add_dense(std::string_view name, const Strided&, const core::At&);
+  void add_sparse(std::string_view name, const Rebuilt&, const core::At&);
+  void add_array(std::string_view name, const PickledArray&, const core::At&);
+  void add_decoded_array(std::string_view name, const PickledArray&, std::uint64_t size, const core::At&);
+
+  const Context& context_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  const Content* content_ = nullptr;
+  Storages* storages_ = nullptr;
+  std::vector<std::uint64_t> at_;  // where each tensor is rebuilt
+  std::uint64_t decoded_ = 0;      // bytes of arrays that are kept in memory
+};
+
+}  // namespace weighbridge::pytorch

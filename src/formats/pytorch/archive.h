@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forms of a checkpoint, and which member of its archive is what. Shared by detection, the walker and the checks of
+// content.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/zip.h"
+#include "formats/pytorch/layout.h"
+#include "formats/pytorch/rules.h"
+
+namespace weighbridge::pytorch {
+
+enum class Form : std::uint8_t { archive, legacy, tar, pickle };
+inline constexpr std::size_t kHead = 512;  // the bytes that tell it
+Form form_of(std::string_view head);
+
+inline constexpr core::ZipRules kZipRules{.end = rules::kEnd,
+                                          .disks = rules::kDisks,
+                                          .directory = rules::kDirectory,
+                                          .entry = rules::kEntry,
+                                          .name = rules::kMemberUtf8,
+                                          .path = rules::kMemberPath,
+                                          .duplicate = rules::kDuplicateMember,
+                                          .overlap = rules::kOverlap,
+                                          .local = rules::kLocalHeader,
+                                          .size = rules::kMemberSize,
+                                          .encrypted = rules::kEncrypted,
+                                          .method = rules::kMethod};
+
+// The folder of the archive that PyTorch looks into, with its slash (reading P1); empty: there is no data.pkl.
+std::string_view top_folder(const core::Zip&) noexcept;
+
+}  // namespace weighbridge::pytorch

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of PyTorch's checkpoints for the registry, and the functions that it points to.
+#pragma once
+#include <vector>
+
+#include "core/corpus_case.h"
+#include "core/format.h"
+
+namespace weighbridge::pytorch {
+
+extern const core::Format kFormat;
+
+void read(const Source&, const Context&, core::Findings&, core::Draft&);
+// Whether the file is the index of a model in shards.
+bool spreads(const core::Glance&);
+void read_files(const core::Opening&, core::Draft&);
+core::WriteLayout layout(const Model&, const Options&);
+void check_content(const Model&, const Context&, core::Findings&);
+
+// The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
+std::vector<core::CorpusCase> cases();
+
+}  // namespace weighbridge::pytorch

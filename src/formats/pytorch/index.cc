@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints in shards: opening the index that transformers writes beside them (reading P11).
+#include "core/json_file.h"
+#include "core/shards.h"
+#include "formats/pytorch/format.h"
+#include "formats/pytorch/layout.h"
+#include "formats/pytorch/rules.h"
+
+namespace weighbridge::pytorch {
+namespace {
+
+constexpr core::JsonRules kJsonRules{
+    .syntax = rules::kIndexJson, .root = rules::kIndexValue, .duplicate_key = rules::kIndexDuplicateKey};
+constexpr core::ShardRules kShardRules{.format = rules::kShardFormat,
+                                       .link = rules::kShardLink,
+                                       .missing = rules::kShardMissing,
+                                       .metadata_conflict = rules::kMetadataConflict};
+constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
+                                       .path = rules::kShardPath,
+                                       .tensor_missing = rules::kTensorMissing,
+                                       .tensor_unlisted = rules::kTensorUnlisted,
+                                       .total_size = rules::kTotalSize};
+
+}  // namespace
+
+bool spreads(const core::Glance& glance) { return core::is_index(glance, kIndexSuffix); }
+
+void read_files(const core::Opening& opening, core::Draft& draft) {
+  core::read_index_file(opening, {.json = kJsonRules, .shards = kShardRules, .index = kIndexRules, .format = "pytorch"},
+                        draft);
+}
+
+}  // namespace weighbridge::pytorch

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the corpus cannot show: names and values, views and their elements, arrays of NumPy, what detection accepts, and
+// the list of dangerous globals.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "core/extents.h"
+#include "core/pickle_globals.h"
+#include "core/pickle_scan.h"
+#include "formats/pytorch/format.h"
+#include "formats/pytorch/globals.h"
+#include "formats/pytorch/layout.h"
+#include "formats/pytorch/rules.h"
+#include "support/format_testing.h"
+
+namespace weighbridge::pytorch {
+namespace {
+
+using test::Outcome;
+using test::walk;
+
+std::string case_bytes(std::string_view name) {
+  static const auto all = cases();
+  return test::case_of(all, name).bytes;
+}
+Model model_of(std::string_view name) {
+  Outcome out = walk(kFormat, case_bytes(name));
+  for (const Finding& finding : out.report.findings()) EXPECT_NE(finding.severity, Severity::error) << finding.message;
+  return out.model;
+}
+
+std::vector<std::string> names(const Model& model) {
+  std::vector<std::string> out;
+  for (const Tensor& tensor : model) out.emplace_back(tensor.name());
+  return out;
+}
+std::vector<std::string> attributes(const Model& model) {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : model.attributes()) out.push_back(key + "=" + value.to_text());
+  return out;
+}
+std::string elements(const Model& model, std::string_view name) {
+  std::string out;
+  for (const char c : test::logical_bytes(model[name].main())) out += std::to_string(static_cast<int>(c));
+  return out;
+}
+std::vector<std::string> rules(const Outcome& outcome) {
+  std::vector<std::string> out;
+  for (const Finding& finding : outcome.report.findings()) out.push_back(finding.rule);
+  return out;
+}
+
+core::Glance glance(const std::string& bytes, std::string_view extension = {}) {
+  return {.head = std::as_bytes(std::span(bytes)).first(std::min<std::size_t>(bytes.size(), 4096)),
+          .tail = {},
+          .size = bytes.size(),
+          .extension = extension};
+}
+
+TEST(PyTorch, ContainersBecomeNamesAndValuesBecomeAttributes) {
+  const Model model = model_of("valid-nested");
+  EXPECT_EQ(names(model), (std::vector<std::string>{"model.w", "list.0"}));
+  EXPECT_EQ(attributes(model), (std::vector<std::string>{"epoch=3", "lr=0.1", "7=seven", "list.1=1", "empty={}",
+                                                         "flags=[true,false]", "none=null", "texts=[\"a\",\"b\"]"}));
+  EXPECT_EQ(names(model_of("valid-tensor-alone")), (std::vector<std::string>{"tensor"}));
+  EXPECT_EQ(names(model_of("valid-list")), (std::vector<std::string>{"0", "1"}));
+}
+
+TEST(PyTorch, ValuesOfHarmlessClassesAreRead) {
+  EXPECT_EQ(attributes(model_of("valid-values")),
+            (std::vector<std::string>{"size=[2,3]", "device=cuda:1", "dtype=torch.float16", "args.seed=1", "path=/a/b",
+                                      "set=[1,2]", "bytes=/2E=", "date=2026-01-02T03:04:05", "scalar=5",
+                                      "big=AQEBAQEBAQEBAQ==", "unsigned=18446744073709551615"}));
+}
+
+TEST(PyTorch, ViewsHaveTheElementsOfTheirStrides) {
+  const Model model = model_of("valid-views");
+  EXPECT_EQ(elements(model, "base"), "123456");
+  EXPECT_EQ(elements(model, "row"), "456");
+  EXPECT_EQ(elements(model, "transposed"), "142536");
+  EXPECT_EQ(elements(model, "expanded"), "12121212");
+  EXPECT_EQ(elements(model, "every_second"), "135");
+  EXPECT_EQ(elements(model, "scalar"), "6");
+  EXPECT_EQ(elements(model, "empty"), "");
+  EXPECT_EQ(elements(model, "one_element"), "1");
+  const Part one = model["one_element"].main();
+  EXPECT_TRUE(one.strides().empty());
+  // The same bytes in another order are no alias.
+  EXPECT_EQ(*model["base"].main().extent(), *model["transposed"].main().extent());
+  EXPECT_FALSE(core::same_elements(model["base"].main(), model["transposed"].main()));
+}
+
+TEST(PyTorch, AnArchiveThatWasCompressedIsRead) {
+  const Model model = model_of("valid-deflate");
+  EXPECT_EQ(elements(model, "w"), "123456");
+  EXPECT_EQ(elements(model, "end"), "456");
+}
+
+TEST(PyTorch, BigEndianStoragesAreSwapped) { EXPECT_EQ(elements(model_of("valid-big-endian"), "w"), "214365"); }
+
+TEST(PyTorch, ArraysOfNumPyAreTensors) {
+  const Model model = model_of("valid-numpy");
+  EXPECT_EQ(elements(model, "raw"), "123456");
+  EXPECT_EQ(elements(model, "text"), "1-1");
+  EXPECT_EQ(elements(model, "big"), "2143");
+  EXPECT_EQ(elements(model, "fortran"), "135246");
+  EXPECT_TRUE(model["raw"].main().extent().has_value());
+  EXPECT_FALSE(model["text"].main().extent().has_value());
+}
+
+TEST(PyTorch, ThePicklesBefore16) {
+  EXPECT_EQ(elements(model_of("valid-legacy"), "w"), "123456");
+  EXPECT_EQ(attributes(model_of("valid-legacy")), (std::vector<std::string>{"n=4"}));
+  EXPECT_EQ(elements(model_of("valid-legacy-view"), "w"), "456");
+}
+
+TEST(PyTorch, AModuleOfAnUnknownClassHasTheNamesOfItsStateDict) {
+  EXPECT_EQ(names(model_of("valid-module")), (std::vector<std::string>{"w"}));
+}
+
+TEST(PyTorch, TorchScriptHasConstants) {
+  const Model model = model_of("valid-script");
+  EXPECT_EQ(names(model), (std::vector<std::string>{"w", "constants.0"}));
+  EXPECT_EQ(elements(model, "constants.0"), "12");
+}
+
+TEST(PyTorch, WhatAnUnknownClassHoldsDoesNotHideTheRest) {
+  const Outcome outcome = walk(kFormat, case_bytes("opaque"));
+  EXPECT_EQ(names(outcome.model), (std::vector<std::string>{"w"}));
+  ASSERT_EQ(outcome.report.findings().size(), 2U);
+  EXPECT_NE(outcome.report.findings()[0].message.find("mine.Thing"), std::string::npos);
+}
+
+TEST(PyTorch, ContainersThatDoubleEndEarly) {
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_EQ(rules(walk(kFormat, case_bytes("names"))), (std::vector<std::string>{"pytorch/names"}));
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
+}
+
+// Once, a million codes of the same extension gave a million findings.
+TEST(PyTorch, AThousandGlobalsAreNamedAndTheOthersCounted) {
+  const auto judged = [](const std::string& bytes) {
+    static constexpr core::PickleRules kRules{rules::kDangerousGlobal, rules::kUnknownGlobal, rules::kPickle, is_known};
+    std::vector<Finding> out;
+    const wire::PickleInput input = core::input_of(bytes);
+    core::judge_globals(wire::Pickle::read(input, 0, std::uint64_t{1} << 26), kRules, 0, 0, {}, out);
+    return out;
+  };
+  std::string same = "\x80\x02", many = same;
+  for (int n = 0; n < 1500; ++n) {
+    same += "\x82\x07";
+    many += "cos\nf" + std::to_string(n) + "\n";
+  }
+  EXPECT_EQ(judged(same + ".").size(), 1U);
+  const std::vector<Finding> found = judged(many + ".");
+  ASSERT_EQ(found.size(), 1001U);
+  EXPECT_EQ(found.back().found, "500 more");
+  EXPECT_EQ(found.back().rule, "pytorch/dangerous-global");
+}
+
+TEST(PyTorch, DetectionLooksAtContent) {
+  EXPECT_TRUE(kFormat.matches(glance(case_bytes("valid-one"))));
+  EXPECT_TRUE(kFormat.matches(glance(case_bytes("valid-legacy"))));
+  EXPECT_TRUE(kFormat.matches(glance(case_bytes("valid-pickle"))));
+  EXPECT_TRUE(kFormat.matches(glance(case_bytes("valid-pickle-text"), "pkl")));
+  EXPECT_FALSE(kFormat.matches(glance(case_bytes("valid-pickle-text"), "txt")));
+  EXPECT_TRUE(kFormat.matches(glance(case_bytes("tar"), "pt")));
+  EXPECT_TRUE(kFormat.matches(glance("cbuiltins\nexec\n(X", "pkl")));
+  EXPECT_FALSE(kFormat.matches(glance("not a pickle", "bin")));
+  EXPECT_FALSE(kFormat.matches(glance("cmod\xf8\n.", "bin")));
+  EXPECT_FALSE(kFormat.matches(glance("", "pt")));
+  std::string tar(1024, '\0');
+  tar.replace(0, 8, "some.txt").replace(257, 5, "ustar");
+  EXPECT_FALSE(kFormat.matches(glance(tar, "pt")));
+}
+
+TEST(PyTorch, DangerousGlobals) {
+  const auto bad = [](std::string_view module, std::string_view name) {
+    return core::is_dangerous_global(module, name);
+  };
+  EXPECT_TRUE(bad("os", "system"));
+  EXPECT_TRUE(bad("os.path", "join")) << "modules beneath a dangerous one";
+  EXPECT_TRUE(bad("builtins", "eval"));
+  EXPECT_TRUE(bad("builtins", "eval.__call__"));
+  EXPECT_TRUE(bad("asyncio.unix_events", "_UnixSubprocessTransport._start"));
+  EXPECT_TRUE(bad("torch", "load"));
+  EXPECT_TRUE(bad("torch", "serialization.load")) << "through attributes";
+  EXPECT_TRUE(bad("torch.serialization", "os.system"));
+  EXPECT_TRUE(bad("torch._utils", "a.b.os.system"));
+  EXPECT_TRUE(bad("collections", "OrderedDict.__class__"));
+  EXPECT_TRUE(bad("m", std::string(2000, 'a')));
+  EXPECT_FALSE(bad("torch._utils", "_rebuild_tensor_v2"));
+  EXPECT_FALSE(bad("builtins", "set"));
+  EXPECT_FALSE(bad("mine.os", "Thing")) << "a module of the same name in a package";
+  EXPECT_FALSE(bad("osmium", "system"));
+  EXPECT_FALSE(bad("pathlib", "PosixPath"));
+  // What is known to be harmless stays so even in a module that is not.
+  EXPECT_TRUE(is_known("uuid", "UUID"));
+  EXPECT_TRUE(bad("uuid", "_get_command_stdout"));
+  EXPECT_TRUE(is_known("torch.nn.modules.linear", "Linear"));
+  EXPECT_FALSE(is_known("torch.nn.modules.module", "Module.register_module"));
+  EXPECT_FALSE(is_known("torch.nn.modules.module", "register_module_forward_hook"));
+}
+
+}  // namespace
+}  // namespace weighbridge::pytorch

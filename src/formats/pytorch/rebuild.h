@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensor a pickle would rebuild. Owns the functions of torch._utils and torch._tensor, their arguments, and the
+// ids of storages; knows nothing about where the bytes of a storage are.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/pytorch/layout.h"
+#include "weighbridge/formats.h"
+#include "wire/pickle.h"
+
+namespace weighbridge::pytorch {
+
+// A storage, by the id that a pickle has for it.
+struct StorageId {
+  std::string key{};
+  const ElementType* type = nullptr;
+  std::uint64_t count = 0;  // of elements of that type
+  // A view of another storage, as the form before 1.6 has them: it begins at this element, and `count` are there.
+  std::uint64_t first = 0;
+  std::uint64_t at = 0;  // in the pickle
+};
+
+// Elements of a storage, or bytes that are in the pickle itself.
+struct Strided {
+  StorageId storage{};
+  std::uint64_t first = 0;  // element, of `type`
+  const ElementType* type = nullptr;
+  std::vector<std::uint64_t> shape{};
+  std::vector<std::int64_t> strides{};  // in elements; empty: row-major
+};
+
+// An array of NumPy in the pickle.
+struct PickledArray {
+  wire::Pickle::Ref bytes = 0;  // bytes, or text of Latin-1 in UTF-8
+  DType dtype = DType::unknown;
+  std::string type{};  // of NumPy: "<f4"
+  bool big = false, fortran = false;
+  std::vector<std::uint64_t> shape{};
+};
+
+struct Rebuilt {
+  enum class Form : std::uint8_t { strided, coo, csr, array, nothing };
+  Form form = Form::nothing;
+  Strided data{};                  // the values of a sparse one
+  std::vector<Strided> indices{};  // coordinates; or row bounds and columns
+  PickledArray array{};
+  std::vector<std::uint64_t> shape{};  // of the tensor, if `data` does not say it
+  std::string type_name{};             // of a type that this library does not have
+  // Why there is no such tensor (an error), or why it cannot be read (unsupported).
+  const Rule* fault = nullptr;
+  std::string why{};
+};
+
+// nullopt: the value is no tensor.
+std::optional<Rebuilt> rebuild(const wire::Pickle&, wire::Pickle::Ref);
+// nullopt: it is no id of a storage.
+std::optional<StorageId> storage_id(const wire::Pickle&, wire::Pickle::Ref);
+// The type that a value like torch.float32 names; null if it names none.
+const ElementType* dtype_in(const wire::Pickle&, wire::Pickle::Ref);
+// Whether a value is this global.
+bool is_global(const wire::Pickle&, wire::Pickle::Ref, std::string_view module, std::string_view name);
+// Whole numbers of a tuple, list or torch.Size, none of them negative.
+std::optional<std::vector<std::uint64_t>> whole_numbers(const wire::Pickle&, wire::Pickle::Ref);
+// The bytes that a value stands for: bytes themselves, a text that _codecs.encode would encode as Latin-1, or an empty
+// bytes(). The node of the bytes or the text.
+std::optional<wire::Pickle::Ref> bytes_in(const wire::Pickle&, wire::Pickle::Ref);
+// A type of NumPy, from an object numpy.dtype.
+struct NumpyType {
+  std::string name{};  // with its byte order: "<f4"
+  DType dtype = DType::unknown;
+  bool big = false;
+};
+std::optional<NumpyType> numpy_type(const wire::Pickle&, wire::Pickle::Ref);
+
+}  // namespace weighbridge::pytorch

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which plain values a pickle holds: numbers, texts, lists of them, and what objects of harmless classes stand for.
+// Owns how the content of such an object is found, and the budget that bounds a walk over values.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/pytorch/layout.h"
+#include "weighbridge/context.h"
+#include "weighbridge/value.h"
+#include "wire/pickle.h"
+
+namespace weighbridge::pytorch {
+
+enum class WalkEnd : std::uint8_t {
+  done,
+  depth,   // containers nest deeper than Limits::depth
+  names,   // names or values are many times longer than the pickle
+  memory,  // values take more than Limits::memory
+};
+
+// What a walk over a pickle may still do. Each spend_ is false once there is not enough, and `end` says of what.
+class Budget {
+ public:
+  Budget(const wire::Pickle&, const Limits&);
+  bool visit(std::uint64_t values = 1) { return spend(visits_, values, WalkEnd::names); }
+  bool text(std::uint64_t bytes) { return spend(text_, bytes, WalkEnd::names); }
+  // Of `values` in lists.
+  bool values(std::uint64_t values) { return spend(memory_, values * kValueBytes, WalkEnd::memory); }
+  void give_back(std::uint64_t values) { memory_ += values * kValueBytes; }
+
+  WalkEnd end = WalkEnd::done;
+
+ private:
+  static constexpr std::uint64_t kValueBytes = 128;  // about
+  bool spend(std::uint64_t& from, std::uint64_t n, WalkEnd why) {
+    if (n > from) {
+      end = why;
+      return false;
+    }
+    from -= n;
+    return true;
+  }
+  std::uint64_t visits_, text_, memory_;
+};
+
+class Values {
+ public:
+  using Ref = wire::Pickle::Ref;
+  Values(const wire::Pickle& pickle, const wire::PickleInput& input, Budget& budget)
+      : pickle_(pickle), input_(input), budget_(budget) {}
+
+  // A number, a text or the like, or a list of such in lists. nullopt: it is something else.
+  std::optional<Value> plain(Ref ref, unsigned depth = 0);
+  // The same with dictionaries, too.
+  std::optional<Value> whole(Ref ref, unsigned depth = 0);
+  // A key of a dictionary as a part of a name.
+  std::string key(Ref ref, unsigned depth = 0);
+
+  // The state of an object if it is a dictionary, or (a dictionary, more).
+  std::optional<Ref> state(Ref ref) const;
+  // The value of a key.
+  std::optional<Ref> member(Ref dict, std::string_view key);
+  // Keys and values in the arguments of an object: OrderedDict([[key, value], ...]), as protocol 2 may have it;
+  // defaultdict(factory, {...}); Counter({...}).
+  std::vector<Ref> pairs(Ref ref);
+
+ private:
+  std::optional<Value> scalar(Ref ref, unsigned depth);
+  std::optional<std::string> read_string(Ref ref);
+  std::optional<Value> string_value(Ref ref, bool text);
+  std::optional<Value> object_value(Ref ref, unsigned depth);
+  std::optional<Value> date(std::string_view name, std::span<const Ref> arguments);
+  std::optional<Value> numpy_scalar(std::span<const Ref> arguments);
+  std::optional<Value> integers(Ref ref);
+  std::optional<Value> plain_list(Ref ref, unsigned depth);
+  std::optional<Value> whole_list(Ref ref, unsigned depth);
+  bool rebuild_would(Ref ref) const;
+
+  const wire::Pickle& pickle_;
+  const wire::PickleInput& input_;
+  Budget& budget_;
+};
+
+}  // namespace weighbridge::pytorch

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/ztensor2/envelope.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "codecs/checksum.h"
+#include "core/common_rules.h"
+#include "formats/ztensor2/layout.h"
+#include "formats/ztensor2/rules.h"
+
+namespace weighbridge::ztensor2 {
+namespace {
+
+constexpr core::FieldRow kFooter[] = {{"offset of the manifest", 8},
+                                      {"length of the manifest", 8},
+                                      {"XXH3-64 of the manifest", 8, core::FieldForm::hex},
+                                      {"version", 4},
+                                      {"reserved", 4},
+                                      {"magic", 8, core::FieldForm::text}};
+
+struct Ends {
+  std::array<std::byte, kMagicSize> head{};
+  std::array<std::byte, kFooterSize> footer{};
+
+  explicit Ends(const Source& source) {
+    const ReadRange both[] = {{0, head}, {source.size() - kFooterSize, footer}};
+    source.read(both);
+  }
+  bool begins() const noexcept { return is_magic(head); }
+  std::span<const std::byte> end_magic() const noexcept { return std::span(footer).subspan(kEndMagicAt, kMagicSize); }
+  bool ends() const noexcept { return is_magic(end_magic()); }
+  std::uint32_t version() const noexcept { return base::load_le<std::uint32_t>(footer.data() + kVersionAt); }
+  std::uint64_t field(std::uint64_t at) const noexcept { return base::load_le<std::uint64_t>(footer.data() + at); }
+
+  static bool is_magic(std::span<const std::byte> bytes) noexcept {
+    return std::ranges::equal(bytes, std::as_bytes(std::span(kMagic)));
+  }
+};
+
+}  // namespace
+
+bool is_container(const Source& source) {
+  if (source.size() < kMinFile) return false;
+  const Ends ends(source);
+  return ends.begins() && ends.ends() && ends.version() == kVersion;
+}
+
+std::optional<Envelope> read_envelope(const Source& source, const Context& context, core::Findings& findings) {
+  const std::uint64_t size = source.size();
+  const auto fail = [&](const Rule& rule, std::uint64_t at, std::string expected, std::string found) {
+    findings.report(rule, {.offset = at}, std::move(expected), std::move(found));
+    return std::nullopt;
+  };
+  if (size < kMinFile) return fail(rules::kTooShort, size, "at least 48 bytes", std::to_string(size));
+  const Ends ends(source);
+  findings.span(Span::Kind::field, 0, kMagicSize, "magic");
+  findings.fields(Span::Kind::structure, size - kFooterSize, ends.footer, "footer", kFooter);
+  const std::string magic = codecs::to_hex(std::as_bytes(std::span(kMagic)));
+  if (!ends.begins()) return fail(rules::kBadMagic, 0, magic, codecs::to_hex(ends.head));
+  if (!ends.ends()) return fail(rules::kBadFooter, size - kMagicSize, magic, codecs::to_hex(ends.end_magic()));
+  const std::uint64_t footer = size - kFooterSize;
+  if (ends.version() != kVersion)
+    return fail(rules::kVersionRule, footer + kVersionAt, "2", std::to_string(ends.version()));
+  const std::uint64_t offset = ends.field(kManifestOffsetAt), length = ends.field(kManifestLengthAt);
+  const std::uint64_t hash = ends.field(kManifestHashAt);
+  if (length == 0) {
+    if (offset == 0 && hash == 0) return Envelope{};
+    return fail(rules::kShardFooter, footer, "0 and 0", std::to_string(offset) + " and " + std::to_string(hash));
+  }
+  if (length > kMaxManifest)
+    return fail(rules::kManifestTooLarge, footer + kManifestLengthAt, "at most " + std::to_string(kMaxManifest),
+                std::to_string(length));
+  if (offset < kAlignment || offset % kAlignment != 0)
+    return fail(rules::kManifestOffset, footer, "a multiple of 4096 from 4096 on", std::to_string(offset));
+  if (!base::fits(offset, length, footer))
+    return fail(rules::kManifestRange, footer, "an end of at most " + std::to_string(footer),
+                std::to_string(offset) + " + " + std::to_string(length));
+  if (length > context.limits.header)
+    return fail(core::rules::kLimitHeader, footer + kManifestLengthAt,
+                "at most " + std::to_string(context.limits.header), std::to_string(length));
+  std::string text(base::to_size(length), '\0');
+  source.read_at(offset, std::as_writable_bytes(std::span(text)));
+  const std::uint64_t found = codecs::xxh3_64(std::as_bytes(std::span(text)));
+  if (found != hash) return fail(rules::kManifestHash, offset, codecs::to_hex(hash), codecs::to_hex(found));
+  return Envelope{offset, std::move(text)};
+}
+
+}  // namespace weighbridge::ztensor2

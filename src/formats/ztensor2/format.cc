@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptor of zTensor 2.
+#include "formats/ztensor2/format.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/format_options.h"
+#include "core/shards.h"
+#include "formats/ztensor2/layout.h"
+#include "formats/ztensor2/rules.h"
+
+namespace weighbridge::ztensor2 {
+namespace {
+
+constexpr Layout kLayouts[] = {Layout::dense,           Layout::sparse_csr,    Layout::sparse_coo,
+                               Layout::quantized_group, Layout::quantized_row, Layout::quantized_block};
+constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd_seekable};
+constexpr std::string_view kOptions[] = {core::kZtOptions[0].name, core::kZtOptions[1].name,
+                                         core::kShardOptions[0].name};
+constexpr std::string_view kSigns[] = {"model.zt with model-00001-of-*.zt"};
+constexpr std::string_view kDigests[] = {"sha256", "xxh3"};
+constexpr auto kHeldDTypes = [] {
+  std::array<DType, kStorage.size() + kLogicalTypes.size()> out{};
+  std::size_t n = 0;
+  for (const DType dtype : kStorage) out[n++] = dtype;
+  for (const LogicalType& row : kLogicalTypes) out[n++] = row.logical;
+  return out;
+}();
+
+bool is_magic(std::span<const std::byte> bytes) noexcept {
+  return std::ranges::equal(bytes, std::as_bytes(std::span(kMagic)));
+}
+
+}  // namespace
+
+bool matches(const core::Glance& glance) {
+  if (glance.folder)
+    return glance.lists(kWholeName) && std::ranges::any_of(glance.listing, [](std::string_view file) {
+             const auto name = core::parse_shard_name(file, ".zt");
+             return name && name->stem == kStem && name->number == 1;
+           });
+  return (glance.head.size() >= kMagicSize && is_magic(glance.head.first(kMagicSize))) ||
+         (glance.tail.size() >= kMagicSize && is_magic(glance.tail.last(kMagicSize)));
+}
+
+constexpr core::Format kFormat = {
+    .info = {.name = "zt2",
+             .title = "zTensor 2",
+             .extensions = {},  // its files are .zt too, but an output named .zt is zTensor 1.x
+             .versions = "2 (Draft 4)",
+             .reads = true,
+             .writes = true,
+             .holds = {.dtypes = kHeldDTypes,
+                       .layouts = kLayouts,
+                       .encodings = kEncodings,
+                       .digests = kDigests,
+                       .attributes = "any value",
+                       .names = true,
+                       .tokenizer = true,
+                       .max_tensors = UINT64_MAX},
+             .options = kOptions,
+             .rules = rules::kAll},
+    .matches = matches,
+    .read = read,
+    .read_files = read_files,
+    .signs = kSigns,
+    .check_content = check_content,
+    .content_can_fail = true,
+    .layout = layout,
+    .layout_files = layout_files,
+    .append = nullptr,
+    .identity = content_identity,
+};
+
+}  // namespace weighbridge::ztensor2

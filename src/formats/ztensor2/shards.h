@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of shards (7.1), and their files: <stem>-<name>.zt beside <stem>.zt (Appendix B).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/draft.h"
+#include "core/findings.h"
+
+namespace weighbridge::ztensor2 {
+
+struct Shard {
+  std::string_view name, digest;  // slices of the manifest
+  std::uint64_t size = 0, at = 0;
+  // Once a part is in it:
+  enum class State : std::uint8_t { unread, open, missing, broken } state = State::unread;
+  std::uint32_t source = 0;              // of the draft, if open
+  std::optional<Finding> missing_why{};  // if missing
+};
+
+class Shards {
+ public:
+  Shards(const Source& root, core::Findings& findings, core::Draft& draft)
+      : root_(root), findings_(findings), draft_(draft) {}
+
+  void add(const Shard& shard) { table_.push_back(shard); }
+  // In the order of the table, which is that of deterministic CBOR. nullopt: there is no such name.
+  std::optional<std::uint32_t> find(std::string_view name) const noexcept;
+  const Shard& operator[](std::uint32_t i) const noexcept { return table_[i]; }
+  std::size_t size() const noexcept { return table_.size(); }
+
+  // The shard with its file, which is opened the first time; reports what is wrong with it, once. Throws Error{io}.
+  const Shard& open(std::uint32_t i);
+  // Opens those that no part is in, so that they are checked too. One that is not there is not missed.
+  void open_unused();
+
+ private:
+  // Null if it cannot be opened, for the reason `why`, which begins with its name.
+  std::shared_ptr<const Source> find_file(const Shard&, std::string& why) const;
+  // Reports what is wrong with the shard's file.
+  void check(Shard&, std::shared_ptr<const Source>);
+  std::string file_of(std::string_view name) const;
+
+  const Source& root_;
+  core::Findings& findings_;
+  core::Draft& draft_;
+  std::vector<Shard> table_;
+};
+
+// The name of a shard's file, by the name of the root's.
+std::string shard_file(std::string_view root, std::string_view shard);
+
+}  // namespace weighbridge::ztensor2

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descriptors of files that can be opened again: a model of thousands of files has no more of them open at once
+// than a part of what the process may have. Owns which of them are open; how one is opened again, and whether it is
+// then the same file, is its owner's.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+
+#include "io/fd.h"
+
+namespace weighbridge::io {
+
+// Calls `open`, which returns a descriptor or an empty one with errno. If the process has too many open, closes those
+// that are not in use and tries once more.
+Fd open_making_room(const std::function<Fd()>& open);
+
+class Descriptor {
+ public:
+  // Opens the file again, and throws Error{io} if it is not there or not the same. Must not use this descriptor.
+  using Again = std::function<Fd()>;
+
+  // Stays open without `again`. Else it may be closed whenever nobody uses it.
+  explicit Descriptor(Fd fd, Again again = nullptr);
+  ~Descriptor();
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  // Open for as long as the caller keeps it. Throws what `again` throws. Safe to call from several threads.
+  std::shared_ptr<const Fd> use() const;
+
+  // Closes all that can be opened again and are not in use. False if there are none.
+  static bool close_unused();
+  // How many of those are open now, for tests.
+  static std::size_t count_open() noexcept;
+
+ private:
+  class OpenOnes;
+
+  const Again again_;
+  // Of those with `again`, guarded by OpenOnes.
+  mutable std::shared_ptr<const Fd> fd_;
+  mutable std::list<const Descriptor*>::iterator at_{};
+};
+
+}  // namespace weighbridge::io

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Listing, stamps and hashing.
+#include "manifest/files.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "codecs/checksum.h"
+#include "core/asking_source.h"
+#include "io/fd.h"
+
+namespace weighbridge::signing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostEntries = 1'000'000;
+
+void list_folder(const Root& root, const std::string& folder, const std::set<std::string, std::less<>>& ignored,
+                 const Context& context, unsigned depth, Listing& out) {
+  if (depth > context.limits.depth)
+    base::over_limit("depth", "the folders are nested more than " + std::to_string(context.limits.depth) + " deep");
+  const std::string path = root.path(folder);
+  std::error_code error;
+  fs::directory_iterator at(path, error);
+  for (const fs::directory_iterator end; !error && at != end; at.increment(error)) {
+    const std::string name = (folder.empty() ? "" : folder + "/") + at->path().filename().string();
+    if (ignored.contains(name)) continue;
+    std::error_code failed;
+    const fs::file_status status = fs::symlink_status(at->path(), failed);
+    if (failed) base::io_error_of(at->path().string(), "open", "its type cannot be determined", failed.value());
+    if (status.type() == fs::file_type::directory) {
+      core::ask(context);
+      list_folder(root, name, ignored, context, depth + 1, out);
+      continue;
+    }
+    Listing::Entry entry{.name = name, .kind = Listing::Kind::file, .what = {}};
+    if (status.type() == fs::file_type::symlink) {
+      const fs::file_status target = fs::status(at->path(), failed);
+      entry.kind = target.type() == fs::file_type::regular ? Listing::Kind::link : Listing::Kind::other;
+      entry.what = target.type() == fs::file_type::directory ? "a symbolic link to a folder"
+                   : entry.kind == Listing::Kind::link       ? "a symbolic link"
+                                                             : "a symbolic link to nothing";
+    } else if (status.type() != fs::file_type::regular) {
+      struct stat info {};
+      entry.kind = Listing::Kind::other;
+      entry.what = ::lstat(at->path().c_str(), &info) == 0 ? io::file_kind(info.st_mode) : "no regular file";
+    }
+    out.entries.push_back(std::move(entry));
+    if (out.entries.size() > kMostEntries)
+      base::over_limit("tensors", "the folder has more than " + std::to_string(kMostEntries) + " files");
+  }
+  if (error) base::io_error_of(path, "list", "the folder cannot be listed", error.value());
+}
+
+}  // namespace
+
+Root::Root(const std::string& path) : path_(path) {
+  std::error_code error;
+  if (fs::is_directory(path, error))
+    place_ = place_at(path);
+  else
+    open_file(path);  // says what is wrong with it
+  const fs::path whole = fs::canonical(path, error);
+  name_ = whole.filename().string();
+  // The name that the user gave, not that of the blob behind it.
+  if (const std::string given = fs::path(path).filename().string(); !given.empty() && given != "." && given != "..")
+    name_ = given;
+  if (name_.empty()) name_ = "model";
+}
+
+std::string Root::path(std::string_view file) const {
+  if (!is_folder()) return path_;
+  return file.empty() ? path_ : (fs::path(path_) / file).string();
+}
+
+std::shared_ptr<const Source> Root::open(std::string_view file) const {
+  if (!is_folder()) return open_file(path_);
+  std::shared_ptr<const Source> out = place_->open(file);
+  if (!out) base::io_error_of(path(file), "changed", "the file disappeared while the folder was read");
+  return out;
+}
+
+std::string Root::below(const std::string& path) const {
+  if (!is_folder() || path.empty()) return {};
+  std::error_code error;
+  const fs::path folder = fs::canonical(path_, error);
+  fs::path parent = fs::path(path).parent_path();
+  parent = fs::weakly_canonical(parent.empty() ? fs::path(".") : parent, error);
+  if (error) return {};
+  const std::string out = (parent / fs::path(path).filename()).lexically_relative(folder).generic_string();
+  return out.empty() || out == "." || out == ".." || out.starts_with("../") ? std::string() : out;
+}
+
+std::set<std::string, std::less<>> always_ignored() { return {".git", ".gitattributes", ".github", ".gitignore"}; }
+
+Listing list(const Root& root, const std::set<std::string, std::less<>>& ignored, const Context& context) {
+  Listing out;
+  if (root.is_folder())
+    list_folder(root, {}, ignored, context, 0, out);
+  else
+    out.entries.push_back({.name = root.name(), .kind = Listing::Kind::file, .what = {}});
+  std::sort(out.entries.begin(), out.entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return out;
+}
+
+std::optional<Stamp> stamp_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  return Stamp{.device = static_cast<std::uint64_t>(info.st_dev),
+               .inode = static_cast<std::uint64_t>(info.st_ino),
+               .size = static_cast<std::uint64_t>(info.st_size),
+               .modified = info.st_mtim.tv_sec,
+               .modified_ns = info.st_mtim.tv_nsec,
+               .changed = info.st_ctim.tv_sec,
+               .changed_ns = info.st_ctim.tv_nsec};
+}
+
+void hash(const Root& root, std::vector<Piece>& pieces, const Context& context) {
+  std::uint64_t total = 0;
+  std::vector<Piece*> order;
+  for (Piece& each : pieces) {
+    total += each.end - each.begin;
+    order.push_back(&each);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Piece* a, const Piece* b) { return a->end - a->begin > b->end - b->begin; });
+  core::Progress progress(context, total);
+  core::executor_of(context).for_each(order.size(), [&](std::uint64_t i) {
+    Piece& piece = *order[base::to_size(i)];
+    const std::shared_ptr<const Source> source = root.open(piece.file);
+    if (piece.end > source->size())
+      base::io_error_of(root.path(piece.file), "changed", "the file became shorter while the folder was read");
+    codecs::Sha256 hasher;
+    core::read_pieces(*source, piece.begin, piece.end, [&](std::uint64_t, std::span<const std::byte> bytes) {
+      hasher.update(bytes);
+      progress.add(bytes.size());
+      return true;
+    });
+    source->check_unchanged();
+    piece.sha256 = {hasher.finish(), 0};
+  });
+  progress.finish();
+}
+
+}  // namespace weighbridge::signing

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a manifest of the files at a path.
+#include <algorithm>
+#include <utility>
+
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "io/temporary.h"
+#include "manifest/bundle.h"
+#include "manifest/files.h"
+#include "weighbridge/open.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge {
+namespace {
+
+using signing::Listing;
+using signing::Root;
+
+constexpr std::uint64_t kMostRanges = 1'000'000;  // of one file
+
+bool is_glob(std::string_view text) { return text.find_first_of("*?[") != text.npos; }
+
+// A path as a manifest has it: without "./" and a slash at the end.
+std::string plain(std::string text) {
+  while (text.starts_with("./")) text.erase(0, 2);
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+// Takes what the globs match out of the listing, by name: files, or a folder with all that is in it.
+void leave_out(Listing& listing, const std::vector<std::string>& globs, std::set<std::string, std::less<>>& ignored) {
+  for (const std::string& glob : globs)
+    for (const Listing::Entry& entry : listing.entries)
+      signing::is_or_is_in(entry.name, [&](std::string_view path) {
+        const bool matches = matches_glob(glob, path);
+        if (matches) ignored.emplace(path);
+        return matches;
+      });
+  std::erase_if(listing.entries, [&](const Listing::Entry& entry) {
+    return signing::is_or_is_in(entry.name, [&](std::string_view path) { return ignored.contains(path); });
+  });
+}
+
+void require_listed(const Root& root, const Listing& listing, bool allow_symlinks) {
+  for (const Listing::Entry& entry : listing.entries) {
+    if (entry.kind == Listing::Kind::other || (entry.kind == Listing::Kind::link && !allow_symlinks))
+      base::misuse_of(root.path(entry.name), "link", "this is " + entry.what + ": only regular files can be listed",
+                      base::option_hint(entry.kind == Listing::Kind::link ? "allow-symlinks" : "ignore"));
+    if (const std::string_view fault = signing::fault_of_name(entry.name); !fault.empty())
+      base::misuse_of(root.path(entry.name), "file-name", "the file " + std::string(fault));
+    if (!base::is_utf8(entry.name))
+      base::misuse_of(root.path(entry.name), "file-name",
+                      "the file's name is not UTF-8, and a manifest cannot hold it");
+  }
+}
+
+// The digests of the tensors, of each file that is a tensor file of its own and of the model that the folder is.
+void describe(const Root& root, const std::string& path, Manifest& out, const Context& context) {
+  const auto opened = [&](auto&& source) -> std::optional<Model> {
+    Report report;
+    try {
+      return open(source, report, context, {.checks = Checks::structure});
+    } catch (const Error& error) {
+      if (error.kind() == Kind::io) throw;
+      return std::nullopt;  // no model
+    }
+  };
+  const auto digests = [&](const Model& model) -> std::optional<ContentDigests> {
+    try {
+      return content_digests(model, context);
+    } catch (const Error& error) {
+      if (error.kind() == Kind::io) throw;
+      return std::nullopt;  // tensors that this build cannot read; the file's SHA-256 covers them
+    }
+  };
+  for (ManifestNote& note : out.notes) {
+    if (note.size == 0) continue;
+    const std::optional<Model> model = opened(root.open(note.file));
+    if (!model || model->size() == 0 || model->sources().size() > 1) continue;
+    const auto found = digests(*model);
+    if (!found) continue;
+    note.format = model->format();
+    note.content_digest = found->model;
+    for (std::uint32_t i = 0; i < model->size(); ++i) note.tensors.emplace_back(model->name(i), found->tensors[i]);
+  }
+  if (!root.is_folder()) {
+    if (out.notes.size() == 1 && !out.notes.front().format.empty()) {
+      out.format = out.notes.front().format;
+      out.content_digest = out.notes.front().content_digest;
+    }
+    return;
+  }
+  const std::optional<Model> model = opened(path);
+  const auto found = model ? digests(*model) : std::nullopt;
+  if (!found) return;
+  out.format = model->format();
+  out.content_digest = found->model;
+}
+
+}  // namespace
+
+Manifest list_files(const std::string& path, const ManifestOptions& options, const Context& context) {
+  const Root root(path);
+  Manifest out;
+  out.name = root.name();
+  out.shard_size = options.shard_size;
+  out.allow_symlinks = options.allow_symlinks;
+  std::set<std::string, std::less<>> ignored = signing::always_ignored();
+  std::vector<std::string> globs;
+  for (const std::string& each : options.ignore) {
+    std::string name = plain(each);
+    if (const std::string_view fault = signing::fault_of_name(name); !fault.empty())
+      base::misuse("ignore", "the path to leave out " + std::string(fault) + ": " + signing::quoted(each),
+                   base::option_hint("ignore"));
+    is_glob(name) ? globs.push_back(std::move(name)) : void(ignored.insert(std::move(name)));
+  }
+  const std::string own = root.below(options.output);
+  if (!own.empty()) ignored.insert(own);
+  Listing listing = signing::list(root, ignored, context);
+  // What a killed run has left beside the manifest; the next one removes it.
+  if (!own.empty())
+    std::erase_if(listing.entries, [&](const Listing::Entry& entry) {
+      const std::size_t slash = own.rfind('/') + 1;
+      const std::string_view name = entry.name;
+      return name.starts_with(own.substr(0, slash) + "." + own.substr(slash) + ".") &&
+             io::is_temporary(name.substr(slash));
+    });
+  leave_out(listing, globs, ignored);
+  require_listed(root, listing, options.allow_symlinks);
+  if (listing.entries.empty()) base::misuse("no-files", "there is no file to list in the folder");
+  std::vector<signing::Piece> pieces;
+  for (const Listing::Entry& entry : listing.entries) {
+    const std::uint64_t size = root.open(entry.name)->size();
+    out.notes.push_back({.file = entry.name, .size = size});
+    if (options.shard_size == 0)
+      pieces.push_back({.file = entry.name, .begin = 0, .end = size});
+    else if (size / options.shard_size > kMostRanges)
+      base::misuse("shard-size",
+                   "ranges of " + std::to_string(options.shard_size) + " bytes would be more than " +
+                       std::to_string(kMostRanges),
+                   base::option_hint("shard-size"));
+    else
+      for (std::uint64_t at = 0; at < size; at += std::min(options.shard_size, size - at))
+        pieces.push_back({.file = entry.name, .begin = at, .end = at + std::min(options.shard_size, size - at)});
+  }
+  if (pieces.empty()) base::misuse("no-files", "every file is empty, and ranges of bytes cannot list empty files");
+  signing::hash(root, pieces, context);
+  for (const signing::Piece& piece : pieces)
+    out.entries.push_back({.file = piece.file,
+                           .begin = options.shard_size == 0 ? 0 : piece.begin,
+                           .end = options.shard_size == 0 ? 0 : piece.end,
+                           .sha256 = piece.sha256});
+  out.ignored.assign(ignored.begin(), ignored.end());
+  if (options.per_tensor) describe(root, path, out, context);
+  return out;
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Diagnoses as JSON.
+#include "results/json_parts.h"
+#include "weighbridge/json.h"
+
+namespace weighbridge {
+namespace {
+
+using results::begin, results::text_or_null, results::texts;
+
+void number_or_null(JsonWriter& out, std::string_view key, const std::optional<std::uint64_t>& number) {
+  out.key(key);
+  number ? out.u64(*number) : out.null();
+}
+
+void range_or_null(JsonWriter& out, std::string_view key, const std::optional<ByteRange>& range) {
+  out.key(key);
+  if (!range) return out.null();
+  out.begin_object();
+  out.member("offset", range->offset);
+  out.member("length", range->length);
+  out.end_object();
+}
+
+}  // namespace
+
+std::string to_json(std::string_view path, const Diagnosis& diagnosis) {
+  JsonWriter out(JsonWriter::Style::shown);
+  begin(out, path);
+  out.member("condition", name(diagnosis.condition));
+  out.member("what", diagnosis.what);
+  text_or_null(out, "format", diagnosis.verdict.format);
+  text_or_null(out, "named_like", diagnosis.named_like);
+  out.member("size", diagnosis.size);
+  number_or_null(out, "full_size", diagnosis.full_size);
+  text_or_null(out, "sha256", diagnosis.sha256);
+  out.member(results::kTensors, diagnosis.tensors);
+  out.member("whole", diagnosis.whole);
+  texts(out, "damaged", diagnosis.damaged);
+  range_or_null(out, "zeros", diagnosis.zeros);
+  range_or_null(out, "trailing", diagnosis.trailing);
+  texts(out, "missing", diagnosis.missing);
+  out.key("advice");
+  out.begin_array();
+  for (const Advice& advice : diagnosis.advice) {
+    out.begin_object();
+    out.member("what", name(advice.what));
+    text_or_null(out, "name", advice.name);
+    out.member("from", advice.from);
+    out.member("to", advice.to);
+    out.end_object();
+  }
+  out.end_array();
+  results::findings(out, diagnosis.verdict.report);
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view path, const CacheReport& report) {
+  JsonWriter out(JsonWriter::Style::shown);
+  begin(out, path);
+  out.flag("sound", report.sound());
+  out.member("bytes", report.bytes);
+  out.key("entries");
+  out.begin_array();
+  for (const CacheEntry& entry : report.entries) {
+    out.begin_object();
+    out.member("path", entry.path);
+    out.member("state", name(entry.state));
+    text_or_null(out, "used_by", entry.used_by);
+    out.member("size", entry.size);
+    text_or_null(out, "found", entry.found);
+    out.end_object();
+  }
+  out.end_array();
+  out.end_object();
+  return out.take();
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Edits as JSON.
+#include "results/json_parts.h"
+#include "weighbridge/json.h"
+
+namespace weighbridge {
+
+std::string to_json(std::string_view path, std::string_view output, const Edited& edited, bool written) {
+  JsonWriter out(JsonWriter::Style::shown);
+  results::begin(out, path);
+  results::text_or_null(out, "format", edited.format);
+  results::text_or_null(out, "output", output);
+  out.member("way", name(edited.way));
+  out.flag("written", written);
+  results::items(out, "changes", edited.changes);
+  out.member("header", edited.header);
+  out.member("needed", edited.needed);
+  out.member("size", edited.size);
+  out.member("size_after", edited.size_after);
+  out.member("shared", edited.shared);
+  out.member("names", edited.names);
+  out.flag("alone", edited.alone);
+  out.member("left", name(edited.left));
+  results::text_or_null(out, "undo", edited.undo);
+  out.end_object();
+  return out.take();
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Members that several results share.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weighbridge/convert.h"
+#include "weighbridge/error.h"
+#include "weighbridge/json.h"
+#include "weighbridge/json_writer.h"
+
+namespace weighbridge::results {
+
+// Writes a text, or null if it is empty.
+inline void text_or_null(JsonWriter& out, std::string_view key, std::string_view text) {
+  out.key(key);
+  text.empty() ? out.null() : out.string(text);
+}
+// The members that several results have, spelled once: "tensors" and "parts" are numbers of them, or lists.
+inline constexpr std::string_view kTensors = "tensors", kParts = "parts";
+// The first members of a result about a file.
+inline void add_path(JsonWriter& out, std::string_view path) {
+  out.member("schema", std::uint64_t{kJsonSchema});
+  out.member("path", path);
+}
+inline void begin(JsonWriter& out, std::string_view path) {
+  out.begin_object();
+  add_path(out, path);
+}
+// A member that is a list; `write(item)` writes each item.
+template <class Items, class Write> void list(JsonWriter& out, std::string_view key, const Items& items, Write write) {
+  out.key(key);
+  out.begin_array();
+  for (const auto& item : items) write(item);
+  out.end_array();
+}
+inline void texts(JsonWriter& out, std::string_view key, const std::vector<std::string>& all) {
+  list(out, key, all, [&](const std::string& text) { out.string(text); });
+}
+// An array of items.
+void items(JsonWriter&, std::string_view key, const std::vector<Item>&);
+// "findings", and "findings_total" if the report kept fewer.
+void findings(JsonWriter&, const Report&);
+
+}  // namespace weighbridge::results

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// BERT's layers over the kernels. Every step shares its rows, heads or columns among the crew, and ends with a barrier
+// if the next step reads what others wrote.
+#include "runtime/embed/encoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/checked.h"
+#include "runtime/kernels/half.h"
+
+namespace weighbridge::bert {
+namespace {
+
+using kernels::Crew;
+
+std::size_t hidden_of(const Config& config) { return base::to_size(config.hidden); }
+std::size_t intermediate_of(const Config& config) { return base::to_size(config.intermediate); }
+
+struct Rows {
+  const float* values;
+  std::size_t stride;
+};
+
+// Bytes of one activation in the form that products read; 0 if they read the f32.
+std::size_t code_size(Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::half) return sizeof(std::uint32_t);
+  return arithmetic == Arithmetic::int8 ? sizeof(std::uint8_t) : 0;
+}
+
+// Bytes of a panel, except the last.
+std::size_t panel_bytes(std::size_t k, Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::f32: return kernels::kPanel * k * sizeof(float);
+    case Arithmetic::widened: return kernels::kPanel * k * sizeof(std::uint16_t);
+    case Arithmetic::half: return kernels::kHalfPanel * k * sizeof(std::uint16_t);
+    case Arithmetic::int8: return kernels::kPanel * kernels::int8_depth(k);
+  }
+  return 0;
+}
+
+}  // namespace
+
+// One member's share of applying a matrix to all tokens. Rows are shared only if there are fewer panels than members,
+// so that a member's weights stay in its cache.
+class Step {
+ public:
+  Step(const Workspace& space, Arithmetic arithmetic, std::size_t tokens, const Crew& crew)
+      : space_(space), arithmetic_(arithmetic), tokens_(tokens), crew_(crew) {}
+
+  // Prepares this member's share of the rows for the next products. A barrier must follow. As int8, a row of the hidden
+  // state has its largest element set apart: some channels of a trained model are many times larger than the others,
+  // and without this they cost two thirds of the precision. Rows of contexts and of the wide layer gain nothing by it.
+  void prepare(Rows rows, std::size_t k, bool hidden_state) const {
+    const kernels::Kernels& set = kernels::kernels();
+    const auto quantize = hidden_state ? set.quantize_row_apart : set.quantize_row;
+    const auto [begin, end] = crew_.share(tokens_);
+    for (std::size_t row = begin; row < end; ++row) {
+      const float* values = rows.values + row * rows.stride;
+      if (arithmetic_ == Arithmetic::half)
+        kernels::half_kernels()->halve_row(values, k, halves() + row * k, space_.code_scale[row]);
+      else if (arithmetic_ == Arithmetic::int8)
+        space_.coded[row] = quantize(values, k, bytes() + row * kernels::int8_depth(k));
+    }
+  }
+  // The same with the barrier; does nothing if products read the f32.
+  void prepare_all(Rows rows, std::size_t k) const {
+    if (code_size(arithmetic_) == 0) return;
+    prepare(rows, k, false);
+    crew_.sync();
+  }
+
+  // `next` is the matrix applied afterwards; null if none.
+  void apply(const Linear& linear, const Linear* next, Rows in, kernels::Activation activation, const float* residual,
+             float* out, std::size_t out_stride) const {
+    const kernels::Product common{.n = linear.n,
+                                  .k = linear.k,
+                                  .bias = linear.bias.data(),
+                                  .activation = activation,
+                                  .residual = residual,
+                                  .residual_stride = out_stride,
+                                  .c = out,
+                                  .c_stride = out_stride,
+                                  .after = next == nullptr ? nullptr : first_panel(*next)};
+    const kernels::Kernels& set = kernels::kernels();
+    switch (arithmetic_) {
+      case Arithmetic::f32: {
+        const kernels::ProductF32 product{common, in.values, in.stride, reinterpret_cast<const float*>(linear.packed)};
+        return each_range(linear.n, [&](const kernels::Range& range) { set.product_f32(product, range); });
+      }
+      case Arithmetic::widened: {
+        const kernels::ProductF16 product{common, in.values, in.stride,
+                                          reinterpret_cast<const std::uint16_t*>(linear.packed)};
+        return each_range(linear.n, [&](const kernels::Range& range) { set.product_f16(product, range); });
+      }
+      case Arithmetic::half: {
+        const kernels::ProductHalf product{common,
+                                           halves(),
+                                           linear.k,
+                                           space_.code_scale,
+                                           reinterpret_cast<const std::uint16_t*>(linear.packed),
+                                           linear.scale.data()};
+        return each_range(linear.n,
+                          [&](const kernels::Range& range) { kernels::half_kernels()->product(product, range); });
+      }
+      case Arithmetic::int8: {
+        const kernels::ProductI8 product{common,
+                                         bytes(),
+                                         kernels::int8_depth(linear.k),
+                                         space_.coded,
+                                         reinterpret_cast<const std::int8_t*>(linear.packed),
+                                         linear.scale.data(),
+                                         linear.sum.data()};
+        return each_range(linear.n, [&](const kernels::Range& range) { set.product_i8(product, range); });
+      }
+    }
+  }
+
+ private:
+  std::uint32_t* halves() const noexcept { return reinterpret_cast<std::uint32_t*>(space_.codes); }
+  std::uint8_t* bytes() const noexcept { return reinterpret_cast<std::uint8_t*>(space_.codes); }
+
+  std::size_t panel_count(std::size_t n) const noexcept {
+    return arithmetic_ == Arithmetic::half ? kernels::half_panel_count(n) : kernels::panel_count(n);
+  }
+  // The first panel of this member's share.
+  const std::byte* first_panel(const Linear& linear) const noexcept {
+    return linear.packed + crew_.share(panel_count(linear.n)).first * panel_bytes(linear.k, arithmetic_);
+  }
+
+  template <class Call> void each_range(std::size_t n, Call call) const {
+    const std::size_t panels = panel_count(n);
+    const std::size_t slices = panels >= crew_.size
+                                   ? 1
+                                   : std::min<std::size_t>((tokens_ + kernels::kTileRows - 1) / kernels::kTileRows,
+                                                           (crew_.size + panels - 1) / panels);
+    const auto [begin, end] = crew_.share(panels * slices);
+    for (std::size_t i = begin; i < end;) {
+      const std::size_t slice = i / panels, panel = i % panels, count = std::min(panels - panel, end - i);
+      const std::size_t rows = kernels::round_up((tokens_ + slices - 1) / slices, kernels::kTileRows);
+      const std::size_t row = std::min(slice * rows, tokens_);
+      call(kernels::Range{row, std::min(row + rows, tokens_), panel, panel + count});
+      i += count;
+    }
+  }
+
+  const Workspace& space_;
+  const Arithmetic arithmetic_;
+  const std::size_t tokens_;
+  const Crew& crew_;
+};
+
+namespace {
+
+// Normalizes this member's share of x and prepares it for the next products. A barrier must follow.
+void normalize(const Config& config, const Norm& norm, float* x, std::size_t tokens, const Step& step,
+               const Crew& crew) {
+  const std::size_t hidden = hidden_of(config);
+  const auto [begin, end] = crew.share(tokens);
+  kernels::kernels().layer_norm(x + begin * hidden, end - begin, hidden, norm.gamma.data(), norm.beta.data(),
+                                config.epsilon);
+  step.prepare({x, hidden}, hidden, true);
+}
+
+}  // namespace
+
+Workspace::Workspace(const Config& config, Arithmetic arithmetic, std::size_t tokens, std::size_t longest,
+                     unsigned members) {
+  const std::size_t hidden = hidden_of(config), intermediate = intermediate_of(config);
+  const std::size_t line = kernels::kLanes * sizeof(float);
+  scratch_size_ = kernels::round_up(kernels::attention_scratch(longest, base::to_size(config.hidden / config.heads)),
+                                    kernels::kLanes);
+  const std::size_t code_width = code_size(arithmetic) * kernels::int8_depth(std::max(hidden, intermediate));
+  const std::size_t sizes[] = {tokens * hidden * sizeof(float),
+                               tokens * 3 * hidden * sizeof(float),
+                               tokens * hidden * sizeof(float),
+                               tokens * intermediate * sizeof(float),
+                               members * scratch_size_ * sizeof(float),
+                               tokens * code_width,
+                               tokens * sizeof(float),
+                               tokens * sizeof(kernels::CodedRow)};
+  std::size_t total = 0;
+  for (const std::size_t size : sizes) total += kernels::round_up(size, line);
+  block_ = kernels::Block(total);
+  std::byte* at = block_.as<std::byte>();
+  std::byte* places[std::size(sizes)];
+  for (std::size_t i = 0; i < std::size(sizes); ++i) {
+    places[i] = at;
+    at += kernels::round_up(sizes[i], line);
+  }
+  const auto floats = [&](std::size_t i) { return reinterpret_cast<float*>(places[i]); };
+  x = floats(0);
+  query_key_value = floats(1);
+  context = floats(2);
+  wide = floats(3);
+  scratch_ = floats(4);
+  codes = places[5];
+  code_scale = floats(6);
+  coded = reinterpret_cast<kernels::CodedRow*>(places[7]);
+}
+
+void Encoder::run(std::span<const Sequence> sequences, Workspace& space, const Crew& crew) const noexcept {
+  std::size_t tokens = 0;
+  for (const Sequence& sequence : sequences) tokens += sequence.length;
+  if (crew.rank == 0) {
+    space.failure = nullptr;
+    try {
+      embed(sequences, space);
+    } catch (...) {
+      space.failure = std::current_exception();
+    }
+  }
+  crew.sync();
+  if (space.failure) return;
+  const Step step(space, arithmetic_, tokens, crew);
+  normalize(config_, weights_.embedding_norm, space.x, tokens, step, crew);
+  crew.sync();
+  for (std::size_t i = 0; i < weights_.layers.size(); ++i)
+    layer(weights_.layers[i], i + 1 < weights_.layers.size() ? &weights_.layers[i + 1].query : nullptr, sequences,
+          tokens, space, step, crew);
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    if (i % crew.size == crew.rank) pool(sequences[i], space.x + row * hidden_of(config_));
+    row += sequences[i].length;
+  }
+  crew.sync();
+}
+
+// Checks rows of word embeddings for finite values when they are used: checking the whole table would read all of it.
+void Encoder::embed(std::span<const Sequence> sequences, Workspace& space) const {
+  const std::size_t hidden = hidden_of(config_);
+  float* out = space.x;
+  for (const Sequence& sequence : sequences) {
+    for (std::size_t i = 0; i < sequence.length; ++i, out += hidden) {
+      const float* word = weights_.words.row(sequence.ids[i], {out, hidden});
+      if (!kernels::kernels().all_finite(word, hidden))
+        fail("not-finite", weights_.words.name(),
+             "tensor '" + std::string(weights_.words.name()) + "' holds a value that is not a finite number in row " +
+                 std::to_string(sequence.ids[i]));
+      kernels::kernels().add(word, weights_.places.data() + i * hidden, out, hidden);
+    }
+  }
+}
+
+// x is normalized and prepared on entry and on return.
+void Encoder::layer(const Layer& layer, const Linear* next, std::span<const Sequence> sequences, std::size_t tokens,
+                    Workspace& space, const Step& step, const Crew& crew) const {
+  const std::size_t hidden = hidden_of(config_);
+  const Rows x{space.x, hidden}, context{space.context, hidden}, wide{space.wide, intermediate_of(config_)};
+  const auto plain = kernels::Activation::none;
+  step.apply(layer.query, &layer.key, x, plain, nullptr, space.query_key_value, 3 * hidden);
+  step.apply(layer.key, &layer.value, x, plain, nullptr, space.query_key_value + hidden, 3 * hidden);
+  step.apply(layer.value, &layer.attention_out, x, plain, nullptr, space.query_key_value + 2 * hidden, 3 * hidden);
+  crew.sync();
+  attend(sequences, space, crew);
+  crew.sync();
+  step.prepare_all(context, hidden);
+  step.apply(layer.attention_out, &layer.up, context, plain, space.x, space.x, hidden);
+  crew.sync();
+  normalize(config_, layer.attention_norm, space.x, tokens, step, crew);
+  crew.sync();
+  step.apply(layer.up, &layer.down, x, config_.activation, nullptr, space.wide, wide.stride);
+  crew.sync();
+  step.prepare_all(wide, wide.stride);
+  step.apply(layer.down, next, wide, plain, space.x, space.x, hidden);
+  crew.sync();
+  normalize(config_, layer.out_norm, space.x, tokens, step, crew);
+  crew.sync();
+}
+
+void Encoder::attend(std::span<const Sequence> sequences, Workspace& space, const Crew& crew) const {
+  const std::size_t hidden = hidden_of(config_), heads = base::to_size(config_.heads), head = hidden / heads;
+  const auto [begin, end] = crew.share(sequences.size() * heads);
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    for (std::size_t h = 0; h < heads; ++h) {
+      if (i * heads + h < begin || i * heads + h >= end) continue;
+      const float* at = space.query_key_value + row * 3 * hidden + h * head;
+      kernels::kernels().attention({.q = at,
+                                    .k = at + hidden,
+                                    .v = at + 2 * hidden,
+                                    .stride = 3 * hidden,
+                                    .length = sequences[i].length,
+                                    .head = head,
+                                    .scale = 1.0F / std::sqrt(static_cast<float>(head)),
+                                    .out = space.context + row * hidden + h * head,
+                                    .out_stride = hidden,
+                                    .scratch = space.scratch(crew.rank)});
+    }
+    row += sequences[i].length;
+  }
+}
+
+void Encoder::pool(const Sequence& sequence, const float* rows) const {
+  const std::size_t hidden = hidden_of(config_);
+  switch (config_.pooling) {
+    case Pooling::mean: kernels::kernels().mean(rows, sequence.length, hidden, sequence.out); break;
+    case Pooling::max: kernels::kernels().max(rows, sequence.length, hidden, sequence.out); break;
+    case Pooling::cls: std::memcpy(sequence.out, rows, hidden * sizeof(float)); break;
+  }
+  if (config_.normalize) kernels::kernels().normalize(sequence.out, hidden);
+}
+
+}  // namespace weighbridge::bert

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The encoder itself: runs a batch of sequences through all layers to one vector each. Owns the working memory and how
+// a crew of threads shares a batch; leaves forming batches to bert.cc.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <vector>
+
+#include "runtime/embed/family.h"
+#include "runtime/embed/weights.h"
+#include "runtime/kernels/team.h"
+
+namespace weighbridge::bert {
+
+using embed::Sequence;
+
+// The memory that one crew computes in, for `tokens` tokens in sequences of at most `longest`.
+class Workspace {
+ public:
+  Workspace(const Config&, Arithmetic, std::size_t tokens, std::size_t longest, unsigned members);
+
+  float *x, *query_key_value, *context,
+      *wide;          // [tokens, hidden], [tokens, 3 hidden], [tokens, hidden], [tokens, intermediate]
+  std::byte* codes;   // [tokens, the wider of the two, rounded up]: activations as half and int8 products read them
+  float* code_scale;  // [tokens]: half
+  kernels::CodedRow* coded;  // [tokens]: int8
+  float* scratch(unsigned rank) const noexcept { return scratch_ + rank * scratch_size_; }
+  std::exception_ptr failure;  // the exception of the member that reads the embeddings
+
+ private:
+  kernels::Block block_;
+  float* scratch_;
+  std::size_t scratch_size_;
+};
+
+class Step;  // one member's products, in encoder.cc
+
+class Encoder {
+ public:
+  Encoder(const Config& config, const Weights& weights, Arithmetic arithmetic)
+      : config_(config), weights_(weights), arithmetic_(arithmetic) {}
+
+  // All members of a crew call it with the same arguments. Sequences follow each other without padding. An error is
+  // left in workspace.failure.
+  void run(std::span<const Sequence>, Workspace&, const kernels::Crew&) const noexcept;
+
+ private:
+  void embed(std::span<const Sequence>, Workspace&) const;
+  void layer(const Layer&, const Linear* next, std::span<const Sequence>, std::size_t tokens, Workspace&, const Step&,
+             const kernels::Crew&) const;
+  void attend(std::span<const Sequence>, Workspace&, const kernels::Crew&) const;
+  void pool(const Sequence&, const float* rows) const;
+
+  const Config& config_;
+  const Weights& weights_;
+  const Arithmetic arithmetic_;
+};
+
+}  // namespace weighbridge::bert

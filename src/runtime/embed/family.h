@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A family of models that turn texts into vectors, as the public Embedder sees it: BERT encoders (bert.cc) and tables
+// of word vectors (word_table.cc).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weighbridge/context.h"
+#include "weighbridge/embed.h"
+#include "weighbridge/model.h"
+#include "weighbridge/tokenize.h"
+
+namespace weighbridge::embed {
+
+// A sequence of ids and the destination of its vector.
+struct Sequence {
+  const std::uint32_t* ids;
+  std::size_t length;
+  float* out;
+};
+
+class Family {
+ public:
+  struct Facts {
+    std::uint64_t dimension = 0, vocabulary = 0;
+    std::uint64_t max_length = 0;  // of a text
+    std::uint64_t positions = 0;   // of ids that a caller gives
+    Pooling pooling = Pooling::mean;
+    bool normalize = true;
+    Precision precision = Precision::f32;
+  };
+
+  virtual ~Family() = default;
+  virtual const Facts& facts() const noexcept = 0;
+  virtual unsigned threads() const noexcept = 0;
+  virtual const WordPiece* tokenizer() const noexcept = 0;
+  // [reads] Names the kind of its vectors.
+  virtual std::string kind(const Context&) const = 0;
+  // Calls take turns. `out` has room for every vector; `what` is empty or as long as `texts`. There is a tokenizer.
+  virtual void embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what) = 0;
+  // Ids are below the size of the vocabulary, and as many as there are positions.
+  virtual void embed_ids(std::span<const std::span<const std::uint32_t>> texts, std::span<float> out) = 0;
+};
+
+// Throws Error{malformed} with rule "embed/<rule>", about this tensor or, if `tensor` is empty, about none.
+[[noreturn]] void fail(std::string_view rule, std::string_view tensor, std::string message);
+
+// fail() "key" for a value of the metadata; `wanted` ends the sentence: "a number is needed".
+[[noreturn]] void bad_key(std::string_view key, const Value&, const std::string& wanted);
+// What the metadata say for a key; nullopt if `value` is null. bad_key() for a value of another kind.
+std::optional<bool> truth(std::string_view key, const Value* value);
+std::optional<std::uint64_t> positive(std::string_view key, const Value* value);  // a whole number above 0
+
+struct TextRules {
+  bool lower_case = true;
+  bool frames = true;  // puts [CLS] and [SEP] around a text; else the vocabulary need not have them
+};
+// With the model's own vocabulary or that of the options; none if neither has one. `table` is the tensor with a row for
+// each id, `rows` their number.
+std::optional<WordPiece> make_tokenizer(const Model&, const EmbedOptions&, const TextRules&, std::uint64_t rows,
+                                        const std::string& table);
+
+// [reads] A BERT encoder; the model has the names of Hugging Face.
+std::unique_ptr<Family> make_bert(const Model&, const EmbedOptions&);
+// Whether a model is one table of word vectors (StaticEmbedding of sentence-transformers, model2vec), and no encoder.
+bool is_word_table(const Model&);
+// [reads] Such a table.
+std::unique_ptr<Family> make_word_table(const Model&, const EmbedOptions&);
+
+}  // namespace weighbridge::embed

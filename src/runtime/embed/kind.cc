@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text that the kind is a digest of. A line for each fact; those of the vocabulary have their size, since a token
+// may be any bytes.
+#include "runtime/embed/kind.h"
+
+#include <algorithm>
+
+#include "codecs/checksum.h"
+#include "runtime/kernels/half.h"
+#include "weighbridge/hash.h"
+
+namespace weighbridge::embed {
+namespace {
+
+// In f16, two groups of processors give different bits.
+std::string precision_text(Precision precision) {
+  std::string out(name(precision));
+  if (precision == Precision::f16 && kernels::half_kernels() != nullptr) out += " avx512fp16";
+  return out;
+}
+
+}  // namespace
+
+std::string kind_of(const Model& model, const Family::Facts& facts, const KindLines& more, const KindName& counted,
+                    const WordPiece* words, const Context& context) {
+  std::vector<std::string> tensors;
+  for (const Tensor& tensor : model)
+    if (const auto name = counted(tensor.name()))
+      tensors.push_back(std::string(*name) + " " + content_digest(tensor, context).text());
+  std::sort(tensors.begin(), tensors.end());
+  std::string all = "weighbridge kind of vectors 1\n";
+  const auto line = [&](std::string_view what, std::string_view is) {
+    all.append(what).append(" ").append(is).append("\n");
+  };
+  line("precision", precision_text(facts.precision));
+  line("pooling", name(facts.pooling));
+  line("normalize", facts.normalize ? "yes" : "no");
+  line("max_length", std::to_string(facts.max_length));
+  for (const auto& [what, is] : more) line(what, is);
+  for (const std::string& tensor : tensors) line("tensor", tensor);
+  const std::uint32_t count = words == nullptr ? 0 : words->size();
+  for (std::uint32_t id = 0; id < count; ++id) {
+    const std::string_view token = words->token(id).value_or("");
+    line("token " + std::to_string(token.size()), token);
+  }
+  Digest out;
+  out.bytes = codecs::sha256(std::as_bytes(std::span(all)));
+  return "wbv1:" + out.hex();
+}
+
+}  // namespace weighbridge::embed

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The name of a kind of vectors: a digest of everything besides the text that decides their bits.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/embed/family.h"
+#include "weighbridge/context.h"
+
+namespace weighbridge::embed {
+
+// What a family adds to the facts that all have.
+using KindLines = std::vector<std::pair<std::string_view, std::string>>;
+// The name under which a tensor counts; none for one that takes no part.
+using KindName = std::function<std::optional<std::string_view>(std::string_view tensor)>;
+
+// Reads the tensors that take part. `words` is null without a vocabulary.
+std::string kind_of(const Model&, const Family::Facts&, const KindLines&, const KindName&, const WordPiece* words,
+                    const Context&);
+
+}  // namespace weighbridge::embed

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""explain by its jobs: what stands at a byte that a finding names, and where an element is stored."""
+import base64
+import struct
+
+import pytest
+
+from conftest import safetensors, validated, weighbridge
+
+
+@pytest.fixture
+def model(tmp_path):
+    """w is 2 rows of 3 floats, b two halves."""
+    path = tmp_path / "model.safetensors"
+    values = struct.pack("<6f", 0.5, 1, 2, -3, 4, 5)
+    path.write_bytes(safetensors({"w": ("F32", [2, 3], values), "b": ("BF16", [2], b"\x80\x3f\x00\x40")}, {"made": "by hand"}))
+    return path
+
+
+def explained(path, where, status=0):
+    return validated(weighbridge("explain", "--json", path, where, status=status).stdout, "explain")
+
+
+def path_of(found):
+    return [(span["kind"], span["what"], span["value"]) for span in found["spans"]]
+
+
+def test_a_field_of_a_header(model):
+    content = model.read_bytes()
+    at = content.index(b'"shape":[2,3]')
+    found = explained(model, f"@{at + 3}")
+    assert path_of(found) == [("file", "safetensors", None), ("structure", "header", "JSON"), ("field", "w", None), ("field", "shape", "[2,3]"), ]
+    assert found["spans"][-1]["offset"] == at and found["spans"][-1]["size"] == len('"shape":[2,3]')
+    assert path_of(explained(model, f"@{at + 9}"))[-1] == ("field", "[0]", "2")
+    assert path_of(explained(model, "@0"))[-1][:2] == ("field", "length of the header")
+    data = base64.b64decode(found["bytes"]["data"])
+    assert content[found["bytes"]["offset"]:].startswith(data) and found["bytes"]["offset"] <= at
+
+
+def test_an_element_and_the_way_back(model):
+    start = len(model.read_bytes()) - 28
+    for i in range(2):
+        for j in range(3):
+            found = explained(model, f"w[{i}, {j}]")
+            at = start + 4 * (3 * i + j)
+            assert (found["offset"], found["length"]) == (at, 4)
+            assert path_of(found)[-1] == ("element", f"[{i}, {j}]", ["0.5", "1.0", "2.0", "-3.0", "4.0", "5.0"][3 * i + j])
+            assert path_of(explained(model, f"@{at + 3}"))[-1] == path_of(found)[-1]
+    assert path_of(explained(model, "b[1]"))[-2:] == [("tensor", "b", "part data: bf16 [2]"), ("element", "[1]", "2.0")]
+    assert explained(model, "w")["length"] == 24
+
+
+def test_what_a_person_sees(model):
+    start = len(model.read_bytes()) - 28
+    out = weighbridge("explain", model, f"@{hex(start + 13)}").stdout
+    assert out.startswith(f"{model}: byte {start + 13} ({hex(start + 13)}) of {start + 28}\n")
+    assert "  element       [1, 0]" in out and ": -3.0\n" in out and "[00 00 40 c0]" in out
+    several = weighbridge("explain", model, f"@{start}:{start + 8}").stdout
+    assert "[0, 0]" in several and "[0, 1]" in several and "[1, 0]" not in several
+
+
+def test_a_byte_that_verify_names(tmp_path):
+    path = tmp_path / "bad.safetensors"
+    content = safetensors({"w": ("F32", [2], b"\0" * 8), "x": ("F32", [1], b"\0" * 4)})
+    path.write_bytes(content.replace(b"[8,12]", b"[9,12]"))
+    finding = validated(weighbridge("verify", "--json", path, status=1).stdout, "verify")["findings"][0]
+    found = explained(path, f"@{finding['offset']}")
+    assert [span["what"] for span in found["spans"]][-3:] == ["header", "x", "data_offsets"] or found["spans"][-1]["what"] == "[0]"
+    assert finding["rule"] in [each["rule"] for each in found["findings"]]
+    assert finding["rule"] in weighbridge("explain", path, f"@{finding['offset']}").stdout
+
+
+def test_a_file_of_no_format(tmp_path):
+    path = tmp_path / "notes"
+    path.write_bytes(b"hello\n" + bytes(20))
+    found = explained(path, "@2")
+    assert found["format"] is None and found["findings"] and path_of(found)[-1][0] == "unclaimed"
+
+
+@pytest.mark.parametrize("where, said", [("@", "is not a place"), ("@12x", "is not a place"), ("@5:5", "is empty"), ("@-1", "is not a place"), ("@0x", "is not a place")])
+def test_places_that_are_none(model, where, said):
+    assert said in weighbridge("explain", model, where, status=2).stderr
+
+
+@pytest.mark.parametrize("where, said", [("@99999999", "there are no bytes"), ("none", "no tensor"), ("w[2, 0]", "numbers below [2, 3]"), ("w[0]", "numbers below"),
+                                         ("w[]", "numbers below"), ("w[1,2,3]", "numbers below"), ("w[-1,0]", "numbers below")])
+def test_places_that_are_not_there(model, where, said):
+    done = weighbridge("explain", model, where, status=2)
+    assert said in done.stderr
+
+
+def test_compressed_bytes_say_what_they_hold(model, tmp_path):
+    packed = tmp_path / "packed.zt"
+    big = tmp_path / "big.safetensors"
+    big.write_bytes(safetensors({"w": ("F32", [64, 64], b"\0" * 16384)}))
+    weighbridge("convert", big, packed, "--encoding", "zstd")
+    found = explained(packed, "w[3, 5]")
+    assert "compressed (zstd)" in found["spans"][-1]["value"] and "hold 16384 bytes" in found["spans"][-1]["value"]
+    assert "compressed" in weighbridge("explain", packed, "w[3, 5]").stdout
+
+
+def test_quantized_blocks(tmp_path):
+    dense, packed = tmp_path / "d.safetensors", tmp_path / "q.gguf"
+    dense.write_bytes(safetensors({"w": ("F32", [2, 64], struct.pack("<128f", *range(128)))}))
+    weighbridge("convert", dense, packed, "--quantize", "q8_0", "--allow", "precision")
+    found = explained(packed, "w[1, 40]")
+    assert found["length"] == 34 and path_of(found)[-1] == ("block", "block 3", "elements [1, 32] to [1, 63]")
+
+
+def test_a_folder_and_its_shards(tmp_path, model):
+    folder = f"{tmp_path}/folder/"
+    big = tmp_path / "big.safetensors"
+    big.write_bytes(safetensors({name: ("F32", [256], bytes([i] * 1024)) for i, name in enumerate("ab")}))
+    weighbridge("convert", big, folder, "--to", "safetensors", "--max-shard-size", "1500")
+    found = explained(folder, "b[2]")
+    assert found["path"].endswith("-00002-of-00002.safetensors") and path_of(found)[-1][:2] == ("element", "[2]")
+    weighbridge("explain", folder, "@0", status=2)
+
+
+def test_a_limit_ends_the_walk_and_is_named(model):
+    found = validated(weighbridge("explain", "--json", "--limit", "header=10", model, "@3").stdout, "explain")
+    assert [each["rule"] for each in found["findings"]] == ["limit/header"]
+    assert weighbridge("explain", "--quiet", model, "@3").stdout == ""
+
+
+def test_an_absent_tensor_names_the_nearest(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(safetensors({name: ("U8", [1], b"1") for name in ("layer.0.bias", "layer.1.bias", "head")}))
+    for where in ("layer.0.bia", "layer.0.bia[0]"):
+        said = weighbridge("explain", path, where, status=2).stderr
+        assert said.startswith(f'weighbridge: {path}: "layer.0.bia": there is no tensor of this name; the nearest is "layer.0.bias"'), said
+    assert "nearest" not in weighbridge("explain", path, "entirely.different", status=2).stderr
+
+
+def test_an_empty_tensor_has_no_bytes_in_json_either(tmp_path):
+    """A line of text stood where JSON was asked for, and with --quiet."""
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(safetensors({"none": ("U8", [0], b""), "one": ("U8", [1], b"1")}))
+    assert weighbridge("explain", path, "none").stdout == f"{path}: 'none' has no bytes\n"
+    assert weighbridge("explain", "--quiet", path, "none").stdout == ""
+    found = explained(path, "none")
+    assert (found["format"], found["length"], found["spans"], found["size"]) == ("safetensors", 0, [], path.stat().st_size)

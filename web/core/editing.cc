@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Edits the metadata of a file: says what would change, and writes the edited file.
+#include <string>
+#include <utility>
+
+#include "answers.h"
+#include "functions.h"
+#include "weighbridge/edit.h"
+#include "weighbridge/json.h"
+
+namespace weighbridge::web {
+namespace {
+
+EditOptions edit_options(const val& given, const std::string& output) {
+  EditOptions out;
+  for (auto& [key, text] : pairs_option(given, "set")) out.set.push_back({std::move(key), {}, std::move(text)});
+  out.unset = texts_option(given, "unset");
+  out.rename = renamings_option(given, "rename");
+  out.output = output;
+  return out;
+}
+
+}  // namespace
+
+std::string plan_edit_of(const std::string& path, const std::string& output, const val& options) {
+  return answer(path, [&] {
+    const EditOptions wanted = edit_options(options, output);
+    return to_json(path, output, plan_edit(path, wanted, job_context()), false);
+  });
+}
+
+std::string edit_to(const std::string& path, const std::string& output, const val& options) {
+  return answer(path, [&] {
+    const EditOptions wanted = edit_options(options, output);
+    return to_json(path, output, edit(path, wanted, job_context()), true);
+  });
+}
+
+}  // namespace weighbridge::web

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests every view with axe-core: roles, names, structure and contrast by the rules of WCAG 2.2, level AA, in both
+// themes.
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { add, choose, give, pageTest, verdict } from "./support/page.mjs";
+import { floats, kRoot, safetensors, scratch, withoutPage } from "./support/tools.mjs";
+
+const kAxe = join(kRoot, "web/node_modules/axe-core/axe.min.js");
+const skip = withoutPage || (existsSync(kAxe) ? false : "axe-core is not installed: npm ci in web");
+
+/** The rules that the current view breaks, in both themes. */
+async function broken(page, view) {
+  if (!await page.evaluate(() => "axe" in window)) await page.evaluate(readFileSync(kAxe, "utf8"));
+  const found = [];
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    const violations = await page.evaluate(async () => {
+      const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+      const { violations: all } = await window.axe.run(document, { runOnly: { type: "tag", values: tags } });
+      return all.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 120)).join(" | ")}`);
+    });
+    found.push(...violations.map((words) => `${view} ${colorScheme}: ${words}`));
+  }
+  return found;
+}
+
+pageTest("a fault of a role or a name would be noticed", { skip }, async (page) => {
+  await page.evaluate(() => {
+    const plant = document.createElement("div");
+    plant.setAttribute("role", "grid");
+    plant.innerHTML = '<span role="gridcell"></span><button></button><img src="favicon.svg">';
+    document.querySelector("#main").append(plant);
+  });
+  const found = (await broken(page, "planted")).join("\n");
+  for (const rule of ["aria-required", "button-name", "image-alt"]) assert.ok(found.includes(rule), `${found} has ${rule}`);
+});
+
+pageTest("every view keeps the rules", { skip, timeout: 240_000 }, async (page) => {
+  const found = await broken(page, "welcome");
+  const [a, b, wrong] = ["a", "b", "wrong"].map((name) => scratch(`${name}.safetensors`));
+  const tensors = (plus) => ({ w: { dtype: "F32", shape: [8, 16], bytes: floats(Array.from({ length: 128 }, (_, at) => at + plus)) },
+    v: { dtype: "F32", shape: [3], bytes: floats([1, 2, 3]) } });
+  writeFileSync(a, safetensors(tensors(0), { license: "MIT" }));
+  writeFileSync(b, safetensors(tensors(0.5), { license: "Apache-2.0" }));
+  writeFileSync(wrong, safetensors(tensors(0)).subarray(0, -3));
+  await give(page, a);
+  await verdict(page);
+  found.push(...await broken(page, "overview"));
+  await choose(page, "tensors");
+  found.push(...await broken(page, "tensors"));
+  await page.click(".table-row");
+  await page.waitForSelector(".tensor-side .legend canvas");
+  found.push(...await broken(page, "tensor"));
+  await choose(page, "convert");
+  await page.waitForSelector("text=The plan");
+  found.push(...await broken(page, "convert"));
+  await choose(page, "bytes");
+  await page.waitForSelector('[role="tabpanel"]:not([hidden]) .hex-row');
+  await page.focus('.hex-bytes [data-at="0"]');
+  await page.waitForSelector("[data-explained]");
+  found.push(...await broken(page, "bytes"));
+  await choose(page, "compare");
+  found.push(...await broken(page, "a second file is missing"));
+  await add(page, b);
+  await page.waitForSelector("[data-compared]");
+  found.push(...await broken(page, "compare"));
+  await page.click("wb-compare-panel .table-row");
+  await page.waitForSelector("wb-compare-panel .tensor-side canvas.heat");
+  found.push(...await broken(page, "difference"));
+  await give(page, wrong);
+  await verdict(page);
+  found.push(...await broken(page, "broken"));
+  assert.deepEqual(found, []);
+});
