@@ -11,7 +11,7 @@ STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
 .PHONY: help setup setup-test setup-check build build-demo demo test check check-long test-house test-unit test-command test-reference \
-  test-release test-interop test-python test-pythons check-torch check-torch-files wheel wheels check-llama test-web test-fuzz test-threads test-all-threads test-malformed test-properties test-shared bench bench-report fuzz corpus docs reference unicode format check-model-signing check-ray lake \
+  test-packages test-interop test-python test-pythons check-torch check-torch-files wheel wheels check-llama test-web test-fuzz test-threads test-all-threads test-malformed test-properties test-shared bench bench-report fuzz corpus docs reference unicode format check-model-signing check-ray lake \
   format-check tidy install package check-reproducible web web-serve clean
 .NOTPARALLEL:
 
@@ -45,14 +45,14 @@ demo: ## build, make a sample model and walk it through everything
 test: ## what a newcomer runs: house rules, one build, its unit, corpus and command tests
 	@$(STAGE) "packages" $(MAKE) --no-print-directory setup-test
 	@$(STAGE) "house rules" $(MAKE) --no-print-directory test-house
-	@$(STAGE) "unit, corpus and layering tests (GCC, -O1)" $(MAKE) --no-print-directory test-unit
+	@$(STAGE) "unit, corpus and layering tests (GCC, the release build)" $(MAKE) --no-print-directory test-unit
 	@$(STAGE) "command and witness tests that need no foreign Python packages" $(MAKE) --no-print-directory test-command
-	@$(STAGE) "the Python package where no other is" tools/test-python-core.sh build/test
+	@$(STAGE) "the Python package where no other is" tools/test-python-core.sh build/release
 
 check: ## everything else that must be green: release, published packages, browser, sanitizers, threads, a short fuzz run
 	@$(STAGE) "packages and Python environments" $(MAKE) --no-print-directory setup-check
 	@$(STAGE) "a word for each public name" $(MAKE) --no-print-directory test-reference
-	@$(STAGE) "release: all tests, and the packages made of it (GCC, -O2, no precompiled headers)" $(MAKE) --no-print-directory test-release
+	@$(STAGE) "the packages made of the release build" $(MAKE) --no-print-directory test-packages
 	@$(STAGE) "interop with the published packages, and robustness" $(MAKE) --no-print-directory test-interop
 	@$(STAGE) "the Python package" $(MAKE) --no-print-directory test-python
 	@$(STAGE) "the shared library" $(MAKE) --no-print-directory test-shared
@@ -82,18 +82,18 @@ test-house: format-check ## layering, license lines, formatting, links of the pa
 test-reference:
 	python3 tests/repository/reference.py
 
-test-unit: ## build with GCC, quickly compiled, and run ctest
-	cmake --preset test
-	cmake --build build/test -j $(JOBS)
+test-unit: ## build what is released with GCC, and run ctest
+	cmake --preset release
+	cmake --build build/release -j $(JOBS)
 	python3 tools/run_ctest.py test -j $(JOBS)
 
 test-command: ## run the Python tests that need no foreign packages against that build
-	@WEIGHBRIDGE="$(CURDIR)/build/test/weighbridge" tools/run-pytest.sh system tests/cli tests/witness
+	@tools/run-pytest.sh system tests/cli tests/witness
 
-test-release: ## build what is released and run ctest
+test-packages: ## make the Debian packages and the .tar.gz; unpack, run, build against, install and remove them
 	cmake --preset release
 	cmake --build build/release -j $(JOBS)
-	python3 tools/run_ctest.py release -j $(JOBS)
+	python3 tools/run_ctest.py package -j $(JOBS)
 
 test-interop: ## run all Python tests against the release build
 	@tools/run-pytest.sh published tests
@@ -190,8 +190,8 @@ bench-report: ## put the results of the last run into docs/performance.md and do
 	python3 bench/report.py --from build/bench/results
 
 corpus: setup-test ## write the corpus anew from the code that builds it
-	cmake --preset test
-	cmake --build build/test -j $(JOBS) --target corpus
+	cmake --preset release
+	cmake --build build/release -j $(JOBS) --target corpus
 
 docs: setup ## write the generated pages of docs/ anew
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The standard headers that most sources include, compiled once if WEIGHBRIDGE_PCH is on. Sources still include what
-// they use, because the release, which `make check` builds, does not use this header.
+// they use, because the builds for the browser and for the released wheels do not use this header.
 #pragma once
 #include <fmt/format.h>
 
