@@ -117,6 +117,8 @@ say "A sample model that this project makes itself: build/demo/sample.safetensor
 ../release/examples/sample_model sample.safetensors
 walk sample encoder.layer.0.attention.self.query.weight
 gguf sample
+say "Which bytes of the file are an element?"
+run explain sample.safetensors "encoder.layer.0.attention.self.query.weight[3, 5]"
 
 say "The same from Python"
 cat >look.py <<'PYTHON'

@@ -57,7 +57,7 @@ def signing(folder):
 
 
 # Page, a word that only the blocks of this walk have, and the files that the walk needs.
-WALKS = [("README.md", "sample", sample), ("docs/overview.md", "minilm", minilm), ("docs/checking.md", "", sample), ("docs/doctor.md", "", sample), ("docs/editing.md", "", sample),
+WALKS = [("README.md", "sample", sample), ("docs/overview.md", "sample", sample), ("docs/overview.md", "minilm", minilm), ("docs/checking.md", "", sample), ("docs/doctor.md", "", sample), ("docs/editing.md", "", sample),
          ("docs/comparing.md", "", sample), ("docs/signing.md", "", signing), ("docs/explaining.md", "", sample),
          ("docs/converting.md", "", sample), ("docs/generation.md", "stories", stories), ("docs/generation.md", "tiny", nothing)]
 
