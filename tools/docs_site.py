@@ -27,7 +27,7 @@ ITEM = re.compile(r"([-*]|\d+\.) ")
 
 def lists(text):
     """The lists of CommonMark as those of Python-Markdown."""
-    made, inside, fence, before = [], False, False, ""
+    made, inside, fence, before, paragraphs = [], False, False, "", False
     for line in text.split("\n"):
         fence_here = re.match(r" *```", line)
         if fence and not inside:
@@ -35,9 +35,11 @@ def lists(text):
             made.append(line)
             continue
         if ITEM.match(line):
-            if before.strip() and not inside:
+            if before.strip() and (not inside or paragraphs):
                 made.append("")
-            inside = True
+            inside, paragraphs = True, False
+        elif inside and not line.strip():
+            paragraphs = True  # of the item, unless it ends here
         elif inside and line.strip() and not line.startswith(" "):
             # A line right behind an item continues it; behind an empty line the list is over.
             inside = before.strip() != "" and not fence_here and not line.startswith(("#", "|"))

@@ -26,6 +26,7 @@ def test_a_list_right_behind_a_paragraph_is_a_list(site):
 
 def test_what_belongs_to_an_item_stays_in_it(site):
     assert site.lists("- one\n  goes on\n  - inner\n- two\n") == "- one\n    goes on\n\n    - inner\n- two\n"
+    assert site.lists("- one\n\n  more\n- two\n- three\n") == "- one\n\n    more\n\n- two\n- three\n"
     assert site.lists("1. one\n   goes on\n\nend\n  kept\n") == "1. one\n    goes on\n\nend\n  kept\n"
 
 
