@@ -14,7 +14,7 @@ import pytest
 
 from conftest import COMMAND, ROOT, TEST_DATA
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 OF_OTHERS = {"embedding.md", "slm-chain.md"}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
