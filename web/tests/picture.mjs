@@ -4,29 +4,29 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 import { chromium } from "playwright-core";
 
 import { serve } from "./serve.mjs";
-import { choose, give, verdict } from "./support/page.mjs";
-import { kChromium, kRoot, kSite } from "./support/tools.mjs";
 
-const [file, tensor, out = join(kRoot, "docs/images/page.png")] = process.argv.slice(2);
+const kRoot = fileURLToPath(new URL("../../", import.meta.url));
 const kMost = 150_000;  // bytes; a README is read on slow lines too
+const [file, tensor, out = join(kRoot, "docs/images/page.png")] = process.argv.slice(2);
 
-const browser = await chromium.launch({ executablePath: kChromium });
-const server = await serve(kSite);
+const browser = await chromium.launch({ executablePath: process.env.WEIGHBRIDGE_CHROMIUM || "/usr/bin/chromium" });
+const server = await serve(join(kRoot, "build/web/site"));
 try {
   const page = await browser.newPage({ viewport: { width: 1240, height: 760 }, colorScheme: "light" });
   page.setDefaultTimeout(120_000);
   await page.goto(server.url);
   await page.waitForSelector(".core:not(:empty)");
-  await give(page, file);
-  await verdict(page);
-  await choose(page, "tensors");
+  await page.setInputFiles("#files", [file]);
+  await page.waitForSelector('[data-verdict="valid"]', { state: "attached" });
+  await page.click('[data-tab="tensors"]');
   await page.locator(".table-row", { hasText: tensor }).first().click();
-  await page.waitForSelector(".heat, canvas, .histogram", { state: "visible" });
-  await page.waitForTimeout(1000);  // until the last curve is drawn
+  await page.waitForSelector("wb-tensor-view canvas");
+  await page.waitForTimeout(1000);  // until the heat map is drawn
   await page.screenshot({ path: out });
 } finally {
   await browser.close();
