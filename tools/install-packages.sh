@@ -1,13 +1,36 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian or Ubuntu packages that weighbridge needs for a purpose:
-# `install-packages.sh build|demo|python|test|check|tidy|bench|web|wheels|aarch64|reference`. Prints them before sudo or apt-get runs, and never
+# `install-packages.sh build|demo|python|test|check|tidy|bench|web|wheels|aarch64|reference|docs-site`. Prints them before sudo or apt-get runs, and never
 # prompts without a terminal; does nothing if all are installed. On other systems it only lists what is needed.
+# `install-packages.sh --say PURPOSE` only prints the packages, what each is for, and which of them are missing.
 set -euo pipefail
+only_say=
+if [ "${1-}" = --say ]; then only_say=yes; shift; fi
+
+# What a package is for; the names of the others say it.
+declare -A reason=(
+  [g++]="compiles" [cmake]="configures the build" [ninja-build]="runs the build" [pkg-config]="finds the libraries"
+  [libzstd-dev]="zstd: tensors of .zt files" [zlib1g-dev]="deflate: .npz, .pt, Keras" [libssl-dev]="SHA-256, and signatures of manifests"
+  [libxxhash-dev]="XXH3: what is written is read back and compared" [libfmt-dev]="formats texts" [libfast-float-dev]="reads numbers"
+  [libcli11-dev]="reads the command line" [python3]="runs scripts" [python3-venv]="environments for Python packages"
+  [python3-dev]="headers for the Python package" [ccache]="keeps compiled files" [clang-format-16]="checks how sources are laid out"
+  [libgtest-dev]="the unit tests" [librapidcheck-dev]="tests with random cases" [nlohmann-json3-dev]="tests of JSON" [git]="lists the files to check"
+  [python3-pytest]="the tests of the command" [python3-pytest-xdist]="runs them side by side" [python3-jsonschema]="checks what --json prints"
+  [python3-numpy]="compares arrays in tests" [unicode-data]="tables of Unicode in tests" [clang-16]="sanitizers and fuzzing"
+  [libclang-rt-16-dev]="sanitizers and fuzzing" [llvm-16]="coverage" [strace]="watches system calls in tests" [mandoc]="checks the manual"
+  [mmdebstrap]="a clean system to install packages in" [doxygen]="the C++ reference" [clang-tidy-16]="more warnings" [emscripten]="compiles for browsers"
+  [node-acorn]="the optimizer of Emscripten" [chromium]="tests of the page" [nodejs]="runs the npm package" [npm]="fetches what builds the page"
+  [libbenchmark-dev]="times functions" [qemu-user]="runs programs of other processors"
+)
+print_packages() {
+  local package
+  for package; do printf '  %-22s %s\n' "$package" "${reason[$package]-}"; done
+}
 
 build=(g++ cmake ninja-build pkg-config libzstd-dev zlib1g-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
-demo=("${build[@]}" python3 python3-venv)
-python=("${demo[@]}" python3-dev)
+python=("${build[@]}" python3 python3-venv python3-dev)
+demo=("${python[@]}")
 # The packages for a first run, and those for the other checks.
 test=("${python[@]}" ccache clang-format-16 libgtest-dev librapidcheck-dev nlohmann-json3-dev git python3 python3-pytest python3-pytest-xdist
       python3-jsonschema python3-numpy unicode-data)
@@ -21,6 +44,7 @@ bench=("${build[@]}" libbenchmark-dev python3 python3-venv)
 wheels=("${python[@]}")
 aarch64=("${wheels[@]}" libgtest-dev qemu-user mmdebstrap)
 reference=(doxygen)
+docs_site=(python3 python3-venv)
 
 case "${1-}" in
   build) wanted=("${build[@]}") ;;
@@ -34,7 +58,8 @@ case "${1-}" in
   wheels) wanted=("${wheels[@]}") ;;
   aarch64) wanted=("${aarch64[@]}") ;;
   reference) wanted=("${reference[@]}") ;;
-  *) echo "usage: $0 build|demo|test|check|tidy|bench|web|wheels|aarch64|reference" >&2; exit 2 ;;
+  docs-site) wanted=("${docs_site[@]}") ;;
+  *) echo "usage: $0 [--say] build|demo|python|test|check|tidy|bench|web|wheels|aarch64|reference|docs-site" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -51,6 +76,20 @@ missing_packages() {
 }
 
 mapfile -t missing < <(missing_packages)
+if [ -n "$only_say" ]; then
+  mapfile -t installed < <(printf '%s\n' "${wanted[@]}" | grep -vxF -f <(printf '%s\n' "${missing[@]-}") || true)
+  if [ ${#installed[@]} -gt 0 ]; then
+    echo "Debian packages that it uses and that are installed:"
+    print_packages "${installed[@]}"
+  fi
+  if [ ${#missing[@]} -gt 0 ]; then
+    echo "Debian packages that it will install:"
+    print_packages "${missing[@]}"
+  else
+    echo "No Debian package has to be installed."
+  fi
+  exit 0
+fi
 if [ ${#missing[@]} -eq 0 ]; then
   exit 0
 fi
@@ -65,7 +104,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 printf 'Installing these packages with %s (Ctrl-C stops it):\n' "${as_root[*]:+${as_root[*]} }apt-get"
-printf '  %s\n' "${missing[@]}"
+print_packages "${missing[@]}"
 # sudo asks for a password on a terminal only.
 if [ ${#as_root[@]} -gt 0 ] && ! { [ -t 0 ] && [ -t 2 ]; }; then
   as_root=(sudo -n)

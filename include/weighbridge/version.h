@@ -10,7 +10,7 @@
 
 namespace weighbridge {
 
-std::string_view version() noexcept;  ///< "0.1.0"
+std::string_view version() noexcept;  ///< "0.2.0"
 
 /// The commit that the build was configured from, 40 hexadecimal digits; "unknown" without a git checkout or the file
 /// that `git archive` fills in. Does not reflect uncommitted changes.

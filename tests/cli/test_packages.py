@@ -28,7 +28,7 @@ def test_packages_are_printed_before_sudo_runs(system):
     parent, child = pty.openpty()
     run = subprocess.Popen(["bash", SCRIPT, "build"], env=environment, stdin=child, stderr=child, stdout=subprocess.PIPE, text=True)
     first = run.stdout.readline(), run.stdout.readline()
-    assert first == ("Installing these packages with sudo apt-get (Ctrl-C stops it):\n", "  g++\n")
+    assert first == ("Installing these packages with sudo apt-get (Ctrl-C stops it):\n", "  g++                    compiles\n")
     assert run.wait(60) == 0
     os.close(parent), os.close(child), run.stdout.close()
     assert "apt-get install" in calls.read_text()
@@ -38,7 +38,7 @@ def test_without_a_terminal_nothing_prompts(system):
     environment, calls = system
     done = subprocess.run(["bash", SCRIPT, "demo"], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "no terminal to ask on" in done.stderr and "sudo apt-get install g++" in done.stderr
-    assert "  libzstd-dev\n" in done.stdout
+    assert "  libzstd-dev            zstd: tensors of .zt files\n" in done.stdout
     assert calls.read_text() == "sudo -n true\n", "sudo without -n would have asked"
 
 
@@ -47,3 +47,30 @@ def test_root_needs_no_sudo(system, tmp_path):
     (tmp_path / "bin/id").write_text("#!/bin/sh\necho 0\n")
     done = subprocess.run(["bash", SCRIPT, "build"], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "with apt-get (" in done.stdout and "sudo" not in calls.read_text()
+
+
+def test_the_demo_says_what_it_will_install_before_it_does(system):
+    """make demo began with apt-get, and said neither what Python packages it fetches nor what a package is for."""
+    environment, calls = system
+    done = subprocess.run(["bash", SCRIPT, "--say", "demo"], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not calls.exists(), "only said"
+    assert done.stdout.startswith("Debian packages that it will install:\n  g++                    compiles\n")
+    demo = (ROOT / "tools/demo.sh").read_text()
+    assert 0 < demo.index("--say demo") < demo.index("build the Python package") < demo.index("make --no-print-directory build-demo")
+
+
+def test_every_package_has_its_purpose(system):
+    environment, _ = system
+    for purpose in ["build", "demo", "test", "check", "tidy", "bench", "web", "wheels", "aarch64", "reference", "docs-site"]:
+        done = subprocess.run(["bash", SCRIPT, "--say", purpose], env=environment, capture_output=True, text=True, timeout=60)
+        rows = done.stdout.splitlines()[1:]
+        assert done.returncode == 0 and rows and all(len(row.split()) > 1 for row in rows), rows
+
+
+def test_packages_that_are_here_are_told_apart(system, tmp_path):
+    environment, calls = system
+    (tmp_path / "bin/dpkg-query").write_text("#!/bin/sh\necho 'installed cmake'\n")
+    done = subprocess.run(["bash", SCRIPT, "--say", "build"], env=environment, capture_output=True, text=True, timeout=60)
+    installed, missing = done.stdout.split("Debian packages that it will install:\n")
+    assert installed == "Debian packages that it uses and that are installed:\n  cmake                  configures the build\n"
+    assert "  g++ " in missing and "cmake" not in missing and not calls.exists()

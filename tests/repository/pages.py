@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the references of Markdown pages exist: relative links and their anchors, `paths` of the tree, targets of make, presets
-of CMake; and that each code block has a known kind (tests/cli/test_pages.py runs those of the command itself).
+of CMake; that each code block has a known kind (tests/cli/test_pages.py runs those of the command itself); and that the site of
+`make docs-site` has every page of docs/ in its navigation.
 
 Checks itself in the same run: planted faults must be reported. Usage: pages.py [ROOT]
 """
@@ -75,6 +76,23 @@ def check_page(root, page, text, targets, presets):
     return [f"{page}: {wrong}" for wrong in (*wrong_links(root, page, text), *wrong_names(root, text, targets, presets))]
 
 
+def wrong_site(root, config, pages):
+    """What the site's navigation names, beside the pages that there are."""
+    named = re.findall(r"^ +- .*: ([\w./-]+\.md)$", config.split("\nnav:\n")[1], re.M)
+    made = {"docs/schemas/README.md"}  # by tools/docs_site.py
+    for page in pages:
+        if page.startswith("docs/") and named.count(page) != 1:
+            yield f"mkdocs.yml names {page} {named.count(page)} times"
+    for page in named:
+        if page not in made and not (root / page).is_file():
+            yield f"mkdocs.yml names {page}, which is not there"
+
+
+PLANTED_SITE = {
+    "names docs/README.md 0 times": "a: b\nnav:\n  - Home: README.md\n",
+    "names docs/README.md 2 times": "a: b\nnav:\n  - Home: docs/README.md\n  - Jobs: docs/README.md\n",
+    "which is not there": "a: b\nnav:\n  - Home: docs/README.md\n  - Jobs: docs/nowhere.md\n",
+}
 PLANTED = {
     "leads nowhere": "see [that](nowhere.md)\n",
     "no heading": "# One\n\nsee [that](#two)\n",
@@ -95,13 +113,16 @@ def main():
                             check=True, capture_output=True).stdout.decode().split("\0")
     pages = [page for page in listed if page and (root / page).is_file()]
     found = [wrong for page in pages for wrong in check_page(root, page, (root / page).read_text(), targets, presets)]
+    found += wrong_site(root, (root / "mkdocs.yml").read_text(), pages)
     for wrong in found:
         print(wrong)
     unreported = [words for words, text in PLANTED.items()
                   if not any(words in wrong for wrong in check_page(root, "README.md", text, targets, presets))]
+    unreported += [words for words, text in PLANTED_SITE.items() if not any(words in wrong for wrong in wrong_site(root, text, ["docs/README.md"]))]
     for words in unreported:
         print(f"pages.py did not report what was planted for '{words}'")
-    print(f"pages: {len(found)} violations on {len(pages)} pages; {len(PLANTED) - len(unreported)} of {len(PLANTED)} planted ones reported")
+    planted = len(PLANTED) + len(PLANTED_SITE)
+    print(f"pages: {len(found)} violations on {len(pages)} pages; {planted - len(unreported)} of {planted} planted ones reported")
     return 1 if found or unreported else 0
 
 
