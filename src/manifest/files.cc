@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -12,7 +13,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
-#include "core/asking_source.h"
 #include "io/fd.h"
 
 namespace weighbridge::signing {
@@ -57,6 +57,45 @@ void list_folder(const Root& root, const std::string& folder, const std::set<std
       base::over_limit("tensors", "the folder has more than " + std::to_string(kMostEntries) + " files");
   }
   if (error) base::io_error_of(path, "list", "the folder cannot be listed", error.value());
+}
+
+// SHA-256 is serial, so other threads read ahead and hash the leaves.
+void hash_piece(const Root& root, Piece& piece, core::FileLeaves* leaves, Executor& executor,
+                core::Progress& progress) {
+  constexpr std::uint64_t kWindow = std::uint64_t{2} << 20;
+  const std::shared_ptr<const Source> source = root.open(piece.file);
+  if (piece.end > source->size())
+    base::io_error_of(root.path(piece.file), "changed", "the file became shorter while the folder was read");
+  std::array<std::vector<std::byte>, 2> buffers;
+  const auto fill = [&](std::vector<std::byte>& buffer, std::uint64_t offset) {
+    buffer.resize(static_cast<std::size_t>(std::min(kWindow, piece.end - offset)));
+    if (!buffer.empty()) source->read_at(offset, buffer);
+  };
+  std::optional<core::FileLeaves::Reading> reading;
+  if (leaves != nullptr) reading.emplace(*leaves, piece.begin, piece.end);
+  codecs::Sha256 hasher;
+  fill(buffers[0], piece.begin);
+  std::size_t now = 0;
+  for (std::uint64_t offset = piece.begin; offset < piece.end; now ^= 1) {
+    const std::span<const std::byte> bytes = buffers[now];
+    const std::uint64_t next = offset + bytes.size();
+    const std::size_t tasks = reading ? reading->take(offset, bytes) : 0;
+    executor.for_each(2 + tasks, [&](std::uint64_t i) {
+      i == 0 ? hasher.update(bytes) : i == 1 ? fill(buffers[now ^ 1], next) : reading->hash(base::to_size(i - 2));
+    });
+    if (reading) reading->keep_rest();
+    progress.add(bytes.size());
+    offset = next;
+  }
+  if (const std::size_t missing = reading ? reading->missing() : 0; missing > 0) {
+    if (piece.end + missing > source->size())
+      base::io_error_of(root.path(piece.file), "changed", "the file became shorter while the folder was read");
+    buffers[0].resize(missing);
+    source->read_at(piece.end, buffers[0]);
+    reading->finish(buffers[0]);
+  }
+  source->check_unchanged();
+  piece.sha256 = {hasher.finish(), 0};
 }
 
 }  // namespace
@@ -122,7 +161,7 @@ std::optional<Stamp> stamp_of(const std::string& path) {
                .changed_ns = info.st_ctim.tv_nsec};
 }
 
-void hash(const Root& root, std::vector<Piece>& pieces, const Context& context) {
+void hash(const Root& root, std::vector<Piece>& pieces, const Context& context, Leaves* leaves) {
   std::uint64_t total = 0;
   std::vector<Piece*> order;
   for (Piece& each : pieces) {
@@ -132,20 +171,18 @@ void hash(const Root& root, std::vector<Piece>& pieces, const Context& context) 
   std::stable_sort(order.begin(), order.end(),
                    [](const Piece* a, const Piece* b) { return a->end - a->begin > b->end - b->begin; });
   core::Progress progress(context, total);
-  core::executor_of(context).for_each(order.size(), [&](std::uint64_t i) {
-    Piece& piece = *order[base::to_size(i)];
-    const std::shared_ptr<const Source> source = root.open(piece.file);
-    if (piece.end > source->size())
-      base::io_error_of(root.path(piece.file), "changed", "the file became shorter while the folder was read");
-    codecs::Sha256 hasher;
-    core::read_pieces(*source, piece.begin, piece.end, [&](std::uint64_t, std::span<const std::byte> bytes) {
-      hasher.update(bytes);
-      progress.add(bytes.size());
-      return true;
-    });
-    source->check_unchanged();
-    piece.sha256 = {hasher.finish(), 0};
-  });
+  Executor& executor = core::executor_of(context);
+  const auto perform = [&](Piece& piece) {
+    core::FileLeaves* of_file = nullptr;
+    if (leaves != nullptr)
+      if (const auto found = leaves->find(piece.file); found != leaves->end()) of_file = &found->second;
+    hash_piece(root, piece, of_file, executor, progress);
+  };
+  // Threads share pieces; one that is longer than all others together goes first, with all threads to itself.
+  const bool alone = !order.empty() && order.front()->end - order.front()->begin > total / 2;
+  if (alone) perform(*order.front());
+  executor.for_each(order.size() - (alone ? 1 : 0),
+                    [&](std::uint64_t i) { perform(*order[base::to_size(i) + (alone ? 1 : 0)]); });
   progress.finish();
 }
 
