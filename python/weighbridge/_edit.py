@@ -108,7 +108,8 @@ def edit(
     rename : mapping from str to str
         From tensor names to new names, all at once.
     without : str or iterable of str
-        Globs of tensors to leave out; needs an `output`.
+        Globs of tensors to leave out. Without an `output`, their bytes stay in the file: GGUF allows that for the last tensors, zTensor
+        1.x for all, other formats not.
     output : str or path, optional
         A new file to write instead; `path` stays as it is.
     reserve : int
