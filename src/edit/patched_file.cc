@@ -188,9 +188,11 @@ std::vector<std::byte> PatchedFile::read(std::uint64_t offset, std::uint64_t len
 }
 
 void PatchedFile::refuse_journal(const std::string& name, const std::string& why) const {
-  base::io_error_of(
-      asked_, "journal",
-      "a run that was killed left a journal of its change ('" + io::join_path(target_.folder, name) + "'), and " + why);
+  const std::string path = "'" + io::join_path(target_.folder, name) + "'";
+  base::io_error_of(asked_, "journal",
+                    name == undo_name_
+                        ? "the last edit cannot be undone: its journal is " + path + ", and " + why
+                        : "a run that was killed left a journal of its change (" + path + "), and " + why);
 }
 
 // Null if there is none.

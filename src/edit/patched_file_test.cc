@@ -63,6 +63,17 @@ TEST(PatchedFile, ChangesOnlyTheBytesAndKeepsTheOldOnes) {
   EXPECT_EQ(read_file(folder / "f"), kNew) << "undoing the undo does it again";
 }
 
+TEST(PatchedFile, ADamagedUndoFileIsNoKilledRun) {
+  const TemporaryFolder folder;
+  write_file(folder / "f", kOld);
+  PatchedFile(folder / "f", kMost).apply(kPatch);
+  write_file(undo_of(folder), read_file(undo_of(folder)).substr(0, 20));
+  const Finding found = thrown([&] { undo(folder / "f"); });
+  EXPECT_EQ(found.rule, "io/journal");
+  EXPECT_EQ(found.message.find("killed"), std::string::npos) << found.message;
+  EXPECT_EQ(read_file(folder / "f"), kNew);
+}
+
 TEST(PatchedFile, TheEndOfAFileGrowsAndShrinks) {
   for (const std::string& end : {std::string("a much longer end than before"), std::string("short"), std::string()}) {
     const TemporaryFolder folder;
