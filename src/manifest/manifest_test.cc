@@ -105,6 +105,16 @@ TEST_F(ManifestOfFiles, MissingAdditionalAndChangedFilesAreNamed) {
   EXPECT_EQ(differences(check(manifest, lenient)), "changed config.json, missing empty, changed weights.bin");
 }
 
+TEST_F(ManifestOfFiles, OneFileAgainstTheManifestOfItsFolderIsNoMissingFile) {
+  const std::string manifest = unsigned_manifest(), file = folder / "m/weights.bin";
+  const ManifestVerdict found = verify_manifest(file, text_source(manifest));
+  EXPECT_EQ(differences(found), "missing config.json, missing empty, missing sub/a.txt");
+  const Finding* const first = found.report.first_error();
+  EXPECT_EQ(first->message.find("not there"), std::string::npos) << first->message;
+  EXPECT_EQ(first->hint.name, "only");
+  EXPECT_TRUE(verify_manifest(file, text_source(manifest), {.only = {"weights.bin"}}).valid());
+}
+
 TEST_F(ManifestOfFiles, OnlyPartOfItCanBeChecked) {
   const std::string manifest = unsigned_manifest({.shard_size = 30000});
   EXPECT_TRUE(check(manifest).valid());
