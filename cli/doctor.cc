@@ -31,12 +31,20 @@ std::string salvaged(const std::string& path, std::string_view format) {
   return without_extension(path) + ".salvaged." + std::string(own ? info->extensions[0] : "safetensors");
 }
 
+std::string decompressed(const std::string& path) {
+  for (const std::string_view end : {".gz", ".zst", ".xz", ".bz2", ".lz4"})
+    if (path.ends_with(end) && path.size() > end.size()) return path.substr(0, path.size() - end.size());
+  const std::string stem = without_extension(path);
+  return stem + ".decompressed" + path.substr(stem.size());
+}
+
 std::string range_of(const Advice& advice) {
   return std::to_string(advice.from) + "-" + (advice.to == 0 ? "" : std::to_string(advice.to - 1));
 }
 
 // The line of what to do, and the command for it.
-void print_advice(Output& out, const std::string& path, const Diagnosis& diagnosis, const Advice& advice) {
+void print_advice(Output& out, const std::string& asked, const Diagnosis& diagnosis, const Advice& advice) {
+  const std::string path = asked == "-" ? "FILE" : asked;
   const auto line = [&](std::string_view what, const std::string& command) {
     out.text("  " + std::string(what) + (command.empty() ? "\n" : ":\n    " + command + "\n"));
   };
@@ -72,7 +80,11 @@ void print_advice(Output& out, const std::string& path, const Diagnosis& diagnos
       line("give it the extension of its format",
            "mv " + file + " " + file_word(without_extension(path) + "." + advice.name));
       break;
-    case What::decompress: line("decompress it", advice.name.empty() ? "" : advice.name + " -d " + file); break;
+    case What::decompress:
+      // Through a pipe: the programs refuse a file without their extension.
+      line("decompress it", (advice.name == "7-Zip" ? "7z e -so " : advice.name + " -dc < ") + file + " > " +
+                                file_word(decompressed(path)));
+      break;
     case What::compare:
       line("compare it with the SHA-256 that its publisher states", "weighbridge verify " + file + " --sha256 HEX");
       break;
