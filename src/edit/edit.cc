@@ -67,6 +67,20 @@ class WithHeader final : public Source {
   const std::string& header_;
 };
 
+// A file under a name that is not that of the first part of a split model, which would open all parts.
+class AloneSource final : public Source {
+ public:
+  explicit AloneSource(std::shared_ptr<const Source> file)
+      : file_(std::move(file)), name_(std::string(file_->name()) + " alone") {}
+  std::uint64_t size() const noexcept override { return file_->size(); }
+  std::string_view name() const noexcept override { return name_; }
+  void read_at(std::uint64_t at, std::span<std::byte> out) const override { file_->read_at(at, out); }
+
+ private:
+  const std::shared_ptr<const Source> file_;
+  const std::string name_;
+};
+
 registry::Loaded load(const std::shared_ptr<const Source>& source, const Context& context, Checks checks,
                       Report& report, std::string_view format = {}) {
   core::Findings findings(report, core::Findings::Mode::first_error);
@@ -108,17 +122,18 @@ void require_reads_as(const Model& found, const Model& wanted, const core::NewHe
   }
 }
 
-// The last component of a source's name.
+std::string last_component(std::string_view name) { return std::filesystem::path(name).filename().string(); }
+
 std::string file_of(const Model& model, const Tensor& tensor) {
   const auto extent = tensor.part_count() > 0 ? tensor.part(0).extent() : std::nullopt;
   const auto sources = model.sources();
   if (!extent || extent->source >= sources.size() || !sources[extent->source]) return {};
-  return std::filesystem::path(sources[extent->source]->name()).filename().string();
+  return last_component(sources[extent->source]->name());
 }
 
-// 'the tensor "w" is in "model-00002-of-00003.safetensors"', for the first of the tensors to change; empty if there is
-// none. Throws what view() throws for a tensor that is not there.
-std::string where_changed(const Model& model, const EditOptions& options) {
+// 'the tensor "w" is in "model-00002-of-00003.safetensors"', for the first of the tensors to change that are not
+// in the file `own`; empty if there is none. Throws what view() throws for a tensor that is not there.
+std::string where_changed(const Model& model, const EditOptions& options, const std::string& own = {}) {
   if (!options.changes_tensors()) return {};
   const Model after = view(model, {.without = options.without, .rename = options.rename, .patterns = options.patterns});
   std::uint32_t at = 0;
@@ -127,6 +142,7 @@ std::string where_changed(const Model& model, const EditOptions& options) {
         options.without, [&](const std::string& glob) { return matches_glob(glob, tensor.name()); });
     if (!left_out && after.name(at++) == tensor.name()) continue;
     const std::string file = file_of(model, tensor);
+    if (!own.empty() && file == own) continue;
     return file.empty() ? std::string() : "the tensor " + core::quoted(tensor.name()) + " is in " + core::quoted(file);
   }
   return {};
@@ -135,6 +151,9 @@ std::string where_changed(const Model& model, const EditOptions& options) {
 void refuse_several(const Model& model, const EditOptions& options) {
   if (model.sources().size() == 1) return;
   const std::string where = where_changed(model, options);
+  // No index lists the tensors of a split GGUF, so each of its files can be edited.
+  if (!where.empty() && model.format() == "gguf" && options.without.empty())
+    base::misuse("other-file", "an edit changes one file, and " + where + ": give that file");
   base::misuse("several-files", where.empty()
                                     ? "the model has several files, and an edit changes one: give one of its shards"
                                     : "the model has several files, and an edit changes one: " + where +
@@ -221,7 +240,8 @@ class Editor {
   // Whether what was written reads as it should, by the ordinary reader.
   void require_reads(const std::shared_ptr<const Source>& written) const {
     Report report;
-    require_reads_as(load(written, context_, Checks::structure, report, out_.format).model, edited_, *header_,
+    const auto source = alone_ ? std::make_shared<const AloneSource>(written) : written;
+    require_reads_as(load(source, context_, Checks::structure, report, out_.format).model, edited_, *header_,
                      bytes_.size());
   }
 
@@ -229,6 +249,13 @@ class Editor {
   void open() {
     Report report;
     loaded_ = load(source_, context_, Checks::structure, report);
+    if (loaded_.model.sources().size() > 1 && loaded_.format->info.name == "gguf" &&
+        where_changed(loaded_.model, options_, last_component(source_->name())).empty()) {
+      alone_ = true;
+      source_ = std::make_shared<const AloneSource>(source_);
+      report = {};
+      loaded_ = load(source_, context_, Checks::structure, report);
+    }
     refuse_several(loaded_.model, options_);
     const auto remarked = [&](std::string_view rule) {
       return std::ranges::any_of(report.findings(), [&](const Finding& finding) { return finding.rule == rule; });
@@ -237,7 +264,7 @@ class Editor {
       base::misuse("shard",
                    "the file is a shard, and the index beside it lists its tensors by name: convert the whole "
                    "model to rename or leave out tensors");
-    if (remarked("gguf/part-alone") && !options_.without.empty())
+    if ((alone_ || remarked("gguf/part-alone")) && !options_.without.empty())
       base::misuse("shard",
                    "the file is a part of a split model, and each part states how many tensors there are: convert the "
                    "whole model to leave out tensors");
@@ -372,7 +399,8 @@ class Editor {
     out_.size_after = conversion_->output_size();
   }
 
-  const std::shared_ptr<const Source> source_;
+  std::shared_ptr<const Source> source_;
+  bool alone_ = false;  // the file is the first part of a split model, and the edit concerns only it
   const EditOptions& options_;
   const Context& context_;
   registry::Loaded loaded_;

@@ -552,6 +552,28 @@ TEST(Edit, AShardIsNotRenamedBehindItsIndex) {
             "misuse/no-such-tensor");
 }
 
+TEST(Edit, TheFirstPartOfASplitModelIsEditedAlone) {
+  const TemporaryFolder folder;
+  const std::string whole = make(folder, "gguf");
+  Options options;
+  options.shards.max_size = 4000;
+  plan(open(whole), "gguf", options).execute(folder / "parts/");
+  const std::string first = folder / "parts/model-00001-of-00002.gguf";
+  EXPECT_EQ(edit(first, options_of({{"set", "author=me"}, {"rename", "a.weight=x"}})).way, Way::in_place);
+  {
+    const Model model = open(first);
+    EXPECT_EQ(*model.attribute("author"), Value::text("me"));
+    EXPECT_TRUE(model.find("x") && model.find("b.bias"));
+  }
+  EXPECT_TRUE(verify(first).report.valid());
+  edit(first, options_of({{"set", ("author=" + std::string(5000, 'x')).c_str()}}));  // does not fit: a new file
+  EXPECT_TRUE(verify(first).report.valid());
+  // What concerns other parts is refused.
+  EXPECT_EQ(thrown([&] { edit(first, options_of({{"rename", "b.bias=y"}})); }).rule, "misuse/other-file");
+  EXPECT_EQ(thrown([&] { edit(first, options_of({{"rename", "x=b.bias"}})); }).rule, "misuse/duplicate-name");
+  EXPECT_EQ(thrown([&] { edit(first, options_of({{"without", "x"}})); }).rule, "misuse/shard");
+}
+
 TEST(Edit, OfAFolderTheFileToGiveIsNamed) {
   const TemporaryFolder folder;
   make(folder, "safetensors");
