@@ -16,14 +16,8 @@ using What = Advice::What;
 
 constexpr std::size_t kMostListed = 10;
 
-// As a word of a shell command.
-std::string word(std::string_view text) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_";
-  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos && text[0] != '-') return std::string(text);
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\"'\"'") : std::string(1, c);
-  return shown((text.starts_with('-') ? "./" : "") + out + "'");
-}
+// A file as a word of a shell command, which must not look like a flag.
+std::string file_word(std::string_view path) { return (path.starts_with('-') ? "./" : "") + shell_word(path); }
 
 std::string without_extension(const std::string& path) {
   const std::size_t slash = path.find_last_of('/'), dot = path.find_last_of('.');
@@ -37,16 +31,24 @@ std::string salvaged(const std::string& path, std::string_view format) {
   return without_extension(path) + ".salvaged." + std::string(own ? info->extensions[0] : "safetensors");
 }
 
+std::string decompressed(const std::string& path) {
+  for (const std::string_view end : {".gz", ".zst", ".xz", ".bz2", ".lz4"})
+    if (path.ends_with(end) && path.size() > end.size()) return path.substr(0, path.size() - end.size());
+  const std::string stem = without_extension(path);
+  return stem + ".decompressed" + path.substr(stem.size());
+}
+
 std::string range_of(const Advice& advice) {
   return std::to_string(advice.from) + "-" + (advice.to == 0 ? "" : std::to_string(advice.to - 1));
 }
 
 // The line of what to do, and the command for it.
-void print_advice(Output& out, const std::string& path, const Diagnosis& diagnosis, const Advice& advice) {
+void print_advice(Output& out, const std::string& asked, const Diagnosis& diagnosis, const Advice& advice) {
+  const std::string path = asked == "-" ? "FILE" : asked;
   const auto line = [&](std::string_view what, const std::string& command) {
     out.text("  " + std::string(what) + (command.empty() ? "\n" : ":\n    " + command + "\n"));
   };
-  const std::string file = word(path);
+  const std::string file = file_word(path);
   switch (advice.what) {
     case What::fetch_rest: {
       // Where space was reserved, what follows the last whole block has to go first.
@@ -67,18 +69,22 @@ void print_advice(Output& out, const std::string& path, const Diagnosis& diagnos
     case What::fetch_file: line("download the missing file " + quote(advice.name), ""); break;
     case What::salvage:
       line("or save the tensors that are whole",
-           "weighbridge doctor " + file + " --salvage " + word(salvaged(path, diagnosis.verdict.format)));
+           "weighbridge doctor " + file + " --salvage " + file_word(salvaged(path, diagnosis.verdict.format)));
       break;
     case What::trim:
       line("write a copy that ends where the model does",
            "weighbridge doctor " + file + " --trim " +
-               word(without_extension(path) + ".trimmed" + path.substr(without_extension(path).size())));
+               file_word(without_extension(path) + ".trimmed" + path.substr(without_extension(path).size())));
       break;
     case What::rename:
       line("give it the extension of its format",
-           "mv " + file + " " + word(without_extension(path) + "." + advice.name));
+           "mv " + file + " " + file_word(without_extension(path) + "." + advice.name));
       break;
-    case What::decompress: line("decompress it", advice.name.empty() ? "" : advice.name + " -d " + file); break;
+    case What::decompress:
+      // Through a pipe: the programs refuse a file without their extension.
+      line("decompress it", (advice.name == "7-Zip" ? "7z e -so " : advice.name + " -dc < ") + file + " > " +
+                                file_word(decompressed(path)));
+      break;
     case What::compare:
       line("compare it with the SHA-256 that its publisher states", "weighbridge verify " + file + " --sha256 HEX");
       break;

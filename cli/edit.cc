@@ -2,7 +2,10 @@
 // edit: changes metadata and names of tensors, in place where the new header fits.
 #include "weighbridge/edit.h"
 
+#include <filesystem>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "session.h"
 #include "weighbridge/json.h"
@@ -88,6 +91,8 @@ void print_notes(const std::string& path, const EditOptions& options, const Edit
   if (edited.left == Edited::Left::finished)
     remark(shown(path) + ": an earlier edit was killed after it had written the header; it is now finished");
   if (edited.left == Edited::Left::undone) remark(shown(path) + ": an earlier edit was killed; it was undone first");
+  if (edited.way == Way::in_place && !options.without.empty())
+    remark(shown(path) + ": the bytes of the tensors left out stay in the file; -o writes a file without them");
   if (!options.output.empty() || edited.names < 2 || edited.way == Way::nothing) return;
   remark(shown(path) + ": the file has " + grouped(edited.names) + " names (hard links), and " +
          (edited.way == Way::in_place ? "all of them show the change" : "the others keep the old file"));
@@ -161,6 +166,26 @@ Status restore(Session& session, const std::string& path, bool undo) {
   return Status::done;
 }
 
+// The command that changes several files, where an edit is refused because it changes one.
+void suggest_conversion(const Session& session, const std::string& path, const Error& error) {
+  const Arguments& args = session.args;
+  const std::string& rule = error.finding().rule;
+  if (session.quiet || session.json || (rule != "misuse/several-files" && rule != "misuse/shard")) return;
+  std::string changes;
+  for (const auto& [id, flag] :
+       {std::pair(FlagId::rename, " --rename "), std::pair(FlagId::rename_file, " --rename-file "),
+        std::pair(FlagId::without, " --without ")})
+    for (const std::string& value : args.values(id)) changes += flag + shell_word(value);
+  if (changes.empty()) return;
+  const std::filesystem::path given(path);
+  std::error_code unknown;
+  const bool folder = std::filesystem::is_directory(given, unknown);
+  // A shard alone is not the model; the first part of a GGUF, and an index, are.
+  const std::filesystem::path model = !folder && rule == "misuse/shard" ? given.parent_path() : given;
+  remark("  to do: weighbridge convert " + shell_word(model.empty() ? "." : model.string()) +
+         (given.extension() == ".gguf" ? " NEW.gguf" : " NEW/") + changes);
+}
+
 }  // namespace
 
 Status run_edit(Session& session) {
@@ -171,7 +196,9 @@ Status run_edit(Session& session) {
       if (session.args.has(id)) return restore(session, path, id == FlagId::undo);
     return change(session, path);
   } catch (const Error& error) {
-    return session.fail(path, error);
+    const Status status = session.fail(path, error);
+    suggest_conversion(session, path, error);
+    return status;
   }
 }
 

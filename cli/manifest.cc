@@ -17,10 +17,12 @@ namespace {
 
 constexpr std::size_t kMostListed = 10;
 
-// The text of a file of PEM; errors about it name the file.
+// The text of a file of PEM; errors about it name the file. An empty text would mean that none was given.
 std::string pem_of(Session& session, std::string_view file) {
   const std::string path(file);
-  return in_file(path, [&] { return small_text(session, path); });
+  std::string text = in_file(path, [&] { return small_text(session, path); });
+  if (text.empty()) raise(Kind::misuse, "misuse/key", "the file is empty, so it is no key or certificate", path);
+  return text;
 }
 
 // A wrong -o with --force would replace a file of the model, or the key.

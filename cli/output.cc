@@ -124,6 +124,14 @@ std::string shown(std::string_view text) { return is_plain(text) ? std::string(t
 
 std::string quote(std::string_view text) { return "'" + shown(text) + "'"; }
 
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_";
+  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\"'\"'") : std::string(1, c);
+  return shown(out + "'");
+}
+
 std::size_t append_shown(std::string& to, std::string_view text) {
   if (is_plain(text)) {
     to.append(text);

@@ -66,6 +66,8 @@ void remark(std::string_view line);
 // A text from a file or an argument, escaped; quote() adds single quotes.
 std::string shown(std::string_view text);
 std::string quote(std::string_view text);
+// A text as a word of a shell command to copy, escaped.
+std::string shell_word(std::string_view text);
 
 // Appends `text` escaped and returns its width in columns. Plain ASCII takes a fast path.
 std::size_t append_shown(std::string& to, std::string_view text);

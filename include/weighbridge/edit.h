@@ -30,18 +30,23 @@ struct EditOptions {
     std::string type{};  ///< one of types(); empty: the type of the key's present value, or text if there is none
     std::string text{};  ///< the value, as Value::to_text() spells it
   };
-  std::vector<Setting> set{};          ///< each replaces the value of its key, or is added at the end
-  std::vector<Value::Entry> values{};  ///< likewise, with types of their own; text where the container has only text
-  std::vector<std::string> unset{};    ///< keys to leave out
-  std::vector<Renaming> rename{};      ///< tensors; applied at once, so two can swap names
-  std::vector<std::string> without{};  ///< globs of tensors to leave out; always needs a new file
-  std::string output{};                ///< the new file; empty: the file itself changes
-  std::uint64_t reserve = 0;           ///< bytes to leave free in the header of a new file, for later edits
-  bool replace = false;                ///< replace an `output` that exists
+  std::vector<Setting> set{};           ///< each replaces the value of its key, or is added at the end
+  std::vector<Value::Entry> values{};   ///< likewise, with types of their own; text where the container has only text
+  std::vector<std::string> unset{};     ///< keys to leave out
+  std::vector<Renaming> rename{};       ///< tensors; applied at once, so two can swap names
+  std::vector<std::string> patterns{};  ///< names by pattern, as ViewOptions::patterns
+  /// Globs of tensors to leave out. In place, their bytes stay in the file: GGUF allows that for the last tensors,
+  /// zTensor 1.x for all, other formats not.
+  std::vector<std::string> without{};
+  std::string output{};       ///< the new file; empty: the file itself changes
+  std::uint64_t reserve = 0;  ///< bytes to leave free in the header of a new file, for later edits
+  bool replace = false;       ///< replace an `output` that exists
 
-  bool empty() const noexcept;  ///< whether nothing is to change
+  bool empty() const noexcept;            ///< whether nothing is to change
+  bool changes_tensors() const noexcept;  ///< whether tensors are to be renamed or left out
   /// Adds to a member from its text form.
-  /// @param option "set" (KEY=VALUE or KEY:TYPE=VALUE), "unset" (a key), "rename" (OLD=NEW), "without" (a glob). The
+  /// @param option "set" (KEY=VALUE or KEY:TYPE=VALUE), "unset" (a key), "rename" (OLD=NEW, or a pattern), "without" (a
+  /// glob). The
   ///   first "=" separates. A key that ends in ":" and one of types() needs add_json().
   /// @throws Error misuse: an unknown option, or a text without its form.
   void add(std::string_view option, std::string_view text);
@@ -83,8 +88,8 @@ std::string_view name(Edited::Left) noexcept;  ///< "nothing", "finished", "undo
 
 /// [reads] What edit() would do, from the header alone. Changes nothing.
 /// @throws Error what open() throws; misuse: what view() refuses, a value that does not fit its type, a key that
-///   describes the structure of the file, a model in several files, or what the format cannot write; io "io/journal":
-///   an earlier edit was killed and must be recovered first.
+///   describes the structure of the file, a folder, a model in several files, or what the format cannot write; io
+///   "io/journal": an earlier edit was killed and must be recovered first.
 Edited plan_edit(const std::string& path, const EditOptions&, const Context& = {});
 /// [reads] Makes the change. In place, takes a lease on the file, writes only the header, and reads it back. If the
 /// header does not fit, a new file replaces this one. Calls `before`, if given, with the plan before it writes.

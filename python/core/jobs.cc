@@ -117,11 +117,13 @@ void define_jobs(nb::module_& m) {
   // What was done, as JSON (docs/schemas/edit.json). `values` is a JSON object of metadata to set.
   m.def("edit", [](const std::string& path, const std::string& values, const std::vector<std::string>& unset,
                    const std::vector<std::pair<std::string, std::string>>& rename,
-                   const std::vector<std::string>& without, const std::string& output, std::uint64_t reserve,
-                   bool replace, bool dry_run, const Settings& settings) {
+                   const std::vector<std::string>& rename_texts, const std::vector<std::string>& without,
+                   const std::string& output, std::uint64_t reserve, bool replace, bool dry_run,
+                   const Settings& settings) {
     EditOptions options{.unset = unset, .without = without, .output = output, .reserve = reserve, .replace = replace};
     options.add_json(*memory_source({std::as_bytes(std::span(values)), nullptr}, "<set>"));
     for (const auto& [from, to] : rename) options.rename.push_back({.from = from, .to = to});
+    for (const std::string& each : rename_texts) options.add("rename", each);
     const Edited made = run(settings, [&](const Context& context) {
       return dry_run ? plan_edit(path, options, context) : edit(path, options, context);
     });

@@ -45,6 +45,23 @@ def test_rename_and_new_files(path, tmp_path):
         wb.edit(path, unset="authr")
 
 
+def test_rename_by_pattern(path):
+    wb.edit(path, rename=["s/^w$/weight/", "b=bias"])
+    with wb.open(path) as model:
+        assert sorted(model) == ["bias", "weight"]
+
+
+def test_the_last_tensor_is_left_out_in_place(path):
+    old = path.read_bytes()
+    with wb.open(path) as model:
+        last = list(model)[-1]
+    assert wb.edit(path, without=last).way == "in-place"
+    with wb.open(path) as model:
+        assert last not in model and len(model) == 1
+    wb.undo_edit(path)
+    assert path.read_bytes() == old
+
+
 def test_a_file_that_is_open_here_is_refused(path):
     with wb.open(path):
         try:

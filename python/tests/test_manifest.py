@@ -46,6 +46,18 @@ def test_usage(model, tmp_path):
         wb.manifest(model, tmp_path / "x", shard_size=0)
 
 
+def test_an_empty_key_is_not_taken_for_none(model, tmp_path):
+    empty, sig = tmp_path / "empty.pem", tmp_path / "model.sig"
+    empty.write_bytes(b"")
+    for key in empty, b"":
+        with pytest.raises(ValueError, match="empty"):
+            wb.manifest(model, sig, key=key)
+        assert not sig.exists()
+    wb.manifest(model, sig)
+    with pytest.raises(ValueError, match="no key or certificate"):
+        wb.verify(model, manifest=sig, key=empty)
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="the program openssl, which makes keys, is not installed")
 def test_keys(model, tmp_path):
     private, public, sig = tmp_path / "private.pem", tmp_path / "public.pem", tmp_path / "model.sig"

@@ -85,7 +85,7 @@ def edit(
     *,
     set: Mapping[str, Any] | None = None,
     unset: str | Iterable[str] = (),
-    rename: Mapping[str, str] | None = None,
+    rename: Mapping[str, str] | str | Iterable[str] | None = None,
     without: str | Iterable[str] = (),
     output: str | os.PathLike[str] | None = None,
     reserve: int = 0,
@@ -105,10 +105,12 @@ def edit(
         the key. safetensors has only text.
     unset : str or iterable of str
         Keys to remove.
-    rename : mapping from str to str
-        From tensor names to new names, all at once.
+    rename : mapping, str or iterable of str
+        From tensor names to new names, all at once. Or strings, as ``edit --rename`` takes them: ``"FROM=TO"``, or ``"s/PATTERN/TO/"``
+        for every name that matches.
     without : str or iterable of str
-        Globs of tensors to leave out; needs an `output`.
+        Globs of tensors to leave out. Without an `output`, their bytes stay in the file: GGUF allows that for the last tensors, zTensor
+        1.x for all, other formats not.
     output : str or path, optional
         A new file to write instead; `path` stays as it is.
     reserve : int
@@ -135,9 +137,11 @@ def edit(
 
     given = {key: _typed(value) for key, value in (set or {}).items()}
     target = "" if output is None else os.fspath(output)
+    pairs = list(rename.items()) if hasattr(rename, "items") else []
+    texts = [] if hasattr(rename, "items") else _texts(rename or ())
     return _edited(
         _core.edit(
-            os.fspath(path), json.dumps(given), _texts(unset), list((rename or {}).items()), _texts(without), target, reserve, overwrite, dry_run,
+            os.fspath(path), json.dumps(given), _texts(unset), pairs, texts, _texts(without), target, reserve, overwrite, dry_run,
             settings(limits, progress, what="edit"),
         )
     )

@@ -72,9 +72,14 @@ def _pem(given: Pem | None) -> str:
     if given is None:
         return ""
     if isinstance(given, bytes):
+        if not given:
+            raise ValueError("the key or certificate is empty")
         return given.decode("ascii", "replace")
     with open(given, "rb") as file:
-        return file.read(1 << 20).decode("ascii", "replace")
+        text = file.read(1 << 20).decode("ascii", "replace")
+    if not text:  # which would mean that none was given
+        raise ValueError(f"{os.fspath(given)!r} is empty, so it is no key or certificate")
+    return text
 
 
 def manifest(

@@ -22,6 +22,7 @@
 #include "core/buffers.h"
 #include "core/cut.h"
 #include "core/extents.h"
+#include "core/leaves.h"
 #include "core/logical.h"
 #include "core/progress.h"
 #include "core/widen.h"
@@ -34,7 +35,7 @@ namespace {
 using codecs::Digest256;
 using codecs::Sha256;
 
-constexpr std::size_t kLeaf = 65536;
+using core::kLeaf;
 // The size of one read: a leaf for every lane, hashed while it is still in the cache. Smaller tensors are read and
 // hashed together.
 constexpr std::size_t kRead = codecs::kShaLanes * kLeaf;
@@ -200,10 +201,12 @@ Digest256 tensor_node(const Tensor& tensor, std::span<const std::pair<std::strin
 // Computes the nodes of tensors: threads share large parts, and small tensors go in groups.
 class Hasher {
  public:
-  Hasher(std::vector<Tensor> tensors, const Context& context, std::uint32_t version)
+  Hasher(std::vector<Tensor> tensors, const Context& context, std::uint32_t version,
+         const core::GivenLeaves& given = {})
       : tensors_(std::move(tensors)),
         context_(context),
         version_(version),
+        given_(given),
         nodes_(tensors_.size()),
         progress_(context_, (check(), divide())) {}
 
@@ -278,6 +281,7 @@ class Hasher {
         continue;
       }
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
+        if (!given(see(tensors_[t], tensors_[t].part(i), version_)).empty()) continue;
         work.add(tensors_[t].part(i));
         total += tensors_[t].part(i).size();
       }
@@ -297,6 +301,10 @@ class Hasher {
     tasks_.insert(tasks_.end(), groups.begin(), groups.end());
     work.require(context_.limits);
     return total;
+  }
+
+  std::span<const Digest256> given(const Seen& seen) const {
+    return given_ && !seen.index && seen.size > 0 ? given_(seen.part) : std::span<const Digest256>();
   }
 
   // Gives parts with the same elements the same number, in streams_.
@@ -341,6 +349,10 @@ class Hasher {
       if (is_new) large_.push_back(std::make_unique<Large>(part));
       large_[at]->nodes.push_back(begin_part(part));
       pieces_.push_back({t, at, static_cast<std::uint32_t>(large_[at]->nodes.size() - 1), part.part.role()});
+      if (const auto leaves = given(part); !leaves.empty()) {
+        large_[at]->nodes.back().bytes(std::as_bytes(leaves));
+        continue;
+      }
       if (!is_new) continue;
       work.add(part.part);
       total += part.part.size();
@@ -408,7 +420,7 @@ class Hasher {
     for (std::uint32_t t = first; t < last; ++t) {
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
         const Part part = tensors_[t].part(i);
-        if (!core::is_direct(part)) continue;
+        if (!core::is_direct(part) || !given(see(tensors_[t], part, version_)).empty()) continue;
         reads.push_back({part, memory.span().subspan(used, base::to_size(part.size()))});
         used += base::to_size(part.size());
         if (!core::is_index(tensors_[t].layout(), part.role())) leaves.add(reads.back().out);
@@ -424,7 +436,9 @@ class Hasher {
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
         const Seen seen = see(tensors_[t], tensors_[t].part(i), version_);
         Node node = begin_part(seen);
-        if (!core::is_direct(seen.part)) {
+        if (const auto known = given(seen); !known.empty()) {
+          node.bytes(std::as_bytes(known));
+        } else if (!core::is_direct(seen.part)) {
           stream(seen, std::span(&node, 1));
         } else if (seen.index) {
           LeafCutter cutter(std::span(&node, 1), version_, scratch.span());
@@ -445,6 +459,7 @@ class Hasher {
   const std::vector<Tensor> tensors_;
   const Context& context_;
   const std::uint32_t version_;
+  const core::GivenLeaves& given_;
   std::vector<Digest256> nodes_;
   std::vector<std::uint32_t> streams_;               // of all parts; equal for parts with the same elements
   std::vector<bool> shared_;                         // by stream
@@ -509,7 +524,8 @@ std::vector<Tensor> tensors_of(const Model& model) {
 }
 
 // The digest of each tensor, in their order.
-std::vector<Digest256> nodes_of(const std::vector<Tensor>& tensors, const Context& context, std::uint32_t version) {
+std::vector<Digest256> nodes_of(const std::vector<Tensor>& tensors, const Context& context, std::uint32_t version,
+                                const core::GivenLeaves& given = {}) {
   require_version(version);
   const std::vector<std::uint32_t> first = first_twins(tensors);
   std::vector<Tensor> distinct;
@@ -518,7 +534,7 @@ std::vector<Digest256> nodes_of(const std::vector<Tensor>& tensors, const Contex
     place[t] = first[t] == t ? static_cast<std::uint32_t>(distinct.size()) : place[first[t]];
     if (first[t] == t) distinct.push_back(tensors[t]);
   }
-  const std::vector<Digest256> hashed = Hasher(std::move(distinct), context, version).run();
+  const std::vector<Digest256> hashed = Hasher(std::move(distinct), context, version, given).run();
   std::vector<Digest256> nodes;
   nodes.reserve(tensors.size());
   for (const std::uint32_t at : place) nodes.push_back(hashed[at]);
@@ -570,12 +586,21 @@ Digest content_digest(const Model& model, const Context& context, bool with_name
 }
 
 ContentDigests content_digests(const Model& model, const Context& context) {
+  return core::content_digests(model, context, {});
+}
+
+ContentDigests core::content_digests(const Model& model, const Context& context, const GivenLeaves& given) {
   const std::vector<Tensor> tensors = tensors_of(model);
-  const std::vector<Digest256> nodes = nodes_of(tensors, context, kDigestVersion);
+  const std::vector<Digest256> nodes = nodes_of(tensors, context, kDigestVersion, given);
   ContentDigests out{.model = {named_root(tensors, nodes, kDigestVersion), kDigestVersion}};
   out.tensors.reserve(nodes.size());
   for (const Digest256& node : nodes) out.tensors.push_back({node, kDigestVersion});
   return out;
+}
+
+void core::hash_leaves(std::span<const std::span<const std::byte>> leaves, std::span<Digest256> out) {
+  const std::array<char, 8> tag = tag_of('L', kDigestVersion);
+  codecs::sha256_each(std::as_bytes(std::span(tag)), leaves, out);
 }
 
 Digest content_digest(const Tensor& tensor, const Context& context, std::uint32_t version) {

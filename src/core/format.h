@@ -217,6 +217,8 @@ struct NewHeader {
   std::uint64_t most = UINT64_MAX;  // that the format allows
   // The header in exactly `length` bytes, at least `least`; empty if it cannot have this length.
   std::function<std::string(std::uint64_t length)> make{};
+  // Why a header alone cannot leave out the tensors that `edited` lacks, behind "because"; the rest is unset then.
+  std::string_view refusal{};
 };
 
 struct Format {
@@ -247,10 +249,11 @@ struct Format {
   WriteLayout (*layout_files)(const Model&, const Options&) = nullptr;
   // The layout of `target` with the tensors of `more` after its own. Null: the container cannot append.
   WriteLayout (*append)(const Model& target, const Model& more, const Options&);
-  // The header of the one file that `original` was opened from, for `edited`, a view of it with the same tensors in the
-  // same order under names and metadata of its own. nullopt: that takes more than a new header. Null: the format has no
-  // such header, and an edit is a conversion.
-  std::optional<NewHeader> (*new_header)(const Model& original, const Model& edited) = nullptr;
+  // The header of the one file that `original` was opened from, for `edited`, a view of it under names and metadata of
+  // its own: edited[i] is original[kept[i]], and `kept` ascends. The bytes of tensors that are left out stay in the
+  // file. nullopt: that takes more than a new header. Null: the format has no such header, and an edit is a conversion.
+  std::optional<NewHeader> (*new_header)(const Model& original, const Model& edited,
+                                         std::span<const std::uint32_t> kept) = nullptr;
   // Keys of metadata that describe the structure of a file, so that no edit sets them; "split." means all that begin
   // so.
   std::span<const std::string_view> structural_keys{};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -24,6 +25,8 @@ namespace fs = std::filesystem;
 using State = CacheEntry::State;
 
 constexpr std::string_view kKinds[] = {"models--", "datasets--", "spaces--", "kernels--"};
+// Of hub 2.4, in the cache's folder: the bytes that repositories share.
+constexpr std::string_view kStore = "blobs";
 // Entries of all folders together. A cache has a few for each file.
 constexpr std::size_t kMostEntries = 1'000'000;
 
@@ -69,8 +72,13 @@ std::string git_sha1(const Source& source, const Context& context) {
 
 class Examination {
  public:
-  Examination(const std::string& folder, const Context& context)
-      : root_(folder), context_(context), place_(place_at(folder)) {}
+  Examination(const std::string& folder, const Context& context) : root_(folder), context_(context) {
+    // The blobs of one repository may be links into the store beside it.
+    const fs::path cache = root_.has_parent_path() ? root_.parent_path() : fs::path(".");
+    const bool shares = is_repository(root_.filename().string()) && is_real_folder(cache / kStore);
+    place_ = place_at(shares ? cache.string() : folder);
+    if (shares) beneath_ = root_.filename().string() + "/";
+  }
 
   CacheReport run() {
     if (is_repository(root_.filename().string())) {
@@ -78,6 +86,7 @@ class Examination {
     } else {
       for (const fs::path& path : entries_of(root_))
         if (is_repository(path.filename().string()) && is_real_folder(path)) add_repository(path);
+      add_store();
     }
     hash_all();
     std::ranges::sort(out_.entries, {}, &CacheEntry::path);
@@ -101,6 +110,8 @@ class Examination {
       const std::string name = path.filename().string();
       const auto user = users.find(name);
       const std::string used_by = user == users.end() ? std::string() : user->second;
+      std::error_code error;
+      if (const fs::path target = fs::read_symlink(path, error); !error) stored_.insert(target.filename().string());
       if (user != users.end()) users.erase(user);
       if (name.ends_with(".incomplete"))
         add(State::unfinished, relative(path));
@@ -110,6 +121,21 @@ class Examination {
         add(used_by.empty() ? State::stray : State::sound, relative(path), used_by);
     }
     for (const auto& [name, user] : users) add(State::missing, relative(blobs / name), user);
+  }
+
+  // What is in the shared store for no repository. Its names are no digests that can be computed, so what a repository
+  // uses is judged by the name that it has there.
+  void add_store() {
+    for (const fs::path& part : entries_of(root_ / kStore)) {
+      if (!is_hex(part.filename().string(), 2)) continue;
+      for (const fs::path& path : entries_of(part)) {
+        const std::string name = path.filename().string();
+        if (name.ends_with(".incomplete"))
+          add(State::unfinished, relative(path));
+        else if (!stored_.contains(name))
+          add(State::unknown, relative(path));
+      }
+    }
   }
 
   void add_snapshot(const fs::path& folder, std::map<std::string, std::string>& users, unsigned depth) {
@@ -136,7 +162,7 @@ class Examination {
       if (entry.state == State::missing) continue;
       std::shared_ptr<const Source> source;
       try {
-        source = place_->open(entry.path);
+        source = open(entry);
       } catch (const Error& error) {
         if (error.finding().rule != "io/outside" && error.kind() != Kind::misuse) throw;
         entry.state = State::unknown;  // a link that leads out of what was given, or no file
@@ -158,7 +184,7 @@ class Examination {
                              &CacheEntry::size);  // so that no large one is left for last
     const auto job = [&](std::uint64_t i) {
       CacheEntry& entry = *by_size[base::to_size(i)];
-      const auto source = place_->open(entry.path);
+      const auto source = open(entry);
       if (!source) base::io_error_of(entry.path, "changed", "the file has gone while the cache was read");
       const std::string name = fs::path(entry.path).filename().string();
       const Context inner = progress.inner();
@@ -177,15 +203,22 @@ class Examination {
     out_.bytes = total;
   }
 
+  std::shared_ptr<const Source> open(const CacheEntry& entry) const { return place_->open(beneath_ + entry.path); }
+
   const fs::path root_;
   const Context& context_;
-  std::shared_ptr<const Place> place_;
+  std::shared_ptr<const Place> place_;  // the cache, or one repository
+  std::string beneath_;                 // the way from there to what was given
+  std::set<std::string> stored_;        // names in the shared store that blobs link to
   CacheReport out_;
 };
 
-// Without a slash at the end, so that the last component is the folder's name.
+// With the folder's name as the last component, also for "." and with a slash at the end.
 std::string plain(const std::string& folder) {
   std::string out = fs::path(folder).lexically_normal().string();
+  std::error_code error;
+  if (const fs::path last = fs::path(out).filename(); last == "." || last == "..")
+    if (const fs::path whole = fs::canonical(out, error); !error) return whole.string();
   while (out.size() > 1 && out.back() == '/') out.pop_back();
   return out;
 }

@@ -60,6 +60,16 @@ TEST(HubCache, EveryBlobIsProvenByItsName) {
   EXPECT_FALSE(is_hub_cache(cache.root() + "/models--org--name/blobs"));
 }
 
+TEST(HubCache, TheWorkingFolderIsRecognized) {
+  const Cache cache;
+  const fs::path before = fs::current_path();
+  fs::current_path(cache.path("blobs/.."));
+  EXPECT_TRUE(is_hub_cache("."));
+  EXPECT_TRUE(check_cache(".").sound());
+  EXPECT_TRUE(is_hub_cache(".."));
+  fs::current_path(before);
+}
+
 TEST(HubCache, DamagedUnfinishedMissingAndStrayFilesAreNamed) {
   const Cache cache;
   const std::string weights(1000, 'w'), digest = sha256_of(weights), other = sha256_of("other");
@@ -89,10 +99,32 @@ TEST(HubCache, ABlobInTheSharedStoreHasTheDigestOfItsOwnName) {
   fs::create_symlink("../../blobs/ee/" + xet, cache.path("blobs/" + digest));
   cache.link("model.safetensors", digest);
   EXPECT_EQ(check_cache(cache.root()).of(State::sound), 1U);
-  // Of one repository alone, the store is outside of what was given.
-  EXPECT_EQ(check_cache(cache.root() + "/models--org--name").of(State::unknown), 1U);
+  // Of one repository too: the store is beside it.
+  const std::string one = cache.root() + "/models--org--name";
+  EXPECT_EQ(check_cache(one).of(State::sound), 1U);
+  EXPECT_EQ(check_cache(one).entries.size(), 1U);
+  std::ofstream(cache.root() + "/blobs/ee/" + xet, std::ios::binary) << "other";
+  EXPECT_EQ(check_cache(one).of(State::damaged), 1U);
   fs::remove(cache.root() + "/blobs/ee/" + xet);
   EXPECT_EQ(check_cache(cache.root()).of(State::missing), 1U);
+  EXPECT_EQ(check_cache(one).of(State::missing), 1U);
+}
+
+TEST(HubCache, WhatOnlyTheSharedStoreHasIsNamed) {
+  const Cache cache;
+  const std::string weights(5000, 'w'), digest = sha256_of(weights), xet(64, 'e'), unused = "ee" + std::string(62, 'a');
+  for (const char* folder : {"/blobs/ee", "/blobs/.refs"}) fs::create_directories(cache.root() + folder);
+  for (const std::string& name : {xet, unused, unused + ".incomplete"})
+    std::ofstream(cache.root() + "/blobs/ee/" + name, std::ios::binary) << weights;
+  std::ofstream(cache.root() + "/blobs/.refs/a") << "x";
+  fs::create_symlink("../../blobs/ee/" + xet, cache.path("blobs/" + digest));
+  cache.link("model.safetensors", digest);
+  const CacheReport report = check_cache(cache.root());
+  ASSERT_EQ(report.entries.size(), 3U);
+  EXPECT_EQ(report.entries[0].path, "blobs/ee/" + unused);
+  EXPECT_EQ(report.entries[0].state, State::unknown);
+  EXPECT_EQ(report.entries[1].state, State::unfinished);
+  EXPECT_EQ(report.entries[2].state, State::sound);
 }
 
 TEST(HubCache, ALinkOutOfTheCacheIsNotFollowed) {

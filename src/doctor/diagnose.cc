@@ -78,7 +78,8 @@ class Examination {
       read_pointer();
       advise(What::fetch_object);
     } else if (rule == "file/compressed" && first) {
-      advise(What::decompress, first->message);
+      const std::size_t detail = first->message.rfind(": ");  // the program's name ends the sentence
+      advise(What::decompress, detail == std::string::npos ? "" : first->message.substr(detail + 2));
     } else if (rule.starts_with("file/") && rule != "file/zip" && rule != "file/tar" && rule != "file/pickle" &&
                rule != "file/other-format" && rule != "file/unknown") {
       advise(What::fetch_again);

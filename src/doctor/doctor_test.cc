@@ -234,6 +234,16 @@ TEST(Doctor, ErrorPagesAreFetchedAgain) {
   }
 }
 
+TEST(Doctor, TheProgramThatDecompressesIsNamed) {
+  for (const auto& [bytes, program] :
+       {std::pair("\x1f\x8b\x08 and more", "gzip"), std::pair("\x28\xb5\x2f\xfd and more", "zstd")}) {
+    const Diagnosis found = of(bytes);
+    ASSERT_EQ(found.advice.size(), 1U);
+    EXPECT_EQ(found.advice[0].what, Advice::What::decompress);
+    EXPECT_EQ(found.advice[0].name, program);
+  }
+}
+
 TEST(Doctor, AnExtensionOfAnotherFormatIsNamed) {
   const Diagnosis d = of(three_tensors(), "model.gguf");
   EXPECT_EQ(d.condition, Condition::sound);

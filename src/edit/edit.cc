@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -26,6 +27,7 @@
 #include "io/journal.h"
 #include "registry/load.h"
 #include "registry/registry.h"
+#include "weighbridge/open.h"
 #include "weighbridge/place.h"
 #include "weighbridge/text.h"
 
@@ -63,6 +65,20 @@ class WithHeader final : public Source {
   const std::shared_ptr<const Source> file_;
   const std::uint64_t offset_, room_;
   const std::string& header_;
+};
+
+// A file under a name that is not that of the first part of a split model, which would open all parts.
+class AloneSource final : public Source {
+ public:
+  explicit AloneSource(std::shared_ptr<const Source> file)
+      : file_(std::move(file)), name_(std::string(file_->name()) + " alone") {}
+  std::uint64_t size() const noexcept override { return file_->size(); }
+  std::string_view name() const noexcept override { return name_; }
+  void read_at(std::uint64_t at, std::span<std::byte> out) const override { file_->read_at(at, out); }
+
+ private:
+  const std::shared_ptr<const Source> file_;
+  const std::string name_;
 };
 
 registry::Loaded load(const std::shared_ptr<const Source>& source, const Context& context, Checks checks,
@@ -106,6 +122,67 @@ void require_reads_as(const Model& found, const Model& wanted, const core::NewHe
   }
 }
 
+std::string last_component(std::string_view name) { return std::filesystem::path(name).filename().string(); }
+
+std::string file_of(const Model& model, const Tensor& tensor) {
+  const auto extent = tensor.part_count() > 0 ? tensor.part(0).extent() : std::nullopt;
+  const auto sources = model.sources();
+  if (!extent || extent->source >= sources.size() || !sources[extent->source]) return {};
+  return last_component(sources[extent->source]->name());
+}
+
+// 'the tensor "w" is in "model-00002-of-00003.safetensors"', for the first of the tensors to change that are not
+// in the file `own`; empty if there is none. Throws what view() throws for a tensor that is not there.
+std::string where_changed(const Model& model, const EditOptions& options, const std::string& own = {}) {
+  if (!options.changes_tensors()) return {};
+  const Model after = view(model, {.without = options.without, .rename = options.rename, .patterns = options.patterns});
+  std::uint32_t at = 0;
+  for (const Tensor& tensor : model) {
+    const bool left_out = std::ranges::any_of(
+        options.without, [&](const std::string& glob) { return matches_glob(glob, tensor.name()); });
+    if (!left_out && after.name(at++) == tensor.name()) continue;
+    const std::string file = file_of(model, tensor);
+    if (!own.empty() && file == own) continue;
+    return file.empty() ? std::string() : "the tensor " + core::quoted(tensor.name()) + " is in " + core::quoted(file);
+  }
+  return {};
+}
+
+void refuse_several(const Model& model, const EditOptions& options) {
+  if (model.sources().size() == 1) return;
+  const std::string where = where_changed(model, options);
+  // No index lists the tensors of a split GGUF, so each of its files can be edited.
+  if (!where.empty() && model.format() == "gguf" && options.without.empty())
+    base::misuse("other-file", "an edit changes one file, and " + where + ": give that file");
+  base::misuse("several-files", where.empty()
+                                    ? "the model has several files, and an edit changes one: give one of its shards"
+                                    : "the model has several files, and an edit changes one: " + where +
+                                          ". Convert the model, which changes its shards and their index together");
+}
+
+// Says which file of the folder to give.
+void refuse_folder(const std::string& path, const EditOptions& options, const Context& context) {
+  std::error_code unknown;
+  if (!std::filesystem::is_directory(path, unknown)) return;
+  std::optional<Model> model;
+  try {
+    model = open(path, context, {.checks = Checks::structure});
+  } catch (const Error& error) {
+    base::misuse_of(path, "folder",
+                    "this is a folder, and an edit changes a file: name the file. The folder itself does not open: " +
+                        error.finding().message);
+  }
+  std::string file;  // the one with all tensors
+  for (const Tensor& tensor : *model) {
+    const std::string here = file_of(*model, tensor);
+    if (file.empty()) file = here;
+    if (here != file) refuse_several(*model, options);
+  }
+  base::misuse_of(path, "folder",
+                  "this is a folder, and an edit changes a file" +
+                      (file.empty() ? ": name the file" : ": give " + core::quoted(file) + ", which has the tensors"));
+}
+
 std::string shown_type(const Value& value) { return " (" + std::string(edit_files::type_of(value)) + ")"; }
 
 class Editor {
@@ -118,12 +195,19 @@ class Editor {
     open();
     refuse_structural_keys();
     edited_ = view(loaded_.model, wanted());
+    find_kept();
     list_changes();
     out_.format = loaded_.format->info.name;
     out_.size = out_.size_after = source_->size();
-    const bool rewrites = !options_.without.empty();
+    // A new file has no bytes of tensors that are left out.
+    const bool drops = kept_.size() != loaded_.model.size();
     if (out_.changes.empty() && in_place) return out_;
-    if (!rewrites && loaded_.format->new_header) header_ = loaded_.format->new_header(loaded_.model, edited_);
+    if ((in_place || !drops) && loaded_.format->new_header)
+      header_ = loaded_.format->new_header(loaded_.model, edited_, kept_);
+    if (header_ && !header_->refusal.empty()) {
+      refusal_ = header_->refusal;
+      header_.reset();
+    }
     // A file without data may end before its data would begin.
     if (header_ && !base::fits(header_->offset, header_->room, out_.size)) header_.reset();
     if (header_) {
@@ -135,12 +219,12 @@ class Editor {
     }
     if (header_ && in_place && fits()) {
       out_.way = Way::in_place;
-    } else if (header_ && has_length_for_a_copy()) {
+    } else if (header_ && !drops && has_length_for_a_copy()) {
       out_.way = Way::copied;
     } else {
-      header_.reset();
       out_.way = Way::converted;
       plan_conversion(in_place);
+      header_.reset();
       return out_;
     }
     out_.size_after = out_.size - header_->room + bytes_.size();
@@ -156,7 +240,8 @@ class Editor {
   // Whether what was written reads as it should, by the ordinary reader.
   void require_reads(const std::shared_ptr<const Source>& written) const {
     Report report;
-    require_reads_as(load(written, context_, Checks::structure, report, out_.format).model, edited_, *header_,
+    const auto source = alone_ ? std::make_shared<const AloneSource>(written) : written;
+    require_reads_as(load(source, context_, Checks::structure, report, out_.format).model, edited_, *header_,
                      bytes_.size());
   }
 
@@ -164,14 +249,25 @@ class Editor {
   void open() {
     Report report;
     loaded_ = load(source_, context_, Checks::structure, report);
-    if (loaded_.model.sources().size() != 1)
-      base::misuse("several-files", "the model has several files, and an edit changes one: give one of its shards");
-    const bool shard = std::ranges::any_of(
-        report.findings(), [](const Finding& finding) { return finding.rule == "safetensors/shard-alone"; });
-    if (shard && (!options_.rename.empty() || !options_.without.empty()))
+    if (loaded_.model.sources().size() > 1 && loaded_.format->info.name == "gguf" &&
+        where_changed(loaded_.model, options_, last_component(source_->name())).empty()) {
+      alone_ = true;
+      source_ = std::make_shared<const AloneSource>(source_);
+      report = {};
+      loaded_ = load(source_, context_, Checks::structure, report);
+    }
+    refuse_several(loaded_.model, options_);
+    const auto remarked = [&](std::string_view rule) {
+      return std::ranges::any_of(report.findings(), [&](const Finding& finding) { return finding.rule == rule; });
+    };
+    if (remarked("safetensors/shard-alone") && options_.changes_tensors())
       base::misuse("shard",
                    "the file is a shard, and the index beside it lists its tensors by name: convert the whole "
                    "model to rename or leave out tensors");
+    if ((alone_ || remarked("gguf/part-alone")) && !options_.without.empty())
+      base::misuse("shard",
+                   "the file is a part of a split model, and each part states how many tensors there are: convert the "
+                   "whole model to leave out tensors");
     // Only these formats have a header that can be edited alone; the others are converted, and checked as for that.
     if (!loaded_.format->new_header) {
       Report again;
@@ -199,13 +295,22 @@ class Editor {
   }
 
   ViewOptions wanted() const {
-    ViewOptions out{.without = options_.without, .rename = options_.rename, .unset = options_.unset};
+    ViewOptions out{
+        .without = options_.without, .rename = options_.rename, .patterns = options_.patterns, .unset = options_.unset};
     const Attributes present = loaded_.model.attributes();
     for (const EditOptions::Setting& each : options_.set)
       out.values.emplace_back(each.key, held(edit_files::typed(each, present.find(each.key))));
     for (const auto& [key, value] : options_.values)
       out.values.emplace_back(key, held(edit_files::like(value, present.find(key))));
     return out;
+  }
+
+  // Which of the file's tensors the view has; views keep the order.
+  void find_kept() {
+    for (std::uint32_t i = 0; i < loaded_.model.size(); ++i)
+      if (std::ranges::none_of(options_.without,
+                               [&](const std::string& glob) { return matches_glob(glob, loaded_.model.name(i)); }))
+        kept_.push_back(i);
   }
 
   void list_changes() {
@@ -226,8 +331,7 @@ class Editor {
             value.to_text() + (value.kind() == Value::Kind::text ? "" : shown_type(value)));
     std::uint32_t at = 0;
     for (const Tensor& tensor : loaded_.model) {
-      const bool kept = std::ranges::none_of(
-          options_.without, [&](const std::string& glob) { return matches_glob(glob, tensor.name()); });
+      const bool kept = at < kept_.size() && kept_[at] == tensor.index();
       if (!kept)
         add(LossKind::name, core::subject(tensor), std::string(tensor.name()), "left out");
       else if (edited_.name(at) != tensor.name())
@@ -269,14 +373,17 @@ class Editor {
     return length <= h.most && make(length);
   }
 
+  std::string why_not_in_place() const {
+    if (kept_.size() == loaded_.model.size() || !loaded_.format->new_header)
+      return "a " + out_.format + " file of this kind cannot be edited in place: give the name of a new file";
+    return "leaving out these tensors needs a new file, because " + std::string(header_ ? "the new header does not fit"
+                                                                                : refusal_.empty()
+                                                                                    ? "a new header alone cannot do it"
+                                                                                    : refusal_);
+  }
+
   void plan_conversion(bool in_place) {
-    if (in_place)
-      base::misuse(
-          "new-file",
-          !options_.without.empty()
-              ? std::string("leaving out tensors needs a new file: give its name")
-              : "a " + out_.format + " file of this kind cannot be edited in place: give the name of a new file",
-          base::option_hint("output"));
+    if (in_place) base::misuse("new-file", why_not_in_place(), base::option_hint("output"));
     Options options;
     options.replace = options_.replace;
     const auto takes = loaded_.format->info.options;
@@ -292,12 +399,15 @@ class Editor {
     out_.size_after = conversion_->output_size();
   }
 
-  const std::shared_ptr<const Source> source_;
+  std::shared_ptr<const Source> source_;
+  bool alone_ = false;  // the file is the first part of a split model, and the edit concerns only it
   const EditOptions& options_;
   const Context& context_;
   registry::Loaded loaded_;
   Model edited_;
+  std::vector<std::uint32_t> kept_;  // the tensors that are not left out
   std::optional<core::NewHeader> header_;
+  std::string_view refusal_;  // why the format has no header for it
   std::string bytes_;
   std::optional<Plan> conversion_;
   Edited out_;
@@ -397,6 +507,7 @@ std::string_view name(Edited::Left left) noexcept {
 }
 
 Edited plan_edit(const std::string& path, const EditOptions& options, const Context& context) {
+  refuse_folder(path, options, context);
   const io::Fd fd = io::open_to_read(path);  // waits for an edit that is under way
   refuse_left_journal(path);
   Editor editor(io::source_over(fd, path), options, context);
@@ -412,6 +523,7 @@ Edited plan_edit(const std::string& path, const EditOptions& options, const Cont
 
 Edited edit(const std::string& path, const EditOptions& options, const Context& context,
             const std::function<void(const Edited&)>& before) {
+  refuse_folder(path, options, context);
   if (options.output.empty()) {
     PatchedFile file(path, most_of_a_journal(context));
     return edit_file(file, path, options, context, before);

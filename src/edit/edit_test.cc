@@ -303,6 +303,50 @@ TEST(Edit, MistakesNameWhatIsNear) {
             Kind::misuse);
 }
 
+TEST(Edit, LeavingOutTensorsInPlaceKeepsTheirBytes) {
+  for (const auto& [format, dropped, kept] : {std::tuple("zt", "a.*", "b.bias"), std::tuple("zt", "b.*", "a.weight"),
+                                              std::tuple("gguf", "b.*", "a.weight")}) {
+    const TemporaryFolder folder;
+    const std::string path = make(folder, format);
+    const std::string old = read_file(path);
+    const Edited done = edit(path, options_of({{"without", dropped}, {"set", "author=me"}}));
+    EXPECT_EQ(done.way, Way::in_place) << format;
+    {
+      const Model model = open(path);
+      ASSERT_EQ(model.size(), 1U) << format;
+      EXPECT_EQ(model.name(0), kept);
+      EXPECT_EQ(*model.attribute("author"), Value::text("me"));
+    }
+    EXPECT_TRUE(verify(path).report.valid()) << format << dropped;
+    undo_edit(path);
+    EXPECT_EQ(read_file(path), old) << format << dropped;
+    // A new file has only what is left.
+    EditOptions options = options_of({{"without", dropped}});
+    options.output = folder / ("new." + std::string(format));
+    EXPECT_EQ(edit(path, options).way, Way::converted);
+    EXPECT_EQ(open(options.output).size(), 1U);
+  }
+}
+
+TEST(Edit, ATensorBetweenOthersNeedsANewFileInGguf) {
+  const TemporaryFolder folder;
+  const std::string path = make(folder, "gguf"), old = read_file(path);
+  const Finding found = thrown([&] { edit(path, options_of({{"without", "a.*"}})); });
+  EXPECT_EQ(found.rule, "misuse/new-file");
+  EXPECT_NE(found.message.find("a hole between tensors"), std::string::npos) << found.message;
+  EXPECT_EQ(found.hint.name, "output");
+  EXPECT_EQ(read_file(path), old);
+}
+
+TEST(Edit, NamesCanBeChangedByPattern) {
+  const TemporaryFolder folder;
+  const std::string path = make(folder, "safetensors", 100);
+  EXPECT_EQ(edit(path, options_of({{"rename", "s/^([ab])[.]/x.$1./"}})).way, Way::in_place);
+  const Model model = open(path);
+  EXPECT_EQ(model.name(0), "x.a.weight");
+  EXPECT_EQ(model.name(1), "x.b.bias");
+}
+
 TEST(Edit, LeavingOutTensorsTakesANewFile) {
   const TemporaryFolder folder;
   const std::string path = make(folder, "safetensors");
@@ -497,6 +541,48 @@ TEST(Edit, AShardIsNotRenamedBehindItsIndex) {
               edit(folder / "shards/model.safetensors.index.json", options_of({{"set", "k=v"}}));
             }).rule,
             "misuse/several-files");
+  // A folder: the shard with the tensor is named.
+  const Finding found = thrown([&] { edit(folder / "shards", options_of({{"rename", (name + "=x").c_str()}})); });
+  EXPECT_EQ(found.rule, "misuse/several-files");
+  EXPECT_NE(found.message.find('"' + name + "\" is in \"model-00001-of-00002.safetensors\""), std::string::npos)
+      << found.message;
+  EXPECT_EQ(thrown([&] {
+              edit(folder / "shards", options_of({{"rename", "nothing=x"}}));
+            }).rule,
+            "misuse/no-such-tensor");
+}
+
+TEST(Edit, TheFirstPartOfASplitModelIsEditedAlone) {
+  const TemporaryFolder folder;
+  const std::string whole = make(folder, "gguf");
+  Options options;
+  options.shards.max_size = 4000;
+  plan(open(whole), "gguf", options).execute(folder / "parts/");
+  const std::string first = folder / "parts/model-00001-of-00002.gguf";
+  EXPECT_EQ(edit(first, options_of({{"set", "author=me"}, {"rename", "a.weight=x"}})).way, Way::in_place);
+  {
+    const Model model = open(first);
+    EXPECT_EQ(*model.attribute("author"), Value::text("me"));
+    EXPECT_TRUE(model.find("x") && model.find("b.bias"));
+  }
+  EXPECT_TRUE(verify(first).report.valid());
+  edit(first, options_of({{"set", ("author=" + std::string(5000, 'x')).c_str()}}));  // does not fit: a new file
+  EXPECT_TRUE(verify(first).report.valid());
+  // What concerns other parts is refused.
+  EXPECT_EQ(thrown([&] { edit(first, options_of({{"rename", "b.bias=y"}})); }).rule, "misuse/other-file");
+  EXPECT_EQ(thrown([&] { edit(first, options_of({{"rename", "x=b.bias"}})); }).rule, "misuse/duplicate-name");
+  EXPECT_EQ(thrown([&] { edit(first, options_of({{"without", "x"}})); }).rule, "misuse/shard");
+}
+
+TEST(Edit, OfAFolderTheFileToGiveIsNamed) {
+  const TemporaryFolder folder;
+  make(folder, "safetensors");
+  write_file(folder / "config.json", "{}");
+  const Finding found = thrown([&] { plan_edit(folder.path(), options_of({{"set", "k=v"}})); });
+  EXPECT_EQ(found.rule, "misuse/folder");
+  EXPECT_NE(found.message.find("\"model.safetensors\""), std::string::npos) << found.message;
+  fs::create_directory(folder / "empty");
+  EXPECT_EQ(thrown([&] { edit(folder / "empty", options_of({{"set", "k=v"}})); }).rule, "misuse/folder");
 }
 
 }  // namespace

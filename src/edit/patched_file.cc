@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/checked.h"
@@ -163,9 +165,18 @@ void PatchedFile::lock() {
 #if defined(__linux__) && defined(F_SETLEASE)
   // The signal that tells of a process which waits to open the file. The default one would end this process.
   ::fcntl(file_.get(), F_SETSIG, SIGURG);
-  if (::fcntl(file_.get(), F_SETLEASE, F_WRLCK) == 0)
+  // Another run that our lock has refused still has the file open for a moment: without patience, both would be
+  // refused.
+  constexpr int kTries = 20;
+  int fault = 0;
+  for (int left = kTries; left > 0; --left) {
+    fault = ::fcntl(file_.get(), F_SETLEASE, F_WRLCK) == 0 ? 0 : errno;
+    if (fault != EAGAIN && fault != EBUSY) break;
+    if (left > 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  if (fault == 0)
     alone_ = true;
-  else if (errno == EAGAIN || errno == EBUSY)
+  else if (fault == EAGAIN || fault == EBUSY)
     base::io_error_of(
         asked_, "in-use",
         "another process has the file open, and would read a mix of old and new bytes: stop it, or write a "
@@ -188,9 +199,11 @@ std::vector<std::byte> PatchedFile::read(std::uint64_t offset, std::uint64_t len
 }
 
 void PatchedFile::refuse_journal(const std::string& name, const std::string& why) const {
-  base::io_error_of(
-      asked_, "journal",
-      "a run that was killed left a journal of its change ('" + io::join_path(target_.folder, name) + "'), and " + why);
+  const std::string path = "'" + io::join_path(target_.folder, name) + "'";
+  base::io_error_of(asked_, "journal",
+                    name == undo_name_
+                        ? "the last edit cannot be undone: its journal is " + path + ", and " + why
+                        : "a run that was killed left a journal of its change (" + path + "), and " + why);
 }
 
 // Null if there is none.

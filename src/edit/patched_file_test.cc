@@ -63,6 +63,40 @@ TEST(PatchedFile, ChangesOnlyTheBytesAndKeepsTheOldOnes) {
   EXPECT_EQ(read_file(folder / "f"), kNew) << "undoing the undo does it again";
 }
 
+// As a run does that the lock of the first one has refused.
+TEST(PatchedFile, AProcessThatClosesTheFileAtOnceIsNoReason) {
+  const TemporaryFolder folder;
+  write_file(folder / "f", kOld);
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int fd = ::open((folder / "f").c_str(), O_RDONLY);
+    if (::write(pipe[1], "x", 1) != 1) ::_exit(1);
+    ::usleep(20'000);
+    ::close(fd);
+    ::_exit(0);
+  }
+  char opened = 0;
+  ASSERT_EQ(::read(pipe[0], &opened, 1), 1);
+  PatchedFile(folder / "f", kMost).apply(kPatch);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+  EXPECT_EQ(read_file(folder / "f"), kNew);
+}
+
+TEST(PatchedFile, ADamagedUndoFileIsNoKilledRun) {
+  const TemporaryFolder folder;
+  write_file(folder / "f", kOld);
+  PatchedFile(folder / "f", kMost).apply(kPatch);
+  write_file(undo_of(folder), read_file(undo_of(folder)).substr(0, 20));
+  const Finding found = thrown([&] { undo(folder / "f"); });
+  EXPECT_EQ(found.rule, "io/journal");
+  EXPECT_EQ(found.message.find("killed"), std::string::npos) << found.message;
+  EXPECT_EQ(read_file(folder / "f"), kNew);
+}
+
 TEST(PatchedFile, TheEndOfAFileGrowsAndShrinks) {
   for (const std::string& end : {std::string("a much longer end than before"), std::string("short"), std::string()}) {
     const TemporaryFolder folder;

@@ -207,8 +207,9 @@ std::vector<std::string_view> EditOptions::types() {
 }
 
 bool EditOptions::empty() const noexcept {
-  return set.empty() && values.empty() && unset.empty() && rename.empty() && without.empty();
+  return set.empty() && values.empty() && unset.empty() && !changes_tensors();
 }
+bool EditOptions::changes_tensors() const noexcept { return !rename.empty() || !patterns.empty() || !without.empty(); }
 
 void EditOptions::add(std::string_view option, std::string_view text) {
   if (option == "set") {
@@ -234,6 +235,7 @@ void EditOptions::add(std::string_view option, std::string_view text) {
   one.add(option, text);
   unset.insert(unset.end(), one.unset.begin(), one.unset.end());
   rename.insert(rename.end(), one.rename.begin(), one.rename.end());
+  patterns.insert(patterns.end(), one.patterns.begin(), one.patterns.end());
   without.insert(without.end(), one.without.begin(), one.without.end());
 }
 

@@ -71,8 +71,9 @@ class Checking {
     out_.report.add(fill(finding, rule, severity, std::move(message)));
   }
   void add_of(const std::string& file, std::string_view rule, std::string message, std::string expected = {},
-              std::string found = {}) {
+              std::string found = {}, Hint hint = {}) {
     Finding finding;
+    finding.hint = std::move(hint);
     fill(finding, rule, Severity::error, std::move(message));
     finding.file.name = root_->path(file);
     finding.expected = std::move(expected);
@@ -392,8 +393,12 @@ class Checking {
     for (const FileDifference& each : out_.differences) switch (each.what) {
         case What::missing:
           add_of(each.file == "." ? "" : each.file, "manifest/missing",
-                 each.file == "." ? "the manifest lists one file without its name: give that file, not its folder"
-                                  : "the manifest lists this file, and it is not there");
+                 each.file == "."     ? "the manifest lists one file without its name: give that file, not its folder"
+                 : root_->is_folder() ? "the manifest lists this file, and it is not there"
+                                      : "the manifest lists " + signing::quoted(each.file) +
+                                            ", and only one file is checked: check the folder of the model, or "
+                                            "choose the file",
+                 {}, {}, root_->is_folder() ? Hint{} : base::option_hint("only"));
           break;
         case What::additional: add_of(each.file, "manifest/additional", "the manifest does not list this file"); break;
         case What::changed: report_change(each); break;

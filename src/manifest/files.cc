@@ -6,13 +6,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
-#include "core/asking_source.h"
+#include "core/buffers.h"
 #include "io/fd.h"
 
 namespace weighbridge::signing {
@@ -57,6 +58,53 @@ void list_folder(const Root& root, const std::string& folder, const std::set<std
       base::over_limit("tensors", "the folder has more than " + std::to_string(kMostEntries) + " files");
   }
   if (error) base::io_error_of(path, "list", "the folder cannot be listed", error.value());
+}
+
+constexpr std::size_t kWindow = std::size_t{1} << 20;  // read and hashed at a time, while it is in the cache
+
+// SHA-256 is serial, so other threads hash the leaves and read ahead. `room` has two windows.
+void hash_piece(const Root& root, Piece& piece, core::FileLeaves* leaves, std::span<std::byte> room, Executor& executor,
+                core::Progress& progress) {
+  const std::shared_ptr<const Source> source = root.open(piece.file);
+  const auto require = [&](std::uint64_t end) {
+    if (end > source->size())
+      base::io_error_of(root.path(piece.file), "changed", "the file became shorter while the folder was read");
+  };
+  require(piece.end);
+  const auto read = [&](std::span<std::byte> window, std::uint64_t offset) {
+    const auto bytes = window.first(static_cast<std::size_t>(std::min<std::uint64_t>(kWindow, piece.end - offset)));
+    if (!bytes.empty()) source->read_at(offset, bytes);
+    return bytes;
+  };
+  std::optional<core::FileLeaves::Reading> reading;
+  if (leaves != nullptr) reading.emplace(*leaves, piece.begin, piece.end);
+  codecs::Sha256 hasher;
+  std::span<const std::byte> bytes = read(room.first(kWindow), piece.begin);
+  for (std::uint64_t offset = piece.begin; offset < piece.end;) {
+    const std::uint64_t next = offset + bytes.size();
+    const auto free = bytes.data() == room.data() ? room.last(kWindow) : room.first(kWindow);
+    std::span<const std::byte> ahead;
+    const std::size_t tasks = reading ? reading->take(offset, bytes) : 0;
+    executor.for_each(2 + tasks, [&](std::uint64_t i) {
+      if (i == 0)
+        hasher.update(bytes);
+      else if (i <= tasks)
+        reading->hash(base::to_size(i - 1));
+      else
+        ahead = read(free, next);
+    });
+    if (reading) reading->keep_rest();
+    progress.add(bytes.size());
+    bytes = ahead;
+    offset = next;
+  }
+  if (const std::size_t missing = reading ? reading->missing() : 0; missing > 0) {
+    require(piece.end + missing);
+    source->read_at(piece.end, room.first(missing));
+    reading->finish(room.first(missing));
+  }
+  source->check_unchanged();
+  piece.sha256 = {hasher.finish(), 0};
 }
 
 }  // namespace
@@ -122,7 +170,7 @@ std::optional<Stamp> stamp_of(const std::string& path) {
                .changed_ns = info.st_ctim.tv_nsec};
 }
 
-void hash(const Root& root, std::vector<Piece>& pieces, const Context& context) {
+void hash(const Root& root, std::vector<Piece>& pieces, const Context& context, Leaves* leaves) {
   std::uint64_t total = 0;
   std::vector<Piece*> order;
   for (Piece& each : pieces) {
@@ -132,20 +180,20 @@ void hash(const Root& root, std::vector<Piece>& pieces, const Context& context) 
   std::stable_sort(order.begin(), order.end(),
                    [](const Piece* a, const Piece* b) { return a->end - a->begin > b->end - b->begin; });
   core::Progress progress(context, total);
-  core::executor_of(context).for_each(order.size(), [&](std::uint64_t i) {
-    Piece& piece = *order[base::to_size(i)];
-    const std::shared_ptr<const Source> source = root.open(piece.file);
-    if (piece.end > source->size())
-      base::io_error_of(root.path(piece.file), "changed", "the file became shorter while the folder was read");
-    codecs::Sha256 hasher;
-    core::read_pieces(*source, piece.begin, piece.end, [&](std::uint64_t, std::span<const std::byte> bytes) {
-      hasher.update(bytes);
-      progress.add(bytes.size());
-      return true;
-    });
-    source->check_unchanged();
-    piece.sha256 = {hasher.finish(), 0};
-  });
+  Executor& executor = core::executor_of(context);
+  core::BufferPool rooms(2 * kWindow);
+  const auto perform = [&](Piece& piece) {
+    core::FileLeaves* of_file = nullptr;
+    if (leaves != nullptr)
+      if (const auto found = leaves->find(piece.file); found != leaves->end()) of_file = &found->second;
+    const core::BufferPool::Lease room(rooms);
+    hash_piece(root, piece, of_file, room.span(), executor, progress);
+  };
+  // Threads share pieces; one that is longer than all others together goes first, with all threads to itself.
+  const bool alone = !order.empty() && order.front()->end - order.front()->begin > total / 2;
+  if (alone) perform(*order.front());
+  executor.for_each(order.size() - (alone ? 1 : 0),
+                    [&](std::uint64_t i) { perform(*order[base::to_size(i) + (alone ? 1 : 0)]); });
   progress.finish();
 }
 

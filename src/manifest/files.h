@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/leaves.h"
 #include "core/progress.h"
 #include "weighbridge/context.h"
 #include "weighbridge/manifest.h"
@@ -97,7 +98,10 @@ struct Piece {
   std::uint64_t begin = 0, end = 0;
   Digest sha256{};
 };
-// Hashes all pieces on the executor, the largest first. Error io if a file changes meanwhile or ends before its range.
-void hash(const Root&, std::vector<Piece>&, const Context&);
+// Leaves of the content digest to hash on the way, by file.
+using Leaves = std::map<std::string, core::FileLeaves, std::less<>>;
+// Hashes all pieces on the executor, the largest first, and the leaves with the same reads; only a leaf that crosses
+// the end of a piece is read once more. Error io if a file changes meanwhile or ends before its range.
+void hash(const Root&, std::vector<Piece>&, const Context&, Leaves* = nullptr);
 
 }  // namespace weighbridge::signing

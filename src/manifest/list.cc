@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/utf8.h"
+#include "core/leaves.h"
 #include "io/temporary.h"
 #include "manifest/bundle.h"
 #include "manifest/files.h"
@@ -55,30 +56,64 @@ void require_listed(const Root& root, const Listing& listing, bool allow_symlink
   }
 }
 
+// nullopt: no model.
+template <class From> std::optional<Model> opened(const From& from, const Context& context) {
+  Report report;
+  try {
+    return open(from, report, context, {.checks = Checks::structure});
+  } catch (const Error& error) {
+    if (error.kind() == Kind::io) throw;
+    return std::nullopt;
+  }
+}
+
+bool is_model_of_its_own(const std::optional<Model>& model) {
+  return model && model->size() > 0 && model->sources().size() <= 1;
+}
+
+// Models as they are before the files are hashed. Only the places of their leaves are kept: a folder may have many.
+signing::Leaves find_leaves(const Root& root, const Manifest& manifest, const Context& context) {
+  signing::Leaves out;
+  for (const ManifestNote& note : manifest.notes) {
+    if (note.size == 0) continue;
+    const std::optional<Model> model = opened(root.open(note.file), context);
+    if (!is_model_of_its_own(model)) continue;
+    if (core::FileLeaves leaves(*model, note.size); !leaves.empty()) out.emplace(note.file, std::move(leaves));
+  }
+  return out;
+}
+
+// nullopt: there are tensors that this build cannot read; the file's SHA-256 covers them. Reads only what `leaves`
+// lacks.
+std::optional<ContentDigests> digests_of(const Root& root, const Model& model, const signing::Leaves& leaves,
+                                         const Context& context) {
+  std::vector<const core::FileLeaves*> of_source;
+  for (const std::shared_ptr<const Source>& source : model.sources()) {
+    const std::string name(source ? source->name() : std::string_view());
+    const auto found = leaves.find(root.is_folder() ? root.below(name) : root.name());
+    const bool is_the_file = found != leaves.end() && source && source->size() == found->second.file_size();
+    of_source.push_back(is_the_file ? &found->second : nullptr);
+  }
+  try {
+    return core::content_digests(model, context, [&](const Part& part) {
+      const auto extent = part.extent();
+      const core::FileLeaves* const known = extent ? of_source[extent->source] : nullptr;
+      return known != nullptr ? known->find(part) : std::span<const codecs::Digest256>();
+    });
+  } catch (const Error& error) {
+    if (error.kind() == Kind::io) throw;
+    return std::nullopt;
+  }
+}
+
 // The digests of the tensors, of each file that is a tensor file of its own and of the model that the folder is.
-void describe(const Root& root, const std::string& path, Manifest& out, const Context& context) {
-  const auto opened = [&](auto&& source) -> std::optional<Model> {
-    Report report;
-    try {
-      return open(source, report, context, {.checks = Checks::structure});
-    } catch (const Error& error) {
-      if (error.kind() == Kind::io) throw;
-      return std::nullopt;  // no model
-    }
-  };
-  const auto digests = [&](const Model& model) -> std::optional<ContentDigests> {
-    try {
-      return content_digests(model, context);
-    } catch (const Error& error) {
-      if (error.kind() == Kind::io) throw;
-      return std::nullopt;  // tensors that this build cannot read; the file's SHA-256 covers them
-    }
-  };
+void describe(const Root& root, const std::string& path, Manifest& out, const signing::Leaves& leaves,
+              const Context& context) {
   for (ManifestNote& note : out.notes) {
     if (note.size == 0) continue;
-    const std::optional<Model> model = opened(root.open(note.file));
-    if (!model || model->size() == 0 || model->sources().size() > 1) continue;
-    const auto found = digests(*model);
+    const std::optional<Model> model = opened(root.open(note.file), context);
+    if (!is_model_of_its_own(model)) continue;
+    const auto found = digests_of(root, *model, leaves, context);
     if (!found) continue;
     note.format = model->format();
     note.content_digest = found->model;
@@ -91,11 +126,25 @@ void describe(const Root& root, const std::string& path, Manifest& out, const Co
     }
     return;
   }
-  const std::optional<Model> model = opened(path);
-  const auto found = model ? digests(*model) : std::nullopt;
+  const std::optional<Model> model = opened(path, context);
+  const auto found = model ? digests_of(root, *model, leaves, context) : std::nullopt;
   if (!found) return;
   out.format = model->format();
   out.content_digest = found->model;
+}
+
+// The digests of a file and of its tensors must be those of the same bytes.
+using Stamps = std::vector<std::optional<signing::Stamp>>;
+Stamps stamps_of(const Root& root, const Manifest& manifest) {
+  Stamps out;
+  for (const ManifestNote& note : manifest.notes) out.push_back(signing::stamp_of(root.path(note.file)));
+  return out;
+}
+void require_unchanged(const Root& root, const Manifest& manifest, const Stamps& before) {
+  const Stamps now = stamps_of(root, manifest);
+  for (std::size_t i = 0; i < now.size(); ++i)
+    if (now[i] != before[i])
+      base::io_error_of(root.path(manifest.notes[i].file), "changed", "the file changed while the folder was read");
 }
 
 }  // namespace
@@ -145,14 +194,23 @@ Manifest list_files(const std::string& path, const ManifestOptions& options, con
         pieces.push_back({.file = entry.name, .begin = at, .end = at + std::min(options.shard_size, size - at)});
   }
   if (pieces.empty()) base::misuse("no-files", "every file is empty, and ranges of bytes cannot list empty files");
-  signing::hash(root, pieces, context);
+  Stamps before;
+  signing::Leaves leaves;
+  if (options.per_tensor) {
+    before = stamps_of(root, out);
+    leaves = find_leaves(root, out, context);
+  }
+  signing::hash(root, pieces, context, &leaves);
   for (const signing::Piece& piece : pieces)
     out.entries.push_back({.file = piece.file,
                            .begin = options.shard_size == 0 ? 0 : piece.begin,
                            .end = options.shard_size == 0 ? 0 : piece.end,
                            .sha256 = piece.sha256});
   out.ignored.assign(ignored.begin(), ignored.end());
-  if (options.per_tensor) describe(root, path, out, context);
+  if (options.per_tensor) {
+    describe(root, path, out, leaves, context);
+    require_unchanged(root, out, before);
+  }
   return out;
 }
 

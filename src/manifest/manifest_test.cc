@@ -10,12 +10,16 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 
 #include "manifest/files.h"
 #include "support/signing_keys.h"
 #include "support/temporary_folder.h"
 #include "weighbridge/convert.h"
+#include "weighbridge/hash.h"
+#include "weighbridge/open.h"
 
 namespace weighbridge {
 namespace {
@@ -99,6 +103,16 @@ TEST_F(ManifestOfFiles, MissingAdditionalAndChangedFilesAreNamed) {
   EXPECT_EQ(differences(check(manifest, lenient)), "changed config.json, missing empty, changed weights.bin");
   lenient = {.ignore = {"s*"}};
   EXPECT_EQ(differences(check(manifest, lenient)), "changed config.json, missing empty, changed weights.bin");
+}
+
+TEST_F(ManifestOfFiles, OneFileAgainstTheManifestOfItsFolderIsNoMissingFile) {
+  const std::string manifest = unsigned_manifest(), file = folder / "m/weights.bin";
+  const ManifestVerdict found = verify_manifest(file, text_source(manifest));
+  EXPECT_EQ(differences(found), "missing config.json, missing empty, missing sub/a.txt");
+  const Finding* const first = found.report.first_error();
+  EXPECT_EQ(first->message.find("not there"), std::string::npos) << first->message;
+  EXPECT_EQ(first->hint.name, "only");
+  EXPECT_TRUE(verify_manifest(file, text_source(manifest), {.only = {"weights.bin"}}).valid());
 }
 
 TEST_F(ManifestOfFiles, OnlyPartOfItCanBeChecked) {
@@ -218,6 +232,61 @@ TEST_F(ManifestOfFiles, TheTensorsThatChangedAreNamed) {
   write_file(folder / "m/model.safetensors", "no model");
   EXPECT_FALSE(check(manifest).differences.at(0).compared);
 }
+
+#ifdef __linux__
+// What this process has read with system calls.
+std::uint64_t bytes_read() {
+  const std::string text = read_file("/proc/self/io");
+  return text.starts_with("rchar: ") ? std::stoull(text.substr(7)) : 0;
+}
+
+// Tensors of many sizes around that of a leaf, in two shards with an index; every digest is that of the ordinary
+// reader.
+TEST_F(ManifestOfFiles, OnePassGivesTheDigestsOfFilesRangesAndTensors) {
+  if (bytes_read() == 0) GTEST_SKIP() << "the system does not count what a process reads";
+  std::string index = "{\"weight_map\":{";
+  std::uint64_t payload = 0;
+  for (int shard = 1; shard <= 2; ++shard) {
+    Builder builder;
+    const std::string file = "model-0000" + std::to_string(shard) + "-of-00002.safetensors";
+    for (const std::uint64_t size : {1U, 65535U, 65536U, 65537U, 5U, 0U, 3U << 20, 200000U, 7U, (2U << 20) + 13}) {
+      const std::string name = std::to_string(shard) + "." + std::to_string(size);
+      std::string bytes(size, '\0');
+      for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 + i / 251 + size);
+      const auto held = std::make_shared<std::string>(std::move(bytes));
+      builder.tensor(name, DType::u8, {size}, {std::as_bytes(std::span(*held)), held});
+      index += (payload == 0 ? "\"" : ",\"") + name + "\":\"" + file + "\"";
+      payload += size;
+    }
+    save(builder.build(), folder / ("m/" + file));
+  }
+  write_file(folder / "m/model.safetensors.index.json", index + "}}");
+  const Model whole = open(model());
+  const ContentDigests expected = content_digests(whole);
+  std::map<std::string, Digest, std::less<>> digest_of;
+  for (std::uint32_t i = 0; i < whole.size(); ++i) digest_of.emplace(whole.name(i), expected.tensors[i]);
+  for (const bool threads : {false, true})
+    for (const std::uint64_t range : {0U, 30000U, 65536U, 1000000U, 100000000U}) {
+      Context context;
+      if (threads) context.executor = thread_executor(3);
+      const std::uint64_t before = bytes_read();
+      const Manifest list = list_files(model(), {.per_tensor = true, .shard_size = range}, context);
+      const std::uint64_t read = bytes_read() - before;
+      EXPECT_LT(read, range == 0 || range > 65536 ? payload * 11 / 10 + 2000000 : payload * 2) << range;
+      EXPECT_EQ(list.content_digest, expected.model);
+      std::size_t tensors = 0;
+      for (const ManifestNote& note : list.notes)
+        for (const auto& [name, digest] : note.tensors) {
+          ++tensors;
+          EXPECT_EQ(digest, digest_of.at(name)) << name << " in ranges of " << range;
+        }
+      EXPECT_EQ(tensors, whole.size());
+      const Manifest plain = list_files(model(), {.shard_size = range}, context);
+      ASSERT_EQ(plain.entries.size(), list.entries.size());
+      for (std::size_t i = 0; i < plain.entries.size(); ++i) EXPECT_EQ(plain.entries[i].sha256, list.entries[i].sha256);
+    }
+}
+#endif
 
 TEST_F(ManifestOfFiles, SignaturesAreCheckedFirst) {
   const test::Key key("P-384"), other("P-384");

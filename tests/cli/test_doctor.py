@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """doctor by its jobs: a download that does not open, one that stopped, a cache to prove."""
+import gzip
 import hashlib
 import os
 import subprocess
@@ -82,6 +83,19 @@ def test_what_came_in_place_of_the_file(tmp_path, content, what):
     assert what in weighbridge("doctor", path, status=1).stdout
     assert diagnosis(path)["condition"] == "foreign"
     assert weighbridge("doctor", path, "--resume-from", status=1).stdout == ""
+
+
+def test_what_to_do_is_a_command_that_works(whole, tmp_path):
+    packed = tmp_path / "packed.safetensors"
+    packed.write_bytes(gzip.compress(whole.read_bytes()))
+    command = weighbridge("doctor", packed, status=1).stdout.splitlines()[-1]
+    assert command == f"    gzip -dc < {packed} > {tmp_path}/packed.decompressed.safetensors"
+    subprocess.run(["sh", "-c", command], check=True)
+    assert (tmp_path / "packed.decompressed.safetensors").read_bytes() == whole.read_bytes()
+    cut = tmp_path / "cut.safetensors"
+    cut.write_bytes(whole.read_bytes()[:-1])
+    with open(cut, "rb") as file:  # of standard input, the name is not known
+        assert "curl -L -C - -o FILE URL" in weighbridge("doctor", "-", stdin=file, status=1).stdout
 
 
 def test_a_wrong_extension(whole, tmp_path):

@@ -78,8 +78,39 @@ def test_write_another_file(model, tmp_path):
     weighbridge("edit", model, "--set", "a=b", "-o", tmp_path / "new.safetensors", status=2)
     weighbridge("edit", model, "--set", "a=b", "-o", tmp_path / "new.safetensors", "--force")
     weighbridge("edit", model, "--without", "b", "-o", tmp_path / "less.safetensors")
-    assert "needs a new file" in weighbridge("edit", model, "--without", "b", "--in-place", status=2).stderr
+    refused = weighbridge("edit", model, "--without", "b", "--in-place", status=2).stderr
+    assert "needs a new file, because safetensors allows no bytes that belong to no tensor; try --output" in refused
     weighbridge("verify", tmp_path / "less.safetensors", tmp_path / "new.safetensors")
+
+
+def test_tensors_left_out_in_place_stay_in_the_file(model, tmp_path):
+    path = tmp_path / "model.zt"
+    weighbridge("convert", model, path)
+    old = path.read_bytes()
+    assert "the bytes of the tensors left out stay in the file" in weighbridge("edit", path, "--without", "b", "--in-place").stderr
+    assert "b" not in [tensor["name"] for tensor in json.loads(weighbridge("inspect", "--json", path).stdout)["tensors"]]
+    weighbridge("verify", path)
+    weighbridge("edit", path, "--undo")
+    assert path.read_bytes() == old
+
+
+def test_the_shard_and_the_command_are_named(model, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number, glob in (1, "b"), (2, "w"):
+        weighbridge("convert", model, folder / f"model-0000{number}-of-00002.safetensors", "--only", glob)
+    names = {glob: f"model-0000{number}-of-00002.safetensors" for number, glob in ((1, "b"), (2, "w"))}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
+    (folder / "config.json").write_text('{"model_type": "mine"}')
+    refused = weighbridge("edit", folder, "--rename", "w=a b", "--in-place", status=2).stderr
+    assert 'the tensor "w" is in "model-00002-of-00002.safetensors"' in refused
+    assert f"to do: weighbridge convert {folder} NEW/ --rename 'w=a b'\n" in refused
+    weighbridge("convert", folder, f"{tmp_path}/NEW/", "--rename", "w=a b")
+
+
+def test_names_by_pattern(model):
+    weighbridge("edit", model, "--rename", "s/^w$/weight/", "-i")
+    assert "weight" in weighbridge("inspect", model).stdout
 
 
 def test_types_in_gguf(model, tmp_path):

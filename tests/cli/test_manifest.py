@@ -97,6 +97,16 @@ def test_each_difference_is_named(model, keys):
     weighbridge(*check, "--ignore", "sub/n*w")
 
 
+def test_an_empty_key_is_not_taken_for_none(model, keys, tmp_path):
+    sig, empty = tmp_path / "model.sig", tmp_path / "empty.pem"
+    empty.write_text("")
+    weighbridge("manifest", model, "-o", sig, "--key", keys / "prime256v1.pem")
+    for flag in "--key", "--roots":
+        assert "empty.pem: the file is empty, so it is no key or certificate" in weighbridge("verify", model, "--manifest", sig, flag, empty, status=2).stderr
+    weighbridge("manifest", model, "-o", tmp_path / "other.sig", "--key", empty, status=2)
+    assert not (tmp_path / "other.sig").exists()
+
+
 def test_what_no_signature_proves(model, tmp_path):
     sig = tmp_path / "model.sig"
     out = weighbridge("manifest", model, "-o", sig).stdout

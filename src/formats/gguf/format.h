@@ -24,7 +24,8 @@ void remark(const Place&, core::Findings&);
 
 core::WriteLayout layout(const Model&, const Options&);
 core::WriteLayout layout_files(const Model&, const Options&);
-std::optional<core::NewHeader> new_header(const Model& original, const Model& edited);
+std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
+                                          std::span<const std::uint32_t> kept);
 
 // The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A header for tensors that stay where they are: version, order and tensor infos are those of the file, names and
 // metadata those of the edited model. What the alignment leaves is zeros, and more is the key kPadding.
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/endian.h"
@@ -47,14 +50,40 @@ struct Parts {
   }
 };
 
+// Whether the tensors that are left out are the last ones in the file, or have the bytes of others: llama.cpp refuses a
+// hole between tensors, and reads a file with bytes behind the last one (U11, U12).
+bool leaves_no_hole(const Model& original, const Model& edited, std::span<const std::uint32_t> kept) {
+  std::uint64_t end = 0;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  for (const Tensor& tensor : edited)
+    for (std::uint32_t i = 0; i < tensor.part_count(); ++i)
+      if (const auto extent = tensor.part(i).extent()) {
+        end = std::max(end, extent->offset + extent->length);
+        ranges.emplace(extent->offset, extent->length);
+      }
+  for (std::uint32_t t = 0; t < original.size(); ++t) {
+    if (std::binary_search(kept.begin(), kept.end(), t)) continue;
+    for (std::uint32_t i = 0; i < original[t].part_count(); ++i) {
+      const auto extent = original[t].part(i).extent();
+      if (!extent || (extent->length > 0 && extent->offset < end && !ranges.contains({extent->offset, extent->length})))
+        return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
-std::optional<core::NewHeader> new_header(const Model& original, const Model& edited) {
+std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
+                                          std::span<const std::uint32_t> kept) {
   const std::string_view header = core::retained_header(original);
   if (header.size() < kHeaderSize || (base::load_le<std::uint32_t>(header.data() + kMagic.size()) & 0xFFFF) == 0)
     return std::nullopt;  // big-endian: new files are not
   const auto parts = std::make_shared<Parts>();
+  if (kept.size() != original.size() && !leaves_no_hole(original, edited, kept))
+    return core::NewHeader{.refusal = "llama.cpp refuses a hole between tensors, so only the last ones can go"};
   parts->start = header.substr(0, kHeaderSize - 8);
+  base::store_le<std::uint64_t>(parts->start.data() + kMagic.size() + 4, edited.size());
   core::WriteLayout judged;
   core::Ledger ledger(judged);
   MetadataOut metadata;
@@ -68,7 +97,7 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
   const std::less_equal<const char*> before;
   for (std::uint32_t i = 0; i < edited.size(); ++i) {
     // The walker's names are in the header, each with the rest of its info behind it.
-    const std::string_view name = original.name(i);
+    const std::string_view name = original.name(kept[i]);
     const char* const end = name.data() + name.size();
     if (!before(header.data(), name.data()) || !before(end + 4, header.data() + header.size())) return std::nullopt;
     const std::uint64_t rest = 4 + 8 * std::uint64_t{base::load_le<std::uint32_t>(end)} + 4 + 8;

@@ -20,7 +20,8 @@ void read_files(const core::Opening&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&);
 core::WriteLayout layout_files(const Model&, const Options&);
-std::optional<core::NewHeader> new_header(const Model& original, const Model& edited);
+std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
+                                          std::span<const std::uint32_t> kept);
 
 // Warns about a shard that is opened by itself although its index lies beside it.
 void remark(const Place&, core::Findings&);

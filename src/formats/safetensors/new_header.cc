@@ -72,7 +72,10 @@ bool append_entry(std::string& json, const Tensor& tensor, std::uint64_t data_st
 
 }  // namespace
 
-std::optional<core::NewHeader> new_header(const Model& original, const Model& edited) {
+std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
+                                          std::span<const std::uint32_t> kept) {
+  if (kept.size() != original.size())
+    return core::NewHeader{.refusal = "safetensors allows no bytes that belong to no tensor"};
   const std::uint64_t room = kLengthSize + core::retained_header(original).size();
   auto json = std::make_shared<std::string>("{");
   if (!append_metadata(*json, edited)) return std::nullopt;

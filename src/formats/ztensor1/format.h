@@ -15,7 +15,8 @@ bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&);
-std::optional<core::NewHeader> new_header(const Model& original, const Model& edited);
+std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
+                                          std::span<const std::uint32_t> kept);
 core::WriteLayout append(const Model& target, const Model& more, const Options&);
 
 // The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.

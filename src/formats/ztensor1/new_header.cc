@@ -10,7 +10,8 @@
 
 namespace weighbridge::ztensor1 {
 
-std::optional<core::NewHeader> new_header(const Model& original, const Model& edited) {
+std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
+                                          std::span<const std::uint32_t> kept) {
   const Options options;
   Planner planner(edited, options, std::string(original.version()));
   Manifest& manifest = planner.manifest();
@@ -19,8 +20,12 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
   for (auto& [name, item] : manifest.kept) {
     const auto tensor = original.find(name);
     if (!tensor) return std::nullopt;
-    name = edited.name(tensor->index());
+    const auto at = std::lower_bound(kept.begin(), kept.end(), tensor->index());
+    const bool stays = at != kept.end() && *at == tensor->index();
+    name = stays ? edited.name(static_cast<std::uint32_t>(at - kept.begin())) : std::string_view();
+    if (!stays) item = {};
   }
+  std::erase_if(manifest.kept, [](const auto& each) { return each.second.empty(); });
   std::sort(manifest.kept.begin(), manifest.kept.end());
   manifest.keep = std::make_shared<std::pair<Model, Model>>(original, edited);
   planner.place_root(nullptr);
