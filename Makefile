@@ -4,8 +4,8 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 10
-# Tests of verbs that start threads.
-THREADED = convert embed generate terminal
+# The builds of the page's core: with the 128-bit vectors of WebAssembly, and without.
+WEB_KINDS ?= simd plain
 PREFIX ?= /usr/local
 STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
@@ -55,12 +55,13 @@ check: ## everything else that must be green: release, published packages, brows
 	@$(STAGE) "the packages made of the release build" $(MAKE) --no-print-directory test-packages
 	@$(STAGE) "interop with the published packages, and robustness" $(MAKE) --no-print-directory test-interop
 	@$(STAGE) "the Python package" $(MAKE) --no-print-directory test-python
-	@$(STAGE) "the shared library" $(MAKE) --no-print-directory test-shared
-	@$(STAGE) "the browser: core, npm package and page" $(MAKE) --no-print-directory test-web
+	@$(STAGE) "the browser: core with vectors, npm package and page" $(MAKE) --no-print-directory test-web WEB_KINDS=simd
 	@$(STAGE) "clang 16: address and undefined-behavior sanitizers, and a short fuzz run" $(MAKE) --no-print-directory test-fuzz
 	@$(STAGE) "clang 16: thread sanitizer over what has threads" $(MAKE) --no-print-directory test-threads
 
 check-long: setup-check ## what does not fit, before a release: fuzzing for long, threads and malformed files without a sample
+	@$(STAGE) "the shared library" $(MAKE) --no-print-directory test-shared
+	@$(STAGE) "the browser: core with and without vectors, npm package and page" $(MAKE) --no-print-directory test-web
 	@$(STAGE) "the Python package with each Python that is here, and from its source archive" $(MAKE) --no-print-directory test-pythons
 	@$(STAGE) "the Python package under the address sanitizer" tools/test-python-asan.sh
 	@$(STAGE) "GGUF beside llama.cpp" $(MAKE) --no-print-directory check-llama
@@ -155,11 +156,10 @@ test-fuzz: ## build with clang 16, sanitizers and libFuzzer; run ctest, fuzz eac
 	cmake --build build/fuzz -j $(JOBS)
 	python3 tools/run_ctest.py fuzz -j $(JOBS)
 
-test-threads: ## the programs with threads, and the verbs that start them, under the thread sanitizer
+test-threads: ## the programs with threads under the thread sanitizer
 	cmake --preset tsan
-	cmake --build build/tsan -j $(JOBS) --target tests_with_threads weighbridge
+	cmake --build build/tsan -j $(JOBS) --target tests_with_threads
 	python3 tools/run_ctest.py threads -j $(JOBS)
-	@WEIGHBRIDGE="$(CURDIR)/build/tsan/weighbridge" tools/run-pytest.sh published $(addprefix tests/cli/test_,$(addsuffix .py,$(THREADED)))
 
 test-all-threads:
 	cmake --preset tsan
@@ -244,7 +244,7 @@ check-reproducible: setup ## build HEAD twice in different folders, once without
 
 web: ## build the page: build/web/site, and the npm package: web/api
 	@tools/install-packages.sh web
-	@tools/build-web.sh
+	@WEB_KINDS="$(WEB_KINDS)" tools/build-web.sh
 
 web-serve: web ## build the page and serve it on the loopback address
 	node web/tests/serve.mjs build/web/site

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds everything for the browser: the core (build/web/core/{simd,plain}), the npm package (web/api/dist) and the static page
-# (build/web/site), which any web server can serve.
+# (build/web/site), which any web server can serve. WEB_KINDS=simd leaves out the core for engines without vectors.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
+read -ra kinds <<<"${WEB_KINDS:-simd plain}"
 
 tools/fetch-sources.sh
-for kind in simd plain; do
+for kind in "${kinds[@]}"; do
   preset=web
   [ $kind = plain ] && preset=web-plain
   [ -f build/web/$kind/build.ninja ] || cmake --preset $preset
@@ -20,7 +21,7 @@ cd web
 [ -x node_modules/.bin/tsc ] || npm ci --silent
 rm -rf api/dist ../build/web/site
 npx --no-install tsc -p api/tsconfig.json
-node api/tools/copy_core.mjs
+node api/tools/copy_core.mjs ../build/web/core "${kinds[@]}"
 npx --no-install tsc -p page/tsconfig.json
 cp page/index.html page/style.css page/favicon.svg ../build/web/site/
 mkdir -p ../build/web/site/api/dist

@@ -3,16 +3,23 @@
 """Runs ctest and prints totals: `run_ctest.py PRESET [ctest argument...]`.
 
 One ctest entry is a whole program, so ctest itself counts programs. This script counts the tests inside, repeats each reason for a
-skipped test, and fails if a program ended without a result although ctest accepted its exit status.
+skipped test, and fails if a program ended without a result although ctest accepted its exit status. The tests' temporary files are kept
+in memory if TMPDIR does not say otherwise and there is room: the tests wait for each file to be on the disk, which took half their time.
 """
 import collections
+import contextlib
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as xml
 
 OUTPUT = "GTEST_OUTPUT=xml:"
+MEMORY = "/dev/shm"
+ROOM = 4 << 30
 
 
 def result_files(preset, arguments):
@@ -26,12 +33,22 @@ def result_files(preset, arguments):
     return files
 
 
+def temporary_files():
+    """A context whose value is the folder for the tests' temporary files."""
+    if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
+        folder = tempfile.TemporaryDirectory(dir=MEMORY, prefix="weighbridge-")
+        os.chmod(folder.name, 0o755)  # some tests become another user
+        return folder
+    return contextlib.nullcontext(tempfile.gettempdir())
+
+
 def main():
     preset, arguments = sys.argv[1], sys.argv[2:]
     files = result_files(preset, arguments)
     for path in files.values():
         path.unlink(missing_ok=True)
-    status = subprocess.run(["ctest", "--preset", preset, *arguments], check=False).returncode
+    with temporary_files() as folder:
+        status = subprocess.run(["ctest", "--preset", preset, *arguments], check=False, env={**os.environ, "TMPDIR": folder}).returncode
     counts, skipped, silent = collections.Counter(), collections.Counter(), []
     for name, path in files.items():
         try:

@@ -21,8 +21,9 @@
 namespace weighbridge::test {
 namespace {
 
-// Large cases are sampled, so that one run stays within a minute, even with sanitizers, which are ten times slower: at most
-// this many places of a case, and this many bytes that are read for all of them, since a check reads the whole file.
+// Large cases are sampled, so that one run stays within a minute, even with sanitizers, which are ten times slower: at
+// most this many places of a case, and this many bytes that are read for all of them, since a check reads the whole
+// file.
 constexpr std::size_t kPlaces = test::kSanitized ? 120 : 1500;
 constexpr std::size_t kBytes = std::size_t{1} << (test::kSanitized ? 18 : 20);
 
