@@ -21,7 +21,7 @@ constexpr std::size_t kMostListed = 10;
 std::string pem_of(Session& session, std::string_view file) {
   const std::string path(file);
   std::string text = in_file(path, [&] { return small_text(session, path); });
-  if (text.empty()) raise(Kind::misuse, "misuse/key", "the file is empty, so it is no key or certificate", path);
+  if (text.empty()) raise(Kind::misuse, "misuse/key", "the file is empty, so it is not a key or certificate", path);
   return text;
 }
 

@@ -401,7 +401,7 @@ def test_search_and_vectors_of_another_kind(encoder_folder, corpus, tmp_path):
     with pytest.raises(wb.UsageError, match="no column 'v'"):
         wr.search(output, "lorry", encoder_folder, embedding="v")
     (tmp_path / "text.jsonl").write_text("{}")
-    with pytest.raises(wb.UsageError, match="no Parquet file"):
+    with pytest.raises(wb.UsageError, match="not a Parquet file"):
         wr.search(tmp_path / "text.jsonl", "lorry", encoder_folder)
 
 

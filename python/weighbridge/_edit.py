@@ -134,11 +134,12 @@ def edit(
         Another process, or this one, has the file open: close the model first. Nothing has changed.
     """
     import json
+    from collections.abc import Mapping
 
     given = {key: _typed(value) for key, value in (set or {}).items()}
     target = "" if output is None else os.fspath(output)
-    pairs = list(rename.items()) if hasattr(rename, "items") else []
-    texts = [] if hasattr(rename, "items") else _texts(rename or ())
+    renamed = {} if rename is None else rename
+    pairs, texts = (list(renamed.items()), []) if isinstance(renamed, Mapping) else ([], _texts(renamed))
     return _edited(
         _core.edit(
             os.fspath(path), json.dumps(given), _texts(unset), pairs, texts, _texts(without), target, reserve, overwrite, dry_run,

@@ -303,7 +303,7 @@ def _prompts_beside(folder: str) -> tuple[dict[str, str], str | None]:
     except OSError:
         return {}, None
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise MalformedError(f"{path}: this is no JSON object with prompts: {error}") from None
+        raise MalformedError(f"{path}: this is not a JSON object with prompts: {error}") from None
     raise MalformedError(f"{path}: prompts are texts by name, and the default one is among them")
 
 

@@ -78,7 +78,7 @@ def _pem(given: Pem | None) -> str:
     with open(given, "rb") as file:
         text = file.read(1 << 20).decode("ascii", "replace")
     if not text:  # which would mean that none was given
-        raise ValueError(f"{os.fspath(given)!r} is empty, so it is no key or certificate")
+        raise ValueError(f"{os.fspath(given)!r} is empty, so it is not a key or certificate")
     return text
 
 

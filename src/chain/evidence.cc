@@ -86,7 +86,7 @@ Artifact read_artifact(const std::string& path, const Context& context,
   const Verdict verdict = verify(out.source, context);
   if (const Finding* const error = verdict.report.first_error()) throw Error(*error);
   if (verdict.format != "slm")
-    refuse("artifact", {}, "'" + path + "' is no .slm model; convert-trained makes one", 0, "slm",
+    refuse("artifact", {}, "'" + path + "' is not an .slm model; convert-trained makes one", 0, "slm",
            std::string(verdict.format));
   out.model = verdict.model;
   out.source->check_unchanged();

@@ -68,9 +68,9 @@ void check_kind(const Record& ledger, std::uint64_t entry) {
   const std::string row = entry_row(entry);
   const bool model = ledger.get(row + "kind") == "model";
   for (const char* const key : {"quantization", "admission_sha256"})
-    if (ledger.has(row + key) != model) broken(entry, key, model ? "is missing" : "is no key of an adapter", {}, {});
+    if (ledger.has(row + key) != model) broken(entry, key, model ? "is missing" : "is not a key of an adapter", {}, {});
   for (const char* const key : {"adapter_kind", "base_sha256"})
-    if (ledger.has(row + key) == model) broken(entry, key, model ? "is no key of a model" : "is missing", {}, {});
+    if (ledger.has(row + key) == model) broken(entry, key, model ? "is not a key of a model" : "is missing", {}, {});
 }
 
 // A path must not lead out of the folder, even with forged digests.
@@ -188,7 +188,7 @@ std::string internal::check_adapter(const Artifact& base, const std::shared_ptr<
   std::ranges::transform(kind, kind.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   if (!slm::adapter_kind_from_name(kind))
-    refuse("adapter", {}, "'" + path + "' is no adapter package", 0, "adp1, asp1 or alr1", kind);
+    refuse("adapter", {}, "'" + path + "' is not an adapter package", 0, "adp1, asp1 or alr1", kind);
   try {
     check_runs(slm::adapt(base.model, std::span(&package, 1), context));
   } catch (const Error& error) {  // a package for another model is a fault of the file here, not a usage error

@@ -300,7 +300,7 @@ std::string sha256_hex(std::string_view bytes) {
 
 std::optional<std::string> stated_time(std::string_view given) {
   if (!given.empty()) {
-    if (!is_time(given)) base::misuse("time", quoted(given) + " is no time like 2026-01-31T12:00:00Z");
+    if (!is_time(given)) base::misuse("time", quoted(given) + " is not a time like 2026-01-31T12:00:00Z");
     return std::string(given);
   }
   const char* const epoch = std::getenv("SOURCE_DATE_EPOCH");

@@ -77,7 +77,7 @@ class Reviewer {
       const bool stray = item.kind == LossKind::name;
       extra += stray;
       object_to(report_, stray ? RuleName("extra-tensor") : RuleName("structure"),
-                stray ? item.subject + " is no tensor of an .slm" : item.subject + ": " + item.from + ": " + item.to,
+                stray ? item.subject + " is not a tensor of an .slm" : item.subject + ": " + item.from + ": " + item.to,
                 {}, item.to, item.from);
     }
     record_.set("missing_tensors", missing).set("extra_tensors", extra);

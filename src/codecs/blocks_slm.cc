@@ -32,7 +32,7 @@ std::string q8_problem(const BlockForm& form) {
 std::string q4_problem(const BlockForm& form) {
   std::string problem = wrong_dtypes(form, DType::u8);
   if (problem.empty() && (form.group == 0 || form.group % 2 != 0 || form.columns % form.group != 0))
-    problem = fmt::format("its block size {} is no even divisor of the length {} of a row", form.group, form.columns);
+    problem = fmt::format("its block size {} does not divide the length {} of a row", form.group, form.columns);
   return problem;
 }
 

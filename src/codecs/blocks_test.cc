@@ -135,8 +135,7 @@ TEST(BlockTypes, SayWhatKeepsThemFromBeingRead) {
   EXPECT_EQ(problem(0, [](BlockForm& f) { f.group = 6; }), "its block size 6 is not the length 12 of a row");
   EXPECT_EQ(problem(0, [](BlockForm& f) { f.dtypes[0] = DType::u8; }), "its codes are u8, not i8");
   EXPECT_EQ(problem(0, [](BlockForm& f) { f.rank = 0; }), "a scalar has no rows that could share a scale");
-  EXPECT_EQ(problem(1, [](BlockForm& f) { f.group = 5; }),
-            "its block size 5 is no even divisor of the length 24 of a row");
+  EXPECT_EQ(problem(1, [](BlockForm& f) { f.group = 5; }), "its block size 5 does not divide the length 24 of a row");
   EXPECT_NE(problem(1, [](BlockForm& f) { f.group = 0; }), "");
   EXPECT_EQ(problem(1, [](BlockForm& f) { f.dtypes[1] = DType::f16; }), "its scales are f16, not f32");
   EXPECT_EQ(problem(2, [](BlockForm& f) { f.rank = 3; }), "the shape does not have two dimensions");

@@ -106,7 +106,7 @@ class Maker {
   }
   void lose_extra(std::string what, const Value& value) {
     lose(LossKind::extra, std::move(what), value.to_text(),
-         "dropped: an unknown key is no content of a canonical file");
+         "dropped: an unknown key is not content of a canonical file");
   }
 
   void add(const Tensor& tensor) {

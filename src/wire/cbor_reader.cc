@@ -194,7 +194,7 @@ bool CborReader::read_chunks(unsigned major, const Head& head, CborString& out) 
     Head chunk;
     if (major_of(*at) != major || info_of(*at) == kIndefinite)
       return fail(CborErrorCode::bad_chunk, at,
-                  "an indefinite CBOR string holds what is no definite string of its kind");
+                  "an indefinite CBOR string holds an item that is not a definite string of its kind");
     if (!read_head(at, chunk)) return false;
     if (chunk.argument > left(chunk.after))
       return fail(CborErrorCode::length_too_large, at, "a CBOR chunk is declared longer than the bytes that are left");

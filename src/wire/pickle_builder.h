@@ -210,7 +210,7 @@ class PickleBuilder {
     if (fits)
       append(to, refs);
     else
-      doubt(PickleFault::kind, "an opcode adds to a value that is no container of its kind");
+      doubt(PickleFault::kind, "an opcode adds to a value that is not a container of its kind");
     stack_.resize(first);
     return true;
   }

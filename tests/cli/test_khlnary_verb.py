@@ -178,7 +178,7 @@ def test_text_and_words_are_exact_both_ways(tmp_path):
     assert value["words"] == 6
     assert "exists" in weighbridge("khlnary", "assemble", tmp_path / "odd.txt", "-o", tmp_path / "again.knu", status=2).stderr
     (tmp_path / "bad.txt").write_text("NOP\nNOPE 1\n")
-    assert "line 2: 'NOPE' is no glyph" in weighbridge("khlnary", "assemble", tmp_path / "bad.txt", "-o", tmp_path / "bad.knu",
+    assert "line 2: 'NOPE' is not a glyph" in weighbridge("khlnary", "assemble", tmp_path / "bad.txt", "-o", tmp_path / "bad.knu",
                                                        status=1).stderr
     assert not (tmp_path / "bad.knu").exists()
 

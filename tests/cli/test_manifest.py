@@ -102,7 +102,7 @@ def test_an_empty_key_is_not_taken_for_none(model, keys, tmp_path):
     empty.write_text("")
     weighbridge("manifest", model, "-o", sig, "--key", keys / "prime256v1.pem")
     for flag in "--key", "--roots":
-        assert "empty.pem: the file is empty, so it is no key or certificate" in weighbridge("verify", model, "--manifest", sig, flag, empty, status=2).stderr
+        assert "empty.pem: the file is empty, so it is not a key or certificate" in weighbridge("verify", model, "--manifest", sig, flag, empty, status=2).stderr
     weighbridge("manifest", model, "-o", tmp_path / "other.sig", "--key", empty, status=2)
     assert not (tmp_path / "other.sig").exists()
 

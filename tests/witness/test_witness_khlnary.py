@@ -203,7 +203,7 @@ def test_runs(name):
 
 
 def test_addition_wraps():
-    """No module short enough for a test reaches the wrap: there is no glyph that doubles."""
+    """No module short enough for a test reaches the wrap: there is not a glyph that doubles."""
     assert [khlnary.wrap32(n) for n in (1 << 31, -(1 << 31) - 1, (1 << 32) + 5)] == [-(1 << 31), (1 << 31) - 1, 5]
     words = [knu("CONST_I8", -128), knu("CONST_I8", -128), *[knu("ADD_I32"), knu("CONST_I8", -128)] * 4]
     assert khlnary.run(words).stack == [-640, -128]

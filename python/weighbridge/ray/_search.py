@@ -72,7 +72,7 @@ def search(corpus: str | os.PathLike[str], query: str, model: str | os.PathLike[
         try:
             opened = pq.ParquetFile(path)
         except pa.ArrowInvalid as error:
-            raise UsageError(f"{path} is no Parquet file: give the output of embed ({str(error).splitlines()[0]})") from error
+            raise UsageError(f"{path} is not a Parquet file: give the output of embed ({str(error).splitlines()[0]})") from error
         with opened as file:
             names = file.schema_arrow.names
             if embedding not in names:

@@ -44,7 +44,7 @@ std::string_view reason_against(std::string_view name) {
   static constexpr std::array<std::string_view, 17> kOtherWeights = {
       "bin", "pt",      "pth", "ckpt", "pkl", "pickle", "safetensors", "gguf", "onnx",
       "h5",  "msgpack", "ot",  "npz",  "npy", "keras",  "tflite",      "pb"};
-  if (is_folder(name)) return "left out: a folder that is no module of the model";
+  if (is_folder(name)) return "left out: a folder that is not a module of the model";
   if (name.starts_with('.')) return "left out: a hidden file";
   if (is_program(name)) return "left out: a program, which others may run when they load the model";
   if (name.ends_with("/" + std::string(kWeights))) return {};

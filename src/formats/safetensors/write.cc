@@ -39,7 +39,7 @@ void refuse_options(const Options& options) {
   if (options.cast != DType::unknown &&
       (info(options.cast).kind != DTypeKind::real || dtype_rank(options.cast) == kDTypeRanks))
     base::misuse("cast", "safetensors tensors cannot be cast to " + std::string(name(options.cast)) +
-                             ", which is no floating-point dtype that it has");
+                             ", which is not a floating-point dtype that it has");
 }
 
 class Planner {

@@ -40,7 +40,7 @@ void refuse_options(const Options& options) {
     base::misuse("version", "zTensor 0.1 files have the version 0.1, not " + options.version);
   if (options.cast != DType::unknown && (info(options.cast).kind != DTypeKind::real || name_of(options.cast).empty()))
     base::misuse("cast", "zTensor 0.1 tensors cannot be cast to " + std::string(name(options.cast)) +
-                             ", which is no floating-point dtype that it has");
+                             ", which is not a floating-point dtype that it has");
 }
 
 class Planner {

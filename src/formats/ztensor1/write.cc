@@ -59,7 +59,7 @@ void refuse_options(const Options& options) {
     base::misuse("version", "zTensor files are written as version 1.1 or 1.2, not " + options.version);
   if (options.cast != DType::unknown && (info(options.cast).kind != DTypeKind::real || !holds(options.cast)))
     base::misuse("cast", "tensors cannot be cast to " + std::string(name(options.cast)) +
-                             ", which is no floating-point dtype that zTensor 1.x has");
+                             ", which is not a floating-point dtype that zTensor 1.x has");
 }
 
 Planner::Planner(const Model& model, const Options& options, std::string version)

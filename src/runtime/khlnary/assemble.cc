@@ -163,7 +163,7 @@ std::optional<std::uint32_t> assemble_line(Line line) {
   }
   constexpr std::string_view kPrefix = "G_";  // as the specification writes the names
   const Glyph* const glyph = find_glyph(first.starts_with(kPrefix) ? first.substr(kPrefix.size()) : first);
-  if (!glyph) line.refuse_word(first, "is no glyph");
+  if (!glyph) line.refuse_word(first, "is not a glyph");
   return Assembly(line, *glyph).run();
 }
 

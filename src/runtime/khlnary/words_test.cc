@@ -130,8 +130,8 @@ struct Bad {
 };
 
 TEST(Text, ThatCannotBeReadIsRefusedWithItsPlace) {
-  const std::vector<Bad> bad = {{"NOP\nNOPE", "line 2: 'NOPE' is no glyph", 4},
-                                {"nop", "'nop' is no glyph", 0},
+  const std::vector<Bad> bad = {{"NOP\nNOPE", "line 2: 'NOPE' is not a glyph", 4},
+                                {"nop", "'nop' is not a glyph", 0},
                                 {"CONST_I8", "CONST_I8 needs a number from -128 to 127", 8},
                                 {"CONST_I8 128", "'128' is not a number from -128 to 127", 9},
                                 {"CONST_I8 5x", "'5x' is not a number", 9},

@@ -28,7 +28,7 @@ using core::quoted;
 
 void require_sound(const Model& package, const Context& context) {
   if (package.format() != slm_adapter::kFormat.info.name)
-    base::misuse("adapter-format", "the format " + quoted(package.format()) + " is no adapter package");
+    base::misuse("adapter-format", "the format " + quoted(package.format()) + " is not an adapter package");
   Report report;
   core::Findings findings(report, core::Findings::Mode::all);
   slm_adapter::check_content(package, context, findings);

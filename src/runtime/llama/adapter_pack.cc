@@ -49,7 +49,7 @@ slm_adapter::Delta delta_for(const Tensor& target) {
 
 void require_float(const Tensor& tensor) {
   if (info(tensor.dtype()).kind != DTypeKind::real)
-    base::misuse("adapter-dtype", "the delta " + quoted(tensor.name()) + " is no floating-point tensor");
+    base::misuse("adapter-dtype", "the delta " + quoted(tensor.name()) + " is not a floating-point tensor");
 }
 
 [[noreturn]] void refuse_value(const Tensor& delta) {
