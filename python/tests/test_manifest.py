@@ -54,7 +54,7 @@ def test_an_empty_key_is_not_taken_for_none(model, tmp_path):
             wb.manifest(model, sig, key=key)
         assert not sig.exists()
     wb.manifest(model, sig)
-    with pytest.raises(ValueError, match="no key or certificate"):
+    with pytest.raises(ValueError, match="not a key or certificate"):
         wb.verify(model, manifest=sig, key=empty)
 
 

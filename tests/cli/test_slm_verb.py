@@ -57,7 +57,7 @@ def test_a_wrong_file_is_the_one_that_is_named(tmp_path, sample):
 
 def test_a_model_that_is_missing_or_none_is_not_told_of_its_record(tmp_path, sample):
     assert "nosuch.slm: " in weighbridge("slm", "validate-manifest", tmp_path / "nosuch.slm", status=4).stderr
-    assert "no .slm model" in weighbridge("slm", "runtime-smoke", sample, status=1).stderr
+    assert "not an .slm model" in weighbridge("slm", "runtime-smoke", sample, status=1).stderr
     weighbridge("slm", "promotion-ledger", "show", tmp_path / "nosuch", status=4)
 
 
