@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { kApi, tinySafetensors, withoutCore } from "./support/tiny.mjs";
+import { kApi, tinySafetensors, withoutCore, withoutPlain } from "./support/tiny.mjs";
 
 const kProgram = `
   import { Weighbridge } from "weighbridge";
@@ -39,7 +39,7 @@ const kShipped = [
   "dist/worker.js",
   "dist/node_worker.js",
   "dist/core/simd/weighbridge.wasm",
-  "dist/core/plain/weighbridge.js",
+  ...(withoutPlain ? [] : ["dist/core/plain/weighbridge.js"]),
   "dist/LICENSE",
   "dist/NOTICE",
 ];

@@ -18,10 +18,14 @@ export function tinySafetensors(name, shape, values) {
 export const kApi = fileURLToPath(new URL("../../", import.meta.url));
 export const kRepository = fileURLToPath(new URL("../../../../", import.meta.url));
 
+const has = (build) => existsSync(`${kApi}dist/core/${build}/weighbridge.wasm`);
+
 /** False, or why tests of the real core are skipped. */
-export const withoutCore = ["simd", "plain"].every((build) => existsSync(`${kApi}dist/core/${build}/weighbridge.wasm`))
+export const withoutCore = has("simd")
   ? false
   : "the WebAssembly core is not in dist/core: build it, then node tools/copy_core.mjs";
+/** The same of the core for engines without vectors. */
+export const withoutPlain = has("plain") ? false : "the core for engines without vectors was not built: WEB_KINDS left it out";
 
 /** The native command, and false or why comparisons with it are skipped. */
 export const kNative = process.env.WEIGHBRIDGE ?? `${kRepository}build/release/weighbridge`;
