@@ -24,8 +24,8 @@ namespace {
 // Large cases are sampled, so that one run stays within a minute, even with sanitizers, which are ten times slower: at
 // most this many places of a case, and this many bytes that are read for all of them, since a check reads the whole
 // file.
-constexpr std::size_t kPlaces = test::kSanitized ? 120 : 1500;
-constexpr std::size_t kBytes = std::size_t{1} << (test::kSanitized ? 18 : 20);
+constexpr std::size_t kPlaces = test::kSanitized ? 60 : 1500;
+constexpr std::size_t kBytes = std::size_t{1} << (test::kSanitized ? 17 : 20);
 
 // A source over the bytes of the case, which must outlive it.
 std::shared_ptr<const Source> source_of(const core::CorpusCase& c, const std::string& name) {
