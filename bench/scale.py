@@ -6,8 +6,8 @@ of Ray Data is with other makers of vectors. By processor time, which other work
 usage: scale.py FOLDER --cli WEIGHBRIDGE --model FOLDER [--texts FILE] [-n TURNS] [--parts jobs,start,growth,peers] [--json FILE]
 
 Run it with an interpreter that has weighbridge[ray]. FOLDER keeps the texts and the outputs. TEXTS is an STS-B file (sentence, sentence, score in CSV);
-without it, texts are made. Each figure of a job is compared with the time that the calls took which make vectors in the same process, so that both
-saw the same machine. Peers: sentence-transformers, and ONNX Runtime with tokenizers and the graph of embed.py, where the interpreter has them."""
+without it, texts are made. Each figure of a job is compared with the time of the calls that make vectors in the same process, so that both saw the
+same machine. Peers: sentence-transformers, and ONNX Runtime with tokenizers and the graph of embed.py, where the interpreter has them."""
 import argparse
 import csv
 import importlib.util
@@ -70,7 +70,7 @@ def written(path, texts):
 
 
 def jobs(o, results, texts):
-    """A whole job beside its vectors: reading, parts, Parquet, digests, the proof of the output."""
+    """A whole job beside its vectors: reading, parts, Parquet, digests, the check of the output."""
     source = written(os.path.join(o.folder, "one.txt"), texts[:1])
     told = [ran(JOB, source, os.path.join(o.folder, "out"), o.model, "int8")[0] for _ in range(o.turns)]
     results.row("jobs", "a job of one text, int8: what each job begins and ends with", figures(told))

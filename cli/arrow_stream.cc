@@ -78,7 +78,7 @@ class Flatbuffer {
   }
 
  private:
-  // Zeros, so that what has `more` bytes in front of them begins at a multiple.
+  // Inserts zeros, so that the buffer begins at a multiple of `to` once `more` bytes are in front of them.
   void align(std::size_t to, std::size_t more) {
     while ((bytes_.size() + more) % to != 0) bytes_.insert(0, 1, '\0');
   }

@@ -401,7 +401,7 @@ Status run_convert(Session& session) {
     return carry_out(session, path, output, plan(merged, format, options, counting(session, options)),
                      whole.file_size());
   } catch (const Error& error) {
-    // What is wrong with several inputs together names them itself.
+    // An error about several inputs together names them itself.
     const bool of_all = inputs.size() > 1 && error.finding().rule.starts_with("misuse/duplicate-");
     return session.fail(of_all ? std::string_view() : std::string_view(path), error);
   }

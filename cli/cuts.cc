@@ -142,7 +142,7 @@ std::string_view Cuts::operator()(const std::string& text) const {
 }
 
 bool comes_before(std::string_view a, std::string_view b) noexcept {
-  // What both begin with decides nothing, except a number that the first difference is in.
+  // The common prefix decides nothing, unless the first difference is inside a number.
   const std::size_t most = std::min(a.size(), b.size());
   std::size_t same = 0;
   while (most - same >= 8 && std::memcmp(a.data() + same, b.data() + same, 8) == 0) same += 8;

@@ -62,7 +62,7 @@ TEST(Cuts, NumbersInNamesAreOrderedByValue) {
 }
 
 TEST(Cuts, WhereNumbersBeginAlikeTheirWholeValuesAreCompared) {
-  // Each pair differs behind eight or more equal bytes, inside a number or at its end.
+  // Each pair differs after eight or more equal bytes, inside a number or at its end.
   EXPECT_TRUE(comes_before("model.layers.19.w", "model.layers.111.w"));
   EXPECT_FALSE(comes_before("model.layers.111.w", "model.layers.19.w"));
   EXPECT_TRUE(comes_before("model.layers.12.w", "model.layers.123.w"));

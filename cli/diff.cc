@@ -26,7 +26,7 @@ using Verdict = TensorDiff::Verdict;
 constexpr std::size_t kLongestName = 100, kLongestValue = 60;
 constexpr std::string_view kGap = "  ";
 
-// Whatever prevents the comparison is 4, as diff(1) has one status for trouble; usage errors stay 2.
+// Anything that prevents the comparison is status 4, because diff(1) has one status for trouble; usage errors stay 2.
 Status trouble(Status status) { return status == Status::misuse ? Status::misuse : Status::io; }
 
 DiffOptions options_of(Session& session) {
@@ -211,7 +211,7 @@ void print_metadata(Session& session, std::string_view heading, const std::vecto
   if (list.size() > most) out.text("... and " + grouped(list.size() - most) + " more; --top N lists N of them\n");
 }
 
-// One word for each tensor: what weighs most.
+// One word for each tensor: its most important change.
 std::string_view kind_of(const TensorDiff& t) {
   switch (t.verdict) {
     case Verdict::only_a: return "only in A";

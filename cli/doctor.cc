@@ -51,7 +51,7 @@ void print_advice(Output& out, const std::string& asked, const Diagnosis& diagno
   const std::string file = file_word(path);
   switch (advice.what) {
     case What::fetch_rest: {
-      // Where space was reserved, what follows the last whole block has to go first.
+      // If space was reserved, the bytes after the last whole block must be removed first.
       const std::string cut =
           advice.from < diagnosis.size ? "truncate -s " + std::to_string(advice.from) + " " + file + " && " : "";
       line("fetch the bytes " + range_of(advice), cut + "curl -L -C - -o " + file + " URL");
@@ -112,7 +112,7 @@ void print(Session& session, const std::string& path, const Diagnosis& d) {
                                     : grouped(d.size - *d.full_size) + " too many)\n"));
   else
     out.text("  size: " + grouped(d.size) + (d.size == 1 ? " byte\n" : " bytes\n"));
-  // How many a model has of which a file cannot be read is not known.
+  // If a file of the model cannot be read, the number of its tensors is unknown.
   const bool in_other_files = !d.verdict.report.valid() && d.damaged.empty();
   if (d.tensors > 0)
     out.text("  tensors: " + grouped(d.whole) + (in_other_files ? "" : " of " + grouped(d.tensors)) +
@@ -187,7 +187,7 @@ Status status_of(const Diagnosis& diagnosis) {
   return status_of_report(diagnosis.verdict.report);
 }
 
-// Writes what the flags ask for. The status is that of the output: done.
+// Writes what the flags ask for. The exit status is that of the output.
 Status repair(Session& session, const std::string& path, const Diagnosis& diagnosis) {
   const bool salvages = session.args.has(FlagId::salvage), force = session.args.has(FlagId::force);
   const std::string output(session.args.value(salvages ? FlagId::salvage : FlagId::trim));

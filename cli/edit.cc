@@ -86,7 +86,7 @@ void print_changes(Output& out, const Edited& edited) {
     out.text("  and " + grouped(edited.changes.size() - kMostListed) + " more, which --json lists\n");
 }
 
-// What a person should know who did not ask.
+// What the user should know without asking.
 void print_notes(const std::string& path, const EditOptions& options, const Edited& edited) {
   if (edited.left == Edited::Left::finished)
     remark(shown(path) + ": an earlier edit was killed after it had written the header; it is now finished");
@@ -123,7 +123,7 @@ Status change(Session& session, const std::string& path) {
     throw Misuse("edit cannot write to standard output, because it reads its output back: name a file");
   session.progress().about("writing");
   const auto before = [&](const Edited& plan) {
-    // Said before it takes the time and the room.
+    // Said before it takes time and space.
     if (!session.quiet && !session.json && plan.way != Way::in_place && options.output.empty())
       remark(shown(path) + ": " + plan_text(plan, options.output));
   };
@@ -166,7 +166,7 @@ Status restore(Session& session, const std::string& path, bool undo) {
   return Status::done;
 }
 
-// The command that changes several files, where an edit is refused because it changes one.
+// If an edit is refused because it would change only one of several files: the command that changes all of them.
 void suggest_conversion(const Session& session, const std::string& path, const Error& error) {
   const Arguments& args = session.args;
   const std::string& rule = error.finding().rule;
@@ -180,7 +180,7 @@ void suggest_conversion(const Session& session, const std::string& path, const E
   const std::filesystem::path given(path);
   std::error_code unknown;
   const bool folder = std::filesystem::is_directory(given, unknown);
-  // A shard alone is not the model; the first part of a GGUF, and an index, are.
+  // A shard alone is not the model; the first part of a split GGUF or an index is.
   const std::filesystem::path model = !folder && rule == "misuse/shard" ? given.parent_path() : given;
   remark("  to do: weighbridge convert " + shell_word(model.empty() ? "." : model.string()) +
          (given.extension() == ".gguf" ? " NEW.gguf" : " NEW/") + changes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// explain: prints what stands at a place of a file, from the outermost structure to the innermost, and its bytes.
+// explain: prints what is at a place in a file, from the outermost structure to the innermost, and its bytes.
 #include "weighbridge/explain.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ struct Asked {
   bool whole = false;  // the element is somewhere in compressed bytes
 };
 
-// A number in decimal, or in hexadecimal behind 0x.
+// A number in decimal, or in hexadecimal after 0x.
 std::uint64_t offset_from(std::string_view text, std::string_view all) {
   const bool hex = text.starts_with("0x") || text.starts_with("0X");
   const std::string_view digits = hex ? text.substr(2) : text;

@@ -182,7 +182,7 @@ Status check_line(Session& session, const Line& line, Others& others) {
   }
 }
 
-// Not in groups, as sha256sum has numbers.
+// Without separators, like the numbers of sha256sum.
 std::string number_of(std::uint64_t count, std::string_view one, std::string_view many) {
   return std::to_string(count) + " " + std::string(count == 1 ? one : many);
 }

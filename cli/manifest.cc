@@ -188,7 +188,7 @@ Status verify_with_manifest(Session& session) {
     if (!verdict.valid()) return Status::invalid;
     return verdict.signature == SignatureState::unchecked ? Status::unsupported : Status::done;
   } catch (const Error& error) {
-    // What is wrong with a key is about its file.
+    // An error about a key names its file.
     if (error.finding().rule == "misuse/key") return session.fail(path, error.in(std::string(args.value(FlagId::key))));
     if (error.finding().rule == "misuse/roots")
       return session.fail(path, error.in(std::string(args.value(FlagId::roots))));

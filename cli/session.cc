@@ -258,7 +258,7 @@ void Session::print_findings(std::string_view path, const Report& report) {
 
 namespace {
 
-// Whether the path ends in "-00002-of-00005.EXT", and the operands have all of the five.
+// Whether the path ends in "-00002-of-00005.EXT", and the operands include all five.
 bool has_all_shards(const Arguments& args, std::string_view path) {
   constexpr std::string_view kOf = "-of-", kDigits = "0123456789";
   const std::size_t of = path.rfind(kOf);

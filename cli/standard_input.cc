@@ -38,7 +38,7 @@ int make_temporary() {
 #ifdef O_TMPFILE
   if (const int made = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); made >= 0) return made;
 #endif
-  std::string name = folder + "/weighbridge-XXXXXX";  // filesystems that make no file without a name
+  std::string name = folder + "/weighbridge-XXXXXX";  // for filesystems that cannot make unnamed files
   const int made = ::mkstemp(name.data());
   if (made >= 0) ::unlink(name.c_str());
   return made;

@@ -27,8 +27,9 @@ inline std::string_view input_name(std::string_view path) { return path == "-" ?
 // confined, which could not make it later.
 void prepare_standard_input(const Arguments&);
 
-// All of standard input: itself if it is a file, from which is read in place, else that temporary file. At most `most`
-// bytes; calls `progress` with the bytes read, and in all if that is known. Throws Error{limit}, Error{io}, Cancelled.
+// All of standard input: if it is a file, it is read in place; otherwise it goes to that temporary file. At most `most`
+// bytes; calls `progress` with the bytes read, and their total if it is known. Throws Error{limit}, Error{io},
+// Cancelled.
 std::shared_ptr<const Source> spool_standard_input(std::uint64_t most,
                                                    const std::function<bool(std::uint64_t, std::uint64_t)>& progress);
 

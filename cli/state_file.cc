@@ -43,7 +43,7 @@ std::string state_file(const Arguments& arguments) {
   fs::path there = fs::path(cache) / "weighbridge";
   const fs::path out = there / name_for(path.native());
   while (!fs::exists(there, error) && there != there.parent_path()) there = there.parent_path();
-  // A container without a writable home is no reason for a warning at each check.
+  // A container without a writable home is not a reason for a warning at each check.
   return ::access(there.c_str(), W_OK) == 0 ? out.string() : std::string();
 }
 

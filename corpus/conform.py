@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a published reader over the corpus, and prints where it differs from the text of its format.
+"""Runs a published reader over the corpus, and prints where it differs from the specification of its format.
 
   conform.py --against safetensors|gguf|numpy|torch|onnx|h5py|ztensor|all
 
-Each file of index.tsv is valid or breaks a rule. A reader differs if it accepts what a rule forbids, refuses what is valid, or ends, hangs or
-takes memory without measure on either. Left out are files with a tensor that weighbridge cannot interpret, where both results are right, and indexes and parts of models in several files,
-which these packages do not read. Accepting
-means that the package opens the file and reads every tensor. Each reader runs in a process of its own, with a limit of time and memory for each
-file, and without permission to run code from the file where it has such a switch.
+Each file of index.tsv is valid or breaks a rule. A reader differs if it accepts what a rule forbids, refuses what is
+valid, or crashes, hangs or takes unlimited memory on either. Left out are files with a tensor that weighbridge cannot
+interpret, where both results are right, and indexes and parts of models in several files, which these packages do not
+read. Accepting means that the package opens the file and reads every tensor. Each reader runs in its own process, with
+limits of time and memory for each file, and without permission to run code from the file where it has such a switch.
 
 The exit status is 0 if the reader never differs, 1 if it does, 2 for a usage error, 3 if no interpreter has the package.
 """
@@ -30,7 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PAGE = "docs/conformance.md"
 MEMORY = 2 << 30  # beyond what the reader has when it starts
 OF_SEVERAL = re.compile(r"\.json$|-of-\d+\.gguf$")  # an index, or a part of a model: these packages read single files
-READING = re.compile(r"[A-Z]\d+$|design$|model$")  # of the project, where a text is silent
+READING = re.compile(r"[A-Z]\d+$|design$|model$")  # of the project, where a specification is silent
 
 
 # ---------------------------------------------------------------------------------------------------------------- readers
@@ -200,7 +200,8 @@ PUBLIC = [name for name in READERS if not name.startswith("planted-")]
 
 
 def worker(name):
-    """Reads paths from standard input, a line each, and answers with a line of JSON each; the first tells the version."""
+    """Reads paths from standard input, one per line, and prints a line of JSON for each; the first line has the
+    version."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what packages print themselves
     os.dup2(1, 2)
@@ -227,7 +228,7 @@ def worker(name):
             answer("memory", "")
         except KeyboardInterrupt:
             return
-        except BaseException as error:  # a panic of Rust is no Exception
+        except BaseException as error:  # a panic of Rust is not an Exception
             said = " ".join(re.sub(r"\x1b\[[\d;]*m", "", str(error)).replace(path, "FILE").split())
             said = said.rpartition("WeightsUnpickler error: ")[2]  # PyTorch puts a page of advice in front
             kind = type(error).__name__
@@ -242,7 +243,7 @@ class Missing(Exception):
 
 
 class Process:
-    """A worker, which is started anew after it ended or hung."""
+    """A worker, which is restarted after it ended or hung."""
 
     def __init__(self, name, python, seconds):
         self.command, self.seconds, self.process = [python, "-B", str(HERE / "conform.py"), "--worker", name], seconds, None
@@ -321,7 +322,7 @@ def interpreter(name, chosen):
 
 
 def differs(entry, kind):
-    """How a result differs from the text, or None."""
+    """How a result differs from the specification, or None."""
     if kind not in ("accepts", "refuses"):
         return kind
     if kind == "accepts" and entry.verdict == "invalid":

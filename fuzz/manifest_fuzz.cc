@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzz target: the reader of manifests. The input is read as a bundle, and also as the statement inside one, because a
 // fuzzer cannot change a text that is written in base64. A statement that is read must be the same after it is written,
-// and no certificate may be more than a wrong one.
+// and any certificate must at worst be reported as wrong.
 #include <tuple>
 
 #include "harness.h"
@@ -91,7 +91,7 @@ void read_bundle(std::string_view text, const Limits& limits) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weighbridge;
-  const std::vector<char> exact(data, data + size);  // a sanitizer sees a read behind the end
+  const std::vector<char> exact(data, data + size);  // a sanitizer detects a read past the end
   const std::string_view text(exact.data(), exact.size());
   const Limits limits = fuzz::small_context().limits;
   fuzz::read_bundle(text, limits);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the documentation a site: build/site, which works from file:// without a network. Called by `make docs-site`.
+"""Builds the documentation as a site: build/site, which works from file:// without a network. Called by `make
+docs-site`.
 
 The pages are written for readers of the repository. This copies them to build/docs-site, in their folders, with what MkDocs needs:
 - lists as Python-Markdown reads them: an empty line before each, and four columns for what belongs to an item;
@@ -41,7 +42,7 @@ def lists(text):
         elif inside and not line.strip():
             paragraphs = True  # of the item, unless it ends here
         elif inside and line.strip() and not line.startswith(" "):
-            # A line right behind an item continues it; behind an empty line the list is over.
+            # A line right after an item continues it; after an empty line the list is over.
             inside = before.strip() != "" and not fence_here and not line.startswith(("#", "|"))
         if inside and line.startswith(" "):
             if re.match(r"  ? ?([-*]|\d+\.) ", line) and before.strip() and not re.match(r" +([-*]|\d+\.) ", before):

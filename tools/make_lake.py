@@ -42,7 +42,7 @@ class Lake:
                           "content": content, "damage": damage, "rule": rule})
 
     def tensors(self):
-        """A new content. The first number makes it unlike all others."""
+        """New content. The first number makes it unlike all others."""
         self.contents += 1
         out = {f"layer.{i}.weight": (self.numbers.standard_normal((self.random.randint(2, 9), 32)) * 9).astype(self.random.choice(DTYPES))
                for i in range(self.random.randint(1, 5))}

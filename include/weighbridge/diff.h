@@ -136,13 +136,13 @@ struct Diff {
 /// [reads] Compares b with a. Tensors with the same name are compared in one pass over both, in constant memory; equal
 /// bytes are not decoded. A transposed pair keeps one of its tensors in memory, within Limits::decoded, and so does a
 /// sparse one. The result does not depend on the number of threads. Throws Error{misuse} for options that exclude one
-/// another, a glob that no tensor of either model matches, or a tensor or a pattern to rename by that the first model
-/// lacks; Error{malformed} if a tensor's data is; Error{limit} if tensors share so many bytes that reading them exceeds
+/// another, a glob that no tensor of either model matches, or a renaming that matches no tensor of the first model;
+/// Error{malformed} if a tensor's data is; Error{limit} if tensors share so many bytes that reading them exceeds
 /// Limits::work.
 Diff diff(const Model& a, const Model& b, const DiffOptions& = {}, const Context& = {});
 
-/// Where two tensors differ: a grid of blocks over the matrix whose rows are the last dimension. The dimensions before
-/// it lie below one another; a vector is one row.
+/// Where two tensors differ: a grid of blocks over the matrix whose rows are the last dimension. The other dimensions
+/// make the rows; a vector is one row.
 struct DifferenceMap {
   /// The differences of the elements of one block.
   struct Block {

@@ -44,7 +44,7 @@ struct Advice {
   What what = What::fetch_again;  ///< what to do
   std::string name{};             ///< a file, an extension or a program; see What
   std::uint64_t from = 0;         ///< first byte
-  std::uint64_t to = 0;           ///< byte behind the last; 0: not known
+  std::uint64_t to = 0;           ///< byte past the last; 0: not known
   bool operator==(const Advice&) const = default;
 };
 std::string_view name(Advice::What) noexcept;  ///< "fetch-rest", "fetch-again", "fetch-object", ...
@@ -72,12 +72,12 @@ struct Diagnosis {
   std::uint64_t whole = 0;                   ///< of these, tensors without a known fault
   std::vector<std::string> damaged{};        ///< the names of the others, in the order of their data
   std::optional<ByteRange> zeros{};          ///< the largest range of zeros that begins or ends inside a tensor
-  std::optional<ByteRange> trailing{};       ///< bytes behind the end of the model
+  std::optional<ByteRange> trailing{};       ///< bytes after the end of the model
   std::vector<std::string> missing{};        ///< files of the model that are not there
   std::vector<Advice> advice{};              ///< what to do, the most useful first
 };
 
-/// [reads] Runs verify(), then looks for the reason of what it found, and reads the whole file for ranges of zeros.
+/// [reads] Runs verify(), then looks for the cause of what it found, and reads the whole file for ranges of zeros.
 /// Throws Error of kind io and misuse only.
 Diagnosis diagnose(const std::string& path, const Context& = {});
 /// [reads] Likewise for a file or folder in any place.
@@ -87,7 +87,7 @@ Diagnosis diagnose(std::shared_ptr<const Place>, const Context& = {});
 /// Throws what save() throws, and Error{misuse} if no tensor is whole.
 Written salvage(const Diagnosis&, const std::string& path, const Options& = {}, const Context& = {});
 
-/// [reads] Writes a copy of the file without the bytes behind the end of the model, which is then verified. Throws
+/// [reads] Writes a copy of the file without the bytes after the end of the model, and verifies it. Throws
 /// Error{misuse} if it has none, or if `path` exists without `replace`.
 void trim(const Diagnosis&, const std::string& path, bool replace = false, const Context& = {});
 
@@ -100,7 +100,7 @@ struct CacheEntry {
     unfinished,  ///< a download that has not ended
     missing,     ///< a snapshot refers to it, and it is not there
     stray,       ///< no snapshot refers to it; its digest is right
-    unknown      ///< its name is no digest, so nothing can be compared
+    unknown      ///< its name is not a digest, so nothing can be compared
   };
   State state = State::sound;  ///< what was found
   std::string path{};          ///< relative to the cache
@@ -121,9 +121,9 @@ struct CacheReport {
 /// Whether a folder is laid out like a cache of the Hugging Face Hub: it has folders such as models--ORG--NAME, or is
 /// one of these.
 bool is_hub_cache(const std::string& folder);
-/// [reads] Proves a cache without a network: a blob's name is the SHA-256 of a large file or the SHA-1 that Git gives a
-/// small one. Links are followed inside the cache only; a shared store of hub 2.4 is read through them. Files are
-/// hashed in parallel on the executor. Throws Error of kind io and misuse.
+/// [reads] Checks a cache without a network: a blob's name is the SHA-256 of a large file or Git's SHA-1 of a small
+/// one. Links are followed inside the cache only; a shared store of hub 2.4 is read through them. Files are hashed in
+/// parallel on the executor. Throws Error of kind io and misuse.
 CacheReport check_cache(const std::string& folder, const Context& = {});
 
 }  // namespace weighbridge

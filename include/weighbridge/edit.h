@@ -46,9 +46,8 @@ struct EditOptions {
   bool changes_tensors() const noexcept;  ///< whether tensors are to be renamed or left out
   /// Adds to a member from its text form.
   /// @param option "set" (KEY=VALUE or KEY:TYPE=VALUE), "unset" (a key), "rename" (OLD=NEW, or a pattern), "without" (a
-  /// glob). The
-  ///   first "=" separates. A key that ends in ":" and one of types() needs add_json().
-  /// @throws Error misuse: an unknown option, or a text without its form.
+  ///   glob). The first "=" separates the two. A key that ends in ":" and one of types() needs add_json().
+  /// @throws Error misuse: an unknown option, or a text that does not have its form.
   void add(std::string_view option, std::string_view text);
   /// [reads] Adds the members of a JSON object: a text, a boolean, a list, an object {"type": ..., "value": ...}, or a
   /// number, which gets the type of the key's present value; null unsets the key. Throws Error{misuse} if it is not

@@ -103,9 +103,9 @@ class Embedder {
   bool normalize() const noexcept;            ///< whether vectors are scaled to length 1
   Precision precision() const noexcept;       ///< in use
   unsigned threads() const noexcept;          ///< in use
-  /// [reads] The kind of vectors that this embedder makes: "wbv1:" and 64 digits, a digest of everything that decides
-  /// their bits: the model's tensors, the vocabulary, and the options in use. It is equal for the same model in any
-  /// container and with any number of threads. Vectors may be compared only if their kinds are equal.
+  /// [reads] The kind of vectors that this embedder makes: "wbv1:" and 64 digits, a digest of everything that
+  /// determines their bits: the model's tensors, the vocabulary, and the options in use. It is equal for the same model
+  /// in any container and with any number of threads. Vectors may be compared only if their kinds are equal.
   std::string kind(const Context& = {}) const;
   /// [reads] Throws Error{misuse} "misuse/vectors" unless `other` is kind(). For vectors that were stored with their
   /// kind.

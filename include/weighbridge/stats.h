@@ -50,7 +50,7 @@ Stats statistics(const Tensor&, const Context& = {});
 
 /// [reads] Statistics of several tensors of a model, in this order, on the executor's threads: one thread for each.
 /// Dense tensors with the same stored elements are read once. Unsupported tensors keep empty counts. With `bins`, 1 to
-/// 65536, each is read a second time, for Stats::std, Stats::dead_rows and a histogram of so many intervals, and a
+/// 65536, each is read a second time, for Stats::std, Stats::dead_rows and a histogram of that many intervals, and a
 /// third time if it has outliers. Throws also Error{limit} if tensors share so many bytes that reading them exceeds
 /// Limits::work.
 std::vector<Stats> statistics(const Model&, std::span<const std::uint32_t> tensors, const Context& = {},

@@ -101,19 +101,19 @@ struct BytePairOptions {
   /// (bpe, ids 3..258 are the bytes in order, BOS 1, EOS 2).
   std::optional<bool> prefix_space{};
   /// Divide a text into words, and merge within each: the name of a known division, as metadata of GGUF state it in
-  /// tokenizer.ggml.pre ("llama-bpe", "qwen2", "gpt-2"), or "hf-" and such a name where Hugging Face's tokenizers
-  /// divide some texts in another way ("hf-llama-bpe"). Empty: texts are not divided.
+  /// tokenizer.ggml.pre ("llama-bpe", "qwen2", "gpt-2"), or "hf-" and such a name if Hugging Face's tokenizers divide
+  /// some texts differently ("hf-llama-bpe"). Empty: texts are not divided.
   std::string words{};
-  bool metaspace = false;    ///< U+2581 in a text is a space, as for programs that write spaces so
+  bool metaspace = false;    ///< U+2581 in a text is a space, because some programs write spaces that way
   bool byte_level = false;   ///< each character begins as the tokens of its bytes, never as a token of its own
   bool whole_words = false;  ///< a word that is a token stays whole, without merges (ignore_merges)
   bool adds_bos = true;      ///< false: encode() adds no BOS, whatever FrameOptions says
-  bool adds_eos = false;     ///< TextTokenizer puts EOS behind a text; encode() does what FrameOptions says
+  bool adds_eos = false;     ///< TextTokenizer puts EOS after a text; encode() does what FrameOptions says
   /// Ids of tokens that are found in a text before all others, the longest first, as llama.cpp does.
   std::vector<std::uint32_t> in_texts{};
   /// Find them from left to right instead, the longest one at each place, as Hugging Face's tokenizers do.
   bool leftmost = false;
-  std::vector<std::uint32_t> control{};  ///< ids of tokens that no text becomes, whatever it spells
+  std::vector<std::uint32_t> control{};  ///< ids of tokens that no text is encoded as, whatever it spells
   std::vector<std::uint32_t> ends{};     ///< ids besides EOS that end a generated text
 };
 
@@ -208,7 +208,7 @@ class TextTokenizer {
  public:
   /// @throws Error misuse: neither the model nor the options have a vocabulary; offsets are requested for a kind other
   ///   than wordpiece. Error malformed with rule "tokenizer/..." as WordPiece and BytePair do. Error unsupported: the
-  ///   model's tokenizer does what is not here.
+  ///   model's tokenizer does something that is not implemented here.
   explicit TextTokenizer(const Model&, const TextTokenizerOptions& = {});
   /// @throws Error misuse: a text of 4 GiB or more (byte and bpe).
   TokenizedText operator()(std::string_view text) const;

@@ -24,8 +24,8 @@ struct Verdict {
   std::uint64_t parts = 0;    ///< stored parts of the tensors of `model`
   std::uint64_t digests = 0;  ///< of these, the parts with a digest, which was checked
   /// What was checked, in one phrase: "structure only: safetensors has no checksums", "structure and checksums",
-  /// "structure and digests of 3 of 4 parts", "structure and digests of 2 files", of which shards are. Empty unless the
-  /// report is valid.
+  /// "structure and digests of 3 of 4 parts", or, if whole files such as shards have digests, "structure and digests of
+  /// 2 files". Empty unless the report is valid.
   std::string checked{};
 };
 

@@ -33,9 +33,10 @@ struct ViewOptions {
   std::vector<std::string> without{};
   /// Applied at once, so two tensors can swap names.
   std::vector<Renaming> rename{};
-  /// "s/PATTERN/REPLACEMENT/", with "g" behind it for every match in a name. They rename the kept tensors that `rename`
-  /// does not name, one pattern after the other. Patterns are regular expressions in JavaScript's syntax, without
-  /// back-references, lookahead and lookbehind, and match in linear time. $1 to $9 are the groups, $& is the match.
+  /// "s/PATTERN/REPLACEMENT/", with "g" at its end for every match in a name. They rename the kept tensors that
+  /// `rename` does not name, one pattern after the other. Patterns are regular expressions in JavaScript's syntax,
+  /// without back-references, lookahead and lookbehind, and match in linear time. $1 to $9 are the groups, $& is the
+  /// match.
   std::vector<std::string> patterns{};
   /// Attributes by key, as text. Each replaces the value of its key, or is added at the end.
   std::vector<std::pair<std::string, std::string>> set{};
@@ -46,8 +47,8 @@ struct ViewOptions {
   bool empty() const noexcept;  ///< whether the view is the model itself
   /// Adds to a member from its text form.
   /// @param option "only", "without" (a glob), "rename" (FROM=TO, or a pattern), "set" (KEY=VALUE) or "unset" (a key).
-  ///   The first "=" separates; names that contain one need rename_from().
-  /// @throws Error misuse: an unknown option, no "=", nothing before it, or for "rename" nothing behind it or no valid
+  ///   The first "=" separates the two; names that contain one need rename_from().
+  /// @throws Error misuse: an unknown option, no "=", nothing before it, or for "rename" nothing after it or an invalid
   ///   pattern.
   void add(std::string_view option, std::string_view text);
   /// [reads] Adds to `rename`, one pair per line: FROM=TO, or FROM and TO separated by a tab. Blanks around the names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wb.explain: what stands at a byte, and where an element is."""
+"""wb.explain: what is at a byte, and where an element is."""
 import json
 import struct
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said about whole files, which nothing changes: verify, doctor, explain, check_cache."""
+"""Checks of whole files, which change nothing: verify, doctor, explain, check_cache."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ else:
 
 
 class Verdict(Record):
-    """What :func:`verify` found. True in a condition if the file is valid.
+    """What :func:`verify` found. Truthy if the file is valid.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Verdict(Record):
     findings : list of Finding
         At most 1,000, in order; `total` counts all.
     format : str
-        Of the container; empty if the content matches none.
+        The container; empty if the content matches none.
     checked : str
         What was checked, in one phrase: ``"structure only: safetensors has no checksums"``.
     tensors, total, errors, warnings : int
@@ -137,7 +137,7 @@ def verify(
 
 
 class Diagnosis(Record):
-    """What :func:`doctor` found. True in a condition if nothing is wrong.
+    """What :func:`doctor` found. Truthy if nothing is wrong.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class Diagnosis(Record):
     what : str
         What the file is, as a phrase.
     format : str or None
-        Of the container; None if the content matches none.
+        The container; None if the content matches none.
     named_like : str or None
         The format that the extension means, if the content is of another.
     size, full_size : int, int or None
@@ -158,7 +158,7 @@ class Diagnosis(Record):
     damaged, missing : list of str
         The names of the other tensors, and of files of the model that are not there. At most 1,000 each.
     zeros, trailing : tuple of int or None
-        (offset, length) of a range of zeros that points to damage, and of the bytes behind the end of the model.
+        (offset, length) of a range of zeros that points to damage, and of the bytes after the end of the model.
     advice : list of dict
         What to do, the most useful first: ``what``, ``name``, ``from``, ``to``.
     findings : list of dict
@@ -289,7 +289,7 @@ def explain(file: Any, where: int | slice | str, *, limits: Limits | None = None
 
 
 def check_cache(folder: str | os.PathLike[str], *, limits: Limits | None = None, progress: Progress = None) -> list[dict[str, Any]]:
-    """Proves a cache of the Hugging Face Hub without a network: the name of each file is its digest.
+    """Checks a cache of the Hugging Face Hub without a network: the name of each file is its digest.
 
     Returns
     -------

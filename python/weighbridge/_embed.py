@@ -210,8 +210,9 @@ class Embedder:
 
     @property
     def kind(self) -> str:
-        """``"wbv1:"`` and 64 digits: a digest of everything that decides the bits of the vectors: weights, vocabulary, precision, pooling and other
-        options. The same in every container of a model and with any number of threads."""
+        """``"wbv1:"`` and 64 digits: a digest of everything that determines the bits of the vectors: weights,
+        vocabulary, precision, pooling and other options. The same in every container of a model and with any number of
+        threads."""
         if self._kind is None:
             self._kind = self._embedder.kind(settings())
         return self._kind

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class ManifestVerdict(Record):
-    """What :func:`verify` found with a manifest. True in a condition if the files match the manifest and its signature is not invalid.
+    """What :func:`verify` found with a manifest. Truthy if the files match the manifest and its signature is not
+    invalid.
 
     A signature that was not checked is not invalid: test ``signature == "valid"`` if you need a valid one.
 

@@ -28,7 +28,7 @@ class Record:
 
     @classmethod
     def of(cls: type[R], told: dict[str, Any]) -> R:
-        """One with its fields out of what the library told, which may have more."""
+        """Makes a record from what the library returned, which may have more fields."""
         return cls(**{field: told[field] for field in cls.__slots__})
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -325,7 +325,7 @@ TEST(LargePages, TheHintKeepsTheBytes) {
     std::vector<std::byte> memory(size, std::byte{7});
     errno = 5;
     base::use_large_pages(memory);
-    EXPECT_EQ(errno, 5);  // a hint that is not taken is no error
+    EXPECT_EQ(errno, 5);  // it is not an error if the hint is not followed
     base::use_large_pages(std::span(memory).subspan(size / 3));
     EXPECT_EQ(std::count(memory.begin(), memory.end(), std::byte{7}), static_cast<std::ptrdiff_t>(size));
   }

@@ -96,7 +96,7 @@ class Xxh3_128 {
 };
 Hash128 xxh3_128(std::span<const std::byte> data) noexcept;
 
-// XXH3, 64 bits, no seed, which is another function of the bytes: neither half of the 128 bits above.
+// XXH3, 64 bits, no seed. This is a different function of the bytes: it is neither half of the 128 bits above.
 class Xxh3_64 {
  public:
   void reset() noexcept { state_.reset(); }

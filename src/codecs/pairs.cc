@@ -167,7 +167,7 @@ void PairAccumulator::find(const Real* x, const Real* y, double max_abs) noexcep
   }
 }
 
-// Whether f32 was enough: nothing overflowed, what underflowed does not matter, and the cosine can be computed from the
+// Whether f32 was enough: nothing overflowed, any underflow does not matter, and the cosine can be computed from the
 // other sums.
 bool PairAccumulator::is_enough(const PairSums& sums) noexcept {
   constexpr double kLeast = 0x1p-80;
@@ -176,8 +176,8 @@ bool PairAccumulator::is_enough(const PairSums& sums) noexcept {
          sums.xx <= 4 * sums.yy && sums.yy <= 4 * sums.xx;
 }
 
-// Returns false if the block has to be added another way. So do then those behind it: their numbers are of the same
-// sizes, and subnormal ones take a processor long in f32.
+// Returns false if the block has to be added another way. The blocks after it are then added that way too: their
+// numbers are of the same sizes, and subnormal ones are slow in f32.
 bool PairAccumulator::narrow(const std::byte* x, const std::byte* y, std::size_t n) noexcept {
   alignas(64) float xs[kBlock], ys[kBlock];
   PairSums sums;

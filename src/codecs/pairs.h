@@ -33,7 +33,7 @@ struct PairDifferences {
   LongSum xx, yy, dd, xy;         // sums of squares and products
   std::uint64_t first = kNone;    // the first pair that changed
   std::uint64_t largest = kNone;  // the first pair with the largest |d|, if that is not 0
-  void add(const PairDifferences& later) noexcept;  // of pairs behind these
+  void add(const PairDifferences& later) noexcept;  // of pairs after these
 };
 
 // Whether elements of these types can be compared: both are numbers, of one or of two components.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-1 (FIPS 180-4), which some containers state of a file. It is no protection against deliberate changes.
+// SHA-1 (FIPS 180-4), which some containers state for a file. It does not protect against deliberate changes.
 #pragma once
 #include <array>
 #include <cstddef>

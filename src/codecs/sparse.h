@@ -73,7 +73,7 @@ struct SparseReport {
 // none.
 class CsrChecker {
  public:
-  // `ordered`: a row whose indices do not rise is a fault; each row is reported once.
+  // `ordered`: a row whose indices do not ascend is a fault; each row is reported once.
   CsrChecker(std::uint64_t rows, std::uint64_t cols, std::uint64_t nnz, DType indptr, DType indices,
              std::uint64_t memory_budget, bool ordered = false);
   void indptr(std::span<const std::byte> piece);

@@ -81,7 +81,7 @@ Statistics StatsAccumulator::finish() noexcept {
     const bool is_real = info(dtype_).kind == DTypeKind::real;
     const auto count = static_cast<double>(out_.finite);
     out_.mean = (is_real ? sum_.total() : static_cast<double>(whole_sum_)) / count;
-    if (huge_.sum != 0 || huge_.rest != 0)  // rounded, it could be outside by a digit
+    if (huge_.sum != 0 || huge_.rest != 0)  // rounding could put it just outside the range
       out_.mean =
           std::clamp(out_.mean + huge_.total() / count * kUnit, std::get<double>(out_.min), std::get<double>(out_.max));
   }

@@ -31,7 +31,7 @@ struct LongSum {
     rest += (sum - (next - part)) + (value - part);
     sum = next;
   }
-  // Past the range of f64 the rest is not a number.
+  // Beyond the range of f64, the rounding error is NaN.
   double total() const noexcept { return rest - rest == 0 ? sum + rest : sum; }
 };
 
@@ -41,7 +41,7 @@ class StatsAccumulator {
  public:
   explicit StatsAccumulator(DType dtype, std::uint64_t elements = ~std::uint64_t{0}) noexcept;
   void update(std::span<const std::byte> piece) noexcept;
-  // So many elements that are zero, as update() would count them.
+  // Counts this many zeros, as update() would.
   void zeros(std::uint64_t count) noexcept;
   Statistics finish() noexcept;
 

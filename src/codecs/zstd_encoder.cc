@@ -28,7 +28,7 @@ std::size_t checked(std::size_t code) {
 // libzstd's state.
 class Compressor {
  public:
-  // Forgets what was set before.
+  // Resets the earlier settings.
   void begin(const Codec& codec, int level) {
     if (!context_) throw std::bad_alloc();
     checked(ZSTD_CCtx_reset(context_.get(), ZSTD_reset_session_and_parameters));

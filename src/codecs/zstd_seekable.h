@@ -34,7 +34,8 @@ class SeekFrames {
   std::uint64_t memory() const noexcept { return (stored_.size() + 1) * sizeof(std::uint32_t); }
   std::uint32_t stored(std::size_t i) const noexcept { return stored_[i]; }
   std::uint64_t decoded(std::size_t i) const noexcept { return i + 1 == stored_.size() ? last_ : content_; }
-  // False if the frame before has another content than the first, or one of the sizes takes more than 32 bits.
+  // False if the size of the previous frame's content is not that of the first, or one of the sizes takes more than 32
+  // bits.
   bool add(std::uint64_t stored, std::uint64_t decoded);
   // The table that lists them.
   std::vector<std::byte> table() const;
@@ -48,11 +49,11 @@ class SeekFrames {
 struct SeekRun {
   std::uint64_t offset = 0, length = 0;  // their stored bytes
   std::uint64_t begin = 0, size = 0;     // what they decode to
-  std::vector<std::byte> table{};        // behind their stored bytes it makes them a stream of their own
+  std::vector<std::byte> table{};        // after their stored bytes, it makes them a stream of their own
 };
 // The frames that hold the decoded bytes [begin, end), not empty and within `decoded`, by the table at the end of the
-// `stored` bytes. Memory grows with the range only. nullopt if that is no table of such a stream: then decoding all of
-// it tells what is wrong. `read` fills the span with stored bytes.
+// `stored` bytes. Memory grows with the range only. nullopt if it is not the table of such a stream: then decoding all
+// of it shows what is wrong. `read` fills the span with stored bytes.
 std::optional<SeekRun> find_frames(std::uint64_t stored, std::uint64_t decoded, std::uint64_t begin, std::uint64_t end,
                                    const std::function<void(std::uint64_t offset, std::span<std::byte>)>& read);
 

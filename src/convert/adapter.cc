@@ -171,7 +171,7 @@ class Targets {
     return at_the_end(scores_, name, '_', true);
   }
 
-  // Two tensors that the last name could have meant.
+  // Two tensors that the last name could mean.
   const std::string& ambiguous() const noexcept { return ambiguous_; }
 
  private:
@@ -442,7 +442,7 @@ class Reader {
                (base.has_shape() ? core::shape_text(base.shape()) : "of no known shape"));
   }
 
-  // A larger rank adds nothing that a smaller one could not say, and costs work without end.
+  // A larger rank expresses nothing that a smaller one could not, and could cost unlimited work.
   void check_rank(const Change& change, std::string_view stem) const {
     const auto most = base::checked_add(change.rows, change.columns);
     const auto numbers = most ? base::checked_mul(*most, change.rank) : std::nullopt;

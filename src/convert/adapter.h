@@ -12,10 +12,10 @@
 
 namespace weighbridge::convert {
 
-// A factor of a change, two dimensions or more of which all but the first are one.
+// A factor of a change. It has two or more dimensions; all but the first count as one.
 struct Factor {
   Tensor tensor{};
-  std::string role{};    // the part of it, if the tensor is no factor by itself
+  std::string role{};    // the part of it, if the whole tensor is not a factor
   bool by_rank = false;  // stored with the inner rank as the first dimension
 };
 

@@ -37,7 +37,7 @@ using core::quoted;
 constexpr std::size_t kBlock = std::size_t{1} << 16;  // values, which stay in a second-level cache
 
 bool is_finite(std::span<const double> values) noexcept {
-  // A product with zero is zero, unless the number is infinite or no number.
+  // A product with zero is zero, unless the other factor is infinite or NaN.
   double sum = 0;
   for (const double value : values) sum += value * 0;
   return sum == 0;
@@ -97,7 +97,7 @@ class Sums {
     out_.resize(kBlock * sizeof(double));
   }
 
-  // The next elements of the base, in its dtype. False: the sink wants no more.
+  // The next elements of the base, in its dtype. False: the sink has stopped.
   bool add(std::span<const std::byte> piece, const std::function<bool(std::span<const std::byte>)>& sink) {
     const std::size_t width = info(target_.base.dtype()).bits / 8, out_width = info(target_.to).bits / 8;
     for (std::size_t done = 0; done < piece.size();) {

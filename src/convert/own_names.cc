@@ -54,7 +54,7 @@ std::optional<std::uint32_t> layer_of(std::string_view name) {
   return layer && *layer < UINT32_MAX ? std::optional(static_cast<std::uint32_t>(*layer)) : std::nullopt;
 }
 
-// A layer that the metadata do not count would be left out of every run.
+// A layer that the metadata does not count would be left out of every run.
 void refuse_beyond(std::string_view name, std::uint64_t layer, std::uint64_t layers, std::string_view user) {
   if (layer >= layers)
     refuse("tensors",
@@ -157,7 +157,7 @@ class Respelled {
   double real(std::string_view key, std::optional<double> otherwise = {}) const {
     return positive(own(key), said(key), otherwise);
   }
-  // A number that the embeddings say too.
+  // A number that the shape of the embeddings shows too.
   void agree(std::string_view key, std::uint64_t there) const {
     if (count(key, there) != there)
       fail("key", "token_embd.weight",

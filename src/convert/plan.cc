@@ -62,7 +62,7 @@ void check_own_options(const FormatInfo& to, const Options& options) {
 void check_options(const FormatInfo& to, const Options& options) {
   const Holds& holds = to.holds;
   const std::string format(to.name);
-  // zstd is what a container has of it.
+  // "zstd" means whichever form of it the container has.
   const auto has_encoding = [&](Encoding e) {
     return name(e) == options.encoding || (e == Encoding::zstd_seekable && options.encoding == name(Encoding::zstd));
   };

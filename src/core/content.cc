@@ -439,7 +439,7 @@ class Pass {
     const At at{offset, job.tensor.name()};
     const std::uint64_t size = decoded_size(job.part);
     const bool coded = is_coded(job.part.encoding());
-    // Bytes that do not decode to the part's size have no digest; the encoding's rule says so.
+    // Bytes that do not decode to the part's size have no digest; the rule about the encoding reports them.
     const bool has_digest = job.digest < PartDigest::crc32 || !coded || (outcome.held && *outcome.held == size);
     if (job.digest != PartDigest::none && has_digest) {
       const std::string expected = lower(job.expected);

@@ -41,7 +41,7 @@ class CorpusCases {
     return cases_.emplace_back(CorpusCase{
         .name = std::move(name), .rule = std::move(rule), .bytes = std::move(bytes), .others = std::move(others)});
   }
-  // Read with these limits, under which alone it is invalid.
+  // Read with these limits; it is invalid only under them.
   void limited(std::string name, std::string rule, std::string bytes, const Limits& limits) {
     CorpusCase& out = add(std::move(name), std::move(rule), std::move(bytes));
     out.limits = limits;

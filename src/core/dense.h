@@ -19,7 +19,7 @@ void stream_dense(const Tensor&, DType, const Context&, const std::function<bool
 // Error{malformed} for indices out of range, Error{io}. Holds the tensor's parts in memory, within limits.decoded.
 void fill_sparse(const Tensor&, const Context&, std::span<std::byte> out);
 // Passes the elements that a sparse tensor stores, in its dtype and in pieces of whole elements, with the entries of
-// one element added up. Returns how many elements it has besides; they are zero. The memory depends on the entries,
+// one element added up. Returns how many other elements it has, which are zero. The memory depends on the entries,
 // never on the shape. Throws as fill_sparse().
 std::uint64_t stream_stored(const Tensor&, const Context&, const std::function<bool(std::span<const std::byte>)>& sink);
 

@@ -45,7 +45,7 @@ class TensorDraft {
   TensorDraft& layout_name(std::string_view);           // as in the file, if it is not name(layout)
   TensorDraft& type_name(std::string_view);             // for display, if it is not name(dtype)
   TensorDraft& block_type(const BlockTypeInfo*);        // of the table; null if this build does not know it
-  TensorDraft& write_as(DType);                         // the dtype of any output, in place of its own or a cast
+  TensorDraft& write_as(DType);                         // the dtype in any output, instead of its own or that of a cast
   TensorDraft& attribute(std::string_view key, Value);  // behind the others
   TensorDraft& attributes(std::vector<Value::Entry>);   // in place of the others
   TensorDraft& extra(std::string_view key, Value);      // an unknown key, behind the others

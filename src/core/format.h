@@ -86,8 +86,8 @@ struct Payload {
   std::uint32_t alignment = 1;     // padded with zero bytes before it to a multiple of this
   std::uint64_t lead = 0;          // bytes between that and the payload, which WriteLayout::lead makes
   std::string front{};             // encoded before the payload's bytes, with which it is one stream
-  // It holds the parts of all tensors whose OutTensor::view names it, so that no one part has its place and size. Then
-  // `form` is stored or made, the encoding raw, and `out_tensor` the first of these tensors.
+  // It holds the parts of all tensors whose OutTensor::view names it, so its place and size are not those of one part.
+  // Then `form` is stored or made, the encoding raw, and `out_tensor` the first of these tensors.
   bool shared = false;
   // [reads] Passes logical_size bytes to the sink in order; the same bytes on each call.
   std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>& sink)> make{};
@@ -208,16 +208,17 @@ inline std::vector<const WriteLayout*> files_of(const WriteLayout& layout) {
 }
 
 // Another header for a file whose payload stays what it is: with it, a file is changed in place, or copied without
-// reading the payload. The bytes behind the header may move as a whole, those before it stay.
+// reading the payload. The bytes after the header may move as a whole; those before it stay.
 struct NewHeader {
   std::uint64_t offset = 0;         // of the header in the file
   std::uint64_t room = 0;           // bytes that the header takes now, up to the payload or to the end of the file
   std::uint64_t least = 0;          // bytes that the new one needs
-  std::uint64_t step = 1;           // with payload behind it, its length is a multiple of this, unless it is `room`
+  std::uint64_t step = 1;           // with payload after it, its length is a multiple of this, unless it is `room`
   std::uint64_t most = UINT64_MAX;  // that the format allows
   // The header in exactly `length` bytes, at least `least`; empty if it cannot have this length.
   std::function<std::string(std::uint64_t length)> make{};
-  // Why a header alone cannot leave out the tensors that `edited` lacks, behind "because"; the rest is unset then.
+  // Why a header alone cannot leave out the tensors that `edited` lacks, as the words after "because"; the rest is then
+  // unset.
   std::string_view refusal{};
 };
 

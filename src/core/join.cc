@@ -103,8 +103,8 @@ class Joiner {
                        header);
   }
 
-  // Those of one format are a model of this format, so that writers keep what only this format has. Of several, the
-  // name lists them.
+  // Models of one format join to a model of that format, so that writers keep what only that format has. If there are
+  // several formats, the name lists them.
   void set_formats() {
     std::vector<std::string_view> formats;
     std::string all;
@@ -174,7 +174,7 @@ class Joiner {
     return static_cast<std::uint32_t>(std::upper_bound(begins_.begin(), begins_.end(), tensor) - begins_.begin() - 1);
   }
 
-  // Adds the tensors of a model behind those that are there.
+  // Adds the tensors of a model after those that are there.
   void append(const core::State& from, std::uint32_t model) {
     core::State& to = *state_;
     const std::uint32_t sources = place_sources(from),
@@ -284,7 +284,7 @@ class Joiner {
     for (std::uint32_t& i : state_->by_name) i = place[i];
   }
 
-  // One model's folder has the other files; those of the others are lost as they would be from a folder to a file.
+  // The other files come from the folder of one model; those of the other models are lost, as from a folder to a file.
   void join_places() {
     std::optional<std::size_t> from;
     for (std::size_t m = 0; m < models().size(); ++m) {

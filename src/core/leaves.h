@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The leaves of the content digest (docs/content-digest.md), for a job that reads a whole file for another purpose: it
-// hashes the leaves on the way, and the digest then reads these parts no more. Owns which parts can be hashed so.
+// hashes the leaves on the way, and the digest need not read these parts again. Owns which parts can be hashed so.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -28,8 +28,8 @@ ContentDigests content_digests(const Model&, const Context&, const GivenLeaves&)
 // part, but not all, are left out: so every byte belongs to one leaf at most.
 class FileLeaves {
  public:
-  // No parts if the model has no source, several, or one of another length than the file: its offsets are not those of
-  // the file.
+  // No parts if the model has no source, several, or one whose length is not that of the file, because its offsets are
+  // then not those of the file.
   FileLeaves(const Model&, std::uint64_t file_size);
 
   bool empty() const noexcept { return parts_.empty(); }
@@ -59,7 +59,7 @@ class FileLeaves::Reading {
   void hash(std::size_t task);  // tasks may run at the same time
   // Keeps the beginning of a leaf that is not complete, after the tasks and before the bytes go.
   void keep_rest();
-  // The bytes behind the range that the last leaf needs, at most kLeaf; 0: none. Give them to finish().
+  // The bytes after the range that the last leaf needs, at most kLeaf; 0: none. Give them to finish().
   std::size_t missing() const noexcept;
   void finish(std::span<const std::byte> bytes);
 

@@ -41,7 +41,7 @@ void sort_by_key(std::span<NameKey> items, std::vector<NameKey>& scratch) {
   if (from.data() != items.data()) std::ranges::copy(from, items.begin());
 }
 
-// Sorts by names and, of equal ones, by index. Names with equal keys are sorted by keys from behind what they share, so
+// Sorts by names and, of equal ones, by index. Names with equal keys are sorted by the keys after what they share, so
 // that names are read rarely, and no byte of them more than a few times. At the end equal names have equal keys.
 template <class Name> void sort_names(std::vector<NameKey>& items, Name name) {
   constexpr std::size_t kFew = 32;
@@ -73,7 +73,7 @@ template <class Name> void sort_names(std::vector<NameKey>& items, Name name) {
     sort_by_key(all, scratch);
     for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
       while (end < all.size() && all[end].key == all[begin].key) ++end;
-      // Zero bytes at an end look like none.
+      // Zero bytes at the end of a name look like its end.
       if (end - begin <= kFew || end - begin == all.size())
         std::sort(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end),
                   less);

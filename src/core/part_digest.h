@@ -24,7 +24,7 @@ DigestText parse_digest(std::string_view text) noexcept;
 // and 64.
 DigestText parse_decoded_digest(std::string_view text) noexcept;
 
-// How the name of a Checksum begins that is of another file, whose name follows.
+// How the name of a Checksum of another file begins; the name of that file follows.
 inline constexpr std::string_view kFileChecksum = "file ";
 
 // The kind with this name in Options::digest; none for any other.

@@ -90,7 +90,7 @@ class PatternParser {
     add(Kind::set, static_cast<std::uint32_t>(out_.sets_.size() - 1));
   }
 
-  // Inserts a step, and moves what the steps behind it refer to.
+  // Inserts a step, and adjusts the references of the steps after it.
   void insert(std::uint32_t place, Kind kind) {
     add(kind);
     std::rotate(out_.steps_.begin() + static_cast<std::ptrdiff_t>(place), out_.steps_.end() - 1, out_.steps_.end());
@@ -423,7 +423,7 @@ std::optional<std::string> Pattern::apply(std::string_view name) const {
     done = from = (*found)[1];
     if (!all_) break;
     if ((*found)[0] != (*found)[1]) continue;
-    // An empty match: the next one begins behind the next character.
+    // An empty match: the next one begins after the next character.
     if (from >= name.size()) break;
     from += base::decode_utf8(name, from).length;
     out += name.substr(done, from - done);

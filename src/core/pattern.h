@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renaming by a pattern, "s/PATTERN/REPLACEMENT/", with "g" behind it for every match. The patterns are regular
-// expressions as JavaScript has them, without what cannot be matched in time linear in the name: references and
-// assertions that look around. A name of any length is matched in memory that its length does not change.
+// Renaming by a pattern, "s/PATTERN/REPLACEMENT/", with "g" at its end for every match. The patterns are regular
+// expressions as JavaScript has them, without what cannot be matched in time linear in the name: back-references and
+// lookaround assertions. The memory for a match does not depend on the length of the name.
 #pragma once
 #include <cstdint>
 #include <optional>

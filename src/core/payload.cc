@@ -118,7 +118,7 @@ void stream_made(const Part& part, const core::PartSide& side, const Context& co
     side.make(context, [&](std::span<const std::byte> piece) {
       core::ask(context);
       made += piece.size();
-      // What it is made from was other content when it was measured.
+      // What it is made from has changed since it was measured.
       if (made > part.size()) base::malformed("part/size", "a tensor changed while it was read");
       return !(stopped = !pieces.add(piece));
     });

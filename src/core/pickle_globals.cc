@@ -397,7 +397,7 @@ bool is_path(std::string_view text) noexcept {
 }  // namespace
 
 bool is_dangerous_global(std::string_view module, std::string_view name) noexcept {
-  // No class is so deep in others, and none has such a name.
+  // No class is nested that deeply, and none has such a name.
   constexpr std::size_t kMostDots = 16, kLongest = 1000;
   if (module.size() + name.size() > kLongest || std::count(name.begin(), name.end(), '.') > std::ptrdiff_t{kMostDots})
     return true;
@@ -413,7 +413,7 @@ bool is_dangerous_global(std::string_view module, std::string_view name) noexcep
   const std::string_view whole(text.data(), static_cast<std::size_t>(end - text.data()));
   for (std::size_t begin = 0; begin != whole.npos && begin < whole.size();) {
     const std::string_view rest = whole.substr(begin);
-    // The path from here up to each dot as a module, and the name behind that.
+    // The path from here up to each dot as a module, and the name after that.
     if (begin == 0 || begin > module.size()) {
       if (begin > module.size() && rest.starts_with("__")) return true;
       for (std::size_t dot = rest.find('.'); dot != rest.npos; dot = rest.find('.', dot + 1)) {

@@ -17,8 +17,8 @@ namespace weighbridge::core {
 // true for names that climb through attributes to such a one ("os.system" in a module that imports os).
 bool is_dangerous_global(std::string_view module, std::string_view name) noexcept;
 
-// Whether it is harmless and of Python's library, of NumPy, or of a package whose plain values people keep in files.
-// What a format knows besides (PyTorch's own classes) is its own.
+// Whether it is harmless and belongs to Python's library, to NumPy, or to a package whose plain values people keep in
+// files. Each format has its own further names (PyTorch's own classes).
 bool is_harmless_global(std::string_view module, std::string_view name) noexcept;
 
 // Whether a global of a pickle has names that could be Python's, which those of other bytes seldom have.

@@ -18,7 +18,7 @@ namespace {
 using wire::Pickle;
 using wire::PickleKind;
 
-// A file with more pickles in a row than this is named for it.
+// A file with more pickles in a row than this is reported.
 constexpr unsigned kMostInRow = 10'000;
 constexpr unsigned kLegacyPickles = 5;
 // Byte strings in pickles in byte strings.
@@ -78,7 +78,7 @@ void PickleScan::nested(const Pickle& pickle, const wire::PickleInput& input, st
     const bool text = pickle.kind(r) == PickleKind::text;
     if (!text && pickle.kind(r) != PickleKind::bytes) continue;
     const auto kept = pickle.text(r);
-    const auto span = pickle.span(r);  // there is one or the other
+    const auto span = pickle.span(r);  // a string is in memory or in the input
     std::string bytes;
     if (kept) {
       bytes = kept->substr(0, 8);
@@ -117,7 +117,7 @@ void PickleScan::nested(const Pickle& pickle, const wire::PickleInput& input, st
                                          input.read(from + offset, to);
                                        }}
                    : input_of(bytes);
-      // Other bytes may begin so too.
+      // Other data may begin the same way.
       if (inner.row(within, 0, std::nullopt, here, where).fault != wire::PickleFault::none)
         std::erase_if(found, [](const Finding& each) { return each.severity != Severity::error; });
     }
@@ -131,7 +131,7 @@ Finding PickleScan::too_large(std::uint64_t at, std::uint64_t size) const {
 }
 
 wire::PickleError PickleScan::member(const Source& source, const ZipMember& member, std::uint64_t start) {
-  // Flags and headers may lie: what is stored as it is can be read in any case.
+  // Flags and headers may be false: data that is stored uncompressed can be read in any case.
   if (member.offset == 0 || member.encoding == Encoding::unknown) return {};
   if (member.encoding == Encoding::raw) {
     if (start > member.stored) return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What loading a file with Python would import and call: every pickle in it is read, also those that a program would
-// not look into, those behind others, and those in byte strings of a pickle.
+// What loading a file with Python would import and call: every pickle in it is read, including those that a program
+// would not look into, those after others, and those in byte strings of a pickle.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -39,7 +39,7 @@ class PickleScan {
                         std::uint64_t at, std::string_view where);
   // The pickles in a member of an archive, from `start` of its decoded bytes on.
   wire::PickleError member(const Source&, const ZipMember&, std::uint64_t start = 0);
-  // A whole file that is no archive.
+  // A whole file that is not an archive.
   void file(const Source&);
 
  private:

@@ -155,8 +155,8 @@ void ShardReader::read_index(JsonReading& reading, const IndexRules& rules, cons
   }
   complete_ = true;
   if (!in.sorted) report_duplicates(in);
-  // `order` has the entries of each shard, one shard behind the other: an index of as many shards as tensors must not
-  // take a list for each.
+  // `order` has the entries of each shard, one shard after the other: an index of as many shards as tensors must not
+  // need a list for each.
   const std::vector<Entry>& entries = in.entries;
   std::vector<std::uint32_t> begins(in.shards.size() + 1), order(entries.size());
   for (const Entry& entry : entries) ++begins[entry.shard + 1];
@@ -176,7 +176,7 @@ void ShardReader::read_index(JsonReading& reading, const IndexRules& rules, cons
   if (reading_.findings.errors() == before) check_total(in, *index);
 }
 
-// Goes on to the end of the value whatever is wrong with it, because malformed JSON behind it comes first.
+// Goes on to the end of the value whatever is wrong with it, because malformed JSON after it takes precedence.
 void ShardReader::read_map(Index& index, JsonReader& in) {
   const std::size_t depth = in.depth();
   const std::uint64_t most = std::min(reading_.limits.tensors, reading_.limits.memory / kEntryCost);
@@ -282,7 +282,7 @@ void ShardReader::read_shard(const Index& index, const std::string& name, const 
     absent = place_tensors(index, model, entries, placed);
   std::string scratch;
   for (const std::uint32_t i : absent)
-    if (sound)  // else its own findings say why it is missing
+    if (sound)  // otherwise the shard's own findings say why it is missing
       missing_.push_back({index.entries[i].name_at, std::string(index.name(index.entries[i], scratch)), file});
   for (std::uint32_t i = 0; i < model.size() && unlisted_.size() <= Report::kMaxFindings; ++i)
     if (!placed[i]) unlisted_.emplace_back(file, model.name(i));  // one more than a report keeps is enough

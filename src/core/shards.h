@@ -36,7 +36,7 @@ struct ShardRules {
   const Rule& link;               // a file is a link that leads out of the folder
   const Rule& missing;            // a file is missing
   const Rule& metadata_conflict;  // two files have different values
-  const Rule* stray = nullptr;    // a file is named like one of them, and is none
+  const Rule* stray = nullptr;    // a file is named like one of them, but is not one
 };
 struct IndexRules {
   const Rule& value;            // the index has no weight_map

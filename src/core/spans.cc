@@ -19,7 +19,7 @@ namespace weighbridge::core {
 namespace {
 
 constexpr std::size_t kLongestValue = 200;  // characters
-// More spans than asked for, so that those around others are there even if they are told last.
+// More spans than requested, so that outer ones are kept even if they are reported last.
 constexpr std::uint64_t kAround = 1000;
 
 std::string text_value(std::string_view bytes) {
@@ -199,7 +199,7 @@ std::vector<Span> Spans::take() {
   });
   all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
   if (all_.size() > most_) {
-    // Those around the beginning of the range say the most.
+    // Those around the beginning of the range are the most useful.
     std::stable_partition(all_.begin(), all_.end(), [&](const Span& span) { return span.offset <= begin_; });
     left_out_ += all_.size() - most_;
     all_.resize(static_cast<std::size_t>(most_));

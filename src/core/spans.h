@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands where in a file, as its walker tells while it reads: named ranges, kept only if somebody asks for the
-// bytes in them. Walkers tell through core::Findings, which every part of a walker has.
+// What is where in a file, as its walker reports while it reads: named ranges, kept only if the caller asks for the
+// bytes in them. Walkers report through core::Findings, which every part of a walker has.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@ class Spans {
     return begin < end_ && begin_ < end && begin < end;
   }
   void add(Span::Kind, std::uint64_t begin, std::uint64_t end, std::string_view what, std::string value);
-  // The fields of a structure, one behind the other from `at`. Fields past the end of the bytes are left out.
+  // The fields of a structure, one after the other from `at`. Fields past the end of the bytes are left out.
   void add_fields(std::uint64_t at, std::span<const std::byte> bytes, std::span<const FieldRow>);
   // A structure that is text of a grammar, and what is in it, as deep as it nests. Ends at the first error.
   void add_tree(Grammar, Span::Kind, std::string_view what, std::uint64_t at, std::string_view text);

@@ -17,11 +17,11 @@ inline constexpr std::string_view kValues = "values", kIndices = "indices", kInd
 
 // The container's own rules.
 struct SparseRules {
-  const Rule& indptr;           // the row bounds do not rise from 0 to the number of values
+  const Rule& indptr;           // the row bounds do not ascend from 0 to the number of values
   const Rule& index_range;      // an index lies outside the shape
   const Rule& duplicate;        // several entries for one element
   const Rule& unchecked;        // duplicates (and the order) were not looked for, for lack of memory
-  const Rule* order = nullptr;  // the column indices of a row do not rise; null: they need not
+  const Rule* order = nullptr;  // the column indices of a row do not ascend; null: they need not
 };
 
 // Reads the indices of all sparse tensors, several tensors at once, and appends findings in no particular order. Adds

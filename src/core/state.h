@@ -19,10 +19,10 @@
 
 namespace weighbridge::core {
 
-// What a model was made of that is not a file's own: several models, or one and adapters.
+// What a model was made of if it is not the model of a file: several models, or one and adapters.
 struct Made {
   std::vector<Model> models;              // whose content rules apply
-  std::size_t selected = 0;               // of the first so many, only to the tensors that are taken
+  std::size_t selected = 0;               // to the first `selected` models, only for the tensors that are taken
   std::vector<Item> losses{}, changes{};  // for plans
 };
 // Where a tensor of such a model comes from.

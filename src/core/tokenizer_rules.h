@@ -20,8 +20,8 @@ struct TokenizerRules {
   bool apart = false;                    // there are tokens of a whole character that no merge makes
   bool whole_words = false;              // a word that is a token stays whole
   std::vector<std::string> words{};      // regular expressions, each of which divides what those before it have left
-  std::optional<bool> bos{}, eos{};      // whether BOS goes before a text, and EOS behind it
-  std::vector<std::uint32_t> control{};  // ids of tokens that no text becomes
+  std::optional<bool> bos{}, eos{};      // whether BOS goes before a text, and EOS after it
+  std::vector<std::uint32_t> control{};  // ids of tokens that no text is encoded as
   std::vector<std::uint32_t> found{};    // ids of tokens that texts are searched for first, from left to right
   std::vector<std::uint32_t> ends{};     // ids besides EOS that end a generated text
   bool operator==(const TokenizerRules&) const = default;
@@ -31,7 +31,7 @@ struct TokenizerRules {
 std::string text_of(const TokenizerRules&);
 // nullopt for anything that text_of() does not make.
 std::optional<TokenizerRules> parse_tokenizer_rules(std::string_view);
-// What a program with the vocabulary and its merges alone would do in another way: clauses joined by "; ".
+// What a program that has only the vocabulary and its merges would do differently: clauses joined by "; ".
 std::string beyond_merges(const TokenizerRules&);
 
 }  // namespace weighbridge::core

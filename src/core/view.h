@@ -17,7 +17,7 @@ Model view_without(const Model&, std::span<const std::uint32_t> tensors);
 // The models that this one was made of, joined ones with those of their tensors that are in this one: what content
 // rules check. The model itself if it is a file's own.
 std::vector<Model> members_of(const Model&);
-// What the making left out or changed, for plans; also of a view.
+// What was left out or changed when the model was made, for plans; also for a view.
 std::span<const Item> losses_of_making(const Model&) noexcept;
 std::span<const Item> changes_of_making(const Model&) noexcept;
 // The view `of` the model `from`, whose tensors correspond, as made with the help of `others`: the content rules of

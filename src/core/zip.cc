@@ -363,7 +363,7 @@ class Walk {
       findings_.fields(Span::Kind::entry, member.header_at, std::as_bytes(std::span(header.substr(0, kLocalSize))),
                        "local header", kLocalRows);
       tell_variable(member.header_at + kLocalSize, member.name, extra, 0);
-      // What a writer that cannot seek puts behind the data: CRC-32 and sizes, with a signature or without.
+      // What a writer that cannot seek puts after the data: CRC-32 and sizes, with a signature or without.
       if ((flags & kDescriptor) != 0)
         findings_.span(Span::Kind::entry, end, std::min(end + 24, end_of_[i]), "data descriptor", member.name);
     }
@@ -378,7 +378,7 @@ class Walk {
     if ((stored == kFull32 || size == kFull32) &&
         !read_local_zip64(member, header.substr(kLocalSize + name), extra, stored, size))
       return wrong("an extra field with the sizes in 64 bits", "none, or one that ends past the extra fields");
-    // A writer that cannot seek puts crc and sizes behind the data.
+    // A writer that cannot seek puts crc and sizes after the data.
     const bool behind = (flags & kDescriptor) != 0;
     const auto differs = [&](std::uint64_t local, std::uint64_t value) {
       return local != value && !(behind && local == 0);

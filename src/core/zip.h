@@ -39,7 +39,7 @@ struct ZipRules {
   const Rule& method;     // unsupported
 };
 
-// For a look into an archive that is judged elsewhere, or not at all.
+// For looking into an archive that is checked elsewhere, or not at all.
 inline constexpr Rule kQuietRule{"zip/quiet", Rule::Reach::file, Severity::error, "", ""};
 inline constexpr ZipRules kQuietZip{.end = kQuietRule,
                                     .disks = kQuietRule,
@@ -80,7 +80,7 @@ struct Zip {
 std::optional<Zip> read_zip(const Source&, const Limits&, const ZipRules&, Findings&, Draft&);
 
 // The names in the directory of what may be an archive, as many as its first 64 KiB have, for detection. Empty: it is
-// no archive, or its directory cannot be found.
+// not an archive, or its directory cannot be found.
 std::vector<std::string> zip_names(const Source&);
 
 // The name of the member that a file begins with, if `head` has all of it; else empty.

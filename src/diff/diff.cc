@@ -33,7 +33,7 @@ void check(const DiffOptions& options) {
     base::misuse("option", "an exact comparison has no tolerance: choose one of the two");
 }
 
-// Of vectors that are near each other, from what they differ by: that keeps the digits behind 0.999.
+// For vectors that are near each other, computed from their difference, which keeps the digits after 0.999.
 double cosine(double xx, double yy, double dd, double xy) {
   const double x = std::sqrt(xx), y = std::sqrt(yy);
   const double out = 4 * dd < xx ? 1 - (dd - (x - y) * (x - y)) / (2 * x * y) : xy / (x * y);
@@ -114,7 +114,7 @@ class Differ {
  private:
   static constexpr std::size_t kBatch = 4096;  // tensors whose handles are held at once
 
-  // Returns the bytes to read. Throws if tensors share so many that it would not end.
+  // Returns the bytes to read. Throws if tensors share so many that the job would never end.
   std::uint64_t require_work(const std::vector<Partners>& partners) const {
     core::Work work_a, work_b;
     std::uint64_t total = 0;
@@ -243,7 +243,7 @@ class Differ {
     const Context inner = progress.inner();
     if (is_matrix(pair.a.shape) && pair.a.shape[0] == pair.a.shape[1]) {
       Compared turned = comparison::compare_transposed(pair.a, pair.b, tolerance_, inner);
-      // A hundredth of the error, or none: by chance it does not get that much smaller.
+      // A hundredth of the error, or none: it would not become that small by chance.
       if (turned.values.changed == 0 || 1e4 * turned.values.dd.total() < pair.found.values.dd.total()) {
         found.transposed = true;
         pair.found = std::move(turned);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// By name first. What is left is read and hashed by its values, then guessed by names that differ in a prefix, and by
-// shapes that no other tensor has.
+// By name first. The remaining tensors are matched by a hash of their values, then guessed by names that differ in a
+// prefix, and by shapes that no other tensor has.
 #include "diff/match.h"
 
 #include <algorithm>
@@ -231,7 +231,7 @@ class Matcher {
     }
   }
 
-  // For what is left over in one model: a tensor of the other one that has its content.
+  // For a tensor that only one model has: a tensor of the other one with the same content.
   void find_tied() {
     const auto find = [this](const Model& model, const Indices& left, const Model& other, const Indices& all,
                              std::map<std::uint32_t, std::uint32_t>& tied) {

@@ -129,7 +129,7 @@ std::vector<MetadataDiff> compare_tokenizers(const Model& a, const Model& b) {
     const auto token = [&](const Tokenizer& t) {
       return first < t.tokens.size() ? core::quoted(core::excerpt(t.tokens[first])) : std::string("no token");
     };
-    // Where the texts of the first one are the same, the ids are not.
+    // If the texts of the first one are the same, its ids differ.
     out.push_back({.key = "tokens",
                    .a = fmt::format("{} tokens, {} (id {})", one->tokens.size(), token(*one),
                                     first < one->tokens.size() ? id(*one, first) : first),

@@ -25,7 +25,7 @@ class Job {
   void run() {
     std::vector<Task> streams, chunks;
     for (std::size_t i = 0; i < pairs_.size(); ++i) divide(i, streams, chunks);
-    // What one thread must do alone begins first, the longest before the others.
+    // Work that one thread must do alone begins first, the longest before the others.
     std::ranges::stable_sort(streams, std::greater{},
                              [this](const Task& task) { return bytes_to_compare(pairs_[task.pair]); });
     streams.insert(streams.end(), chunks.begin(), chunks.end());

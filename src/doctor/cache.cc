@@ -37,7 +37,7 @@ bool is_hex(std::string_view text, std::size_t digits) {
   return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
-// Whether it is a folder itself, and no link to one.
+// Whether it is a folder itself, not a link to one.
 bool is_real_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(fs::symlink_status(path, error)) && !error;
@@ -123,8 +123,8 @@ class Examination {
     for (const auto& [name, user] : users) add(State::missing, relative(blobs / name), user);
   }
 
-  // What is in the shared store for no repository. Its names are no digests that can be computed, so what a repository
-  // uses is judged by the name that it has there.
+  // What is in the shared store for no repository. Its names are not digests that can be computed, so what a repository
+  // uses is checked under the name that it has there.
   void add_store() {
     for (const fs::path& part : entries_of(root_ / kStore)) {
       if (!is_hex(part.filename().string(), 2)) continue;
@@ -165,7 +165,7 @@ class Examination {
         source = open(entry);
       } catch (const Error& error) {
         if (error.finding().rule != "io/outside" && error.kind() != Kind::misuse) throw;
-        entry.state = State::unknown;  // a link that leads out of what was given, or no file
+        entry.state = State::unknown;  // a link that leads out of what was given, or not a file
         continue;
       }
       if (!source) {

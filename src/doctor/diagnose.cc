@@ -182,7 +182,7 @@ class Examination {
   void look_for_zeros() {
     if (out_.full_size && *out_.full_size < out_.size)
       out_.trailing = ByteRange{*out_.full_size, out_.size - *out_.full_size};
-    // A checksum over the bytes says more.
+    // A checksum over the bytes is better evidence.
     if (out_.verdict.checked == "structure and checksums") return;
     std::vector<ByteRange> extents;
     for (const Tensor& tensor : out_.verdict.model)
@@ -192,11 +192,11 @@ class Examination {
     const doctor::Zeros zeros = doctor::find_zeros(*file_, std::move(extents), kLeastAtEnd, context_);
     const auto reaches_end = [&](const ByteRange& range) { return range.offset + range.length == out_.size; };
     if (zeros.hole && (reaches_end(*zeros.hole) || zeros.hole->length >= kLeastInside)) out_.zeros = zeros.hole;
-    // Zeros at the end that take in whole tensors, of which verify() warns. One tensor may well be zeros.
+    // Zeros at the end that include whole tensors, of which verify() warns. One tensor may well be zeros.
     if (!out_.zeros && in_tail(zeros.tail) > 1) out_.zeros = ByteRange{zeros.tail, out_.size - zeros.tail};
   }
 
-  // Whether some bytes of the tensor in this file are at `at` or behind it.
+  // Whether some bytes of the tensor in this file are at `at` or after it.
   static bool reaches(const Tensor& tensor, std::uint64_t at, bool with_digest) {
     for (const Part& part : tensor.parts()) {
       const auto extent = part.extent();

@@ -124,7 +124,7 @@ TEST(Doctor, AnArchiveWithoutItsDirectoryStillHasItsWholeMembers) {
   for (const char* name : {"a.npz", "b.npz", "c.pt"}) expect_whole_tensors(read_whole(folder / name), name, 2);
 }
 
-// PyTorch states the sizes of a member behind its data.
+// PyTorch states the sizes of a member after its data.
 TEST(Doctor, AnArchiveOfPyTorchWithoutItsDirectoryStillHasItsWholeMembers) {
   const std::string path = "tests/interop/data/pytorch/dtypes.pt";
   if (!fs::exists(path)) GTEST_SKIP() << path << " is not beneath the working directory";

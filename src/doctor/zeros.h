@@ -11,12 +11,12 @@
 
 namespace weighbridge::doctor {
 
-// Zeros are counted in blocks of this many bytes, as file systems and downloads have them.
+// Zeros are counted in blocks of this many bytes, the blocks of file systems and downloads.
 inline constexpr std::size_t kZeroBlock = 4096;
 
 struct Zeros {
   // The largest range of whole zero blocks, of at least `least` bytes, that begins or ends inside one of the extents,
-  // more than a block away from its ends. A tensor that is zeros from end to end is no such range.
+  // more than a block away from its ends. A tensor that is zeros from end to end is not such a range.
   std::optional<ByteRange> hole{};
   std::uint64_t tail = 0;  // where the zeros begin that reach the end of the file; its size if it ends otherwise
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks from member to member as APPNOTE.TXT 6.3 lays them out (4.3.7, 4.3.9), whose sizes stand before the data or
-// behind it.
+// Walks from member to member as APPNOTE.TXT 6.3 lays them out (4.3.7, 4.3.9), whose sizes are before the data or after
+// it.
 #include "doctor/zip_members.h"
 
 #include <algorithm>
@@ -89,7 +89,8 @@ class Walk {
     return true;
   }
 
-  // The descriptor behind the data states the size that the data then has: bytes that look like one do not.
+  // The descriptor after the data states the size that the data then has; bytes that only look like a descriptor do
+  // not.
   std::optional<std::uint64_t> with_descriptor(std::uint64_t data, core::ZipOut member) {
     std::string piece;
     for (std::uint64_t begin = data; base::fits(begin, 16, source_.size());) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives that have lost their directory, which stands at the end of a zip file: a new one is made of the headers
-// before the members.
+// Archives that have lost their directory, which is at the end of a zip file: a new one is made from the headers before
+// the members.
 #pragma once
 #include <memory>
 
@@ -9,7 +9,7 @@
 
 namespace weighbridge::doctor {
 
-// The file up to its last whole member, with a directory behind it; null if it does not begin with a whole member, or
+// The file up to its last whole member, with a directory after it; null if it does not begin with a whole member, or
 // has more than the limits allow. A member whose header lacks its size, as PyTorch writes them, ends at a descriptor
 // that states the size which it then has.
 std::shared_ptr<const Source> with_new_directory(std::shared_ptr<const Source>, const Limits&);

@@ -37,7 +37,7 @@ bool share([[maybe_unused]] int from, [[maybe_unused]] int to, [[maybe_unused]] 
 #endif
 }
 
-// The bytes copied by one call; 0 if the system cannot, and nothing was.
+// The bytes copied by one call; 0 if the system cannot copy this way, and nothing was copied.
 std::uint64_t copy_some([[maybe_unused]] int from, [[maybe_unused]] int to,
                         [[maybe_unused]] const Range& range) noexcept {
 #if defined(__linux__) && defined(SYS_copy_file_range)

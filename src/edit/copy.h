@@ -13,7 +13,7 @@ inline constexpr std::uint64_t kBlock = 4096;
 struct Range {
   std::uint64_t from = 0, to = 0, length = 0;
 };
-// Copies the range; what was never written (a hole) stays so. Where both files can share whole blocks, it does. Returns
+// Copies the range; holes stay holes. Where both files can share whole blocks, it does. Returns
 // the bytes that are shared. Calls `go_on` with the bytes that are done since the last call. Error io/write of `path`,
 // io/short-read.
 std::uint64_t copy_range(int from, int to, const Range&, const std::string& path,

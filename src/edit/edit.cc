@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans and carries out an edit: what changes, whether the new header fits, and which of the three ways writes it.
-// Before a byte is written, the file that would be is opened by the ordinary reader and compared with what was asked.
+// Before a byte is written, the ordinary reader opens the file as it would become, and the result is compared with the
+// request.
 #include "weighbridge/edit.h"
 
 #include <sys/stat.h>
@@ -38,7 +39,7 @@ using core::quoted;
 using edit_files::PatchedFile;
 using Way = Edited::Way;
 
-// A file with another header: what is before it stays, what is behind it moves.
+// A file with another header: what is before it stays, what is after it moves.
 class WithHeader final : public Source {
  public:
   WithHeader(std::shared_ptr<const Source> file, const core::NewHeader& where, const std::string& header)
@@ -97,7 +98,7 @@ void require_same(bool same, std::string_view what) {
                                     "), so nothing was changed: this is a bug in weighbridge");
 }
 
-// Whether the file reads as the edited model, with the payload behind the header moved by `moved`.
+// Whether the file reads as the edited model, with the payload after the header moved by `moved`.
 void require_reads_as(const Model& found, const Model& wanted, const core::NewHeader& header, std::uint64_t length) {
   require_same(found.size() == wanted.size() && found.attributes().size() == wanted.attributes().size(), "counts");
   const Attributes attributes = found.attributes();
@@ -268,7 +269,8 @@ class Editor {
       base::misuse("shard",
                    "the file is a part of a split model, and each part states how many tensors there are: convert the "
                    "whole model to leave out tensors");
-    // Only these formats have a header that can be edited alone; the others are converted, and checked as for that.
+    // Only these formats have a header that can be edited alone; the others are converted, and checked as conversions
+    // are.
     if (!loaded_.format->new_header) {
       Report again;
       loaded_ = load(source_, context_, Checks::all, again);
@@ -347,7 +349,7 @@ class Editor {
     return !bytes_.empty();
   }
 
-  // Whether the new header can stand where the old one does.
+  // Whether the new header fits in the place of the old one.
   bool fits() {
     if (is_last()) return make(header_->least);
     return header_->least <= header_->room && make(header_->room);
@@ -456,7 +458,7 @@ void copy_to(const std::string& path, bool replace, Editor& editor, int from,
   out.publish();
 }
 
-// What is known of a file that was opened to change it.
+// What is known about a file that was opened to be changed.
 Edited opened(const PatchedFile& file) {
   Edited out;
   out.names = file.names();
@@ -550,7 +552,7 @@ Edited undo_edit(const std::string& path, const Context& context) {
   out.header = back.length;
   out.needed = back.bytes.size();
   {
-    // What it would be must open before it is written.
+    // The file as it would become must open before it is written.
     Report report;
     const core::NewHeader where{.offset = back.offset, .room = back.length};
     const auto after = std::make_shared<const WithHeader>(file.source(), where, back.bytes);

@@ -387,7 +387,7 @@ TEST(Edit, BytesBehindTheEndStay) {
   EXPECT_TRUE(read_file(path).ends_with(tail));
 }
 
-// Each key was compared with all before it: minutes for some megabytes.
+// Each key was once compared with all before it, which took minutes for a few megabytes.
 TEST(Edit, AnObjectOfManyKeysIsReadOnce) {
   const TemporaryFolder folder;
   std::string text = R"({"map":{"0":0)";
@@ -489,7 +489,7 @@ TEST(Edit, TheCorpusStaysWhatItIs) {
         before = std::to_string(verdict.model.size());
         rules = rules_of(verdict.report);
       }
-      // What only reading the tensors shows is no matter of an edit.
+      // What only reading the tensors shows is not checked by an edit.
       if (!valid) {
         try {
           edit(path, options_of({{"set", "zz=1"}}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a change in place. The process may die after any of them: until the journal has its name the file is the
-// old one, and from then on the journal says what both are.
+// The steps of a change in place. The process may die after any of them: until the journal has its final name, the file
+// is the old one; from then on, the journal has the old and the new bytes.
 #include "edit/patched_file.h"
 
 #include <fcntl.h>
@@ -163,7 +163,7 @@ void PatchedFile::lock() {
     break;  // no locks on this filesystem
   }
 #if defined(__linux__) && defined(F_SETLEASE)
-  // The signal that tells of a process which waits to open the file. The default one would end this process.
+  // The signal that reports a process waiting to open the file. The default one would end this process.
   ::fcntl(file_.get(), F_SETSIG, SIGURG);
   // Another run that our lock has refused still has the file open for a moment: without patience, both would be
   // refused.
@@ -217,7 +217,7 @@ std::shared_ptr<const PatchedFile::Journal> PatchedFile::load(const std::string&
   struct stat there {};
   if (::fstat(fd.get(), &there) != 0 || !S_ISREG(there.st_mode))
     refuse_journal(name, "it is not a regular file: remove it if the file is sound");
-  // Others could put one into a folder where everybody may write.
+  // In a folder where everybody may write, somebody else could have put it there.
   if (there.st_uid != ::geteuid() && there.st_uid != owner_ && there.st_uid != 0)
     refuse_journal(name, "it belongs to another user: remove it if the file is sound");
   const auto size = static_cast<std::uint64_t>(there.st_size);
@@ -238,8 +238,8 @@ bool PatchedFile::holds(std::uint64_t size, std::uint64_t offset, std::uint64_t 
 bool PatchedFile::holds_new(const Journal& j) const { return holds(j.new_size, j.offset, j.new_length, j.new_hash); }
 bool PatchedFile::holds_old(const Journal& j) const { return holds(j.old_size, j.offset, j.old_length, j.old_hash); }
 
-// Whether every byte is the old or the new one, so that the file is one in the middle of this change. A disk that lost
-// its power may hold zeros behind the old end.
+// Whether every byte is the old or the new one, so that the file is one in the middle of this change. After a power
+// failure, there may be zeros after the old end.
 bool PatchedFile::is_mixed(const Journal& j) const {
   const std::uint64_t least = std::min(j.old_size, j.new_size), most = std::max(j.old_size, j.new_size);
   if (size_ < least || size_ > most) return false;
@@ -260,7 +260,7 @@ bool PatchedFile::is_mixed(const Journal& j) const {
   return header.size() == j.old_length && hash_of(header) == j.old_hash;
 }
 
-// Ends or undoes what a killed run began. It may be killed too, and begin again.
+// Finishes or undoes what a killed run began. If this is killed too, the next run does it again.
 void PatchedFile::settle() {
   const auto journal = load(journal_name_);
   if (!journal) return;
@@ -341,7 +341,7 @@ void PatchedFile::apply(const Patch& patch, const std::function<void()>& check) 
   const auto old = read(patch.offset, patch.length);
   if (old.size() != patch.length) base::io_error_of(asked_, "short-read", "the file shrank while it was read");
   const auto fresh = std::as_bytes(std::span(patch.bytes));
-  // Only what differs is written: the less that is, the less a power failure can tear.
+  // Only what differs is written: the fewer bytes, the less a power failure can tear.
   const std::size_t most = std::min(old.size(), fresh.size());
   std::size_t before = 0, behind = 0;
   while (before < most && old[before] == fresh[before]) ++before;

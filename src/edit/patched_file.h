@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes some bytes of a file where it stands, so that a kill or a power failure leaves what was or what is to be.
+// Changes some bytes of a file in place, so that a kill or a power failure leaves the old or the new bytes.
 // Owns the journal beside the file, its undoing, and the proof that nobody else has the file open; callers decide which
 // bytes.
 //
@@ -42,10 +42,10 @@ class PatchedFile {
   Edited::Left left() const noexcept { return left_; }
   // Names of the file (hard links), all of which show a change.
   std::uint64_t names() const noexcept { return names_; }
-  // Whether the system has told that no other process has it open. Else only our own lock keeps others away.
+  // Whether the system confirmed that no other process has it open. Otherwise only our own lock keeps others away.
   bool alone() const noexcept { return alone_; }
   std::uint64_t size() const noexcept { return size_; }
-  // Reads through the same open file: to open it again would wait for the lease. Valid until the next change.
+  // Reads through the same open file, because opening it again would wait for the lease. Valid until the next change.
   std::shared_ptr<const Source> source() const;
 
   // Of the open file, for calls of the system that copy between files.
@@ -57,7 +57,7 @@ class PatchedFile {
   // Makes the change: journal, write, sync, read back, `check`. Error io/write, io/read-back, io/publish, or what
   // `check` throws; then the file is as it was, unless the message says that the journal is left.
   void apply(const Patch&, const std::function<void()>& check = {});
-  // What would take the last change back: the old bytes that apply() kept. Error misuse/no-undo if there are none, or
+  // What would revert the last change: the old bytes that apply() kept. Error misuse/no-undo if there are none, or
   // the file has changed since.
   Patch undo() const;
   std::string undo_path() const { return io::join_path(target_.folder, undo_name_); }

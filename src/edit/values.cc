@@ -28,7 +28,7 @@ constexpr std::uint32_t kDepth = 64;
 
 bool is_real(DType dtype) { return dtype == DType::f16 || dtype == DType::f32 || dtype == DType::f64; }
 
-// nullopt if the text is no number, or the type cannot hold it.
+// nullopt if the text is not a number, or the type cannot hold it.
 std::optional<Value> number(std::string_view text, DType dtype) try {
   if (is_real(dtype)) {
     double value = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptors of files that can be opened again: a model of thousands of files has no more of them open at once
-// than a part of what the process may have. Owns which of them are open; how one is opened again, and whether it is
-// then the same file, is its owner's.
+// The descriptors of files that can be opened again: a model of thousands of files keeps open only a part of the
+// descriptors that the process may have. Decides which of them are open; their owners open one again, and check that it
+// is the same file.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -21,7 +21,7 @@ class Descriptor {
   // Opens the file again, and throws Error{io} if it is not there or not the same. Must not use this descriptor.
   using Again = std::function<Fd()>;
 
-  // Stays open without `again`. Else it may be closed whenever nobody uses it.
+  // Without `again`, it stays open. Otherwise it may be closed whenever it is not in use.
   explicit Descriptor(Fd fd, Again again = nullptr);
   ~Descriptor();
   Descriptor(const Descriptor&) = delete;

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using test::thrown;
 using test::write_file;
 
-// Allows the process so many descriptors.
+// Allows the process this many descriptors.
 class OpenFilesLimit {
  public:
   explicit OpenFilesLimit(rlim_t most) {
@@ -191,7 +191,7 @@ TEST(Descriptors, ThoseInUseStayOpen) {
   EXPECT_EQ(::pread(kept.use()->get(), &byte, 1, 0), 1);
 }
 
-// Where the process has used up its descriptors for other things, those that can be opened again make room.
+// If the process has used up its descriptors for other things, those that can be opened again are closed.
 TEST(Descriptors, MakeRoomForNewOnes) {
   const OpenFilesLimit limit(64);
   const test::TemporaryFolder folder;

@@ -213,7 +213,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
               " bytes");
     if (!same_time(now.st_mtim, opened_.st_mtim)) changed("its modification time changed");
   }
-  // Nobody can set this one, so it tells of a modification time that was set back.
+  // No program can set this time, so it reveals a modification time that was set back.
   void require_same_change(const struct stat& now) const {
     if (!same_time(now.st_ctim, opened_.st_ctim)) changed("its change time (ctime) changed");
   }

@@ -65,7 +65,7 @@ bool recover(const std::string& folder);
 
 // The files that a change in place (edit/patched_file.h) keeps beside the changed file.
 enum class EditFile : std::uint8_t { journal, undo };
-// ".<name>.weighbridge-edit.journal". A name that is too long is cut, and what is cut off counts by a hash.
+// ".<name>.weighbridge-edit.journal". A name that is too long is cut, and a hash stands for the rest.
 std::string edit_file_name(const std::string& name, EditFile);
 // The path of the journal that a killed change of the file at `path` left; empty if there is none.
 std::string left_edit_journal(const std::string& path);

@@ -162,7 +162,7 @@ class Checking {
           "the manifest does not name its key, as versions before 1.1 wrote it");
   }
 
-  // With the key of the signer's certificate, which may be anybody's.
+  // With the key of the signer's certificate, who may be anybody.
   void check_certificate(const Bundle& bundle) {
     const signing::Subject subject = signing::subject_of(bundle.chain.front());
     out_.signer = subject.name;

@@ -189,7 +189,7 @@ void hash(const Root& root, std::vector<Piece>& pieces, const Context& context, 
     const core::BufferPool::Lease room(rooms);
     hash_piece(root, piece, of_file, room.span(), executor, progress);
   };
-  // Threads share pieces; one that is longer than all others together goes first, with all threads to itself.
+  // Threads share pieces; one that is larger than all others together goes first, and all threads work on it.
   const bool alone = !order.empty() && order.front()->end - order.front()->begin > total / 2;
   if (alone) perform(*order.front());
   executor.for_each(order.size() - (alone ? 1 : 0),

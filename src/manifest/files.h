@@ -48,7 +48,7 @@ struct Listing {
   };
   std::vector<Entry> entries;  // sorted by name
 };
-// All that is below the folder but the ignored paths and what is below them. Error limit/tensors, limit/depth, io.
+// Everything below the folder except the ignored paths and what is below them. Error limit/tensors, limit/depth, io.
 Listing list(const Root&, const std::set<std::string, std::less<>>& ignored, const Context&);
 // Whether `is` accepts the path, or one of the folders that it is in; asks it from the outermost one on.
 template <class Is> bool is_or_is_in(std::string_view path, Is is) {
@@ -71,12 +71,12 @@ std::optional<Stamp> stamp_of(const std::string& path);
 // Digests of files that a former check has read.
 class Memory {
  public:
-  // Reads the file; a file that is none of ours, or broken, is no memory and adds a warning.
+  // Reads the file; a file that is not ours, or is broken, is ignored with a warning.
   Memory(const std::string& path, const Limits&, Report&);
   // The digest of a range if the file still has the stamp.
   std::optional<Digest> find(const std::string& file, const Stamp&, std::uint64_t begin, std::uint64_t end) const;
   // `since`: seconds of the clock before the file was read. A file that changed just before is not remembered: it could
-  // change once more without another time.
+  // change again within the same clock time.
   void add(const std::string& file, const Stamp&, std::uint64_t begin, std::uint64_t end, const Digest&,
            std::int64_t since);
   // Keeps what is known of files that were not added.

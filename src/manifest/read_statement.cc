@@ -12,7 +12,7 @@
 namespace weighbridge::signing {
 namespace {
 
-// model-signing up to 1.1 calls the digest of a range so, with the size of ranges behind it.
+// model-signing up to 1.1 calls the digest of a range so, with the size of ranges after it.
 constexpr std::string_view kOfRanges = "sha256-sharded-";
 constexpr std::string_view kOldPredicate = "https://model_signing/Digests/v0.1";
 

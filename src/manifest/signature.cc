@@ -60,7 +60,7 @@ using Pkey = std::unique_ptr<EVP_PKEY, Releaser<EVP_PKEY_free>>;
 using Certificate = std::unique_ptr<X509, Releaser<X509_free>>;
 using Digesting = std::unique_ptr<EVP_MD_CTX, Releaser<EVP_MD_CTX_free>>;
 
-// More than any chain has. A hostile bundle could make the search for a path long.
+// More than any real chain has. A hostile bundle could make the search for a path take long.
 constexpr std::size_t kMostCertificates = 32;
 
 // Without OpenSSL's configuration files, like codecs/digest.cc, and with an empty queue of errors when it ends.
@@ -199,7 +199,7 @@ std::string name_of(const X509* certificate) {
   return name;
 }
 
-// RFC 5280: a purpose that is stated counts, so a server's certificate signs no model. At least one must be stated.
+// RFC 5280: a stated purpose is binding, so a server's certificate cannot sign models. At least one must be stated.
 void require_purpose(X509* certificate) {
   const std::uint32_t flags = X509_get_extension_flags(certificate);
   const bool has_usage = (flags & EXFLAG_KUSAGE) != 0, has_purposes = (flags & EXFLAG_XKUSAGE) != 0;

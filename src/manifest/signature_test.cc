@@ -112,7 +112,7 @@ TEST(Certificate, AServersCertificateSignsNoModel) {
 // As the reference: a chain is judged at the moment from which the signer's certificate is valid.
 TEST(Certificate, AnExpiredCertificateIsToldApart) {
   const Chain chain({.from = -2, .to = -1});
-  // The authorities are valid since an hour.
+  // The authorities have been valid for an hour.
   EXPECT_EQ(error_of([&] { require_chain(der(chain), chain.root.pem()); }), "no error");
   EXPECT_TRUE(subject_of(der(chain).front()).expired);
   const Chain early({.from = -7200});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// explain(): runs the walker of the file's format with somebody who listens to what it says about the bytes, and adds
-// tensors and their elements from the model, and the bytes that nobody spoke of. locate() is the way back.
+// explain(): runs the walker of the file's format and records what it reports about the bytes. Adds tensors and their
+// elements from the model, and the bytes that were not reported. locate() is the reverse.
 #include "weighbridge/explain.h"
 
 #include <algorithm>
@@ -135,7 +135,7 @@ class Blocks {
   codecs::ByteRange range(std::uint64_t i) const noexcept {
     return form_.type->codec->range(form_, role_, i * step_, last(i) - i * step_ + 1);
   }
-  // The first one that ends behind this byte of the part: ranges ascend.
+  // The first one that ends after this byte of the part: ranges ascend.
   std::uint64_t find(std::uint64_t byte) const noexcept {
     std::uint64_t low = 0, high = count();
     while (low < high) {
@@ -170,7 +170,7 @@ class Blocks {
   std::uint64_t step_;
 };
 
-// Tells of tensors, blocks and elements.
+// Reports tensors, blocks and elements.
 class Payload {
  public:
   Payload(core::Spans& spans, std::uint64_t begin, std::uint64_t end) : spans_(spans), begin_(begin), end_(end) {}
@@ -187,7 +187,7 @@ class Payload {
       // Codes that are stored one by one are in the order of the tensor's elements.
       if (blocks->step() == 1 && part == tensor.main() && part.count() == blocks->count()) index_ = tensor.shape();
       tell_blocks(tensor, *blocks, extent.offset, first, until);
-      if (tensor.block_type()->block_bytes != 0) return;  // a part of bytes, which are no elements
+      if (tensor.block_type()->block_bytes != 0) return;  // a part of bytes, which are not elements
     }
     if (info(part.dtype()).bits == 0 || part.count() == 0) return;
     if (cut)
@@ -292,8 +292,8 @@ bool are_zeros(const Source& source, std::uint64_t begin, std::uint64_t end) {
   return true;
 }
 
-// What nobody spoke of, within the range, between neighbors or at its ends. A section counts as spoken of only where
-// something in it is; a header of fields has no gaps.
+// Bytes that were not reported, within the range, between neighbors or at its ends. A section counts as reported only
+// where something in it was; a header of fields has no gaps.
 void tell_gaps(const Source& source, const std::vector<Span>& spans, std::uint64_t begin, std::uint64_t end,
                std::vector<Span>& out) {
   std::uint64_t reach = begin;
@@ -401,7 +401,7 @@ namespace {
                        core::near_text(name, model.size(), [&](std::uint32_t i) { return model.name(i); }));
 }
 
-// The tensor, and the text of an index behind its name. A tensor with brackets in its name wins.
+// The tensor, and the text of an index after its name. A tensor with brackets in its name wins.
 std::pair<Tensor, std::string_view> tensor_and_index(const Model& model, std::string_view name) {
   if (auto whole = model.find(name)) return {*std::move(whole), {}};
   const std::size_t bracket = name.ends_with(']') ? name.rfind('[') : std::string_view::npos;

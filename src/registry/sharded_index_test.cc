@@ -166,7 +166,7 @@ TEST(ShardedKeras, AShardThatLeadsOutIsRefused) {
   EXPECT_EQ(rules_of(verify(root / ("in/" + kWeights)).report), Rules{"hdf5/shard-link"});
 }
 
-// A chunk's fault was said to be in the index.
+// The fault of a chunk was once reported in the index.
 TEST(ShardedKeras, AChunkThatIsBrokenIsInItsOwnFile) {
   const test::TemporaryFolder folder;
   Files files = layers();

@@ -178,7 +178,7 @@ TEST(ShardedSafetensors, OfMetadataThatDifferTheFirstCounts) {
   EXPECT_EQ(verdict.model.attribute("format")->as_text(), "pt");
 }
 
-// All shards kept their descriptors, so that a model of thousands of files could not be opened.
+// All shards once kept their descriptors, so a model of thousands of files could not be opened.
 TEST(ShardedSafetensors, MayBeMoreThanTheProcessMayOpenFiles) {
   const test::TemporaryFolder folder;
   std::string places;

@@ -25,7 +25,7 @@ constexpr double kLeast = 1e-6, kMost = 1;  // of the relative RMS that colors t
 
 std::string_view name_of(const TensorDiff& t) { return t.verdict == Verdict::only_b ? t.name_b : t.name_a; }
 
-// Whether it is told by its color; else it is missing in one model, or has no numbers.
+// Whether its color shows the change; otherwise it is missing in one model, or has no numbers.
 bool has_number(const TensorDiff& t) {
   return t.values && (t.values->changed == 0 || !std::isnan(t.values->relative_rms));
 }

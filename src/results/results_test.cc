@@ -219,7 +219,7 @@ TEST(Statistics, OfASparseTensorAreThoseOfItsDenseForm) {
     }
 }
 
-// A few bytes held memory for the whole shape, up to Limits::decoded, and beyond that had no statistics.
+// A few bytes once took memory for the whole shape, up to Limits::decoded; beyond that there were no statistics.
 TEST(Statistics, OfASparseTensorTakeNoMemoryForItsZeros) {
   constexpr std::uint64_t kSide = std::uint64_t{1} << 24;
   Context context;

@@ -183,7 +183,7 @@ struct BytePair::Rep {
       if (std::ranges::find(all, token->bytes.size()) == all.end()) all.push_back(token->bytes.size());
     };
     for (const std::uint32_t id : options.in_texts) search(id, id);
-    // From left to right, one that is passed over hides those inside it.
+    // From left to right, a match that is not taken still hides those inside it.
     if (leftmost && !options.in_texts.empty())
       for (const std::uint32_t id : options.control) search(id, tokenizers::kNoToken);
   }

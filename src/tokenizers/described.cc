@@ -276,7 +276,7 @@ class Reading {
   Tokenizer out_;
 };
 
-// The options of a model whose tokenizer is its own.
+// The options of a model that has its own tokenizer.
 BytePairOptions with_rules(const Model& model, BytePairOptions options) {
   if (const Value* const unheld = model.attribute(core::kTokenizerUnheld))
     base::unsupported("tokenizer/unheld", "the model's tokenizer does what this one does not: " + unheld->to_text());

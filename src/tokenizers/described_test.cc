@@ -208,7 +208,7 @@ TEST(Described, TokensThatTextsAreSearchedForHaveABound) {
   EXPECT_EQ(thrown([&] { encoded(from, "a"); }).rule, "tokenizer/token");
 }
 
-// A tokenizer whose normalizer is not here gave ids as if there were none.
+// A tokenizer whose normalizer is not implemented here once gave ids as if it had none.
 TEST(Described, WhatIsNotEvenARuleIsRefused) {
   Tokenizer tokenizer;
   tokenizer.kind = Tokenizer::Kind::byte;

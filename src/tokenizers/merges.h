@@ -70,7 +70,7 @@ class Alphabet {
  public:
   // `tokens` must be sorted by id, all below `size`. A byte that no token spells gets the id equal to its value; if a
   // token has that id, or the vocabulary is too small for it, the byte becomes `unk`.
-  // `byte_level`: no character has a token of its own.
+  // `byte_level`: no character has its own token.
   Alphabet(std::span<const SpelledToken> tokens, std::span<const Tokenizer::Merge> merges, std::uint32_t size,
            std::uint32_t unk, bool byte_level);
 

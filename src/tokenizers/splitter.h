@@ -21,7 +21,7 @@ class Splitter {
     std::span<const std::string_view> expressions;
   };
   static const Named* find(std::string_view name) noexcept;
-  static constexpr std::string_view kHuggingFace = "hf-";  // begins those of Hugging Face that llama.cpp has otherwise
+  static constexpr std::string_view kHuggingFace = "hf-";  // prefix of those that differ from llama.cpp
 
   // The same divisions as a tokenizer.json spells them.
   struct Spelled {

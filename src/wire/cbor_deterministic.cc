@@ -144,7 +144,7 @@ class Checker {
   DeterministicFault fault_{};
 };
 
-// Copies the next item. False if it has no such form.
+// Copies the next item. False if the item has no such form.
 bool copy(CborReader& in, CborWriter& out) {
   switch (in.peek()) {
     case CborKind::unsigned_integer:

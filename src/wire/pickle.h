@@ -5,9 +5,9 @@
 // of pickletools.py.
 //
 // A pickle is read in one pass through a window. Values are nodes of an arena that refer to one another by number, so a
-// value that the memo repeats is stored once, and containers may contain themselves: whoever walks over them must
-// bound the walk. A text or byte string above kInline bytes stays in the input, and its node says where. So the memory
-// is a small multiple of the pickle's bytes without its long strings, and the caller limits it.
+// value that the memo repeats is stored once, and containers may contain themselves: a walk over them must be bounded.
+// A text or byte string above kInline bytes stays in the input, and its node says where. So the memory is a small
+// multiple of the pickle's bytes without its long strings, and the caller limits it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -50,7 +50,7 @@ enum class PickleKind : std::uint8_t {
 enum class PickleFault : std::uint8_t {
   none,
   end,     // the input ends inside the pickle
-  opcode,  // a byte that is no opcode
+  opcode,  // a byte that is not an opcode
   stack,   // an opcode takes more from the stack than there is, or a mark that is not there
   memo,    // a value that was never stored
   kind,    // an opcode for a value of another kind
@@ -117,10 +117,10 @@ class Pickle {
   // Of a global.
   std::string_view module(Ref r) const noexcept;
   std::string_view name(Ref r) const noexcept;
-  // Whether its names are results of calls, so that nobody can tell them.
+  // Whether its names are results of calls, and therefore unknown.
   bool computed(Ref r) const noexcept;
 
-  // Of an object. Its arguments are a tuple unless the pickle is odd; keywords are none, or a dict.
+  // Of an object. Its arguments are a tuple unless the pickle is malformed; keywords are none, or a dict.
   Ref callee(Ref r) const noexcept { return objects_[nodes_[r].a()].callee; }
   Ref arguments(Ref r) const noexcept { return objects_[nodes_[r].a()].arguments; }
   std::optional<Ref> keywords(Ref r) const noexcept;

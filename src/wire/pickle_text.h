@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How pickles spell texts and bytes other than by their length: Python's escapes in protocol 0, and the bytes that
+// How pickles spell texts and bytes that have no stated length: Python's escapes in protocol 0, and the bytes that
 // protocol 2 has as a text of Latin-1.
 #pragma once
 #include <optional>

@@ -30,7 +30,7 @@ class ProtobufBytes {
  public:
   virtual ~ProtobufBytes() = default;
   virtual std::uint64_t size() const noexcept = 0;
-  // The bytes from `offset` on: at least `least`, which lie within size(), and more if they are at hand. Valid until
+  // The bytes from `offset` on: at least `least`, which lie within size(), and more if they are available. Valid until
   // the next call.
   virtual std::span<const std::byte> from(std::uint64_t offset, std::size_t least) = 0;
 };

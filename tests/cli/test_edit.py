@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""edit by its jobs: a word of metadata, a name, what fits, what does not, and what a person is told."""
+"""edit by its jobs: a word of metadata, a name, what fits, what does not, and what the user is told."""
 import json
 import os
 import struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""explain by its jobs: what stands at a byte that a finding names, and where an element is stored."""
+"""explain by its jobs: what is at a byte that a finding names, and where an element is stored."""
 import base64
 import struct
 
@@ -133,7 +133,7 @@ def test_an_absent_tensor_names_the_nearest(tmp_path):
 
 
 def test_an_empty_tensor_has_no_bytes_in_json_either(tmp_path):
-    """A line of text stood where JSON was asked for, and with --quiet."""
+    """A line of text was once printed with --json, and with --quiet."""
     path = tmp_path / "model.safetensors"
     path.write_bytes(safetensors({"none": ("U8", [0], b""), "one": ("U8", [1], b"1")}))
     assert weighbridge("explain", path, "none").stdout == f"{path}: 'none' has no bytes\n"

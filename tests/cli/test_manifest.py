@@ -123,7 +123,7 @@ def test_a_signature_that_nobody_checked_is_status_3(model, keys):
     weighbridge("manifest", model, "-o", sig, "--key", keys / "prime256v1.pem")
     assert "signature NOT CHECKED: no public key was given" in weighbridge("verify", model, "--manifest", sig, status=3).stdout
     assert validated(weighbridge("verify", model, "--manifest", sig, "--json", status=3).stdout, "verify_manifest")["signature"] == "unchecked"
-    # A list without a signature is not what somebody asked for who gives a key.
+    # Whoever gives a key expects a signature, so a list without one is an error.
     weighbridge("manifest", model, "-o", sig, "--force", "--no-sign")
     assert "(manifest/unsigned)" in weighbridge("verify", model, "--manifest", sig, "--key", keys / "prime256v1.pub", status=1).stdout
 
@@ -297,7 +297,7 @@ def test_bundles_of_every_version_of_the_reference(version, tmp_path):
         check = ["verify", given, "--manifest", folder / "model.sig", *more, "--full"]
         weighbridge(*check, *trust, status=status)
         weighbridge(*check, status=3)
-        if method == "certificate":  # the leaf is no root
+        if method == "certificate":  # the leaf is not a root
             weighbridge(*check, "--roots", keys / "signing-key-cert.pem", status=1)
         with open(folder / "signme-1", "ab") as file:
             file.write(b"!")

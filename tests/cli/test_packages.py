@@ -50,7 +50,8 @@ def test_root_needs_no_sudo(system, tmp_path):
 
 
 def test_the_demo_says_what_it_will_install_before_it_does(system):
-    """make demo began with apt-get, and said neither what Python packages it fetches nor what a package is for."""
+    """make demo once began with apt-get, and said neither which Python packages it fetches nor what a package is
+    for."""
     environment, calls = system
     done = subprocess.run(["bash", SCRIPT, "--say", "demo"], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and not calls.exists(), "only said"

@@ -126,7 +126,7 @@ def test_a_shard_by_itself_is_one_file_with_a_note(model, tmp_path):
 
 
 def test_shards_that_are_all_given_are_not_alone(model, tmp_path):
-    """Each of them was said to be one of several, whose index should be opened."""
+    """Each of them was once reported as one of several, whose index should be opened."""
     out = tmp_path / "out"
     weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", "40")
     shards = sorted(out.glob("model-*-of-*.safetensors"))
@@ -185,7 +185,7 @@ def few_files():
 
 
 def within_few_files(*words, status=0):
-    """Each shard kept its descriptor for as long as the model was open."""
+    """Each shard once kept its descriptor for as long as the model was open."""
     done = subprocess.run([COMMAND, *words], capture_output=True, text=True, preexec_fn=few_files)
     assert done.returncode == status, (words, done)
     return done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests what comes through pipes and goes into them: - as a file, vectors as bare numbers and as a stream of Arrow."""
+"""Tests what comes through pipes and goes into them: - as a file, vectors as raw numbers and as a stream of Arrow."""
 import os
 import pathlib
 import pty

@@ -35,7 +35,8 @@ def test_json(sample, broken, tmp_path):
 
 
 def test_digests_of_whole_files_are_told(tmp_path):
-    """A root of zTensor 2 has the digests of its shards, which are compared: it was said that there are none."""
+    """A root of zTensor 2 has the digests of its shards, which are compared. Once, the output said that there were
+    none."""
     corpus = ROOT / "corpus/zt2"
     assert weighbridge("verify", corpus / "valid-shard-unused.zt").stdout.endswith(", structure and digests of 1 file\n")
     assert weighbridge("verify", corpus / "valid-shard-unused-missing.zt").stdout.endswith(", structure only: the file has no checksums\n")
@@ -44,7 +45,7 @@ def test_digests_of_whole_files_are_told(tmp_path):
 
 
 def test_what_was_checked_besides_the_sha256_is_told(sample, tmp_path):
-    """It was only "structure and SHA-256", whatever digests the file has."""
+    """Once, it was only "structure and SHA-256", whatever digests the file has."""
     out = tmp_path / "out.zt"
     weighbridge("convert", sample, out, "--digest", "sha256")
     for path, said in ((sample, "structure and SHA-256"), (out, "structure and digests, and SHA-256")):

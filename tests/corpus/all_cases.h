@@ -30,7 +30,7 @@ std::string sidecar_path(std::string path, const core::CorpusSidecar&);
 // Built once.
 const std::vector<FormatCorpus>& all_cases();
 
-// The text of corpus/index.tsv: what each committed file is, for programs that try other readers (tools/conform.py).
+// The text of corpus/index.tsv: what each committed file is, for programs that try other readers (corpus/conform.py).
 std::string index_of_cases();
 
 }  // namespace weighbridge::test

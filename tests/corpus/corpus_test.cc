@@ -107,7 +107,7 @@ TEST(Corpus, EveryRuleHasACaseThatBreaksItFirst) {
           rule.id == "hdf5/dataset-twice" || rule.id == "safetensors/two-weights" || rule.id == "gguf/part-link" ||
           rule.id.ends_with("-stray"))
         continue;
-      // Nor 2 GiB; formats/onnx/onnx_test.cc tests these.
+      // Nor can it have 2 GiB; formats/onnx/onnx_test.cc tests these.
       if (rule.id == "onnx/external-link" || rule.id == "onnx/too-large") continue;
       EXPECT_TRUE(first.contains(rule.id)) << "no case for " << rule.id;
     }

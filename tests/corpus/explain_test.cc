@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties of explain() over the corpus of every format: every byte is in a span that a reader told, spans nest, and
-// the place of an element leads back to it. A broken file is explained without an error.
+// Properties of explain() over the corpus of every format: every byte is in a span that a reader reported, spans nest,
+// and the place of an element leads back to it. A broken file is explained without an error.
 #include "weighbridge/explain.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ bool is_payload(const Span& span) {
   return span.kind == Kind::tensor || span.kind == Kind::block || span.kind == Kind::element;
 }
 
-// Bytes of valid files that no reader tells of.
+// Bytes of valid files that no reader reports.
 bool may_be_unclaimed(const FormatCorpus& corpus, std::string_view name) {
   // HDF5: what the library that wrote the file left unused.
   if (corpus.format->info.name == "hdf5" || corpus.format->info.name == "keras") return true;

@@ -12,7 +12,7 @@
 
 int main(int argc, char** argv) try {
   namespace fs = std::filesystem;
-  // A word that looks like a flag is none of a folder: it was made, and filled.
+  // A word that looks like a flag is not a folder: once, such a folder was made and filled.
   const std::string_view word = argc == 2 ? argv[1] : "";
   const bool help = word == "--help" || word == "-h";
   if (help || word.empty() || word.starts_with('-')) {

@@ -96,7 +96,8 @@ LLAMA3_ROPE = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "hi
     (LLAMA3_ROPE, LLAMA3_ROPE | {"rope_theta": 5e5}, None), ({"type": "linear", "factor": 2.0}, {"rope_type": "linear", "factor": 4.0}, None)],
     ids=str)
 def test_two_statements_of_a_rotation_must_say_the_same(tmp_path, scaling, parameters, theta):
-    """The second one counted. transformers 5 takes rope_scaling if both are there, and releases before it know no other key."""
+    """Once, the second one counted. transformers 5 takes rope_scaling if both are there, and releases before it know no
+    other key."""
     config, blocks, _, _ = small(tmp_path, GROUPED)
     folder = a_folder(tmp_path / "model", config, blocks, rope_scaling=scaling, rope_parameters=parameters)
     weighbridge("convert", folder, tmp_path / "out.gguf", "--naming", "llama", "--quiet", status=2 if theta is None else 0)

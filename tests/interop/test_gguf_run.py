@@ -114,7 +114,7 @@ def test_fast_blocks_are_near_the_exact_ones(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"])
 def test_compressed_weights_are_decompressed_before_they_count(tmp_path, kind):
-    """Blocks of q4_0 were taken from the compressed bytes, and from what followed them in memory."""
+    """Blocks of q4_0 were once taken from the compressed bytes, and from what followed them in memory."""
     path = llama(tmp_path / "m.gguf", kind)
     weighbridge("convert", path, tmp_path / "m.zt", "--encoding", "zstd", "--quiet")
     assert likelihood(tmp_path / "m.zt", "ab ba aab b" * 5) == likelihood(path, "ab ba aab b" * 5)
@@ -132,7 +132,7 @@ def peak_of(path):
 
 @pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"])
 def test_weights_take_the_memory_of_their_file(tmp_path, kind):
-    """They were decoded to f32 in memory beside it. Of the other types this keeps the f32, once."""
+    """They were once decoded to f32 in memory as well. For the other types, one copy in f32 is kept."""
     path = llama(tmp_path / "m.gguf", kind, hidden=512, ffn=1536, layers=2)
     expected = path.stat().st_size * 1.25 if kind != "Q5_1" else 4 * 6.1e6
     assert peak_of(path) - peak_of(llama(tmp_path / "small.gguf", kind)) < expected + 12e6
@@ -178,7 +178,7 @@ def test_llama_cpp_ends_a_text_where_we_do(tmp_path):
 
 
 def test_perplexity_puts_bos_before_a_text_only_where_the_file_says_so(tmp_path):
-    """It always did. Without BOS, the first token has nothing before it and is not scored."""
+    """Once, it always did. Without BOS, the first token has nothing before it and is not scored."""
     text = "ab ba aab b" * 3
     said = {}
     for name, extra in (("unset", []), ("with", [("bool", "tokenizer.ggml.add_bos_token", True)]),

@@ -146,7 +146,7 @@ def test_many_members_and_attributes(tmp_path, libver):
             file["many"].attrs[f"key-{i:03}"] = i
         file["many/dataset-0000"].attrs.update({f"a{i}": "text " * i for i in range(60)})
         if libver[0] != "earliest":
-            file["some"].attrs["large"] = np.arange(20_000, dtype="<i8")  # an object of its own beside the heap
+            file["some"].attrs["large"] = np.arange(20_000, dtype="<i8")  # a separate object beside the heap
     expect_same(path)
     attributes = attributes_of(path)
     assert [attributes[f"many@key-{i:03}"] for i in range(300)] == list(range(300))
@@ -259,7 +259,7 @@ def test_userblock_and_bytes_around(tmp_path, libver, size):
     with open(path, "r+b") as file:
         file.write(b"user's own")
     expect_same(path)
-    moved = tmp_path / "moved.h5"  # the same file behind other bytes
+    moved = tmp_path / "moved.h5"  # the same file after other bytes
     with h5py.File(tmp_path / "b.h5", "w", libver=libver) as file:
         file["g/w"] = numbers((4, 4))
     moved.write_bytes(b"x" * size + (tmp_path / "b.h5").read_bytes())

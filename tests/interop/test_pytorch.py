@@ -80,7 +80,7 @@ def test_tensors_are_those_of_torch(file):
 
 
 def flattened(path, value):
-    """A list that holds dictionaries is no one value."""
+    """A list that holds dictionaries is not one value."""
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):
         value = dict(enumerate(value))
     if isinstance(value, dict) and value:

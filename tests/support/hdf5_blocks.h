@@ -100,7 +100,7 @@ inline std::string filters(const std::vector<FilterOf>& all) {
   return out;
 }
 
-// A file under construction: blocks one behind the other, and the superblock in front of them.
+// A file under construction: blocks one after the other, and the superblock in front of them.
 class Builder {
  public:
   explicit Builder(int version = 2, std::size_t userblock = 0) : version_(version), userblock_(userblock) {

@@ -223,7 +223,7 @@ inline std::string dense_attributes() {
   const std::uint64_t huge = b.add(large);
   const std::uint64_t huge_tree = tree2(b, 1, {n64(huge) + n64(large.size()) + n64(1)}, 24);
   const Heap values = heap(b, {small}, 8);
-  // The address of the tree of huge objects is behind the fields before it.
+  // At offset 22 is the address of the tree of huge objects.
   std::string head = b.get(values.at, 26 + 12 * 8 + 3 * 8 - 4);
   head.replace(22, 8, n64(huge_tree));
   b.put(values.at, sealed(head));

@@ -28,8 +28,8 @@ namespace weighbridge::test {
 
 using convert::testing::pattern;
 
-// Whether a property holds for so many random cases: the same ones in every run, so that a change breaks a test and
-// chance does not. RC_PARAMS ("max_success=500") asks for others (`make test-properties`).
+// Whether a property holds for this many random cases: the same ones in every run, so that only a change can break a
+// test, not chance. RC_PARAMS ("max_success=500") asks for others (`make test-properties`).
 template <class Property> bool holds(Property property, int cases = 100) {
   rc::detail::TestParams params = rc::detail::configuration().testParams;
   if (std::getenv("RC_PARAMS") == nullptr) {
@@ -115,7 +115,7 @@ inline void add_dense(Builder& builder, std::string_view format, const std::stri
   std::uint64_t count = 1;
   for (const std::uint64_t d : shape) count *= d;
   Bytes bytes = pattern(*packed_size(type.dtype, count), seed, type.dtype == DType::boolean);
-  // The bits behind the last element are no data, and zTensor 2 wants them zero.
+  // The bits after the last element are not data, and zTensor 2 requires them to be zero.
   if (const std::uint64_t used = count * type.bits % 8; used != 0) {
     std::vector<std::byte> held(bytes.span.begin(), bytes.span.end());
     held.back() &= static_cast<std::byte>((1U << used) - 1);

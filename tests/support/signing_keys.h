@@ -91,7 +91,7 @@ class Certificate {
   std::shared_ptr<X509> x509_;
 };
 
-// A root, an authority between, and a signer.
+// A root, an intermediate authority, and a signer.
 struct Chain {
   explicit Chain(CertificateOptions signer = {}, const std::string& name = "root")
       : root(name, root_key, nullptr, root_key, {.authority = true}),

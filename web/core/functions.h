@@ -39,8 +39,8 @@ std::string make_plan(int model, const std::string& path, const std::string& for
 std::string execute(int plan, const std::string& path, const std::string& output);  // convert.json
 void close_plan(int plan);
 
-// Edits: options "set", pairs of a key and a value; "unset", keys; "rename", pairs. Without an output, a plan is that
-// of an edit in place. Both: edit.json.
+// Edits: options "set", pairs of a key and a value; "unset", keys; "rename", pairs. Without an output, a plan is for an
+// edit in place. Both: edit.json.
 std::string plan_edit_of(const std::string& path, const std::string& output, const val& options);
 std::string edit_to(const std::string& path, const std::string& output, const val& options);
 

@@ -29,7 +29,7 @@ def _duration(seconds: float) -> str:
 
 
 def _number(least: int) -> Callable[[str], int]:
-    """The type of an argument: a number that is at least so large."""
+    """The type of an argument: a number that is at least `least`."""
     def read(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
             raise argparse.ArgumentTypeError(f"a number that is at least {least} is expected, not {text!r}")

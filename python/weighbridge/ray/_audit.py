@@ -36,7 +36,7 @@ _SPLIT = re.compile(r"^(?P<name>.*)-(?P<part>\d{5})-of-\d{5}\.gguf$", re.S)
 
 
 class Group:
-    """Files that are looked at together: one, or a model with its files."""
+    """Files that are checked together: one, or a model with its files."""
 
     def __init__(self, main: str | None, files: list[tuple[str, str, int]]) -> None:
         self.main, self.files = main, files  # main: the path of a folder or a first part; files: (name in the table, path or address, size)

@@ -53,7 +53,7 @@ class CorpusMaker(Maker):
             values = [row[i] for row in kept]
             try:
                 columns[field.name] = pa.array(values, field.type)
-            except (pa.ArrowException, TypeError, OverflowError):  # of another type in this file
+            except (pa.ArrowException, TypeError, OverflowError):  # the column has another type in this file
                 columns[field.name] = pa.array([_cast(value, field.type) for value in values], field.type)
         schema = self.schema()
         return pa.table([columns[name] for name in schema.names], schema=schema)

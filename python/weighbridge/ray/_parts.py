@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a job. Owns its parts, which are kept until all are finished, the proof of each, and the moment when the output appears.
+"""The folder of a job. Owns its parts, which are kept until all are finished, the check of each, and the moment when
+the output appears.
 
-Beside an output ``OUT`` stands ``OUT.job/`` while the job is unfinished: ``job.json`` (what the job is), ``parts/part-00000.parquet``,
-``done/00000.json`` (the size and the digests of that part), ``at/00000`` (the piece that a worker is reading). Whatever is renamed into place is
-complete, and a part that is made twice is the same file."""
+While the job is unfinished, ``OUT.job/`` is beside the output ``OUT``: ``job.json`` (what the job is),
+``parts/part-00000.parquet``, ``done/00000.json`` (the size and the digests of that part), ``at/00000`` (the piece that
+a worker is reading). Whatever is renamed into place is complete, and a part that is made twice is the same file."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MANIFEST = "_weighbridge.json"
-TOLD_EACH = 0.5  # seconds between what a worker tells of its rows
+TOLD_EACH = 0.5  # seconds between a worker's reports of its rows
 
 
 class Part:
@@ -47,7 +48,7 @@ class Part:
         return os.path.join(folder, "parts", self.name)
 
     def record(self, folder: str) -> str:
-        """What is told of its file when that is complete."""
+        """The record of its file once that is complete."""
         return os.path.join(folder, "done", f"{self.index:05d}.json")
 
     def at(self, folder: str) -> str:
@@ -77,15 +78,15 @@ def listing(files: list[tuple[Any, ...]]) -> str:
 
 
 def at_least(least: int, **given: int | None) -> None:
-    """Raises UsageError unless each number is None or at least so large."""
+    """Raises UsageError unless each number is None or at least as large as required."""
     for name, value in given.items():
         if value is not None and value < least:
             raise UsageError(f"{name.replace('_', ' ')}: at least {least} is expected, not {value}")
 
 
 def apart(sources: Iterable[str], output: str | os.PathLike[str]) -> Callable[[str], bool]:
-    """Raises UsageError if the output would replace one of the sources. Returns what tells whether a file is the output of an earlier run, which lies
-    in a source that is a folder, or a part of it."""
+    """Raises UsageError if the output would replace one of the sources. Returns a function that says whether a file is
+    the output of an earlier run, or a part of it, inside a source that is a folder."""
     out = os.path.realpath(os.fspath(output))
     for source in sources:
         inside = os.path.realpath(source)
@@ -98,7 +99,7 @@ class Maker:
     """Turns pieces of an input into rows. Pickled into each worker; opens what it needs when it is first used there."""
 
     def schema(self) -> pa.Schema:
-        """Of every table, with the metadata of the output."""
+        """The schema of every table, with the metadata of the output."""
         raise NotImplementedError
 
     def rows(self, piece: Any) -> Iterable[pa.Table]:
@@ -145,7 +146,7 @@ def make_part(folder: str, maker: Maker, part: Part, lost: dict[int, str], told:
     lost : dict
         For the number of a piece: why it is not tried again.
     told : callable, optional
-        Called when the file that tells of the rows so far has changed.
+        Called when the file that reports the rows so far has changed.
     """
     schema = maker.schema()
     digest = RowsDigest()
@@ -160,7 +161,7 @@ def make_part(folder: str, maker: Maker, part: Part, lost: dict[int, str], told:
                 file.write(f"{number} {os.getpid()} {rows}\n")
 
         for number, piece in enumerate(part.pieces):
-            write()  # tells where a worker died
+            write()  # shows where a worker died
             for table in [maker.lost(piece, lost[number])] if number in lost else maker.rows(piece):
                 yield table
                 rows += table.num_rows
@@ -303,7 +304,7 @@ class Job:
         return self._at(part, 0)
 
     def note(self, part: Part, record: dict[str, Any]) -> None:
-        """Counts a finished part in."""
+        """Counts a finished part."""
         self.done[part.index] = record
         self.rows += record["rows"]
         self.size += part.size
@@ -385,7 +386,7 @@ class Job:
 
 
 def _same(one: pa.Table, two: pa.Table) -> bool:
-    """Whether two tables have the same rows, where numbers that are none are equal too."""
+    """Whether two tables have the same rows, with NaNs counted as equal."""
     return one.equals(two) or RowsDigest().add(one).text == RowsDigest().add(two).text
 
 

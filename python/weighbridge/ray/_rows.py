@@ -36,8 +36,8 @@ def regrouped(tables: Iterable[pa.Table], schema: pa.Schema, rows: int = ROWS_IN
 
 
 def parquet_writer(path: str, schema: pa.Schema) -> pq.ParquetWriter:
-    """For the rows of an output. The numbers of vectors stand as they are: looking for equal ones and compressing the rest takes longer than writing
-    them, and saves a twentieth."""
+    """For the rows of an output. The numbers of vectors are stored as they are: looking for equal ones and compressing
+    the rest takes longer than writing them, and saves a twentieth."""
     floats = {field.name for field in schema if pa.types.is_list(field.type) and pa.types.is_floating(field.type.value_type)}
     sink = pa.BufferOutputStream()
     pq.write_table(schema.empty_table(), sink)
@@ -118,7 +118,8 @@ def parquet_files(output: str) -> list[str]:
 
 
 def rows_digest(output: str | os.PathLike[str]) -> str:
-    """The digest of the rows of an output, read anew. Equal for the same rows in the same columns, whatever the number of files and workers.
+    """The digest of the rows of an output, which is read again. Equal for the same rows in the same columns, whatever
+    the number of files and workers.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ OBJECT_STORE = 100 << 20  # what workers exchange are names of files
 
 
 class Progress(Record):
-    """How far a job is.
+    """The progress of a job.
 
     Attributes
     ----------

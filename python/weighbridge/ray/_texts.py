@@ -50,7 +50,8 @@ def missing(message: str) -> MissingFileError:
 
 
 def files_of(source: str | os.PathLike[str], form: str | None, ours: Callable[[str], bool] = lambda path: False) -> list[File]:
-    """The files of an input, sorted by name: one file, or those of a folder whose extension tells a form, and which are not `ours`."""
+    """The files of an input, sorted by name: one file, or those of a folder whose extension names a form, and which are
+    not `ours`."""
     path = os.fspath(source)
     if form is not None and form not in ("parquet", "jsonl", "text"):
         raise UsageError(f"the form is parquet, jsonl or text, not {form!r}")
@@ -149,7 +150,7 @@ def _lines(piece: Piece, column: str, keep: list[str]) -> Iterator[list[Row]]:
                 if not line.endswith(b"\n"):
                     _skip(file)
                 some.append((at, None, [None] * len(keep), "input/long-line", f"the line has more than {MOST_BYTES:,} bytes"))
-            elif piece.form == "text" or line.strip():  # an empty line of JSON is none
+            elif piece.form == "text" or line.strip():  # an empty line is not JSON
                 some.append(_line(at, line.rstrip(b"\r\n"), piece.form, column, keep))
             if len(some) == READ_ROWS:
                 yield some

@@ -198,7 +198,7 @@ class Walk {
   void check_bounds(Section& section) {
     section.good = section.offset >= kHeaderSize && base::fits(section.offset, section.size, end_);
     if (section.good) {
-      // The index is checked twice: first without the names behind its descriptors.
+      // The index is checked twice: first without the names after its descriptors.
       findings_.span(Span::Kind::structure, section.offset, section.offset + section.size,
                      &section == &index_ && section.size == header_.tensor_index_count * kDescriptorSize
                          ? "tensor descriptors"

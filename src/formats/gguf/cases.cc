@@ -262,7 +262,8 @@ void Corpus::infos() {
 
 void Corpus::data() {
   changed("truncated", "truncated", [](File& file) { file.data.resize(34); });
-  // The sum of the padded sizes is just below 2^64; llama.cpp reserved that, and a little more, which was little.
+  // The sum of the padded sizes is just below 2^64; llama.cpp reserved that sum plus a little more, which wrapped
+  // around to a small number.
   changed("truncated-sizes-near-2-64", "truncated", [](File& file) {
     constexpr std::uint64_t kSize = 0x7FFFFFFFFFFFFFC0;
     file.tensors = {{"a", {kSize}, 24, 0}, {"b", {kSize}, 24, kSize}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A header for tensors that stay where they are: version, order and tensor infos are those of the file, names and
-// metadata those of the edited model. What the alignment leaves is zeros, and more is the key kPadding.
+// metadata those of the edited model. Zeros fill up to the alignment, and the key kPadding fills any further room.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -36,7 +36,7 @@ struct Parts {
     out += padding.bytes();
     return out += infos;
   }
-  // Behind its last info, the header has fewer zeros than the alignment.
+  // After its last info, the header has fewer zeros than the alignment.
   std::string make(std::uint64_t length) const {
     const std::uint64_t room = length - size();
     MetadataOut padding;
@@ -51,7 +51,7 @@ struct Parts {
 };
 
 // Whether the tensors that are left out are the last ones in the file, or have the bytes of others: llama.cpp refuses a
-// hole between tensors, and reads a file with bytes behind the last one (U11, U12).
+// hole between tensors, and reads a file with bytes after the last one (U11, U12).
 bool leaves_no_hole(const Model& original, const Model& edited, std::span<const std::uint32_t> kept) {
   std::uint64_t end = 0;
   std::set<std::pair<std::uint64_t, std::uint64_t>> ranges;
@@ -96,7 +96,7 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
   const auto room = base::align_up(header.size(), parts->alignment);
   const std::less_equal<const char*> before;
   for (std::uint32_t i = 0; i < edited.size(); ++i) {
-    // The walker's names are in the header, each with the rest of its info behind it.
+    // The walker's names are in the header, each with the rest of its info after it.
     const std::string_view name = original.name(kept[i]);
     const char* const end = name.data() + name.size();
     if (!before(header.data(), name.data()) || !before(end + 4, header.data() + header.size())) return std::nullopt;

@@ -31,13 +31,13 @@ struct Chunked {
   std::uint64_t element = 0;                            // bytes
   std::uint64_t bytes = 0;                              // of a whole chunk
   std::vector<Filter> filters{};
-  bool partial_unfiltered = false;  // chunks that reach out of the shape are stored as they are
+  bool partial_unfiltered = false;  // chunks that extend beyond the shape are stored as they are
   std::string fill{};               // an element; empty: zeros
   std::vector<Chunk> chunks{};      // ascending by index
   const Rule* deflate = nullptr;    // of the format
   const Rule* fletcher = nullptr;
 
-  std::uint64_t row() const noexcept;        // bytes of what has one index in the first dimension
+  std::uint64_t row() const noexcept;        // bytes of one index of the first dimension
   std::uint64_t chunk_row() const noexcept;  // the same of a chunk
   // Bytes of memory that streaming needs within `memory`, or what it would need if that is more.
   std::uint64_t needed(std::uint64_t memory) const noexcept;

@@ -86,7 +86,7 @@ class File {
 
   const Rules& rules;
   const Limits& limits;
-  const core::Findings* findings = nullptr;  // to whom the structures are told; set by the walk
+  const core::Findings* findings = nullptr;  // to which the structures are reported; set by the walk
   const Source& source() const noexcept { return source_; }
   std::uint64_t begin() const noexcept { return begin_; }
   std::uint64_t end() const noexcept { return end_; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptors of hdf5 and keras. A .keras is a zip archive like others, so its members or its extension tell.
+// The descriptors of hdf5 and keras. A .keras is an ordinary zip archive, so it is recognized by its members or its
+// extension.
 #include "formats/hdf5/format.h"
 
 #include <algorithm>

@@ -22,7 +22,7 @@ struct Link {
 
 // Whether an object with this header is a group.
 bool is_group(const ObjectHeader&) noexcept;
-// In the order of creation if all have one, else in that of their names' bytes. Throws Broken.
+// In the order of creation if all have one, otherwise sorted by the bytes of their names. Throws Broken.
 std::vector<Link> read_links(File&, const ObjectHeader&);
 
 }  // namespace weighbridge::hdf5

@@ -49,7 +49,7 @@ TEST(Hdf5, AStoredDatasetIsARangeOfTheFileAndAliasesShareIt) {
   EXPECT_EQ(model_of("valid-userblock")[0].main().extent()->offset, 512U + 48U);
 }
 
-// The finding was behind the end of the file: a node with too many records and an address that is nowhere.
+// The offset of the finding was once past the end of the file: a node with too many records and an undefined address.
 TEST(Hdf5, ANodeOutsideOfTheFileIsReportedInsideOfIt) {
   std::string bytes = case_bytes("valid-tree-2-inner");
   const std::size_t node = bytes.find("BTIN"), pointer = node + 39, checksum = node + 48;

@@ -24,7 +24,7 @@ namespace {
 
 // What a file may claim without storing it, in all: deflate can make 1,032 times its bytes of zeros.
 constexpr std::uint64_t kClaimTimes = 1032, kClaimAtLeast = std::uint64_t{256} << 20;
-// However deep the caller's limit allows, so that the walk does not exhaust the stack.
+// Whatever depth the caller's limit allows, so that the walk does not exhaust the stack.
 constexpr std::uint32_t kMostDepth = 500;
 constexpr std::string_view kModelConfig = "model_config", kComment = "hdf5.comment";
 

@@ -105,7 +105,7 @@ class Decoder {
     bytes_.swap(other_);
   }
 
-  // The first bytes of all elements, then the second ones and so on; what is no whole element stays at the end.
+  // The first bytes of all elements, then the second ones and so on; an incomplete element stays at the end.
   void unshuffle(std::size_t element) {
     const std::size_t count = bytes_.size() / element;
     if (element == 1 || count <= 1) return;

@@ -85,7 +85,8 @@ class Reader {
       in.fail("2, 4 or 8 bytes", std::to_string(file_.offset_size) + " and " + std::to_string(file_.length_size));
   }
 
-  // The end counts from where the writer took the file to begin: a file that was put behind other bytes has moved.
+  // The end counts from where the writer took the file to begin: if other bytes were put in front of the file, it has
+  // moved.
   void take_end(std::uint64_t stated_base, std::uint64_t stated_end) {
     const std::uint64_t there = file_.end() - file_.base;
     if (stated_end == kUndefined || stated_end < stated_base || stated_end - stated_base > there)

@@ -285,7 +285,7 @@ class Maker {
       return beyond("it puts tokens around a text in a way that is not known");
     JsonReader in(list->raw, reading_.limits.depth);
     if (!in.enter_array()) return beyond("it puts tokens around a text in a way that is not known");
-    std::vector<std::string> around[2];  // before the text, and behind it
+    std::vector<std::string> around[2];  // before the text, and after it
     bool behind = false;
     for (std::string_view each; in.next_element() && in.skip_value(each);) {
       if (type == "Sequence") {

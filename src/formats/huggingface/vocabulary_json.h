@@ -13,8 +13,8 @@ namespace weighbridge::huggingface {
 struct VocabularyEntry {
   std::uint64_t id = 0;
   wire::JsonString text;  // in the file's text
-  // Of an added token: whether programs take it for no text, whether only a word of its own or the spaces around it are
-  // a match, and whether texts are normalized before they are searched for it.
+  // Of an added token: whether programs do not treat it as text, whether only a word of its own or the spaces around it
+  // are a match, and whether texts are normalized before they are searched for it.
   bool special = false, strict = false, normalized = false;
 };
 

@@ -33,7 +33,7 @@ void check_objects(std::string_view bytes, const ArrayRules& rules, core::At whe
   if (in_place) *where.offset += error.offset;
   if (header->unsupported == &rules.kObject)
     return out.push_back(core::Findings::make(rules.kPickle, where, {}, {}, error.sentence));
-  // Only a field is called like the type of objects, perhaps.
+  // Perhaps only a field has the name of the type of objects.
   const auto first = out.begin() + static_cast<std::ptrdiff_t>(before);
   out.erase(std::remove_if(first, out.end(), [](const Finding& each) { return each.severity != Severity::error; }),
             out.end());

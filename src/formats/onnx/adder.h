@@ -29,7 +29,7 @@ class Adder {
   void leave() { around_.pop_back(); }
 
   void add(const TensorMessage& tensor, std::string name);
-  // What is no TensorProto.
+  // What is not a TensorProto.
   void add(const Elements& elements, const std::string& name, Place at);
   void add_sparse(TensorMessage& shape, const TensorMessage& values, const TensorMessage& indices,
                   const std::string& name, std::uint64_t at);

@@ -43,7 +43,7 @@ void check_order(const Tensor& tensor, const Context& context, std::vector<Findi
     }
     return inside;
   });
-  if (!inside) return;  // an error already
+  if (!inside) return;  // reported as an error already
   const auto bad = std::ranges::adjacent_find(linear, std::ranges::greater{});
   if (bad != linear.end())
     out.push_back(core::Findings::make(rules::kIndexOrder, {.tensor = tensor.name()}, {}, {},

@@ -108,7 +108,7 @@ TEST(Onnx, SparseTensorsOfBothKindsOfIndices) {
   EXPECT_EQ(test::dense_bytes(model_of("valid-sparse-vector")[0U]), le<float>({0, 1.5F, 0, 0, 0, -2}));
 }
 
-// A source with files beside it, that counts what is read of it.
+// A source with files beside it, which counts the bytes that are read.
 class Counting final : public Source {
  public:
   Counting(std::string bytes, std::uint64_t hole, std::shared_ptr<const Place> place = nullptr)
@@ -197,7 +197,7 @@ TEST(Onnx, NestedGraphsTakeLinearTime) {
   EXPECT_LE(source->read, std::uint64_t{16384});
 }
 
-// A long name that every nested tensor repeats would take memory without end.
+// A long name that every nested tensor repeats would take unlimited memory.
 TEST(Onnx, RepeatedNamesAreBounded) {
   std::string inner;
   for (int i = 0; i < 30'000; ++i) {

@@ -38,7 +38,7 @@ TEST(OnnxInto, EveryTensorOfEveryModelCanBeReplaced) {
     if (!c.rule.empty() || c.sidecar || !c.extension.empty() || c.name.find("sparse") != c.name.npos) continue;
     const Model base = test::walk(kFormat, c.bytes).model;
     std::vector<std::string> names;
-    if (c.name == "valid-constants") continue;  // value_float and the like are no tensors
+    if (c.name == "valid-constants") continue;  // value_float and the like are not tensors
     const Model other = changed(base);
     const core::WriteLayout layout = onnx::layout(other, into(c.bytes));
     ASSERT_TRUE(layout.blockers.empty()) << c.name << layout.blockers[0].to;

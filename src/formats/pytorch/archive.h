@@ -13,7 +13,7 @@
 namespace weighbridge::pytorch {
 
 enum class Form : std::uint8_t { archive, legacy, tar, pickle };
-inline constexpr std::size_t kHead = 512;  // the bytes that tell it
+inline constexpr std::size_t kHead = 512;  // the bytes that show it
 Form form_of(std::string_view head);
 
 inline constexpr core::ZipRules kZipRules{.end = rules::kEnd,

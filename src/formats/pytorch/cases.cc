@@ -94,7 +94,7 @@ struct Changes {
   std::uint16_t disk = 0;
   std::uint32_t offset_change = 0, entry_magic = 0x02014B50;
   std::uint64_t moved = 0;  // how far the last member's header is said to be before its place
-  bool padded = true;       // as PyTorch: sizes behind the data only, elements at multiples of 64
+  bool padded = true;       // as PyTorch: sizes after the data only, elements at multiples of 64
 };
 
 std::string zip(const std::vector<Member>& members, const Changes& changes = {}) {

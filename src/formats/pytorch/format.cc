@@ -33,14 +33,14 @@ constexpr auto kHeldDTypes = [] {
   return out;
 }();
 
-// So many values of a pickle in the first bytes of a longer file are no chance.
+// This many values of a pickle in the first bytes of a longer file are not a coincidence.
 constexpr wire::Pickle::Ref kSure = 16;
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// An archive with the pickle of PyTorch in any folder, or with other pickles: what they would do is to be said.
+// An archive with the pickle of PyTorch in any folder, or with other pickles, so that what they would do is reported.
 bool is_archive(const core::Glance& glance) {
   constexpr std::string_view kEnds[] = {"data.pkl", ".pkl", ".pickle", ".joblib"};
   const auto is_pickle = [&](std::string_view name) {

@@ -89,7 +89,7 @@ TEST(PyTorch, ViewsHaveTheElementsOfTheirStrides) {
   EXPECT_EQ(elements(model, "one_element"), "1");
   const Part one = model["one_element"].main();
   EXPECT_TRUE(one.strides().empty());
-  // The same bytes in another order are no alias.
+  // The same bytes in another order are not an alias.
   EXPECT_EQ(*model["base"].main().extent(), *model["transposed"].main().extent());
   EXPECT_FALSE(core::same_elements(model["base"].main(), model["transposed"].main()));
 }
@@ -141,7 +141,7 @@ TEST(PyTorch, ContainersThatDoubleEndEarly) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
 }
 
-// Once, a million codes of the same extension gave a million findings.
+// A million codes of the same extension once gave a million findings.
 TEST(PyTorch, AThousandGlobalsAreNamedAndTheOthersCounted) {
   const auto judged = [](const std::string& bytes) {
     static constexpr core::PickleRules kRules{rules::kDangerousGlobal, rules::kUnknownGlobal, rules::kPickle, is_known};

@@ -221,7 +221,7 @@ TEST(PyTorchWrite, NumbersOfPythonHaveNoWidth) {
     EXPECT_EQ(made.losses[0].kind, LossKind::attribute_type);
     EXPECT_EQ(written(with("k", value)).model.attributes().size(), 1U);
   }
-  // No value is another one then.
+  // Then no value changes.
   for (const Value& value : {Value::integer(std::uint64_t{1}), Value::list({Value::integer(std::int64_t{1})})}) {
     const core::WriteLayout made = layout(with("k", value), {});
     EXPECT_TRUE(made.losses.empty());

@@ -16,7 +16,7 @@ using wire::Pickle;
 using wire::PickleKind;
 using Ref = Pickle::Ref;
 
-// Wrappers around a tensor (parameters, classes) lie at most so deep.
+// Wrappers around a tensor (parameters, classes) nest at most this deep.
 constexpr unsigned kDeepest = 16;
 
 std::optional<std::uint64_t> whole(const Pickle& pickle, Ref ref) {

@@ -55,9 +55,9 @@ struct Rebuilt {
   std::string why{};
 };
 
-// nullopt: the value is no tensor.
+// nullopt: the value is not a tensor.
 std::optional<Rebuilt> rebuild(const wire::Pickle&, wire::Pickle::Ref);
-// nullopt: it is no id of a storage.
+// nullopt: it is not the id of a storage.
 std::optional<StorageId> storage_id(const wire::Pickle&, wire::Pickle::Ref);
 // The type that a value like torch.float32 names; null if it names none.
 const ElementType* dtype_in(const wire::Pickle&, wire::Pickle::Ref);

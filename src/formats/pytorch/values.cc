@@ -20,7 +20,8 @@ using wire::Pickle;
 using wire::PickleKind;
 using Ref = Pickle::Ref;
 
-// A walk may visit a pickle's values this many times its bytes, and make names and values of so many bytes.
+// A walk may visit this many values for each byte of the pickle, and make names and values of this many times its
+// bytes.
 constexpr std::uint64_t kMostVisits = 4, kMostText = 16;
 
 std::vector<std::byte> to_bytes(std::string_view text) {

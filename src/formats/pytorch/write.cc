@@ -36,7 +36,7 @@ constexpr std::uint64_t kMost = UINT64_MAX / 4;  // the bound on sums of sizes
 // A member of this size, or beyond this offset, has fields of 64 bits.
 constexpr std::uint64_t kLarge = 0xFFFFFFFF;
 constexpr std::size_t kLongestName = UINT32_MAX;
-// PyTorch names the folder after the file, or so if it writes into memory. No reader looks at it.
+// PyTorch names the folder after the file, or gives it this name if it writes into memory. No reader looks at it.
 constexpr std::string_view kFolder = "archive/";
 
 const ElementType* type_of(DType dtype) noexcept {
@@ -66,7 +66,7 @@ std::uint64_t computed_place(std::uint64_t at, std::uint64_t name, std::uint64_t
   if (at >= kLarge || size >= kLarge) start += 4U + (size >= kLarge ? 16U : 0U) + (at >= kLarge ? 8U : 0U);
   return *base::align_up(start, kAlignment);
 }
-// And what it expects behind the data: the descriptor of its own writer, which repeats the sizes. Here nothing but the
+// And what it expects after the data: the descriptor of its own writer, which repeats the sizes. Here nothing but the
 // next header has these bytes.
 std::uint64_t descriptor_size(std::uint64_t header, std::uint64_t size) {
   return size == 0 ? 0 : header >= kLarge || size >= kLarge ? 24 : 16;
@@ -268,7 +268,7 @@ class Planner {
       const Part part = out_of(range).tensor.main();
       return row_major(part) && part.extent() == bytes;
     });
-    // Alone, with bytes between its elements that no tensor has: they would be copied for nothing.
+    // Alone, with bytes between its elements that no tensor has, which would be copied needlessly.
     const Part part = out_of(members.front()).tensor.main();
     if (!plain && members.size() == 1 && part.size() < bytes.length) return;
     Group made{.views = !plain, .bytes = bytes};

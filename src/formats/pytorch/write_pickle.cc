@@ -254,7 +254,7 @@ class Writer {
     numbers(tensor.shape);
     out_.tuple();
     out_.call();
-    // Whether the coordinates are sorted and unique, which only reading them would tell.
+    // Whether the coordinates are sorted and unique, which only reading them would show.
     if (tensor.layout == Layout::sparse_coo) out_.boolean(false);
     out_.tuple();
     out_.tuple();

@@ -25,7 +25,7 @@ struct OutStrided {
   std::vector<std::uint64_t> strides{};  // in elements, as many as dimensions
 };
 
-// One tensor. A sparse one has its indices in front of its values.
+// One tensor. A sparse one has its indices before its values.
 struct OutPickled {
   std::string_view name{};
   Layout layout = Layout::dense;

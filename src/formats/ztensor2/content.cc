@@ -28,7 +28,7 @@
 namespace weighbridge::ztensor2 {
 namespace {
 
-// Appendix A: the half of the last byte that an odd number of f4_e2m1 leaves over.
+// Appendix A: the half of the last byte that an odd number of f4_e2m1 leaves unused.
 void check_nibbles(const Model& model, const Context& context, std::vector<Finding>& out) {
   for (const Tensor& tensor : model)
     for (const Part& part : tensor.parts()) {

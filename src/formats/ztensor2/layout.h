@@ -75,7 +75,7 @@ inline constexpr std::array<LogicalType, 9> kLogicalTypes{{{"bool", DType::boole
                                                            {"complex64", DType::complex64, DType::f32},
                                                            {"complex128", DType::complex128, DType::f64}}};
 
-// The row of a dtype that no storage type is; null for the others.
+// The row of a dtype that is not a storage type; null for the others.
 constexpr const LogicalType* logical_type(DType dtype) noexcept {
   for (const LogicalType& row : kLogicalTypes)
     if (row.logical == dtype) return &row;

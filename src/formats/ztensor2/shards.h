@@ -35,7 +35,7 @@ class Shards {
 
   // The shard with its file, which is opened the first time; reports what is wrong with it, once. Throws Error{io}.
   const Shard& open(std::uint32_t i);
-  // Opens those that no part is in, so that they are checked too. One that is not there is not missed.
+  // Opens those that no part is in, so that they are checked too. It is no error if one of them is missing.
   void open_unused();
 
  private:

@@ -113,7 +113,7 @@ TEST(Ztensor2, ARangeOfSeekableZstdReadsOnlyItsFrames) {
   expect(kAll - 1, 1, 1);
   expect(8 * kFrame - 1, kFrame / 2 + 1, 2);
   expect(0, kAll, 9);
-  // Rows, also as another dtype.
+  // Rows, including as another dtype.
   std::vector<double> rows(8);
   source->taken = 0;
   tensor.rows_into(2 * kFrame, 2, DType::f64, std::as_writable_bytes(std::span(rows)));
@@ -134,7 +134,7 @@ TEST(Ztensor2, ARangeOfBrokenFramesIsRefused) {
       test::thrown([&] { part.read_range(3U << 17, 1, std::as_writable_bytes(std::span(&number, 1))); });
   EXPECT_EQ(refused.rule, "part/zstd-seekable");
   EXPECT_GT(refused.offset.value_or(0), kPlacement + (1U << 20));
-  // A table that is wrong: all is decoded, which tells why.
+  // With a wrong table, everything is decoded, which shows what is wrong.
   std::vector<std::uint32_t> again;
   const auto other = std::make_shared<Counting>(large_seekable(again, [](std::string& bytes) {
     const auto table = bytes.find(std::string("\x5E\x2A\x4D\x18", 4), 8U << 20);

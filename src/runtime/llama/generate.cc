@@ -363,7 +363,7 @@ Perplexity perplexity(const Generator& generator, std::span<const std::uint32_t>
   if (generator.context() < 2) base::misuse("perplexity", "the context has room for one token only");
   const auto vocabulary = static_cast<std::size_t>(generator.vocabulary());
   const auto window = static_cast<std::size_t>(generator.context() - 1);
-  // A token is scored behind the one before it, so without BOS the first one of all has no score.
+  // A token is scored after the one before it, so without BOS the first token has no score.
   const bool adds_bos = generator.tokenizer().adds_bos();
   const std::size_t first = adds_bos ? 0 : 1;
   if (ids.size() <= first)

@@ -334,7 +334,7 @@ std::string refusal_of_gguf(const std::string& key, std::uint64_t value, const s
   return {};
 }
 
-// The names were those of SLM, which the file does not have.
+// The names were once those of SLM, which the file does not have.
 TEST(Generate, AGgufThatDoesNotFitIsRefusedByItsOwnNames) {
   EXPECT_EQ(refusal_of_gguf({}, 0), "");
   const std::string refused[][2] = {
@@ -424,7 +424,7 @@ Model with_rules(const Model& model, const std::string& rules) {
   return builder.build();
 }
 
-// It put BOS before each window, whatever the model said.
+// BOS was once put before each window, whatever the model said.
 TEST(Perplexity, BeginsAWindowWithBosOnlyWhereTheModelSaysSo) {
   const Model model = slm::fixture(slm::Fixture::tiny);
   const Model bare = with_rules(model, R"({"bos":false})");
@@ -451,7 +451,7 @@ TEST(Perplexity, BeginsAWindowWithBosOnlyWhereTheModelSaysSo) {
   EXPECT_EQ(session.generate("abc", {.max_tokens = 1}).prompt_tokens, 3U);
 }
 
-// Only EOS ended a text.
+// Once, only EOS ended a text.
 TEST(Generate, StopsAtEachEndThatTheModelDeclares) {
   const Model model = slm::fixture(slm::Fixture::tiny);
   const Generator plain(model);

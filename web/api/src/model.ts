@@ -122,8 +122,8 @@ export class Model {
   }
 
   /**
-   * The content digest that the text of zTensor 2 defines, as `weighbridge hash --zt` has it. For a file of that format
-   * whose parts all have digests; verify() checks them.
+   * The content digest that the text of zTensor 2 defines, as `weighbridge hash --zt` prints it. For a file of that
+   * format whose parts all have digests; verify() checks them.
    */
   async ztHash(options: LongCallOptions = {}): Promise<Hash> {
     return this.#run((session, model) => session.call("ztHash", { model }, options.onProgress), options);

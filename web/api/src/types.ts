@@ -168,7 +168,7 @@ export interface DiffOptions extends LongCallOptions {
   /** With one of the two, elements are equal if |b - a| <= atol + rtol * |b|. */
   readonly atol?: number | undefined;
   readonly rtol?: number | undefined;
-  /** Bits decide. Excludes a tolerance. */
+  /** Compare bits. Excludes a tolerance. */
   readonly exact?: boolean | undefined;
   /** Look for permuted rows, transposed squares and tied tensors. */
   readonly permuted?: boolean | undefined;
@@ -251,7 +251,7 @@ export interface Comparison {
   readonly same: number;
   readonly different: number;
   readonly incomparable: number;
-  /** Tensors in another place of the index, which is no difference. */
+  /** Tensors at another place in the index, which does not count as a difference. */
   readonly moved: number;
   readonly bytes: number;
   /** At most 20,000: those that one model lacks, then what changed most. */

@@ -88,7 +88,7 @@ export class Weighbridge {
 
   /**
    * What the bytes of a file are: the structures, fields, tensors and elements around them. A file whose reader stops
-   * early is explained as far as it went. Rejects with `misuse` for a range past the end, and for a folder.
+   * early is explained as far as the reader got. Rejects with `misuse` for a range past the end, and for a folder.
    */
   async explain(source: Source, offset: number, length = 1, options: ExplainOptions = {}): Promise<Explanation> {
     const platform = await host();

@@ -109,7 +109,7 @@ test("an edit is planned, and gives a new file", { skip: withoutCore }, async ()
   assert.deepEqual([edited.attributes.license, edited.tensors[0].name], ["MIT", "c"]);
   assert.deepEqual([...(await edited.read("c")).array], values);
   assert.deepEqual(tiny.bytes, before, "the source has not changed");
-  // A format without a header that changes alone is written anew.
+  // A format whose header cannot change alone is written as a new file.
   const plain = await wb.open(tiny);
   const stb = await (await plain.plan("zt")).convert();
   const planned = await wb.planEdit({ name: stb.name, bytes: await stb.bytes() }, { set: { license: "MIT" } });

@@ -142,7 +142,7 @@ async function changedBytes(file: File, output: Output): Promise<HTMLElement> {
   let first = 0;
   while (first < Math.max(before.length, after.length) && !differs(first)) first += 1;
   if (first === Math.max(before.length, after.length)) {
-    return h("p", { class: "quiet" }, `The bytes differ behind the first ${size(COMPARED)}, which are the same.`);
+    return h("p", { class: "quiet" }, `The first ${size(COMPARED)} are the same; the bytes differ after them.`);
   }
   let count = 0;
   const both = Math.min(before.length, after.length);
@@ -152,7 +152,7 @@ async function changedBytes(file: File, output: Output): Promise<HTMLElement> {
     hexView({ ...fileBytes(source), label: `Bytes of the file, ${label.toLowerCase()}`,
       changed: (at) => at < COMPARED && differs(at) }, first - (first % 16)));
   return h("section", { class: "card stack", "data-changed": count, "data-first": first }, h("h3", {}, "Bytes"),
-    h("p", {}, moved ? `From byte ${grouped(first)} on, the files differ: what is behind the change has moved.`
+    h("p", {}, moved ? `From byte ${grouped(first)} on, the files differ: what is after the change has moved.`
       : `${plural(count, "byte")} would change, the first at ${grouped(first)}.`),
     h("div", { class: "columns" }, view("Before", file), view("After", edited)));
 }
