@@ -74,7 +74,7 @@ void sort(Order& order, const Model& model, std::string_view key) {
   if (key == "offset") sort_by(order, model, offset_of);
 }
 
-// Puts layer 10 behind layer 9 in a file whose order is that of bytes, as writers of safetensors sort tensors of a
+// Puts layer 10 after layer 9 in a file whose order is that of bytes, as writers of safetensors sort tensors of a
 // dtype. Any other order is the author's, and stays.
 void count_up(Order& order, const Model& model) {
   std::vector<std::string_view> names(model.size());  // sorting asks for each many times

@@ -277,7 +277,7 @@ def explain(file: Any, where: int | slice | str, *, limits: Limits | None = None
         name = where
     elif isinstance(where, slice):
         if where.start is None or where.stop is None or where.step not in (None, 1) or not 0 <= where.start < where.stop:
-            raise ValueError("a range needs an end behind its beginning, both at least 0")
+            raise ValueError("a range needs an end after its beginning, both at least 0")
         begin, end = where.start, where.stop
     elif where < 0:
         raise ValueError("an offset is at least 0")

@@ -135,7 +135,7 @@ TEST(FolderFiles, OtherSettingsReplaceTheirFiles) {
   EXPECT_EQ(written.at("tokenizer.json"), testing::tiny().at("tokenizer.json"));
 }
 
-// A dense layer behind the pooling changes every embedding.
+// A dense layer after the pooling changes every embedding.
 TEST(FolderFiles, TheWeightsOfAModuleAreAPartOfTheModel) {
   Files files = testing::tiny();
   files["modules.json"] = R"([{"idx":0,"path":"","type":"sentence_transformers.models.Transformer"},)"

@@ -27,7 +27,7 @@ inline constexpr Respelling kBertNames[] = {{"embeddings.word_embeddings", "toke
                                             {"embeddings.position_embeddings", "position_embd"},
                                             {"embeddings.token_type_embeddings", "token_types"},
                                             {"embeddings.LayerNorm", "token_embd_norm"}};
-// Behind kBertLayer and a number, and behind "blk." and a number.
+// After kBertLayer and a number, and after "blk." and a number.
 inline constexpr Respelling kBertLayerNames[] = {{"attention.self.query", "attn_q"},
                                                  {"attention.self.key", "attn_k"},
                                                  {"attention.self.value", "attn_v"},

@@ -422,7 +422,7 @@ std::vector<std::string> differences(const tokenizers::Described& described) {
   if (!own.in_texts.empty())
     out.push_back("without the " + std::to_string(own.in_texts.size()) + " tokens that texts are searched for");
   if (!own.adds_bos) out.push_back("with BOS before each text");
-  if (own.adds_eos) out.push_back("without EOS behind each text");
+  if (own.adds_eos) out.push_back("without EOS after each text");
   if (!own.ends.empty())
     out.push_back("with EOS as the only end of a generated text: " + std::to_string(own.ends.size()) +
                   " more ids end it");

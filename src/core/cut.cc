@@ -63,7 +63,7 @@ class Row {
   std::uint64_t end() const noexcept { return left_ == 0 ? begin_ : begin_ + (left_ / width_ - 1) * step_ + width_; }
   std::uint64_t left() const noexcept { return left_; }
 
-  // Copies what [at, at + piece) has of the row behind what was copied before. Returns the number of bytes; less than
+  // Copies what [at, at + piece) has of the row after what was copied before. Returns the number of bytes; less than
   // there is if `out` is full.
   std::size_t take(std::uint64_t at, std::span<const std::byte> piece, std::span<std::byte> out) {
     const std::uint64_t end = at + piece.size();

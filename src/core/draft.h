@@ -46,9 +46,9 @@ class TensorDraft {
   TensorDraft& type_name(std::string_view);             // for display, if it is not name(dtype)
   TensorDraft& block_type(const BlockTypeInfo*);        // of the table; null if this build does not know it
   TensorDraft& write_as(DType);                         // the dtype in any output, instead of its own or that of a cast
-  TensorDraft& attribute(std::string_view key, Value);  // behind the others
+  TensorDraft& attribute(std::string_view key, Value);  // after the others
   TensorDraft& attributes(std::vector<Value::Entry>);   // in place of the others
-  TensorDraft& extra(std::string_view key, Value);      // an unknown key, behind the others
+  TensorDraft& extra(std::string_view key, Value);      // an unknown key, after the others
   TensorDraft& extra(std::vector<Value::Entry>);        // in place of the others
   TensorDraft& unsupported(Finding);                    // why its elements cannot be read; keeps the first reason
   TensorDraft& without_shape();                         // as Draft::add_tensor_without_shape()
@@ -71,7 +71,7 @@ class PartDraft {
   PartDraft& dtype_name(std::string_view);        // as in the file, if the dtype is unknown
   PartDraft& encoding(Encoding);                  // replaces the one given when it was added
   PartDraft& encoding_name(std::string_view);     // as in the file, if the encoding is unknown
-  PartDraft& extra(std::string_view key, Value);  // an unknown key, behind the others
+  PartDraft& extra(std::string_view key, Value);  // an unknown key, after the others
   PartDraft& length(std::uint64_t);               // stored and logical, for a part that turns out longer
   PartDraft& pull(Builder::Pull);                 // produces its bytes, if it is computed
   // The same, in pieces of any length, whole on each call unless the sink returns false.
@@ -106,9 +106,9 @@ class Draft {
   void set_checksum_form(codecs::ChecksumForm);  // in which its checksums were computed
   void set_checked(bool);                        // false if payload rules that belong to opening were skipped
   void set_tokenizer(std::optional<Tokenizer>);
-  void set_attribute(std::string key, Value);              // behind the others
+  void set_attribute(std::string key, Value);              // after the others
   void set_attributes(std::vector<Value::Entry>);          // in place of the others
-  void set_extra(std::string_view key, Value);             // behind the others
+  void set_extra(std::string_view key, Value);             // after the others
   void set_extra(std::vector<Value::Entry>);               // in place of the others
   void add_checksum(std::string name, std::string value);  // in the container's order
   // Attributes, unknown keys and tokenizer of another model.

@@ -244,7 +244,7 @@ class Examination {
       fetch_hurt();
     } else if (!report().valid()) {
       out_.condition = Condition::damaged;
-      out_.what += out_.trailing && report().errors() == 1 ? " with bytes behind its end" : " that breaks its rules";
+      out_.what += out_.trailing && report().errors() == 1 ? " with bytes after its end" : " that breaks its rules";
       if (out_.trailing && report().errors() == 1)
         advise(What::trim, {}, 0, *out_.full_size);
       else if (file_)

@@ -147,7 +147,7 @@ TEST(Gguf, EveryKindOfFileThatLlamaCppTestsIsACase) {
 }
 
 TEST(Gguf, AVocabularyIsReadOnce) {
-  // 256,000 tokens, and 20 MB of data behind them.
+  // 256,000 tokens, and 20 MB of data after them.
   std::string bytes(kMagic);
   const auto number = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
   const auto text = [&](std::string_view value) {

@@ -43,7 +43,7 @@ class Head {
   bool has(std::uint64_t at, std::uint64_t length) {
     if (!base::fits(at, length, end_)) return false;
     if (at + length <= text_.size()) return true;
-    // A quarter more than there is, so that few bytes behind the header are read and few calls are made.
+    // A quarter more than there is, so that few bytes after the header are read and few calls are made.
     const std::uint64_t more = std::max<std::uint64_t>({at + length - text_.size(), text_.size() / 4, kPiece});
     const std::size_t before = text_.size();
     text_.resize(base::to_size(std::min(before + more, end_)));
@@ -440,7 +440,7 @@ class Walk {
     info.size = bytes;
   }
 
-  // How the ranges lie: within the file, apart, one behind the other.
+  // How the ranges lie: within the file, apart, one after the other.
   void check_places() {
     const std::uint64_t data = size_ - std::min(size_, data_start_);
     std::vector<std::uint32_t> order(infos_.size());

@@ -10,7 +10,7 @@
 
 namespace weighbridge::gguf {
 
-// Key-value pairs, encoded one behind the other.
+// Key-value pairs, encoded one after the other.
 class MetadataOut {
  public:
   // The pair with a value's own type where GGUF has it, else as text. Records what changes; adds nothing if the value
