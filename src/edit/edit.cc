@@ -68,25 +68,12 @@ class WithHeader final : public Source {
   const std::string& header_;
 };
 
-// A file under a name that is not that of the first part of a split model, which would open all parts.
-class AloneSource final : public Source {
- public:
-  explicit AloneSource(std::shared_ptr<const Source> file)
-      : file_(std::move(file)), name_(std::string(file_->name()) + " alone") {}
-  std::uint64_t size() const noexcept override { return file_->size(); }
-  std::string_view name() const noexcept override { return name_; }
-  void read_at(std::uint64_t at, std::span<std::byte> out) const override { file_->read_at(at, out); }
-
- private:
-  const std::shared_ptr<const Source> file_;
-  const std::string name_;
-};
-
 registry::Loaded load(const std::shared_ptr<const Source>& source, const Context& context, Checks checks,
-                      Report& report, std::string_view format = {}) {
+                      Report& report, std::string_view format = {}, registry::Files files = registry::Files::all) {
   core::Findings findings(report, core::Findings::Mode::first_error);
   try {
-    return registry::load(place_of(source), context, {.format = std::string(format), .checks = checks}, findings);
+    const OpenOptions options{.format = std::string(format), .checks = checks};
+    return registry::load(place_of(source), context, options, findings, files);
   } catch (const core::Stop&) {
     throw Error(*report.first_error());
   }
@@ -241,8 +228,7 @@ class Editor {
   // Whether what was written reads as it should, by the ordinary reader.
   void require_reads(const std::shared_ptr<const Source>& written) const {
     Report report;
-    const auto source = alone_ ? std::make_shared<const AloneSource>(written) : written;
-    require_reads_as(load(source, context_, Checks::structure, report, out_.format).model, edited_, *header_,
+    require_reads_as(load(written, context_, Checks::structure, report, out_.format, files_).model, edited_, *header_,
                      bytes_.size());
   }
 
@@ -252,10 +238,9 @@ class Editor {
     loaded_ = load(source_, context_, Checks::structure, report);
     if (loaded_.model.sources().size() > 1 && loaded_.format->info.name == "gguf" &&
         where_changed(loaded_.model, options_, last_component(source_->name())).empty()) {
-      alone_ = true;
-      source_ = std::make_shared<const AloneSource>(source_);
+      files_ = registry::Files::one;
       report = {};
-      loaded_ = load(source_, context_, Checks::structure, report);
+      loaded_ = load(source_, context_, Checks::structure, report, {}, files_);
     }
     refuse_several(loaded_.model, options_);
     const auto remarked = [&](std::string_view rule) {
@@ -265,7 +250,7 @@ class Editor {
       base::misuse("shard",
                    "the file is a shard, and the index beside it lists its tensors by name: convert the whole "
                    "model to rename or leave out tensors");
-    if ((alone_ || remarked("gguf/part-alone")) && !options_.without.empty())
+    if ((files_ == registry::Files::one || remarked("gguf/part-alone")) && !options_.without.empty())
       base::misuse("shard",
                    "the file is a part of a split model, and each part states how many tensors there are: convert the "
                    "whole model to leave out tensors");
@@ -401,8 +386,8 @@ class Editor {
     out_.size_after = conversion_->output_size();
   }
 
-  std::shared_ptr<const Source> source_;
-  bool alone_ = false;  // the file is the first part of a split model, and the edit concerns only it
+  const std::shared_ptr<const Source> source_;
+  registry::Files files_ = registry::Files::all;  // one: the first part of a split model, and the edit concerns only it
   const EditOptions& options_;
   const Context& context_;
   registry::Loaded loaded_;
@@ -556,7 +541,7 @@ Edited undo_edit(const std::string& path, const Context& context) {
     Report report;
     const core::NewHeader where{.offset = back.offset, .room = back.length};
     const auto after = std::make_shared<const WithHeader>(file.source(), where, back.bytes);
-    out.format = load(after, context, Checks::structure, report).format->info.name;
+    out.format = load(after, context, Checks::structure, report, {}, registry::Files::one).format->info.name;
   }
   file.apply(back);
   out.size_after = file.size();

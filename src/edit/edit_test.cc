@@ -566,6 +566,14 @@ TEST(Edit, TheFirstPartOfASplitModelIsEditedAlone) {
     EXPECT_TRUE(model.find("x") && model.find("b.bias"));
   }
   EXPECT_TRUE(verify(first).report.valid());
+  undo_edit(first);
+  {
+    const Model model = open(first);
+    EXPECT_NE(*model.attribute("author"), Value::text("me"));
+    EXPECT_TRUE(model.find("a.weight") && model.find("b.bias"));
+  }
+  undo_edit(first);  // which takes back the undoing
+  EXPECT_TRUE(open(first).find("x"));
   edit(first, options_of({{"set", ("author=" + std::string(5000, 'x')).c_str()}}));  // does not fit: a new file
   EXPECT_TRUE(verify(first).report.valid());
   // What concerns other parts is refused.

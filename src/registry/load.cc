@@ -81,7 +81,7 @@ core::Member load_member(const std::shared_ptr<const Source>& source, std::strin
 }  // namespace
 
 Loaded load(const std::shared_ptr<const Place>& place, const Context& context, const OpenOptions& options,
-            core::Findings& findings) {
+            core::Findings& findings, Files files) {
   if (!place) base::misuse("source", "there is no place to read from");
   const codecs::ChecksumForm form = checksum_form_of(options.checksum_form);
   Detected detected = detect(*place, options.format);
@@ -98,13 +98,13 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
   draft.tokenizer = options.tokenizer;
   const auto file = place->file();
   if (file) draft.set_asked(draft.add_source(file));
-  if (detected.files) {
+  if (detected.files && files == Files::all) {
     draft.set_in_several_files();
     draft.set_place(place);
     format.read_files({.place = *place, .context = context, .findings = findings, .load = load_member}, draft);
   } else {
     read_file(format, *file, context, findings, draft);
-    if (format.remark != nullptr) format.remark(*place, findings);
+    if (format.remark != nullptr && files == Files::all) format.remark(*place, findings);
   }
   return {&format, draft.finish()};
 }

@@ -17,8 +17,13 @@ struct Loaded {
   Model model{};                         // what could be read
 };
 
+// Which files are read: all of the model that the given one begins or lists, or only this one, without remarks on the
+// others.
+enum class Files : bool { all, one };
+
 // Reports to `findings`. Throws core::Stop where `findings` does, Error{io} and Error{misuse}.
-Loaded load(const std::shared_ptr<const Place>&, const Context&, const OpenOptions&, core::Findings&);
+Loaded load(const std::shared_ptr<const Place>&, const Context&, const OpenOptions&, core::Findings&,
+            Files = Files::all);
 // Runs the rules that read payload on the result of load().
 void check_content(const Loaded&, const Context&, core::Findings&);
 
