@@ -81,7 +81,7 @@ TEST(Plan, DequantizeMakesOnlyQuantizedTensorsDenseWhereverTheyCouldBeKept) {
   draft.add_part("data", DType::f32, two, Encoding::raw, {values, 0, 8}, 8);
   draft.index_names();
   const Model model = draft.finish();
-  for (const std::string_view to : {"safetensors", "zt", "gguf", "npz"}) {
+  for (const std::string_view to : {"safetensors", "zt", "zt2", "gguf", "npz", "pytorch"}) {
     SCOPED_TRACE(to);
     const Plan made = plan(model, to, {.dequantize = DType::f16});
     EXPECT_TRUE(made.possible());

@@ -144,9 +144,8 @@ class Planner {
  private:
   // Only dense tensors are cast: a sparse or quantized one would become dense, which the caller did not ask for.
   DType cast_of(const Tensor& tensor) const {
-    const bool casts = options_.cast != DType::unknown && tensor.layout() == Layout::dense && !tensor.unsupported() &&
-                       info(tensor.dtype()).kind == DTypeKind::real && tensor.dtype() != options_.cast;
-    return casts ? options_.cast : DType::unknown;
+    const DType to = core::target_dtype(tensor, options_);
+    return tensor.layout() == Layout::dense && !tensor.unsupported() && to != tensor.dtype() ? to : DType::unknown;
   }
 
   // Whether the stored bytes can be copied to the file.
