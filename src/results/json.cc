@@ -19,27 +19,10 @@ constexpr std::size_t kPiece = 128 << 10;
 template <class T> void member(JsonWriter& out, std::string_view key, const T& value) { out.member(key, value); }
 void flag(JsonWriter& out, std::string_view key, bool value) { out.flag(key, value); }
 
-using results::add_path, results::begin, results::text_or_null;
+using results::add_path, results::begin, results::list, results::shape, results::text_or_null, results::texts;
 
-void texts(JsonWriter& out, std::string_view key, std::span<const std::string_view> list) {
-  out.key(key);
-  out.begin_array();
-  for (const std::string_view text : list) out.string(text);
-  out.end_array();
-}
-
-template <class Enum> void names(JsonWriter& out, std::string_view key, std::span<const Enum> list) {
-  out.key(key);
-  out.begin_array();
-  for (const Enum value : list) out.string(name(value));
-  out.end_array();
-}
-
-void shape(JsonWriter& out, Shape dims) {
-  out.key("shape");
-  out.begin_array();
-  for (const std::uint64_t dim : dims) out.u64(dim);
-  out.end_array();
+template <class Enum> void names(JsonWriter& out, std::string_view key, std::span<const Enum> all) {
+  list(out, key, all, [&](Enum value) { out.string(name(value)); });
 }
 
 void attributes(JsonWriter& out, Attributes entries) {
@@ -99,10 +82,7 @@ void histogram_members(JsonWriter& out, const Histogram& histogram) {
   out.number(histogram.from);
   out.key("to");
   out.number(histogram.to);
-  out.key("counts");
-  out.begin_array();
-  for (const std::uint64_t count : histogram.counts) out.u64(count);
-  out.end_array();
+  list(out, "counts", histogram.counts, [&](std::uint64_t count) { out.u64(count); });
 }
 
 void stats(JsonWriter& out, const Stats& s) {
@@ -136,17 +116,14 @@ void summary(JsonWriter& out, const Model& model) {
   text_or_null(out, "architecture", found.architecture);
   member(out, "parameters", found.parameters);
   member(out, "tensor_count", std::uint64_t{model.size()});
-  out.key("dtypes");
-  out.begin_array();
-  for (const Summary::Share& share : found.dtypes) {
+  list(out, "dtypes", found.dtypes, [&](const Summary::Share& share) {
     out.begin_object();
     member(out, "dtype", share.dtype);
     member(out, results::kTensors, share.tensors);
     member(out, "elements", share.elements);
     member(out, "bytes", share.bytes);
     out.end_object();
-  }
-  out.end_array();
+  });
 }
 
 void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
@@ -166,7 +143,7 @@ void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
   flag(out, "supported", reason == nullptr);
   if (reason) member(out, "reason", reason->message);
   if (!t.attributes().empty()) attributes(out, t.attributes());
-  results::list(out, results::kParts, t.parts(), [&](const Part& each) { part(out, each); });
+  list(out, results::kParts, t.parts(), [&](const Part& each) { part(out, each); });
   if (found) {
     out.key("stats");
     stats(out, *found);
@@ -211,21 +188,16 @@ void losses(JsonWriter& out, const Plan& plan) {
   std::array<bool, kLossKindCount> allowed{};
   allowed.fill(true);
   for (const Item& refused : plan.refused()) allowed[static_cast<std::size_t>(refused.kind)] = false;
-  out.key("losses");
-  out.begin_array();
-  for (const Item& i : plan.losses()) {
+  list(out, "losses", plan.losses(), [&](const Item& i) {
     out.begin_object();
     item(out, i);
     flag(out, "allowed", allowed[static_cast<std::size_t>(i.kind)]);
     out.end_object();
-  }
-  out.end_array();
+  });
 }
 
 void add_casts(JsonWriter& out, std::span<const Cast> casts) {
-  out.key("casts");
-  out.begin_array();
-  for (const Cast& cast : casts) {
+  list(out, "casts", casts, [&](const Cast& cast) {
     out.begin_object();
     member(out, "from", name(cast.from));
     member(out, "to", name(cast.to));
@@ -236,8 +208,7 @@ void add_casts(JsonWriter& out, std::span<const Cast> casts) {
     out.key("largest_error");
     out.number(cast.largest_error);
     out.end_object();
-  }
-  out.end_array();
+  });
 }
 
 // The files that the member "source" of a part indexes.
@@ -252,15 +223,12 @@ void sources(JsonWriter& out, const Model& model) {
     common = common.substr(0, static_cast<std::size_t>(differs - common.begin()));
   }
   const std::size_t folder = common.rfind('/') + 1;  // npos + 1 is 0
-  out.key("sources");
-  out.begin_array();
-  for (const auto& source : all) {
+  list(out, "sources", all, [&](const auto& source) {
     out.begin_object();
     member(out, "name", source->name().substr(folder));
     member(out, "size", source->size());
     out.end_object();
-  }
-  out.end_array();
+  });
 }
 
 void format(JsonWriter& out, const FormatInfo& f) {
@@ -289,22 +257,16 @@ void format(JsonWriter& out, const FormatInfo& f) {
 
 }  // namespace
 
-void results::items(JsonWriter& out, std::string_view key, const std::vector<Item>& list) {
-  out.key(key);
-  out.begin_array();
-  for (const Item& i : list) {
+void results::items(JsonWriter& out, std::string_view key, const std::vector<Item>& all) {
+  list(out, key, all, [&](const Item& i) {
     out.begin_object();
     item(out, i);
     out.end_object();
-  }
-  out.end_array();
+  });
 }
 
 void results::findings(JsonWriter& out, const Report& report) {
-  out.key("findings");
-  out.begin_array();
-  for (const Finding& f : report.findings()) finding(out, f);
-  out.end_array();
+  list(out, "findings", report.findings(), [&](const Finding& f) { finding(out, f); });
   if (report.total() > report.findings().size()) member(out, "findings_total", report.total());
 }
 
@@ -323,7 +285,7 @@ void to_json(const Inspection& in, const std::function<void(std::string_view)>& 
   if (const auto t = in.model.tokenizer()) tokenizer(out, *t);
   if (in.report && in.report->total() != 0) results::findings(out, *in.report);
   std::size_t i = 0;
-  results::list(out, results::kTensors, in.tensors, [&](std::uint32_t each) {
+  list(out, results::kTensors, in.tensors, [&](std::uint32_t each) {
     tensor(out, in.model[each], i < in.stats.size() ? &in.stats[i] : nullptr);
     ++i;
     if (out.text().size() >= kPiece) sink(out.take());
@@ -421,11 +383,11 @@ std::string to_json(std::string_view path, std::string_view format, DigestKind k
   return out.take();
 }
 
-std::string to_json(std::string_view path, std::string_view format, std::span<const Extracted> list) {
+std::string to_json(std::string_view path, std::string_view format, std::span<const Extracted> all) {
   JsonWriter out(JsonWriter::Style::shown);
   begin(out, path);
   text_or_null(out, "format", format);
-  results::list(out, results::kTensors, list, [&](const Extracted& e) {
+  list(out, results::kTensors, all, [&](const Extracted& e) {
     out.begin_object();
     member(out, "name", e.tensor);
     text_or_null(out, "part", e.part);
@@ -443,10 +405,7 @@ std::string formats_to_json() {
   JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "schema", std::uint64_t{kJsonSchema});
-  out.key("formats");
-  out.begin_array();
-  for (const FormatInfo& f : formats()) format(out, f);
-  out.end_array();
+  list(out, "formats", formats(), [&](const FormatInfo& f) { format(out, f); });
   out.end_object();
   return out.take();
 }
@@ -478,118 +437,6 @@ std::string version_to_json(std::span<const Library> more, std::string_view sand
   out.begin_object();
   for (const CpuPath& path : cpu_paths()) member(out, path.of, path.taken);
   out.end_object();
-  out.end_object();
-  return out.take();
-}
-
-std::string to_json(const TokenizedText& text) {
-  JsonWriter out(JsonWriter::Style::shown);
-  out.begin_object();
-  out.key("ids");
-  out.begin_array();
-  for (const std::uint32_t id : text.ids) out.u64(id);
-  out.end_array();
-  texts(out, "tokens", text.tokens);
-  if (!text.offsets.empty()) {
-    out.key("offsets");
-    out.begin_array();
-    for (const TokenSpan& span : text.offsets) {
-      out.begin_array();
-      out.u64(span.begin);
-      out.u64(span.end);
-      out.end_array();
-    }
-    out.end_array();
-  }
-  flag(out, "truncated", text.truncated);
-  if (text.replaced != 0) member(out, "replaced", text.replaced);
-  out.end_object();
-  return out.take();
-}
-
-std::string to_json(const EmbeddedText& text) {
-  JsonWriter out(JsonWriter::Style::shown);
-  out.begin_object();
-  member(out, "schema", std::uint64_t{kJsonSchema});
-  member(out, "index", text.index);
-  member(out, "tokens", text.tokens);
-  flag(out, "truncated", text.truncated);
-  if (text.replaced != 0) member(out, "replaced", text.replaced);
-  out.key("embedding");
-  out.begin_array();
-  for (const float value : text.embedding) out.number(value);
-  out.end_array();
-  out.end_object();
-  return out.take();
-}
-
-std::string to_json(std::string_view query, std::span<const Scored> results) {
-  JsonWriter out(JsonWriter::Style::shown);
-  out.begin_object();
-  member(out, "schema", std::uint64_t{kJsonSchema});
-  member(out, "query", query);
-  out.key("results");
-  out.begin_array();
-  for (const Scored& result : results) {
-    out.begin_object();
-    member(out, "index", result.index);
-    out.key("score");
-    out.number(result.score);
-    member(out, "text", result.text);
-    if (result.line > 0) {
-      member(out, "file", result.file);
-      member(out, "line", result.line);
-    }
-    out.end_object();
-  }
-  out.end_array();
-  out.end_object();
-  return out.take();
-}
-
-std::string to_json(std::string_view path, const Correlation& c) {
-  JsonWriter out(JsonWriter::Style::shown);
-  begin(out, path);
-  out.key("spearman");
-  out.number(c.spearman);
-  out.key("pearson");
-  out.number(c.pearson);
-  member(out, "pairs", c.pairs);
-  out.key("seconds");
-  out.number(c.seconds);
-  out.end_object();
-  return out.take();
-}
-
-std::string to_json(const GeneratedText& text) {
-  JsonWriter out(JsonWriter::Style::shown);
-  out.begin_object();
-  member(out, "schema", std::uint64_t{kJsonSchema});
-  member(out, "prompt_tokens", text.prompt_tokens);
-  out.key("tokens");
-  out.begin_array();
-  for (const std::uint32_t id : text.tokens) out.u64(id);
-  out.end_array();
-  member(out, "text", text.text);
-  member(out, "stopped", text.stopped);
-  member(out, "precision", text.precision);
-  out.key("tokens_per_second");
-  out.number(text.tokens_per_second);
-  out.end_object();
-  return out.take();
-}
-
-std::string to_json(std::string_view path, const Likelihood& likelihood) {
-  JsonWriter out(JsonWriter::Style::shown);
-  begin(out, path);
-  member(out, "tokens", likelihood.tokens);
-  out.key("mean_nll");
-  out.number(likelihood.mean_nll);
-  out.key("perplexity");
-  out.number(likelihood.perplexity);
-  member(out, "precision", likelihood.precision);
-  out.key("seconds");
-  out.number(likelihood.seconds);
   out.end_object();
   return out.take();
 }

@@ -36,13 +36,8 @@ void tensor_side(JsonWriter& out, std::string_view key, bool there, std::string_
   out.begin_object();
   out.member("name", name);
   out.member("dtype", type);
-  results::list(out, "shape", shape, [&](std::uint64_t dim) { out.u64(dim); });
+  results::shape(out, shape);
   out.end_object();
-}
-
-void index_or_null(JsonWriter& out, std::string_view key, const std::optional<std::uint64_t>& index) {
-  out.key(key);
-  index ? out.u64(*index) : out.null();
 }
 
 // Infinities stay; what has no value is null.
@@ -65,8 +60,8 @@ void values(JsonWriter& out, const ValueDiff& v) {
   number(out, "relative_rms", v.relative_rms);
   number(out, "cosine", v.cosine);
   number(out, "snr", v.snr);
-  index_or_null(out, "first", v.first);
-  index_or_null(out, "largest", v.largest);
+  results::number_or_null(out, "first", v.first);
+  results::number_or_null(out, "largest", v.largest);
   out.end_object();
 }
 

@@ -6,12 +6,7 @@
 namespace weighbridge {
 namespace {
 
-using results::begin, results::text_or_null, results::texts;
-
-void number_or_null(JsonWriter& out, std::string_view key, const std::optional<std::uint64_t>& number) {
-  out.key(key);
-  number ? out.u64(*number) : out.null();
-}
+using results::begin, results::number_or_null, results::text_or_null, results::texts;
 
 void range_or_null(JsonWriter& out, std::string_view key, const std::optional<ByteRange>& range) {
   out.key(key);
@@ -40,17 +35,14 @@ std::string to_json(std::string_view path, const Diagnosis& diagnosis) {
   range_or_null(out, "zeros", diagnosis.zeros);
   range_or_null(out, "trailing", diagnosis.trailing);
   texts(out, "missing", diagnosis.missing);
-  out.key("advice");
-  out.begin_array();
-  for (const Advice& advice : diagnosis.advice) {
+  results::list(out, "advice", diagnosis.advice, [&](const Advice& advice) {
     out.begin_object();
     out.member("what", name(advice.what));
     text_or_null(out, "name", advice.name);
     out.member("from", advice.from);
     out.member("to", advice.to);
     out.end_object();
-  }
-  out.end_array();
+  });
   results::findings(out, diagnosis.verdict.report);
   out.end_object();
   return out.take();
@@ -61,9 +53,7 @@ std::string to_json(std::string_view path, const CacheReport& report) {
   begin(out, path);
   out.flag("sound", report.sound());
   out.member("bytes", report.bytes);
-  out.key("entries");
-  out.begin_array();
-  for (const CacheEntry& entry : report.entries) {
+  results::list(out, "entries", report.entries, [&](const CacheEntry& entry) {
     out.begin_object();
     out.member("path", entry.path);
     out.member("state", name(entry.state));
@@ -71,8 +61,7 @@ std::string to_json(std::string_view path, const CacheReport& report) {
     out.member("size", entry.size);
     text_or_null(out, "found", entry.found);
     out.end_object();
-  }
-  out.end_array();
+  });
   out.end_object();
   return out.take();
 }

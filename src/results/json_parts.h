@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Members that several results share.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,10 @@ namespace weighbridge::results {
 inline void text_or_null(JsonWriter& out, std::string_view key, std::string_view text) {
   out.key(key);
   text.empty() ? out.null() : out.string(text);
+}
+inline void number_or_null(JsonWriter& out, std::string_view key, const std::optional<std::uint64_t>& number) {
+  out.key(key);
+  number ? out.u64(*number) : out.null();
 }
 // The members that several results have, spelled once: "tensors" and "parts" are numbers of them, or lists.
 inline constexpr std::string_view kTensors = "tensors", kParts = "parts";
@@ -35,8 +40,11 @@ template <class Items, class Write> void list(JsonWriter& out, std::string_view 
   for (const auto& item : items) write(item);
   out.end_array();
 }
-inline void texts(JsonWriter& out, std::string_view key, const std::vector<std::string>& all) {
-  list(out, key, all, [&](const std::string& text) { out.string(text); });
+template <class Texts> void texts(JsonWriter& out, std::string_view key, const Texts& all) {
+  list(out, key, all, [&](std::string_view text) { out.string(text); });
+}
+inline void shape(JsonWriter& out, Shape dims) {
+  list(out, "shape", dims, [&](std::uint64_t dim) { out.u64(dim); });
 }
 // An array of items.
 void items(JsonWriter&, std::string_view key, const std::vector<Item>&);

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What models make of texts, as JSON: tokens, vectors, matches, continuations, and how well a model fits.
+#include "results/json_parts.h"
+#include "weighbridge/json.h"
+
+namespace weighbridge {
+
+std::string to_json(const TokenizedText& text) {
+  JsonWriter out(JsonWriter::Style::shown);
+  out.begin_object();
+  results::list(out, "ids", text.ids, [&](std::uint32_t id) { out.u64(id); });
+  results::texts(out, "tokens", text.tokens);
+  if (!text.offsets.empty()) {
+    results::list(out, "offsets", text.offsets, [&](const TokenSpan& span) {
+      out.begin_array();
+      out.u64(span.begin);
+      out.u64(span.end);
+      out.end_array();
+    });
+  }
+  out.flag("truncated", text.truncated);
+  if (text.replaced != 0) out.member("replaced", text.replaced);
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(const EmbeddedText& text) {
+  JsonWriter out(JsonWriter::Style::shown);
+  out.begin_object();
+  out.member("schema", std::uint64_t{kJsonSchema});
+  out.member("index", text.index);
+  out.member("tokens", text.tokens);
+  out.flag("truncated", text.truncated);
+  if (text.replaced != 0) out.member("replaced", text.replaced);
+  results::list(out, "embedding", text.embedding, [&](float value) { out.number(value); });
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view query, std::span<const Scored> results) {
+  JsonWriter out(JsonWriter::Style::shown);
+  out.begin_object();
+  out.member("schema", std::uint64_t{kJsonSchema});
+  out.member("query", query);
+  results::list(out, "results", results, [&](const Scored& result) {
+    out.begin_object();
+    out.member("index", result.index);
+    out.key("score");
+    out.number(result.score);
+    out.member("text", result.text);
+    if (result.line > 0) {
+      out.member("file", result.file);
+      out.member("line", result.line);
+    }
+    out.end_object();
+  });
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view path, const Correlation& c) {
+  JsonWriter out(JsonWriter::Style::shown);
+  results::begin(out, path);
+  out.key("spearman");
+  out.number(c.spearman);
+  out.key("pearson");
+  out.number(c.pearson);
+  out.member("pairs", c.pairs);
+  out.key("seconds");
+  out.number(c.seconds);
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(const GeneratedText& text) {
+  JsonWriter out(JsonWriter::Style::shown);
+  out.begin_object();
+  out.member("schema", std::uint64_t{kJsonSchema});
+  out.member("prompt_tokens", text.prompt_tokens);
+  results::list(out, "tokens", text.tokens, [&](std::uint32_t id) { out.u64(id); });
+  out.member("text", text.text);
+  out.member("stopped", text.stopped);
+  out.member("precision", text.precision);
+  out.key("tokens_per_second");
+  out.number(text.tokens_per_second);
+  out.end_object();
+  return out.take();
+}
+
+std::string to_json(std::string_view path, const Likelihood& likelihood) {
+  JsonWriter out(JsonWriter::Style::shown);
+  results::begin(out, path);
+  out.member("tokens", likelihood.tokens);
+  out.key("mean_nll");
+  out.number(likelihood.mean_nll);
+  out.key("perplexity");
+  out.number(likelihood.perplexity);
+  out.member("precision", likelihood.precision);
+  out.key("seconds");
+  out.number(likelihood.seconds);
+  out.end_object();
+  return out.take();
+}
+
+}  // namespace weighbridge
