@@ -116,6 +116,10 @@ std::string to_hex(const Hash128& value);  // 32 digits
 // Parses hexadecimal of either letter case to exactly out.size() bytes. On failure returns false and leaves `out`
 // unspecified.
 bool from_hex(std::string_view text, std::span<std::byte> out) noexcept;
+// Whether it is that many hexadecimal digits, as to_hex() spells them: in lower case.
+inline bool is_hex(std::string_view text, std::size_t digits) noexcept {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
 // Parses exactly 8 hexadecimal digits of either letter case.
 std::optional<std::uint32_t> u32_from_hex(std::string_view text) noexcept;
 

@@ -33,9 +33,6 @@ constexpr std::size_t kMostEntries = 1'000'000;
 bool is_repository(std::string_view name) {
   return std::ranges::any_of(kKinds, [&](std::string_view kind) { return name.starts_with(kind); });
 }
-bool is_hex(std::string_view text, std::size_t digits) {
-  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
 
 // Whether it is a folder itself, not a link to one.
 bool is_real_folder(const fs::path& path) {
@@ -115,7 +112,7 @@ class Examination {
       if (user != users.end()) users.erase(user);
       if (name.ends_with(".incomplete"))
         add(State::unfinished, relative(path));
-      else if (!is_hex(name, 64) && !is_hex(name, 40))
+      else if (!codecs::is_hex(name, 64) && !codecs::is_hex(name, 40))
         add(State::unknown, relative(path), used_by);
       else
         add(used_by.empty() ? State::stray : State::sound, relative(path), used_by);
@@ -127,7 +124,7 @@ class Examination {
   // uses is checked under the name that it has there.
   void add_store() {
     for (const fs::path& part : entries_of(root_ / kStore)) {
-      if (!is_hex(part.filename().string(), 2)) continue;
+      if (!codecs::is_hex(part.filename().string(), 2)) continue;
       for (const fs::path& path : entries_of(part)) {
         const std::string name = path.filename().string();
         if (name.ends_with(".incomplete"))
@@ -195,10 +192,7 @@ class Examination {
         entry.found.clear();
       progress.add(entry.size);
     };
-    if (context_.executor)
-      context_.executor->for_each(by_size.size(), job);
-    else
-      inline_executor()->for_each(by_size.size(), job);
+    core::executor_of(context_).for_each(by_size.size(), job);
     progress.finish();
     out_.bytes = total;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "codecs/checksum.h"
 #include "core/draft.h"
 #include "core/findings.h"
 #include "core/view.h"
@@ -99,7 +100,7 @@ class Examination {
     };
     out_.full_size = wire::as_u64(word_after("\nsize "));
     const std::string digest = word_after("\noid sha256:");
-    if (digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == digest.npos) out_.sha256 = digest;
+    if (codecs::is_hex(digest, 64)) out_.sha256 = digest;
   }
 
   // Which tensors the index lists, and which of them are there.
@@ -189,6 +190,7 @@ class Examination {
       for (const Part& part : tensor.parts())
         if (const auto extent = part.extent(); extent && extent->source == 0 && part.digest().empty())
           extents.push_back({extent->offset, extent->length});
+    if (extents.empty()) return;  // zeros outside of tensors, or under digests, say nothing
     const doctor::Zeros zeros = doctor::find_zeros(*file_, std::move(extents), kLeastAtEnd, context_);
     const auto reaches_end = [&](const ByteRange& range) { return range.offset + range.length == out_.size; };
     if (zeros.hole && (reaches_end(*zeros.hole) || zeros.hole->length >= kLeastInside)) out_.zeros = zeros.hole;

@@ -23,7 +23,6 @@ void trim(const Diagnosis& diagnosis, const std::string& path, bool replace, con
     base::misuse("nothing-to-trim", "no bytes follow the end of the model, so there is nothing to trim");
   const std::shared_ptr<const Source> source = model.sources()[0];
   const std::uint64_t size = diagnosis.trailing->offset;
-  const io::FolderLock lock(io::split_path(path).folder);
   io::AtomicFile out(path, {.replace = replace, .expected_size = size});
   core::Progress progress(context, 2 * size);
   core::read_pieces(*source, 0, size, [&](std::uint64_t at, std::span<const std::byte> bytes) {
@@ -34,13 +33,13 @@ void trim(const Diagnosis& diagnosis, const std::string& path, bool replace, con
   out.sync(size);
   const auto written = out.reopen();
   out.read_back(*written, 0, *source, 0, size, [&](std::uint64_t bytes) { progress.add(bytes); });
-  const Verdict verdict =
-      verify(written, {.limits = context.limits}, {.format = std::string(diagnosis.verdict.format)});
+  const Verdict verdict = verify(written, progress.inner(), {.format = std::string(diagnosis.verdict.format)});
   if (!verdict.report.valid())
     base::misuse("not-sound", "the copy would still be invalid: " + verdict.report.first_error()->message);
+  const io::FolderLock turn(io::split_path(out.path()).folder);
   source->check_unchanged();
-  out.publish();
   progress.finish();
+  out.publish();
 }
 
 }  // namespace weighbridge

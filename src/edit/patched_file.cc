@@ -103,8 +103,7 @@ codecs::Hash128 hash_of(std::span<const std::byte> bytes) { return codecs::xxh3_
 // The blobs of a cache of the Hugging Face Hub are named by their digests.
 bool is_hub_blob(const io::Target& target) {
   const std::string folder = io::split_path(target.folder).name;
-  return folder == "blobs" && (target.name.size() == 40 || target.name.size() == 64) &&
-         target.name.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return folder == "blobs" && (codecs::is_hex(target.name, 40) || codecs::is_hex(target.name, 64));
 }
 
 }  // namespace
