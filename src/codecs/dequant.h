@@ -47,10 +47,6 @@ struct QuantizedGroup {
   std::string problem() const;
   bool usable() const noexcept;  // problem() is empty
   // The members below: only if problem() is empty.
-  std::uint64_t word_rows() const noexcept {
-    return rows / packing.codes_per_word + (rows % packing.codes_per_word != 0 ? 1 : 0);
-  }
-  std::uint64_t group_rows() const noexcept { return rows / group_size; }
   std::uint32_t word_bytes() const noexcept { return info(packing.word).bits / 8; }
 };
 

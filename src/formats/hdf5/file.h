@@ -45,7 +45,6 @@ class Cursor {
     return out;
   }
   void skip(std::uint64_t n) { take(n); }
-  void align8() { skip((8 - place_ % 8) % 8); }
   std::uint8_t u8() { return static_cast<std::uint8_t>(take(1)[0]); }
   std::uint16_t u16() { return base::load_le<std::uint16_t>(take(2).data()); }
   std::uint32_t u32() { return base::load_le<std::uint32_t>(take(4).data()); }

@@ -37,7 +37,7 @@ void Adder::add_sparse(TensorMessage& shape, const TensorMessage& values, const 
     none.shape = shape.dims;
     if (shape.rank > kMaxRank || std::ranges::any_of(shape.dims, [](std::uint64_t d) { return d >> 63 != 0; }))
       return fail(rules::kRank, shape.dims_at);
-    return add(none, name, {.message = shape.message, .at = at, .name_at = values.at});
+    return add(none, name, {.message = shape.message, .at = at});
   }
   // The dense tensor of this shape and type must have a size.
   if (shape.rank > kMaxRank)
@@ -72,7 +72,7 @@ void Adder::add_sparse(TensorMessage& shape, const TensorMessage& values, const 
   else
     add_coordinates(*where, coords, {shape.dims, per_dimension, {}});
   describe(t, values);
-  out_.places.push_back(place({.message = shape.message, .at = at, .name_at = values.at}));
+  out_.places.push_back(place({.message = shape.message, .at = at}));
   collect(*entries, name, values.at);
   collect(*where, name, indices.at);
 }
@@ -111,7 +111,7 @@ void Adder::add(const TensorMessage& tensor, std::string name) {
   const auto elements = find_elements(reading_, files_, tensor, name);
   if (!elements) return;
   const std::uint32_t before = draft_.size();
-  add(*elements, name, {.message = tensor.message, .at = tensor.at, .name_at = tensor.at, .tensor = true});
+  add(*elements, name, {.message = tensor.message, .at = tensor.at, .tensor = true});
   if (draft_.size() > before) describe(before, tensor);
 }
 

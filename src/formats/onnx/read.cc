@@ -366,7 +366,7 @@ class Walk {
     else
       elements.unsupported =
           core::Findings::make(rules::kStrings, {.offset = texts.begin, .tensor = full}, {}, elements.type_name);
-    adder_.add(elements, full, {.message = message, .at = message.begin, .name_at = message.begin});
+    adder_.add(elements, full, {.message = message, .at = message.begin});
   }
 
   // Its own name if none is given.

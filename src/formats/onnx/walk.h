@@ -13,7 +13,6 @@ namespace weighbridge::onnx {
 struct Place {
   Range message{};              // of its TensorProto or AttributeProto, or SparseTensorProto
   std::uint64_t at = 0;         // of the field that it is
-  std::uint64_t name_at = 0;    // for findings about its name
   bool tensor = false;          // a TensorProto, so that its data can be replaced
   std::vector<Frame> within{};  // the messages around it, outermost first; only if asked for
 };

@@ -16,7 +16,7 @@ namespace weighbridge::pytorch {
 inline constexpr std::string_view kDataPickle = "data.pkl", kConstantsPickle = "constants.pkl",
                                   kByteOrder = "byteorder", kVersion = "version", kStorages = "data/",
                                   kConstantStorages = "constants/", kCode = "code/", kFormatVersion = ".format_version",
-                                  kStorageAlignment = ".storage_alignment", kSerializationId = ".data/serialization_id";
+                                  kStorageAlignment = ".storage_alignment";
 inline constexpr std::uint64_t kAlignment = 64;  // of storages, in what PyTorch writes
 inline constexpr std::string_view kWrittenVersion = "3";
 

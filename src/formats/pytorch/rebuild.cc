@@ -107,7 +107,6 @@ class Reader {
     if (parts.size() < 5 || parts.size() > 6 || text_of(pickle_, parts[0]) != "storage")
       return bad(rules::kStorageId, "its id is not that of a storage");
     StorageId out;
-    out.at = pickle_.at(ref);
     const auto key = text_of(pickle_, parts[2]);
     const auto count = whole(pickle_, parts[4]);
     if (!key || !count) return bad(rules::kStorageId, "its key is not text, or its count is not a whole number");
@@ -354,7 +353,7 @@ class Reader {
                          "an array of NumPy of the type " + std::string(type ? type->name : "object"));
     if (!there) return fault(rules::kTensorArguments, "the bytes of an array of NumPy");
     out.form = Rebuilt::Form::array;
-    out.array = {*there, type->dtype, type->name, type->big, fortran && out.shape.size() > 1, out.shape};
+    out.array = {*there, type->dtype, type->big, fortran && out.shape.size() > 1, out.shape};
     return out;
   }
 

@@ -21,7 +21,6 @@ struct StorageId {
   std::uint64_t count = 0;  // of elements of that type
   // A view of another storage, as the form before 1.6 has them: it begins at this element, and `count` are there.
   std::uint64_t first = 0;
-  std::uint64_t at = 0;  // in the pickle
 };
 
 // Elements of a storage, or bytes that are in the pickle itself.
@@ -37,7 +36,6 @@ struct Strided {
 struct PickledArray {
   wire::Pickle::Ref bytes = 0;  // bytes, or text of Latin-1 in UTF-8
   DType dtype = DType::unknown;
-  std::string type{};  // of NumPy: "<f4"
   bool big = false, fortran = false;
   std::vector<std::uint64_t> shape{};
 };

@@ -153,7 +153,6 @@ class Planner {
   struct Group {
     bool views = false;  // of stored bytes; else the elements of one tensor, in order
     Extent bytes{};      // of the views
-    bool whole = false;  // one view has all of them
     std::optional<std::uint64_t> key{};
   };
 
@@ -272,10 +271,7 @@ class Planner {
     const Part part = out_of(members.front()).tensor.main();
     if (!plain && members.size() == 1 && part.size() < bytes.length) return;
     Group made{.views = !plain, .bytes = bytes};
-    for (const auto& range : members) {
-      made.whole |= out_of(range).tensor.main().extent() == bytes;
-      out_of(range).group = static_cast<std::uint32_t>(groups_.size());
-    }
+    for (const auto& range : members) out_of(range).group = static_cast<std::uint32_t>(groups_.size());
     groups_.push_back(made);
   }
 

@@ -18,7 +18,6 @@ struct QuantGroup {
   DType word = DType::unknown;
   bool msb_first = false;
   std::string_view scale_form, zero_form, zero_packing;
-  std::int64_t zero = 0;
 };
 
 // What the parts say about it.

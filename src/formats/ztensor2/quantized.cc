@@ -96,7 +96,6 @@ Layout Judge::quantized(Entry& e) {
   else if (zeros)
     demand_bytes(e, *zeros, base::checked_mul(groups * lanes / q.per_word, word_bits / 8), rules::kLayoutSize);
   if (e.broken || doubt_) return Layout::structural;
-  if (implied) q.zero = implied->as_i64().value_or(0);
   const bool small_zero = !implied || implied->as_i64();
   AsBlocks blocks = from_quant_group(q, {data.logical, scales.logical, zeros ? zeros->logical : DType::unknown},
                                      e.shape(), std::move(e.attributes));

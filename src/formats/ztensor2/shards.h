@@ -31,7 +31,6 @@ class Shards {
   // In the order of the table, which is that of deterministic CBOR. nullopt: there is no such name.
   std::optional<std::uint32_t> find(std::string_view name) const noexcept;
   const Shard& operator[](std::uint32_t i) const noexcept { return table_[i]; }
-  std::size_t size() const noexcept { return table_.size(); }
 
   // The shard with its file, which is opened the first time; reports what is wrong with it, once. Throws Error{io}.
   const Shard& open(std::uint32_t i);
