@@ -19,7 +19,7 @@ struct Decoded {
 };
 // The character at text[at]; at < text.size(). An invalid byte is consumed singly.
 Decoded decode_utf8(std::string_view text, std::size_t at) noexcept;
-// Appends the UTF-8 form; code_point is a Unicode scalar value.
+// Appends the UTF-8 form of a Unicode scalar value, or what the same bits would be for a surrogate.
 void append_utf8(std::string& to, char32_t code_point);
 
 // Characters that must not reach a terminal: controls (C0, DEL, C1), and characters that reorder text or are invisible.

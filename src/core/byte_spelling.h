@@ -37,15 +37,7 @@ inline constexpr std::array<char16_t, 256> kByteSpelling = [] {
 
 inline std::string spelling_of(std::string_view bytes) {
   std::string out;
-  for (const char byte : bytes) {
-    const char16_t c = kByteSpelling[static_cast<unsigned char>(byte)];  // below U+0800
-    if (c < 0x80) {
-      out += static_cast<char>(c);
-    } else {
-      out += static_cast<char>(0xC0 | c >> 6);
-      out += static_cast<char>(0x80 | (c & 0x3F));
-    }
-  }
+  for (const char byte : bytes) base::append_utf8(out, kByteSpelling[static_cast<unsigned char>(byte)]);
   return out;
 }
 

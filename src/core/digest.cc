@@ -21,6 +21,7 @@
 #include "codecs/sha256_lanes.h"
 #include "core/buffers.h"
 #include "core/cut.h"
+#include "core/draft.h"
 #include "core/extents.h"
 #include "core/leaves.h"
 #include "core/logical.h"
@@ -541,15 +542,11 @@ std::vector<Digest256> nodes_of(const std::vector<Tensor>& tensors, const Contex
   return nodes;
 }
 
-Digest256 named_root(const std::vector<Tensor>& tensors, const std::vector<Digest256>& nodes, std::uint32_t version) {
-  std::vector<std::uint32_t> order(nodes.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return tensors[a].name() < tensors[b].name(); });
+Digest256 named_root(const Model& model, const std::vector<Digest256>& nodes, std::uint32_t version) {
   Node root('M', version);
   root.u64(nodes.size());
-  for (const std::uint32_t i : order) {
-    root.text(tensors[i].name());
+  for (const std::uint32_t i : core::by_name(model)) {
+    root.text(model.name(i));
     root.bytes(nodes[i]);
   }
   return root.finish();
@@ -575,9 +572,8 @@ std::optional<Digest> parse_digest(std::string_view text) noexcept {
 }
 
 Digest content_digest(const Model& model, const Context& context, bool with_names, std::uint32_t version) {
-  const std::vector<Tensor> tensors = tensors_of(model);
-  std::vector<Digest256> nodes = nodes_of(tensors, context, version);
-  if (with_names) return {named_root(tensors, nodes, version), version};
+  std::vector<Digest256> nodes = nodes_of(tensors_of(model), context, version);
+  if (with_names) return {named_root(model, nodes, version), version};
   Node root('N', version);
   root.u64(nodes.size());
   std::sort(nodes.begin(), nodes.end());
@@ -590,9 +586,8 @@ ContentDigests content_digests(const Model& model, const Context& context) {
 }
 
 ContentDigests core::content_digests(const Model& model, const Context& context, const GivenLeaves& given) {
-  const std::vector<Tensor> tensors = tensors_of(model);
-  const std::vector<Digest256> nodes = nodes_of(tensors, context, kDigestVersion, given);
-  ContentDigests out{.model = {named_root(tensors, nodes, kDigestVersion), kDigestVersion}};
+  const std::vector<Digest256> nodes = nodes_of(tensors_of(model), context, kDigestVersion, given);
+  ContentDigests out{.model = {named_root(model, nodes, kDigestVersion), kDigestVersion}};
   out.tensors.reserve(nodes.size());
   for (const Digest256& node : nodes) out.tensors.push_back({node, kDigestVersion});
   return out;

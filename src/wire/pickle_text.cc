@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/utf8.h"
+
 namespace weighbridge::wire {
 
 std::optional<std::string> unescape_string(std::string_view in) {
@@ -65,31 +67,13 @@ std::optional<std::string> unescape_string(std::string_view in) {
 std::optional<std::string> unescape_unicode(std::string_view in) {
   std::string out;
   out.reserve(in.size());
-  const auto put = [&](std::uint32_t c) {
-    const auto tail = [&](unsigned shift) { out += static_cast<char>(0x80U | (c >> shift & 0x3FU)); };
-    if (c < 0x80) {
-      out += static_cast<char>(c);
-    } else if (c < 0x800) {
-      out += static_cast<char>(0xC0U | c >> 6U);
-      tail(0);
-    } else if (c < 0x10000) {
-      out += static_cast<char>(0xE0U | c >> 12U);
-      tail(6);
-      tail(0);
-    } else {
-      out += static_cast<char>(0xF0U | c >> 18U);
-      tail(12);
-      tail(6);
-      tail(0);
-    }
-  };
   for (std::size_t i = 0; i < in.size(); ++i) {
     const std::size_t digits = in[i] != '\\' || i + 1 == in.size() ? 0
                                : in[i + 1] == 'u'                  ? 4
                                : in[i + 1] == 'U'                  ? 8
                                                                    : 0;
     if (digits == 0) {
-      put(static_cast<unsigned char>(in[i]));
+      base::append_utf8(out, static_cast<unsigned char>(in[i]));
       continue;
     }
     if (in.size() - i - 2 < digits) return std::nullopt;
@@ -103,7 +87,7 @@ std::optional<std::string> unescape_unicode(std::string_view in) {
       c = c * 16 + static_cast<unsigned>(value);
     }
     if (c > 0x10FFFF) return std::nullopt;
-    put(static_cast<std::uint32_t>(c));
+    base::append_utf8(out, static_cast<char32_t>(c));
     i += digits + 1;
   }
   return out;

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/endian.h"
+#include "base/utf8.h"
 
 namespace weighbridge::wire {
 
@@ -85,15 +86,7 @@ void PickleWriter::bytes(std::string_view value) {
   global("_codecs", "encode");
   begin();
   std::string latin;
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x80) {
-      latin += c;
-    } else {
-      latin += static_cast<char>(0xC0U | (byte >> 6));
-      latin += static_cast<char>(0x80U | (byte & 0x3FU));
-    }
-  }
+  for (const char c : value) base::append_utf8(latin, static_cast<unsigned char>(c));
   text(latin);
   common_text("latin1");
   tuple();
