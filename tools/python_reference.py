@@ -17,7 +17,7 @@ Written from the docstrings by `make docs`. [python.md](python.md) begins with t
 # What the page shows: a heading, the module, and its public names; None: all of __all__.
 PARTS = [
     ("Opening", "_model.py", ["open", "Model", "Tensor"]),
-    ("Whole files", "_checks.py", ["verify", "Verdict"]),
+    ("Whole files", "_checks.py", ["verify", "Verdict", "doctor", "Diagnosis", "check_cache", "explain", "Explanation"]),
     ("", "_jobs.py", ["hash", "plan", "Plan", "Item", "convert", "save", "formats"]),
     ("Signed lists of files", "_manifest.py", ["manifest", "ManifestVerdict"]),
     ("What changed", "_diff.py", ["diff", "Diff", "TensorDiff", "ValueDiff", "MetadataDiff"]),

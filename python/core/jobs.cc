@@ -140,7 +140,8 @@ void define_jobs(nb::module_& m) {
   // What differs, as JSON (docs/schemas/diff.json).
   m.def("diff", [](const Model& a, const Model& b, std::pair<std::optional<double>, std::optional<double>> tolerance,
                    bool exact, const std::vector<std::string>& only, const std::vector<std::string>& without,
-                   const std::vector<std::string>& rename, const std::string& match, bool permuted, bool metadata,
+                   const std::vector<std::pair<std::string, std::string>>& rename,
+                   const std::vector<std::string>& rename_texts, const std::string& match, bool permuted, bool metadata,
                    const std::string& naming, const Settings& settings) {
     DiffOptions options{.atol = tolerance.first,
                         .rtol = tolerance.second,
@@ -150,7 +151,8 @@ void define_jobs(nb::module_& m) {
                         .permuted = permuted,
                         .metadata = metadata,
                         .naming = naming};
-    for (const std::string& each : rename) options.add_rename(each);
+    for (const auto& [from, to] : rename) options.rename.push_back({.from = from, .to = to});
+    for (const std::string& each : rename_texts) options.add_rename(each);
     const auto known = {Match::names, Match::content, Match::guess};
     const auto* const found = std::ranges::find(known, match, [](Match one) { return name(one); });
     if (found == known.end())

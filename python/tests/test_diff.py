@@ -36,6 +36,9 @@ def test_options():
     assert wb.diff(a, b, match="names").compared == 0
     assert wb.diff(a, b, rename={"m.w": "w"}).tensors[0].changes == ["changed"]
     assert wb.diff(a, b, rename="s/^m\\.//", atol=0.5).equal
+    # Names of a mapping are names, whatever is in them.
+    assert wb.diff({"a=b": a["m.w"]}, {"c": a["m.w"]}, rename={"a=b": "c"}, match="names").equal
+    assert wb.diff({"s/a/b": a["m.w"]}, {"c/": a["m.w"]}, rename={"s/a/b": "c/"}, match="names").equal
     assert not wb.diff(a, b, rename="s/^m\\.//", rtol=0.1).equal
     assert wb.diff({"w": floats(0)}, {"w": floats(-0.0)}).equal and not wb.diff({"w": floats(0)}, {"w": floats(-0.0)}, exact=True).equal
     assert wb.diff({"w": floats(1), "x": floats(1)}, {"w": floats(1), "x": floats(2)}, without="x").equal

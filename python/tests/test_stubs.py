@@ -26,3 +26,10 @@ def test_the_stub_has_the_names_of_the_module():
             members.discard("__init__")
     assert stated == found
     assert STUB.with_name("py.typed").exists()
+
+
+def test_every_public_class_and_function_is_in_all():
+    """doctor, check_cache and their results were not, so a strict type checker refused them."""
+    public = {name for name, value in vars(weighbridge).items()
+              if not name.startswith("_") and getattr(value, "__module__", "").startswith("weighbridge")}
+    assert public <= set(weighbridge.__all__)

@@ -53,7 +53,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Diff", "Edited", "Embedder", "Error", "Finding", "Generator", "InputOutputError", "Item", "LimitError", "MalformedError", "ManifestVerdict", "MetadataDiff",
-    "MissingFileError", "MissingTensorError", "Model", "Plan", "Tensor", "TensorDiff", "UnsupportedError", "UsageError", "ValueDiff", "Verdict",
-    "__version__", "convert", "diff", "explain", "edit", "formats", "hash", "manifest", "open", "plan", "save", "undo_edit", "verify",
+    "Diagnosis", "Diff", "Edited", "Embedder", "Error", "Explanation", "Finding", "Generator", "InputOutputError", "Item", "LimitError",
+    "MalformedError", "ManifestVerdict", "MetadataDiff", "MissingFileError", "MissingTensorError", "Model", "Plan", "Tensor", "TensorDiff",
+    "UnsupportedError", "UsageError", "ValueDiff", "Verdict", "__version__", "check_cache", "convert", "diff", "doctor", "edit", "explain",
+    "formats", "hash", "manifest", "open", "plan", "save", "undo_edit", "verify",
 ]

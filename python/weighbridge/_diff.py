@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from . import _core
 from ._jobs import _model_of
-from ._model import _texts
+from ._model import _renamings, _texts
 from ._progress import settings
 from ._record import Record
 
@@ -189,15 +189,13 @@ def diff(a: Any, b: Any, *, atol: float | None = None, rtol: float | None = None
     """
     import json
 
-    names = [f"{old}={new}" for old, new in rename.items()] if hasattr(rename, "items") else _texts(rename)
-    found = json.loads(_core.diff(_model_of(a, limits), _model_of(b, limits), (atol, rtol), exact, _texts(only), _texts(without), names,
+    pairs, texts = _renamings(rename)
+    found = json.loads(_core.diff(_model_of(a, limits), _model_of(b, limits), (atol, rtol), exact, _texts(only), _texts(without), pairs, texts,
                                   match, permuted, metadata, naming or "", settings(limits, progress, what="diff")))
-    for field in ("schema", "a", "b"):
-        del found[field]
     found["tensors"] = [_tensor(each) for each in found["tensors"]]
     for field in ("metadata", "tokenizer"):
         found[field] = [MetadataDiff(**each) for each in found[field]]
-    return Diff(**found)
+    return Diff.of(found)
 
 
 __all__ = ("Diff", "MetadataDiff", "TensorDiff", "ValueDiff", "diff")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from . import _core
-from ._model import _texts
+from ._model import _renamings, _texts
 from ._progress import settings
 from ._record import Record
 
@@ -134,12 +134,10 @@ def edit(
         Another process, or this one, has the file open: close the model first. Nothing has changed.
     """
     import json
-    from collections.abc import Mapping
 
     given = {key: _typed(value) for key, value in (set or {}).items()}
     target = "" if output is None else os.fspath(output)
-    renamed = {} if rename is None else rename
-    pairs, texts = (list(renamed.items()), []) if isinstance(renamed, Mapping) else ([], _texts(renamed))
+    pairs, texts = _renamings(rename)
     return _edited(
         _core.edit(
             os.fspath(path), json.dumps(given), _texts(unset), pairs, texts, _texts(without), target, reserve, overwrite, dry_run,
@@ -157,3 +155,6 @@ def undo_edit(path: str | os.PathLike[str], *, limits: Limits | None = None) -> 
         There is no edit to undo, or the file has changed since.
     """
     return _edited(_core.undo_edit(os.fspath(path), settings(limits, None, what="edit")))
+
+
+__all__ = ("Edited", "edit", "undo_edit")

@@ -430,16 +430,11 @@ class Model(Mapping[str, Tensor]):
             A glob or pattern that matches no tensor, a tensor or key that is not there, two tensors of one name.
         """
         kept, left, gone = _texts(only), _texts(without), _texts(unset)
-        pairs: list[tuple[str, str]] = []
-        patterns: list[str] = []
         if callable(rename):
             chosen = _core.view(self._handle, kept, left, [], [], [], []).names() if kept or left else list(self)
-            pairs = [(name, rename(name)) for name in chosen]
-        elif isinstance(rename, Mapping):
-            pairs = list(rename.items())
-        elif rename is not None:
-            patterns = _texts(rename)
-        pairs = [(_text(old), _text(new)) for old, new in pairs if old != new]
+            rename = {name: rename(name) for name in chosen}
+        pairs, patterns = _renamings(rename)
+        pairs = [(old, new) for old, new in pairs if old != new]
         metadata = [(_text(key), _text(value)) for key, value in (set or {}).items()]
         changed = _core.view(self._handle, kept, left, pairs, patterns, metadata, gone)
         out = Model(changed, self._name)
@@ -567,6 +562,15 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
 
 def _texts(given: str | Iterable[str]) -> list[str]:
     return [_text(text) for text in ([given] if isinstance(given, str) else given)]
+
+
+def _renamings(given: Mapping[str, str] | str | Iterable[str] | None) -> tuple[list[tuple[str, str]], list[str]]:
+    """Pairs of names, and texts as ``--rename`` takes them."""
+    if given is None:
+        return [], []
+    if isinstance(given, Mapping):
+        return [(_text(old), _text(new)) for old, new in given.items()], []
+    return [], _texts(given)
 
 
 def _text(given: object) -> str:
