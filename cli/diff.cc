@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -103,6 +105,14 @@ std::vector<std::string> cells_of(const TensorDiff& t, bool stats) {
   return out;
 }
 
+// How a tensor's shape differs: only "reshaped" keeps the number of elements.
+std::string_view shape_change(const TensorDiff& t) {
+  const auto count = [](const std::vector<std::uint64_t>& shape) {
+    return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
+  };
+  return t.transposed ? "transposed" : count(t.shape_a) == count(t.shape_b) ? "reshaped" : "resized";
+}
+
 // What happened to a tensor: "recast bf16 to f32, values are equal".
 std::string notes_of(const TensorDiff& t, const DiffOptions& options, bool stats) {
   std::string out;
@@ -121,8 +131,7 @@ std::string notes_of(const TensorDiff& t, const DiffOptions& options, bool stats
                                          : ""));
   if (t.verdict == Verdict::incomparable) add("cannot be compared: " + shown(t.why));
   if (t.reshaped)
-    add(std::string(t.transposed ? "transposed " : "reshaped ") + shape_text(t.shape_a) + " to " +
-        shape_text(t.shape_b));
+    add(std::string(shape_change(t)) + " " + shape_text(t.shape_a) + " to " + shape_text(t.shape_b));
   else if (t.transposed)
     add("transposed");
   if (t.permuted) add("rows permuted" + (t.order.empty() ? "" : " (" + t.order + ")"));

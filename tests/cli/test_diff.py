@@ -156,6 +156,12 @@ def test_transposed_reshaped_and_permuted_tensors(tmp_path):
     assert "changed" in {tensor["a"]["name"]: tensor for tensor in found(a, b)["tensors"]}["q"]["changes"]
 
 
+def test_a_tensor_with_more_elements_is_not_called_reshaped(tmp_path):
+    a, b = (written(tmp_path / f"{count}.safetensors", {"w": ([count], range(count))}) for count in (4, 5))
+    shown = weighbridge("diff", a, b, status=1).stdout
+    assert "resized [4] to [5]" in shown and "reshaped" not in shown
+
+
 def test_a_tied_tensor_is_named(tmp_path):
     a = written(tmp_path / "a.safetensors", {"embed": ([2], [1, 2]), "head": ([2], [1, 2])})
     b = written(tmp_path / "b.safetensors", {"embed": ([2], [1, 2])})
