@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 
 import { choose, downloaded, give, pageTest, plain } from "./support/page.mjs";
-import { floats, native, nativeJson, safetensors, scratch, withoutNative } from "./support/tools.mjs";
+import { floats, nativeJson, safetensors, scratch, withoutNative } from "./support/tools.mjs";
 
 pageTest("metadata is changed, removed and added; the file is the command's", { skip: withoutNative }, async (page) => {
   const path = scratch("edited.safetensors");
@@ -35,10 +35,11 @@ pageTest("metadata is changed, removed and added; the file is the command's", { 
   assert.ok(await page.locator("wb-edit-panel .hex .changed").count() > 0);
 });
 
-pageTest("an edit that fits says so; nothing to change is said; what cannot be is refused", { skip: withoutNative },
+pageTest("an edit that fits says so; nothing to change is said", { skip: withoutNative },
   async (page) => {
     const path = scratch("room.safetensors");
     writeFileSync(path, safetensors({ w: { dtype: "U8", shape: [1], bytes: Buffer.from([1]) } }, { license: "Apache-2.0" }));
+    const before = readFileSync(path);
     await give(page, path);
     await choose(page, "edit");
     await page.click("wb-edit-panel >> text=Preview");
@@ -47,7 +48,5 @@ pageTest("an edit that fits says so; nothing to change is said; what cannot be i
     await page.keyboard.press("Enter");
     await page.waitForSelector('wb-edit-panel [data-way="in-place"]');
     assert.match(plain(await page.locator("wb-edit-panel [data-way]").innerText()), /Header/);
-    const before = readFileSync(path);
-    native(["verify", path, "--quiet"]);
     assert.ok(before.equals(readFileSync(path)), "the opened file has not changed");
   });

@@ -4,10 +4,11 @@
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
+import { makeChain } from "./support/chain.mjs";
 import { add, choose, give, pageTest, verdict } from "./support/page.mjs";
-import { floats, kRoot, safetensors, scratch, withoutPage } from "./support/tools.mjs";
+import { floats, kMiniLm, kMiniLmVocabulary, kRoot, safetensors, scratch, withoutData, withoutMiniLm, withoutPage } from "./support/tools.mjs";
 
 const kAxe = join(kRoot, "web/node_modules/axe-core/axe.min.js");
 const skip = withoutPage || (existsSync(kAxe) ? false : "axe-core is not installed: npm ci in web");
@@ -74,5 +75,35 @@ pageTest("every view keeps the rules", { skip, timeout: 240_000 }, async (page) 
   await give(page, wrong);
   await verdict(page);
   found.push(...await broken(page, "broken"));
+  assert.deepEqual(found, []);
+});
+
+pageTest("the views of a model that generates keep them too", { skip: skip || withoutData, timeout: 240_000 }, async (page) => {
+  await give(page, ...Object.values(makeChain(scratch("chain"))));
+  await verdict(page);
+  await choose(page, "admission");
+  await page.waitForSelector("wb-admission-panel .steps");
+  const found = await broken(page, "admission");
+  await choose(page, "generate");
+  found.push(...await broken(page, "generate"));
+  await page.locator('wb-generate-panel input[type="number"]').first().fill("5");
+  await page.getByRole("button", { name: "Generate", exact: true }).click();
+  await page.waitForFunction(() => /memory/.test(document.querySelector("wb-generate-panel .readout").textContent));
+  found.push(...await broken(page, "generated"));
+  assert.deepEqual(found, []);
+});
+
+pageTest("and those of an encoder", { skip: skip || withoutMiniLm, timeout: 240_000 }, async (page) => {
+  await give(page, kMiniLm, kMiniLmVocabulary, join(dirname(kMiniLmVocabulary), "config.json"));
+  await choose(page, "similarity");
+  const found = await broken(page, "similarity");
+  const fields = page.locator("wb-embed-panel textarea");
+  await fields.nth(0).fill("A man is playing a guitar.");
+  await fields.nth(1).fill("Someone plays music.");
+  await page.click("wb-embed-panel >> text=Compare");
+  await page.waitForSelector("wb-embed-panel .alike > *");
+  await page.click("wb-embed-panel >> text=Search >> nth=-1");
+  await page.waitForSelector("wb-embed-panel .ranked li");
+  found.push(...await broken(page, "compared and ranked"));
   assert.deepEqual(found, []);
 });

@@ -110,10 +110,9 @@ test("an edit is planned, and gives a new file", { skip: withoutCore }, async ()
   assert.deepEqual([...(await edited.read("c")).array], values);
   assert.deepEqual(tiny.bytes, before, "the source has not changed");
   // A format whose header cannot change alone is written as a new file.
-  const plain = await wb.open(tiny);
-  const stb = await (await plain.plan("zt")).convert();
-  const planned = await wb.planEdit({ name: stb.name, bytes: await stb.bytes() }, { set: { license: "MIT" } });
-  assert.notEqual(planned.way, "nothing");
+  const npz = await (await (await wb.open(tiny)).plan("npz")).convert();
+  const planned = await wb.planEdit({ name: npz.name, bytes: await npz.bytes() }, { rename: { "a/b": "c" } });
+  assert.deepEqual([planned.way, planned.output, planned.changes.length], ["converted", npz.name, 1]);
   await assert.rejects(wb.edit(tiny, { unset: ["nothing"] }), (error) => error.kind === "misuse");
   wb.close();
 });
